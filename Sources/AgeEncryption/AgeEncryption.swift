@@ -1,0 +1,1 @@
+// AgeEncryption: its first file comes with the next commit.

@@ -1,0 +1,1 @@
+// AppContainer: its first file comes with the next commit.

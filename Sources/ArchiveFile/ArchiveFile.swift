@@ -1,0 +1,1 @@
+// ArchiveFile: its first file comes with the next commit.

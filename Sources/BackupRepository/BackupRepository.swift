@@ -1,0 +1,1 @@
+// BackupRepository: its first file comes with the next commit.

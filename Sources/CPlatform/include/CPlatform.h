@@ -1,0 +1,69 @@
+// System calls that Swift cannot see: `renameat2`, inode numbers of mounts, extended attributes without
+// following links, open-file-description locks, cloning, `syncfs`. Every function returns -1 and sets errno on
+// failure, as the calls themselves do. macOS branches are written from the manual pages and untested.
+#ifndef DRYDOCK_CPLATFORM_H
+#define DRYDOCK_CPLATFORM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/// What one `statx` (Linux) or `fstatat` (macOS) says of a path, times in nanoseconds since 1970.
+struct platform_status {
+  uint64_t device, inode, mount, size, blocks, links;
+  int64_t modified, changed;
+  uint32_t mode, user, group;
+  bool mount_root;
+};
+
+/// The status of `name` in `directory`, of the link itself when it is one; of `directory` when `name` is "".
+int platform_status(int directory, const char *name, struct platform_status *status);
+
+/// Exchanges two paths in one step. ENOSYS or EINVAL where the file system cannot.
+int platform_exchange(int directory_a, const char *name_a, int directory_b, const char *name_b);
+/// Renames, and fails with EEXIST when the target exists.
+int platform_rename_new(int directory_a, const char *name_a, int directory_b, const char *name_b);
+
+// Extended attributes. `name` in `directory`, never followed when it is a link; "" means `directory` itself.
+ssize_t platform_list_attributes(int directory, const char *name, char *list, size_t size);
+ssize_t platform_get_attribute(int directory, const char *name, const char *attribute, void *value, size_t size);
+int platform_set_attribute(int directory, const char *name, const char *attribute, const void *value, size_t size);
+int platform_remove_attribute(int directory, const char *name, const char *attribute);
+
+/// Sets the modification time (and the access time to the same), never following a link.
+int platform_set_modified(int directory, const char *name, int64_t nanoseconds);
+
+/// Takes an open-file-description lock without waiting: EAGAIN or EACCES when somebody else holds it.
+int platform_lock_range(int descriptor, bool exclusive, int64_t start, int64_t length);
+/// 1 when an exclusive lock on the range would be refused, 0 when it is free. Needs no write permission.
+int platform_range_is_locked(int descriptor, int64_t start, int64_t length);
+/// `flock`, without waiting: EWOULDBLOCK when somebody else holds it.
+int platform_lock_whole(int descriptor, bool exclusive);
+
+/// Writes everything that the file system of `descriptor` holds in memory to disk.
+int platform_sync_filesystem(int descriptor);
+/// fsync; on macOS F_FULLFSYNC, which alone survives a power cut there.
+int platform_sync(int descriptor);
+
+/// Makes `target` share the blocks of `source`: EOPNOTSUPP, EXDEV or EINVAL where the file system cannot.
+int platform_clone(int source, int target);
+/// Copies up to `length` bytes inside the kernel, as `copy_file_range`: 0 at the end of the source.
+ssize_t platform_copy_range(int source, int target, size_t length);
+
+/// Opens a path below `directory` without crossing a mount or following any link.
+int platform_open_beneath(int directory, const char *path, int flags);
+
+/// Free bytes for this user on the file system of `descriptor`, or -1.
+int64_t platform_free_space(int descriptor);
+
+/// Reads directory entries: `next` returns NULL at the end (errno 0) or on failure (errno set).
+typedef struct platform_directory platform_directory;
+platform_directory *platform_directory_open(int descriptor);
+const char *platform_directory_next(platform_directory *directory);
+void platform_directory_close(platform_directory *directory);
+
+/// The process's own SIGKILL: what fault injection uses to die as a power cut would.
+void platform_kill_self(void);
+
+#endif

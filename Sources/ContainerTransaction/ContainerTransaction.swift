@@ -1,0 +1,1 @@
+// ContainerTransaction: its first file comes with the next commit.

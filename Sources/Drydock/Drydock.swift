@@ -1,0 +1,1 @@
+// Drydock: its first file comes with the next commit.

@@ -1,0 +1,1 @@
+// FixtureTesting: its first file comes with the next commit.

@@ -1,0 +1,1 @@
+// MigrationEngine: its first file comes with the next commit.
