@@ -109,7 +109,9 @@ public struct ContainerPath: Sendable {
   }
 
   private static func printable(_ bytes: [UInt8]) -> String {
-    if let text = String(validating: bytes, as: UTF8.self), !text.unicodeScalars.contains(where: { $0.value < 32 }) {
+    if let text = String(validating: bytes, as: UTF8.self),
+      !text.unicodeScalars.contains(where: { $0.value < 32 })
+    {
       return text
     }
     return bytes.map { byte in

@@ -120,7 +120,9 @@ private func cBytes(_ pointer: UnsafePointer<UInt8>) -> UnsafeBufferPointer<UInt
   return UnsafeBufferPointer(start: pointer, count: length)
 }
 
-private func withCString<T>(_ bytes: ArraySlice<UInt8>, _ body: (UnsafePointer<CChar>) throws -> T) rethrows -> T {
+private func withCString<T>(_ bytes: ArraySlice<UInt8>, _ body: (UnsafePointer<CChar>) throws -> T) rethrows
+  -> T
+{
   try withUnsafeTemporaryAllocation(of: CChar.self, capacity: bytes.count + 1) { buffer in
     for (offset, byte) in bytes.enumerated() { buffer[offset] = CChar(bitPattern: byte) }
     buffer[bytes.count] = 0

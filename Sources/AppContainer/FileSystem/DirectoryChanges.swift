@@ -54,7 +54,9 @@ extension Directory {
     let result = try withParent(of: path) { parent, name in
       try other.withParent(of: target) { linkat(parent, name, $0, $1, 0) }
     }
-    guard result == 0 else { throw ContainerError.lastCall("cannot link to \(other.full(target))", full(path)) }
+    guard result == 0 else {
+      throw ContainerError.lastCall("cannot link to \(other.full(target))", full(path))
+    }
   }
 
   /// Renames into another directory, replacing what is there.
@@ -62,7 +64,9 @@ extension Directory {
     let result = try withParent(of: path) { parent, name in
       try other.withParent(of: target) { renameat(parent, name, $0, $1) }
     }
-    guard result == 0 else { throw ContainerError.lastCall("cannot move to \(other.full(target))", full(path)) }
+    guard result == 0 else {
+      throw ContainerError.lastCall("cannot move to \(other.full(target))", full(path))
+    }
   }
 
   /// Renames; an existing target is an error with cause `EEXIST`.
@@ -70,7 +74,9 @@ extension Directory {
     let result = try withParent(of: path) { parent, name in
       try other.withParent(of: target) { platform_rename_new(parent, name, $0, $1) }
     }
-    guard result == 0 else { throw ContainerError.lastCall("cannot move to \(other.full(target))", full(path)) }
+    guard result == 0 else {
+      throw ContainerError.lastCall("cannot move to \(other.full(target))", full(path))
+    }
   }
 
   /// Exchanges two paths in one step.
@@ -78,7 +84,9 @@ extension Directory {
     let result = try withParent(of: path) { parent, name in
       try other.withParent(of: target) { platform_exchange(parent, name, $0, $1) }
     }
-    guard result == 0 else { throw ContainerError.lastCall("cannot exchange with \(other.full(target))", full(path)) }
+    guard result == 0 else {
+      throw ContainerError.lastCall("cannot exchange with \(other.full(target))", full(path))
+    }
   }
 
   /// Removes a file, link or other thing that is not a directory.

@@ -21,7 +21,9 @@ extension Directory {
   public func attributes(_ below: ContainerPath) throws -> [ExtendedAttribute] {
     try withParent(of: below) { parent, name in
       try attributeNames(parent, name, below).sorted().compactMap { attribute in
-        try attributeValue(parent, name, attribute, below).map { ExtendedAttribute(name: attribute, value: $0) }
+        try attributeValue(parent, name, attribute, below).map {
+          ExtendedAttribute(name: attribute, value: $0)
+        }
       }
     }
   }

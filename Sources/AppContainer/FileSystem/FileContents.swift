@@ -70,13 +70,15 @@ extension FileDescriptor {
     do {
       let size = Int(try seek(offset: 0, from: .end))
       guard size <= limit else {
-        throw ContainerError(.unsupported, "\(size) bytes is more than the \(limit) that is read here", path: path)
+        throw ContainerError(
+          .unsupported, "\(size) bytes is more than the \(limit) that is read here", path: path)
       }
       var bytes = [UInt8](repeating: 0, count: size)
       var filled = 0
       while filled < size {
         let count = try bytes.withUnsafeMutableBytes {
-          try read(fromAbsoluteOffset: Int64(filled), into: UnsafeMutableRawBufferPointer(rebasing: $0[filled...]))
+          try read(
+            fromAbsoluteOffset: Int64(filled), into: UnsafeMutableRawBufferPointer(rebasing: $0[filled...]))
         }
         if count == 0 { break }
         filled += count
@@ -99,7 +101,9 @@ extension FileDescriptor {
           let error = currentErrno()
           if error == .interrupted { continue }
           // Across file systems, or where the kernel has no such call: through a buffer, from where it stopped.
-          guard [.improperLink, .noFunction, .invalidArgument, .notSupported].contains(error) else { throw error }
+          guard [.improperLink, .noFunction, .invalidArgument, .notSupported].contains(error) else {
+            throw error
+          }
           return try copyThroughBuffer(to: target)
         }
       }
