@@ -52,7 +52,8 @@ let package = Package(
       name: "MigrationEngine", dependencies: ["ContainerTransaction", "AppContainer", "AgeEncryption", grdb],
       swiftSettings: strict),
     .target(
-      name: "FixtureTesting", dependencies: ["MigrationEngine", "ContainerTransaction", "AppContainer", grdb],
+      name: "FixtureTesting",
+      dependencies: ["MigrationEngine", "ContainerTransaction", "AppContainer", grdb],
       swiftSettings: strict),
     .target(
       name: "Drydock",
@@ -86,7 +87,9 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "FixtureTests",
-      dependencies: ["FixtureTesting", "MigrationEngine", "ContainerTransaction", "AppContainer", "TestSupport"],
+      dependencies: [
+        "FixtureTesting", "MigrationEngine", "ContainerTransaction", "AppContainer", "TestSupport",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "CommandTests", dependencies: ["DrydockCommand", "NotesApp", "TestSupport", grdb],
