@@ -55,7 +55,7 @@ import Testing
   @Test(arguments: [
     ("18446744073709551616", "does not fit 64 bits"), ("1e999", "does not fit 64 bits"),
     ("!!int yes", "not a value of the type !!int"), ("!!bool yes", "not a value of the type !!bool"),
-    ("!dat aGk=", "did you mean `!data`?"), ("!data ***", "wants base64"),
+    ("!dta aGk=", "did you mean `!data`?"), ("!data '***'", "wants base64"),
     ("!date tomorrow", "is not a date"), ("!date 2026-02-30", "is not a date"),
     ("!date 2026-11-20T10:15:00", "is not a date"),
     ("!!str [a]", "does not fit here"),
@@ -89,11 +89,9 @@ import Testing
   }
 
   @Test func datesRoundTrip() {
-    var generator = SystemRandomNumberGenerator()
-    for _ in 0..<500 {
-      let seconds = Double(
-        Int64.random(in: -50_000_000_000_000_000...200_000_000_000_000_000, using: &generator))
-      let date = Date(timeIntervalSinceReferenceDate: (seconds / 1_000_000).rounded(.down) + 0.25)
+    for step in 0..<500 {
+      let seconds = -63_113_904_000.0 + Double(step) * 631_138_713 + Double(step % 8) / 8
+      let date = Date(timeIntervalSinceReferenceDate: seconds)
       let text = YAMLDate.text(date)
       #expect(YAMLDate.parse(text) == date, "\(text)")
     }

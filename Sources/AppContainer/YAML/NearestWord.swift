@@ -3,7 +3,7 @@ public enum NearestWord {
   /// The candidate with the smallest edit distance (a swap of neighbours counts one), or nil when none is near.
   public static func to(_ word: String, among candidates: [String]) -> String? {
     let typed = Array(word.lowercased().unicodeScalars)
-    let limit = max(1, (typed.count + 1) / 3)
+    let limit = max(1, typed.count / 4)
     var best: (distance: Int, word: String)?
     for candidate in candidates {
       let known = Array(candidate.lowercased().unicodeScalars)

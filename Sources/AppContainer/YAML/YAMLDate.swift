@@ -33,7 +33,10 @@ public enum YAMLDate {
   /// The text that `parse` reads back as the same date (to the microsecond), in UTC.
   public static func text(_ date: Date) -> String {
     let total = date.timeIntervalSinceReferenceDate
-    guard total.isFinite, abs(total) < 1e11 else { return "\(total) seconds since 2001-01-01" }
+    // Years 1 to 9999; others have no form here.
+    guard total >= -63_113_904_000, total < 252_455_616_000 else {
+      return "\(total) seconds since 2001-01-01"
+    }
     var whole = total.rounded(.down)
     var micros = ((total - whole) * 1_000_000).rounded()
     if micros >= 1_000_000 {

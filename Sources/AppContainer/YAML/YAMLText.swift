@@ -25,6 +25,7 @@ enum YAMLText {
         let place = YAMLPosition(file: file, line: mark.line, column: tab)
         return place.error("a tab stands in the indentation, which YAML forbids: use spaces")
       }
+      if problem.contains("Maximum nesting") { return position.error("nested too deeply to be read") }
       let note = context.map { " (\($0.text), from line \($0.mark.line))" } ?? ""
       return position.error("not valid YAML: \(problem)\(note)")
     case .composer(_, let problem, let mark, _):
