@@ -71,7 +71,8 @@ public enum Transaction {
 
       let changes = try ChangeList(staged)
       var outcome = TransactionOutcome(
-        value: value, transaction: transaction, changes: changes.changes.count, conflicts: [], notes: use.notes,
+        value: value, transaction: transaction, changes: changes.changes.count, conflicts: [],
+        notes: use.notes,
         recovered: recovered)
       if changes.changes.isEmpty {
         try discard(transaction, state)
@@ -107,8 +108,8 @@ public enum Transaction {
   }
 
   private static func isCommitted(_ transaction: TransactionID, _ state: StateDirectory) throws -> Bool {
-    try Journal(state: state.directory).records().contains {
-      $0.transaction == transaction && ($0.step == .commit || $0.step == .done)
-    }
+    let steps = try Journal(state: state.directory).records().filter { $0.transaction == transaction }.map(
+      \.step)
+    return steps.contains(.commit) && !steps.contains(.discarded)
   }
 }

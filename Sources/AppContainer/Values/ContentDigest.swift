@@ -7,7 +7,9 @@ public enum ContentDigest {
   ///
   /// - Parameter isDatabase: normalizes the header fields that differ between captures of the same content
   ///   (``DatabaseFormat/normalize(header:)``), so that the way of capture makes no difference.
-  public static func of(_ path: ContainerPath, in directory: Directory, isDatabase: Bool) throws -> SHA256.Digest {
+  public static func of(_ path: ContainerPath, in directory: Directory, isDatabase: Bool) throws
+    -> SHA256.Digest
+  {
     let file = try directory.open(path, .readOnly, options: [.nonBlocking])
     defer { try? file.close() }
     return try of(file, path: directory.full(path), isDatabase: isDatabase)

@@ -41,7 +41,8 @@ struct ChangeList {
     guard let status = try staged.live.status(path), let metadata = try staged.live.metadata(path) else {
       return nil
     }
-    return NodeRecord(type: status.type, metadata: metadata, size: status.type == .directory ? 0 : status.size)
+    return NodeRecord(
+      type: status.type, metadata: metadata, size: status.type == .directory ? 0 : status.size)
   }
 
   private static func after(
@@ -51,10 +52,13 @@ struct ChangeList {
     case .removed: return nil
     case .directory(let metadata): return NodeRecord(type: .directory, metadata: metadata, size: 0)
     case .inode(let inode):
-      guard let status = try staged.stage.status(inode.name), let metadata = try staged.stage.metadata(inode.name)
+      guard let status = try staged.stage.status(inode.name),
+        let metadata = try staged.stage.metadata(inode.name)
       else { return nil }
       var record = NodeRecord(type: inode.type, metadata: metadata, size: status.size, digest: inode.digest)
-      if inode.type == .file && record.digest == nil {
+      if inode.type == .symbolicLink {
+        record.digest = try SHA256.hash(staged.stage.linkTarget(inode.name))
+      } else if record.digest == nil {
         let isDatabase = try staged.stage.databaseUnit(inode.name, status: status) != nil
         record.digest = try ContentDigest.of(inode.name, in: staged.stage, isDatabase: isDatabase)
       }

@@ -42,7 +42,8 @@ struct Commit {
 
     // The lock lives on the inode: a newcomer must find the new root locked too until all is finished.
     guard try tree.tryLock(exclusive: true) else {
-      throw TransactionError(.locked, "the new tree is locked by another process", path: folder.full(Self.tree))
+      throw TransactionError(
+        .locked, "the new tree is locked by another process", path: folder.full(Self.tree))
     }
     let journal = Journal(state: state.directory)
     var record = record
@@ -53,7 +54,12 @@ struct Commit {
     try state.parent.sync()
     try faults.reach(.committed)
 
-    try folder.exchange(Self.tree, in: state.parent, with: state.rootName)
+    do {
+      try folder.exchange(Self.tree, in: state.parent, with: state.rootName)
+    } catch {
+      try journal.append(JournalRecord(.discarded, transaction))
+      throw error
+    }
     try folder.sync()
     try rootParent().sync()
     try faults.reach(.exchanged)

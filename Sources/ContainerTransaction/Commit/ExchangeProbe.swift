@@ -19,7 +19,9 @@ struct ExchangeProbe {
     guard !status.isMountRoot, status.mount == above.mount else {
       throw impossible("a file system is mounted at the container's root")
     }
-    guard status.device == above.device else { throw impossible("it is on another file system than its parent") }
+    guard status.device == above.device else {
+      throw impossible("it is on another file system than its parent")
+    }
     let (a, b): (ContainerPath, ContainerPath) = ("probe-a", "probe-b")
     for name in [a, b] { try state.directory.createDirectories(name) }
     defer { for name in [a, b] { try? state.directory.removeDirectory(name) } }

@@ -12,7 +12,9 @@ extension TreeIndex {
     bytes.reserveCapacity(paths.count * 128)
     for (path, s) in paths {
       bytes.append(contentsOf: s.type.rawValue.utf8)
-      for number in [s.identity.device, s.identity.inode, s.size, UInt64(s.mode), UInt64(s.user), UInt64(s.group)] {
+      for number in [
+        s.identity.device, s.identity.inode, s.size, UInt64(s.mode), UInt64(s.user), UInt64(s.group),
+      ] {
         bytes.append(UInt8(ascii: " "))
         bytes.append(contentsOf: String(number).utf8)
       }
@@ -37,9 +39,11 @@ extension TreeIndex {
       let texts = fields.prefix(9).map { String(decoding: $0, as: UTF8.self) }
       let numbers = texts.dropFirst().prefix(6).compactMap { UInt64($0) }
       let times = texts.dropFirst(7).compactMap { Int64($0) }
-      guard fields.count == 10, let type = FileType(rawValue: texts[0]), numbers.count == 6, times.count == 2 else {
+      guard fields.count == 10, let type = FileType(rawValue: texts[0]), numbers.count == 6, times.count == 2
+      else {
         throw TransactionError(
-          .damagedState, "the index of an interrupted transaction cannot be read; nothing was removed", path: file)
+          .damagedState, "the index of an interrupted transaction cannot be read; nothing was removed",
+          path: file)
       }
       paths[try ContainerPath(bytes: fields[9])] = IndexedStatus(
         type: type, identity: FileIdentity(device: numbers[0], inode: numbers[1]), size: numbers[2],

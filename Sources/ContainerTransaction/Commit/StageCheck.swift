@@ -21,10 +21,13 @@ struct StageCheck {
 
   private func checkDatabase(_ path: ContainerPath) throws {
     do {
-      let result = try staged.readDatabase(at: path) { try String.fetchOne($0, sql: "PRAGMA integrity_check(1)") }
+      let result = try staged.readDatabase(at: path) {
+        try String.fetchOne($0, sql: "PRAGMA integrity_check(1)")
+      }
       guard result == "ok" else {
         throw TransactionError(
-          .checkFailed, "the staged database is damaged (\(result ?? "no answer")); nothing was changed, look at "
+          .checkFailed,
+          "the staged database is damaged (\(result ?? "no answer")); nothing was changed, look at "
             + "the live one with `PRAGMA integrity_check`", path: path.description)
       }
     } catch let error as DatabaseError {

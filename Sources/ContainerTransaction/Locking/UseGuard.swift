@@ -22,7 +22,9 @@ struct UseGuard {
     }
     var locks: [ContainerPath: DatabaseLock] = [:]
     for (path, status) in index.paths where status.type == .file {
-      guard let full = try root.status(path), let unit = try root.databaseUnit(path, status: full) else { continue }
+      guard let full = try root.status(path), let unit = try root.databaseUnit(path, status: full) else {
+        continue
+      }
       guard let lock = try DatabaseLock.acquire(unit.main, in: root) else {
         throw TransactionError(
           .inUse, "in use: another program holds SQLite's lock on \(path); close it and run it again",
@@ -34,7 +36,9 @@ struct UseGuard {
     notes =
       search.unseen == 0
       ? []
-      : ["\(search.unseen) processes of other users could not be looked into without root; "
-        + "make sure that none of them uses \(container.root)"]
+      : [
+        "\(search.unseen) processes of other users could not be looked into without root; "
+          + "make sure that none of them uses \(container.root)"
+      ]
   }
 }

@@ -72,7 +72,9 @@ struct Recovery {
     let isCarried = own.contains { $0.step == .carried }
     let index =
       try isCarried || commit.rootBefore == nil
-      ? nil : TreeIndex(decoding: folder.contents(TreeIndex.file, limit: 1 << 30), path: folder.full(TreeIndex.file))
+      ? nil
+      : TreeIndex(
+        decoding: folder.contents(TreeIndex.file, limit: 1 << 30), path: folder.full(TreeIndex.file))
     if try folder.status(Commit.tree) == nil { try folder.createDirectory(Commit.tree) }
     let conflicts = try Finish(
       state: state, transaction: transaction, folder: folder, old: folder.directory(Commit.tree), new: root,

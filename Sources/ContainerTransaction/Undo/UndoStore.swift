@@ -34,14 +34,14 @@ public struct UndoLimits: Sendable {
   public init() {}
 }
 
-/// The undos that are kept, oldest first.
+/// The undos that are kept.
 struct UndoStore {
   let state: StateDirectory
 
+  /// The transactions that can be undone, in the order they were committed.
   func transactions() throws -> [TransactionID] {
-    try state.directory.directory(StateDirectory.undo).names().map {
-      TransactionID(String(decoding: $0, as: UTF8.self))
-    }
+    try Journal(state: state.directory).records().filter { $0.step == .done }.map(\.transaction)
+      .filter { try folder($0) != nil }
   }
 
   func folder(_ transaction: TransactionID) throws -> Directory? {
@@ -53,7 +53,9 @@ struct UndoStore {
   /// Bytes that an undo keeps on disk.
   func size(_ transaction: TransactionID) throws -> UInt64 {
     guard let folder = try folder(transaction) else { return 0 }
-    return try folder.names().reduce(0) { try $0 + (folder.status(ContainerPath(name: $1))?.blocks ?? 0) * 512 }
+    return try folder.names().reduce(0) {
+      try $0 + (folder.status(ContainerPath(name: $1))?.blocks ?? 0) * 512
+    }
   }
 
   func remove(_ transaction: TransactionID) throws {
