@@ -39,16 +39,25 @@ enum AppSettings {
   /// so that there is a new file too.
   static func change(_ key: String, to text: String, in directory: String) throws {
     let file = URL(fileURLWithPath: directory + "/" + path)
-    var values: [String: Any] = [:]
-    if let old = try? Data(contentsOf: file) {
-      values = try PropertyListSerialization.propertyList(from: old, format: nil) as? [String: Any] ?? [:]
-    }
+    var values = access(file.path, F_OK) == 0 ? try read(from: directory) : [:]
     values[key] = typed(text)
     try Data(encoded(values)).write(to: file, options: .atomic)
     let note = "Documents/Notes/About \(key).md"
     try RawFile.makeDirectories(directory + "/Documents/Notes")
     try RawFile.write(Array("\(key) became \(text)\n".utf8), to: directory + "/" + note)
     print("wrote \(key) to \(path), and \(note)")
+  }
+
+  /// Prints every setting, sorted.
+  static func printAll(of directory: String) throws {
+    for (key, value) in try read(from: directory).sorted(by: { $0.key < $1.key }) {
+      print("\(key) = \(value)")
+    }
+  }
+
+  private static func read(from directory: String) throws -> [String: Any] {
+    let data = try Data(contentsOf: URL(fileURLWithPath: directory + "/" + path))
+    return try PropertyListSerialization.propertyList(from: data, format: nil) as? [String: Any] ?? [:]
   }
 
   private static func typed(_ text: String) -> Any {

@@ -10,6 +10,7 @@ enum NotesApp {
     notes-app write DIR [--seconds S]          moves money until SIGTERM, or the end of a piped standard input
     notes-app hold DIR [--seconds S]           has the database open and does nothing
     notes-app touch-settings DIR KEY VALUE     writes a setting as an app does, and a new note
+    notes-app settings DIR                     prints the settings, one a line
     notes-app check DATABASE                   integrity, foreign keys, and the sum over all accounts
 
     """
@@ -37,6 +38,10 @@ enum NotesApp {
         let (key, value) = (try arguments.next("a key"), try arguments.next("a value"))
         try arguments.finish()
         try AppSettings.change(key, to: value, in: directory)
+      case "settings":
+        let directory = try arguments.next("a container")
+        try arguments.finish()
+        try AppSettings.printAll(of: directory)
       case "check":
         let database = try arguments.next("a database")
         try arguments.finish()
