@@ -26,7 +26,9 @@ struct ArchiveProbe {
     guard let count = try SeekTable.frameCount(footer: footer) else { throw Self.withoutSeekTable(head) }
 
     let tableSize = 8 + count * SeekTable.entrySize + SeekTable.footerSize
-    guard UInt64(tableSize) < size else { throw ArchiveError.damaged("the seek table is larger than the file") }
+    guard UInt64(tableSize) < size else {
+      throw ArchiveError.damaged("the seek table is larger than the file")
+    }
     let tableOffset = size - UInt64(tableSize)
     let entries = try SeekTable.decode(try file.readExactly(tableSize, at: tableOffset), count: count)
     index = try FrameIndex(entries, tableOffset: tableOffset)
@@ -36,7 +38,9 @@ struct ArchiveProbe {
       $0.littleEndian(at: 0, as: UInt32.self) == ArchiveFormat.locationMagic
         && $0.littleEndian(at: 4, as: UInt32.self) == UInt32(LocationFrame.payloadSize)
     }
-    guard isSkippable else { throw ArchiveError.damaged("the manifest's location is not where the seek table says") }
+    guard isSkippable else {
+      throw ArchiveError.damaged("the manifest's location is not where the seek table says")
+    }
     manifest = try LocationFrame.decode(frame)
     guard manifest.offset <= index.tarSize, manifest.length <= index.tarSize - manifest.offset else {
       throw ArchiveError.damaged("the manifest is said to lie outside of the archive")
@@ -57,7 +61,8 @@ struct ArchiveProbe {
     }
     guard head.starts(with: magic) else {
       throw ArchiveError(
-        .notAnArchive, "the file is not an archive: it does not start with a zstd frame; give a .tar.zst of drydock")
+        .notAnArchive,
+        "the file is not an archive: it does not start with a zstd frame; give a .tar.zst of drydock")
     }
   }
 

@@ -79,7 +79,8 @@ public final class ArchiveReader {
   ///
   /// - Throws: `ArchiveError` (`.damaged` for a range outside of the stream, as ranges come from manifests), or
   ///   what `body` throws.
-  public func read(offset: UInt64, length: UInt64, into body: (UnsafeRawBufferPointer) throws -> Void) throws {
+  public func read(offset: UInt64, length: UInt64, into body: (UnsafeRawBufferPointer) throws -> Void) throws
+  {
     guard offset <= tarSize, length <= tarSize - offset else {
       throw ArchiveError.damaged(
         "the range of \(length) bytes at \(offset) lies outside of the tar stream of \(tarSize) bytes"

@@ -43,7 +43,8 @@ extension ArchiveReader {
       let size = member.contentSize
       let room = tarSize - min(contentOffset, tarSize)
       guard size <= room, paddedSize(size) <= room else {
-        throw ArchiveError.truncated("\(member.printableName) reaches beyond the end of the tar stream").at(path)
+        throw ArchiveError.truncated("\(member.printableName) reaches beyond the end of the tar stream").at(
+          path)
       }
       let content = MemberContent(decoder, size: size)
       defer { content.end() }

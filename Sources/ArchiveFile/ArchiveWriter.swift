@@ -33,7 +33,8 @@ public final class ArchiveWriter {
   /// - Throws: `ArchiveError`.
   public init(to file: FileDescriptor, compressionLevel: Int32 = 3, threads: Int? = nil) throws {
     guard (1...19).contains(compressionLevel) else {
-      throw ArchiveError(.invalidUse, "compression level \(compressionLevel) does not exist; choose one from 1 to 19")
+      throw ArchiveError(
+        .invalidUse, "compression level \(compressionLevel) does not exist; choose one from 1 to 19")
     }
     self.file = file
     frames = FrameWriter(
@@ -68,7 +69,8 @@ public final class ArchiveWriter {
     guard UInt64(bytes.count) <= remaining else {
       throw ArchiveError(
         .invalidUse,
-        "\(member.printableName) has \(UInt64(bytes.count) - remaining) bytes more than announced; read it again")
+        "\(member.printableName) has \(UInt64(bytes.count) - remaining) bytes more than announced; read it again"
+      )
     }
     try guarding { try encoder.writeContent(bytes) }
     state = .inMember(member, remaining: remaining - UInt64(bytes.count))

@@ -31,7 +31,8 @@ final class FrameDecompressor: @unchecked Sendable {
     }
     // One frame and no more: libzstd would go on with whatever follows it inside of these bytes.
     let size = try Zstd.check(ZSTD_findFrameCompressedSize(bytes.baseAddress, bytes.count), doing)
-    guard size == bytes.count, ZSTD_getFrameContentSize(bytes.baseAddress, size) == UInt64(frame.plainSize) else {
+    guard size == bytes.count, ZSTD_getFrameContentSize(bytes.baseAddress, size) == UInt64(frame.plainSize)
+    else {
       throw ArchiveError.damaged("\(doing) failed: its sizes are not those of the seek table")
     }
     // Bit 2 of the byte after the magic: the frame has a checksum, which libzstd then checks.
@@ -41,7 +42,9 @@ final class FrameDecompressor: @unchecked Sendable {
     try output.fill(frame.plainSize) { plain in
       let count = try Zstd.check(
         ZSTD_decompressDCtx(context, plain.baseAddress, plain.count, bytes.baseAddress, bytes.count), doing)
-      guard count == plain.count else { throw ArchiveError.damaged("\(doing) failed: it is shorter than it says") }
+      guard count == plain.count else {
+        throw ArchiveError.damaged("\(doing) failed: it is shorter than it says")
+      }
     }
   }
 }

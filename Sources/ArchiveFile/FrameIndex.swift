@@ -33,7 +33,8 @@ struct FrameIndex: Sendable {
       last.checksum == ArchiveFormat.checksumOfNothing
     else {
       throw ArchiveError(
-        .notAnArchive, "this is a seekable zstd file, but it does not say where a drydock manifest is; give an archive")
+        .notAnArchive,
+        "this is a seekable zstd file, but it does not say where a drydock manifest is; give an archive")
     }
     let largest = ZSTD_compressBound(ArchiveFormat.frameSize)
     var frames: [ArchiveFrame] = []
@@ -48,7 +49,8 @@ struct FrameIndex: Sendable {
             + "the archive is damaged or made to harm")
       }
       guard (ArchiveFormat.smallestFrame...largest).contains(Int(entry.compressedSize)) else {
-        throw ArchiveError.damaged("frame \(index) claims an impossible size of \(entry.compressedSize) bytes")
+        throw ArchiveError.damaged(
+          "frame \(index) claims an impossible size of \(entry.compressedSize) bytes")
       }
       frames.append(
         ArchiveFrame(

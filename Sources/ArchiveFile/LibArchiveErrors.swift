@@ -14,7 +14,8 @@ enum LibArchive {
   static func checkWrite(_ status: Int32, _ archive: OpaquePointer, _ doing: String) throws {
     guard status != ARCHIVE_OK else { return }
     throw ArchiveError(
-      status == ARCHIVE_WARN ? .invalidUse : .io, "\(doing) failed: \(reason(archive)); nothing was published")
+      status == ARCHIVE_WARN ? .invalidUse : .io, "\(doing) failed: \(reason(archive)); nothing was published"
+    )
   }
 
   /// The error for a status other than OK or EOF while reading.
@@ -27,5 +28,6 @@ enum LibArchive {
   }
 
   /// The error when libarchive cannot even allocate its state.
-  static let outOfMemory = ArchiveError(.io, "libarchive could not start: out of memory; free some and try again")
+  static let outOfMemory = ArchiveError(
+    .io, "libarchive could not start: out of memory; free some and try again")
 }

@@ -52,7 +52,8 @@ struct LocationFrame {
   static func decode(_ bytes: [UInt8]) throws -> ManifestLocation {
     guard bytes.count == size, Array(bytes[8..<16]) == magic else {
       throw ArchiveError(
-        .notAnArchive, "this is a seekable zstd file, but it does not say where a drydock manifest is; give an archive")
+        .notAnArchive,
+        "this is a seekable zstd file, but it does not say where a drydock manifest is; give an archive")
     }
     guard try SHA256.hash(Array(bytes.dropLast(8))).bytes.prefix(8).elementsEqual(bytes.suffix(8)) else {
       throw ArchiveError.damaged("the manifest's location fails its check")
@@ -70,7 +71,8 @@ struct LocationFrame {
     }
     guard fields.version == version, fields.reserved == 0 else {
       throw ArchiveError(
-        .unsupported, "the archive has format \(fields.version) and this program reads \(version); use a newer one")
+        .unsupported,
+        "the archive has format \(fields.version) and this program reads \(version); use a newer one")
     }
     return ManifestLocation(offset: fields.offset, length: fields.length, sha256: sha256)
   }

@@ -26,6 +26,7 @@ public enum MemberName {
 
   static func unsafe(_ name: [UInt8], _ why: String) -> ArchiveError {
     ArchiveError(
-      .unsafeName, "the member name \"\(name.printable)\" \(why); do not unpack this archive, nothing was taken from it")
+      .unsafeName,
+      "the member name \"\(name.printable)\" \(why); do not unpack this archive, nothing was taken from it")
   }
 }

@@ -34,7 +34,8 @@ struct MemberTree {
     case .hardLink(let target):
       try MemberName.validate(target)
       guard let seen = uses[try Key(target)], seen == .file || seen == .symbolicLink else {
-        throw MemberName.unsafe(member.name, "is a hard link to \"\(target.printable)\", which is no earlier file")
+        throw MemberName.unsafe(
+          member.name, "is a hard link to \"\(target.printable)\", which is no earlier file")
       }
       use = seen
     }

@@ -16,7 +16,8 @@ struct SeekTable: Sendable {
   /// The whole skippable frame.
   static func encode(_ entries: [Entry]) throws -> [UInt8] {
     guard entries.count <= ArchiveFormat.maximumFrames else {
-      throw ArchiveError(.limit, "the archive would have more than \(ArchiveFormat.maximumFrames) frames; split it")
+      throw ArchiveError(
+        .limit, "the archive would have more than \(ArchiveFormat.maximumFrames) frames; split it")
     }
     var bytes: [UInt8] = []
     bytes.reserveCapacity(8 + entries.count * entrySize + footerSize)
@@ -41,7 +42,8 @@ struct SeekTable: Sendable {
     }
     guard let count = found.0, found.1 == ArchiveFormat.seekTableFooterMagic else { return nil }
     guard footer[4] & reservedBits == 0 else {
-      throw ArchiveError(.unsupported, "the seek table is of an unknown kind; use a newer version of this program")
+      throw ArchiveError(
+        .unsupported, "the seek table is of an unknown kind; use a newer version of this program")
     }
     guard footer[4] & checksumsPresent != 0 else {
       throw ArchiveError(

@@ -10,14 +10,15 @@ final class TarDecoder {
     self.source = source
     self.archive = archive
     try check(archive_read_support_format_tar(archive))
-    try check(archive_read_set_options(archive, "hdrcharset=BINARY"))
     // AppleDouble members are members like others, on every system.
     try check(archive_read_set_options(archive, "!mac-ext"))
     try check(archive_read_set_callback_data(archive, Unmanaged.passUnretained(source).toOpaque()))
     try check(
       archive_read_set_read_callback(archive) { _, context, target in
         guard let context, let target else { return -1 }
-        guard let bytes = Unmanaged<TarSource>.fromOpaque(context).takeUnretainedValue().next() else { return -1 }
+        guard let bytes = Unmanaged<TarSource>.fromOpaque(context).takeUnretainedValue().next() else {
+          return -1
+        }
         target.pointee = bytes.baseAddress
         return bytes.count
       })
@@ -39,7 +40,8 @@ final class TarDecoder {
     guard status == ARCHIVE_OK, let entry else { throw error("reading a member's header") }
     let format = archive_format(archive)
     guard
-      [ARCHIVE_FORMAT_TAR_USTAR, ARCHIVE_FORMAT_TAR_PAX_INTERCHANGE, ARCHIVE_FORMAT_TAR_GNUTAR].contains(format)
+      [ARCHIVE_FORMAT_TAR_USTAR, ARCHIVE_FORMAT_TAR_PAX_INTERCHANGE, ARCHIVE_FORMAT_TAR_GNUTAR].contains(
+        format)
     else { throw ArchiveError.damaged("the tar stream has a header of an old or unknown kind") }
     return (try TarEntry.member(entry), UInt64(clamping: archive_filter_bytes(archive, 0)))
   }

@@ -2,32 +2,57 @@ import CLibArchive
 
 /// libarchive's pax writer, with its bytes going to a `TarSink`.
 ///
-/// Names and attributes are raw bytes (`hdrcharset=BINARY`): the process's locale plays no part.
+/// The process's locale plays no part: names that are not plain ASCII go through a writer that takes names as raw
+/// bytes (`hdrcharset=BINARY`). It would do for all names, but GNU tar prints a note at each member that says so.
+/// Both writers feed one stream, member by member.
 final class TarEncoder {
   let sink: TarSink
-  private let archive: OpaquePointer
+  private let plain: OpaquePointer
+  private let binary: OpaquePointer
   private let entry: OpaquePointer
+  /// The writer of the current member.
+  private var current: OpaquePointer
 
   init(_ sink: TarSink) throws {
-    guard let archive = archive_write_new() else { throw LibArchive.outOfMemory }
-    guard let entry = archive_entry_new() else {
-      archive_write_free(archive)
+    let plain = archive_write_new()
+    let binary = archive_write_new()
+    let entry = archive_entry_new()
+    guard let plain, let binary, let entry else {
+      archive_write_free(plain)
+      archive_write_free(binary)
+      archive_entry_free(entry)
       throw LibArchive.outOfMemory
     }
     self.sink = sink
-    self.archive = archive
+    self.plain = plain
+    self.binary = binary
     self.entry = entry
+    current = plain
+    try open(plain, options: [])
+    try open(binary, options: ["hdrcharset=BINARY"])
+  }
+
+  deinit {
+    for archive in [plain, binary] {
+      // Without this, freeing would first write the end of the archive into the sink.
+      archive_write_fail(archive)
+      archive_write_free(archive)
+    }
+    archive_entry_free(entry)
+  }
+
+  private func open(_ archive: OpaquePointer, options: [String]) throws {
     let doing = "starting the tar stream"
     try LibArchive.checkWrite(archive_write_set_format_pax(archive), archive, doing)
     try LibArchive.checkWrite(archive_write_add_filter_none(archive), archive, doing)
-    try LibArchive.checkWrite(archive_write_set_options(archive, "hdrcharset=BINARY"), archive, doing)
-    // SCHILY.xattr is what GNU tar, bsdtar and star read; with LIBARCHIVE.xattr beside it GNU tar warns.
-    try LibArchive.checkWrite(archive_write_set_options(archive, "xattrheader=SCHILY"), archive, doing)
+    // SCHILY.xattr is what GNU tar, bsdtar and star read; with LIBARCHIVE.xattr beside it GNU tar prints notes.
+    for option in options + ["xattrheader=SCHILY"] {
+      try LibArchive.checkWrite(archive_write_set_options(archive, option), archive, doing)
+    }
     try LibArchive.checkWrite(archive_write_set_bytes_per_block(archive, 0), archive, doing)
-    // The sink is owned by this object, which ends the archive before it goes.
-    let context = Unmanaged.passUnretained(sink).toOpaque()
+    // The sink is owned by this object, which frees the writers before it goes.
     let status = archive_write_open(
-      archive, context, nil,
+      archive, Unmanaged.passUnretained(sink).toOpaque(), nil,
       { _, context, bytes, count in
         guard let context else { return -1 }
         let sink = Unmanaged<TarSink>.fromOpaque(context).takeUnretainedValue()
@@ -36,37 +61,35 @@ final class TarEncoder {
     try LibArchive.checkWrite(status, archive, doing)
   }
 
-  deinit {
-    // Without this, freeing would first write the end of the archive into the sink.
-    archive_write_fail(archive)
-    archive_write_free(archive)
-    archive_entry_free(entry)
-  }
-
   /// Writes a member's headers.
   func writeHeader(_ member: ArchiveMember) throws {
     fill(member)
-    try check(archive_write_header(archive, entry), "adding \(member.printableName)")
+    current = member.isPlainASCII ? plain : binary
+    try check(archive_write_header(current, entry), "adding \(member.printableName)")
   }
 
   /// Writes content of the current member; never more than its header promised.
   func writeContent(_ bytes: UnsafeRawBufferPointer) throws {
-    let written = archive_write_data(archive, bytes.baseAddress, bytes.count)
+    let written = archive_write_data(current, bytes.baseAddress, bytes.count)
     if written < 0 { try check(ARCHIVE_FATAL, "adding content") }
     guard written == bytes.count else {
-      throw ArchiveError(.io, "adding content failed: libarchive took \(written) of \(bytes.count) bytes; report this")
+      throw ArchiveError(
+        .io, "adding content failed: libarchive took \(written) of \(bytes.count) bytes; report this")
     }
   }
 
   /// Ends the current member, filling what is missing of its content with zeros.
-  func finishMember() throws { try check(archive_write_finish_entry(archive), "ending a member") }
+  func finishMember() throws { try check(archive_write_finish_entry(current), "ending a member") }
 
-  /// Writes the end of the tar stream.
-  func finish() throws { try check(archive_write_close(archive), "ending the tar stream") }
+  /// Writes the end of the tar stream, once.
+  func finish() throws {
+    current = plain
+    try check(archive_write_close(plain), "ending the tar stream")
+  }
 
   private func check(_ status: Int32, _ doing: String) throws {
     if let failure = sink.failure { throw failure }
-    try LibArchive.checkWrite(status, archive, doing)
+    try LibArchive.checkWrite(status, current, doing)
   }
 
   private func fill(_ member: ArchiveMember) {
@@ -98,7 +121,9 @@ final class TarEncoder {
     }
     for attribute in member.attributes {
       withCString(attribute.name) { name in
-        attribute.value.withUnsafeBytes { archive_entry_xattr_add_entry(entry, name, $0.baseAddress, $0.count) }
+        attribute.value.withUnsafeBytes {
+          archive_entry_xattr_add_entry(entry, name, $0.baseAddress, $0.count)
+        }
       }
     }
   }
@@ -109,5 +134,17 @@ final class TarEncoder {
         if let base = text.baseAddress { body(base) }
       }
     }
+  }
+}
+
+extension ArchiveMember {
+  /// Whether the name and the link target are plain ASCII.
+  fileprivate var isPlainASCII: Bool {
+    switch kind {
+    case .symbolicLink(let target), .hardLink(let target):
+      guard target.allSatisfy({ $0 < 0x80 }) else { return false }
+    case .file, .directory: break
+    }
+    return name.allSatisfy { $0 < 0x80 }
   }
 }

@@ -49,7 +49,9 @@ enum TarEntry {
   private static func modified(_ entry: OpaquePointer, name: [UInt8]) throws -> Int64 {
     let (whole, overflow) = Int64(archive_entry_mtime(entry)).multipliedReportingOverflow(by: 1_000_000_000)
     let (sum, overflow2) = whole.addingReportingOverflow(Int64(archive_entry_mtime_nsec(entry)))
-    guard !overflow, !overflow2 else { throw ArchiveError.damaged("\(name.printable) has an impossible time") }
+    guard !overflow, !overflow2 else {
+      throw ArchiveError.damaged("\(name.printable) has an impossible time")
+    }
     return sum
   }
 

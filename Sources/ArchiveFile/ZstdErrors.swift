@@ -21,5 +21,6 @@ enum Zstd {
   }
 
   /// The error when libzstd cannot even allocate its state.
-  static let outOfMemory = ArchiveError(.io, "libzstd could not start: out of memory; free some and try again")
+  static let outOfMemory = ArchiveError(
+    .io, "libzstd could not start: out of memory; free some and try again")
 }

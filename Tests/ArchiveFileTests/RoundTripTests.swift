@@ -41,7 +41,9 @@ import Testing
           name: Array("files/absolute".utf8),
           kind: .symbolicLink(target: Array(("/" + String(repeating: "t", count: 300)).utf8)), mode: 0o777,
           modified: time)),
-      Sample(ArchiveMember(name: Array("files/hard".utf8), kind: .hardLink(target: odd), mode: 0o4755, modified: 5)),
+      Sample(
+        ArchiveMember(name: Array("files/hard".utf8), kind: .hardLink(target: odd), mode: 0o4755, modified: 5)
+      ),
     ]
   }
 
@@ -79,7 +81,7 @@ import Testing
       var first: [UInt8]?
       for threads in [1, 2, 7] {
         let built = try writeArchive(samples, to: directory + "/a", threads: threads)
-        #expect(built.summary.frameCount > 6)
+        #expect(built.summary.frameCount > 4)
         #expect(first == nil || first == built.bytes)
         first = built.bytes
         let read = try readAll(directory + "/a")

@@ -18,7 +18,9 @@ func run(_ command: String, _ arguments: [String], in directory: String? = nil) 
     let process = Process()
     process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
     process.arguments = [command] + arguments
-    process.environment = ProcessInfo.processInfo.environment.merging(["LC_ALL": "C.UTF-8", "TZ": "UTC"]) { $1 }
+    process.environment = ProcessInfo.processInfo.environment.merging(["LC_ALL": "C.UTF-8", "TZ": "UTC"]) {
+      $1
+    }
     if let directory { process.currentDirectoryURL = URL(fileURLWithPath: directory) }
     let output = try FileHandle(forWritingTo: URL(fileURLWithPath: outputPath))
     let errors = try FileHandle(forWritingTo: URL(fileURLWithPath: errorPath))

@@ -18,18 +18,29 @@ import Testing
       Sample(ArchiveMember(name: Array("d".utf8), kind: .directory, mode: 0o755, modified: time)),
       Sample(
         ArchiveMember(
-          name: Array("d/text".utf8), kind: .file(size: 4), mode: 0o640, modified: time, attributes: attributes),
+          name: Array("d/text".utf8), kind: .file(size: 4), mode: 0o640, modified: time,
+          attributes: attributes),
         Array("text".utf8)),
       Sample("d/random", random.bytes(9 << 20)),
       Sample(ArchiveMember(name: oddName, kind: .file(size: 1), mode: 0o600, modified: -1_500_000_000), [1]),
       Sample("d/größe", [2], modified: -86_400_000_000_000),
       Sample(
         ArchiveMember(
-          name: Array("d/link".utf8), kind: .symbolicLink(target: Array("text".utf8)), mode: 0o777, modified: time)),
+          name: Array("d/link".utf8), kind: .symbolicLink(target: Array("text".utf8)), mode: 0o777,
+          modified: time)),
       Sample(
         ArchiveMember(
-          name: Array("d/hard".utf8), kind: .hardLink(target: Array("d/random".utf8)), mode: 0o644, modified: time)),
+          name: Array("d/hard".utf8), kind: .hardLink(target: Array("d/random".utf8)), mode: 0o644,
+          modified: time)),
     ]
+  }
+
+  /// What a tool complains of, but for two notes that GNU tar prints: that times before 1970 are implausibly old,
+  /// and, once for each name that is not ASCII, that it does not know pax's own `hdrcharset`.
+  private func complaints(_ result: CommandResult) -> [Substring] {
+    let notes = result.errors.split(separator: "\n")
+    #expect(notes.count { $0.contains("hdrcharset") } <= 2)
+    return notes.filter { !$0.contains("implausibly old time stamp") && !$0.contains("keyword 'hdrcharset'") }
   }
 
   @Test func toolsListAndTest() throws {
@@ -37,7 +48,7 @@ import Testing
       try writeArchive(Self.samples(), to: directory + "/a.tar.zst")
       for (command, arguments) in [("bsdtar", ["-tf"]), ("tar", ["--zstd", "-tf"]), ("tar", ["-tf"])] {
         let result = try run(command, arguments + ["a.tar.zst"], in: directory)
-        #expect(result.status == 0 && result.errors == "", "\(command): \(result.errors)")
+        #expect(result.status == 0 && complaints(result).isEmpty, "\(command): \(result.errors)")
         #expect(result.text.split(separator: "\n").count == 8)
       }
       let zstd = try run("zstd", ["-t", "a.tar.zst"], in: directory)
@@ -55,17 +66,19 @@ import Testing
       try FileManager.default.createDirectory(atPath: directory + "/x", withIntermediateDirectories: false)
       let arguments =
         tool == "tar"
-        ? ["--xattrs", "--xattrs-include=*", "--zstd", "-xpf", "../a.tar.zst"] : ["-xpf", "../a.tar.zst", "--xattrs"]
+        ? ["--xattrs", "--xattrs-include=*", "--zstd", "-xpf", "../a.tar.zst"]
+        : ["-xpf", "../a.tar.zst", "--xattrs"]
       let result = try run(tool, arguments + ["--no-same-owner"], in: directory + "/x")
-      // GNU tar says that times before 1970 are implausibly old.
-      let complaints = result.errors.split(separator: "\n").filter { !$0.contains("implausibly old time stamp") }
-      #expect(result.status == 0 && complaints.isEmpty, "\(result.errors)")
+      #expect(result.status == 0 && complaints(result).isEmpty, "\(result.errors)")
 
       for sample in samples {
         guard case .file = sample.member.kind else { continue }
         let path = Array((directory + "/x/").utf8) + sample.member.name
         var status = stat()
-        #expect((path + [0]).withUnsafeBytes { lstat($0.assumingMemoryBound(to: CChar.self).baseAddress, &status) } == 0)
+        #expect(
+          (path.map { CChar(bitPattern: $0) } + [0]).withUnsafeBufferPointer {
+            $0.baseAddress.map { lstat($0, &status) }
+          } == 0)
         #expect(status.st_mode & 0o7777 == mode_t(sample.member.mode))
         #expect(UInt64(status.st_size) == sample.member.contentSize)
         let modified = Int64(status.st_mtim.tv_sec) * 1_000_000_000 + Int64(status.st_mtim.tv_nsec)
@@ -78,11 +91,13 @@ import Testing
       #expect(Array(random) == samples[2].content)
       #expect(try run("readlink", ["d/link"], in: directory + "/x").text == "text\n")
       #expect(try run("stat", ["-c", "%h", "d/hard"], in: directory + "/x").text == "2\n")
+      // What the file system got, seen by packing it again with a program that writes attributes as they are.
+      let packed = try run(
+        "tar", ["--xattrs", "--xattrs-include=user.*", "--format=pax", "-cf", "-", "d/text"],
+        in: directory + "/x")
       for attribute in samples[1].member.attributes {
-        var value = [UInt8](repeating: 0, count: 100)
-        let count = getxattr(
-          directory + "/x/d/text", String(decoding: attribute.name, as: UTF8.self), &value, value.count)
-        #expect(count == attribute.value.count && Array(value.prefix(max(count, 0))) == attribute.value)
+        let record = Array("SCHILY.xattr.".utf8) + attribute.name + [0x3D] + attribute.value + [0x0A]
+        #expect(packed.output.firstRange(of: record) != nil)
       }
     }
   }
