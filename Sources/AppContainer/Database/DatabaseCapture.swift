@@ -25,15 +25,17 @@ extension Directory {
   ///   - scratch: a private directory for the copy.
   ///   - name: the copy's name in it; with sidecars for a moment.
   ///   - busyTimeout: seconds to wait for a database that is locked.
+  ///   - held: an exclusive lock that the caller has on it already and keeps.
   /// - Throws: ``ContainerError``: `inUse` when it stays locked, `io`, `noSpace`.
   public func capture(
-    _ unit: DatabaseUnit, into scratch: Directory, as name: ContainerPath, busyTimeout: Double = 5
+    _ unit: DatabaseUnit, into scratch: Directory, as name: ContainerPath, busyTimeout: Double = 5,
+    held: DatabaseLock? = nil
   ) throws -> DatabaseImage {
-    guard let lock = try DatabaseLock.acquire(unit.main, in: self) else {
+    guard let lock = try held ?? DatabaseLock.acquire(unit.main, in: self) else {
       return try captureInUse(unit.main, into: scratch, as: name, busyTimeout: busyTimeout)
     }
     guard try unit.hasPendingContent(in: self) else {
-      try lock.downgrade(path: full(unit.main))
+      if held == nil { try lock.downgrade(path: full(unit.main)) }
       return .inPlace(lock)
     }
     return try withExtendedLifetime(lock) { try captureIdle(unit, lock, into: scratch, as: name) }

@@ -11,6 +11,9 @@ public struct ContainerPath: Sendable {
 
   init(unchecked bytes: [UInt8]) { self.bytes = bytes }
 
+  /// A path of one component, from the bytes of a name that a directory listing gave.
+  public init(name: [UInt8]) { bytes = name }
+
   /// A path from bytes; a trailing `/` is dropped.
   ///
   /// - Throws: ``ContainerError`` with code `badPath` when it is absolute or has a component that is not a name.
@@ -93,6 +96,9 @@ public struct ContainerPath: Sendable {
   public func appending(_ name: String) throws -> ContainerPath {
     try ContainerPath(bytes: isRoot ? Array(name.utf8) : bytes + [UInt8(ascii: "/")] + Array(name.utf8))
   }
+
+  /// A child by the bytes of a name that a directory listing gave.
+  public func appending(name: [UInt8]) -> ContainerPath { appending(unchecked: name) }
 
   func appending(unchecked name: some Collection<UInt8>) -> ContainerPath {
     guard !isRoot else { return ContainerPath(unchecked: Array(name)) }

@@ -142,3 +142,10 @@ extension Directory {
     return free < 0 ? nil : UInt64(free)
   }
 }
+
+extension Directory {
+  /// Writes an open file's content to disk.
+  public func syncFile(_ file: FileDescriptor, _ path: ContainerPath) throws {
+    guard platform_sync(file.rawValue) == 0 else { throw ContainerError.lastCall("cannot sync", full(path)) }
+  }
+}

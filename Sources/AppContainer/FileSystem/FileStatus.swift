@@ -64,3 +64,15 @@ public struct FileIdentity: Hashable, Sendable, Codable {
     self.inode = inode
   }
 }
+
+extension FileStatus {
+  /// The status of a directory that exists only in a plan.
+  public init(directory metadata: FileMetadata) {
+    type = .directory
+    mode = metadata.mode
+    (size, blocks, device, inode, mount, links) = (0, 0, 0, 0, 0, 1)
+    (modified, changed) = (metadata.modified, metadata.modified)
+    (user, group) = (metadata.user, metadata.group)
+    isMountRoot = false
+  }
+}

@@ -1,1 +1,0 @@
-// AgeEncryption: its first file comes with the next commit.
