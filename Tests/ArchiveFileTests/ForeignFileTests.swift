@@ -23,6 +23,8 @@ import Testing
       )
       #expect(errorCode { _ = try ArchiveReader(path: directory) } == .io)
       #expect(errorCode { _ = try ArchiveReader(path: directory + "/absent") } == .io)
+      #expect(try run("mkfifo", [directory + "/fifo"]).status == 0)
+      #expect(errorCode { _ = try ArchiveReader(path: directory + "/fifo") } == .io)
       do {
         _ = try ArchiveReader(path: directory + "/file")
         Issue.record("an age file was opened")

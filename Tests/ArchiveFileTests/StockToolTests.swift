@@ -81,7 +81,12 @@ import Testing
           } == 0)
         #expect(status.st_mode & 0o7777 == mode_t(sample.member.mode))
         #expect(UInt64(status.st_size) == sample.member.contentSize)
-        let modified = Int64(status.st_mtim.tv_sec) * 1_000_000_000 + Int64(status.st_mtim.tv_nsec)
+        #if os(Linux)
+          let time = status.st_mtim
+        #else
+          let time = status.st_mtimespec
+        #endif
+        let modified = Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
         // GNU tar reads a fraction before 1970 with the sign of the seconds: known, and up to a second off.
         if tool == "bsdtar" || sample.member.modified >= 0 || sample.member.modified % 1_000_000_000 == 0 {
           #expect(modified == sample.member.modified)
