@@ -43,7 +43,7 @@ let package = Package(
       name: "AppContainer", dependencies: ["AgeEncryption", "CPlatform", grdb, yams, system],
       swiftSettings: strict),
     .target(
-      name: "ContainerTransaction", dependencies: ["AppContainer", grdb, system], swiftSettings: strict),
+      name: "ContainerTransaction", dependencies: ["AppContainer", "AgeEncryption", grdb, system], swiftSettings: strict),
     .target(
       name: "BackupRepository",
       dependencies: ["ContainerTransaction", "AppContainer", "ArchiveFile", "AgeEncryption", grdb, system],
@@ -52,7 +52,8 @@ let package = Package(
       name: "MigrationEngine", dependencies: ["ContainerTransaction", "AppContainer", "AgeEncryption", grdb],
       swiftSettings: strict),
     .target(
-      name: "FixtureTesting", dependencies: ["MigrationEngine", "ContainerTransaction", "AppContainer", grdb],
+      name: "FixtureTesting",
+      dependencies: ["MigrationEngine", "ContainerTransaction", "AppContainer", grdb],
       swiftSettings: strict),
     .target(
       name: "Drydock",
@@ -86,7 +87,9 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "FixtureTests",
-      dependencies: ["FixtureTesting", "MigrationEngine", "ContainerTransaction", "AppContainer", "TestSupport"],
+      dependencies: [
+        "FixtureTesting", "MigrationEngine", "ContainerTransaction", "AppContainer", "TestSupport",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "CommandTests", dependencies: ["DrydockCommand", "NotesApp", "TestSupport", grdb],

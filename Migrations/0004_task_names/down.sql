@@ -1,0 +1,2 @@
+ALTER TABLE task DROP COLUMN notes;
+ALTER TABLE task RENAME COLUMN isCompleted TO isDone;

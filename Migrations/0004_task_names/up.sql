@@ -1,0 +1,2 @@
+ALTER TABLE task RENAME COLUMN isDone TO isCompleted;
+ALTER TABLE task ADD COLUMN notes TEXT;

@@ -1,1 +1,0 @@
-// AppContainer: its first file comes with the next commit.

@@ -1,0 +1,28 @@
+/// What went wrong with a container, its configuration or a file in it, and what to do about it.
+public struct ContainerError: Error, CustomStringConvertible, Sendable {
+  /// The kind of failure; the command line maps each to an exit code.
+  public enum Code: String, Sendable {
+    case notFound, notAContainer, badPath, badConfiguration, malformed, unreadable, inUse, io, unsupported
+    case permission, noSpace
+  }
+
+  /// The kind of failure.
+  public var code: Code
+  /// What failed, why, and what to do next: lower case, no secrets.
+  public var message: String
+  /// The path it is about, when there is one.
+  public var path: String?
+  /// The error underneath, when there is one.
+  public var cause: (any Error)?
+
+  /// An error with its parts.
+  public init(_ code: Code, _ message: String, path: String? = nil, cause: (any Error)? = nil) {
+    self.code = code
+    self.message = message
+    self.path = path
+    self.cause = cause
+  }
+
+  /// `path: message`.
+  public var description: String { path.map { "\($0): \(message)" } ?? message }
+}

@@ -1,0 +1,41 @@
+import SystemPackage
+
+extension Directory {
+  /// The database that a regular file is the main file of, or nil.
+  ///
+  /// It is one when it has SQLite's header, whatever its name, or a `-wal` or `-journal` with its magic beside
+  /// it. A file whose size is no multiple of 512 (the smallest page) is not even opened: most files of an app
+  /// are not, and reading 8,000 of them would cost more than everything else a settings migration does.
+  public func databaseUnit(_ main: ContainerPath, status: FileStatus) throws -> DatabaseUnit? {
+    guard status.type == .file else { return nil }
+    let sidecars = try DatabaseFormat.sidecarSuffixes.map(main.withSuffix).filter {
+      try self.status($0)?.type == .file
+    }
+    let hasHeader =
+      try status.size >= DatabaseFormat.smallestPage && status.size % DatabaseFormat.smallestPage == 0
+      && prefix(of: main, 16) == DatabaseFormat.headerMagic
+    guard try hasHeader || sidecars.contains(where: isLogOrJournal) else { return nil }
+    let external = DatabaseUnit.externalDataPath(of: main)
+    let hasExternal = try self.status(external)?.type == .directory
+    return DatabaseUnit(main: main, sidecars: sidecars, externalData: hasExternal ? external : nil)
+  }
+
+  private func isLogOrJournal(_ path: ContainerPath) throws -> Bool {
+    let name = path.nameString
+    if name.hasSuffix("-wal") { return try DatabaseFormat.walMagics.contains(prefix(of: path, 4)) }
+    if name.hasSuffix("-journal") { return try prefix(of: path, 8) == DatabaseFormat.journalMagic }
+    return false
+  }
+
+  private func prefix(of path: ContainerPath, _ count: Int) throws -> [UInt8] {
+    let file = try open(path, .readOnly, options: [.nonBlocking])
+    defer { try? file.close() }
+    var bytes = [UInt8](repeating: 0, count: count)
+    do {
+      let read = try bytes.withUnsafeMutableBytes { try file.read(fromAbsoluteOffset: 0, into: $0) }
+      return Array(bytes.prefix(read))
+    } catch let error as Errno {
+      throw ContainerError.system("cannot read", full(path), error)
+    }
+  }
+}

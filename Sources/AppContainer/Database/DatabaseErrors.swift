@@ -1,0 +1,25 @@
+import GRDB
+
+/// Translates SQLite's errors.
+extension ContainerError {
+  /// The error for a call on a database that failed.
+  public static func database(_ action: String, _ path: String, _ error: DatabaseError) -> Self {
+    let code: Code =
+      switch error.resultCode {
+      case .SQLITE_BUSY, .SQLITE_LOCKED: .inUse
+      case .SQLITE_FULL: .noSpace
+      case .SQLITE_PERM, .SQLITE_READONLY, .SQLITE_CANTOPEN: .permission
+      case .SQLITE_NOTADB, .SQLITE_CORRUPT: .malformed
+      default: .io
+      }
+    return Self(code, "\(action): \(error.plainMessage)", path: path, cause: error)
+  }
+}
+
+extension DatabaseError {
+  /// SQLite's message without the statement's arguments, which may be anybody's data.
+  public var plainMessage: String { message ?? "SQLite error \(resultCode.rawValue)" }
+
+  /// Whether it is no database to SQLite: encrypted or damaged.
+  var meansUnreadable: Bool { resultCode == .SQLITE_NOTADB || resultCode == .SQLITE_CORRUPT }
+}

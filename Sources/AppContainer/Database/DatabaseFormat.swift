@@ -1,0 +1,56 @@
+/// What SQLite's files look like from outside (<https://www.sqlite.org/fileformat2.html>).
+public enum DatabaseFormat {
+  static let headerMagic = Array("SQLite format 3\0".utf8)
+  static let journalMagic: [UInt8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]
+  static let walMagics: [[UInt8]] = [[0x37, 0x7f, 0x06, 0x82], [0x37, 0x7f, 0x06, 0x83]]
+
+  /// The endings of the files that SQLite keeps beside a database.
+  public static let sidecarSuffixes = ["-journal", "-shm", "-wal"]
+
+  /// The bytes that SQLite locks: PENDING, RESERVED and the 510 of SHARED.
+  static let lockStart: Int64 = 0x4000_0000
+  static let lockLength: Int64 = 512
+
+  /// The smallest database is one page of 512 bytes.
+  static let smallestPage: UInt64 = 512
+  /// Length of the header at the start of page 1.
+  public static let headerLength = 100
+
+  /// Zeroes the header fields that differ between two captures of the same content: the change counter
+  /// (24..<28), version-valid-for (92..<96), and the number of the SQLite version that wrote them (96..<100).
+  public static func normalize(header: UnsafeMutableRawBufferPointer) {
+    for index in Array(24..<28) + Array(92..<100) where index < header.count { header[index] = 0 }
+  }
+}
+
+/// A database with all that belongs to it: one unit for capture, exclusion, restore and moves.
+public struct DatabaseUnit: Hashable, Sendable {
+  /// The main file.
+  public let main: ContainerPath
+  /// The sidecars that exist now: `-journal`, `-shm`, `-wal`.
+  public let sidecars: [ContainerPath]
+  /// Core Data's folder of external binary data, `.<name>_SUPPORT`, when it exists.
+  public let externalData: ContainerPath?
+
+  /// A unit from its parts.
+  public init(main: ContainerPath, sidecars: [ContainerPath] = [], externalData: ContainerPath? = nil) {
+    self.main = main
+    self.sidecars = sidecars
+    self.externalData = externalData
+  }
+
+  /// Whether there is a sidecar that may hold content of its own: a log or a journal that is not empty.
+  public func hasPendingContent(in root: Directory) throws -> Bool {
+    try sidecars.contains { path in
+      guard !path.nameString.hasSuffix("-shm") else { return false }
+      return try (root.status(path)?.size ?? 0) > 0
+    }
+  }
+
+  /// The folder of external data that belongs to a main file.
+  public static func externalDataPath(of main: ContainerPath) -> ContainerPath {
+    let name = main.nameString
+    let stem = name.lastIndex(of: ".").map { String(name[..<$0]) } ?? name
+    return (try? main.parent.appending(".\(stem)_SUPPORT")) ?? main.withSuffix("_SUPPORT")
+  }
+}

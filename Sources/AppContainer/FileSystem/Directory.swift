@@ -1,0 +1,132 @@
+import CPlatform
+import SystemPackage
+
+/// An open directory: everything below it is reached through its descriptor, following no link and crossing no
+/// mount, so that nobody can redirect a read or a write while it runs.
+public final class Directory: Sendable {
+  /// The open descriptor; it is closed with this object.
+  public let descriptor: FileDescriptor
+  /// The path it was opened by, for messages.
+  public let path: String
+
+  private init(_ descriptor: FileDescriptor, path: String) {
+    self.descriptor = descriptor
+    self.path = path
+  }
+
+  deinit { try? descriptor.close() }
+
+  /// Opens a directory by an absolute or working-directory path; links in that path are followed.
+  public convenience init(_ path: String) throws {
+    do {
+      self.init(
+        try FileDescriptor.open(FilePath(path), .readOnly, options: [.directory, .closeOnExec]), path: path)
+    } catch let error as Errno {
+      throw ContainerError.system("cannot open the directory", path, error)
+    }
+  }
+
+  /// Opens a directory below this one.
+  public func directory(_ below: ContainerPath) throws -> Directory {
+    Directory(try open(below, .readOnly, options: [.directory]), path: full(below))
+  }
+
+  /// Opens a file below this one; `.noFollow` and close-on-exec always apply.
+  public func open(
+    _ below: ContainerPath, _ mode: FileDescriptor.AccessMode, options: FileDescriptor.OpenOptions = []
+  ) throws -> FileDescriptor {
+    try withParent(of: below) { parent, name in
+      let flags = mode.rawValue | options.rawValue | FileDescriptor.OpenOptions.noFollow.rawValue
+      let opened = platform_open_beneath(parent, name, flags)
+      guard opened >= 0 else { throw ContainerError.lastCall("cannot open", full(below)) }
+      return FileDescriptor(rawValue: opened)
+    }
+  }
+
+  /// The status of a path below, nil when nothing is there.
+  public func status(_ below: ContainerPath) throws -> FileStatus? {
+    var status = platform_status()
+    do {
+      let result = try withParent(of: below) { platform_status($0, $1, &status) }
+      if result == 0 { return FileStatus(status) }
+      let error = currentErrno()
+      if error == .noSuchFileOrDirectory || error == .notDirectory { return nil }
+      throw ContainerError.system("cannot look at", full(below), error)
+    } catch let error as ContainerError
+      where error.code == .notFound || error.code == .notAContainer
+    {
+      return nil
+    }
+  }
+
+  /// This directory's own status.
+  public func status() throws -> FileStatus {
+    guard let status = try status(.root) else {
+      throw ContainerError(.notFound, "the directory is gone", path: path)
+    }
+    return status
+  }
+
+  /// The names in this directory, sorted by their bytes.
+  public func names() throws -> [[UInt8]] {
+    guard let stream = platform_directory_open(descriptor.rawValue) else {
+      throw ContainerError.lastCall("cannot list", path)
+    }
+    defer { platform_directory_close(stream) }
+    var names: [[UInt8]] = []
+    while let name = platform_directory_next(stream) {
+      names.append(name.withMemoryRebound(to: UInt8.self, capacity: 1) { Array(cBytes($0)) })
+    }
+    guard currentErrno().rawValue == 0 else { throw ContainerError.lastCall("cannot list", path) }
+    return names.sorted { $0.lexicographicallyPrecedes($1) }
+  }
+
+  /// The full path of something below, for messages.
+  public func full(_ below: ContainerPath) -> String { below.isRoot ? path : path + "/" + below.description }
+
+  /// Runs a call with an open parent directory and the last name as a C string; ("", this) for the root.
+  func withParent<T>(of path: ContainerPath, _ body: (Int32, UnsafePointer<CChar>) throws -> T) throws -> T {
+    guard let slash = path.bytes.lastIndex(of: UInt8(ascii: "/")) else {
+      return try withCString(path.bytes[...]) { try body(descriptor.rawValue, $0) }
+    }
+    // The kernel takes paths below 4,096 bytes: a longer one is walked down in pieces.
+    var current = descriptor
+    var isOwn = false
+    defer { if isOwn { try? current.close() } }
+    var rest = path.bytes[..<slash]
+    while !rest.isEmpty {
+      var piece = rest
+      if piece.count > 4000, let cut = rest.prefix(4000).lastIndex(of: UInt8(ascii: "/")) {
+        piece = rest[..<cut]
+      }
+      let next = withCString(piece) {
+        platform_open_beneath(
+          current.rawValue, $0,
+          FileDescriptor.AccessMode.readOnly.rawValue | FileDescriptor.OpenOptions.directory.rawValue)
+      }
+      guard next >= 0 else { throw ContainerError.lastCall("cannot open the directory", full(path.parent)) }
+      if isOwn { try? current.close() }
+      current = FileDescriptor(rawValue: next)
+      isOwn = true
+      rest = rest[piece.endIndex...].drop { $0 == UInt8(ascii: "/") }
+    }
+    return try withCString(path.bytes[(slash + 1)...]) { try body(current.rawValue, $0) }
+  }
+}
+
+private func cBytes(_ pointer: UnsafePointer<UInt8>) -> UnsafeBufferPointer<UInt8> {
+  var length = 0
+  while pointer[length] != 0 { length += 1 }
+  return UnsafeBufferPointer(start: pointer, count: length)
+}
+
+private func withCString<T>(_ bytes: ArraySlice<UInt8>, _ body: (UnsafePointer<CChar>) throws -> T) rethrows
+  -> T
+{
+  try withUnsafeTemporaryAllocation(of: CChar.self, capacity: bytes.count + 1) { buffer in
+    for (offset, byte) in bytes.enumerated() { buffer[offset] = CChar(bitPattern: byte) }
+    buffer[bytes.count] = 0
+    guard let start = UnsafePointer(buffer.baseAddress) else { return try body("") }
+    return try body(start)
+  }
+}

@@ -1,0 +1,145 @@
+import CPlatform
+import SystemPackage
+
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+/// `openat` with a mode, which is variadic and so out of Swift's own reach for a raw directory descriptor.
+func systemOpen(_ parent: Int32, _ name: UnsafePointer<CChar>, _ flags: Int32, _ mode: mode_t) -> Int32 {
+  openat(parent, name, flags, mode)
+}
+
+/// Changing what a directory holds. Every call works on names in open directories and follows no link.
+extension Directory {
+  /// Makes one directory; an existing one is an error.
+  public func createDirectory(_ path: ContainerPath, mode: UInt16 = 0o700) throws {
+    let result = try withParent(of: path) { mkdirat($0, $1, mode_t(mode)) }
+    guard result == 0 else { throw ContainerError.lastCall("cannot create the directory", full(path)) }
+  }
+
+  /// Makes a directory and those above it that are missing; existing ones are fine.
+  public func createDirectories(_ path: ContainerPath, mode: UInt16 = 0o700) throws {
+    if path.isRoot { return }
+    if let status = try status(path), status.type == .directory { return }
+    try createDirectories(path.parent, mode: mode)
+    let result = try withParent(of: path) { mkdirat($0, $1, mode_t(mode)) }
+    guard result == 0 || currentErrno() == .fileExists else {
+      throw ContainerError.lastCall("cannot create the directory", full(path))
+    }
+  }
+
+  /// Makes a symbolic link with a target of any bytes.
+  public func createLink(_ path: ContainerPath, target: [UInt8]) throws {
+    let result = try withParent(of: path) { parent, name in
+      (target.map { CChar(bitPattern: $0) } + [0]).withUnsafeBufferPointer { buffer in
+        buffer.baseAddress.map { symlinkat($0, parent, name) } ?? -1
+      }
+    }
+    guard result == 0 else { throw ContainerError.lastCall("cannot create the link", full(path)) }
+  }
+
+  /// What a symbolic link points to.
+  public func linkTarget(_ path: ContainerPath) throws -> [UInt8] {
+    var target = [CChar](repeating: 0, count: 4097)
+    let size = try withParent(of: path) { readlinkat($0, $1, &target, target.count) }
+    guard size >= 0 else { throw ContainerError.lastCall("cannot read the link", full(path)) }
+    return target.prefix(size).map { UInt8(bitPattern: $0) }
+  }
+
+  /// Gives an inode a second name, in another directory of the same file system; a link gets a name itself.
+  public func link(_ path: ContainerPath, in other: Directory, to target: ContainerPath) throws {
+    let result = try withParent(of: path) { parent, name in
+      try other.withParent(of: target) { linkat(parent, name, $0, $1, 0) }
+    }
+    guard result == 0 else {
+      throw ContainerError.lastCall("cannot link to \(other.full(target))", full(path))
+    }
+  }
+
+  /// Renames into another directory, replacing what is there.
+  public func rename(_ path: ContainerPath, in other: Directory, to target: ContainerPath) throws {
+    let result = try withParent(of: path) { parent, name in
+      try other.withParent(of: target) { renameat(parent, name, $0, $1) }
+    }
+    guard result == 0 else {
+      throw ContainerError.lastCall("cannot move to \(other.full(target))", full(path))
+    }
+  }
+
+  /// Renames; an existing target is an error with cause `EEXIST`.
+  public func renameNew(_ path: ContainerPath, in other: Directory, to target: ContainerPath) throws {
+    let result = try withParent(of: path) { parent, name in
+      try other.withParent(of: target) { platform_rename_new(parent, name, $0, $1) }
+    }
+    guard result == 0 else {
+      throw ContainerError.lastCall("cannot move to \(other.full(target))", full(path))
+    }
+  }
+
+  /// Exchanges two paths in one step.
+  public func exchange(_ path: ContainerPath, in other: Directory, with target: ContainerPath) throws {
+    let result = try withParent(of: path) { parent, name in
+      try other.withParent(of: target) { platform_exchange(parent, name, $0, $1) }
+    }
+    guard result == 0 else {
+      throw ContainerError.lastCall("cannot exchange with \(other.full(target))", full(path))
+    }
+  }
+
+  /// Removes a file, link or other thing that is not a directory.
+  public func removeFile(_ path: ContainerPath, missingIsFine: Bool = false) throws {
+    let result = try withParent(of: path) { unlinkat($0, $1, 0) }
+    guard result == 0 || (missingIsFine && currentErrno() == .noSuchFileOrDirectory) else {
+      throw ContainerError.lastCall("cannot remove", full(path))
+    }
+  }
+
+  /// Removes an empty directory.
+  public func removeDirectory(_ path: ContainerPath) throws {
+    let result = try withParent(of: path) { unlinkat($0, $1, AT_REMOVEDIR) }
+    guard result == 0 else { throw ContainerError.lastCall("cannot remove the directory", full(path)) }
+  }
+
+  /// Removes a path and everything below it, never what is on another mount: finding one stops with an error.
+  /// A path that is not there is fine.
+  public func removeTree(_ path: ContainerPath) throws {
+    guard let status = try status(path) else { return }
+    guard status.type == .directory else { return try removeFile(path, missingIsFine: true) }
+    guard try status.mount == self.status().mount else {
+      throw ContainerError(
+        .unsupported, "another file system is mounted here; unmount it and run it again", path: full(path))
+    }
+    if status.mode & 0o700 != 0o700 { try setMode(0o700, of: path) }
+    let directory = try directory(path)
+    for name in try directory.names() { try directory.removeTree(ContainerPath(unchecked: name)) }
+    try removeDirectory(path)
+  }
+
+  // MARK: Metadata
+
+  /// Sets permission bits; a link's own are never changed.
+  public func setMode(_ mode: UInt16, of path: ContainerPath) throws {
+    let result = try withParent(of: path) { parent, name in
+      name.pointee == 0 ? fchmod(parent, mode_t(mode)) : fchmodat(parent, name, mode_t(mode), 0)
+    }
+    guard result == 0 else { throw ContainerError.lastCall("cannot set the mode", full(path)) }
+  }
+
+  /// Sets the owner, of a link itself.
+  public func setOwner(user: UInt32, group: UInt32, of path: ContainerPath) throws {
+    let result = try withParent(of: path) { parent, name in
+      name.pointee == 0
+        ? fchown(parent, user, group) : fchownat(parent, name, user, group, AT_SYMLINK_NOFOLLOW)
+    }
+    guard result == 0 else { throw ContainerError.lastCall("cannot set the owner", full(path)) }
+  }
+
+  /// Sets the modification time in nanoseconds since 1970, of a link itself.
+  public func setModified(_ nanoseconds: Int64, of path: ContainerPath) throws {
+    let result = try withParent(of: path) { platform_set_modified($0, $1, nanoseconds) }
+    guard result == 0 else { throw ContainerError.lastCall("cannot set the modification time", full(path)) }
+  }
+}

@@ -1,0 +1,92 @@
+import CPlatform
+
+/// One extended attribute: its name with the namespace (`user.` on Linux) and its value.
+public struct ExtendedAttribute: Hashable, Sendable, Codable {
+  /// The name, such as `user.com.apple.metadata:com_apple_backup_excludeItem`.
+  public var name: String
+  /// The value's bytes.
+  public var value: [UInt8]
+
+  /// An attribute from its parts.
+  public init(name: String, value: [UInt8]) {
+    self.name = name
+    self.value = value
+  }
+}
+
+extension Directory {
+  /// All extended attributes of a path below, sorted by name, of a link itself when it is one.
+  ///
+  /// A file system without attributes, and a link on Linux (which cannot have `user.` ones), give none.
+  public func attributes(_ below: ContainerPath) throws -> [ExtendedAttribute] {
+    try withParent(of: below) { parent, name in
+      try attributeNames(parent, name, below).sorted().compactMap { attribute in
+        try attributeValue(parent, name, attribute, below).map {
+          ExtendedAttribute(name: attribute, value: $0)
+        }
+      }
+    }
+  }
+
+  /// One extended attribute's value, nil when it is not set.
+  public func attribute(_ attribute: String, of below: ContainerPath) throws -> [UInt8]? {
+    try withParent(of: below) { try attributeValue($0, $1, attribute, below) }
+  }
+
+  /// Sets an extended attribute.
+  public func setAttribute(_ attribute: ExtendedAttribute, of below: ContainerPath) throws {
+    let result = try withParent(of: below) { parent, name in
+      attribute.value.withUnsafeBytes {
+        platform_set_attribute(parent, name, attribute.name, $0.baseAddress, $0.count)
+      }
+    }
+    guard result == 0 else {
+      throw ContainerError.lastCall("cannot set the extended attribute \(attribute.name)", full(below))
+    }
+  }
+
+  /// Removes an extended attribute; one that is not set is no error.
+  public func removeAttribute(_ attribute: String, of below: ContainerPath) throws {
+    let result = try withParent(of: below) { platform_remove_attribute($0, $1, attribute) }
+    guard result == 0 || currentErrno() == .noData || currentErrno() == .attributeNotFound else {
+      throw ContainerError.lastCall("cannot remove the extended attribute \(attribute)", full(below))
+    }
+  }
+
+  private func attributeNames(
+    _ parent: Int32, _ name: UnsafePointer<CChar>, _ path: ContainerPath
+  ) throws -> [String] {
+    var size = platform_list_attributes(parent, name, nil, 0)
+    while size > 0 {
+      var list = [CChar](repeating: 0, count: size)
+      let filled = platform_list_attributes(parent, name, &list, size)
+      if filled >= 0 {
+        return list.prefix(filled).split(separator: 0).map {
+          String(decoding: $0.map(UInt8.init(bitPattern:)), as: UTF8.self)
+        }
+      }
+      // It grew between the two calls: ask again.
+      guard currentErrno() == .outOfRange else { break }
+      size = platform_list_attributes(parent, name, nil, 0)
+    }
+    if size == 0 || currentErrno().meansNoAttributes { return [] }
+    throw ContainerError.lastCall("cannot list the extended attributes", full(path))
+  }
+
+  private func attributeValue(
+    _ parent: Int32, _ name: UnsafePointer<CChar>, _ attribute: String, _ path: ContainerPath
+  ) throws -> [UInt8]? {
+    // Most values are small: one call; a larger one says so with ERANGE.
+    var value = [UInt8](repeating: 0, count: 256)
+    while true {
+      let size = platform_get_attribute(parent, name, attribute, &value, value.count)
+      if size >= 0 { return Array(value.prefix(size)) }
+      guard currentErrno() == .outOfRange else { break }
+      let needed = platform_get_attribute(parent, name, attribute, nil, 0)
+      guard needed >= 0 else { break }
+      value = [UInt8](repeating: 0, count: max(needed, 1))
+    }
+    if currentErrno().meansNoAttributes { return nil }
+    throw ContainerError.lastCall("cannot read the extended attribute \(attribute)", full(path))
+  }
+}

@@ -1,0 +1,151 @@
+import CPlatform
+import SystemPackage
+
+/// Reading, writing and copying whole files below a directory.
+extension Directory {
+  /// The whole content of a regular file.
+  ///
+  /// - Parameter limit: the largest size in bytes that is read; a larger file is an error, so that a setting
+  ///   or a journal that grew out of all proportion does not fill the memory.
+  public func contents(_ path: ContainerPath, limit: Int = 64 << 20) throws -> [UInt8] {
+    let file = try open(path, .readOnly, options: [.nonBlocking])
+    defer { try? file.close() }
+    return try file.contents(limit: limit, path: full(path))
+  }
+
+  /// Writes a new file; an existing one is an error.
+  public func create(_ path: ContainerPath, _ bytes: [UInt8], mode: UInt16 = 0o600) throws {
+    let file = try createFile(path, mode: mode)
+    defer { try? file.close() }
+    do {
+      _ = try file.writeAll(bytes)
+    } catch let error as Errno {
+      throw ContainerError.system("cannot write", full(path), error)
+    }
+  }
+
+  /// Opens a new file for writing (and reading back); an existing one is an error.
+  public func createFile(_ path: ContainerPath, mode: UInt16 = 0o600) throws -> FileDescriptor {
+    try withParent(of: path) { parent, name in
+      let flags =
+        FileDescriptor.AccessMode.readWrite.rawValue
+        | FileDescriptor.OpenOptions([.create, .exclusiveCreate, .noFollow, .closeOnExec]).rawValue
+      let opened = systemOpen(parent, name, flags, mode_t(mode))
+      guard opened >= 0 else { throw ContainerError.lastCall("cannot create", full(path)) }
+      return FileDescriptor(rawValue: opened)
+    }
+  }
+
+  /// Replaces a small file in one step: temporary file, sync, rename, sync of the directory.
+  public func replace(_ path: ContainerPath, with bytes: [UInt8], mode: UInt16 = 0o600) throws {
+    let temporary = path.withSuffix(".new")
+    try removeFile(temporary, missingIsFine: true)
+    let file = try createFile(temporary, mode: mode)
+    do {
+      defer { try? file.close() }
+      _ = try file.writeAll(bytes)
+      guard platform_sync(file.rawValue) == 0 else { throw currentErrno() }
+    } catch let error as Errno {
+      try? removeFile(temporary, missingIsFine: true)
+      throw ContainerError.system("cannot write", full(temporary), error)
+    }
+    try rename(temporary, in: self, to: path)
+    try directory(path.parent).sync()
+  }
+
+  /// Copies a regular file's content into a new file of another directory: shared blocks where the file
+  /// system can, else inside the kernel. Mode, times and attributes are the caller's business.
+  public func copyContents(of source: ContainerPath, to target: ContainerPath, in other: Directory) throws {
+    let input = try open(source, .readOnly, options: [.nonBlocking])
+    defer { try? input.close() }
+    let output = try other.createFile(target)
+    defer { try? output.close() }
+    try input.copyContents(to: output, path: other.full(target))
+  }
+}
+
+extension FileDescriptor {
+  /// Everything from the start to the end; more than `limit` bytes is an error.
+  public func contents(limit: Int, path: String) throws -> [UInt8] {
+    do {
+      let size = Int(try seek(offset: 0, from: .end))
+      guard size <= limit else {
+        throw ContainerError(
+          .unsupported, "\(size) bytes is more than the \(limit) that is read here", path: path)
+      }
+      var bytes = [UInt8](repeating: 0, count: size)
+      var filled = 0
+      while filled < size {
+        let count = try bytes.withUnsafeMutableBytes {
+          try read(
+            fromAbsoluteOffset: Int64(filled), into: UnsafeMutableRawBufferPointer(rebasing: $0[filled...]))
+        }
+        if count == 0 { break }
+        filled += count
+      }
+      return filled == size ? bytes : Array(bytes.prefix(filled))
+    } catch let error as Errno {
+      throw ContainerError.system("cannot read", path, error)
+    }
+  }
+
+  /// Copies everything to another file that is empty.
+  public func copyContents(to target: FileDescriptor, path: String) throws {
+    if platform_clone(rawValue, target.rawValue) == 0 { return }
+    do {
+      try seek(offset: 0, from: .start)
+      while true {
+        let count = platform_copy_range(rawValue, target.rawValue, 1 << 30)
+        if count == 0 { return }
+        if count < 0 {
+          let error = currentErrno()
+          if error == .interrupted { continue }
+          // Across file systems, or where the kernel has no such call: through a buffer, from where it stopped.
+          guard [.improperLink, .noFunction, .invalidArgument, .notSupported].contains(error) else {
+            throw error
+          }
+          return try copyThroughBuffer(to: target)
+        }
+      }
+    } catch let error as Errno {
+      throw ContainerError.system("cannot copy", path, error)
+    }
+  }
+
+  private func copyThroughBuffer(to target: FileDescriptor) throws {
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
+    defer { buffer.deallocate() }
+    while true {
+      let count = try read(into: buffer)
+      if count == 0 { return }
+      try target.writeAll(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+    }
+  }
+}
+
+extension Directory {
+  /// Writes this directory's names to disk.
+  public func sync() throws {
+    guard platform_sync(descriptor.rawValue) == 0 else { throw ContainerError.lastCall("cannot sync", path) }
+  }
+
+  /// Writes everything on this directory's file system to disk in one call.
+  public func syncFileSystem() throws {
+    guard platform_sync_filesystem(descriptor.rawValue) == 0 else {
+      throw ContainerError.lastCall("cannot sync the file system", path)
+    }
+  }
+
+  /// Bytes that this user may still write on this file system, nil when it does not say.
+  public func freeSpace() -> UInt64? {
+    let free = platform_free_space(descriptor.rawValue)
+    return free < 0 ? nil : UInt64(free)
+  }
+}
+
+extension Directory {
+  /// Writes an open file's content to disk.
+  public func syncFile(_ file: FileDescriptor, _ path: ContainerPath) throws {
+    guard platform_sync(file.rawValue) == 0 else { throw ContainerError.lastCall("cannot sync", full(path)) }
+  }
+}

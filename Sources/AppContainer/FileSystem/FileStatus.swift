@@ -1,0 +1,90 @@
+import CPlatform
+import SystemPackage
+
+/// What kind of thing a path names.
+public enum FileType: String, Sendable, Codable {
+  case file, directory, symbolicLink
+  /// A socket, FIFO or device: recorded, never stored.
+  case other
+}
+
+/// The status of a path, of a link itself rather than what it points to.
+public struct FileStatus: Sendable, Hashable {
+  /// What kind of thing it is.
+  public var type: FileType
+  /// Permission bits, with set-user-id, set-group-id and sticky.
+  public var mode: UInt16
+  /// Bytes.
+  public var size: UInt64
+  /// Allocated blocks of 512 bytes.
+  public var blocks: UInt64
+  /// Modification and status-change times, nanoseconds since 1970.
+  public var modified, changed: Int64
+  /// Identity of the inode, and of the mount it was reached through.
+  public var device, inode, mount: UInt64
+  /// Number of names the inode has.
+  public var links: UInt64
+  /// Owner and group.
+  public var user, group: UInt32
+  /// Whether a file system is mounted here (where the kernel tells).
+  public var isMountRoot: Bool
+
+  init(_ status: platform_status) {
+    switch status.mode & 0o170000 {
+    case 0o100000: type = .file
+    case 0o040000: type = .directory
+    case 0o120000: type = .symbolicLink
+    default: type = .other
+    }
+    mode = UInt16(status.mode & 0o7777)
+    size = status.size
+    blocks = status.blocks
+    modified = status.modified
+    changed = status.changed
+    device = status.device
+    inode = status.inode
+    mount = status.mount
+    links = status.links
+    user = status.user
+    group = status.group
+    isMountRoot = status.mount_root
+  }
+
+  /// The inode, whatever its names.
+  public var identity: FileIdentity { FileIdentity(device: device, inode: inode) }
+}
+
+/// An inode on this machine.
+public struct FileIdentity: Hashable, Sendable, Codable {
+  /// The device number as the kernel packs it, and the inode number on it.
+  public var device, inode: UInt64
+
+  /// An identity from its parts.
+  public init(device: UInt64, inode: UInt64) {
+    self.device = device
+    self.inode = inode
+  }
+}
+
+extension FileStatus {
+  /// The status of a directory that exists only in a plan.
+  public init(directory metadata: FileMetadata) {
+    type = .directory
+    mode = metadata.mode
+    (size, blocks, device, inode, mount, links) = (0, 0, 0, 0, 0, 1)
+    (modified, changed) = (metadata.modified, metadata.modified)
+    (user, group) = (metadata.user, metadata.group)
+    isMountRoot = false
+  }
+}
+
+extension FileStatus {
+  /// The status of an open file.
+  public init(of file: FileDescriptor, path: String) throws {
+    var status = platform_status()
+    guard platform_status(file.rawValue, "", &status) == 0 else {
+      throw ContainerError.lastCall("cannot look at", path)
+    }
+    self.init(status)
+  }
+}

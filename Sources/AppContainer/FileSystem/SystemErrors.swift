@@ -1,0 +1,52 @@
+import SystemPackage
+
+/// Translates `errno` of the system calls behind CPlatform and the C library.
+extension ContainerError {
+  /// The error for a system call that just failed.
+  ///
+  /// - Parameters:
+  ///   - action: what was tried, such as "cannot read".
+  ///   - path: the path that it was tried on.
+  ///   - errno: the error number, read right after the call.
+  public static func system(_ action: String, _ path: some CustomStringConvertible, _ errno: Errno) -> Self {
+    let code: Code
+    let advice: String
+    switch errno {
+    case .noSuchFileOrDirectory: (code, advice) = (.notFound, "check the path")
+    case .notDirectory: (code, advice) = (.notAContainer, "a directory is needed here")
+    case .permissionDenied, .notPermitted:
+      (code, advice) = (.permission, "run it as the owner of the container, or as root")
+    case .noSpace, .diskQuotaExceeded: (code, advice) = (.noSpace, "free some space and run it again")
+    case .readOnlyFileSystem: (code, advice) = (.permission, "the file system is mounted read-only")
+    case .tooManyOpenFiles: (code, advice) = (.io, "raise the limit of open files (ulimit -n)")
+    case .tooManySymbolicLinkLevels, .improperLink:
+      (code, advice) = (.unsupported, "the path leads through a link or onto another file system")
+    default: (code, advice) = (.io, "nothing was changed by this call")
+    }
+    return Self(code, "\(action): \(errno); \(advice)", path: path.description, cause: errno)
+  }
+
+  /// The error for a system call that just failed, from the thread's `errno`.
+  static func lastCall(_ action: String, _ path: some CustomStringConvertible) -> Self {
+    .system(action, path, currentErrno())
+  }
+}
+
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+/// The thread's `errno`: read it before anything else runs.
+public func currentErrno() -> Errno { Errno(rawValue: errno) }
+
+extension Errno {
+  /// Whether a call on extended attributes failed only because there are none.
+  var meansNoAttributes: Bool {
+    self == .noData || self == .attributeNotFound || self == .notSupported || self == .notPermitted
+  }
+
+  /// What macOS calls a missing attribute (ENOATTR); Linux says ENODATA.
+  static var attributeNotFound: Errno { Errno(rawValue: 93) }
+}

@@ -1,0 +1,54 @@
+/// What `drydock.yaml` says: every key is optional.
+public struct Configuration: Sendable, Equatable {
+  /// How a container shows its schema version when it has no history.
+  public struct VersionMarker: Sendable, Equatable {
+    /// Where the number is.
+    public enum Place: Sendable, Equatable {
+      /// A key of the standard settings.
+      case defaults(key: String)
+      /// `PRAGMA user_version` of a named database.
+      case userVersion(database: String)
+      /// A field of a JSON file, by JSON pointer.
+      case json(path: ContainerPath, pointer: String)
+    }
+
+    /// Where the number is.
+    public var place: Place
+    /// Where the app's numbers differ: migration number → the app's number.
+    public var at: [Int: Int]
+
+    /// A marker from its parts.
+    public init(place: Place, at: [Int: Int] = [:]) {
+      self.place = place
+      self.at = at
+    }
+  }
+
+  /// Bundle id or package.
+  public var app: String?
+  /// Overrides detection.
+  public var layout: Layout?
+  /// Settings files by suite name; `standard` is the app's own.
+  public var defaults: [String: ContainerPath] = [:]
+  /// Databases by name, each with the places it had over the versions, the present one first.
+  public var databases: [String: [ContainerPath]] = [:]
+  /// The file of secrets.
+  public var vault: ContainerPath?
+  /// How a container without history shows its version.
+  public var versionMarkers: [VersionMarker] = []
+  /// Patterns of what stays out of a backup.
+  public var exclude: [GlobPattern] = []
+  /// Patterns of what is taken although a rule excludes it.
+  public var include: [GlobPattern] = []
+  /// Directories, as absolute paths.
+  public var migrations: String?
+  /// See ``migrations``.
+  public var fixtures: String?
+  /// See ``migrations``.
+  public var repository: String?
+  /// The file it was read from.
+  public var file: String?
+
+  /// A configuration that says nothing.
+  public init() {}
+}

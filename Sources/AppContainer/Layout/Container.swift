@@ -1,0 +1,107 @@
+import SystemPackage
+
+/// The directory with one app's data: where it is, whose it is, and what is where in it.
+public struct Container: Sendable {
+  /// The absolute path of the data root, symbolic links resolved.
+  public let root: String
+  /// What the state directory stands beside: the root, or the `.xcappdata` bundle around it.
+  public let anchor: String
+  /// The layout, configured or detected.
+  public let layout: Layout
+  /// Bundle id or package: configured, from Apple's metadata, from the bundle, or from the directory's name.
+  public let app: String
+  /// Which instance of the app it is: given, the UUID in Apple's metadata, or the directory's name.
+  public let instance: String
+  /// What `drydock.yaml` says.
+  public let configuration: Configuration
+
+  /// Looks at a directory, or at an `.xcappdata` bundle, and tells what container it is.
+  ///
+  /// - Parameters:
+  ///   - path: the container as the user named it; symbolic links in it are resolved.
+  ///   - instance: overrides the instance's name.
+  /// - Throws: ``ContainerError``: `notFound`, `notAContainer` (a file), `unreadable`.
+  public init(at path: String, configuration: Configuration = Configuration(), instance: String? = nil) throws
+  {
+    let anchor = try Self.resolve(path)
+    let bundle = try Directory(anchor)
+    let isBundle = try anchor.hasSuffix(".xcappdata") && bundle.status("AppData")?.type == .directory
+    let root = isBundle ? try bundle.directory("AppData") : bundle
+    let identity = try ContainerIdentity(root: root, bundle: isBundle ? bundle : nil, anchor: anchor)
+    self.anchor = anchor
+    self.root = isBundle ? anchor + "/AppData" : anchor
+    self.configuration = configuration
+    layout = try configuration.layout ?? (isBundle ? .ios : Layout.detect(in: root))
+    app = configuration.app ?? identity.app ?? identity.name
+    self.instance = instance ?? identity.instance ?? identity.name
+  }
+
+  /// A container that is about to be made where nothing is yet.
+  public init(
+    planned root: String, layout: Layout, app: String, instance: String, configuration: Configuration
+  ) {
+    self.root = root
+    anchor = root
+    self.layout = layout
+    self.app = app
+    self.instance = instance
+    self.configuration = configuration
+  }
+
+  private static func resolve(_ path: String) throws -> String {
+    guard let resolved = realPath(path) else {
+      let error = currentErrno()
+      if error == .noSuchFileOrDirectory {
+        throw ContainerError(.notFound, "no such container; check the path", path: path)
+      }
+      throw ContainerError.system("cannot find the container", path, error)
+    }
+    do {
+      _ = try Directory(resolved)
+    } catch let error as ContainerError where error.code == .notAContainer {
+      throw ContainerError(
+        .notAContainer, "this is a file; a container is a directory with an app's data", path: path)
+    }
+    guard resolved != "/" else {
+      throw ContainerError(.notAContainer, "the root of the file system cannot be a container", path: path)
+    }
+    return resolved
+  }
+
+  // MARK: Places
+
+  /// The app's own settings file; nil when neither configuration nor layout names one.
+  public var standardDefaults: ContainerPath? {
+    if let configured = configuration.defaults["standard"] { return configured }
+    guard layout == .ios else { return nil }
+    return try? ContainerPath("Library/Preferences/\(app).plist")
+  }
+
+  /// Where the history of migrations is.
+  public var historyPath: ContainerPath { layout.historyPath }
+
+  /// Where the file of secrets is, when configured.
+  public var vaultPath: ContainerPath? { configuration.vault }
+
+  /// The places that a named database may be in, the present one first.
+  ///
+  /// - Throws: ``ContainerError`` with code `badConfiguration` for a name that `drydock.yaml` does not have.
+  public func databasePlaces(_ name: String) throws -> [ContainerPath] {
+    if let places = configuration.databases[name] { return places }
+    let known = configuration.databases.keys.sorted()
+    let advice =
+      known.isEmpty
+      ? "name its place in drydock.yaml: databases: {\(name): [path in the container]}"
+      : "drydock.yaml knows \(known.joined(separator: ", "))"
+    throw ContainerError(
+      .badConfiguration, "no database is named \(name); \(advice)", path: configuration.file)
+  }
+}
+
+extension Container {
+  /// Whether a path is one of the container's settings files, which are compared and undone key by key.
+  public func isSettings(_ path: ContainerPath) -> Bool {
+    if path == standardDefaults || configuration.defaults.values.contains(path) { return true }
+    return layout == .ios && path.parent == "Library/Preferences" && path.nameString.hasSuffix(".plist")
+  }
+}

@@ -1,0 +1,58 @@
+import Foundation
+
+/// Whose container a directory is, as far as its files and its name tell.
+struct ContainerIdentity {
+  /// The bundle id.
+  var app: String?
+  /// The UUID that iOS gave this container.
+  var instance: String?
+  /// The directory's name, without `.xcappdata`.
+  var name: String
+
+  init(root: Directory, bundle: Directory?, anchor: String) throws {
+    var name = anchor.split(separator: "/").last.map(String.init) ?? anchor
+    if bundle != nil { name = String(name.dropLast(".xcappdata".count)) }
+    self.name = name
+
+    let metadata = Self.strings(in: root, Layout.metadataFile)
+    instance = metadata["MCMMetadataUUID"]
+    app = metadata["MCMMetadataIdentifier"]
+    if app == nil, let bundle { app = Self.strings(in: bundle, "AppDataInfo.plist")["CFBundleIdentifier"] }
+    // A bare `<bundle-id>/` folder names its app; else the only settings file that is not Apple's does.
+    if app == nil, Self.isBundleIdentifier(name) { app = name }
+    if app == nil { app = try Self.onlySettingsFile(in: root) }
+  }
+
+  private static func strings(in directory: Directory, _ path: ContainerPath) -> [String: String] {
+    guard let bytes = try? directory.contents(path, limit: 1 << 20),
+      let list = try? PropertyListSerialization.propertyList(from: Data(bytes), format: nil)
+    else { return [:] }
+    return (list as? [String: Any] ?? [:]).compactMapValues { $0 as? String }
+  }
+
+  private static func isBundleIdentifier(_ name: String) -> Bool {
+    let parts = name.split(separator: ".", omittingEmptySubsequences: false)
+    return parts.count >= 3
+      && parts.allSatisfy { part in
+        !part.isEmpty
+          && part.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-" || $0 == "_") }
+      }
+  }
+
+  private static func onlySettingsFile(in root: Directory) throws -> String? {
+    let folder: ContainerPath = "Library/Preferences"
+    guard try root.status(folder)?.type == .directory else { return nil }
+    let names = try root.directory(folder).names().map { String(decoding: $0, as: UTF8.self) }
+    let settings = names.filter {
+      $0.hasSuffix(".plist") && !$0.hasPrefix("com.apple.") && !$0.hasPrefix(".")
+    }
+    return settings.count == 1 ? settings.first.map { String($0.dropLast(".plist".count)) } : nil
+  }
+}
+
+/// The absolute path with all links resolved; nil (and errno) when there is no such path.
+public func realPath(_ path: String) -> String? {
+  guard let resolved = realpath(path, nil) else { return nil }
+  defer { free(resolved) }
+  return String(cString: resolved)
+}

@@ -1,0 +1,36 @@
+import Foundation
+
+/// Times in UTC as Drydock writes them.
+public enum UTCTime {
+  /// For names: `20261120T101500Z`.
+  public static func compact(_ date: Date) -> String {
+    let parts = components(date)
+    return padded(parts, ["", "", "T", "", ""]) + "Z"
+  }
+
+  /// For records and people: `2026-11-20T10:15:00Z`.
+  public static func text(_ date: Date) -> String {
+    let parts = components(date)
+    return padded(parts, ["-", "-", "T", ":", ":"]) + "Z"
+  }
+
+  private static func components(_ date: Date) -> [Int] {
+    let seconds = Int(date.timeIntervalSince1970.rounded(.down))
+    var clock = time_t(seconds)
+    var parts = tm()
+    gmtime_r(&clock, &parts)
+    return [
+      Int(parts.tm_year) + 1900, Int(parts.tm_mon) + 1, Int(parts.tm_mday), Int(parts.tm_hour),
+      Int(parts.tm_min),
+      Int(parts.tm_sec),
+    ]
+  }
+
+  private static func padded(_ parts: [Int], _ separators: [String]) -> String {
+    var text = String(format: "%04d", parts[0])
+    for (part, separator) in zip(parts.dropFirst(), separators) {
+      text += separator + String(format: "%02d", part)
+    }
+    return text
+  }
+}

@@ -1,1 +1,0 @@
-// ContainerTransaction: its first file comes with the next commit.

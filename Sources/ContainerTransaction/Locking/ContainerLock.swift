@@ -1,0 +1,59 @@
+import AppContainer
+import Foundation
+
+/// The container's lock: `flock` on its root directory, exclusive for a transaction, shared for a snapshot.
+public struct ContainerLock: Sendable {
+  /// The open, locked root.
+  public let root: Directory
+
+  /// Takes the lock.
+  ///
+  /// An exchange replaces the inode behind the path: after the lock is granted, the path must still name it.
+  ///
+  /// - Parameters:
+  ///   - path: the container's resolved root.
+  ///   - exclusive: false for one who only reads.
+  ///   - timeout: seconds to wait; 0 fails at once.
+  /// - Throws: ``TransactionError`` with code `locked`, naming who holds it.
+  public init(_ path: String, exclusive: Bool, timeout: Double) throws {
+    let deadline = Date().addingTimeInterval(timeout)
+    while true {
+      let root = try Directory(path)
+      if try root.tryLock(exclusive: exclusive) {
+        if try Directory(path).status().identity == root.status().identity {
+          self.root = root
+          return
+        }
+        continue
+      }
+      guard Date() < deadline else {
+        let holders = try LockHolders.of(root.status().identity)
+        throw TransactionError(
+          .locked,
+          "locked by \(holders.isEmpty ? "another process" : holders.joined(separator: ", ")); "
+            + "wait for it, or give --lock-timeout SECONDS", path: path)
+      }
+      Thread.sleep(forTimeInterval: 0.05)
+    }
+  }
+}
+
+/// Who holds a `flock`, as the kernel tells in `/proc/locks`; unknown on other systems.
+enum LockHolders {
+  static func of(_ identity: FileIdentity) -> [String] {
+    guard let locks = try? String(contentsOfFile: "/proc/locks", encoding: .utf8) else { return [] }
+    let own = ProcessInfo.processInfo.processIdentifier
+    var holders: [String] = []
+    for line in locks.split(separator: "\n") {
+      let fields = line.split(separator: " ")
+      guard fields.count > 5, fields.contains("FLOCK"), !fields.contains("->"),
+        let place = fields.first(where: { $0.split(separator: ":").count == 3 }),
+        place.split(separator: ":").last.flatMap({ UInt64($0) }) == identity.inode,
+        let process = fields.dropFirst(4).first.flatMap({ Int32($0) }), process > 0
+      else { continue }
+      let name = ProcessTable.name(of: process)
+      holders.append(process == own ? "this process itself" : "process \(process) (\(name))")
+    }
+    return holders
+  }
+}

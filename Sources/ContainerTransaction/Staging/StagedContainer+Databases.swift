@@ -1,0 +1,157 @@
+import AgeEncryption
+import AppContainer
+import GRDB
+import SystemPackage
+
+extension StagedContainer {
+  /// Whether a path is the main file of a database.
+  public func isDatabase(_ path: ContainerPath) throws -> Bool { try databaseUnit(at: path) != nil }
+
+  /// The database whose main file a path is, with what belongs to it now.
+  func databaseUnit(at path: ContainerPath) throws -> DatabaseUnit? {
+    let place = place(of: path)
+    guard let status = try status(of: path),
+      let unit = try place.directory.databaseUnit(place.path, status: status)
+    else { return nil }
+    // A staged database has no sidecars; the live external data falls through unless it was staged itself.
+    let sidecars = place.directory === live ? unit.sidecars : []
+    let external = DatabaseUnit.externalDataPath(of: path)
+    let hasExternal = try self.status(of: external)?.type == .directory
+    return DatabaseUnit(main: path, sidecars: sidecars, externalData: hasExternal ? external : nil)
+  }
+
+  func isSidecar(_ path: ContainerPath) throws -> Bool {
+    for suffix in DatabaseFormat.sidecarSuffixes where path.nameString.hasSuffix(suffix) {
+      let main = try ContainerPath(bytes: path.bytes.dropLast(suffix.utf8.count))
+      if try isDatabase(main) { return true }
+    }
+    return false
+  }
+
+  /// Where a database named in `drydock.yaml` is; nil when none of its places exists.
+  ///
+  /// - Throws: ``TransactionError`` `ambiguous` when it is in two places: only a person can tell which one
+  ///   holds the user's data.
+  public func databasePlace(_ name: String) throws -> ContainerPath? {
+    let existing = try container.databasePlaces(name).filter { try status(of: $0) != nil }
+    guard existing.count < 2 else {
+      throw TransactionError(
+        .ambiguous,
+        "the database \(name) exists in \(existing.count) places: "
+          + existing.map(\.description).joined(separator: " and ")
+          + "; compare them, remove or rename the one that is not the user's, and run it again",
+        path: existing.last?.description)
+    }
+    return existing.first
+  }
+
+  /// Reads a database: a captured copy of a live one, which is never opened itself.
+  public func readDatabase<T>(at path: ContainerPath, _ body: (Database) throws -> T) throws -> T {
+    let name: ContainerPath
+    if case .inode(let inode) = overlay[path] {
+      name = inode.name
+    } else if let captured = captures[path] {
+      name = captured
+    } else {
+      name = try databaseCopy(of: path)
+      captures[path] = name
+    }
+    var configuration = GRDB.Configuration()
+    configuration.readonly = true
+    let queue = try DatabaseQueue(path: stage.full(name), configuration: configuration)
+    defer { try? queue.close() }
+    return try queue.read(body)
+  }
+
+  /// Changes a database: its captured copy becomes the staged one. Foreign keys are off and no transaction is
+  /// open when the body starts. The stage is thrown away on any failure, so nothing waits for the disk.
+  public func writeDatabase<T>(at path: ContainerPath, _ body: (Database) throws -> T) throws -> T {
+    let name = try writableDatabase(at: path)
+    let isLogged = try stage.hasWriteAheadLog(name)
+    var configuration = GRDB.Configuration()
+    configuration.foreignKeysEnabled = false
+    configuration.prepareDatabase { try $0.execute(sql: "PRAGMA synchronous=OFF") }
+    let queue = try DatabaseQueue(path: stage.full(name), configuration: configuration)
+    let result: T
+    do {
+      defer { try? queue.close() }
+      result = try queue.writeWithoutTransaction { db in
+        // Without a log each page is written once; the mode is put back below.
+        if isLogged { _ = try String.fetchOne(db, sql: "PRAGMA journal_mode=DELETE") }
+        return try body(db)
+      }
+    }
+    if isLogged { try stage.setWriteAheadLog(name) }
+    return result
+  }
+
+  private func writableDatabase(at path: ContainerPath) throws -> ContainerPath {
+    if case .inode(let inode) = overlay[path] {
+      try keepBefore(path, copyOf: inode.name)
+      return inode.name
+    }
+    guard let metadata = try metadata(of: path) else { throw missing(path) }
+    let name = try captures[path] ?? databaseCopy(of: path)
+    try keepBefore(path, copyOf: name)
+    try stage.apply(metadata, to: name)
+    let unit = try databaseUnit(at: path)
+    for sidecar in unit?.sidecars ?? [] { overlay.set(.removed, at: sidecar) }
+    captures[path] = nil
+    overlay.set(.inode(StagedInode(name: name, type: .file)), at: path)
+    return name
+  }
+
+  /// What a database was before its first change, when a difference of rows is wanted.
+  private func keepBefore(_ path: ContainerPath, copyOf name: ContainerPath) throws {
+    guard keepsBefore, befores[path] == nil else { return }
+    let before = newName()
+    try requireSpace(stage.status(name)?.size ?? 0, for: path)
+    try stage.copyContents(of: name, to: before, in: stage)
+    befores[path] = before
+  }
+
+  /// One consistent copy of a live database in the stage.
+  func databaseCopy(of path: ContainerPath) throws -> ContainerPath {
+    guard let status = try live.status(path), let unit = try live.databaseUnit(path, status: status) else {
+      throw TransactionError(.missing, "not a database", path: path.description)
+    }
+    let log = try unit.sidecars.map { try live.status($0)?.size ?? 0 }.reduce(0, +)
+    try requireSpace(status.size + log, for: path)
+    let name = newName()
+    switch try live.capture(unit, into: stage, as: name, busyTimeout: busyTimeout, held: locks[path]) {
+    case .inPlace(let lock):
+      let copy = try stage.createFile(name)
+      defer { try? copy.close() }
+      try lock.file.copyContents(to: copy, path: live.full(path))
+    case .copy: break
+    case .raw(let reason):
+      throw ContainerError(
+        .malformed,
+        "SQLite cannot open the database (\(reason)): it is encrypted or damaged, so that no "
+          + "migration can change it", path: path.description)
+    }
+    return name
+  }
+}
+
+extension DatabaseUnit {
+  /// Everything that belongs to the main file.
+  var parts: [ContainerPath] { sidecars + (externalData.map { [$0] } ?? []) }
+}
+
+extension StagedContainer {
+  /// The digest of a database's captured content (``ContentDigest``), without a copy where none is needed.
+  func databaseDigest(_ path: ContainerPath) throws -> SHA256.Digest {
+    if case .inode(let inode) = overlay[path] {
+      return try ContentDigest.of(inode.name, in: stage, isDatabase: true)
+    }
+    if captures[path] == nil, locks[path] != nil, let unit = try databaseUnit(at: path),
+      try !unit.hasPendingContent(in: live)
+    {
+      return try ContentDigest.of(path, in: live, isDatabase: true)
+    }
+    let name = try captures[path] ?? databaseCopy(of: path)
+    captures[path] = name
+    return try ContentDigest.of(name, in: stage, isDatabase: true)
+  }
+}

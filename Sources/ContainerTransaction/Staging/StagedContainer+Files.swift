@@ -1,0 +1,216 @@
+import AgeEncryption
+import AppContainer
+import Foundation
+
+extension StagedContainer {
+  // MARK: Writing
+
+  /// Writes a file. Missing parents are made; what it replaces keeps its mode, owner and attributes, and a new
+  /// file gets its directory's owner.
+  public func write(_ bytes: [UInt8], to path: ContainerPath) throws {
+    let existing = try status(of: path)
+    if let existing, existing.type != .file {
+      throw TransactionError(
+        .exists, "a \(existing.type == .directory ? "directory" : "link") is in the way of the file to write",
+        path: path.description)
+    }
+    var metadata = try existing == nil ? newMetadata(in: path.parent, mode: 0o644) : self.metadata(of: path)
+    metadata?.modified = Self.now()
+    try put(bytes, at: path, metadata: metadata)
+  }
+
+  /// Puts a file with metadata that is known already, such as an archive's.
+  ///
+  /// - Parameter fill: writes the content into the open file of the stage.
+  public func putFile(
+    at path: ContainerPath, metadata: FileMetadata?, digest: SHA256.Digest? = nil, size: UInt64,
+    fill: (StageFile) throws -> Void
+  ) throws {
+    try requireSpace(size, for: path)
+    try createDirectory(path.parent)
+    let name = newName()
+    let file = try StageFile(stage, name)
+    do {
+      try fill(file)
+    } catch {
+      file.close()
+      try? stage.removeFile(name, missingIsFine: true)
+      throw error
+    }
+    file.close()
+    if let metadata { try stage.apply(metadata, to: name) }
+    try replace(path, with: .inode(StagedInode(name: name, type: .file, digest: digest)))
+  }
+
+  private func put(_ bytes: [UInt8], at path: ContainerPath, metadata: FileMetadata?) throws {
+    try putFile(at: path, metadata: metadata, size: UInt64(bytes.count)) { try $0.write(bytes) }
+  }
+
+  /// Puts a symbolic link.
+  public func putLink(at path: ContainerPath, target: [UInt8], metadata: FileMetadata?) throws {
+    try createDirectory(path.parent)
+    let name = newName()
+    try stage.createLink(name, target: target)
+    if let metadata { try stage.apply(metadata, to: name) }
+    try replace(path, with: .inode(StagedInode(name: name, type: .symbolicLink)))
+  }
+
+  /// Takes an inode that exists elsewhere on the same file system (an undo's) by a link to it.
+  func adopt(_ source: ContainerPath, in directory: Directory, type: FileType, at path: ContainerPath) throws
+  {
+    try createDirectory(path.parent)
+    let name = newName()
+    try directory.link(source, in: stage, to: name)
+    try replace(path, with: .inode(StagedInode(name: name, type: type)))
+  }
+
+  /// Gives a staged path the inode of another one: a hard link.
+  public func putHardLink(at path: ContainerPath, to other: ContainerPath) throws {
+    let inode = try own(other)
+    try createDirectory(path.parent)
+    let name = newName()
+    try stage.link(inode.name, in: stage, to: name)
+    try replace(path, with: .inode(StagedInode(name: name, type: inode.type, digest: inode.digest)))
+  }
+
+  /// Makes a directory and those above it that are missing; an existing one is fine.
+  public func createDirectory(_ path: ContainerPath) throws {
+    if path.isRoot { return }
+    if let existing = try status(of: path) {
+      if existing.type == .directory { return }
+      throw TransactionError(.exists, "a file is in the way of the directory to make", path: path.description)
+    }
+    try createDirectory(path.parent)
+    overlay.set(.directory(try newMetadata(in: path.parent, mode: 0o755)), at: path)
+  }
+
+  /// Puts a directory with its metadata, or changes those of an existing one; the root's too.
+  public func putDirectory(at path: ContainerPath, metadata: FileMetadata) throws {
+    if let existing = try status(of: path), existing.type != .directory { try remove(path) }
+    if !path.isRoot { try createDirectory(path.parent) }
+    overlay.set(.directory(metadata), at: path)
+  }
+
+  /// Changes a path's metadata, on an inode of its own.
+  public func setMetadata(_ metadata: FileMetadata, of path: ContainerPath) throws {
+    guard let status = try status(of: path) else { throw missing(path) }
+    if status.type == .directory { return overlay.set(.directory(metadata), at: path) }
+    try stage.apply(metadata, to: own(path).name)
+  }
+
+  // MARK: Removing and moving
+
+  /// Removes a path, with everything below it; a database with its sidecars and external data.
+  public func remove(_ path: ContainerPath) throws {
+    guard try status(of: path) != nil else { throw missing(path) }
+    for part in try databaseUnit(at: path)?.parts ?? [] where try status(of: part) != nil {
+      try removeOne(part)
+    }
+    try removeOne(path)
+  }
+
+  private func removeOne(_ path: ContainerPath) throws {
+    for below in try descendants(of: path) + [path] {
+      overlay.set(try live.status(below) == nil ? nil : .removed, at: below)
+      captures[below] = nil
+    }
+  }
+
+  /// Moves a path with everything below it. A database goes with its external data and arrives as one
+  /// consistent file, without sidecars.
+  ///
+  /// - Throws: ``TransactionError``: `missing`, or `exists` when something is at the target.
+  public func move(_ source: ContainerPath, to target: ContainerPath) throws {
+    try copy(source, to: target)
+    origins[target] = origins[source] ?? source
+    try remove(source)
+  }
+
+  /// Copies a path with everything below it; see ``move(_:to:)``.
+  public func copy(_ source: ContainerPath, to target: ContainerPath) throws {
+    guard let status = try status(of: source) else { throw missing(source) }
+    guard try self.status(of: target) == nil else {
+      throw TransactionError(.exists, "already exists", path: target.description)
+    }
+    guard !target.isInside(source) else {
+      throw TransactionError(.exists, "cannot go into itself, to \(target)", path: source.description)
+    }
+    if let external = try databaseUnit(at: source)?.externalData {
+      try copy(external, to: DatabaseUnit.externalDataPath(of: target))
+    }
+    guard status.type == .directory else { return try copyOne(source, to: target) }
+    guard let metadata = try metadata(of: source) else { throw missing(source) }
+    try putDirectory(at: target, metadata: metadata)
+    for child in try children(of: source) {
+      if try isSidecar(child) { continue }
+      if try self.status(of: child.rebased(from: source, to: target)) != nil { continue }
+      try copy(child, to: child.rebased(from: source, to: target))
+    }
+  }
+
+  private func copyOne(_ source: ContainerPath, to target: ContainerPath) throws {
+    try createDirectory(target.parent)
+    let type = try status(of: source)?.type ?? .file
+    try replace(target, with: .inode(StagedInode(name: try stagedCopy(of: source), type: type)))
+  }
+
+  // MARK: Helpers
+
+  /// A staged inode for a path, made by copying the live one when there is none yet.
+  func own(_ path: ContainerPath) throws -> StagedInode {
+    if case .inode(let inode) = overlay[path] { return inode }
+    let name = try stagedCopy(of: path)
+    let inode = StagedInode(name: name, type: try live.status(path)?.type ?? .file)
+    try replace(path, with: .inode(inode))
+    return inode
+  }
+
+  /// A copy of a file, link or database in the stage, with its metadata.
+  private func stagedCopy(of path: ContainerPath) throws -> ContainerPath {
+    guard let metadata = try metadata(of: path), let status = try status(of: path) else {
+      throw missing(path)
+    }
+    let source = place(of: path)
+    let name: ContainerPath
+    switch status.type {
+    case .file where try databaseUnit(at: path) != nil && source.directory === live:
+      name = try databaseCopy(of: path)
+    case .file:
+      name = newName()
+      try requireSpace(status.size, for: path)
+      try source.directory.copyContents(of: source.path, to: name, in: stage)
+    case .symbolicLink:
+      name = newName()
+      try stage.createLink(name, target: source.directory.linkTarget(source.path))
+    case .directory, .other:
+      throw ContainerError(.unsupported, "a socket, FIFO or device cannot be copied", path: path.description)
+    }
+    try stage.apply(metadata, to: name)
+    return name
+  }
+
+  /// Sets a path's node; sidecars of a database that is replaced go with the old content.
+  private func replace(_ path: ContainerPath, with node: Overlay.Node) throws {
+    if let unit = try? live.status(path).flatMap({ try live.databaseUnit(path, status: $0) }) {
+      for sidecar in unit.sidecars where overlay[sidecar] == nil { overlay.set(.removed, at: sidecar) }
+    }
+    captures[path] = nil
+    overlay.set(node, at: path)
+  }
+
+  private func newMetadata(in parent: ContainerPath, mode: UInt16) throws -> FileMetadata {
+    let above = try status(of: parent) ?? live.status()
+    return FileMetadata(
+      mode: mode, user: above.user, group: above.group, modified: Self.now(), attributes: [])
+  }
+
+  /// Nanoseconds since 1970.
+  static func now() -> Int64 { Int64(Date().timeIntervalSince1970 * 1_000_000) * 1000 }
+
+  func requireSpace(_ size: UInt64, for path: ContainerPath) throws {
+    guard let free = stage.freeSpace(), free < size else { return }
+    throw TransactionError(
+      .noSpace, "staging it needs \(size) bytes and \(free) are free beside the container; free some space",
+      path: path.description)
+  }
+}

@@ -1,0 +1,115 @@
+import AgeEncryption
+import AppContainer
+
+/// A container as it will be: reads fall through to the live one, writes go to the stage.
+///
+/// The first change of anything about a path gives it an inode of its own in the stage, so that nothing live is
+/// ever changed through a link.
+public final class StagedContainer {
+  /// The container that is staged.
+  public let container: Container
+  /// The live root, open and locked.
+  public let live: Directory
+  /// The private directory with the staged inodes.
+  let stage: Directory
+  /// Locks on the live databases, held until after the commit; none in a dry run.
+  let locks: [ContainerPath: DatabaseLock]
+  /// Whether databases keep a copy of what they were, for a difference of rows.
+  let keepsBefore: Bool
+  /// Seconds to wait for a database that is locked.
+  let busyTimeout: Double
+
+  var overlay = Overlay()
+  /// Captured copies that were only read so far, and copies of what a database was before.
+  var captures: [ContainerPath: ContainerPath] = [:]
+  var befores: [ContainerPath: ContainerPath] = [:]
+  /// Where paths that were moved came from, for a difference that says so.
+  var origins: [ContainerPath: ContainerPath] = [:]
+  private var count = 0
+
+  init(
+    _ container: Container, live: Directory, stage: Directory, locks: [ContainerPath: DatabaseLock],
+    keepsBefore: Bool, busyTimeout: Double
+  ) {
+    self.container = container
+    self.live = live
+    self.stage = stage
+    self.locks = locks
+    self.keepsBefore = keepsBefore
+    self.busyTimeout = busyTimeout
+  }
+
+  /// A name that nothing in the stage has yet.
+  func newName() -> ContainerPath {
+    count += 1
+    return (try? ContainerPath(String(count))) ?? .root
+  }
+
+  // MARK: Looking
+
+  /// The status of a path as it will be; nil when nothing will be there.
+  public func status(of path: ContainerPath) throws -> FileStatus? {
+    switch overlay[path] {
+    case .removed: nil
+    case .inode(let inode): try stage.status(inode.name)
+    case .directory(let metadata): FileStatus(directory: metadata)
+    case nil: try live.status(path)
+    }
+  }
+
+  /// A path's metadata as it will be; nil when nothing will be there.
+  public func metadata(of path: ContainerPath) throws -> FileMetadata? {
+    switch overlay[path] {
+    case .removed: nil
+    case .inode(let inode): try stage.metadata(inode.name)
+    case .directory(let metadata): metadata
+    case nil: try live.metadata(path)
+    }
+  }
+
+  /// What is directly in a directory, sorted; nothing for a path that is no directory.
+  public func children(of path: ContainerPath) throws -> [ContainerPath] {
+    guard try status(of: path)?.type == .directory else { return [] }
+    var names: Set<ContainerPath> = []
+    if try live.status(path)?.type == .directory {
+      names = Set(try live.directory(path).names().map { path.appending(name: $0) })
+    }
+    for child in overlay.children(of: path) {
+      if case .removed = overlay[child] { names.remove(child) } else { names.insert(child) }
+    }
+    return names.sorted()
+  }
+
+  /// Everything below a directory, sorted, parents first.
+  public func descendants(of path: ContainerPath) throws -> [ContainerPath] {
+    try children(of: path).flatMap { [$0] + (try descendants(of: $0)) }
+  }
+
+  /// Where a path's content is now: the stage or the live container.
+  func place(of path: ContainerPath) -> (directory: Directory, path: ContainerPath) {
+    if case .inode(let inode) = overlay[path] { return (stage, inode.name) }
+    return (live, path)
+  }
+
+  /// The content of a regular file, up to 64 MiB.
+  ///
+  /// - Throws: ``TransactionError`` `missing`; `ContainerError` when it cannot be read or is no file.
+  public func read(_ path: ContainerPath) throws -> [UInt8] {
+    guard let status = try status(of: path) else { throw missing(path) }
+    guard status.type == .file else {
+      throw ContainerError(.unsupported, "not a regular file; links are not followed", path: path.description)
+    }
+    let place = place(of: path)
+    return try place.directory.contents(place.path)
+  }
+
+  /// What a symbolic link points to.
+  public func linkTarget(_ path: ContainerPath) throws -> [UInt8] {
+    let place = place(of: path)
+    return try place.directory.linkTarget(place.path)
+  }
+
+  func missing(_ path: ContainerPath) -> TransactionError {
+    TransactionError(.missing, "not in the container", path: path.description)
+  }
+}

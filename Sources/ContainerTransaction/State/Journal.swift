@@ -1,0 +1,97 @@
+import AppContainer
+import Foundation
+import SystemPackage
+
+/// What a transaction is for.
+public enum TransactionKind: String, Sendable, Codable {
+  case migrate, restore, rollback, redo, baseline
+}
+
+/// One line of the journal.
+struct JournalRecord: Codable, Sendable {
+  enum Step: String, Codable {
+    /// Staging starts; nothing of the container has changed.
+    case begin
+    /// The new tree is complete and on disk; the exchange follows.
+    case commit
+    /// What the app wrote at the moment of the exchange has been carried over.
+    case carried
+    /// Finished: the container is new and the undo is kept.
+    case done
+    /// Given up or found interrupted before the exchange: the container is old.
+    case discarded
+  }
+
+  var step: Step
+  var transaction: TransactionID
+  var time: String
+  // With `begin`:
+  var kind: TransactionKind?
+  var summary: String?
+  var undoes: TransactionID?
+  // With `commit`: the inode behind the container's path before and after; no `before` when it is created.
+  var rootBefore: FileIdentity?
+  var rootAfter: FileIdentity?
+  // With `done`:
+  var changes: Int?
+  var conflicts: Int?
+  var recovered: Bool?
+
+  init(_ step: Step, _ transaction: TransactionID) {
+    self.step = step
+    self.transaction = transaction
+    time = UTCTime.text(Date())
+  }
+}
+
+/// The journal: every transaction of a container, one JSON record a line, appended and synced.
+struct Journal {
+  let state: Directory
+
+  /// All records; a last line without its end is a write that a crash cut, and does not count.
+  func records() throws -> [JournalRecord] {
+    guard try state.status(StateDirectory.journal) != nil else { return [] }
+    let bytes = try state.contents(StateDirectory.journal)
+    var lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+    lines.removeLast()
+    let decoder = JSONDecoder()
+    return try lines.enumerated().compactMap { number, line in
+      if line.isEmpty { return nil }
+      do {
+        return try decoder.decode(JournalRecord.self, from: Data(line))
+      } catch {
+        throw TransactionError(
+          .damagedState,
+          "line \(number + 1) of the journal cannot be read; the container itself is whole, "
+            + "move the journal's directory away to go on without it",
+          path: state.full(StateDirectory.journal), cause: error)
+      }
+    }
+  }
+
+  /// Appends a record, on disk when this returns.
+  func append(_ record: JournalRecord) throws {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    let line = try [UInt8](encoder.encode(record)) + [UInt8(ascii: "\n")]
+    let isNew = try state.status(StateDirectory.journal) == nil
+    if isNew { try state.create(StateDirectory.journal, []) }
+    let file = try state.open(StateDirectory.journal, .readWrite)
+    defer { try? file.close() }
+    do {
+      // After a cut line the next one starts where the cut one did.
+      let end = try endOfLastLine(file)
+      try file.resize(to: end)
+      _ = try file.writeAll(toAbsoluteOffset: end, line)
+    } catch let error as Errno {
+      throw ContainerError.system("cannot write", state.full(StateDirectory.journal), error)
+    }
+    try state.syncFile(file, StateDirectory.journal)
+    if isNew { try state.sync() }
+  }
+
+  private func endOfLastLine(_ file: FileDescriptor) throws -> Int64 {
+    let bytes = try file.contents(limit: 64 << 20, path: state.full(StateDirectory.journal))
+    return Int64((bytes.lastIndex(of: UInt8(ascii: "\n")) ?? -1) + 1)
+  }
+}

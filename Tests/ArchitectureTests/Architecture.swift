@@ -1,0 +1,77 @@
+import Foundation
+
+/// The package as it is on disk, compared with the house as it should be.
+struct Architecture {
+  private let package: PackageText
+  private let imports: [String: [SourceImports.Import]]
+  /// How many source files were read: a check that reads none proves nothing.
+  let files: Int
+
+  init(root: URL) throws {
+    let manifest = root.appendingPathComponent("Package.swift")
+    package = try PackageText(String(contentsOf: manifest, encoding: .utf8))
+    var imports: [String: [SourceImports.Import]] = [:]
+    var files = 0
+    for target in package.targets where !target.isTest {
+      let read = try SourceImports(below: root.appendingPathComponent(target.path), root: root)
+      imports[target.name] = read.imports
+      files += read.files
+    }
+    self.imports = imports
+    self.files = files
+  }
+
+  /// Every arrow that should not be, one sentence each.
+  var violations: [String] {
+    wrongArrows + sharedLibraries + cycles
+  }
+
+  private var houseTargets: [PackageText.Target] { package.targets.filter { !$0.isTest } }
+
+  private var wrongArrows: [String] {
+    var lines: [String] = []
+    for target in houseTargets {
+      guard let allowed = House.mayImport(target.name) else {
+        lines.append("Package.swift: \(target.name) has no place in the house; give it one in House.swift")
+        continue
+      }
+      for dependency in target.dependencies.subtracting(allowed).sorted() {
+        lines.append("Package.swift: \(target.name) may not depend on \(dependency)")
+      }
+      for found in imports[target.name, default: []] where !House.platform.contains(found.module) {
+        if !allowed.contains(found.module) {
+          lines.append("\(found.place): \(target.name) may not import \(found.module)")
+        } else if !target.dependencies.contains(found.module) {
+          lines.append("\(found.place): \(target.name) imports \(found.module) but does not declare it")
+        }
+      }
+    }
+    return lines
+  }
+
+  private var sharedLibraries: [String] {
+    House.oneImporter.sorted().compactMap { library in
+      let importers = houseTargets.filter { target in
+        target.dependencies.contains(library)
+          || imports[target.name, default: []].contains { $0.module == library }
+      }
+      return importers.count == 1
+        ? nil : "\(library) must have exactly one importer, not \(importers.map(\.name).sorted())"
+    }
+  }
+
+  /// What is left when everything without arrows to the rest has been taken away, again and again.
+  private var cycles: [String] {
+    let names = Set(houseTargets.map(\.name))
+    var arrows: [String: Set<String>] = [:]
+    for target in houseTargets {
+      let imported = Set(imports[target.name, default: []].map(\.module))
+      arrows[target.name] = target.dependencies.union(imported).intersection(names)
+    }
+    while let free = arrows.first(where: { $0.value.isEmpty })?.key {
+      arrows[free] = nil
+      for name in arrows.keys { arrows[name]?.remove(free) }
+    }
+    return arrows.isEmpty ? [] : ["these go round in a circle: \(arrows.keys.sorted())"]
+  }
+}

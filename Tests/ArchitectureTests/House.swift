@@ -1,0 +1,43 @@
+/// Which module may import which: the agreement, written down a second time on purpose, so that a new arrow in
+/// `Package.swift` or in a source file is a decision and never an accident.
+enum House {
+  /// From the top of the house downwards.
+  static let arrows: [(module: String, mayImport: Set<String>)] = [
+    ("DrydockCommand", ["Drydock", "ArgumentParser"]),
+    (
+      "Drydock",
+      [
+        "FixtureTesting", "MigrationEngine", "BackupRepository", "ContainerTransaction", "AppContainer",
+        "ArchiveFile", "AgeEncryption",
+      ]
+    ),
+    ("FixtureTesting", ["MigrationEngine", "ContainerTransaction", "AppContainer", "GRDB"]),
+    ("MigrationEngine", ["ContainerTransaction", "AppContainer", "AgeEncryption", "GRDB"]),
+    (
+      "BackupRepository",
+      ["ContainerTransaction", "AppContainer", "ArchiveFile", "AgeEncryption", "GRDB", "SystemPackage"]
+    ),
+    ("ContainerTransaction", ["AppContainer", "AgeEncryption", "GRDB", "SystemPackage"]),
+    ("AppContainer", ["AgeEncryption", "CPlatform", "GRDB", "Yams", "SystemPackage"]),
+    ("ArchiveFile", ["AgeEncryption", "CLibArchive", "CLibZstd", "SystemPackage"]),
+    ("AgeEncryption", ["CLibCrypto", "SystemPackage"]),
+    ("CLibArchive", []), ("CLibCrypto", []), ("CLibZstd", []), ("CPlatform", []),
+    // Programs and helpers of the tests stand beside the house: they must not know it from inside.
+    ("NotesApp", ["GRDB"]),
+    ("TestSupport", []),
+  ]
+
+  /// Each has exactly one importer, which alone translates its errors and frees its handles.
+  static let oneImporter: Set<String> = [
+    "CLibArchive", "CLibCrypto", "CLibZstd", "CPlatform", "Yams", "ArgumentParser",
+  ]
+
+  /// What comes with Swift and the system, for everybody.
+  static let platform: Set<String> = [
+    "Swift", "Foundation", "Synchronization", "Dispatch", "Glibc", "Musl", "Darwin",
+  ]
+
+  static func mayImport(_ module: String) -> Set<String>? {
+    arrows.first { $0.module == module }?.mayImport
+  }
+}

@@ -1,0 +1,82 @@
+import Foundation
+
+/// What a finished program left.
+public struct CommandResult: Sendable, CustomStringConvertible {
+  /// The exit status, or `-1` when a signal ended the program.
+  public let exitCode: Int32
+
+  /// The signal that ended the program, if one did.
+  public let signal: Int32?
+
+  /// Standard output as raw bytes.
+  public let outputBytes: [UInt8]
+
+  /// Standard error as raw bytes.
+  public let errorBytes: [UInt8]
+
+  /// The largest resident memory of the program, in bytes.
+  public let peakMemory: Int
+
+  /// Standard output as text.
+  public var output: String { String(decoding: outputBytes, as: UTF8.self) }
+
+  /// Standard error as text.
+  public var errors: String { String(decoding: errorBytes, as: UTF8.self) }
+
+  /// Whether the program ended by itself with status 0.
+  public var succeeded: Bool { exitCode == 0 }
+
+  /// Everything, for the message of a failed expectation.
+  public var description: String {
+    let end = signal.map { "ended by signal \($0)" } ?? "exit \(exitCode)"
+    return "\(end)\n--- standard output\n\(output)\n--- standard error\n\(errors)"
+  }
+}
+
+/// Runs real programs.
+public enum Command {
+  /// Runs a program to its end.
+  ///
+  /// - Parameters:
+  ///   - environment: Added to this process's variables, from which `DRYDOCK_*` are taken out; `nil` removes one.
+  ///   - input: Standard input; empty when absent.
+  ///   - directory: The working directory.
+  ///   - limit: A guard against a hanging program, in seconds: it is killed then, and this throws.
+  public static func run(
+    _ executable: String, _ arguments: [String] = [], environment: [String: String?] = [:],
+    input: [UInt8] = [], directory: String? = nil, limit: Double = 300
+  ) throws -> CommandResult {
+    let command = try spawn(
+      executable, arguments, environment: environment, input: input, directory: directory)
+    return try command.wait(limit: limit)
+  }
+
+  /// Starts a program whose standard input stays open until ``RunningCommand/closeInput()``, unless `input` is given.
+  public static func spawn(
+    _ executable: String, _ arguments: [String] = [], environment: [String: String?] = [:],
+    input: [UInt8]? = nil, directory: String? = nil
+  ) throws -> RunningCommand {
+    // Output goes to files, not pipes: nothing has to drain them, and a killed program's last words stay.
+    let files = try TemporaryDirectory()
+    var launch = Launch(
+      executable: executable, arguments: arguments, environment: merged(environment),
+      output: files("output"), errors: files("errors"))
+    if let directory {
+      // The C library's call for a working directory is hidden from Swift; `exec` keeps the process id.
+      launch.executable = "/bin/sh"
+      launch.arguments = ["-c", "cd \"$0\" && exec \"$@\"", directory, executable] + arguments
+    }
+    if let input {
+      try RawFiles.write(input, to: Array(files("input").utf8))
+      launch.input = .file(files("input"))
+    }
+    let (process, inputWriter) = try launch.start()
+    return RunningCommand(process: process, input: inputWriter, files: files)
+  }
+
+  private static func merged(_ changes: [String: String?]) -> [String: String] {
+    var variables = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("DRYDOCK_") }
+    for (name, value) in changes { variables[name] = value }
+    return variables
+  }
+}
