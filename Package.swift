@@ -43,7 +43,8 @@ let package = Package(
       name: "AppContainer", dependencies: ["AgeEncryption", "CPlatform", grdb, yams, system],
       swiftSettings: strict),
     .target(
-      name: "ContainerTransaction", dependencies: ["AppContainer", "AgeEncryption", grdb, system], swiftSettings: strict),
+      name: "ContainerTransaction", dependencies: ["AppContainer", "AgeEncryption", grdb, system],
+      swiftSettings: strict),
     .target(
       name: "BackupRepository",
       dependencies: ["ContainerTransaction", "AppContainer", "ArchiveFile", "AgeEncryption", grdb, system],
