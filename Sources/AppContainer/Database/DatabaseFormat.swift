@@ -18,7 +18,7 @@ public enum DatabaseFormat {
 
   /// Zeroes the header fields that differ between two captures of the same content: the change counter
   /// (24..<28), version-valid-for (92..<96), and the number of the SQLite version that wrote them (96..<100).
-  public static func normalize(header: inout [UInt8]) {
+  public static func normalize(header: UnsafeMutableRawBufferPointer) {
     for index in Array(24..<28) + Array(92..<100) where index < header.count { header[index] = 0 }
   }
 }

@@ -97,3 +97,11 @@ public struct Container: Sendable {
       .badConfiguration, "no database is named \(name); \(advice)", path: configuration.file)
   }
 }
+
+extension Container {
+  /// Whether a path is one of the container's settings files, which are compared and undone key by key.
+  public func isSettings(_ path: ContainerPath) -> Bool {
+    if path == standardDefaults || configuration.defaults.values.contains(path) { return true }
+    return layout == .ios && path.parent == "Library/Preferences" && path.nameString.hasSuffix(".plist")
+  }
+}

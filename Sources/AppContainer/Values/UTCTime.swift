@@ -20,14 +20,17 @@ public enum UTCTime {
     var parts = tm()
     gmtime_r(&clock, &parts)
     return [
-      Int(parts.tm_year) + 1900, Int(parts.tm_mon) + 1, Int(parts.tm_mday), Int(parts.tm_hour), Int(parts.tm_min),
+      Int(parts.tm_year) + 1900, Int(parts.tm_mon) + 1, Int(parts.tm_mday), Int(parts.tm_hour),
+      Int(parts.tm_min),
       Int(parts.tm_sec),
     ]
   }
 
   private static func padded(_ parts: [Int], _ separators: [String]) -> String {
     var text = String(format: "%04d", parts[0])
-    for (part, separator) in zip(parts.dropFirst(), separators) { text += separator + String(format: "%02d", part) }
+    for (part, separator) in zip(parts.dropFirst(), separators) {
+      text += separator + String(format: "%02d", part)
+    }
     return text
   }
 }

@@ -74,7 +74,8 @@ struct OpenFileSearch {
     var identities: Set<FileIdentity> = []
     for line in bytes.split(separator: UInt8(ascii: "\n")) {
       let fields = line.split(separator: UInt8(ascii: " "), maxSplits: 5)
-      guard fields.count >= 5, let inode = UInt64(String(decoding: fields[4], as: UTF8.self)), inode != 0 else {
+      guard fields.count >= 5, let inode = UInt64(String(decoding: fields[4], as: UTF8.self)), inode != 0
+      else {
         continue
       }
       let numbers = String(decoding: fields[3], as: UTF8.self).split(separator: ":")

@@ -1,3 +1,4 @@
+import AgeEncryption
 import AppContainer
 import GRDB
 import SystemPackage
@@ -85,21 +86,28 @@ extension StagedContainer {
   }
 
   private func writableDatabase(at path: ContainerPath) throws -> ContainerPath {
-    if case .inode(let inode) = overlay[path] { return inode.name }
-    guard let metadata = try metadata(of: path), let status = try status(of: path) else { throw missing(path) }
-    let name = try captures[path] ?? databaseCopy(of: path)
-    if keepsBefore {
-      let before = newName()
-      try requireSpace(status.size, for: path)
-      try stage.copyContents(of: name, to: before, in: stage)
-      befores[path] = before
+    if case .inode(let inode) = overlay[path] {
+      try keepBefore(path, copyOf: inode.name)
+      return inode.name
     }
+    guard let metadata = try metadata(of: path) else { throw missing(path) }
+    let name = try captures[path] ?? databaseCopy(of: path)
+    try keepBefore(path, copyOf: name)
     try stage.apply(metadata, to: name)
     let unit = try databaseUnit(at: path)
     for sidecar in unit?.sidecars ?? [] { overlay.set(.removed, at: sidecar) }
     captures[path] = nil
     overlay.set(.inode(StagedInode(name: name, type: .file)), at: path)
     return name
+  }
+
+  /// What a database was before its first change, when a difference of rows is wanted.
+  private func keepBefore(_ path: ContainerPath, copyOf name: ContainerPath) throws {
+    guard keepsBefore, befores[path] == nil else { return }
+    let before = newName()
+    try requireSpace(stage.status(name)?.size ?? 0, for: path)
+    try stage.copyContents(of: name, to: before, in: stage)
+    befores[path] = before
   }
 
   /// One consistent copy of a live database in the stage.
@@ -118,7 +126,8 @@ extension StagedContainer {
     case .copy: break
     case .raw(let reason):
       throw ContainerError(
-        .malformed, "SQLite cannot open the database (\(reason)): it is encrypted or damaged, so that no "
+        .malformed,
+        "SQLite cannot open the database (\(reason)): it is encrypted or damaged, so that no "
           + "migration can change it", path: path.description)
     }
     return name
@@ -128,4 +137,21 @@ extension StagedContainer {
 extension DatabaseUnit {
   /// Everything that belongs to the main file.
   var parts: [ContainerPath] { sidecars + (externalData.map { [$0] } ?? []) }
+}
+
+extension StagedContainer {
+  /// The digest of a database's captured content (``ContentDigest``), without a copy where none is needed.
+  func databaseDigest(_ path: ContainerPath) throws -> SHA256.Digest {
+    if case .inode(let inode) = overlay[path] {
+      return try ContentDigest.of(inode.name, in: stage, isDatabase: true)
+    }
+    if captures[path] == nil, locks[path] != nil, let unit = try databaseUnit(at: path),
+      try !unit.hasPendingContent(in: live)
+    {
+      return try ContentDigest.of(path, in: live, isDatabase: true)
+    }
+    let name = try captures[path] ?? databaseCopy(of: path)
+    captures[path] = name
+    return try ContentDigest.of(name, in: stage, isDatabase: true)
+  }
 }

@@ -56,7 +56,8 @@ extension StagedContainer {
   }
 
   /// Takes an inode that exists elsewhere on the same file system (an undo's) by a link to it.
-  func adopt(_ source: ContainerPath, in directory: Directory, type: FileType, at path: ContainerPath) throws {
+  func adopt(_ source: ContainerPath, in directory: Directory, type: FileType, at path: ContainerPath) throws
+  {
     try createDirectory(path.parent)
     let name = newName()
     try directory.link(source, in: stage, to: name)
@@ -102,7 +103,9 @@ extension StagedContainer {
   /// Removes a path, with everything below it; a database with its sidecars and external data.
   public func remove(_ path: ContainerPath) throws {
     guard try status(of: path) != nil else { throw missing(path) }
-    for part in try databaseUnit(at: path)?.parts ?? [] where try status(of: part) != nil { try removeOne(part) }
+    for part in try databaseUnit(at: path)?.parts ?? [] where try status(of: part) != nil {
+      try removeOne(part)
+    }
     try removeOne(path)
   }
 
@@ -119,6 +122,7 @@ extension StagedContainer {
   /// - Throws: ``TransactionError``: `missing`, or `exists` when something is at the target.
   public func move(_ source: ContainerPath, to target: ContainerPath) throws {
     try copy(source, to: target)
+    origins[target] = origins[source] ?? source
     try remove(source)
   }
 
@@ -163,7 +167,9 @@ extension StagedContainer {
 
   /// A copy of a file, link or database in the stage, with its metadata.
   private func stagedCopy(of path: ContainerPath) throws -> ContainerPath {
-    guard let metadata = try metadata(of: path), let status = try status(of: path) else { throw missing(path) }
+    guard let metadata = try metadata(of: path), let status = try status(of: path) else {
+      throw missing(path)
+    }
     let source = place(of: path)
     let name: ContainerPath
     switch status.type {

@@ -61,7 +61,8 @@ struct Journal {
         return try decoder.decode(JournalRecord.self, from: Data(line))
       } catch {
         throw TransactionError(
-          .damagedState, "line \(number + 1) of the journal cannot be read; the container itself is whole, "
+          .damagedState,
+          "line \(number + 1) of the journal cannot be read; the container itself is whole, "
             + "move the journal's directory away to go on without it",
           path: state.full(StateDirectory.journal), cause: error)
       }

@@ -1,0 +1,38 @@
+import AgeEncryption
+import SystemPackage
+
+/// SHA-256 over a file's content, in one pass with bounded memory.
+public enum ContentDigest {
+  /// The digest of a file.
+  ///
+  /// - Parameter isDatabase: normalizes the header fields that differ between captures of the same content
+  ///   (``DatabaseFormat/normalize(header:)``), so that the way of capture makes no difference.
+  public static func of(_ path: ContainerPath, in directory: Directory, isDatabase: Bool) throws
+    -> SHA256.Digest
+  {
+    let file = try directory.open(path, .readOnly, options: [.nonBlocking])
+    defer { try? file.close() }
+    return try of(file, path: directory.full(path), isDatabase: isDatabase)
+  }
+
+  /// The digest of an open file from its start.
+  public static func of(_ file: FileDescriptor, path: String, isDatabase: Bool) throws -> SHA256.Digest {
+    let hash = try SHA256()
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
+    defer { buffer.deallocate() }
+    var offset: Int64 = 0
+    do {
+      while true {
+        let count = try file.read(fromAbsoluteOffset: offset, into: buffer)
+        if count == 0 { break }
+        let chunk = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
+        if isDatabase && offset == 0 { DatabaseFormat.normalize(header: chunk) }
+        hash.update(UnsafeRawBufferPointer(chunk))
+        offset += Int64(count)
+      }
+    } catch let error as Errno {
+      throw ContainerError.system("cannot read", path, error)
+    }
+    return try hash.finalize()
+  }
+}

@@ -1,0 +1,30 @@
+/// Keeps secrets out of what people and logs see.
+public enum Redaction {
+  private static let words = [
+    "token", "password", "passwd", "passphrase", "secret", "credential", "apikey", "api_key", "privatekey",
+    "private_key", "accesskey", "access_key", "authorization", "cookie", "session", "pincode", "jwt",
+    "refresh",
+  ]
+
+  /// Whether a setting's key, or the form of its value, says that it is a secret: a credential's name, a JSON
+  /// Web Token, a PEM block, an age identity.
+  public static func isSecret(key: String, value: PropertyListValue? = nil) -> Bool {
+    let lowered = key.lowercased()
+    if words.contains(where: lowered.contains) { return true }
+    guard case .string(let text) = value else { return false }
+    return (text.hasPrefix("eyJ") && text.split(separator: ".").count == 3) || text.contains("-----BEGIN ")
+      || text.hasPrefix("AGE-SECRET-KEY-")
+  }
+
+  /// A setting's value as it may be shown.
+  public static func shown(_ value: PropertyListValue, key: String) -> String {
+    guard isSecret(key: key, value: value) else { return value.description }
+    let size =
+      switch value {
+      case .string(let text): "\(text.count) characters"
+      case .data(let bytes): "\(bytes.count) bytes"
+      default: value.typeName
+      }
+    return "(secret, \(size))"
+  }
+}

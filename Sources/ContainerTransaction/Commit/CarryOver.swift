@@ -1,0 +1,68 @@
+import AppContainer
+
+/// Brings into the new tree what an app wrote into the old one between the last look before the exchange and the
+/// exchange itself. It may be run again after a crash: what it did already is not found any more.
+struct CarryOver {
+  /// The old tree, which was live until the exchange, and the new one.
+  let old, new: Directory
+  /// The old tree as the transaction saw it.
+  let index: TreeIndex
+  /// The paths that the transaction changed, with all sidecars of databases it changed.
+  let touched: Set<ContainerPath>
+  /// Keeps what cannot be carried over: both sides changed it.
+  let keep: (ContainerPath) throws -> Void
+
+  /// Runs the second look and carries over; gives the paths that both changed.
+  func run() throws -> [ContainerPath] {
+    let present = try TreeIndex(of: old)
+    var conflicts: [ContainerPath] = []
+    for path in Set(present.paths.keys).union(index.paths.keys).sorted() {
+      switch (index.paths[path], present.paths[path]) {
+      case (nil, let created?):
+        if try !carry(path, created, replacing: nil) { conflicts.append(path) }
+      case (let seen?, nil):
+        try removeAlike(path, seen)
+      case (let seen?, let now?) where !now.isSame(as: seen):
+        // Changed in place: an untouched inode is the new tree's own already.
+        if now.identity == seen.identity && !touched.contains(path) { continue }
+        if now.identity == seen.identity && now.type == .directory { continue }
+        if try !carry(path, now, replacing: seen) { conflicts.append(path) }
+      default: continue
+      }
+    }
+    for path in conflicts { try keep(path) }
+    return conflicts
+  }
+
+  /// Whether it could be carried over.
+  private func carry(
+    _ path: ContainerPath, _ status: IndexedStatus, replacing seen: IndexedStatus?
+  ) throws -> Bool {
+    guard !touched.contains(path), try new.status(path.parent)?.type == .directory else { return false }
+    let target = try new.status(path)
+    if status.type == .directory {
+      if let target { return target.type == .directory }
+      try new.createDirectory(path)
+      if let metadata = try old.metadata(path) { try new.apply(metadata, to: path) }
+      return true
+    }
+    if let target {
+      guard let seen, target.identity == seen.identity else { return false }
+      try old.rename(path, in: new, to: path)
+    } else {
+      if seen != nil { return false }
+      try old.renameNew(path, in: new, to: path)
+    }
+    return true
+  }
+
+  /// The app removed it: the new tree's link to the same inode goes too.
+  private func removeAlike(_ path: ContainerPath, _ seen: IndexedStatus) throws {
+    guard !touched.contains(path), let target = try new.status(path) else { return }
+    if seen.type == .directory {
+      if target.type == .directory { try? new.removeDirectory(path) }
+    } else if target.identity == seen.identity {
+      try new.removeFile(path, missingIsFine: true)
+    }
+  }
+}

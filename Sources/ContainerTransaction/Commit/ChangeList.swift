@@ -1,0 +1,88 @@
+import AgeEncryption
+import AppContainer
+
+/// The changes that a stage makes, as they are committed and can be undone.
+struct ChangeList {
+  private(set) var changes: [ChangeRecord] = []
+  /// Directories that stay and whose names change: they get the commit's time.
+  private(set) var touchedDirectories: Set<ContainerPath> = []
+  /// The commit's time, nanoseconds since 1970.
+  let time: Int64
+
+  /// Reads every staged file once, for its digest.
+  init(_ staged: StagedContainer) throws {
+    time = StagedContainer.now()
+    for path in staged.overlay.nodes.keys.sorted() {
+      guard let node = staged.overlay[path] else { continue }
+      let before = try Self.before(path, staged)
+      let after = try Self.after(node, path, staged)
+      if before == nil && after == nil { continue }
+      if after?.type != before?.type || after?.type != .directory { touchedDirectories.insert(path.parent) }
+      var change = ChangeRecord(
+        path: path, grain: try Self.grain(path, before, after, staged), before: before, after: after)
+      if before.map({ $0.type != .directory }) ?? false { change.kept = Self.name("before", changes.count) }
+      if change.grain == .settings, after != nil { change.settingsAfter = Self.name("after", changes.count) }
+      changes.append(change)
+    }
+    for directory in touchedDirectories.sorted() where staged.overlay[directory] == nil {
+      guard let before = try Self.before(directory, staged) else { continue }
+      var after = before
+      after.metadata.modified = time
+      changes.append(ChangeRecord(path: directory, grain: .directory, before: before, after: after))
+    }
+    changes.sort { $0.path < $1.path }
+  }
+
+  private static func name(_ prefix: String, _ number: Int) -> ContainerPath {
+    ContainerPath(name: Array("\(prefix)-\(number)".utf8))
+  }
+
+  private static func before(_ path: ContainerPath, _ staged: StagedContainer) throws -> NodeRecord? {
+    guard let status = try staged.live.status(path), let metadata = try staged.live.metadata(path) else {
+      return nil
+    }
+    return NodeRecord(
+      type: status.type, metadata: metadata, size: status.type == .directory ? 0 : status.size)
+  }
+
+  private static func after(
+    _ node: Overlay.Node, _ path: ContainerPath, _ staged: StagedContainer
+  ) throws -> NodeRecord? {
+    switch node {
+    case .removed: return nil
+    case .directory(let metadata): return NodeRecord(type: .directory, metadata: metadata, size: 0)
+    case .inode(let inode):
+      guard let status = try staged.stage.status(inode.name),
+        let metadata = try staged.stage.metadata(inode.name)
+      else { return nil }
+      var record = NodeRecord(type: inode.type, metadata: metadata, size: status.size, digest: inode.digest)
+      if inode.type == .symbolicLink {
+        record.digest = try SHA256.hash(staged.stage.linkTarget(inode.name))
+      } else if record.digest == nil {
+        let isDatabase = try staged.stage.databaseUnit(inode.name, status: status) != nil
+        record.digest = try ContentDigest.of(inode.name, in: staged.stage, isDatabase: isDatabase)
+      }
+      return record
+    }
+  }
+
+  private static func grain(
+    _ path: ContainerPath, _ before: NodeRecord?, _ after: NodeRecord?, _ staged: StagedContainer
+  ) throws -> ChangeRecord.Grain {
+    if (after ?? before)?.type == .directory { return .directory }
+    if staged.container.isSettings(path) { return .settings }
+    if try staged.isDatabase(path) { return .database }
+    if let status = try staged.live.status(path) {
+      if try staged.live.databaseUnit(path, status: status) != nil { return .database }
+      for suffix in DatabaseFormat.sidecarSuffixes where path.nameString.hasSuffix(suffix) {
+        let main = try ContainerPath(bytes: path.bytes.dropLast(suffix.utf8.count))
+        if let mainStatus = try staged.live.status(main),
+          try staged.live.databaseUnit(main, status: mainStatus) != nil
+        {
+          return .sidecar
+        }
+      }
+    }
+    return .file
+  }
+}

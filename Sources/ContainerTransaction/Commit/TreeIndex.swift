@@ -1,0 +1,84 @@
+import AppContainer
+
+/// What a walk found at one path: enough to tell later whether somebody changed it.
+struct IndexedStatus: Hashable, Sendable {
+  var type: FileType
+  var identity: FileIdentity
+  var size: UInt64
+  var modified: Int64
+  var changed: Int64
+  var mode: UInt16
+  var user: UInt32
+  var group: UInt32
+
+  init(
+    type: FileType, identity: FileIdentity, size: UInt64, modified: Int64, changed: Int64, mode: UInt16,
+    user: UInt32, group: UInt32
+  ) {
+    (self.type, self.identity, self.size) = (type, identity, size)
+    (self.modified, self.changed) = (modified, changed)
+    (self.mode, self.user, self.group) = (mode, user, group)
+  }
+
+  init(_ status: FileStatus) {
+    type = status.type
+    identity = status.identity
+    size = status.type == .directory ? 0 : status.size
+    modified = status.modified
+    changed = status.changed
+    mode = status.mode
+    user = status.user
+    group = status.group
+  }
+
+  /// Whether content and metadata are what they were; linking an inode moves its change time, so that alone
+  /// tells nothing.
+  func isSame(as other: IndexedStatus) -> Bool {
+    type == other.type && identity == other.identity && mode == other.mode && user == other.user
+      && group == other.group && (type == .directory || (size == other.size && modified == other.modified))
+  }
+}
+
+/// Every path of a tree at one moment.
+struct TreeIndex: Sendable {
+  var paths: [ContainerPath: IndexedStatus] = [:]
+
+  /// Of nothing.
+  init() {}
+
+  /// Walks a tree, links not followed.
+  ///
+  /// - Throws: ``TransactionError`` `exchangeImpossible` when another file system is mounted inside: an exchange
+  ///   would carry it away.
+  init(of root: Directory) throws {
+    let mount = try root.status().mount
+    try root.walk { entry in
+      if entry.status.mount != mount {
+        throw TransactionError(
+          .exchangeImpossible,
+          "another file system is mounted inside the container, so that it cannot be exchanged in one step; "
+            + "unmount it and run it again", path: root.full(entry.path))
+      }
+      paths[entry.path] = IndexedStatus(entry.status)
+      return .into
+    }
+  }
+
+  /// The first path, in order, that is not in both alike; nil when nothing moved.
+  func firstDifference(from other: TreeIndex) -> ContainerPath? {
+    if paths.count == other.paths.count,
+      paths.allSatisfy({ path, status in other.paths[path].map { $0.isSame(as: status) } ?? false })
+    {
+      return nil
+    }
+    return Set(paths.keys).union(other.paths.keys).filter { path in
+      guard let own = paths[path], let others = other.paths[path] else { return true }
+      return !own.isSame(as: others)
+    }.min()
+  }
+
+  /// Every inode with a path that leads to it.
+  func inodes() -> [FileIdentity: ContainerPath] {
+    Dictionary(paths.map { ($1.identity, $0) }, uniquingKeysWith: min)
+  }
+}

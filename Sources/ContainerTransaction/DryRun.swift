@@ -1,0 +1,65 @@
+import AppContainer
+import Foundation
+
+/// What a dry run found.
+public struct DryRunOutcome<Value> {
+  /// What the body gave.
+  public var value: Value
+  /// What the real run would change.
+  public var difference: ContainerDifference
+}
+
+extension Transaction {
+  /// Runs the body on a stage and throws the stage away. Nothing of the live container is touched, not even a
+  /// change time, and it may be in use; databases are captured as a snapshot captures them.
+  ///
+  /// - Throws: what the real run would throw, but for what only a commit finds out.
+  public static func dryRun<Value>(
+    on container: Container, options: TransactionOptions = TransactionOptions(),
+    body: (StagedContainer) throws -> Value
+  ) throws -> DryRunOutcome<Value> {
+    let lock = try ContainerLock(container.root, exclusive: false, timeout: options.lockTimeout)
+    return try TemporaryStage.with(for: container) { folder in
+      let staged = StagedContainer(
+        container, live: lock.root, stage: folder, locks: [:], keepsBefore: true,
+        busyTimeout: options.busyTimeout)
+      let value = try body(staged)
+      if options.checksResult { try StageCheck(staged).run() }
+      return DryRunOutcome(value: value, difference: try staged.difference())
+    }
+  }
+
+  /// Looks at a container through a stage that is thrown away: databases are captured when they are read.
+  public static func inspect<Value>(
+    _ container: Container, options: TransactionOptions = TransactionOptions(),
+    body: (StagedContainer) throws -> Value
+  ) throws -> Value {
+    let lock = try ContainerLock(container.root, exclusive: false, timeout: options.lockTimeout)
+    return try TemporaryStage.with(for: container) { folder in
+      try body(
+        StagedContainer(
+          container, live: lock.root, stage: folder, locks: [:], keepsBefore: false,
+          busyTimeout: options.busyTimeout))
+    }
+  }
+}
+
+/// A stage for one who only looks: beside the container's state when there is one (the next transaction removes
+/// what a kill leaves there), else in the directory for temporary files.
+enum TemporaryStage {
+  static func with<Value>(for container: Container, _ body: (Directory) throws -> Value) throws -> Value {
+    let base: Directory
+    let name = try ContainerPath("look-\(TransactionID.new())")
+    if let state = try? StateDirectory.existing(for: container),
+      let stages = try? state.directory.directory(StateDirectory.stage),
+      (try? stages.createDirectory(name)) != nil
+    {
+      base = stages
+    } else {
+      base = try Directory(NSTemporaryDirectory())
+      try base.createDirectory(name)
+    }
+    defer { try? base.removeTree(name) }
+    return try body(base.directory(name))
+  }
+}

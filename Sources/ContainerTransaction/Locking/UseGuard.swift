@@ -1,0 +1,44 @@
+import AppContainer
+import Foundation
+
+/// Refuses a container that is in use, and keeps its databases locked while it is changed.
+struct UseGuard {
+  /// Exclusive locks on every database of the container, by main file.
+  let locks: [ContainerPath: DatabaseLock]
+  /// What could not be seen.
+  let notes: [String]
+
+  /// - Parameter index: the container as it is now.
+  /// - Throws: ``TransactionError`` with code `inUse`, naming each process and path.
+  init(_ container: Container, root: Directory, index: TreeIndex) throws {
+    var inodes = index.inodes()
+    inodes[try root.status().identity] = .root
+    let search = OpenFileSearch(inodes: inodes, ownDescriptors: [root.descriptor.rawValue]).run()
+    guard search.found.isEmpty else {
+      let shown = search.found.prefix(5).map(\.description).joined(separator: "; ")
+      let more = search.found.count > 5 ? " and \(search.found.count - 5) more" : ""
+      throw TransactionError(
+        .inUse, "in use: \(shown)\(more); close it and run it again", path: container.root)
+    }
+    var locks: [ContainerPath: DatabaseLock] = [:]
+    for (path, status) in index.paths where status.type == .file {
+      guard let full = try root.status(path), let unit = try root.databaseUnit(path, status: full) else {
+        continue
+      }
+      guard let lock = try DatabaseLock.acquire(unit.main, in: root) else {
+        throw TransactionError(
+          .inUse, "in use: another program holds SQLite's lock on \(path); close it and run it again",
+          path: container.root)
+      }
+      locks[path] = lock
+    }
+    self.locks = locks
+    notes =
+      search.unseen == 0
+      ? []
+      : [
+        "\(search.unseen) processes of other users could not be looked into without root; "
+          + "make sure that none of them uses \(container.root)"
+      ]
+  }
+}

@@ -1,0 +1,62 @@
+import AppContainer
+
+/// One transaction as the log shows it.
+public struct TransactionLogEntry: Sendable, Codable, Equatable {
+  /// How it stands.
+  public enum State: String, Sendable, Codable {
+    /// Committed; its undo is kept.
+    case undoable
+    /// Committed; its undo is no longer kept.
+    case committed
+    /// Undone by a later one.
+    case undone
+    /// It changed nothing: it failed, or was killed before its commit.
+    case discarded
+    /// It was killed, and no command has looked since.
+    case interrupted
+  }
+
+  /// Its name, what it was for, and when it began (UTC).
+  public var transaction: TransactionID, kind: TransactionKind, summary: String, time: String
+  /// How it stands.
+  public var state: State
+  /// The number of paths that it changed.
+  public var changes: Int
+  /// Bytes that its undo keeps on disk.
+  public var undoBytes: UInt64
+  /// The transaction that it undid.
+  public var undoes: TransactionID?
+}
+
+extension Transaction {
+  /// All transactions of a container, oldest first.
+  public static func log(_ container: Container) throws -> [TransactionLogEntry] {
+    guard let state = try StateDirectory.existing(for: container) else { return [] }
+    let records = try Journal(state: state.directory).records()
+    let store = UndoStore(state: state)
+    let undoable = Set(try store.transactions())
+    let steps = Dictionary(grouping: records, by: \.transaction).mapValues { Set($0.map(\.step)) }
+    let undone = Set(
+      records.compactMap { record in
+        steps[record.transaction]?.contains(.done) == true ? record.undoes : nil
+      })
+    return try records.filter { $0.step == .begin }.map { begin in
+      let own = steps[begin.transaction] ?? []
+      let entryState: TransactionLogEntry.State =
+        if own.contains(.discarded) {
+          .discarded
+        } else if !own.contains(.done) {
+          .interrupted
+        } else if undone.contains(begin.transaction) {
+          .undone
+        } else {
+          undoable.contains(begin.transaction) ? .undoable : .committed
+        }
+      return TransactionLogEntry(
+        transaction: begin.transaction, kind: begin.kind ?? .migrate, summary: begin.summary ?? "",
+        time: begin.time, state: entryState,
+        changes: records.first { $0.transaction == begin.transaction && $0.step == .done }?.changes ?? 0,
+        undoBytes: try store.size(begin.transaction), undoes: begin.undoes)
+    }
+  }
+}

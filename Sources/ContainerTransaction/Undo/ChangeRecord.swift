@@ -1,0 +1,49 @@
+import AgeEncryption
+import AppContainer
+
+/// What a path was, or became.
+struct NodeRecord: Codable, Sendable, Hashable {
+  var type: FileType
+  var metadata: FileMetadata
+  var size: UInt64
+  /// SHA-256 of a file's content; a database's with the header fields normalized that differ between captures.
+  var digest: SHA256.Digest?
+}
+
+/// One path that a transaction changed: what an undo has to know.
+struct ChangeRecord: Codable, Sendable {
+  /// How a path is undone.
+  enum Grain: String, Codable {
+    /// Key by key.
+    case settings
+    /// As a whole, compared by captured content.
+    case database
+    /// A `-wal`, `-shm` or `-journal` that went with the database's old content.
+    case sidecar
+    /// As a whole.
+    case file
+    /// Only that it is there, and its metadata.
+    case directory
+  }
+
+  var path: ContainerPath
+  var grain: Grain
+  var before: NodeRecord?
+  var after: NodeRecord?
+  /// The name of the retained inode under the undo's folder, when there was a file or link before.
+  var kept: ContainerPath?
+  /// The name of a copy of the new settings file there, so that single keys can be told apart later.
+  var settingsAfter: ContainerPath?
+}
+
+/// A transaction's undo: `undo/<transaction>/record.json` beside the retained inodes.
+struct UndoRecord: Codable, Sendable {
+  static let file: ContainerPath = "record.json"
+
+  var transaction: TransactionID
+  var kind: TransactionKind
+  var summary: String
+  var time: String
+  /// Sorted by path, parents first.
+  var changes: [ChangeRecord]
+}

@@ -1,0 +1,81 @@
+import AppContainer
+
+/// Something that both a transaction and, since then, the app changed.
+public struct RollbackConflict: Sendable, Codable, Equatable, CustomStringConvertible {
+  /// Where: the path, and the key of a setting.
+  public var path: ContainerPath, key: String?
+  /// What the transaction replaced, what it wrote, and what is there now, for people; secrets redacted.
+  public var before: String, written: String, now: String
+
+  /// Such as `theme in Library/…plist: was "dark", the transaction wrote "light", now "blue"`.
+  public var description: String {
+    let place = key.map { "\($0) in \(path)" } ?? path.description
+    return "\(place): was \(before), the transaction wrote \(written), now \(now)"
+  }
+}
+
+/// What a rollback did.
+public struct RollbackReport: Sendable {
+  /// The transaction that was undone.
+  public var undone: TransactionID
+  /// Its kind and summary.
+  public var kind: TransactionKind, summary: String
+  /// What the app had changed since and was given up, with `discardingNewer`.
+  public var discarded: [RollbackConflict]
+}
+
+extension Transaction {
+  /// Undoes the newest transaction that is not undone yet, at each store's grain: settings by key, databases as
+  /// a whole, files by path. What the app wrote since and the transaction did not touch stays.
+  ///
+  /// - Parameters:
+  ///   - discardingNewer: gives up what the app changed since where the transaction had changed it too.
+  ///   - redoing: undoes the newest rollback instead.
+  /// - Throws: ``TransactionError``: `nothingToUndo`; `conflict`, with both sides, when nothing was changed.
+  public static func rollback(
+    _ container: Container, discardingNewer: Bool = false, redoing: Bool = false,
+    options: TransactionOptions = TransactionOptions()
+  ) throws -> TransactionOutcome<RollbackReport> {
+    let (record, folder) = try newestUndo(container, redoing: redoing, lockTimeout: options.lockTimeout)
+    var options = options
+    options.undoes = record.transaction
+    let verb = redoing ? "redoes" : "undoes"
+    return try run(
+      on: container, redoing ? .redo : .rollback, summary: "\(verb) \(record.summary)", options: options
+    ) { staged in
+      var undoing = Undoing(staged: staged, kept: folder, discardingNewer: discardingNewer)
+      try undoing.run(record)
+      if !undoing.conflicts.isEmpty && !discardingNewer { throw conflict(undoing.conflicts, container) }
+      return RollbackReport(
+        undone: record.transaction, kind: record.kind, summary: record.summary, discarded: undoing.conflicts)
+    }
+  }
+
+  private static func newestUndo(
+    _ container: Container, redoing: Bool, lockTimeout: Double
+  ) throws -> (UndoRecord, Directory) {
+    let none = TransactionError(
+      .nothingToUndo,
+      redoing
+        ? "the last transaction is no rollback, so there is nothing to redo"
+        : "no transaction is left to undo; `drydock log` lists them", path: container.root)
+    _ = try recover(container, lockTimeout: lockTimeout)
+    guard let state = try StateDirectory.existing(for: container) else { throw none }
+    let store = UndoStore(state: state)
+    for transaction in try store.transactions().reversed() {
+      guard let folder = try store.folder(transaction) else { continue }
+      let record = try UndoRecord(in: folder)
+      if (record.kind == .rollback) == redoing { return (record, folder) }
+      if redoing { break }
+    }
+    throw none
+  }
+
+  private static func conflict(_ conflicts: [RollbackConflict], _ container: Container) -> TransactionError {
+    TransactionError(
+      .conflict,
+      "the app has changed since what would be rolled back; nothing was changed: "
+        + conflicts.map(\.description).joined(separator: "; ")
+        + ". Give --discard-newer to give up what the app wrote there", path: container.root)
+  }
+}

@@ -1,0 +1,73 @@
+import AppContainer
+import Foundation
+
+extension UndoRecord {
+  /// The record as JSON.
+  func encoded() throws -> [UInt8] {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    return [UInt8](try encoder.encode(self))
+  }
+
+  /// Reads the record in a folder.
+  ///
+  /// - Throws: ``TransactionError`` with code `damagedState`.
+  init(in folder: Directory) throws {
+    do {
+      self = try JSONDecoder().decode(UndoRecord.self, from: Data(folder.contents(Self.file, limit: 1 << 30)))
+    } catch let error as DecodingError {
+      throw TransactionError(
+        .damagedState, "the record of a transaction cannot be read, so that it cannot be undone",
+        path: folder.full(Self.file), cause: error)
+    }
+  }
+}
+
+/// How much of what transactions replaced is kept.
+public struct UndoLimits: Sendable {
+  /// The number of transactions.
+  public var count = 10
+  /// Bytes of all of them; the newest is always kept.
+  public var bytes: UInt64 = 20 << 30
+
+  /// The usual limits.
+  public init() {}
+}
+
+/// The undos that are kept.
+struct UndoStore {
+  let state: StateDirectory
+
+  /// The transactions that can be undone, in the order they were committed.
+  func transactions() throws -> [TransactionID] {
+    try Journal(state: state.directory).records().filter { $0.step == .done }.map(\.transaction)
+      .filter { try folder($0) != nil }
+  }
+
+  func folder(_ transaction: TransactionID) throws -> Directory? {
+    let path = try StateDirectory.folder(StateDirectory.undo, transaction)
+    guard try state.directory.status(path.appending(name: UndoRecord.file.bytes)) != nil else { return nil }
+    return try state.directory.directory(path)
+  }
+
+  /// Bytes that an undo keeps on disk.
+  func size(_ transaction: TransactionID) throws -> UInt64 {
+    guard let folder = try folder(transaction) else { return 0 }
+    return try folder.names().reduce(0) {
+      try $0 + (folder.status(ContainerPath(name: $1))?.blocks ?? 0) * 512
+    }
+  }
+
+  func remove(_ transaction: TransactionID) throws {
+    try state.directory.removeTree(StateDirectory.folder(StateDirectory.undo, transaction))
+  }
+
+  /// Removes the oldest beyond the limits.
+  func prune(_ limits: UndoLimits) throws {
+    var bytes: UInt64 = 0
+    for (number, transaction) in try transactions().reversed().enumerated() {
+      bytes += try size(transaction)
+      if number > 0 && (number >= limits.count || bytes > limits.bytes) { try remove(transaction) }
+    }
+  }
+}
