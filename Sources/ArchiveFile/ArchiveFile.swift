@@ -1,1 +1,0 @@
-// ArchiveFile: its first file comes with the next commit.

@@ -1,0 +1,123 @@
+import AgeEncryption
+import SystemPackage
+
+/// Reads any part of one archive.
+///
+/// Opening reads the end of the file only: the seek table and where the manifest is. Every frame is checked
+/// against its checksum and the seek table when it is read, so what comes out is what was written. Everything in
+/// the file is taken for hostile.
+///
+/// Used from one thread; decompression may run on others.
+public final class ArchiveReader {
+  /// Where the manifest is.
+  public let manifest: ManifestLocation
+  /// The bytes of the file.
+  public let fileSize: UInt64
+  /// The file's path, when it was opened by one; errors carry it.
+  public let path: String?
+
+  let frameReader: FrameReader
+  private let file: FileDescriptor
+  private let closesFile: Bool
+  private let bytesReadAtOpening: UInt64
+
+  /// Opens an archive by path.
+  ///
+  /// - Throws: `ArchiveError`: `.io`, `.notAnArchive`, `.encrypted`, `.truncated`, `.damaged`, `.limit` or
+  ///   `.unsupported`.
+  public convenience init(path: String) throws {
+    let file: FileDescriptor
+    do {
+      file = try FileDescriptor.open(FilePath(path), .readOnly, options: .closeOnExec)
+    } catch {
+      throw ArchiveError.io("opening the archive", error).at(path)
+    }
+    do {
+      try self.init(file, path: path, closesFile: true)
+    } catch {
+      try? file.close()
+      throw error
+    }
+  }
+
+  /// Opens an archive by an open descriptor, which must stay open as long as the reader lives and which the
+  /// reader does not close. Its position is moved.
+  ///
+  /// - Throws: as `init(path:)`.
+  public convenience init(_ file: FileDescriptor) throws { try self.init(file, path: nil, closesFile: false) }
+
+  private init(_ file: FileDescriptor, path: String?, closesFile: Bool) throws {
+    let probe: ArchiveProbe
+    do {
+      probe = try ArchiveProbe(file)
+    } catch let error as ArchiveError {
+      throw error.at(path)
+    }
+    self.file = file
+    self.path = path
+    self.closesFile = closesFile
+    manifest = probe.manifest
+    fileSize = probe.size
+    bytesReadAtOpening = probe.bytesRead
+    frameReader = FrameReader(file: file, index: probe.index)
+  }
+
+  deinit {
+    frameReader.stop()
+    if closesFile { try? file.close() }
+  }
+
+  /// The bytes of the tar stream.
+  public var tarSize: UInt64 { frameReader.index.tarSize }
+  /// The data frames, in order.
+  public var frames: [ArchiveFrame] { frameReader.index.frames }
+  /// The bytes of the file that were read so far, those that were read ahead included.
+  public var bytesRead: UInt64 { bytesReadAtOpening + frameReader.bytesRead }
+
+  /// Reads a range of the tar stream, decompressing only its frames. `body` gets it piece by piece, in order; a
+  /// piece is valid during the call only.
+  ///
+  /// - Throws: `ArchiveError` (`.damaged` for a range outside of the stream, as ranges come from manifests), or
+  ///   what `body` throws.
+  public func read(offset: UInt64, length: UInt64, into body: (UnsafeRawBufferPointer) throws -> Void) throws
+  {
+    guard offset <= tarSize, length <= tarSize - offset else {
+      throw ArchiveError.damaged(
+        "the range of \(length) bytes at \(offset) lies outside of the tar stream of \(tarSize) bytes"
+      ).at(path)
+    }
+    guard length > 0 else { return }
+    let last = frameReader.index.frame(at: offset + length - 1)
+    for number in frameReader.index.frame(at: offset)...last {
+      let frame = frames[number]
+      let plain = try located { try frameReader.frame(number, readingAheadTo: last) }
+      let start = Int(max(offset, frame.tarOffset) - frame.tarOffset)
+      let end = Int(min(offset + length, frame.tarEnd) - frame.tarOffset)
+      try withExtendedLifetime(plain) { try body(UnsafeRawBufferPointer(rebasing: plain.bytes[start..<end])) }
+    }
+  }
+
+  /// Reads the manifest and checks its SHA-256. The check comes after the last piece: what `body` was given is not
+  /// to be trusted before this returns.
+  ///
+  /// - Throws: `ArchiveError`, or what `body` throws.
+  public func readManifest(into body: (UnsafeRawBufferPointer) throws -> Void) throws {
+    let digest = try SHA256()
+    try read(offset: manifest.offset, length: manifest.length) { bytes in
+      digest.update(bytes)
+      try body(bytes)
+    }
+    guard try digest.finalize() == manifest.sha256 else {
+      throw ArchiveError.damaged("the manifest is not the one that the archive announces").at(path)
+    }
+  }
+
+  /// Runs a step, so that its errors name the file.
+  func located<T>(_ body: () throws -> T) throws -> T {
+    do {
+      return try body()
+    } catch let error as ArchiveError {
+      throw error.at(path)
+    }
+  }
+}

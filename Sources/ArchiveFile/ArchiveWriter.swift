@@ -1,0 +1,198 @@
+import Foundation
+import SystemPackage
+
+/// What a finished archive came to.
+public struct ArchiveSummary: Sendable, Hashable {
+  /// The bytes of the file.
+  public let compressedSize: UInt64
+  /// The bytes of the tar stream.
+  public let tarSize: UInt64
+  /// The number of data frames.
+  public let frameCount: Int
+}
+
+/// Writes one archive: members in the order in which they are added, then the manifest's location and the seek
+/// table.
+///
+/// The caller makes the file, and syncs and publishes it after `finish`. Nothing is to be trusted in a file whose
+/// `finish` did not return. The descriptor must stay open until `finish` has returned or the writer is gone; the
+/// writer never closes it. Used from one thread; compression runs on others.
+public final class ArchiveWriter {
+  private enum State { case betweenMembers, inMember(ArchiveMember, remaining: UInt64), finished, failed }
+
+  private let file: FileDescriptor
+  private let frames: FrameWriter
+  private let encoder: TarEncoder
+  private var state = State.betweenMembers
+
+  /// Starts an archive at the descriptor's position.
+  ///
+  /// - Parameters:
+  ///   - compressionLevel: zstd's, 1 to 19.
+  ///   - threads: how many threads compress; by default one for each processor, and never more than four.
+  /// - Throws: `ArchiveError`.
+  public init(to file: FileDescriptor, compressionLevel: Int32 = 3, threads: Int? = nil) throws {
+    guard (1...19).contains(compressionLevel) else {
+      throw ArchiveError(
+        .invalidUse, "compression level \(compressionLevel) does not exist; choose one from 1 to 19")
+    }
+    self.file = file
+    frames = FrameWriter(
+      file: file, level: compressionLevel, workers: threads ?? ProcessInfo.processInfo.activeProcessorCount)
+    encoder = try TarEncoder(TarSink(frames))
+  }
+
+  // The workers must be done with the descriptor before the caller can close it.
+  deinit { frames.cancel() }
+
+  /// The bytes of the tar stream so far.
+  public var tarPosition: UInt64 { encoder.sink.position }
+
+  /// Starts a member. Content of a file follows by `write`; every member is ended by `endMember`.
+  ///
+  /// - Returns: where its content starts in the tar stream.
+  /// - Throws: `ArchiveError`: `.unsafeName` for a bad name, `.limit` when its header would be too large.
+  @discardableResult
+  public func beginMember(_ member: ArchiveMember) throws -> UInt64 {
+    guard case .betweenMembers = state else { throw misuse("begin \(member.printableName)") }
+    try validate(member)
+    try guarding { try encoder.writeHeader(member) }
+    state = .inMember(member, remaining: member.contentSize)
+    return tarPosition
+  }
+
+  /// Adds content to the current member. Throws `ArchiveError` `.invalidUse`, and writes nothing, when that is
+  /// more than its size.
+  public func write(_ bytes: UnsafeRawBufferPointer) throws {
+    guard case .inMember(let member, let remaining) = state else { throw misuse("write content") }
+    guard bytes.count > 0 else { return }
+    guard UInt64(bytes.count) <= remaining else {
+      throw ArchiveError(
+        .invalidUse,
+        "\(member.printableName) has \(UInt64(bytes.count) - remaining) bytes more than announced; read it again"
+      )
+    }
+    try guarding { try encoder.writeContent(bytes) }
+    state = .inMember(member, remaining: remaining - UInt64(bytes.count))
+  }
+
+  /// Ends the current member.
+  ///
+  /// - Parameter padding: fill missing content with zeros, for a file that shrank while it was read.
+  /// - Returns: the number of zeros.
+  /// - Throws: `ArchiveError` `.invalidUse` when content is missing and `padding` is false; the member is then
+  ///   still open.
+  @discardableResult
+  public func endMember(padding: Bool = false) throws -> UInt64 {
+    guard case .inMember(let member, let remaining) = state else { throw misuse("end a member") }
+    guard remaining == 0 || padding else {
+      throw ArchiveError(
+        .invalidUse, "\(member.printableName) has \(remaining) bytes less than announced; read it again")
+    }
+    try guarding { try encoder.finishMember() }
+    state = .betweenMembers
+    return remaining
+  }
+
+  /// Adds a whole member.
+  ///
+  /// - Returns: where its content starts in the tar stream.
+  /// - Throws: `ArchiveError`.
+  @discardableResult
+  public func addMember(_ member: ArchiveMember, contents: [UInt8] = []) throws -> UInt64 {
+    guard UInt64(contents.count) == member.contentSize else {
+      throw ArchiveError(
+        .invalidUse,
+        "\(member.printableName) is announced with \(member.contentSize) bytes and has \(contents.count)")
+    }
+    let offset = try beginMember(member)
+    try contents.withUnsafeBytes { try write($0) }
+    try endMember()
+    return offset
+  }
+
+  /// Ends the archive: the rest of the tar stream, the manifest's location, the seek table.
+  ///
+  /// - Throws: `ArchiveError`; among others, the failure of a frame that was compressed or written meanwhile.
+  public func finish(manifest: ManifestLocation) throws -> ArchiveSummary {
+    guard case .betweenMembers = state else { throw misuse("finish the archive") }
+    guard manifest.offset <= tarPosition, manifest.length <= tarPosition - manifest.offset else {
+      throw ArchiveError(.invalidUse, "the manifest is announced outside of the archive")
+    }
+    return try guarding {
+      try encoder.finish()
+      encoder.sink.flush()
+      var entries = try frames.finish()
+      let dataSize = entries.reduce(UInt64(0)) { $0 + UInt64($1.compressedSize) }
+      let frameCount = entries.count
+      var tail = try LocationFrame.encode(manifest)
+      entries.append(
+        SeekTable.Entry(
+          compressedSize: UInt32(tail.count), plainSize: 0, checksum: ArchiveFormat.checksumOfNothing))
+      tail += try SeekTable.encode(entries)
+      do {
+        try file.writeAll(tail)
+      } catch {
+        throw ArchiveError.io("writing the archive", error)
+      }
+      state = .finished
+      return ArchiveSummary(
+        compressedSize: dataSize + UInt64(tail.count), tarSize: tarPosition, frameCount: frameCount)
+    }
+  }
+
+  // MARK: Rules
+
+  private func validate(_ member: ArchiveMember) throws {
+    try MemberName.validate(member.name)
+    var headerSize = member.name.count
+    switch member.kind {
+    case .file(let size):
+      guard Int64(exactly: size) != nil else {
+        throw ArchiveError(.limit, "\(member.printableName) has \(size) bytes, more than a tar can hold")
+      }
+    case .directory: break
+    case .symbolicLink(let target):
+      guard !target.isEmpty, !target.contains(0) else {
+        throw MemberName.unsafe(target, "is no target for the link \(member.printableName)")
+      }
+      headerSize += target.count
+    case .hardLink(let target):
+      try MemberName.validate(target)
+      headerSize += target.count
+    }
+    for attribute in member.attributes {
+      guard !attribute.name.isEmpty, !attribute.name.contains(0) else {
+        throw MemberName.unsafe(attribute.name, "is no attribute name, at \(member.printableName)")
+      }
+      headerSize += 3 * attribute.name.count + attribute.value.count + 40
+    }
+    guard headerSize <= ArchiveFormat.largestExtendedHeader else {
+      throw ArchiveError(
+        .limit,
+        "the name and extended attributes of \(member.printableName) have \(headerSize) bytes, more than the "
+          + "\(ArchiveFormat.largestExtendedHeader) that tar programs read; leave attributes out")
+    }
+  }
+
+  /// After a failure in the middle of something the stream is not to be trusted: no further use.
+  private func guarding<T>(_ body: () throws -> T) throws -> T {
+    do {
+      return try body()
+    } catch {
+      state = .failed
+      throw error
+    }
+  }
+
+  private func misuse(_ doing: String) -> ArchiveError {
+    let why =
+      switch state {
+      case .betweenMembers: "no member is open"
+      case .inMember(let member, _): "\(member.printableName) is still open"
+      case .finished: "the archive is finished"
+      case .failed: "an earlier step failed; start again"
+      }
+    return ArchiveError(.invalidUse, "cannot \(doing): \(why)")
+  }
+}

@@ -1,0 +1,76 @@
+import CLibZstd
+import SystemPackage
+
+/// A zstd decompression context and the memory for one frame's compressed bytes, used by one thread at a time.
+///
+/// Unchecked because the compiler cannot see that: it is taken from `FrameDecoder`'s pool under its lock and put
+/// back under it.
+final class FrameDecompressor: @unchecked Sendable {
+  private let context: OpaquePointer
+  private let input: UnsafeMutableRawBufferPointer
+
+  init() throws {
+    guard let context = ZSTD_createDCtx() else { throw Zstd.outOfMemory }
+    self.context = context
+    input = .allocate(byteCount: ZSTD_compressBound(ArchiveFormat.frameSize), alignment: 4096)
+  }
+
+  deinit {
+    ZSTD_freeDCtx(context)
+    input.deallocate()
+  }
+
+  /// Reads a frame and decompresses it, checking everything that the frame and the seek table say of each other.
+  func decompress(_ frame: ArchiveFrame, of file: FileDescriptor, into output: PlainFrame) throws {
+    let doing = "reading the frame at byte \(frame.fileOffset)"
+    let target = UnsafeMutableRawBufferPointer(rebasing: input[..<frame.compressedSize])
+    try file.readExactly(target, at: frame.fileOffset)
+    let bytes = UnsafeRawBufferPointer(target)
+    guard bytes.littleEndian(at: 0, as: UInt32.self) == ArchiveFormat.frameMagic else {
+      throw ArchiveError.damaged("\(doing) failed: no frame starts there")
+    }
+    // One frame and no more: libzstd would go on with whatever follows it inside of these bytes.
+    let size = try Zstd.check(ZSTD_findFrameCompressedSize(bytes.baseAddress, bytes.count), doing)
+    guard size == bytes.count, ZSTD_getFrameContentSize(bytes.baseAddress, size) == UInt64(frame.plainSize)
+    else {
+      throw ArchiveError.damaged("\(doing) failed: its sizes are not those of the seek table")
+    }
+    // Bit 2 of the byte after the magic: the frame has a checksum, which libzstd then checks.
+    guard bytes[4] & 0x04 != 0, bytes.littleEndian(at: size - 4, as: UInt32.self) == frame.checksum else {
+      throw ArchiveError.damaged("\(doing) failed: its checksum is not that of the seek table")
+    }
+    try output.fill(frame.plainSize) { plain in
+      let count = try Zstd.check(
+        ZSTD_decompressDCtx(context, plain.baseAddress, plain.count, bytes.baseAddress, bytes.count), doing)
+      guard count == plain.count else {
+        throw ArchiveError.damaged("\(doing) failed: it is shorter than it says")
+      }
+    }
+  }
+}
+
+extension FileDescriptor {
+  /// Reads that many bytes at a place. Throws `ArchiveError` `.truncated` when the file ends before.
+  func readExactly(_ target: UnsafeMutableRawBufferPointer, at offset: UInt64) throws {
+    var done = 0
+    while done < target.count {
+      let count: Int
+      do {
+        count = try read(
+          fromAbsoluteOffset: Int64(clamping: offset) + Int64(done),
+          into: UnsafeMutableRawBufferPointer(rebasing: target[done...]))
+      } catch {
+        throw ArchiveError.io("reading the archive", error)
+      }
+      guard count > 0 else { throw ArchiveError.truncated("the archive shrank while it was read") }
+      done += count
+    }
+  }
+
+  /// As above, into an array.
+  func readExactly(_ count: Int, at offset: UInt64) throws -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: count)
+    try bytes.withUnsafeMutableBytes { try readExactly($0, at: offset) }
+    return bytes
+  }
+}

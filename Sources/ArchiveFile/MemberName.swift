@@ -1,0 +1,32 @@
+/// The rules for member names.
+public enum MemberName {
+  /// The longest name, in bytes.
+  public static let maximumLength = 65_536
+
+  /// Throws `ArchiveError` (`.unsafeName`, or `.limit` when too long) unless the name is relative and clean: not
+  /// empty, no leading or trailing `/`, no NUL, no component that is empty, `.` or `..`.
+  public static func validate(_ name: [UInt8]) throws {
+    guard !name.isEmpty else { throw unsafe(name, "is empty") }
+    guard name.count <= maximumLength else {
+      throw ArchiveError(
+        .limit, "a member's name has \(name.count) bytes, more than \(maximumLength); leave that path out")
+    }
+    guard name.first != slash else { throw unsafe(name, "is absolute") }
+    guard !name.contains(0) else { throw unsafe(name, "has a NUL byte") }
+    for component in name.split(separator: slash, omittingEmptySubsequences: false) {
+      if component.isEmpty { throw unsafe(name, "has an empty component") }
+      if component.elementsEqual(dot) { throw unsafe(name, "has the component \".\"") }
+      if component.elementsEqual(dotDot) { throw unsafe(name, "has the component \"..\"") }
+    }
+  }
+
+  static let slash = UInt8(ascii: "/")
+  private static let dot = Array(".".utf8)
+  private static let dotDot = Array("..".utf8)
+
+  static func unsafe(_ name: [UInt8], _ why: String) -> ArchiveError {
+    ArchiveError(
+      .unsafeName,
+      "the member name \"\(name.printable)\" \(why); do not unpack this archive, nothing was taken from it")
+  }
+}

@@ -1,0 +1,131 @@
+import AgeEncryption
+import Foundation
+import SystemPackage
+
+@testable import ArchiveFile
+
+/// A small generator with a seed, so that a failure can be repeated.
+struct SeededGenerator: RandomNumberGenerator {
+  private var state: UInt64
+  init(_ seed: UInt64) { state = seed }
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var z = state
+    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+    return z ^ (z >> 31)
+  }
+
+  mutating func bytes(_ count: Int) -> [UInt8] {
+    var result = [UInt8](repeating: 0, count: count)
+    result.withUnsafeMutableBytes { target in
+      for at in stride(from: 0, to: count - count % 8, by: 8) {
+        target.storeBytes(of: next(), toByteOffset: at, as: UInt64.self)
+      }
+      for at in count - count % 8..<count { target[at] = UInt8(truncatingIfNeeded: next()) }
+    }
+    return result
+  }
+}
+
+/// A member with its content.
+struct Sample {
+  var member: ArchiveMember
+  var content: [UInt8] = []
+
+  init(_ member: ArchiveMember, _ content: [UInt8] = []) {
+    self.member = member
+    self.content = content
+  }
+
+  /// A file by a UTF-8 name.
+  init(_ name: String, _ content: [UInt8], modified: Int64 = 1_700_000_000_123_456_789) {
+    member = .file(name, size: UInt64(content.count), modified: modified)
+    self.content = content
+  }
+}
+
+/// A finished archive in memory.
+struct BuiltArchive {
+  var bytes: [UInt8]
+  let summary: ArchiveSummary
+  let offsets: [UInt64]
+}
+
+/// Writes an archive; a last member `manifest.sqlite` is its manifest.
+@discardableResult
+func writeArchive(
+  _ samples: [Sample], to path: String, manifest: [UInt8] = Array("the manifest".utf8), threads: Int = 2
+) throws -> BuiltArchive {
+  let file = try FileDescriptor.open(
+    FilePath(path), .readWrite, options: [.create, .truncate], permissions: .ownerReadWrite)
+  return try file.closeAfter {
+    let writer = try ArchiveWriter(to: file, threads: threads)
+    var offsets = try samples.map { try writer.addMember($0.member, contents: $0.content) }
+    let offset = try writer.addMember(
+      .file("manifest.sqlite", size: UInt64(manifest.count), modified: 0), contents: manifest)
+    offsets.append(offset)
+    let summary = try writer.finish(
+      manifest: ManifestLocation(
+        offset: offset, length: UInt64(manifest.count), sha256: try SHA256.hash(manifest)))
+    return BuiltArchive(
+      bytes: Array(try Data(contentsOf: URL(fileURLWithPath: path))), summary: summary, offsets: offsets)
+  }
+}
+
+/// Everything that the walk of an archive gives.
+func readAll(_ reader: ArchiveReader) throws -> [(sample: Sample, offset: UInt64)] {
+  var result: [(Sample, UInt64)] = []
+  try reader.members { member, offset, content in
+    var bytes: [UInt8] = []
+    try content.read { bytes += $0 }
+    result.append((Sample(member, bytes), offset))
+  }
+  return result
+}
+
+func readAll(_ path: String) throws -> [(sample: Sample, offset: UInt64)] {
+  try readAll(try ArchiveReader(path: path))
+}
+
+/// The whole tar stream.
+func tarStream(_ reader: ArchiveReader) throws -> [UInt8] {
+  var tar: [UInt8] = []
+  try reader.read(offset: 0, length: reader.tarSize) { tar += $0 }
+  return tar
+}
+
+func store(_ bytes: [UInt8], at path: String) throws { try Data(bytes).write(to: URL(fileURLWithPath: path)) }
+
+/// The code of the `ArchiveError` that a step throws; nil when it throws none.
+func errorCode(_ body: () throws -> Void) -> ArchiveError.Code? {
+  do {
+    try body()
+    return nil
+  } catch {
+    return (error as? ArchiveError)?.code
+  }
+}
+
+/// A sink whose frames go to a file, to look at tar bytes.
+struct FrameSinkProbe {
+  let sink: TarSink
+  private let frames: FrameWriter
+  private let path: String
+
+  init(_ path: String) throws {
+    self.path = path
+    let file = try FileDescriptor.open(
+      FilePath(path), .readWrite, options: [.create, .truncate], permissions: .ownerReadWrite)
+    frames = FrameWriter(file: file, level: 1, workers: 1)
+    sink = TarSink(frames)
+  }
+
+  /// The tar bytes so far, by the zstd program.
+  func contents() throws -> [UInt8] {
+    sink.flush()
+    _ = try frames.finish()
+    return try run("zstd", ["-dcq", path]).output
+  }
+}
