@@ -67,7 +67,9 @@ extension MigrationParser {
   /// A `.sql` file as a migration: one `sql` step.
   static func sql(_ bytes: [UInt8], file: String) throws -> MigrationBody {
     let start = YAMLPosition(file: file, line: 1, column: 1)
-    guard let text = String(validating: bytes, as: UTF8.self) else { throw start.error("the file is not UTF-8") }
+    guard let text = String(validating: bytes, as: UTF8.self) else {
+      throw start.error("the file is not UTF-8")
+    }
     let parts = try SQLFile(text, file: file)
     guard let database = parts.values["database"], !database.text.isEmpty else {
       throw start.error("the file does not say which database it is for: add `-- drydock: database NAME`")

@@ -22,7 +22,8 @@ struct MigrationParser {
     body.checks = try reader["check"].map { try assertions($0, "`check`") } ?? []
     body.verifications = try reader["verify"].map { try assertions($0, "`verify`") } ?? []
     if let before = body.checks.lazy.compactMap(\.before).first {
-      throw before.error("`check` runs before the migration: `before` has nothing to compare with; use `verify`")
+      throw before.error(
+        "`check` runs before the migration: `before` has nothing to compare with; use `verify`")
     }
     return body
   }

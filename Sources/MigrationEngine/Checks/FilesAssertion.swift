@@ -12,7 +12,8 @@ struct FilesAssertion: Sendable {
     selection = try ContainerSelection(try reader.required("path"), "`path`")
     switch (try reader.boolean("exists"), reader["count"]) {
     case (let exists?, nil): expected = .exists(exists)
-    case (nil, let node?): expected = node.meansBefore ? .before(node.position) : .count(try node.integer("`count`"))
+    case (nil, let node?):
+      expected = node.meansBefore ? .before(node.position) : .count(try node.integer("`count`"))
     default: throw reader.position.error("`files` has one of `exists` and `count`")
     }
   }

@@ -31,7 +31,8 @@ struct SQLAssertion: Sendable {
       case .integer, .real, .string, .data: expected = .values([value])
       case .boolean(let bool):
         throw equals.position.error("SQLite has no Bool: write \(bool ? 1 : 0)")
-      default: throw equals.position.error("a query gives null, a number, text or data, not \(equals.summary)")
+      default:
+        throw equals.position.error("a query gives null, a number, text or data, not \(equals.summary)")
       }
     }
   }
@@ -70,9 +71,11 @@ struct SQLAssertion: Sendable {
   private func judge(_ rows: [[PropertyListValue?]], before: Observation?) -> Verdict {
     if case .before = expected {
       guard case .rows(let old) = before else {
-        return .failed("the database \(database) was not there before, so that there is nothing to compare with")
+        return .failed(
+          "the database \(database) was not there before, so that there is nothing to compare with")
       }
-      return rows == old ? .passed : .failed("the query gives \(Self.text(rows)), and gave \(Self.text(old)) before")
+      return rows == old
+        ? .passed : .failed("the query gives \(Self.text(rows)), and gave \(Self.text(old)) before")
     }
     guard rows.count == 1, let row = rows.first, row.count == 1, let value = row.first else {
       return .failed("the query gives \(Self.text(rows)): one row with one value can be compared")
@@ -81,7 +84,8 @@ struct SQLAssertion: Sendable {
     case (.null, nil): return .passed
     case (.values(let values), let value?) where values.contains(value): return .passed
     case (.values(let values), _):
-      return .failed("the query gives \(Self.text(rows)), not \(values.map(\.description).joined(separator: " or "))")
+      return .failed(
+        "the query gives \(Self.text(rows)), not \(values.map(\.description).joined(separator: " or "))")
     default: return .failed("the query gives \(Self.text(rows)), not null")
     }
   }

@@ -103,8 +103,10 @@ struct ValueMap: Sendable {
       if case .boolean(let bool) = value, pair.key.legacyReading == "the Bool \(bool)" {
         return ": the value is the Bool \(bool), and the map has the text `\(pair.key.source)`: write \(bool)"
       }
-      if pair.from.typeName != value.typeName, pair.key.source == value.plain || looksAlike(pair.from, value) {
-        return ": the value is a \(value.typeName), and the map's `\(pair.key.source)` is a \(pair.from.typeName)"
+      if pair.from.typeName != value.typeName, pair.key.source == value.plain || looksAlike(pair.from, value)
+      {
+        return
+          ": the value is a \(value.typeName), and the map's `\(pair.key.source)` is a \(pair.from.typeName)"
       }
     }
     return ""

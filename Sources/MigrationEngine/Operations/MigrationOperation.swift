@@ -65,7 +65,9 @@ extension YAMLNode {
     let text = try text(what)
     do {
       let path = try ContainerPath(text)
-      guard !path.isRoot else { throw position.error("\(what) is the container itself: name something in it") }
+      guard !path.isRoot else {
+        throw position.error("\(what) is the container itself: name something in it")
+      }
       return path
     } catch let error as ContainerError where error.code == .badPath {
       throw position.error("\(what): \(error.message)", cause: error)

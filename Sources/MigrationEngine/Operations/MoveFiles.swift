@@ -25,7 +25,9 @@ struct MoveFiles: MigrationOperation {
 
   func apply(to stage: StagedContainer) throws -> [String] {
     guard try stage.status(of: from) != nil else {
-      if ifMissing == .fail { throw StepFailure(message: "it is not in the container", path: from.description) }
+      if ifMissing == .fail {
+        throw StepFailure(message: "it is not in the container", path: from.description)
+      }
       return ["`\(from)` is not there: skipped"]
     }
     if try stage.status(of: to) != nil {

@@ -19,7 +19,8 @@ public enum Baseline {
     let old = (try? MigrationHistory.read(stage)) ?? MigrationHistory()
     var history = MigrationHistory()
     for migration in catalog.migrations.prefix(version) {
-      history.append(old.record(migration.number) ?? MigrationRecord(migration, origin: .baseline, stamp: stamp))
+      history.append(
+        old.record(migration.number) ?? MigrationRecord(migration, origin: .baseline, stamp: stamp))
     }
     try history.write(to: stage)
     var notes = try stage.writeMarkers(version: version)

@@ -123,7 +123,7 @@ extension StagedContainer {
   ///
   /// - Returns: remarks on markers that could not be kept.
   func writeMarkers(version: Int) throws -> [String] {
-    try container.configuration.versionMarkers.compactMap { marker in
+    try container.configuration.versionMarkers.compactMap { marker -> String? in
       guard let number = VersionMarkerNumbers(marker.at).app(for: version) else { return nil }
       return try VersionMarkerAccess(marker: marker, stage: self).write(number)
     }

@@ -11,7 +11,7 @@ extension DetectedVersion {
   ///   `contradiction` when a marker is behind the history or two differ; `damagedHistory`.
   public static func detect(in stage: StagedContainer) throws -> DetectedVersion {
     let history = try MigrationHistory.read(stage)
-    let readings = try stage.container.configuration.versionMarkers.compactMap { marker in
+    let readings = try stage.container.configuration.versionMarkers.compactMap { marker -> MarkerReading? in
       try MarkerReading(VersionMarkerAccess(marker: marker, stage: stage))
     }
     if history == nil && readings.isEmpty {
@@ -95,7 +95,9 @@ extension DetectedVersion {
     return true
   }
 
-  private static func holdsFile(_ path: ContainerPath, _ layout: Layout, _ stage: StagedContainer) throws -> Bool {
+  private static func holdsFile(_ path: ContainerPath, _ layout: Layout, _ stage: StagedContainer) throws
+    -> Bool
+  {
     guard let status = try stage.status(of: path), !layout.neverIncluded.contains(path),
       path.isRoot || path != layout.historyPath.parent, path.nameString != ".DS_Store"
     else { return false }

@@ -5,7 +5,7 @@ import GRDB
 
 /// Reads and writes the number that an app keeps about its own data.
 struct VersionMarkerAccess {
-  let marker: Configuration.VersionMarker
+  let marker: AppContainer.Configuration.VersionMarker
   let stage: StagedContainer
 
   /// The marker in words.
@@ -23,7 +23,8 @@ struct VersionMarkerAccess {
   func read() throws -> Int? {
     switch marker.place {
     case .defaults(let key):
-      guard let path = stage.container.standardDefaults, let value = try stage.defaults(path)?.root[key] else {
+      guard let path = stage.container.standardDefaults, let value = try stage.defaults(path)?.root[key]
+      else {
         return nil
       }
       guard case .integer(let number) = value, let number = Int(exactly: number) else {
@@ -35,7 +36,7 @@ struct VersionMarkerAccess {
       return try stage.readDatabase(at: path) { try Int.fetchOne($0, sql: "PRAGMA user_version") }
     case .json(let path, let pointer):
       guard try stage.status(of: path) != nil else { return nil }
-      guard let value = try JSONPointer(pointer).value(in: try document(path)) else { return nil }
+      guard let value = JSONPointer(pointer).value(in: try document(path)) else { return nil }
       guard let number = value as? NSNumber, !isBoolean(number), let number = Int(exactly: number) else {
         throw unreadable("is no integer")
       }
@@ -64,7 +65,7 @@ struct VersionMarkerAccess {
     case .json(let path, let pointer):
       guard try stage.status(of: path) != nil else { return "\(name): the file is not there" }
       guard try read() != number else { return nil }
-      let (changed, done) = try JSONPointer(pointer).setting(NSNumber(value: number), in: try document(path))
+      let (changed, done) = JSONPointer(pointer).setting(NSNumber(value: number), in: try document(path))
       guard done else { return "\(name): what should hold it is not there" }
       let data = try JSONSerialization.data(
         withJSONObject: changed,
@@ -98,7 +99,7 @@ struct JSONPointer {
 
   init(_ text: String) {
     tokens = text.split(separator: "/", omittingEmptySubsequences: false).dropFirst().map {
-      $0.replacing("~1", with: "/").replacing("~0", with: "~")
+      String($0).replacing("~1", with: "/").replacing("~0", with: "~")
     }
   }
 
