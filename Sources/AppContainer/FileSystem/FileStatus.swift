@@ -1,4 +1,5 @@
 import CPlatform
+import SystemPackage
 
 /// What kind of thing a path names.
 public enum FileType: String, Sendable, Codable {
@@ -74,5 +75,16 @@ extension FileStatus {
     (modified, changed) = (metadata.modified, metadata.modified)
     (user, group) = (metadata.user, metadata.group)
     isMountRoot = false
+  }
+}
+
+extension FileStatus {
+  /// The status of an open file.
+  public init(of file: FileDescriptor, path: String) throws {
+    var status = platform_status()
+    guard platform_status(file.rawValue, "", &status) == 0 else {
+      throw ContainerError.lastCall("cannot look at", path)
+    }
+    self.init(status)
   }
 }

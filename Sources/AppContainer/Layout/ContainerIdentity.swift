@@ -51,7 +51,7 @@ struct ContainerIdentity {
 }
 
 /// The absolute path with all links resolved; nil (and errno) when there is no such path.
-func realPath(_ path: String) -> String? {
+public func realPath(_ path: String) -> String? {
   guard let resolved = realpath(path, nil) else { return nil }
   defer { free(resolved) }
   return String(cString: resolved)

@@ -1,0 +1,106 @@
+/// Reading `drydock.yaml`.
+extension Configuration {
+  /// The file's name.
+  public static let fileName = "drydock.yaml"
+
+  private static let keys = [
+    "app", "layout", "defaults", "databases", "vault", "groups", "version-markers", "exclude", "include",
+    "migrations", "fixtures", "repository", "recipients",
+  ]
+
+  /// Looks for `drydock.yaml` in a directory and those above it; without one the configuration says nothing.
+  public static func find(from directory: String) throws -> Configuration {
+    var directory = realPath(directory) ?? directory
+    while true {
+      let file = directory == "/" ? "/" + fileName : directory + "/" + fileName
+      if FollowedStatus.identity(file) != nil { return try Configuration(file: file) }
+      guard directory != "/", let slash = directory.lastIndex(of: "/") else { return Configuration() }
+      directory = slash == directory.startIndex ? "/" : String(directory[..<slash])
+    }
+  }
+
+  /// Reads a configuration file.
+  ///
+  /// - Throws: ``ContainerError`` with code `badConfiguration` or `malformed` and `file:line:column` in front.
+  public init(file: String) throws {
+    guard let file = realPath(file) else {
+      throw ContainerError(.notFound, "no such configuration file; `drydock init` writes one", path: file)
+    }
+    let slash = file.lastIndex(of: "/") ?? file.startIndex
+    let folder = slash == file.startIndex ? "/" : String(file[..<slash])
+    let bytes = try Directory(folder).contents(
+      ContainerPath(String(file[file.index(after: slash)...])), limit: 1 << 20)
+    try self.init(YAMLDocument(bytes, file: file), folder: folder)
+    self.file = file
+  }
+
+  /// Reads a parsed document; paths of the host in it are relative to `folder`.
+  init(_ document: YAMLDocument, folder: String) throws {
+    guard let root = document.root else { return }
+    let reader = try YAMLReader(root, what: Self.fileName, keys: Self.keys)
+    for later in ["groups", "recipients"] {
+      guard let node = reader[later], !node.isNull else { continue }
+      throw node.position.error("`\(later)` is not supported by this version of Drydock; take the key out")
+    }
+    app = try reader.text("app")
+    layout = try reader.choice("layout", of: Layout.self)
+    defaults = try Self.paths(reader["defaults"], "defaults") { [try Self.path($0)] }.compactMapValues(
+      \.first)
+    databases = try Self.paths(reader["databases"], "databases") { node in
+      try (node.sequence ?? [node]).map(Self.path)
+    }
+    vault = try reader["vault"].map(Self.path)
+    versionMarkers = try reader["version-markers"]?.elements("`version-markers`").map(Self.marker) ?? []
+    exclude = try reader.texts("exclude")?.map { GlobPattern($0) } ?? []
+    include = try reader.texts("include")?.map { GlobPattern($0) } ?? []
+    let resolve = { (text: String) in text.hasPrefix("/") ? text : folder + "/" + text }
+    migrations = try reader.text("migrations").map(resolve)
+    fixtures = try reader.text("fixtures").map(resolve)
+    repository = try reader.text("repository").map(resolve)
+  }
+
+  private static func path(_ node: YAMLNode) throws -> ContainerPath {
+    let text = try node.text("a path in the container")
+    guard let path = try? ContainerPath(text), !path.isRoot else {
+      throw node.position.error(
+        "`\(text)` is not a path below the container; write it without a leading `/` or `..`")
+    }
+    return path
+  }
+
+  private static func paths(
+    _ node: YAMLNode?, _ what: String, _ read: (YAMLNode) throws -> [ContainerPath]
+  ) throws -> [String: [ContainerPath]] {
+    guard let node, !node.isNull else { return [:] }
+    var result: [String: [ContainerPath]] = [:]
+    for pair in try node.pairs("`\(what)`").pairs { result[pair.key.source] = try read(pair.value) }
+    return result
+  }
+
+  private static func marker(_ node: YAMLNode) throws -> VersionMarker {
+    let reader = try YAMLReader(
+      node, what: "a version marker", keys: ["defaults", "pragma", "json", "pointer", "at"])
+    let given = ["defaults", "pragma", "json"].filter { reader[$0] != nil }
+    guard given.count == 1 else {
+      throw node.position.error(
+        "a version marker has one of `defaults: KEY`, `pragma: DATABASE`, `json: PATH`")
+    }
+    let place: VersionMarker.Place
+    if let key = try reader.text("defaults") {
+      place = .defaults(key: key)
+    } else if let database = try reader.text("pragma") {
+      place = .userVersion(database: database)
+    } else {
+      place = .json(path: try path(reader.required("json")), pointer: try reader.text("pointer") ?? "")
+    }
+    var at: [Int: Int] = [:]
+    for pair in try reader["at"]?.pairs("`at`").pairs ?? [] {
+      guard let number = Int(pair.key.source) else {
+        throw pair.keyPosition.error(
+          "`at` maps the number of a migration to the app's number, as in {4: 2, 6: 3}")
+      }
+      at[number] = Int(try pair.value.integer("the app's number"))
+    }
+    return VersionMarker(place: place, at: at)
+  }
+}

@@ -1,0 +1,75 @@
+import AppContainer
+import ArchiveFile
+
+/// An archive, open for reading: its header and its manifest.
+public final class Archive {
+  /// The file's path.
+  public let path: String
+  /// What it is.
+  public let header: ArchiveHeader
+  /// What is in it.
+  public let manifest: ManifestReader
+  /// The snapshot id: equal ones hold the same content.
+  public let snapshot: String
+  let reader: ArchiveReader
+
+  /// Opens an archive; reads its end, its first member and its manifest, and nothing else.
+  ///
+  /// - Throws: `ArchiveError`, ``RepositoryError``.
+  public init(path: String) throws {
+    self.path = path
+    let reader: ArchiveReader
+    do {
+      reader = try ArchiveReader(path: path)
+    } catch let error as ArchiveError where error.code == .io && FollowedStatus.identity(path) == nil {
+      throw RepositoryError(.notFound, "no such archive; check the path", path: path, cause: error)
+    }
+    self.reader = reader
+    header = try Self.header(reader, path)
+    manifest = try ManifestReader(reader, path: path)
+    let properties = try manifest.properties()
+    snapshot = properties.snapshot
+    guard properties.archive == header.archive.description else {
+      throw RepositoryError(.damaged, "its header and its manifest name different archives", path: path)
+    }
+  }
+
+  /// Reads an archive's header alone.
+  public static func header(path: String) throws -> ArchiveHeader {
+    try header(ArchiveReader(path: path), path)
+  }
+
+  private static func header(_ reader: ArchiveReader, _ path: String) throws -> ArchiveHeader {
+    struct Found: Error { var bytes: [UInt8] }
+    do {
+      try reader.members { member, _, content in
+        guard member.name == Array(ArchiveHeader.memberName.utf8), content.size <= ArchiveHeader.sizeLimit
+        else {
+          throw RepositoryError(
+            .damaged, "its first member is not \(ArchiveHeader.memberName): no archive of Drydock's",
+            path: path)
+        }
+        var bytes: [UInt8] = []
+        try content.read { bytes.append(contentsOf: $0) }
+        throw Found(bytes: bytes)
+      }
+    } catch let found as Found {
+      return try ArchiveHeader(decoding: found.bytes, path: path)
+    }
+    throw RepositoryError(.damaged, "it is empty: no archive of Drydock's", path: path)
+  }
+
+  /// Reads an entry's content piece by piece; its digest is not checked here.
+  func content(of entry: ManifestEntry, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+    guard entry.size > 0 else { return }
+    guard let offset = entry.offset else {
+      throw RepositoryError(.damaged, "its manifest does not say where \(entry.path) is", path: path)
+    }
+    try reader.read(offset: offset, length: entry.size, into: body)
+  }
+
+  /// Compressed bytes that were read from the file so far.
+  public var bytesRead: UInt64 { reader.bytesRead }
+  /// The size of the file in bytes.
+  public var fileSize: UInt64 { reader.fileSize }
+}

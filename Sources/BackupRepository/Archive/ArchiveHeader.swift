@@ -1,0 +1,73 @@
+import AppContainer
+import Foundation
+
+/// `drydock.json`, the first member of an archive: what it is, before anything else is read.
+public struct ArchiveHeader: Sendable, Codable, Equatable {
+  /// The version of the format that this program writes.
+  public static let currentFormat = 1
+  /// The name of the member.
+  static let memberName = "drydock.json"
+  /// More than this is no header.
+  static let sizeLimit = 1 << 20
+
+  /// How much of a container an archive holds.
+  public enum Kind: String, Sendable, Codable {
+    /// All of it.
+    case full
+  }
+
+  /// The version of the format.
+  public var format: Int
+  /// How much it holds.
+  public var kind: Kind
+  /// The archive's random name.
+  public var archive: ArchiveID
+  /// Bundle id or package, and which instance of it.
+  public var app: String, instance: String
+  /// The container's layout.
+  public var layout: Layout
+  /// The number of the last migration that was applied; nil when it is not known.
+  public var schemaVersion: Int?
+  /// When the capture began, UTC: `2026-11-20T10:15:00Z`.
+  public var time: String
+  /// The program that wrote it.
+  public var tool: String
+
+  /// The header as JSON with sorted keys.
+  func encoded() throws -> [UInt8] {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    encoder.keyEncodingStrategy = .convertToSnakeCase
+    return [UInt8](try encoder.encode(self)) + [UInt8(ascii: "\n")]
+  }
+
+  /// Reads a header.
+  ///
+  /// - Throws: ``RepositoryError``: `unsupported` for a newer format, `damaged` for what is no header.
+  init(decoding bytes: [UInt8], path: String) throws {
+    struct Format: Codable { var format: Int }
+    let decoder = JSONDecoder()
+    decoder.keyDecodingStrategy = .convertFromSnakeCase
+    do {
+      let format = try decoder.decode(Format.self, from: Data(bytes)).format
+      guard format <= Self.currentFormat else {
+        throw RepositoryError(
+          .unsupported,
+          "written in format \(format), and this version reads up to \(Self.currentFormat); "
+            + "use a newer Drydock", path: path)
+      }
+      self = try decoder.decode(ArchiveHeader.self, from: Data(bytes))
+    } catch let error as DecodingError {
+      throw RepositoryError(.damaged, "its \(Self.memberName) cannot be read", path: path, cause: error)
+    }
+  }
+
+  init(
+    archive: ArchiveID, app: String, instance: String, layout: Layout, schemaVersion: Int?, time: String,
+    tool: String
+  ) {
+    (format, kind) = (Self.currentFormat, .full)
+    (self.archive, self.app, self.instance, self.layout) = (archive, app, instance, layout)
+    (self.schemaVersion, self.time, self.tool) = (schemaVersion, time, tool)
+  }
+}

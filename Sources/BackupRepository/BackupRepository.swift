@@ -1,1 +1,0 @@
-// BackupRepository: its first file comes with the next commit.

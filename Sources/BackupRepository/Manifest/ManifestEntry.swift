@@ -1,0 +1,68 @@
+import AgeEncryption
+import AppContainer
+
+/// One stored path of a snapshot.
+public struct ManifestEntry: Sendable, Equatable {
+  /// What it is.
+  public enum Kind: String, Sendable {
+    case file, directory
+    case symbolicLink = "symbolic-link"
+    /// One consistent database file, without sidecars.
+    case database
+    /// A database, or one of its sidecars, that SQLite could not open: bytes as they were.
+    case rawDatabase = "raw-database"
+  }
+
+  /// Its path in the container.
+  public var path: ContainerPath
+  /// What it is.
+  public var kind: Kind
+  /// Mode, owner, modification time, attributes.
+  public var metadata: FileMetadata
+  /// Bytes of content.
+  public var size: UInt64 = 0
+  /// SHA-256 of the content; a database's with normalized header fields. Nil for directories and links.
+  public var digest: SHA256.Digest?
+  /// What a symbolic link points to.
+  public var linkTarget: [UInt8]?
+  /// The earlier path that this one is a further name of; content and digest are that one's.
+  public var hardLink: ContainerPath?
+  /// Where the content starts in the tar stream of the archive.
+  public var offset: UInt64?
+  /// The inode and its change time at the capture: equal ones mean that nothing has changed since.
+  public var identity: FileIdentity, changed: Int64
+
+  /// Whether it has content of its own.
+  public var isFile: Bool { kind == .file || kind == .database || kind == .rawDatabase }
+}
+
+/// A path that a rule kept out; for a directory, all that is below it too.
+public struct ExcludedPath: Sendable, Equatable, Codable {
+  /// The path.
+  public var path: ContainerPath
+  /// Its rule.
+  public var exclusion: Exclusion
+}
+
+/// A path that could not be stored.
+public struct SkippedPath: Sendable, Equatable, Codable {
+  /// Why not.
+  public enum Reason: String, Sendable, Codable {
+    /// It could not be opened or read.
+    case unreadable
+    /// It changed each time it was read.
+    case unstable
+    /// A socket, FIFO or device.
+    case special
+    /// Another file system is mounted there.
+    case mount
+  }
+
+  /// The path.
+  public var path: ContainerPath
+  /// Why not.
+  public var reason: Reason
+
+  /// Whether a snapshot without it is incomplete: a socket or a mount is not missed.
+  public var isLoss: Bool { reason == .unreadable || reason == .unstable }
+}

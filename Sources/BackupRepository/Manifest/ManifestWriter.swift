@@ -1,0 +1,81 @@
+import AgeEncryption
+import AppContainer
+import Foundation
+import GRDB
+
+/// Writes a snapshot's manifest, in one transaction of a private file.
+final class ManifestWriter {
+  private let queue: DatabaseQueue
+  private let archive: ArchiveID
+  private var snapshot = try? SnapshotID()
+
+  /// Starts a manifest in a file that does not exist yet.
+  init(path: String, archive: ArchiveID) throws {
+    self.archive = archive
+    var configuration = GRDB.Configuration()
+    configuration.prepareDatabase {
+      try $0.execute(sql: "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA page_size=4096")
+    }
+    queue = try DatabaseQueue(path: path, configuration: configuration)
+    try queue.writeWithoutTransaction { db in
+      try db.execute(sql: "BEGIN")
+      for statement in ManifestSchema.statements { try db.execute(sql: statement) }
+    }
+  }
+
+  private func run(_ sql: String, _ arguments: StatementArguments) throws {
+    try queue.writeWithoutTransaction { try $0.cachedStatement(sql: sql).execute(arguments: arguments) }
+  }
+
+  func add(_ entry: ManifestEntry) throws {
+    let path = PathValue(entry.path)
+    let m = entry.metadata
+    try run(
+      "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      [
+        path, entry.kind.rawValue, Int(m.mode), Int(m.user), Int(m.group), m.modified, Int64(entry.size),
+        entry.digest.map { Data($0.bytes) }, entry.linkTarget.map { Data($0) },
+        entry.hardLink.map(PathValue.init),
+        Int64(bitPattern: entry.identity.device), Int64(bitPattern: entry.identity.inode), entry.changed,
+      ])
+    for attribute in m.attributes {
+      try run("INSERT INTO attribute VALUES (?, ?, ?)", [path, attribute.name, Data(attribute.value)])
+    }
+    if let offset = entry.offset, entry.size > 0 {
+      try run(
+        "INSERT INTO extent VALUES (?, 0, ?, ?, ?)",
+        [path, archive.description, Int64(offset), Int64(entry.size)])
+    }
+    try snapshot?.add(entry)
+  }
+
+  func add(_ excluded: ExcludedPath) throws {
+    let exclusion = excluded.exclusion
+    try run(
+      "INSERT INTO excluded VALUES (?, ?, ?, ?)",
+      [PathValue(excluded.path), exclusion.rule.rawValue, PathValue(exclusion.origin), exclusion.detail])
+  }
+
+  func add(_ skipped: SkippedPath) throws {
+    try run(
+      "INSERT OR REPLACE INTO skipped VALUES (?, ?)", [PathValue(skipped.path), skipped.reason.rawValue])
+  }
+
+  /// A member that was written, and written again because its file had changed meanwhile.
+  func addSuperseded(_ path: ContainerPath, offset: UInt64, length: UInt64) throws {
+    try run("INSERT INTO superseded VALUES (?, ?, ?)", [Int64(offset), PathValue(path), Int64(length)])
+  }
+
+  /// Ends the manifest; gives the snapshot id.
+  func finish() throws -> SHA256.Digest {
+    guard let id = try snapshot?.finish() else {
+      throw RepositoryError(.io, "the snapshot id cannot be computed: libcrypto has no SHA-256")
+    }
+    try run("INSERT INTO property VALUES (?, ?)", ["format", ArchiveHeader.currentFormat])
+    try run("INSERT INTO property VALUES (?, ?)", ["archive", archive.description])
+    try run("INSERT INTO property VALUES (?, ?)", ["snapshot", id.hex])
+    try queue.writeWithoutTransaction { try $0.execute(sql: "COMMIT") }
+    try queue.close()
+    return id
+  }
+}

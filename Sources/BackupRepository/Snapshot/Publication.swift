@@ -1,0 +1,83 @@
+import AppContainer
+import ArchiveFile
+
+/// The way of an archive to its place: written under a private name beside it, published in one step.
+struct Publication {
+  private static let prefix = ".drydock-writing-"
+
+  private let folder: Directory
+  private let fileName: String?
+
+  /// - Throws: ``RepositoryError``: `overlap` when the container and the place contain each other, `notFound`.
+  init(_ target: SnapshotOptions.Target, _ container: Container) throws {
+    switch target {
+    case .repository(let path):
+      folder = try Self.open(path, "the repository")
+      fileName = nil
+    case .file(let path):
+      let slash = path.lastIndex(of: "/")
+      let parent = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+      let name = slash.map { String(path[path.index(after: $0)...]) } ?? path
+      guard !name.isEmpty else {
+        throw RepositoryError(.notFound, "name the archive's file, not a directory", path: path)
+      }
+      folder = try Self.open(parent, "the archive's directory")
+      fileName = name
+      guard try folder.status(ContainerPath(name)) == nil else {
+        throw RepositoryError(
+          .overlap, "already exists; an archive never replaces a file, choose another name", path: path)
+      }
+    }
+    try refuseOverlap(container)
+  }
+
+  private static func open(_ path: String, _ what: String) throws -> Directory {
+    do {
+      return try Directory(realPath(path) ?? path)
+    } catch let error as ContainerError where error.code == .notFound {
+      throw RepositoryError(.notFound, "\(what) does not exist; make it with mkdir", path: path, cause: error)
+    }
+  }
+
+  private func refuseOverlap(_ container: Container) throws {
+    let inside = folder.path == container.anchor || folder.path.hasPrefix(container.anchor + "/")
+    guard !inside else {
+      throw RepositoryError(
+        .overlap,
+        "an archive inside the container that it is of would be part of itself; choose a place outside",
+        path: folder.path)
+    }
+    guard fileName != nil || !container.anchor.hasPrefix(folder.path + "/") else {
+      throw RepositoryError(
+        .overlap, "the container is inside the repository; choose a repository elsewhere", path: folder.path)
+    }
+  }
+
+  /// Runs the body with a private directory beside the target; what killed runs left is removed first.
+  func with<T>(_ body: (Directory) throws -> T) throws -> T {
+    try removeStale()
+    let name = try ContainerPath(Self.prefix + ArchiveID.new().description)
+    try folder.createDirectory(name)
+    defer { try? folder.removeTree(name) }
+    let scratch = try folder.directory(name)
+    _ = try scratch.tryLock(exclusive: true)
+    return try body(scratch)
+  }
+
+  /// A private directory whose lock can be had belongs to a run that was killed.
+  private func removeStale() throws {
+    for bytes in try folder.names() where bytes.starts(with: Self.prefix.utf8) {
+      let name = ContainerPath(name: bytes)
+      guard let stale = try? folder.directory(name), try stale.tryLock(exclusive: true) else { continue }
+      try? folder.removeTree(name)
+    }
+  }
+
+  /// Gives the written file its name, never replacing one; on disk when this returns. Gives the path.
+  func publish(_ file: ContainerPath, in scratch: Directory, as name: String) throws -> String {
+    let target = try ContainerPath(fileName ?? name)
+    try scratch.renameNew(file, in: folder, to: target)
+    try folder.sync()
+    return folder.full(target)
+  }
+}

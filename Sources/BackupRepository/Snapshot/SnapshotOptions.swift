@@ -1,0 +1,54 @@
+import AppContainer
+
+/// Where a snapshot goes and how it is taken.
+public struct SnapshotOptions: Sendable {
+  /// Where the archive goes.
+  public enum Target: Sendable {
+    /// A directory of archives; the name is made.
+    case repository(String)
+    /// A file that must not exist.
+    case file(String)
+  }
+
+  /// Where the archive goes.
+  public var target: Target
+  /// The number of the last applied migration, for the header; nil when it is not known.
+  public var schemaVersion: Int?
+  /// Seconds to wait for the container's lock.
+  public var lockTimeout: Double = 0
+  /// Seconds to wait for a database that is locked.
+  public var busyTimeout: Double = 5
+  /// The program's name and version, for the header.
+  public var tool: String
+  /// Called now and then with the bytes of content that were stored so far.
+  public var progress: (@Sendable (UInt64) -> Void)?
+
+  /// Options for a target.
+  public init(target: Target, tool: String) {
+    self.target = target
+    self.tool = tool
+  }
+}
+
+/// What a snapshot stored.
+public struct SnapshotReport: Sendable {
+  /// The archive's path.
+  public var path: String
+  /// Its random id, and the id of its content.
+  public var archive: ArchiveID, snapshot: String
+  /// What its header says.
+  public var header: ArchiveHeader
+  /// Number of stored paths, and bytes of their content.
+  public var entries: Int, contentBytes: UInt64
+  /// Bytes of the archive.
+  public var archiveBytes: UInt64
+  /// What a rule kept out.
+  public var excluded: [ExcludedPath]
+  /// What could not be stored.
+  public var skipped: [SkippedPath]
+  /// Databases that SQLite could not open and that are stored as they were, with the reason.
+  public var raw: [ContainerPath: String]
+
+  /// Whether something is missing that should be there.
+  public var isIncomplete: Bool { skipped.contains(where: \.isLoss) || !raw.isEmpty }
+}

@@ -1,0 +1,216 @@
+import AgeEncryption
+import AppContainer
+import ArchiveFile
+import SystemPackage
+
+/// Stores path after path of a scan: into the archive, and as an entry of the manifest.
+final class SnapshotWriter {
+  let root: Directory
+  let scratch: Directory
+  let archive: ArchiveWriter
+  let manifest: ManifestWriter
+  let options: SnapshotOptions
+  private let reader: StableReader
+
+  private(set) var entries = 0
+  private(set) var contentBytes: UInt64 = 0
+  private(set) var excluded: [ExcludedPath] = []
+  private(set) var skipped: [SkippedPath] = []
+  private(set) var raw: [ContainerPath: String] = [:]
+  /// The first path of each inode that has several names.
+  private var linked: [FileIdentity: ManifestEntry] = [:]
+
+  init(
+    root: Directory, scratch: Directory, archive: ArchiveWriter, manifest: ManifestWriter,
+    options: SnapshotOptions
+  ) {
+    self.root = root
+    self.scratch = scratch
+    self.archive = archive
+    self.manifest = manifest
+    self.options = options
+    reader = StableReader()
+  }
+
+  /// Stores everything that the scan finds and no rule excludes.
+  func storeAll(_ scan: ContainerScan) throws {
+    guard let metadata = try root.metadata(.root) else { return }
+    let status = try root.status()
+    try storeDirectory(.root, status, metadata)
+    try scan.visit { path, _ in
+      try skip(path, .unreadable)
+    } _: { scanned in
+      try store(scanned)
+    }
+  }
+
+  private func store(_ scanned: ScannedEntry) throws {
+    if let exclusion = scanned.exclusion {
+      // What is below an excluded directory is excluded with it.
+      if let inherited = excluded.last, scanned.path.isInside(inherited.path) { return }
+      let path = ExcludedPath(path: scanned.path, exclusion: exclusion)
+      excluded.append(path)
+      return try manifest.add(path)
+    }
+    do {
+      switch scanned.kind {
+      case .directory:
+        if let metadata = try root.metadata(scanned.path) {
+          try storeDirectory(scanned.path, scanned.status, metadata)
+        }
+      case .symbolicLink: try storeLink(scanned)
+      case .file: try storeFile(scanned.path, scanned.status, kind: .file)
+      case .database(let unit): try storeDatabase(unit, scanned.status)
+      case .sidecar: return
+      case .mount: try skip(scanned.path, .mount)
+      case .special: try skip(scanned.path, .special)
+      }
+    } catch let error as ContainerError where error.code == .notFound {
+      // Gone since the scan saw it: somebody else's removal.
+      return
+    } catch let error as ContainerError where error.code == .permission {
+      try skip(scanned.path, .unreadable)
+    }
+  }
+
+  private func skip(_ path: ContainerPath, _ reason: SkippedPath.Reason) throws {
+    let path = SkippedPath(path: path, reason: reason)
+    skipped.append(path)
+    try manifest.add(path)
+  }
+
+  private func add(_ entry: ManifestEntry) throws {
+    try manifest.add(entry)
+    entries += 1
+    contentBytes += entry.hardLink == nil ? entry.size : 0
+    options.progress?(contentBytes)
+  }
+
+  private func member(_ entry: ManifestEntry, _ kind: ArchiveMember.Kind) -> ArchiveMember {
+    ArchiveMember(
+      name: MemberNames.name(of: entry.path), kind: kind, mode: entry.metadata.mode,
+      modified: entry.metadata.modified, userID: entry.metadata.user, groupID: entry.metadata.group,
+      attributes: entry.metadata.attributes.map { .init(name: Array($0.name.utf8), value: $0.value) })
+  }
+
+  private func entry(
+    _ path: ContainerPath, _ kind: ManifestEntry.Kind, _ status: FileStatus, _ metadata: FileMetadata
+  ) -> ManifestEntry {
+    ManifestEntry(
+      path: path, kind: kind, metadata: metadata, identity: status.identity, changed: status.changed)
+  }
+
+  // MARK: Directories and links
+
+  private func storeDirectory(_ path: ContainerPath, _ status: FileStatus, _ metadata: FileMetadata) throws {
+    let entry = entry(path, .directory, status, metadata)
+    _ = try archive.addMember(member(entry, .directory))
+    try add(entry)
+  }
+
+  private func storeLink(_ scanned: ScannedEntry) throws {
+    guard let metadata = try root.metadata(scanned.path) else { return }
+    var entry = entry(scanned.path, .symbolicLink, scanned.status, metadata)
+    let target = try root.linkTarget(scanned.path)
+    entry.linkTarget = target
+    _ = try archive.addMember(member(entry, .symbolicLink(target: target)))
+    try add(entry)
+  }
+
+  // MARK: Files
+
+  private func storeFile(_ path: ContainerPath, _ status: FileStatus, kind: ManifestEntry.Kind) throws {
+    guard let metadata = try root.metadata(path) else { return }
+    var entry = entry(path, kind, status, metadata)
+    if status.links > 1, let first = linked[status.identity] {
+      (entry.size, entry.digest, entry.hardLink) = (first.size, first.digest, first.path)
+      _ = try archive.addMember(member(entry, .hardLink(target: MemberNames.name(of: first.path))))
+      return try add(entry)
+    }
+    let file = try root.open(path, .readOnly, options: [.nonBlocking])
+    defer { try? file.close() }
+    guard try storeContent(file, &entry) else { return try skip(path, .unstable) }
+    if status.links > 1 { linked[status.identity] = entry }
+    try add(entry)
+  }
+
+  /// Stores a file that may change while it is read: a small one is read until it held still, and then written;
+  /// a large one is written while it is read, and once more when it changed, for the later member of a name is
+  /// the one that counts in a tar.
+  ///
+  /// - Returns: false when it never held still.
+  private func storeContent(_ file: FileDescriptor, _ entry: inout ManifestEntry) throws -> Bool {
+    let path = root.full(entry.path)
+    for _ in 1...StableReader.attempts {
+      let before = try reader.state(of: file, path)
+      entry.size = before.size
+      entry.metadata.modified = before.modified
+      if before.size <= StableReader.bufferSize {
+        let bytes = try reader.readSmall(file, size: Int(before.size), path)
+        guard try bytes.count == before.size && reader.state(of: file, path) == before else { continue }
+        entry.digest = try SHA256.hash(bytes)
+        entry.offset = try archive.beginMember(member(entry, .file(size: before.size)))
+        try archive.write(bytes)
+        _ = try archive.endMember()
+        return true
+      }
+      let offset = try archive.beginMember(member(entry, .file(size: before.size)))
+      let (digest, isWhole) = try reader.stream(file, size: before.size, path) { try archive.write($0) }
+      _ = try archive.endMember(padding: true)
+      if try isWhole && reader.state(of: file, path) == before {
+        (entry.digest, entry.offset) = (digest, offset)
+        return true
+      }
+      try manifest.addSuperseded(entry.path, offset: offset, length: before.size)
+    }
+    return false
+  }
+
+  // MARK: Databases
+
+  private func storeDatabase(_ unit: DatabaseUnit, _ status: FileStatus) throws {
+    guard let metadata = try root.metadata(unit.main) else { return }
+    let name: ContainerPath = "database"
+    switch try root.capture(unit, into: scratch, as: name, busyTimeout: options.busyTimeout) {
+    case .inPlace(let lock):
+      try withExtendedLifetime(lock) {
+        var entry = entry(unit.main, .database, status, metadata)
+        guard try storeDatabaseContent(lock.file, &entry) else { return try skip(unit.main, .unstable) }
+        try add(entry)
+      }
+    case .copy(let copy):
+      defer { try? scratch.removeDatabase(copy) }
+      let file = try scratch.open(copy, .readOnly)
+      defer { try? file.close() }
+      var entry = entry(unit.main, .database, status, metadata)
+      guard try storeDatabaseContent(file, &entry) else { return try skip(unit.main, .unstable) }
+      try add(entry)
+    case .raw(let reason):
+      raw[unit.main] = reason
+      try storeFile(unit.main, status, kind: .rawDatabase)
+      for sidecar in unit.sidecars {
+        if let status = try root.status(sidecar) { try storeFile(sidecar, status, kind: .rawDatabase) }
+      }
+    }
+  }
+
+  private func storeDatabaseContent(_ file: FileDescriptor, _ entry: inout ManifestEntry) throws -> Bool {
+    let path = root.full(entry.path)
+    for _ in 1...StableReader.attempts {
+      let before = try reader.state(of: file, path)
+      entry.size = before.size
+      let offset = try archive.beginMember(member(entry, .file(size: before.size)))
+      let (digest, isWhole) = try reader.stream(file, size: before.size, path, isDatabase: true) {
+        try archive.write($0)
+      }
+      _ = try archive.endMember(padding: true)
+      // The lock lets readers and a log's writers in; one that checkpointed meanwhile is noticed here.
+      if try isWhole && reader.state(of: file, path) == before {
+        (entry.digest, entry.offset) = (digest, offset)
+        return true
+      }
+      try manifest.addSuperseded(entry.path, offset: offset, length: before.size)
+    }
+    return false
+  }
+}
