@@ -1,0 +1,52 @@
+import AgeEncryption
+import AppContainer
+
+/// One numbered change of a container, as its files describe it.
+public struct Migration: Sendable {
+  /// Its number; the schema version after it.
+  public let number: Int
+  /// Its name, without the number.
+  public let name: String
+  /// The file (or `migration.yaml` of the directory) for messages.
+  public let file: String
+  /// SHA-256 over the names and contents of all its files.
+  public let checksum: SHA256.Digest
+  /// What it does, in the author's words.
+  public let summary: String?
+  /// Whether its author says that it cannot be undone by steps.
+  public let isIrreversible: Bool
+  /// Whether it brings steps of its own for the way down.
+  public var hasDownSteps: Bool { !down.isEmpty }
+  /// Remarks about scalars that mean something else in YAML 1.1.
+  public let notes: [YAMLNote]
+
+  let steps: [MigrationStep]
+  let down: [MigrationStep]
+  let checks: [Assertion]
+  let verifications: [Assertion]
+
+  /// `0002_rename_settings`.
+  public var identifier: String { Self.padded(number) + "_" + name }
+
+  static func padded(_ number: Int) -> String {
+    let digits = String(number)
+    return String(repeating: "0", count: max(0, 4 - digits.count)) + digits
+  }
+}
+
+/// One step with its place in the file.
+struct MigrationStep: Sendable {
+  let position: YAMLPosition
+  let operation: any MigrationOperation
+}
+
+/// What the body of a migration says, before it gets its number.
+struct MigrationBody: Sendable {
+  var summary: String?
+  var isIrreversible = false
+  var steps: [MigrationStep] = []
+  var down: [MigrationStep] = []
+  var checks: [Assertion] = []
+  var verifications: [Assertion] = []
+  var notes: [YAMLNote] = []
+}

@@ -1,0 +1,76 @@
+import AgeEncryption
+import AppContainer
+
+/// The files of one migration: what is read, and what the checksum covers.
+struct MigrationFiles: Sendable {
+  /// A file by its path inside the migration's directory; a single file by its name.
+  var contents: [String: [UInt8]] = [:]
+  /// The directory that holds them, for messages.
+  var directory: String
+  /// Whether the migration is a directory of files.
+  var isDirectory: Bool
+
+  /// The path of a file for messages.
+  func display(_ name: String) -> String { directory.isEmpty ? name : directory + "/" + name }
+
+  /// SHA-256 over every file in the order of the names: length and bytes of the name, length and bytes of the
+  /// content, lengths as 64 bits big-endian, so that no two sets of files give the same input.
+  func checksum() throws -> SHA256.Digest {
+    let digest = try SHA256()
+    for (name, bytes) in contents.sorted(by: { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }) {
+      for part in [Array(name.utf8), bytes] {
+        withUnsafeBytes(of: UInt64(part.count).bigEndian) { digest.update($0) }
+        part.withUnsafeBytes { digest.update($0) }
+      }
+    }
+    return try digest.finalize()
+  }
+
+  /// The content of a file that a step names.
+  func text(of name: String, namedAt position: YAMLPosition) throws -> String {
+    guard isDirectory else {
+      throw position.error(
+        "`\(name)` is a file of its own: make the migration a directory with migration.yaml and its files")
+    }
+    guard let bytes = contents[name] else {
+      throw position.error(
+        "the migration has no file `\(name)`; " + NearestWord.hint(for: name, among: Array(contents.keys)))
+    }
+    guard let text = String(validating: bytes, as: UTF8.self) else {
+      throw position.error("the file `\(name)` is not UTF-8")
+    }
+    return text
+  }
+}
+
+extension MigrationFiles {
+  /// Reads one file as a migration of its own.
+  static func single(_ name: String, in folder: Directory, display: String) throws -> MigrationFiles {
+    let bytes = try folder.contents(ContainerPath(name))
+    return MigrationFiles(contents: [name: bytes], directory: display, isDirectory: false)
+  }
+
+  /// Reads a directory's files at every depth; names that start with a dot are not part of it.
+  static func directory(_ name: String, in folder: Directory, display: String) throws -> MigrationFiles {
+    var files = MigrationFiles(directory: display + "/" + name, isDirectory: true)
+    try files.add(try folder.directory(ContainerPath(name)), prefix: "")
+    return files
+  }
+
+  private mutating func add(_ directory: Directory, prefix: String) throws {
+    for bytes in try directory.names() where bytes.first != UInt8(ascii: ".") {
+      guard let name = String(validating: bytes, as: UTF8.self) else {
+        throw MigrationError(.catalog, "a file's name is not UTF-8: rename it", path: display(prefix))
+      }
+      let path = try ContainerPath(name)
+      switch try directory.status(path)?.type {
+      case .directory: try add(try directory.directory(path), prefix: prefix + name + "/")
+      case .file: contents[prefix + name] = try directory.contents(path)
+      default:
+        throw MigrationError(
+          .catalog, "neither a file nor a directory: a migration's files must be files",
+          path: display(prefix + name))
+      }
+    }
+  }
+}

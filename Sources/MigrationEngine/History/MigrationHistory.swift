@@ -1,0 +1,83 @@
+import AppContainer
+import ContainerTransaction
+import Foundation
+
+/// What was done to a container, as its history file says: one record for each migration, in order.
+public struct MigrationHistory: Sendable, Equatable {
+  /// The records, numbers ascending.
+  public private(set) var records: [MigrationRecord]
+
+  /// The schema version: the number of the last record, 0 without any.
+  public var version: Int { records.last?.number ?? 0 }
+
+  /// A history that says nothing.
+  public init() { records = [] }
+
+  /// The record of a number.
+  public func record(_ number: Int) -> MigrationRecord? { records.first { $0.number == number } }
+
+  mutating func append(_ record: MigrationRecord) { records.append(record) }
+
+  // MARK: The file
+
+  /// The version of the file's form that this tool writes and reads.
+  static let format = 1
+
+  private struct File: Codable {
+    var format: Int
+    var migrations: [MigrationRecord]
+  }
+
+  /// Reads a history file strictly: what is not understood is an error, since a wrong guess about the version
+  /// would run migrations twice.
+  ///
+  /// - Throws: ``MigrationError`` with code `damagedHistory`.
+  public init(bytes: [UInt8], path: String) throws {
+    func damaged(_ what: String, _ cause: (any Error)? = nil) -> MigrationError {
+      MigrationError(
+        .damagedHistory,
+        "the history of migrations \(what); restore it from a backup, or remove it and say the version with "
+          + "`drydock baseline CONTAINER --to N`", path: path, cause: cause)
+    }
+    struct Head: Decodable { var format: Int }
+    let data = Data(bytes)
+    guard let head = try? JSONDecoder().decode(Head.self, from: data) else {
+      throw damaged("is not the JSON that Drydock writes")
+    }
+    guard head.format == Self.format else {
+      throw MigrationError(
+        .damagedHistory,
+        "the history of migrations has the form \(head.format), and this Drydock knows \(Self.format): use a newer "
+          + "one", path: path)
+    }
+    do {
+      records = try JSONDecoder().decode(File.self, from: data).migrations
+    } catch {
+      throw damaged("has a record that is not complete", error)
+    }
+    for (previous, next) in zip(records, records.dropFirst()) where previous.number >= next.number {
+      throw damaged("has the number \(next.number) after \(previous.number)")
+    }
+    if let first = records.first, first.number < 1 { throw damaged("has the number \(first.number)") }
+  }
+
+  /// The file's content: readable JSON with sorted keys.
+  public func encoded() throws -> [UInt8] {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    let data = try encoder.encode(File(format: Self.format, migrations: records))
+    return [UInt8](data) + [UInt8(ascii: "\n")]
+  }
+
+  /// Reads the history of a container; nil when it has none.
+  public static func read(_ stage: StagedContainer) throws -> MigrationHistory? {
+    let path = stage.container.historyPath
+    guard try stage.status(of: path) != nil else { return nil }
+    return try MigrationHistory(bytes: try stage.read(path), path: path.description)
+  }
+
+  /// Writes the history into a staged container.
+  public func write(to stage: StagedContainer) throws {
+    try stage.write(try encoded(), to: stage.container.historyPath)
+  }
+}

@@ -1,1 +1,0 @@
-// MigrationEngine: its first file comes with the next commit.

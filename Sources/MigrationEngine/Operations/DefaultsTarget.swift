@@ -1,0 +1,103 @@
+import AppContainer
+import ContainerTransaction
+
+/// Which settings file a step or a check is about: the app's own, a suite of `drydock.yaml`, or any file.
+struct DefaultsTarget: Sendable {
+  static let keys = ["suite", "file"]
+
+  private enum Kind: Sendable {
+    case standard
+    case suite(String, YAMLPosition)
+    case file(ContainerPath)
+  }
+
+  private let kind: Kind
+
+  init(reading reader: YAMLReader) throws {
+    if let file = reader["file"] {
+      if reader["suite"] != nil { throw file.position.error("name either `suite` or `file`, not both") }
+      kind = .file(try file.containerPath("`file`"))
+    } else if let suite = reader["suite"] {
+      kind = .suite(try suite.text("`suite`"), suite.position)
+    } else {
+      kind = .standard
+    }
+  }
+
+  /// Where the file is in this container.
+  func path(in container: Container) throws -> ContainerPath {
+    switch kind {
+    case .file(let path): return path
+    case .suite(let name, let position):
+      if let path = container.configuration.defaults[name] { return path }
+      throw position.error(
+        "drydock.yaml has no settings file `\(name)` under `defaults:`; "
+          + NearestWord.hint(for: name, among: Array(container.configuration.defaults.keys)))
+    case .standard:
+      if let path = container.standardDefaults { return path }
+      throw StepFailure(
+        message: "no settings file is known here: name it in drydock.yaml (`defaults: {standard: PATH}`)")
+    }
+  }
+
+  /// The settings; nil when there is no file.
+  func read(_ stage: StagedContainer) throws -> PropertyListFile? {
+    try stage.defaults(try path(in: stage.container))
+  }
+}
+
+/// The settings that one step changes: read once, written once, and only when something changed.
+struct DefaultsEdit {
+  /// The file's settings now.
+  var values: [String: PropertyListValue]
+  /// Remarks so far.
+  var notes: [String] = []
+  private let path: ContainerPath
+  private let original: PropertyListFile?
+
+  init(_ target: DefaultsTarget, _ stage: StagedContainer) throws {
+    path = try target.path(in: stage.container)
+    original = try stage.defaults(path)
+    values = original?.root ?? [:]
+  }
+
+  /// The value of a key; when it is absent the step fails, or leaves a remark.
+  mutating func source(_ key: String, _ ifMissing: IfMissing) throws -> PropertyListValue? {
+    if let value = values[key] { return value }
+    let where_ = original == nil ? " (there is no settings file)" : ""
+    if ifMissing == .fail {
+      throw StepFailure(message: "the setting `\(key)` is not there\(where_)", path: path.description)
+    }
+    notes.append("`\(key)` is not there\(where_): skipped")
+    return nil
+  }
+
+  /// Whether a key may be written; when it is there the step fails, or leaves a remark.
+  mutating func mayWrite(_ key: String, _ ifExists: IfExists) throws -> Bool {
+    guard values[key] != nil else { return true }
+    switch ifExists {
+    case .replace: return true
+    case .keep:
+      notes.append("`\(key)` is there already: kept")
+      return false
+    case .fail:
+      throw StepFailure(
+        message: "the setting `\(key)` is there already: say `if-exists: keep` or `if-exists: replace`",
+        path: path.description)
+    }
+  }
+
+  /// Writes the file when something changed; a missing one is made in the binary format.
+  mutating func save(to stage: StagedContainer) throws -> [String] {
+    var file = original ?? PropertyListFile()
+    if values != file.root {
+      for key in values.keys.sorted() {
+        guard let value = values[key], file.root[key] != value, file.rounds(value) else { continue }
+        notes.append("`\(key)`: the file is XML, which keeps whole seconds only")
+      }
+      file.root = values
+      try stage.setDefaults(file, at: path)
+    }
+    return notes
+  }
+}

@@ -1,0 +1,82 @@
+import AppContainer
+import ContainerTransaction
+
+/// One kind of step. Each has a file of its own here and a line in ``Operations``.
+protocol MigrationOperation: Sendable {
+  /// The word in a migration.
+  static var name: String { get }
+  /// The arguments that it takes.
+  static var keys: [String] { get }
+  /// Reads the arguments; unknown ones were refused already.
+  init(reading reader: YAMLReader, files: MigrationFiles) throws
+  /// Does it on the stage.
+  ///
+  /// - Returns: remarks for the report: what was skipped or kept, and why.
+  func apply(to stage: StagedContainer) throws -> [String]
+}
+
+/// The operations of this version.
+enum Operations {
+  static let all: [any MigrationOperation.Type] = [
+    SetDefaults.self, SetDefaultDefaults.self, RenameDefaults.self, ConvertDefaults.self, DeleteDefaults.self,
+    RunSQL.self, MoveFiles.self, DeleteFiles.self,
+  ]
+
+  static let named: [String: any MigrationOperation.Type] = Dictionary(
+    all.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+}
+
+/// What to do when that which an operation reads is not there.
+enum IfMissing: String, CaseIterable, Sendable { case skip, fail }
+
+/// What to do when that which an operation writes is there already. `keep` leaves both sides as they are.
+enum IfExists: String, CaseIterable, Sendable { case fail, keep, replace }
+
+/// What to do with a value that has no counterpart.
+enum Unmapped: String, CaseIterable, Sendable { case fail, keep, delete }
+
+extension YAMLReader {
+  /// The argument `if-missing`.
+  func ifMissing() throws -> IfMissing { try choice("if-missing") ?? .skip }
+
+  /// The argument `if-exists`.
+  func ifExists() throws -> IfExists { try choice("if-exists") ?? .fail }
+
+  /// The reason that a destructive operation must give.
+  func reason() throws -> String {
+    guard let node = self["destructive"] else {
+      throw position.error("\(what) destroys data: say why with `destructive: \"…\"`")
+    }
+    let reason = try node.text("`destructive`")
+    guard !reason.isEmpty else { throw node.position.error("`destructive` says why: give a reason") }
+    return reason
+  }
+
+  /// A path in the container.
+  func path(_ key: String) throws -> ContainerPath? {
+    guard let node = self[key] else { return nil }
+    return try node.containerPath("`\(key)`")
+  }
+}
+
+extension YAMLNode {
+  /// A path in the container, but not its root.
+  func containerPath(_ what: String) throws -> ContainerPath {
+    let text = try text(what)
+    do {
+      let path = try ContainerPath(text)
+      guard !path.isRoot else {
+        throw position.error("\(what) is the container itself: name something in it")
+      }
+      return path
+    } catch let error as ContainerError where error.code == .badPath {
+      throw position.error("\(what): \(error.message)", cause: error)
+    }
+  }
+}
+
+/// A step's failure, before the place in the file is known.
+struct StepFailure: Error {
+  var message: String
+  var path: String?
+}

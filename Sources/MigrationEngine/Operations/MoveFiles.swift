@@ -1,0 +1,50 @@
+import AppContainer
+import ContainerTransaction
+
+/// `files.move`: moves a file, a directory, or a database with all that belongs to it.
+struct MoveFiles: MigrationOperation {
+  static let name = "files.move"
+  static let keys = ["from", "to", "if-missing", "if-exists"]
+
+  private let from: ContainerPath
+  private let to: ContainerPath
+  private let ifMissing: IfMissing
+  private let ifExists: IfExists
+
+  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+    from = try reader.required("from").containerPath("`from`")
+    let target = try reader.required("to")
+    to = try target.containerPath("`to`")
+    guard to != from else { throw target.position.error("`from` and `to` are the same path") }
+    guard !to.isInside(from), !from.isInside(to) else {
+      throw target.position.error("one of `from` and `to` is inside the other")
+    }
+    ifMissing = try reader.ifMissing()
+    ifExists = try reader.ifExists()
+  }
+
+  func apply(to stage: StagedContainer) throws -> [String] {
+    guard try stage.status(of: from) != nil else {
+      if ifMissing == .fail {
+        throw StepFailure(message: "it is not in the container", path: from.description)
+      }
+      return ["`\(from)` is not there: skipped"]
+    }
+    if try stage.status(of: to) != nil {
+      switch ifExists {
+      case .keep: return ["`\(to)` is there already: kept, and `\(from)` left where it is"]
+      case .replace: try stage.remove(to)
+      case .fail:
+        let both = try stage.isDatabase(from) && stage.isDatabase(to)
+        throw StepFailure(
+          message: both
+            ? "the database is also at the target `\(to)`, and only a person can tell which one is the user's: "
+              + "compare them, and remove or rename the other"
+            : "the target `\(to)` is there already: say `if-exists: keep` or `if-exists: replace`",
+          path: from.description)
+      }
+    }
+    try stage.move(from, to: to)
+    return []
+  }
+}

@@ -1,0 +1,48 @@
+import AppContainer
+import ContainerTransaction
+
+/// `defaults.rename`: gives settings new names. All old values are read before any is written, so that names may
+/// be swapped.
+struct RenameDefaults: MigrationOperation {
+  static let name = "defaults.rename"
+  static let keys = ["keys", "if-missing", "if-exists"] + DefaultsTarget.keys
+
+  private let target: DefaultsTarget
+  private let renames: [(old: String, new: String)]
+  private let ifMissing: IfMissing
+  private let ifExists: IfExists
+
+  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+    target = try DefaultsTarget(reading: reader)
+    var seen: Set<String> = []
+    renames = try reader.required("keys").pairs("`keys`").pairs.map { pair in
+      guard case .text(let old) = pair.key.value else {
+        throw pair.keyPosition.error("a setting's name is text, not \(pair.key.value.summary): quote it")
+      }
+      let new = try pair.value.text("the new name of `\(old)`")
+      guard new != old else { throw pair.value.position.error("`\(old)` is the old and the new name") }
+      guard seen.insert(new).inserted else { throw pair.value.position.error("two settings become `\(new)`") }
+      return (old, new)
+    }
+    ifMissing = try reader.ifMissing()
+    ifExists = try reader.ifExists()
+  }
+
+  func apply(to stage: StagedContainer) throws -> [String] {
+    var edit = try DefaultsEdit(target, stage)
+    var moved: [(old: String, new: String, value: PropertyListValue)] = []
+    for (old, new) in renames {
+      if let value = try edit.source(old, ifMissing) { moved.append((old, new, value)) }
+    }
+    for item in moved { edit.values[item.old] = nil }
+    for item in moved {
+      if try edit.mayWrite(item.new, ifExists) {
+        edit.values[item.new] = item.value
+      } else {
+        // Nothing is lost: the old name stays when the new one is kept.
+        edit.values[item.old] = item.value
+      }
+    }
+    return try edit.save(to: stage)
+  }
+}

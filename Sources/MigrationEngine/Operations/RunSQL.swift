@@ -1,0 +1,88 @@
+import AppContainer
+import ContainerTransaction
+import GRDB
+
+/// `sql`: runs statements on a named database, in one transaction.
+struct RunSQL: MigrationOperation {
+  static let name = "sql"
+  static let keys = ["database", "up", "down", "file", "if-missing", "destructive"]
+
+  let database: String
+  /// Where the database is named, for messages.
+  let position: YAMLPosition
+  let up: SQLScript
+  /// The way back, kept for `rollback --down`.
+  let down: SQLScript?
+  let ifMissing: IfMissing
+  let destructive: String?
+
+  init(
+    database: String, position: YAMLPosition, up: SQLScript, down: SQLScript?, ifMissing: IfMissing,
+    destructive: String?
+  ) {
+    self.database = database
+    self.position = position
+    self.up = up
+    self.down = down
+    self.ifMissing = ifMissing
+    self.destructive = destructive
+  }
+
+  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+    let node = try reader.required("database")
+    database = try node.text("`database`")
+    position = node.position
+    ifMissing = try reader.ifMissing()
+    destructive = reader["destructive"] == nil ? nil : try reader.reason()
+    if let file = reader["file"] {
+      if let other = reader["up"] ?? reader["down"] {
+        throw other.position.error("name either `file` or `up` and `down`, not both")
+      }
+      let name = try file.text("`file`")
+      let parts = try SQLFile(try files.text(of: name, namedAt: file.position), file: files.display(name))
+      // A file without sections is all way up.
+      up = parts.up ?? parts.head
+      down = parts.down
+    } else {
+      up = try Self.script(try reader.required("up"), "`up`", files)
+      down = try reader["down"].map { try Self.script($0, "`down`", files) }
+    }
+    if up.isBlank { throw reader.position.error("`sql` has no statement to run") }
+  }
+
+  /// SQL in place, or the name of a file beside `migration.yaml`: one that ends in `.sql`, which no SQL does.
+  private static func script(_ node: YAMLNode, _ what: String, _ files: MigrationFiles) throws -> SQLScript {
+    let text = try node.text(what)
+    guard text.hasSuffix(".sql"), !text.contains(where: \.isNewline) else {
+      // A block scalar's text starts in the line below its `|`.
+      let isBlock = text.contains(where: \.isNewline)
+      return SQLScript(
+        text: text, file: node.position.file, firstLine: node.position.line + (isBlock ? 1 : 0))
+    }
+    return SQLScript(
+      text: try files.text(of: text, namedAt: node.position), file: files.display(text), firstLine: 1)
+  }
+
+  func apply(to stage: StagedContainer) throws -> [String] {
+    guard let path = try stage.namedDatabase(database, at: position) else {
+      if ifMissing == .fail { throw StepFailure(message: "the database \(database) is not in the container") }
+      return ["the database \(database) is not there: skipped"]
+    }
+    let runner = SQLRunner(script: up, destructive: destructive)
+    return try stage.writeDatabase(at: path) { try runner.run($0) }
+  }
+}
+
+extension StagedContainer {
+  /// The place of a database that a migration names; an unknown name is an error at that place.
+  func namedDatabase(_ name: String, at position: YAMLPosition) throws -> ContainerPath? {
+    guard container.configuration.databases[name] != nil else {
+      let known = container.configuration.databases.keys.sorted()
+      throw position.error(
+        known.isEmpty
+          ? "no database is named in drydock.yaml: add `databases: {\(name): [PATH]}`"
+          : "drydock.yaml has no database `\(name)`; " + NearestWord.hint(for: name, among: known))
+    }
+    return try databasePlace(name)
+  }
+}

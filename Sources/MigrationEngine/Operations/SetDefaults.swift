@@ -1,0 +1,47 @@
+import AppContainer
+import ContainerTransaction
+
+/// `defaults.set`: writes settings.
+struct SetDefaults: MigrationOperation {
+  static let name = "defaults.set"
+  static let keys = ["values", "if-exists"] + DefaultsTarget.keys
+
+  private let target: DefaultsTarget
+  private let values: [String: PropertyListValue]
+  private let ifExists: IfExists
+
+  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+    target = try DefaultsTarget(reading: reader)
+    values = try reader.required("values").pairs("`values`").propertyListValues()
+    ifExists = try reader.ifExists()
+  }
+
+  func apply(to stage: StagedContainer) throws -> [String] {
+    var edit = try DefaultsEdit(target, stage)
+    for (key, value) in values.sorted(by: { $0.key < $1.key }) {
+      if let existing = edit.values[key], existing.matches(value) { continue }
+      if try edit.mayWrite(key, ifExists) { edit.values[key] = value }
+    }
+    return try edit.save(to: stage)
+  }
+}
+
+/// `defaults.set-default`: writes settings that are absent.
+struct SetDefaultDefaults: MigrationOperation {
+  static let name = "defaults.set-default"
+  static let keys = ["values"] + DefaultsTarget.keys
+
+  private let target: DefaultsTarget
+  private let values: [String: PropertyListValue]
+
+  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+    target = try DefaultsTarget(reading: reader)
+    values = try reader.required("values").pairs("`values`").propertyListValues()
+  }
+
+  func apply(to stage: StagedContainer) throws -> [String] {
+    var edit = try DefaultsEdit(target, stage)
+    edit.values.merge(values) { existing, _ in existing }
+    return try edit.save(to: stage)
+  }
+}

@@ -1,0 +1,32 @@
+import ContainerTransaction
+
+/// Says which version a container has, without running anything.
+public enum Baseline {
+  /// Writes the history for a version, and brings the version markers in line with it. Records that are there
+  /// already are kept up to that version; later ones go.
+  ///
+  /// - Returns: remarks, such as markers that could not be written.
+  /// - Throws: ``MigrationError`` `usage` for a version that the migrations do not have.
+  public static func set(
+    _ version: Int, catalog: MigrationCatalog, on stage: StagedContainer, stamp: MigrationStamp
+  ) throws -> [String] {
+    guard version >= 0, version <= catalog.latest else {
+      throw MigrationError(
+        .usage, "there is no version \(version): the migrations go from 0 to \(catalog.latest)",
+        path: catalog.directory)
+    }
+    // A history that cannot be read is what baseline is the way out of.
+    let old = (try? MigrationHistory.read(stage)) ?? MigrationHistory()
+    var history = MigrationHistory()
+    for migration in catalog.migrations.prefix(version) {
+      history.append(
+        old.record(migration.number) ?? MigrationRecord(migration, origin: .baseline, stamp: stamp))
+    }
+    try history.write(to: stage)
+    var notes = try stage.writeMarkers(version: version)
+    if old.version > version {
+      notes.append("the history said version \(old.version): what is after \(version) will be run again")
+    }
+    return notes
+  }
+}

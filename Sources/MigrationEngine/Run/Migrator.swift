@@ -1,0 +1,131 @@
+import AppContainer
+import ContainerTransaction
+
+/// Runs migrations on a staged container. Nothing outside the stage is changed: whoever gives the stage decides
+/// whether it becomes the container, or is thrown away.
+public struct Migrator {
+  private let stage: StagedContainer
+  private let stamp: MigrationStamp
+
+  /// Runs what a plan has pending: for each migration `check`, the steps, `verify`; then the history and the
+  /// version markers.
+  ///
+  /// - Parameters:
+  ///   - target: the version to stop at; the latest when nil.
+  ///   - stamp: what the history says about this run.
+  /// - Throws: ``MigrationError`` with the place of the step or check that failed. Errors that are about the
+  ///   container as a whole (in use, no space) come through as they are.
+  public static func run(
+    _ plan: MigrationPlan, to target: Int? = nil, on stage: StagedContainer, stamp: MigrationStamp
+  ) throws -> MigrationReport {
+    let pending = try plan.pending(to: target)
+    let migrator = Migrator(stage: stage, stamp: stamp)
+    var history = plan.detected.history
+    var report = MigrationReport(
+      from: plan.detected.version, to: plan.detected.version, migrations: [],
+      byTheApp: plan.detected.byTheApp, notes: [])
+    for number in report.byTheApp {
+      guard let migration = plan.catalog.migration(number) else { continue }
+      history.append(MigrationRecord(migration, origin: .app, stamp: stamp))
+    }
+    for migration in pending {
+      let outcome = try migrator.run(migration)
+      report.migrations.append(outcome)
+      report.to = migration.number
+      history.append(
+        MigrationRecord(migration, origin: .applied, milliseconds: outcome.milliseconds, stamp: stamp))
+    }
+    if report.changedAnything { try history.write(to: stage) }
+    if !pending.isEmpty { report.notes += try stage.writeMarkers(version: report.to) }
+    return report
+  }
+
+  private func run(_ migration: Migration) throws -> MigrationReport.Outcome {
+    let start = ContinuousClock.now
+    var notes: [String] = []
+    for assertion in migration.checks {
+      notes += try judge(assertion, before: nil, .checkFailed, "check")
+    }
+    let before = try migration.verifications.map { assertion in
+      try located(assertion.position, "verify") { try assertion.observeBefore(stage) }
+    }
+    for step in migration.steps {
+      let name = type(of: step.operation).name
+      let remarks = try located(step.position, name) { try step.operation.apply(to: stage) }
+      notes += remarks.map { "\(step.position): \(name): \($0)" }
+    }
+    for (assertion, before) in zip(migration.verifications, before) {
+      notes += try judge(assertion, before: before, .verifyFailed, "verify")
+    }
+    let seconds = (ContinuousClock.now - start) / .milliseconds(1)
+    return MigrationReport.Outcome(
+      number: migration.number, name: migration.name, summary: migration.summary,
+      milliseconds: Int(seconds.rounded()), notes: notes)
+  }
+
+  private func judge(
+    _ assertion: Assertion, before: Observation?, _ code: MigrationError.Code, _ what: String
+  ) throws -> [String] {
+    let now = try located(assertion.position, what) { try assertion.observe(stage) }
+    switch assertion.judge(now, before: before) {
+    case .passed: return []
+    case .notRun(let remark): return ["\(assertion.position): \(what): \(remark)"]
+    case .failed(let reason): throw MigrationError(code, "\(assertion.position): \(what): \(reason)")
+    }
+  }
+
+  /// Runs a part of a migration; a failure gets the place and the operation's name.
+  private func located<T>(_ position: YAMLPosition, _ what: String, _ body: () throws -> T) throws -> T {
+    do {
+      return try body()
+    } catch let error as TransactionError where error.isAboutTheContainer {
+      throw error
+    } catch let error as ContainerError where error.code == .inUse || error.code == .noSpace {
+      throw error
+    } catch let failure as StepFailure {
+      throw MigrationError(.stepFailed, "\(position): \(what): \(failure.message)", path: failure.path)
+    } catch let error as MigrationError {
+      // SQL has a place of its own, nearer than the step's.
+      var error = error
+      if !error.message.hasPrefix(position.file + ":") { error.message += " (step \(position))" }
+      throw error
+    } catch {
+      let text = MigrationError.text(of: error)
+      let message = text.hasPrefix(position.file + ":") ? text : "\(position): \(what): \(text)"
+      throw MigrationError(.stepFailed, message, cause: error)
+    }
+  }
+}
+
+extension TransactionError {
+  /// Whether the run as a whole cannot go on, whatever the step is.
+  fileprivate var isAboutTheContainer: Bool {
+    switch code {
+    case .locked, .inUse, .changedMeanwhile, .noSpace: true
+    default: false
+    }
+  }
+}
+
+extension Assertion {
+  /// What is needed of the state before: the value when it is compared, else only whether the database is there
+  /// (a query of the new schema could not run yet).
+  fileprivate func observeBefore(_ stage: StagedContainer) throws -> Observation? {
+    if before != nil { return try observe(stage) }
+    guard case .sql(let assertion) = kind else { return nil }
+    let path = try stage.namedDatabase(assertion.database, at: assertion.position)
+    return path == nil ? .noDatabase(assertion.database) : .rows([])
+  }
+}
+
+extension StagedContainer {
+  /// Brings the app's version markers up to date.
+  ///
+  /// - Returns: remarks on markers that could not be kept.
+  func writeMarkers(version: Int) throws -> [String] {
+    try container.configuration.versionMarkers.compactMap { marker -> String? in
+      guard let number = VersionMarkerNumbers(marker.at).app(for: version) else { return nil }
+      return try VersionMarkerAccess(marker: marker, stage: self).write(number)
+    }
+  }
+}

@@ -1,0 +1,42 @@
+import AppContainer
+
+/// SQL text with its place in a file.
+struct SQLScript: Sendable {
+  var text: String
+  let file: String
+  /// The line of the file that the text starts in.
+  let firstLine: Int
+
+  /// Whether there is nothing but white space, comments and semicolons, as far as lines tell.
+  var isBlank: Bool {
+    text.split(separator: "\n").allSatisfy { line in
+      let rest = line.drop { $0.isWhitespace || $0 == ";" }
+      return rest.isEmpty || rest.hasPrefix("--")
+    }
+  }
+
+  /// The place of the first word at or after an offset in bytes, comments skipped, so that an error points at
+  /// the statement and not at the remark above it.
+  func position(at offset: Int) -> YAMLPosition {
+    let bytes = Array(text.utf8)
+    var index = offset
+    while index < bytes.count {
+      if bytes[index] <= 0x20 || bytes[index] == UInt8(ascii: ";") {
+        index += 1
+      } else if bytes[index...].starts(with: "--".utf8) {
+        index = bytes[index...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
+      } else if bytes[index...].starts(with: "/*".utf8) {
+        index += 2
+        while index < bytes.count, !bytes[index...].starts(with: "*/".utf8) { index += 1 }
+        index = min(index + 2, bytes.count)
+      } else {
+        break
+      }
+    }
+    let before = bytes[..<min(index, bytes.count)]
+    let line = firstLine + before.count { $0 == UInt8(ascii: "\n") }
+    let lineStart = before.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
+    let column = String(decoding: before[lineStart...], as: UTF8.self).unicodeScalars.count + 1
+    return YAMLPosition(file: file, line: line, column: column)
+  }
+}

@@ -1,0 +1,106 @@
+import AppContainer
+import GRDB
+
+/// What a statement may not do in a migration. SQLite's own program for it (`EXPLAIN`) tells, not its spelling.
+struct StatementRules {
+  let sql: String
+  let position: YAMLPosition
+  let destructive: String?
+
+  func check(_ db: Database) throws {
+    var drops = false
+    for row in try Row.fetchAll(db, sql: "EXPLAIN " + sql) {
+      let opcode: String = row["opcode"] ?? ""
+      let detail: String = (row["p4"] as DatabaseValue).storage.text ?? ""
+      if let reason = Self.refusal(opcode, detail) { throw MigrationError(.sql, "\(position): \(reason)") }
+      // Database 1 holds temporary tables, which are nobody's data.
+      let database: Int = row["p1"] ?? 0
+      drops = drops || (opcode == "DropTable" && database != 1) || detail.hasPrefix("sqlite_drop_column(")
+    }
+    guard destructive == nil else { return }
+    if drops { throw refusal("drops a table or a column") }
+    if let verb = SQLWords(sql).verbWithoutWhere { throw refusal("is \(verb) without WHERE") }
+  }
+
+  private func refusal(_ what: String) -> MigrationError {
+    MigrationError(
+      .sql, "\(position): the statement \(what) and destroys data: say why with `destructive`")
+  }
+
+  private static func refusal(_ opcode: String, _ detail: String) -> String? {
+    switch opcode {
+    case "AutoCommit":
+      return "BEGIN, COMMIT and ROLLBACK are not for migrations: the whole run is one transaction already"
+    case "Vacuum": return "VACUUM is not for migrations: it cannot run inside their transaction"
+    case "JournalMode":
+      return "the journal mode is not for migrations: a migrated database keeps the mode that it has"
+    case "Checkpoint": return "a checkpoint is not for migrations: they work on a copy without a log"
+    default: break
+    }
+    if detail.hasPrefix("sqlite_attach(") || detail.hasPrefix("sqlite_detach(") {
+      return "ATTACH and DETACH are not for migrations: another file would be changed outside the transaction"
+    }
+    if detail.hasPrefix("load_extension(") { return "extensions are not for migrations" }
+    return nil
+  }
+}
+
+extension DatabaseValue.Storage {
+  fileprivate var text: String? {
+    if case .string(let text) = self { text } else { nil }
+  }
+}
+
+/// The bare words of one statement, without comments, strings and quoted names: only for the courtesy of asking
+/// for a reason before all rows change, never for safety.
+struct SQLWords {
+  private var words: [String] = []
+
+  init(_ sql: String) {
+    let scalars = Array(sql.utf8)
+    var index = 0
+    var word: [UInt8] = []
+    func end(_ closing: UInt8, from start: Int) -> Int {
+      (scalars[start...].firstIndex(of: closing) ?? scalars.count - 1) + 1
+    }
+    while index < scalars.count {
+      let byte = scalars[index]
+      if Self.isWord(byte) {
+        word.append(byte)
+        index += 1
+        continue
+      }
+      finish(&word)
+      switch byte {
+      case UInt8(ascii: "'"), UInt8(ascii: "\""), UInt8(ascii: "`"): index = end(byte, from: index + 1)
+      case UInt8(ascii: "["): index = end(UInt8(ascii: "]"), from: index + 1)
+      case _ where scalars[index...].starts(with: "--".utf8): index = end(0x0A, from: index)
+      case _ where scalars[index...].starts(with: "/*".utf8):
+        index += 2
+        while index < scalars.count, !scalars[index...].starts(with: "*/".utf8) { index += 1 }
+        index += 2
+      default: index += 1
+      }
+    }
+    finish(&word)
+  }
+
+  private mutating func finish(_ word: inout [UInt8]) {
+    if !word.isEmpty { words.append(String(decoding: word, as: UTF8.self).uppercased()) }
+    word = []
+  }
+
+  private static func isWord(_ byte: UInt8) -> Bool {
+    byte == UInt8(ascii: "_") || (byte >= 0x30 && byte <= 0x39)
+      || (byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7A)
+      || byte >= 0x80
+  }
+
+  /// `DELETE` or `UPDATE`, when the statement is one and says nowhere which rows.
+  var verbWithoutWhere: String? {
+    guard !words.contains("WHERE"), let verb = words.first else { return nil }
+    if verb == "DELETE" || verb == "UPDATE" { return verb }
+    guard verb == "WITH", !words.contains("INSERT") else { return nil }
+    return words.first { $0 == "DELETE" || $0 == "UPDATE" }
+  }
+}

@@ -1,0 +1,107 @@
+import AppContainer
+import ContainerTransaction
+
+extension DetectedVersion {
+  /// Finds out which version a container has: its history, else the markers of `drydock.yaml`, else 0 when
+  /// nothing is in it yet.
+  ///
+  /// A marker ahead of the history means that the app migrated itself, and is believed.
+  ///
+  /// - Throws: ``MigrationError``: `unknownVersion` when nothing tells, or a marker's number means nothing;
+  ///   `contradiction` when a marker is behind the history or two differ; `damagedHistory`.
+  public static func detect(in stage: StagedContainer) throws -> DetectedVersion {
+    let history = try MigrationHistory.read(stage)
+    let readings = try stage.container.configuration.versionMarkers.compactMap { marker -> MarkerReading? in
+      try MarkerReading(VersionMarkerAccess(marker: marker, stage: stage))
+    }
+    if history == nil && readings.isEmpty {
+      guard try isNew(stage) else { throw unknown(stage.container) }
+      return DetectedVersion(version: 0, source: .newContainer, history: MigrationHistory(), byTheApp: [])
+    }
+    let recorded = history?.version ?? 0
+    let version = max(recorded, readings.map(\.range.lowerBound).max() ?? 0)
+    for reading in readings where !reading.range.contains(version) {
+      throw contradiction(reading, version, recorded, readings, hasHistory: history != nil)
+    }
+    let source: Source
+    if version > recorded || history == nil, let reading = readings.first {
+      source = .marker(reading.name)
+    } else {
+      source = .history
+    }
+    return DetectedVersion(
+      version: version, source: source, history: history ?? MigrationHistory(),
+      byTheApp: version > recorded ? Array(recorded + 1...version) : [])
+  }
+
+  /// What one marker says.
+  private struct MarkerReading {
+    let name: String
+    let number: Int
+    let range: ClosedRange<Int>
+
+    init?(_ access: VersionMarkerAccess) throws {
+      guard let number = try access.read() else { return nil }
+      guard let range = VersionMarkerNumbers(access.marker.at).migrations(for: number) else {
+        throw MigrationError(
+          .unknownVersion,
+          "\(access.name) is \(number), which stands for no migration: add it to the marker's `at:` in "
+            + "drydock.yaml, or say the version with `drydock baseline CONTAINER --to N`")
+      }
+      name = access.name
+      self.number = number
+      self.range = range
+    }
+  }
+
+  private static func contradiction(
+    _ reading: MarkerReading, _ version: Int, _ recorded: Int, _ readings: [MarkerReading], hasHistory: Bool
+  ) -> MigrationError {
+    if hasHistory, version == recorded {
+      return MigrationError(
+        .contradiction,
+        "\(reading.name) is \(reading.number), behind the history, which says version \(recorded): an older "
+          + "state of the app's data is mixed with newer; restore the container from a backup, or say which "
+          + "version it is with `drydock baseline CONTAINER --to N`")
+    }
+    let other = readings.first { $0.range.lowerBound == version }
+    return MigrationError(
+      .contradiction,
+      "two version markers differ: \(reading.name) is \(reading.number) and \(other?.name ?? "another") is "
+        + "\(other?.number ?? version); say which version it is with `drydock baseline CONTAINER --to N`")
+  }
+
+  private static func unknown(_ container: Container) -> MigrationError {
+    let markers = container.configuration.versionMarkers
+    let what =
+      markers.isEmpty
+      ? "it has no history of migrations, and drydock.yaml names no version marker"
+      : "it has no history of migrations, and none of the version markers of drydock.yaml is in it"
+    return MigrationError(
+      .unknownVersion,
+      "nothing says which version this container has: \(what); name a marker (`version-markers: [{defaults: "
+        + "KEY}]`), or say the version with `drydock baseline CONTAINER --to N`", path: container.root)
+  }
+
+  /// Whether the container holds nothing of the app's yet: no settings, secrets, databases or files.
+  private static func isNew(_ stage: StagedContainer) throws -> Bool {
+    let configuration = stage.container.configuration
+    let named =
+      configuration.databases.values.flatMap { $0 } + configuration.defaults.values
+      + [stage.container.standardDefaults, stage.container.vaultPath].compactMap { $0 }
+    for path in named where try stage.status(of: path) != nil { return false }
+    let layout = stage.container.layout
+    for root in layout.includedRoots ?? [.root] where try holdsFile(root, layout, stage) { return false }
+    return true
+  }
+
+  private static func holdsFile(_ path: ContainerPath, _ layout: Layout, _ stage: StagedContainer) throws
+    -> Bool
+  {
+    guard let status = try stage.status(of: path), !layout.neverIncluded.contains(path),
+      path.isRoot || path != layout.historyPath.parent, path.nameString != ".DS_Store"
+    else { return false }
+    guard status.type == .directory else { return true }
+    return try stage.children(of: path).contains { try holdsFile($0, layout, stage) }
+  }
+}
