@@ -35,13 +35,13 @@ struct DefaultsAssertion: Sendable {
 
   func judge(_ now: Observation, before: Observation?) -> Verdict {
     guard case .setting(let value) = now else { return .failed("the setting `\(key)` could not be read") }
-    let shown = value.map { SecretNames.shown($0, of: key) } ?? "absent"
+    let shown = value.map { ShownValue.text($0, of: key) } ?? "absent"
     let passed: Bool
     let wanted: String
     switch expected {
     case .values(let values):
       passed = value.map { value in values.contains { $0.matches(value) } } ?? false
-      wanted = values.map { SecretNames.shown($0, of: key) }.joined(separator: " or ")
+      wanted = values.map { ShownValue.text($0, of: key) }.joined(separator: " or ")
     case .exists(let exists):
       passed = (value != nil) == exists
       wanted = exists ? "there" : "absent"

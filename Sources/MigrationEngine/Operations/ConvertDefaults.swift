@@ -59,10 +59,10 @@ struct ConvertDefaults: MigrationOperation {
     switch rule {
     case .type(let type):
       if let converted = type.convert(value) { return converted }
-      reason = "its value (\(SecretNames.shown(value, of: key))) does not fit the type \(type.rawValue)"
+      reason = "its value (\(ShownValue.text(value, of: key))) does not fit the type \(type.rawValue)"
     case .map(let map):
       if let converted = map[value] { return converted }
-      reason = "the map has no entry for \(SecretNames.shown(value, of: key))" + map.hint(for: value)
+      reason = "the map has no entry for \(ShownValue.text(value, of: key))" + map.hint(for: value)
     }
     switch unmapped {
     case .fail:

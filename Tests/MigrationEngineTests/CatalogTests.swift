@@ -1,0 +1,169 @@
+import AppContainer
+import MigrationEngine
+import Testing
+
+@Suite struct CatalogTests {
+  private let step = "steps:\n  - defaults.set: {values: {a: 1}}\n"
+
+  @Test func ordersAndReadsAllShapes() throws {
+    try Lab.with { lab in
+      try lab.migration("0002_b.sql", "-- drydock: database notes\n-- migrate:up\nSELECT 1;\n")
+      try lab.migration("0001_a.yaml", "description: First\n" + step)
+      try lab.migration("0003_c/migration.yaml", "steps:\n  - sql: {database: notes, up: up.sql}\n")
+      try lab.migration("0003_c/up.sql", "SELECT 1;")
+      try lab.migration("releases.yaml", "anything: at all")
+      try lab.migration(".hidden", "x")
+      try lab.migration("README.md", "x")
+      let catalog = try lab.catalog()
+      #expect(catalog.migrations.map(\.identifier) == ["0001_a", "0002_b", "0003_c"])
+      #expect(catalog.migrations.map(\.summary) == ["First", nil, nil])
+      #expect(catalog.latest == 3)
+      #expect(catalog.migration(4) == nil && catalog.migration(0) == nil)
+    }
+  }
+
+  @Test func checksumCoversEveryFile() throws {
+    try Lab.with { lab in
+      func checksum() throws -> String { try lab.catalog().migrations[0].checksum.hex }
+      try lab.migration("0001_c/migration.yaml", "steps:\n  - sql: {database: notes, up: up.sql}\n")
+      try lab.migration("0001_c/up.sql", "SELECT 1;")
+      let first = try checksum()
+      #expect(first == (try checksum()))
+      try lab.migration("0001_c/.DS_Store", "x")
+      #expect(try checksum() == first)
+      try lab.migration("0001_c/notes/why.txt", "x")
+      let second = try checksum()
+      #expect(second != first)
+      try lab.migration("0001_c/up.sql", "SELECT 2;")
+      #expect(try checksum() != second)
+    }
+  }
+
+  @Test(arguments: [
+    (["0001_a.yaml", "0003_c.yaml"], "number 2 is missing before 0003_c"),
+    (["0002_a.yaml"], "number 1 is missing before 0002_a"),
+    (["0001_a.yaml", "0001_b.yaml"], "two migrations have the number 1: 0001_a and 0001_b"),
+    (["0001_a.yaml", "1_b.yaml"], "two migrations have the number 1"),
+    (["0001_a.yml"], "0001_a.yml: not a migration's name; a migration is called 0001_name.yaml"),
+    (["a.yaml"], "not a migration's name"), (["0000_a.yaml"], "not a migration's name"),
+    (["0001_.yaml"], "not a migration's name"), (["0001 a.yaml"], "not a migration's name"),
+    (["notes.txt"], "not a migration's name"),
+    (["0001_a/up.sql"], "0001_a: the directory has no migration.yaml"),
+  ])
+  func namesAndNumbers(_ files: [String], _ message: String) throws {
+    try Lab.with { lab in
+      for file in files { try lab.migration(file, step) }
+      let error = failure { try lab.catalog() }
+      #expect(error.code == .catalog)
+      #expect(error.text.contains(message), "\(error.text)")
+    }
+  }
+
+  @Test func noSuchDirectory() {
+    #expect(failure { try MigrationCatalog.load("/nonexistent/migrations") }.code == .catalog)
+  }
+
+  @Test(arguments: [
+    ("", "0001_a.yaml:1:1: the migration is empty"),
+    ("description: x\n", "0001_a.yaml:1:1: a migration needs the key `steps`"),
+    ("step:\n", "0001_a.yaml:1:1: unknown key `step` in a migration; did you mean `steps`?"),
+    ("steps: 12\n", "0001_a.yaml:1:8: `steps` is a list"),
+    (
+      "steps:\n  - defaults.renmae: {}\n",
+      "0001_a.yaml:2:5: unknown operation `defaults.renmae`; did you mean `defaults.rename`?"
+    ),
+    ("steps:\n  - shell: {}\n", "0001_a.yaml:2:5: unknown operation `shell`; known here: defaults.convert"),
+    (
+      "steps:\n  - defaults.rename: {kyes: {a: b}}\n",
+      "0001_a.yaml:2:23: unknown key `kyes` in defaults.rename; did you mean `keys`?"
+    ),
+    (
+      "steps:\n  - defaults.rename: {if-missing: fail}\n",
+      "0001_a.yaml:2:22: defaults.rename needs the key `keys`"
+    ),
+    (
+      "steps:\n  - defaults.rename:\n    keys: {a: b}\n",
+      "0001_a.yaml:3:5: a step of `steps` has one operation"
+    ),
+    (
+      "steps:\n  - defaults.rename: {keys: {a: no}, if-exists: keeep}\n",
+      "0001_a.yaml:2:49: `if-exists` of defaults.rename is one of fail, keep, replace"
+    ),
+    (
+      "steps:\n  - defaults.rename: {keys: {a: true}}\n",
+      "0001_a.yaml:2:32: the new name of `a` is a text, not the Bool true: quote it"
+    ),
+    ("steps:\n  - defaults.rename: {keys: {a: x, b: x}}\n", "0001_a.yaml:2:38: two settings become `x`"),
+    ("steps:\n  - defaults.set: {values: {a: null}}\n", "0001_a.yaml:2:31: null is no value for a setting"),
+    ("steps:\n  - defaults.delete: {keys: a}\n", "0001_a.yaml:2:22: defaults.delete destroys data: say why"),
+    ("steps:\n  - defaults.delete: {prefix: '', destructive: x}\n", "0001_a.yaml:2:31: an empty prefix"),
+    ("steps:\n  - defaults.convert: {key: a}\n", "0001_a.yaml:2:23: defaults.convert needs `type` or `map`"),
+    (
+      "steps:\n  - defaults.convert: {key: a, type: int}\n",
+      "`type` of defaults.convert is one of string, integer"
+    ),
+    (
+      "steps:\n  - files.move: {from: ../x, to: y}\n",
+      "0001_a.yaml:2:24: `from`: not a path below a container"
+    ),
+    (
+      "steps:\n  - files.move: {from: x, to: x/y}\n",
+      "0001_a.yaml:2:31: one of `from` and `to` is inside the other"
+    ),
+    (
+      "steps:\n  - files.delete: {paths: [/etc/*], destructive: x}\n",
+      "0001_a.yaml:2:28: `paths`: a pattern is relative"
+    ),
+    ("steps:\n  - sql: {database: n, up: up.sql}\n", "0001_a.yaml:2:28: `up.sql` is a file of its own"),
+    ("steps:\n  - sql: {database: n, up: ''}\n", "0001_a.yaml:2:10: `sql` has no statement to run"),
+    ("steps: []\nverify:\n  - sq: {}\n", "0001_a.yaml:3:5: unknown check `sq`; did you mean `sql`?"),
+    ("steps: []\nverify:\n  - defaults: {key: a}\n", "0001_a.yaml:3:15: `defaults` has one of `equals`"),
+    (
+      "steps: []\nverify:\n  - sql: {database: n, query: SELECT 1, equals: true}\n",
+      "0001_a.yaml:3:48: SQLite has no Bool: write 1"
+    ),
+    (
+      "steps: []\ncheck:\n  - sql: {database: n, query: SELECT 1, equals: before}\n",
+      "0001_a.yaml:3:48: `check` runs before the migration"
+    ),
+    ("steps: []\nsteps: []\n", "0001_a.yaml:1:1: the key `steps` is there twice"),
+  ])
+  func placesInYAML(_ text: String, _ message: String) throws {
+    try Lab.with { lab in
+      try lab.migration("0001_a.yaml", text)
+      let error = failure { try lab.catalog() }
+      #expect(error.code == .catalog)
+      #expect(error.text.contains(message), "\(error.text)")
+    }
+  }
+
+  @Test(arguments: [
+    ("-- migrate:up\nSELECT 1;", "0001_a.sql:1:1: the file does not say which database"),
+    ("-- drydock: database notes\nSELECT 1;", "0001_a.sql:1:1: the file has no section for the way up"),
+    (
+      "-- drydock: database notes\n-- migrate:upp\n",
+      "0001_a.sql:2:1: unknown section `upp`; did you mean `up`?"
+    ),
+    ("-- drydock: databas notes\n", "0001_a.sql:1:1: unknown word `databas`; did you mean `database`?"),
+    ("-- drydock: database n\n-- drydock: database m\n", "0001_a.sql:2:1: `database` is there twice"),
+    ("-- drydock: database n\nDROP TABLE t;\n-- migrate:up\nSELECT 1;", "statements stand before"),
+    ("-- drydock: database n\n-- migrate:up\n-- migrate:up\n", "0001_a.sql:3:1: a second section `up`"),
+  ])
+  func placesInSQL(_ text: String, _ message: String) throws {
+    try Lab.with { lab in
+      try lab.migration("0001_a.sql", text)
+      let error = failure { try lab.catalog() }
+      #expect(error.code == .catalog)
+      #expect(error.text.contains(message), "\(error.text)")
+    }
+  }
+
+  @Test func remarksOnWhatLooksLikeSomethingElse() throws {
+    try Lab.with { lab in
+      try lab.migration("0001_a.yaml", "steps:\n  - defaults.set: {values: {a: no}}\n")
+      let notes = try lab.catalog().notes
+      #expect(notes.count == 1)
+      #expect(notes.first?.description.contains("0001_a.yaml:2:31: `no` is text here") == true)
+    }
+  }
+}

@@ -1,0 +1,207 @@
+import AppContainer
+import Foundation
+import MigrationEngine
+import Testing
+
+@Suite struct DefaultsOperationTests {
+  /// The settings after one step, or the error's text.
+  private func outcome(
+    _ before: [String: PropertyListValue]?, _ step: String
+  ) throws -> (after: [String: PropertyListValue]?, notes: [String], error: String) {
+    try Lab.with { lab in
+      if let before { try lab.set(before) }
+      var notes: [String] = []
+      let error = failure { notes = try lab.run("  - " + step + "\n") }
+      return (try lab.settings(), notes, error.text)
+    }
+  }
+
+  @Test(
+    arguments: [
+      ("defaults.set: {values: {a: 1}}", [:], ["a": .integer(1)], ""),
+      ("defaults.set: {values: {a: 1}}", ["a": .integer(1)], ["a": .integer(1)], ""),
+      ("defaults.set: {values: {a: 1}}", ["a": .real(1)], nil, "the setting `a` is there already"),
+      ("defaults.set: {values: {a: 1}, if-exists: keep}", ["a": .integer(2)], ["a": .integer(2)], ""),
+      ("defaults.set: {values: {a: 1}, if-exists: replace}", ["a": .integer(2)], ["a": .integer(1)], ""),
+      (
+        "defaults.set-default: {values: {a: 1, b: x}}", ["a": .string("y")],
+        ["a": .string("y"), "b": .string("x")], ""
+      ),
+      ("defaults.rename: {keys: {a: b}}", ["a": .integer(1)], ["b": .integer(1)], ""),
+      ("defaults.rename: {keys: {a: b}}", ["c": .integer(1)], ["c": .integer(1)], ""),
+      (
+        "defaults.rename: {keys: {a: b}, if-missing: fail}", ["c": .integer(1)], nil,
+        "the setting `a` is not there"
+      ),
+      (
+        "defaults.rename: {keys: {a: b}}", ["a": .integer(1), "b": .integer(2)], nil,
+        "the setting `b` is there already"
+      ),
+      (
+        "defaults.rename: {keys: {a: b}, if-exists: keep}", ["a": .integer(1), "b": .integer(2)],
+        ["a": .integer(1), "b": .integer(2)], ""
+      ),
+      (
+        "defaults.rename: {keys: {a: b}, if-exists: replace}", ["a": .integer(1), "b": .integer(2)],
+        ["b": .integer(1)], ""
+      ),
+      (
+        "defaults.rename: {keys: {a: b, b: a}}", ["a": .integer(1), "b": .integer(2)],
+        ["a": .integer(2), "b": .integer(1)], ""
+      ),
+      ("defaults.rename: {keys: {a.b: c}}", ["a.b": .integer(1)], ["c": .integer(1)], ""),
+      (
+        "defaults.delete: {keys: [a, z], destructive: old}", ["a": .integer(1), "b": .integer(2)],
+        ["b": .integer(2)], ""
+      ),
+      (
+        "defaults.delete: {keys: z, destructive: old, if-missing: fail}", ["a": .integer(1)], nil,
+        "`z` is not there"
+      ),
+      (
+        "defaults.delete: {prefix: a, destructive: old}",
+        ["a": .integer(1), "ab": .integer(1), "b": .integer(2)], ["b": .integer(2)], ""
+      ),
+      (
+        "defaults.delete: {prefix: z, destructive: old, if-missing: fail}", ["a": .integer(1)], nil,
+        "no setting starts with `z`"
+      ),
+    ] as [(String, [String: PropertyListValue], [String: PropertyListValue]?, String)])
+  func matrix(
+    _ step: String, _ before: [String: PropertyListValue], _ after: [String: PropertyListValue]?,
+    _ message: String
+  ) throws {
+    let result = try outcome(before, step)
+    #expect(result.after == after ?? before)
+    #expect(after == nil ? result.error.contains(message) : result.error == "no error", "\(result.error)")
+    if after == nil {
+      #expect(
+        result.error.hasPrefix("0001_test.yaml:2:5: defaults.")
+          || result.error.contains(": 0001_test.yaml:2:5: "))
+    }
+  }
+
+  @Test func withoutSettingsFile() throws {
+    let set = try outcome(nil, "defaults.set: {values: {a: 1}}")
+    #expect(set.after == ["a": .integer(1)])
+    let rename = try outcome(nil, "defaults.rename: {keys: {a: b}}")
+    #expect(rename.after == nil)
+    #expect(
+      rename.notes
+        == rename.notes.filter {
+          $0.hasSuffix("defaults.rename: `a` is not there (there is no settings file): skipped")
+        })
+    #expect(rename.notes.count == 1)
+    #expect(try outcome(nil, "defaults.delete: {keys: a, destructive: x}").after == nil)
+    let convert = try outcome(nil, "defaults.convert: {key: a, type: string, if-missing: fail}")
+    #expect(convert.error.contains("the setting `a` is not there (there is no settings file)"))
+  }
+
+  @Test(
+    arguments: [
+      (.boolean(true), "map: {true: dark, false: light}", .string("dark"), ""),
+      (.boolean(false), "map: {true: dark, false: light}", .string("light"), ""),
+      (
+        .string("true"), "map: {true: dark}", nil,
+        "the map has no entry for the text `true`: the value is a string, and the map's `true` is a Bool"
+      ),
+      (.string("true"), "map: {'true': dark}", .string("dark"), ""),
+      (.integer(1), "map: {true: dark}", nil, "the value is a integer, and the map's `true` is a Bool"),
+      (
+        .boolean(true), "map: {yes: dark, no: light}", nil,
+        "the value is the Bool true, and the map has the text `yes`: write true"
+      ),
+      (.real(1), "map: {1: x}", nil, "the value is a real, and the map's `1` is a integer"),
+      (.integer(1), "map: {1: [a, 2]}", .array([.string("a"), .integer(2)]), ""),
+      (.integer(3), "map: {1: x}, unmapped: keep", .integer(3), ""),
+      (.string("12"), "type: integer", .integer(12), ""),
+      (.string("12x"), "type: integer", nil, "its value (the text `12x`) does not fit the type integer"),
+      (.real(2), "type: integer", .integer(2), ""), (.real(2.5), "type: integer", nil, "does not fit"),
+      (.boolean(true), "type: integer", .integer(1), ""),
+      (.integer(12), "type: string", .string("12"), ""),
+      (.boolean(true), "type: string", .string("true"), ""),
+      (.real(1.5), "type: string", .string("1.5"), ""),
+      (.string("YES"), "type: boolean", .boolean(true), ""),
+      (.integer(0), "type: boolean", .boolean(false), ""),
+      (.integer(2), "type: boolean", nil, "does not fit"), (.string("1.25"), "type: real", .real(1.25), ""),
+      (.integer(3), "type: real", .real(3), ""),
+      (.string("2001-01-01T00:00:01Z"), "type: date", .date(Date(timeIntervalSinceReferenceDate: 1)), ""),
+      (.integer(978_307_201), "type: date", .date(Date(timeIntervalSinceReferenceDate: 1)), ""),
+      (.string("hi"), "type: data", .data([104, 105]), ""),
+      (.data([104, 105]), "type: string", .string("hi"), ""),
+      (.array([]), "type: string, unmapped: keep", .array([]), ""),
+    ] as [(PropertyListValue, String, PropertyListValue?, String)])
+  func conversions(
+    _ value: PropertyListValue, _ rule: String, _ expected: PropertyListValue?, _ message: String
+  ) throws {
+    for (to, name) in [("", "k"), ("to: n, ", "n")] {
+      let result = try outcome(["k": value], "defaults.convert: {key: k, \(to)\(rule)}")
+      if let expected {
+        #expect(result.error == "no error")
+        #expect(result.after == [name: expected])
+      } else {
+        #expect(result.after == ["k": value])
+        #expect(result.error.contains(message), "\(result.error)")
+      }
+    }
+  }
+
+  @Test func convertOntoAnExistingSetting() throws {
+    let before: [String: PropertyListValue] = ["d": .boolean(true), "t": .string("light")]
+    let step = "defaults.convert: {key: d, to: t, map: {true: dark, false: light}"
+    #expect(try outcome(before, step + "}").error.contains("the setting `t` is there already"))
+    #expect(try outcome(before, step + ", if-exists: replace}").after == ["t": .string("dark")])
+    #expect(try outcome(before, step + ", if-exists: keep}").after == before)
+    #expect(try outcome(["d": .integer(9)], step + ", unmapped: delete}").after == [:])
+    #expect(try outcome(["x": .integer(9)], step + "}").notes.count == 1)
+  }
+
+  @Test func secretsStayOutOfMessages() throws {
+    let result = try outcome(
+      ["authToken": .string("hunter2")], "defaults.convert: {key: authToken, type: integer}")
+    #expect(!result.error.contains("hunter2") && result.error.contains("a string"))
+  }
+
+  @Test func otherFilesAndSuites() throws {
+    try Lab.with { lab in
+      lab.configuration.defaults = ["group": "Library/Preferences/group.x.plist"]
+      try lab.run(
+        """
+          - defaults.set: {values: {a: 1}, suite: group}
+          - defaults.set: {values: {b: 2}, file: Documents/other.plist}
+          - defaults.rename: {keys: {b: c}, file: Documents/other.plist}
+
+        """)
+      #expect(try lab.settings() == nil)
+      #expect(try lab.exists("Library/Preferences/group.x.plist"))
+      #expect(try lab.exists("Documents/other.plist"))
+      try lab.migration("0002_b.yaml", "steps:\n  - defaults.set: {values: {a: 1}, suite: grup}\n")
+      let error = failure { try lab.migrate() }
+      #expect(
+        error.text.contains("0002_b.yaml:2:44: drydock.yaml has no settings file `grup`"), "\(error.text)")
+      #expect(error.text.contains("did you mean `group`?"))
+    }
+  }
+
+  @Test func xmlStaysXMLAndRoundsWithARemark() throws {
+    try Lab.with { lab in
+      try lab.set(["x": .integer(1)], format: .xml)
+      let notes = try lab.run("  - defaults.set: {values: {d: !date 2026-11-20T10:15:00.5Z}}\n")
+      #expect(notes.count == 1 && notes.first?.hasSuffix("which keeps whole seconds only") == true)
+      let bytes =
+        FileManager.default.contents(atPath: lab.directory("container/\(Lab.settings)")) ?? Data()
+      #expect(bytes.starts(with: Data("<?xml".utf8)))
+    }
+  }
+
+  @Test func malformedSettings() throws {
+    try Lab.with { lab in
+      try lab.write(Lab.settings, "bplist00 nonsense")
+      let error = failure { try lab.run("  - defaults.set: {values: {a: 1}}\n") }
+      #expect(error.code == .stepFailed)
+      #expect(
+        error.text.contains("0001_test.yaml:2:5: defaults.set: \(Lab.settings): the binary property list"),
+        "\(error.text)")
+    }
+  }
+}

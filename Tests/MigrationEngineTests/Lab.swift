@@ -1,0 +1,136 @@
+import AppContainer
+import ContainerTransaction
+import Foundation
+import GRDB
+import MigrationEngine
+import TestSupport
+
+/// A container and a directory of migrations for one test.
+struct Lab {
+  let directory: TemporaryDirectory
+  var configuration = AppContainer.Configuration()
+
+  static let settings: ContainerPath = "Library/Preferences/com.example.notes.plist"
+  static let oldDatabase: ContainerPath = "Documents/database.sqlite"
+  static let newDatabase: ContainerPath = "Library/Application Support/database.sqlite"
+
+  init(_ directory: TemporaryDirectory) throws {
+    self.directory = directory
+    configuration.app = "com.example.notes"
+    configuration.layout = .ios
+    configuration.databases = ["notes": [Self.newDatabase, Self.oldDatabase]]
+    for folder in ["container/Documents", "container/Library/Preferences", "migrations"] {
+      try FileManager.default.createDirectory(atPath: directory(folder), withIntermediateDirectories: true)
+    }
+  }
+
+  /// Runs a test with a lab that is removed afterwards.
+  static func with<T>(_ body: (inout Lab) throws -> T) throws -> T {
+    try TemporaryDirectory.with { directory in
+      var lab = try Lab(directory)
+      return try body(&lab)
+    }
+  }
+
+  var container: Container {
+    get throws { try Container(at: directory("container"), configuration: configuration) }
+  }
+  var stamp: MigrationStamp { MigrationStamp(tool: "test", transaction: "t-1") }
+
+  // MARK: Making
+
+  func write(_ path: ContainerPath, _ text: String) throws {
+    let full = directory("container/\(path)")
+    let parent = String(full[..<(full.lastIndex(of: "/") ?? full.startIndex)])
+    try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
+    try Data(text.utf8).write(to: URL(fileURLWithPath: full))
+  }
+
+  func set(_ values: [String: PropertyListValue], format: PropertyListFile.Format = .binary) throws {
+    let bytes = try PropertyListFile(format: format, root: values).encoded()
+    try Data(bytes).write(to: URL(fileURLWithPath: directory("container/\(Self.settings)")))
+  }
+
+  func database(_ path: ContainerPath, _ sql: String) throws {
+    try write(path, "")
+    let queue = try DatabaseQueue(path: directory("container/\(path)"))
+    try queue.writeWithoutTransaction { try $0.execute(sql: sql) }
+    try queue.close()
+  }
+
+  func migration(_ name: String, _ text: String) throws {
+    let full = directory("migrations/" + name)
+    let parent = String(full[..<(full.lastIndex(of: "/") ?? full.startIndex)])
+    try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
+    try Data(text.utf8).write(to: URL(fileURLWithPath: full))
+  }
+
+  func removeMigration(_ name: String) throws {
+    try FileManager.default.removeItem(atPath: directory("migrations/" + name))
+  }
+
+  // MARK: Running
+
+  func catalog() throws -> MigrationCatalog { try MigrationCatalog.load(directory("migrations")) }
+
+  func plan() throws -> MigrationPlan {
+    let detected = try Transaction.inspect(try container) { try DetectedVersion.detect(in: $0) }
+    return MigrationPlan(catalog: try catalog(), detected: detected)
+  }
+
+  @discardableResult
+  func migrate(to target: Int? = nil) throws -> MigrationReport {
+    let catalog = try catalog()
+    return try Transaction.run(on: try container, .migrate, summary: "test") { stage in
+      let plan = MigrationPlan(catalog: catalog, detected: try DetectedVersion.detect(in: stage))
+      return try Migrator.run(plan, to: target, on: stage, stamp: stamp)
+    }.value
+  }
+
+  func baseline(_ version: Int) throws -> [String] {
+    let catalog = try catalog()
+    return try Transaction.run(on: try container, .baseline, summary: "test") { stage in
+      try Baseline.set(version, catalog: catalog, on: stage, stamp: stamp)
+    }.value
+  }
+
+  /// Runs steps as the only migration of a container of version 0.
+  @discardableResult
+  func run(_ steps: String) throws -> [String] {
+    try migration("0001_test.yaml", "steps:\n" + steps)
+    if try history() == nil { _ = try baseline(0) }
+    return try migrate().migrations.first?.notes ?? []
+  }
+
+  // MARK: Looking
+
+  func settings() throws -> [String: PropertyListValue]? {
+    try Transaction.inspect(try container) { try $0.defaults(Self.settings)?.root }
+  }
+
+  func history() throws -> MigrationHistory? {
+    try Transaction.inspect(try container) { try MigrationHistory.read($0) }
+  }
+
+  func exists(_ path: ContainerPath) throws -> Bool {
+    try Transaction.inspect(try container) { try $0.status(of: path) != nil }
+  }
+
+  func query(_ path: ContainerPath, _ sql: String) throws -> [Row] {
+    try Transaction.inspect(try container) { stage in
+      try stage.readDatabase(at: path) { try Row.fetchAll($0, sql: sql) }
+    }
+  }
+}
+
+/// The error that a body throws, as text without the directory of the test.
+func failure(_ body: () throws -> Any) -> (code: MigrationError.Code?, text: String) {
+  do {
+    _ = try body()
+    return (nil, "no error")
+  } catch let error as MigrationError {
+    return (error.code, error.description.replacing(/\/[^ :]*\/migrations\//, with: ""))
+  } catch {
+    return (nil, "\(type(of: error)): \(error)")
+  }
+}
