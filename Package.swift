@@ -72,7 +72,8 @@ let package = Package(
     .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
     .testTarget(name: "ArchitectureTests", swiftSettings: strict),
     .testTarget(
-      name: "ArchiveFileTests", dependencies: ["ArchiveFile", "TestSupport", system], swiftSettings: strict),
+      name: "ArchiveFileTests", dependencies: ["ArchiveFile", "AgeEncryption", "TestSupport", system],
+      swiftSettings: strict),
     .testTarget(
       name: "AppContainerTests", dependencies: ["AppContainer", "TestSupport", grdb], swiftSettings: strict),
     .testTarget(
