@@ -60,7 +60,7 @@ let package = Package(
       name: "Drydock",
       dependencies: [
         "FixtureTesting", "MigrationEngine", "BackupRepository", "ContainerTransaction", "AppContainer",
-        "ArchiveFile",
+        "ArchiveFile", grdb,
       ],
       swiftSettings: strict),
     .executableTarget(

@@ -35,6 +35,13 @@ public struct TransactionOutcome<Value> {
   public var recovered: [RecoveryReport]
 }
 
+extension TransactionOutcome {
+  /// The outcome where nothing had to be changed.
+  public init(unchanged value: Value) {
+    self.init(value: value, transaction: nil, changes: 0, conflicts: [], notes: [], recovered: [])
+  }
+}
+
 /// The one door through which a container is changed: lock, recover, refuse when in use, stage, check, commit.
 public enum Transaction {
   /// Runs a transaction. The body works on a staged container; when it throws, nothing has changed.
@@ -103,6 +110,7 @@ public enum Transaction {
       let staged = StagedContainer(
         container, live: before.root, stage: folder, locks: before.locks, keepsBefore: false,
         busyTimeout: options.busyTimeout)
+      staged.transaction = transaction.description
       let value = try body(staged)
       try options.faults.reach(.staged)
       if options.checksResult { try StageCheck(staged).run() }
