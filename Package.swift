@@ -43,7 +43,8 @@ let package = Package(
       name: "AppContainer", dependencies: ["AgeEncryption", "CPlatform", grdb, yams, system],
       swiftSettings: strict),
     .target(
-      name: "ContainerTransaction", dependencies: ["AppContainer", "AgeEncryption", grdb, system], swiftSettings: strict),
+      name: "ContainerTransaction", dependencies: ["AppContainer", "AgeEncryption", grdb, system],
+      swiftSettings: strict),
     .target(
       name: "BackupRepository",
       dependencies: ["ContainerTransaction", "AppContainer", "ArchiveFile", "AgeEncryption", grdb, system],
@@ -59,7 +60,7 @@ let package = Package(
       name: "Drydock",
       dependencies: [
         "FixtureTesting", "MigrationEngine", "BackupRepository", "ContainerTransaction", "AppContainer",
-        "ArchiveFile",
+        "ArchiveFile", grdb,
       ],
       swiftSettings: strict),
     .executableTarget(
@@ -71,7 +72,8 @@ let package = Package(
     .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
     .testTarget(name: "ArchitectureTests", swiftSettings: strict),
     .testTarget(
-      name: "ArchiveFileTests", dependencies: ["ArchiveFile", "TestSupport", system], swiftSettings: strict),
+      name: "ArchiveFileTests", dependencies: ["ArchiveFile", "AgeEncryption", "TestSupport", system],
+      swiftSettings: strict),
     .testTarget(
       name: "AppContainerTests", dependencies: ["AppContainer", "TestSupport", grdb], swiftSettings: strict),
     .testTarget(

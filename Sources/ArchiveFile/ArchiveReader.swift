@@ -28,7 +28,8 @@ public final class ArchiveReader {
   public convenience init(path: String) throws {
     let file: FileDescriptor
     do {
-      file = try FileDescriptor.open(FilePath(path), .readOnly, options: .closeOnExec)
+      // Without waiting, so that a FIFO is refused instead of hanging; nothing else minds.
+      file = try FileDescriptor.open(FilePath(path), .readOnly, options: [.closeOnExec, .nonBlocking])
     } catch {
       throw ArchiveError.io("opening the archive", error).at(path)
     }

@@ -33,13 +33,18 @@ extension ArchiveReader {
   /// Names are checked (see `MemberName`), and that no name comes twice, that nothing lies below a file or link,
   /// and that hard links name earlier files. Where symbolic links point is not checked.
   ///
+  /// - Parameter mayRepeat: whether a file of that name may come again: one that changed while it was stored is
+  ///   stored once more, and the later one counts.
   /// - Throws: `ArchiveError` at the first thing that is wrong, or what `visit` throws.
-  public func members(_ visit: (ArchiveMember, UInt64, MemberContent) throws -> Void) throws {
+  public func members(
+    mayRepeat: ([UInt8]) -> Bool = { _ in false },
+    _ visit: (ArchiveMember, UInt64, MemberContent) throws -> Void
+  ) throws {
     let decoder = try located { try TarDecoder(TarSource(frameReader)) }
     var tree = MemberTree()
     var end: UInt64 = 0
     while let (member, contentOffset) = try located({ try decoder.nextMember() }) {
-      try located { try tree.add(member) }
+      try located { try tree.add(member, mayRepeat: mayRepeat(member.name)) }
       let size = member.contentSize
       let room = tarSize - min(contentOffset, tarSize)
       guard size <= room, paddedSize(size) <= room else {

@@ -35,8 +35,9 @@ final class FrameDecompressor: @unchecked Sendable {
     else {
       throw ArchiveError.damaged("\(doing) failed: its sizes are not those of the seek table")
     }
-    // Bit 2 of the byte after the magic: the frame has a checksum, which libzstd then checks.
-    guard bytes[4] & 0x04 != 0, bytes.littleEndian(at: size - 4, as: UInt32.self) == frame.checksum else {
+    // The byte after the magic: bit 2 says that the frame has a checksum, which libzstd then checks; bits 6 and 7
+    // are the width of the size, bit 5 a layout; no dictionary and nothing reserved.
+    guard bytes[4] & 0x1F == 0x04, bytes.littleEndian(at: size - 4, as: UInt32.self) == frame.checksum else {
       throw ArchiveError.damaged("\(doing) failed: its checksum is not that of the seek table")
     }
     try output.fill(frame.plainSize) { plain in

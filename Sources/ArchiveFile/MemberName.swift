@@ -27,6 +27,7 @@ public enum MemberName {
   static func unsafe(_ name: [UInt8], _ why: String) -> ArchiveError {
     ArchiveError(
       .unsafeName,
-      "the member name \"\(name.printable)\" \(why); do not unpack this archive, nothing was taken from it")
+      "the member name \"\(name.printable)\" \(why); archives with such a member are neither written nor unpacked"
+    )
   }
 }

@@ -23,7 +23,9 @@ struct MemberTree {
   private var lastParent: [UInt8] = []
 
   /// Adds a validated member. Throws `ArchiveError` `.unsafeName` when it does not fit what came before.
-  mutating func add(_ member: ArchiveMember) throws {
+  ///
+  /// - Parameter mayRepeat: whether a file of the same name may have come before.
+  mutating func add(_ member: ArchiveMember, mayRepeat: Bool = false) throws {
     try addAncestors(of: member.name)
     let key = try Key(member.name)
     let use: Use
@@ -43,6 +45,7 @@ struct MemberTree {
     case nil: break
     case .parent? where use == .directory: break
     case .parent?: throw MemberName.unsafe(member.name, "is a directory of earlier members")
+    case .file? where use == .file && mayRepeat: break
     default: throw MemberName.unsafe(member.name, "comes twice")
     }
   }

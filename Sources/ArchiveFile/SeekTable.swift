@@ -11,7 +11,6 @@ struct SeekTable: Sendable {
   static let footerSize = 9
   static let entrySize = 12
   private static let checksumsPresent: UInt8 = 0x80
-  private static let reservedBits: UInt8 = 0x7C
 
   /// The whole skippable frame.
   static func encode(_ entries: [Entry]) throws -> [UInt8] {
@@ -41,13 +40,12 @@ struct SeekTable: Sendable {
       ($0.littleEndian(at: 0, as: UInt32.self), $0.littleEndian(at: 5, as: UInt32.self))
     }
     guard let count = found.0, found.1 == ArchiveFormat.seekTableFooterMagic else { return nil }
-    guard footer[4] & reservedBits == 0 else {
+    // The specification leaves seven bits for later; archives have the checksum bit and no other.
+    guard footer[4] == checksumsPresent else {
       throw ArchiveError(
-        .unsupported, "the seek table is of an unknown kind; use a newer version of this program")
-    }
-    guard footer[4] & checksumsPresent != 0 else {
-      throw ArchiveError(
-        .notAnArchive, "this is a seekable zstd file without checksums, which no archive is; give an archive")
+        .unsupported,
+        "the seek table is of a kind that no archive of this format has; the file is damaged, or of a newer version"
+      )
     }
     guard count <= ArchiveFormat.maximumFrames else {
       throw ArchiveError.damaged("the seek table claims \(count) frames, more than any archive has")

@@ -63,3 +63,21 @@ enum TemporaryStage {
     return try body(base.directory(name))
   }
 }
+
+extension Transaction {
+  /// As ``dryRun(on:options:body:)``, for a container that does not exist yet.
+  public static func dryCreate<Value>(
+    _ container: Container, options: TransactionOptions = TransactionOptions(),
+    body: (StagedContainer) throws -> Value
+  ) throws -> DryRunOutcome<Value> {
+    try TemporaryStage.with(for: container) { folder in
+      let nothing: ContainerPath = "nothing"
+      try folder.createDirectory(nothing)
+      let staged = StagedContainer(
+        container, live: try folder.directory(nothing), stage: folder, locks: [:], keepsBefore: true,
+        busyTimeout: options.busyTimeout)
+      let value = try body(staged)
+      return DryRunOutcome(value: value, difference: try staged.difference())
+    }
+  }
+}

@@ -35,6 +35,13 @@ public struct TransactionOutcome<Value> {
   public var recovered: [RecoveryReport]
 }
 
+extension TransactionOutcome {
+  /// The outcome where nothing had to be changed.
+  public init(unchanged value: Value) {
+    self.init(value: value, transaction: nil, changes: 0, conflicts: [], notes: [], recovered: [])
+  }
+}
+
 /// The one door through which a container is changed: lock, recover, refuse when in use, stage, check, commit.
 public enum Transaction {
   /// Runs a transaction. The body works on a staged container; when it throws, nothing has changed.
@@ -47,23 +54,63 @@ public enum Transaction {
     let lock = try ContainerLock(container.root, exclusive: true, timeout: options.lockTimeout)
     let state = try StateDirectory.create(for: container)
     let recovered = try Recovery(state: state, root: lock.root).run()
-    // A recovery may have changed nothing of the root's inode, but the tree below it: look only now.
     try ExchangeProbe(container, root: lock.root, state: state).run()
     let index = try TreeIndex(of: lock.root)
     let use = try UseGuard(container, root: lock.root, index: index)
+    var outcome = try perform(container, kind, summary, options, state, body) { folder in
+      (lock.root, index, use.locks)
+    }
+    outcome.notes = use.notes
+    outcome.recovered = recovered
+    return outcome
+  }
 
+  /// Makes a container where nothing is: it appears whole, in one step.
+  ///
+  /// - Throws: ``TransactionError`` with code `exists` when something is there; else as ``run(on:_:summary:options:body:)``.
+  public static func create<Value>(
+    _ container: Container, _ kind: TransactionKind, summary: String,
+    options: TransactionOptions = TransactionOptions(), body: (StagedContainer) throws -> Value
+  ) throws -> TransactionOutcome<Value> {
+    let state = try StateDirectory.create(for: container)
+    // There is no root whose inode could carry the lock yet.
+    guard try state.directory.tryLock(exclusive: true) else {
+      throw TransactionError(.locked, "locked by another process that makes it; wait for it", path: container.root)
+    }
+    let recovered = try Recovery(state: state, root: nil).run()
+    guard try state.parent.status(state.rootName) == nil else {
+      throw TransactionError(.exists, "already exists", path: container.root)
+    }
+    var outcome = try perform(container, kind, summary, options, state, body) { folder in
+      let nothing: ContainerPath = "nothing"
+      try folder.createDirectory(nothing)
+      return (try folder.directory(nothing), nil, [:])
+    }
+    outcome.recovered = recovered
+    return outcome
+  }
+
+  /// What there is before: the live root, what a walk found in it, and the locks on its databases. No index means
+  /// that there is nothing yet.
+  private typealias Before = (root: Directory, index: TreeIndex?, locks: [ContainerPath: DatabaseLock])
+
+  private static func perform<Value>(
+    _ container: Container, _ kind: TransactionKind, _ summary: String, _ options: TransactionOptions,
+    _ state: StateDirectory, _ body: (StagedContainer) throws -> Value, before: (Directory) throws -> Before
+  ) throws -> TransactionOutcome<Value> {
     let transaction = try TransactionID.new()
-    let journal = Journal(state: state.directory)
     var begin = JournalRecord(.begin, transaction)
     (begin.kind, begin.summary, begin.undoes) = (kind, summary, options.undoes)
     let stage = try StateDirectory.folder(StateDirectory.stage, transaction)
     try state.directory.createDirectory(stage)
     do {
-      try journal.append(begin)
+      try Journal(state: state.directory).append(begin)
       let folder = try state.directory.directory(stage)
+      let before = try before(folder)
       let staged = StagedContainer(
-        container, live: lock.root, stage: folder, locks: use.locks, keepsBefore: false,
+        container, live: before.root, stage: folder, locks: before.locks, keepsBefore: false,
         busyTimeout: options.busyTimeout)
+      staged.transaction = transaction.description
       let value = try body(staged)
       try options.faults.reach(.staged)
       if options.checksResult { try StageCheck(staged).run() }
@@ -71,10 +118,9 @@ public enum Transaction {
 
       let changes = try ChangeList(staged)
       var outcome = TransactionOutcome(
-        value: value, transaction: transaction, changes: changes.changes.count, conflicts: [],
-        notes: use.notes,
-        recovered: recovered)
-      if changes.changes.isEmpty {
+        value: value, transaction: transaction, changes: changes.changes.count, conflicts: [], notes: [],
+        recovered: [])
+      if changes.changes.isEmpty && before.index != nil {
         try discard(transaction, state)
         outcome.transaction = nil
         return outcome
@@ -82,9 +128,9 @@ public enum Transaction {
       let undo = UndoRecord(
         transaction: transaction, kind: kind, summary: summary, time: begin.time, changes: changes.changes)
       outcome.conflicts = try Commit(
-        staged: staged, state: state, transaction: transaction, folder: folder, index: index,
+        staged: staged, state: state, transaction: transaction, folder: folder, index: before.index,
         faults: options.faults
-      ).run(changes, undo: undo, record: JournalRecord(.commit, transaction))
+      ).run(changes, undo: undo)
       if let undone = options.undoes { try UndoStore(state: state).remove(undone) }
       try UndoStore(state: state).prune(options.undoLimits)
       return outcome

@@ -48,7 +48,7 @@ import Testing
   }
 
   @Test func everyKindComesBack() throws {
-    try withTemporaryDirectory { directory in
+    try withTemporaryDirectory { (directory: String) throws in
       let samples = Self.everyKind()
       let built = try writeArchive(samples, to: directory + "/a")
       let reader = try ArchiveReader(path: directory + "/a")
@@ -71,7 +71,7 @@ import Testing
   }
 
   @Test func severalFramesComeBackWithAnyNumberOfThreads() throws {
-    try withTemporaryDirectory { directory in
+    try withTemporaryDirectory { (directory: String) throws in
       var random = SeededGenerator(1)
       let samples = (0..<40).map { index in
         index % 2 == 0
@@ -91,7 +91,7 @@ import Testing
   }
 
   @Test func skippedContentsAreNotRead() throws {
-    try withTemporaryDirectory { directory in
+    try withTemporaryDirectory { (directory: String) throws in
       var random = SeededGenerator(2)
       let samples = [Sample("big", random.bytes(40 << 20)), Sample("small", [1])]
       try writeArchive(samples, to: directory + "/a")
@@ -105,7 +105,7 @@ import Testing
 
   @Test func filesBeyondEightGigabytesAreAnnounced() throws {
     // Zeros: 9 GiB would be slow, so the header alone is looked at, through the unfinished file.
-    try withTemporaryDirectory { directory in
+    try withTemporaryDirectory { (directory: String) throws in
       let sink = try FrameSinkProbe(directory + "/a")
       let encoder = try TarEncoder(sink.sink)
       try encoder.writeHeader(.file("huge", size: 9 << 30, modified: Self.time))
@@ -115,7 +115,7 @@ import Testing
   }
 
   @Test func unusualNumbersOfBytes() throws {
-    try withTemporaryDirectory { directory in
+    try withTemporaryDirectory { (directory: String) throws in
       // Members whose content ends at, before and behind a block's and a frame's end.
       for size in [0, 1, 511, 512, 513, ArchiveFormat.frameSize - 4096, ArchiveFormat.frameSize, 9 << 20] {
         let sample = Sample("f", [UInt8](repeating: 0x61, count: size))

@@ -1,6 +1,7 @@
 import AgeEncryption
 import Foundation
 import SystemPackage
+import Testing
 
 @testable import ArchiveFile
 
@@ -128,4 +129,27 @@ struct FrameSinkProbe {
     _ = try frames.finish()
     return try run("zstd", ["-dcq", path]).output
   }
+}
+
+/// Puts any bytes into an archive as its tar stream, whatever they are.
+func seal(_ tar: [UInt8], at path: String) throws {
+  let file = try FileDescriptor.open(
+    FilePath(path), .readWrite, options: [.create, .truncate], permissions: .ownerReadWrite)
+  try file.closeAfter {
+    let frames = FrameWriter(file: file, level: 1, workers: 2)
+    let sink = TarSink(frames)
+    #expect(tar.withUnsafeBytes { sink.append($0) })
+    sink.flush()
+    let entries = try frames.finish()
+    let location = ManifestLocation(offset: 0, length: 0, sha256: try SHA256.hash([]))
+    try file.writeAll(try tail(entries, location))
+  }
+}
+
+/// The end of an archive: the manifest's location and the seek table.
+func tail(_ entries: [SeekTable.Entry], _ location: ManifestLocation) throws -> [UInt8] {
+  let frame = try LocationFrame.encode(location)
+  let last = SeekTable.Entry(
+    compressedSize: UInt32(frame.count), plainSize: 0, checksum: ArchiveFormat.checksumOfNothing)
+  return frame + (try SeekTable.encode(entries + [last]))
 }

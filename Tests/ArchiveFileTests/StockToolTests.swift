@@ -44,7 +44,7 @@ import Testing
   }
 
   @Test func toolsListAndTest() throws {
-    try withTemporaryDirectory { directory in
+    try withTemporaryDirectory { (directory: String) throws in
       try writeArchive(Self.samples(), to: directory + "/a.tar.zst")
       for (command, arguments) in [("bsdtar", ["-tf"]), ("tar", ["--zstd", "-tf"]), ("tar", ["-tf"])] {
         let result = try run(command, arguments + ["a.tar.zst"], in: directory)
@@ -60,7 +60,7 @@ import Testing
   }
 
   @Test(arguments: ["bsdtar", "tar"]) func toolsExtract(_ tool: String) throws {
-    try withTemporaryDirectory { directory in
+    try withTemporaryDirectory { (directory: String) throws in
       let samples = Self.samples()
       try writeArchive(samples, to: directory + "/a.tar.zst")
       try FileManager.default.createDirectory(atPath: directory + "/x", withIntermediateDirectories: false)
@@ -81,7 +81,12 @@ import Testing
           } == 0)
         #expect(status.st_mode & 0o7777 == mode_t(sample.member.mode))
         #expect(UInt64(status.st_size) == sample.member.contentSize)
-        let modified = Int64(status.st_mtim.tv_sec) * 1_000_000_000 + Int64(status.st_mtim.tv_nsec)
+        #if os(Linux)
+          let time = status.st_mtim
+        #else
+          let time = status.st_mtimespec
+        #endif
+        let modified = Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
         // GNU tar reads a fraction before 1970 with the sign of the seconds: known, and up to a second off.
         if tool == "bsdtar" || sample.member.modified >= 0 || sample.member.modified % 1_000_000_000 == 0 {
           #expect(modified == sample.member.modified)
@@ -105,7 +110,7 @@ import Testing
   @Test func theLibraryReadsWhatItWrites() throws {
     // A sanity check of the seek table by an independent reader of the specification: the sizes lead from frame
     // to frame, and the checksums are those at the frames' ends.
-    try withTemporaryDirectory { directory in
+    try withTemporaryDirectory { (directory: String) throws in
       let built = try writeArchive(Self.samples(), to: directory + "/a.tar.zst")
       let bytes = built.bytes
       func u32(_ at: Int) -> Int { (0..<4).reduce(0) { $0 | Int(bytes[at + $1]) << (8 * $1) } }

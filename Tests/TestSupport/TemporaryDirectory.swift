@@ -31,12 +31,14 @@ public final class TemporaryDirectory: Sendable {
   }
 
   /// Runs a closure with a new directory that is removed afterwards.
+  @discardableResult
   public static func with<T>(_ body: (TemporaryDirectory) throws -> T) throws -> T {
     let directory = try TemporaryDirectory()
     return try withExtendedLifetime(directory) { try body(directory) }
   }
 
   /// Runs a closure with a new directory that is removed afterwards.
+  @discardableResult
   public static func with<T>(
     isolation: isolated (any Actor)? = #isolation, _ body: (TemporaryDirectory) async throws -> T
   ) async throws -> T {

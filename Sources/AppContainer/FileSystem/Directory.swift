@@ -28,7 +28,9 @@ public final class Directory: Sendable {
 
   /// Opens a directory below this one.
   public func directory(_ below: ContainerPath) throws -> Directory {
-    Directory(try open(below, .readOnly, options: [.directory]), path: full(below))
+    Directory(
+      try open(below.isRoot ? ContainerPath(name: [0x2E]) : below, .readOnly, options: [.directory]),
+      path: full(below))
   }
 
   /// Opens a file below this one; `.noFollow` and close-on-exec always apply.

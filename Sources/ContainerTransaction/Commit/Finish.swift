@@ -10,11 +10,12 @@ struct Finish {
   let old, new: Directory
   let faults: FaultInjection
 
+  /// - Parameter index: the old tree as the transaction saw it; nil when there is nothing to carry over any more.
   /// - Returns: the paths that an app changed at the same moment.
-  func run(_ undo: UndoRecord, index: TreeIndex, isCarried: Bool, recovered: Bool) throws -> [ContainerPath] {
+  func run(_ undo: UndoRecord, index: TreeIndex?, recovered: Bool) throws -> [ContainerPath] {
     let journal = Journal(state: state.directory)
     var conflicts: [ContainerPath] = []
-    if !isCarried {
+    if let index {
       conflicts = try CarryOver(
         old: old, new: new, index: index, touched: undo.touched, keep: keepConflict
       ).run()

@@ -43,9 +43,6 @@ struct IndexedStatus: Hashable, Sendable {
 struct TreeIndex: Sendable {
   var paths: [ContainerPath: IndexedStatus] = [:]
 
-  /// Of nothing.
-  init() {}
-
   /// Walks a tree, links not followed.
   ///
   /// - Throws: ``TransactionError`` `exchangeImpossible` when another file system is mounted inside: an exchange

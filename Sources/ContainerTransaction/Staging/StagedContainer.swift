@@ -8,6 +8,8 @@ import AppContainer
 public final class StagedContainer {
   /// The container that is staged.
   public let container: Container
+  /// The transaction's name, for records; empty in a dry run.
+  public internal(set) var transaction = ""
   /// The live root, open and locked.
   public let live: Directory
   /// The private directory with the staged inodes.

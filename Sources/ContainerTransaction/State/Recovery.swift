@@ -79,7 +79,7 @@ struct Recovery {
     let conflicts = try Finish(
       state: state, transaction: transaction, folder: folder, old: folder.directory(Commit.tree), new: root,
       faults: .none
-    ).run(record, index: index ?? TreeIndex(), isCarried: index == nil, recovered: true)
+    ).run(record, index: index, recovered: true)
     return RecoveryReport(transaction: transaction, outcome: .new, conflicts: conflicts)
   }
 }

@@ -1,2 +1,0 @@
-ALTER TABLE task DROP COLUMN notes;
-ALTER TABLE task RENAME COLUMN isCompleted TO isDone;

@@ -1,2 +1,0 @@
-ALTER TABLE task RENAME COLUMN isDone TO isCompleted;
-ALTER TABLE task ADD COLUMN notes TEXT;

@@ -1,0 +1,184 @@
+import AgeEncryption
+import AppContainer
+import ContainerTransaction
+
+/// Brings a container back to the state of a snapshot, in one transaction.
+public enum Restore {
+  /// Where an archive goes.
+  public enum Target: Sendable {
+    /// An existing container.
+    case existing(Container)
+    /// A place where nothing is yet.
+    case absent(Container)
+
+    /// The container, existing or planned.
+    public var container: Container {
+      switch self {
+      case .existing(let container), .absent(let container): container
+      }
+    }
+  }
+
+  /// Looks at the place that an archive is to go to.
+  ///
+  /// - Parameters:
+  ///   - instance: overrides the container's instance name.
+  ///   - fromOther: takes another app's or instance's data.
+  /// - Throws: ``RepositoryError`` with code `mismatch` for another app's or instance's data.
+  public static func target(
+    _ path: String, for archive: Archive, configuration: Configuration, instance: String? = nil,
+    fromOther: Bool = false
+  ) throws -> Target {
+    let header = archive.header
+    var planned = configuration
+    planned.layout = configuration.layout ?? header.layout
+    planned.app = configuration.app ?? header.app
+    guard FollowedStatus.identity(path) != nil else {
+      let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
+      let slash = trimmed.lastIndex(of: "/")
+      let parent = slash.map { $0 == trimmed.startIndex ? "/" : String(trimmed[..<$0]) } ?? "."
+      guard let parent = realPath(parent) else {
+        throw RepositoryError(
+          .notFound, "neither the container nor the directory for it exists; make the directory first", path: path)
+      }
+      let name = slash.map { String(trimmed[trimmed.index(after: $0)...]) } ?? trimmed
+      return .absent(
+        Container(
+          planned: parent == "/" ? "/" + name : parent + "/" + name, layout: planned.layout ?? header.layout,
+          app: planned.app ?? header.app, instance: instance ?? header.instance, configuration: planned))
+    }
+    let existing = try Container(at: path, configuration: configuration, instance: instance)
+    if try Directory(existing.root).names().isEmpty {
+      return .existing(try Container(at: path, configuration: planned, instance: instance ?? header.instance))
+    }
+    guard fromOther || (existing.app == header.app && existing.instance == header.instance) else {
+      throw RepositoryError(
+        .mismatch,
+        "the archive is of \(header.app), instance \(header.instance), and the container of \(existing.app), "
+          + "instance \(existing.instance); give --from-other when that is what you want", path: path)
+    }
+    return .existing(existing)
+  }
+
+  /// Restores.
+  ///
+  /// - Throws: ``RepositoryError``: `mismatch`, `missing`, `conflict`, `damaged`; `ArchiveError`,
+  ///   `TransactionError`, `ContainerError`. Nothing has changed then.
+  public static func run(
+    _ archive: Archive, _ target: Target, _ options: RestoreOptions = RestoreOptions()
+  ) throws -> TransactionOutcome<RestoreReport> {
+    try refusePartialOfOtherVersion(archive, options)
+    let summary = "restores \(archive.header.archive.short) of \(archive.header.time)"
+    var transaction = options.transaction
+    // The archive's databases come back as they were, damaged ones too: their hashes are checked instead.
+    transaction.checksResult = false
+    switch target {
+    case .existing(let container):
+      return try Transaction.run(on: container, .restore, summary: summary, options: transaction) {
+        try stage(archive, $0, options)
+      }
+    case .absent(let container):
+      return try Transaction.create(container, .restore, summary: summary, options: transaction) {
+        try stage(archive, $0, options)
+      }
+    }
+  }
+
+  /// Does what ``run(_:_:_:)`` does on a stage that is thrown away; the archive's content is read and checked.
+  public static func dryRun(
+    _ archive: Archive, _ target: Target, _ options: RestoreOptions = RestoreOptions()
+  ) throws -> DryRunOutcome<RestoreReport> {
+    try refusePartialOfOtherVersion(archive, options)
+    var transaction = options.transaction
+    transaction.checksResult = false
+    switch target {
+    case .existing(let container):
+      return try Transaction.dryRun(on: container, options: transaction) { try stage(archive, $0, options) }
+    case .absent(let container):
+      return try Transaction.dryCreate(container, options: transaction) { try stage(archive, $0, options) }
+    }
+  }
+
+  /// Only counts what a restore would do, for a question before it; nothing is read from the archive but its
+  /// manifest.
+  public static func plan(
+    _ archive: Archive, _ target: Target, _ options: RestoreOptions = RestoreOptions()
+  ) throws -> RestoreReport {
+    guard case .existing(let container) = target else { return RestoreReport() }
+    return try Transaction.inspect(container, options: options.transaction) {
+      try RestorePlan(archive, $0, options).report
+    }
+  }
+
+  private static func refusePartialOfOtherVersion(_ archive: Archive, _ options: RestoreOptions) throws {
+    guard !options.scope.isEmpty, archive.header.schemaVersion != options.schemaVersion else { return }
+    let name = { (version: Int?) in version.map { "schema version \($0)" } ?? "an unknown schema version" }
+    throw RepositoryError(  // rule 9
+      .mismatch,
+      "a part of an archive of \(name(archive.header.schemaVersion)) would be mixed into a container of "
+        + "\(name(options.schemaVersion)); restore all of it, and migrate it then", path: archive.path)
+  }
+
+  // MARK: Staging
+
+  private static func stage(
+    _ archive: Archive, _ staged: StagedContainer, _ options: RestoreOptions
+  ) throws -> RestoreReport {
+    let plan = try RestorePlan(archive, staged, options)
+    for path in plan.removals where try staged.status(of: path) != nil { try staged.remove(path) }
+    for entry in plan.directories where try staged.status(of: entry.path)?.type != .directory {
+      try staged.putDirectory(at: entry.path, metadata: entry.metadata)
+    }
+    for entry in plan.contents {
+      if let present = try staged.status(of: entry.path), present.type == .directory {
+        try staged.remove(entry.path)
+      }
+      try restore(entry, archive, staged)
+    }
+    for entry in plan.attributes { try staged.setMetadata(entry.metadata, of: entry.path) }
+    // Directories last: what was put into them moved their times.
+    for entry in plan.directories {
+      if try staged.changesNames(in: entry.path) || staged.metadata(of: entry.path) != entry.metadata {
+        try staged.putDirectory(at: entry.path, metadata: entry.metadata)
+      }
+    }
+    var report = plan.report
+    report.bytesRead = archive.bytesRead
+    return report
+  }
+
+  private static func restore(_ entry: ManifestEntry, _ archive: Archive, _ staged: StagedContainer) throws {
+    if let target = entry.linkTarget {
+      return try staged.putLink(at: entry.path, target: target, metadata: entry.metadata)
+    }
+    if let first = entry.hardLink { return try staged.putHardLink(at: entry.path, to: first) }
+    let isDatabase = entry.kind == .database
+    try staged.putFile(at: entry.path, metadata: entry.metadata, digest: entry.digest, size: entry.size) { file in
+      let hash = try SHA256()
+      var isStart = true
+      try archive.content(of: entry) { bytes in
+        try file.write(bytes)
+        if isDatabase && isStart {
+          try hashNormalized(bytes, hash)
+        } else {
+          hash.update(bytes)
+        }
+        isStart = false
+      }
+      guard try hash.finalize() == entry.digest else {
+        throw RepositoryError(
+          .damaged, "the content of \(entry.path) is not what the manifest says; nothing was changed, use another "
+            + "archive", path: archive.path)
+      }
+    }
+  }
+
+  /// A piece may be shorter than the header only when the database is, and then it is none.
+  private static func hashNormalized(_ bytes: UnsafeRawBufferPointer, _ hash: SHA256) throws {
+    let length = min(bytes.count, DatabaseFormat.headerLength)
+    var header = Array(bytes[..<length])
+    header.withUnsafeMutableBytes { DatabaseFormat.normalize(header: $0) }
+    header.withUnsafeBytes { hash.update($0) }
+    hash.update(UnsafeRawBufferPointer(rebasing: bytes[length...]))
+  }
+}

@@ -1,0 +1,48 @@
+import AppContainer
+import ContainerTransaction
+
+/// What a restore brings back and how.
+public struct RestoreOptions: Sendable {
+  /// The paths to act, and mirror, inside of; none means all.
+  public var scope: [ContainerPath] = []
+  /// Leaves what the archive does not have.
+  public var keepExtra = false
+  /// Replaces what a rule excludes where it lives.
+  public var overwriteExcluded = false
+  /// Takes another app's or instance's data.
+  public var fromOther = false
+  /// The container's schema version as far as it is known, for a partial restore.
+  public var schemaVersion: Int?
+  /// How the transaction is run.
+  public var transaction = TransactionOptions()
+
+  /// The usual options: everything, mirrored.
+  public init() {}
+}
+
+/// What a restore did, or would do.
+public struct RestoreReport: Sendable {
+  /// A live path that was left alone, and why.
+  public struct Spared: Sendable, Codable, Equatable {
+    /// The path.
+    public var path: ContainerPath
+    /// Why: a rule, or what the archive says of it.
+    public var reason: String
+  }
+
+  /// Paths that came back, with content from the archive or with their attributes.
+  public var restored: [ContainerPath] = []
+  /// Paths that the archive does not have and that went.
+  public var removed: [ContainerPath] = []
+  /// Paths that a rule excludes, or that the archive could not store.
+  public var spared: [Spared] = []
+  /// Paths that came back although a directory above is excluded now.
+  public var restoredUnderExcluded: [ContainerPath] = []
+  /// Number of paths that were right already.
+  public var unchanged = 0
+  /// Compressed bytes that were read from the archive.
+  public var bytesRead: UInt64 = 0
+
+  /// No report yet.
+  public init() {}
+}

@@ -1,0 +1,89 @@
+import AgeEncryption
+import AppContainer
+import ArchiveFile
+
+/// What a verification looked at.
+public struct VerificationReport: Sendable {
+  /// The archive and what it is.
+  public var path: String, header: ArchiveHeader
+  /// Number of stored paths, and bytes of their content.
+  public var entries: Int, contentBytes: UInt64
+  /// Whether every byte was compared with its hash, or only the structure was checked.
+  public var readData: Bool
+}
+
+/// Checks an archive.
+public enum Verification {
+  /// Checks the structure: the seek table, the manifest against its hash, its schema and its entries, the header,
+  /// the snapshot id. With `data`, reads every byte: the tar and the manifest must name the same paths with the same
+  /// types, sizes, places and hashes.
+  ///
+  /// - Throws: `ArchiveError`, or ``RepositoryError`` with code `damaged`: what is wrong, and where.
+  public static func run(path: String, data: Bool) throws -> VerificationReport {
+    let archive = try Archive(path: path)
+    var entries: [ContainerPath: ManifestEntry] = [:]
+    let id = try SnapshotID()
+    try archive.manifest.entries { entry in
+      try id.add(entry)
+      if data { entries[entry.path] = entry }
+    }
+    guard try id.finish().hex == archive.snapshot else {
+      throw RepositoryError(.damaged, "the manifest's entries do not give its snapshot id", path: path)
+    }
+    if data { try compare(archive, entries) }
+    let totals = try archive.manifest.totals()
+    return VerificationReport(
+      path: path, header: archive.header, entries: totals.entries, contentBytes: totals.bytes, readData: data)
+  }
+
+  private static func compare(_ archive: Archive, _ entries: [ContainerPath: ManifestEntry]) throws {
+    var missing = entries
+    let superseded = try archive.manifest.superseded()
+    let damaged = { (what: String) in RepositoryError(.damaged, what, path: archive.path) }
+    var number = 0
+    try archive.reader.members(mayRepeat: { name in superseded.values.contains { MemberNames.name(of: $0) == name } }) {
+      member, offset, content in
+      number += 1
+      if number == 1 || member.name == Array(MemberNames.manifest.utf8) { return }
+      guard let path = MemberNames.path(of: member.name) else {
+        throw damaged("it has a member that the format does not know: \(member.printableName)")
+      }
+      if let replaced = superseded[offset], replaced == path { return }
+      guard let entry = missing.removeValue(forKey: path) else {
+        throw damaged("\(path) is in the tar and not in the manifest")
+      }
+      guard try matches(entry, member, offset, content) else {
+        throw damaged("\(path) in the tar is not what the manifest says")
+      }
+    }
+    if let path = missing.keys.min() { throw damaged("\(path) is in the manifest and not in the tar") }
+  }
+
+  private static func matches(
+    _ entry: ManifestEntry, _ member: ArchiveMember, _ offset: UInt64, _ content: MemberContent
+  ) throws -> Bool {
+    guard member.mode == entry.metadata.mode, member.modified == entry.metadata.modified else { return false }
+    switch member.kind {
+    case .directory: return entry.kind == .directory
+    case .symbolicLink(let target): return entry.kind == .symbolicLink && entry.linkTarget == target
+    case .hardLink(let target): return entry.hardLink.map { MemberNames.name(of: $0) } == target
+    case .file(let size):
+      guard entry.isFile, entry.hardLink == nil, size == entry.size, size == 0 || offset == entry.offset else {
+        return false
+      }
+      let hash = try SHA256()
+      var isStart = true
+      try content.read { bytes in
+        if entry.kind == .database && isStart {
+          var first = Array(bytes)
+          first.withUnsafeMutableBytes { DatabaseFormat.normalize(header: $0) }
+          first.withUnsafeBytes { hash.update($0) }
+        } else {
+          hash.update(bytes)
+        }
+        isStart = false
+      }
+      return try hash.finalize() == entry.digest
+    }
+  }
+}

@@ -1,0 +1,97 @@
+import AppContainer
+import ContainerTransaction
+import GRDB
+import MigrationEngine
+
+/// What is in a container: its stores with sizes and counts, and what a backup leaves out.
+public struct ContainerInspection: Sendable, Codable {
+  /// One settings file.
+  public struct Settings: Sendable, Codable {
+    /// Its place, its size in bytes, and its number of keys; no number when it cannot be read.
+    public var path: ContainerPath, bytes: UInt64, keys: Int?
+  }
+
+  /// One database.
+  public struct Database: Sendable, Codable {
+    /// Its place, and its size in bytes with its sidecars.
+    public var path: ContainerPath, bytes: UInt64
+    /// Bytes in its write-ahead log.
+    public var logBytes: UInt64
+    /// Its number of tables; nil when SQLite cannot open it.
+    public var tables: Int?
+  }
+
+  /// What a rule keeps out of a backup.
+  public struct Excluded: Sendable, Codable {
+    /// Its place and the rule.
+    public var path: ContainerPath, rule: Exclusion
+    /// Files in it and their size in bytes.
+    public var files: Int, bytes: UInt64
+  }
+
+  /// Where it is, and whose.
+  public var root: String, app: String, instance: String, layout: Layout
+  /// The schema version and what says so; nil when nothing does.
+  public var schemaVersion: Int?, versionSource: String?
+  /// The stores.
+  public var settings: [Settings] = [], databases: [Database] = []
+  /// The file of secrets and its size, where it is configured and there.
+  public var vault: ContainerPath?, vaultBytes: UInt64?
+  /// Files that are neither settings nor databases: their number and size in bytes.
+  public var files = 0, fileBytes: UInt64 = 0
+  /// What a backup leaves out.
+  public var excluded: [Excluded] = []
+
+  /// Looks at a container; databases are captured to be read, never opened themselves.
+  public init(_ container: Container, options: TransactionOptions = TransactionOptions()) throws {
+    (root, app, instance, layout) = (container.root, container.app, container.instance, container.layout)
+    var inspection = self
+    try Transaction.inspect(container, options: options) { try inspection.look(container, $0) }
+    self = inspection
+  }
+
+  private mutating func look(_ container: Container, _ staged: StagedContainer) throws {
+    if let detected = try? VersionDetection.detect(in: staged) {
+      (schemaVersion, versionSource) = (detected.version, detected.source.description)
+    }
+    let scan = ContainerScan(staged.live, rules: ExclusionRules(container), entersExcluded: true)
+    try scan.visit { entry in
+      if let rule = entry.exclusion { return exclude(entry, rule) }
+      switch entry.kind {
+      case .database(let unit): try add(unit, entry.status.size, staged)
+      case .file where entry.path == container.vaultPath:
+        (vault, vaultBytes) = (entry.path, entry.status.size)
+      case .file where container.isSettings(entry.path):
+        settings.append(
+          Settings(
+            path: entry.path, bytes: entry.status.size, keys: (try? staged.defaults(entry.path))??.root.count))
+      case .file:
+        files += 1
+        fileBytes += entry.status.size
+      default: break
+      }
+    }
+  }
+
+  private mutating func exclude(_ entry: ScannedEntry, _ rule: Exclusion) {
+    // One line for a directory tells of all below it.
+    if excluded.last.map({ !entry.path.isInside($0.path) }) ?? true {
+      excluded.append(Excluded(path: entry.path, rule: rule, files: 0, bytes: 0))
+    }
+    guard entry.status.type == .file else { return }
+    excluded[excluded.count - 1].files += 1
+    excluded[excluded.count - 1].bytes += entry.status.size
+  }
+
+  private mutating func add(_ unit: DatabaseUnit, _ size: UInt64, _ staged: StagedContainer) throws {
+    let sidecars = try unit.sidecars.map { ($0, try staged.status(of: $0)?.size ?? 0) }
+    let tables = try? staged.readDatabase(at: unit.main) { db in
+      try Int.fetchOne(
+        db, sql: "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
+    }
+    databases.append(
+      Database(
+        path: unit.main, bytes: sidecars.reduce(size) { $0 + $1.1 },
+        logBytes: sidecars.first { $0.0.nameString.hasSuffix("-wal") }?.1 ?? 0, tables: tables ?? nil))
+  }
+}

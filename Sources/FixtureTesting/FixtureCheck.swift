@@ -1,0 +1,76 @@
+import AppContainer
+import GRDB
+
+extension FixtureExpectation {
+  /// What is not as expected in a container that was migrated, one sentence each; empty when all is well. The
+  /// container is only read: its databases are looked at in copies.
+  ///
+  /// - Parameters:
+  ///   - root: The container's directory.
+  ///   - defaults: The path of its settings.
+  public func findings(in root: String, defaults: ContainerPath) throws -> [String] {
+    let directory = try Directory(root)
+    return try settingsFindings(directory, defaults) + queryFindings(directory) + fileFindings(directory)
+  }
+
+  private func settingsFindings(_ root: Directory, _ path: ContainerPath) throws -> [String] {
+    let found =
+      try root.status(path) == nil ? [:] : PropertyListFile(bytes: root.contents(path)).root
+    var lines: [String] = []
+    for (key, value) in settings.sorted(by: { $0.key < $1.key }) where found[key]?.matches(value) != true {
+      let state = found[key].map { "is the \($0.typeName) \($0)" } ?? "is absent"
+      lines.append("the setting `\(key)` \(state), expected the \(value.typeName) \(value)")
+    }
+    for key in absentSettings {
+      if let value = found[key] { lines.append("the setting `\(key)` is \(value), expected none") }
+    }
+    return lines
+  }
+
+  private func queryFindings(_ root: Directory) throws -> [String] {
+    try queries.compactMap { query in
+      guard try root.status(query.database) != nil else { return "the database \(query.database) is absent" }
+      let rows = try self.rows(of: query, in: root)
+      return rows == query.rows
+        ? nil
+        : "`\(query.sql)` on \(query.database) gives \(text(rows)), expected \(text(query.rows))"
+    }
+  }
+
+  private func rows(of query: Query, in root: Directory) throws -> [[YAMLScalar.Value]] {
+    try Scratch.with { scratch in
+      for (suffix, name) in [("", "database"), ("-wal", "database-wal")] as [(String, ContainerPath)] {
+        let source = suffix.isEmpty ? query.database : query.database.withSuffix(suffix)
+        if try root.status(source) != nil { try root.copyContents(of: source, to: name, in: scratch) }
+      }
+      let queue = try DatabaseQueue(path: scratch.path + "/database")
+      defer { try? queue.close() }
+      return try queue.read { database in
+        try Row.fetchAll(database, sql: query.sql).map { row in row.databaseValues.map(\.yamlValue) }
+      }
+    }
+  }
+
+  private func fileFindings(_ root: Directory) throws -> [String] {
+    try files.filter { try root.status($0) == nil }.map { "\($0) is absent" }
+      + absent.filter { try root.status($0) != nil }.map { "\($0) exists, expected none" }
+      + excluded.filter { try root.status($0) == nil || !BackupExclusion.isSet(on: $0, in: root) }
+      .map { "\($0) is not flagged as excluded from backups" }
+  }
+
+  private func text(_ rows: [[YAMLScalar.Value]]) -> String {
+    "[" + rows.map { "[" + $0.map(\.summary).joined(separator: ", ") + "]" }.joined(separator: ", ") + "]"
+  }
+}
+
+extension DatabaseValue {
+  fileprivate var yamlValue: YAMLScalar.Value {
+    switch storage {
+    case .null: .null
+    case .int64(let value): .integer(value)
+    case .double(let value): .real(value)
+    case .string(let text): .text(text)
+    case .blob(let data): .data(Array(data))
+    }
+  }
+}

@@ -1,0 +1,32 @@
+/// What went wrong with a fixture itself; a container that is not as expected is no error but a finding.
+public struct FixtureError: Error, CustomStringConvertible, Sendable {
+  /// The kind of failure.
+  public enum Code: String, Sendable {
+    /// `fixture.yaml` or a file of the container cannot be understood.
+    case malformed
+    /// The container could not be made from its files.
+    case notBuilt
+    /// There is no fixture where one was looked for.
+    case notFound
+  }
+
+  /// The kind of failure.
+  public var code: Code
+  /// What failed, why, and what to do next: lower case, no secrets.
+  public var message: String
+  /// The path it is about, when there is one.
+  public var path: String?
+  /// The error underneath, when there is one.
+  public var cause: (any Error)?
+
+  /// An error with its parts.
+  public init(_ code: Code, _ message: String, path: String? = nil, cause: (any Error)? = nil) {
+    self.code = code
+    self.message = message
+    self.path = path
+    self.cause = cause
+  }
+
+  /// `path: message`.
+  public var description: String { path.map { "\($0): \(message)" } ?? message }
+}

@@ -1,0 +1,77 @@
+import AppContainer
+import ContainerTransaction
+import MigrationEngine
+
+/// Proves migrations on fixtures: builds a container, migrates it, and looks at what came out.
+public struct FixtureRunner: Sendable {
+  /// The migrations to prove.
+  public let catalog: MigrationCatalog
+  /// What `drydock.yaml` says of the app's containers.
+  public let configuration: Configuration
+
+  private let stamp = MigrationStamp(tool: "fixture", transaction: "fixture")
+
+  /// A runner for an app's migrations.
+  public init(catalog: MigrationCatalog, configuration: Configuration) {
+    self.catalog = catalog
+    self.configuration = configuration
+  }
+
+  /// Makes a fixture's container; one that nothing gives a version is told it, as `drydock baseline` does.
+  ///
+  /// - Parameter root: The directory to make; it must not exist.
+  /// - Throws: `FixtureError` when the container does not have the version that `fixture.yaml` says.
+  public func build(_ fixture: Fixture, at root: String) throws -> Container {
+    try fixture.build(into: root)
+    let container = try Container(at: root, configuration: configuration)
+    let found: Int?
+    do {
+      found = try Transaction.inspect(container) { try DetectedVersion.detect(in: $0).version }
+    } catch let error as MigrationError where error.code == .unknownVersion {
+      found = nil
+    }
+    if fixture.isUnmarked, found == nil {
+      _ = try Transaction.run(on: container, .baseline, summary: "baseline") { stage in
+        try Baseline.set(fixture.version, catalog: catalog, on: stage, stamp: stamp)
+      }
+    } else if fixture.isUnmarked || found != fixture.version {
+      let said = fixture.isUnmarked ? "nothing says its version" : "it has version \(fixture.version)"
+      let has = found.map { "version \($0)" } ?? "none that anything says"
+      throw FixtureError(
+        .malformed,
+        "fixture.yaml says that \(said), but the container has \(has): correct `version`, `unmarked` or the "
+          + "container", path: fixture.directory)
+    }
+    return container
+  }
+
+  /// Brings a container to the latest version.
+  public func migrate(_ container: Container) throws -> TransactionOutcome<MigrationReport> {
+    try Transaction.run(on: container, .migrate, summary: "migrate to \(catalog.latest)") { stage in
+      let plan = try MigrationPlan(catalog: catalog, detected: DetectedVersion.detect(in: stage))
+      return try Migrator.run(plan, on: stage, stamp: stamp)
+    }
+  }
+
+  /// What is wrong with what the migrations make of a fixture, one sentence each; empty when all is as expected.
+  ///
+  /// - Parameter root: The directory to make the container in; it must not exist, and it stays.
+  public func findings(_ fixture: Fixture, at root: String) throws -> [String] {
+    let container = try build(fixture, at: root)
+    do {
+      let report = try migrate(container).value
+      guard fixture.expectation.error.isEmpty else { return ["migrating succeeded, expected an error"] }
+      var lines = report.to == catalog.latest ? [] : ["the version is \(report.to), not \(catalog.latest)"]
+      if let defaults = container.standardDefaults {
+        lines += try fixture.expectation.findings(in: container.root, defaults: defaults)
+      }
+      let again = try migrate(container)
+      if again.transaction != nil { lines.append("migrating again changed \(again.changes) paths") }
+      return lines
+    } catch  where !fixture.expectation.error.isEmpty {
+      let message = "\(error)"
+      return fixture.expectation.error.filter { !message.contains($0) }
+        .map { "the error does not say “\($0)”: \(message)" }
+    }
+  }
+}

@@ -1,1 +1,0 @@
-// FixtureTesting: its first file comes with the next commit.

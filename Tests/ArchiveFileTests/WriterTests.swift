@@ -1,0 +1,141 @@
+import AgeEncryption
+import Foundation
+import SystemPackage
+import Testing
+
+@testable import ArchiveFile
+
+/// The writer's rules, and what it does when things go wrong.
+@Suite struct WriterTests {
+  private func withWriter<T>(_ body: (ArchiveWriter) throws -> T) throws -> T {
+    try withTemporaryDirectory { (directory: String) throws in
+      let file = try FileDescriptor.open(
+        FilePath(directory + "/a"), .readWrite, options: [.create], permissions: .ownerReadWrite)
+      return try file.closeAfter { try body(try ArchiveWriter(to: file, threads: 2)) }
+    }
+  }
+
+  private func finish(_ writer: ArchiveWriter) throws -> ArchiveSummary {
+    try writer.finish(manifest: ManifestLocation(offset: 0, length: 0, sha256: try SHA256.hash([])))
+  }
+
+  @Test func wrongSizesAreRefused() throws {
+    try withWriter { (writer: ArchiveWriter) throws in
+      try writer.beginMember(.file("short", size: 10, modified: 0))
+      try [UInt8](repeating: 1, count: 4).withUnsafeBytes { try writer.write($0) }
+      #expect(errorCode { try writer.endMember() } == .invalidUse)
+      #expect(
+        errorCode { try [UInt8](repeating: 1, count: 7).withUnsafeBytes { try writer.write($0) } }
+          == .invalidUse)
+      #expect(try writer.endMember(padding: true) == 6)
+      try writer.addMember(.file("next", size: 1, modified: 0), contents: [1])
+      #expect(
+        errorCode { try writer.addMember(.file("x", size: 1, modified: 0), contents: []) } == .invalidUse)
+      _ = try finish(writer)
+    }
+  }
+
+  @Test func paddedContentIsZeros() throws {
+    try withTemporaryDirectory { (directory: String) throws in
+      let file = try FileDescriptor.open(
+        FilePath(directory + "/a"), .readWrite, options: [.create], permissions: .ownerReadWrite)
+      try file.closeAfter {
+        let writer = try ArchiveWriter(to: file)
+        try writer.beginMember(.file("short", size: 9_000_000, modified: 0))
+        try [1, 2].withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
+          try writer.write(UnsafeRawBufferPointer(rebasing: bytes[..<1]))
+        }
+        #expect(try writer.endMember(padding: true) == 8_999_999)
+        _ = try finish(writer)
+        #expect(
+          try readAll(try ArchiveReader(file))[0].sample.content == [1]
+            + [UInt8](repeating: 0, count: 8_999_999))
+      }
+    }
+  }
+
+  @Test func callsOutOfOrderAreRefused() throws {
+    try withWriter { (writer: ArchiveWriter) throws in
+      #expect(errorCode { try writer.endMember() } == .invalidUse)
+      #expect(errorCode { try writer.write(UnsafeRawBufferPointer(start: nil, count: 0)) } == .invalidUse)
+      try writer.beginMember(.file("a", size: 0, modified: 0))
+      #expect(errorCode { try writer.beginMember(.file("b", size: 0, modified: 0)) } == .invalidUse)
+      #expect(errorCode { _ = try finish(writer) } == .invalidUse)
+      try writer.endMember()
+      let outside = ManifestLocation(offset: writer.tarPosition, length: 1, sha256: try SHA256.hash([]))
+      #expect(errorCode { _ = try writer.finish(manifest: outside) } == .invalidUse)
+      _ = try finish(writer)
+      #expect(errorCode { _ = try finish(writer) } == .invalidUse)
+      #expect(errorCode { try writer.beginMember(.file("b", size: 0, modified: 0)) } == .invalidUse)
+    }
+  }
+
+  @Test func badMembersAreRefused() throws {
+    try withWriter { (writer: ArchiveWriter) throws in
+      #expect(errorCode { try writer.addMember(.file("../a", size: 0, modified: 0)) } == .unsafeName)
+      #expect(
+        errorCode { try writer.addMember(.file("a", size: .max, modified: 0), contents: []) } == .invalidUse)
+      #expect(errorCode { try writer.beginMember(.file("a", size: .max, modified: 0)) } == .limit)
+      var member = ArchiveMember.file("a", size: 0, modified: 0)
+      member.attributes = [.init(name: Array("user.a".utf8), value: [UInt8](repeating: 0, count: 1_100_000))]
+      #expect(errorCode { try writer.addMember(member) } == .limit)
+      member.attributes = [.init(name: [], value: [])]
+      #expect(errorCode { try writer.addMember(member) } == .unsafeName)
+      member.attributes = []
+      member.kind = .symbolicLink(target: [])
+      #expect(errorCode { try writer.addMember(member) } == .unsafeName)
+      member.kind = .hardLink(target: Array("/etc/passwd".utf8))
+      #expect(errorCode { try writer.addMember(member) } == .unsafeName)
+      #expect(errorCode { _ = try ArchiveWriter(to: .standardOutput, compressionLevel: 99) } == .invalidUse)
+    }
+  }
+
+  @Test func aLargeHeaderComesBack() throws {
+    try withTemporaryDirectory { (directory: String) throws in
+      var member = ArchiveMember.file("a", size: 0, modified: 0)
+      member.attributes = (0..<14).map {
+        .init(name: Array("user.\($0 + 10)".utf8), value: [UInt8](repeating: UInt8($0), count: 65_536))
+      }
+      try writeArchive([Sample(member)], to: directory + "/a")
+      #expect(try readAll(directory + "/a")[0].sample.member == member)
+    }
+  }
+
+  @Test func anAbandonedWriterLeavesNothingRunning() throws {
+    var random = SeededGenerator(10)
+    let content = random.bytes(30 << 20)
+    // In the middle of a member, between members, without any member.
+    for amount in [content.count, 3 << 20, 0] {
+      try withWriter { (writer: ArchiveWriter) throws in
+        guard amount > 0 else { return }
+        try writer.beginMember(.file("a", size: UInt64(content.count), modified: 0))
+        try content.withUnsafeBytes { try writer.write(UnsafeRawBufferPointer(rebasing: $0[..<amount])) }
+        if amount == content.count { try writer.endMember() }
+      }
+    }
+  }
+
+  @Test func aFullDiskShowsAtTheNextCall() throws {
+    // Every write to this device fails with "no space left".
+    let file = try FileDescriptor.open("/dev/full", .writeOnly)
+    try file.closeAfter {
+      var random = SeededGenerator(11)
+      let content = random.bytes(1 << 20)
+      let writer = try ArchiveWriter(to: file, threads: 2)
+      var failure: ArchiveError?
+      do {
+        try writer.beginMember(.file("a", size: 100 << 20, modified: 0))
+        for _ in 0..<100 { try content.withUnsafeBytes { try writer.write($0) } }
+      } catch let error as ArchiveError {
+        failure = error
+      }
+      #expect(failure?.code == .io)
+      #expect(failure?.cause as? Errno == .noSpace)
+      #expect(errorCode { _ = try finish(writer) } == .invalidUse)
+
+      let small = try ArchiveWriter(to: file)
+      try small.addMember(.file("a", size: 1, modified: 0), contents: [1])
+      #expect(errorCode { _ = try finish(small) } == .io)
+    }
+  }
+}

@@ -1,0 +1,73 @@
+import AppContainer
+import FixtureTesting
+import TestSupport
+import Testing
+
+@Suite("Fixtures are built from text")
+struct FixtureBuildTests {
+  @Test("Every version and every wreckage is there")
+  func names() throws {
+    let names = Set(try Fixture.all(in: Sample.fixtures).map(\.name))
+    let versions = (0...4).map { "v\($0)" }
+    let wreckage = [
+      "no-database", "settings-never-written", "marker-before-move", "database-in-both-places",
+      "rows-only-in-wal",
+    ]
+    #expect(names.isSuperset(of: versions + wreckage))
+    for version in 0...4 { #expect(try Sample.fixture("v\(version)").version == version) }
+  }
+
+  @Test("Every fixture builds", arguments: try Fixture.all(in: Sample.fixtures).map(\.name))
+  func builds(_ name: String) throws {
+    try TemporaryDirectory.with { directory in
+      let fixture = try Sample.fixture(name)
+      try fixture.build(into: directory("container"))
+      let tree = try TreeListing(directory("container"))
+      let flag = "user.com.apple.metadata:com_apple_backup_excludeItem"
+      #expect(tree["Library/Application Support/Downloads"]?.attributes[Array(flag.utf8)]?.count == 61)
+      #expect(tree["tmp"]?.kind == .directory)
+      #expect(!tree.paths.contains { $0.hasSuffix(".sql") || $0.hasSuffix(".yaml") })
+      #expect(throws: FixtureError.self, "what exists is never overwritten") {
+        try fixture.build(into: directory("container"))
+      }
+    }
+  }
+
+  @Test("Modes and attributes are set")
+  func metadata() throws {
+    try TemporaryDirectory.with { directory in
+      try Sample.fixture("v0").build(into: directory("container"))
+      let note = try TreeListing(directory("container"))["Documents/Notes/First.md"]
+      #expect(note?.mode == 0o600)
+      #expect(note?.attributes[Array("user.com.example.notes.color".utf8)] == Array("red".utf8))
+    }
+  }
+
+  @Test("The same fixture gives the same settings file twice")
+  func settingsAreStable() throws {
+    try TemporaryDirectory.with { directory in
+      let fixture = try Sample.fixture("v1")
+      try fixture.build(into: directory("a"))
+      try fixture.build(into: directory("b"))
+      let path = Sample.defaults.description
+      let settings = try TreeListing(directory("a"))[path]?.content
+      #expect(settings?.starts(with: Array("bplist00".utf8)) == true)
+      #expect(settings == (try TreeListing(directory("b"))[path]?.content))
+    }
+  }
+
+  @Test("Rows that are only in the -wal are not in the main file")
+  func onlyInWAL() throws {
+    try TemporaryDirectory.with { directory in
+      try Sample.fixture("rows-only-in-wal").build(into: directory("container"))
+      let database = directory("container/Documents/database.sqlite")
+      let sqlite = try Tools.system("sqlite3")
+      // Its main file alone, as a careless copy would take it.
+      let main = try Command.run(
+        "/bin/sh", ["-c", "cp \"$0\" \"$1\" && \"$2\" \"$1\" .tables", database, directory("main"), sqlite])
+      #expect(main.succeeded && main.output.isEmpty, "\(main)")
+      let whole = try Command.run(sqlite, [database, "SELECT count(*) FROM task"])
+      #expect(whole.output == "3\n", "\(whole)")
+    }
+  }
+}

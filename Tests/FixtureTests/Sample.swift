@@ -1,0 +1,34 @@
+import AppContainer
+import FixtureTesting
+import Foundation
+import MigrationEngine
+
+/// Where the sample app's files are in this package.
+enum Sample {
+  static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent().path
+  static let fixtures = root + "/Fixtures"
+  static let migrations = root + "/Migrations"
+  static let defaults: ContainerPath = "Library/Preferences/com.example.notes.plist"
+
+  static func fixture(_ name: String) throws -> Fixture {
+    try Fixture.load(fixtures + "/" + name)
+  }
+
+  static func runner() throws -> FixtureRunner {
+    FixtureRunner(catalog: try MigrationCatalog.load(migrations), configuration: configuration)
+  }
+
+  /// What `Fixtures/drydock.yaml` says.
+  private static var configuration: Configuration {
+    var configuration = Configuration()
+    configuration.app = "com.example.notes"
+    configuration.layout = .ios
+    configuration.defaults = ["standard": defaults]
+    configuration.databases = [
+      "notes": ["Library/Application Support/database.sqlite", "Documents/database.sqlite"]
+    ]
+    configuration.versionMarkers = [.init(place: .defaults(key: "dataSchemaVersion"))]
+    return configuration
+  }
+}
