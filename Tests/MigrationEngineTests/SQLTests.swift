@@ -61,6 +61,18 @@ import Testing
     #expect(result.error == "no error")
   }
 
+  @Test func carriageReturnsAndLongScripts() throws {
+    let inserts = (10..<3000).map { "INSERT INTO list VALUES (\($0), 'l\u{2028}\($0)');" }
+    let sql = inserts.joined(separator: "\r\n") + "\r\nUPDATE list SET title = 'a\r\nb' WHERE id = 10;\r\n"
+    let result = try run(sql) { (lab: Lab) throws in
+      #expect(try lab.query(Lab.oldDatabase, "SELECT count(*) AS n FROM list") == [["n": 2991]])
+      let titles = try lab.query(Lab.oldDatabase, "SELECT title FROM list WHERE id IN (10, 11) ORDER BY id")
+      #expect(titles == [["title": "a\r\nb"], ["title": "l\u{2028}11"]])
+    }
+    #expect(result.error == "no error")
+    #expect(try run("SELECT 1;\r\n\r\nSELEC 1;\r\n").error.hasPrefix("0001_sql.sql:5:1: near"))
+  }
+
   @Test(arguments: [
     ("SELECT 1;\n\n-- why\n  ALTER TABL task;\n", "0001_sql.sql:6:3: near \"TABL\": syntax error"),
     (

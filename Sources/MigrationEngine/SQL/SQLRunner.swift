@@ -26,18 +26,26 @@ struct SQLRunner {
   }
 
   private func runStatements(_ db: Database) throws {
-    var splitter = SQLSplitter(script: script)
-    while let (statement, position) = try splitter.next(db) {
+    var splitter = try SQLSplitter(script: script, in: db)
+    while let part = try splitter.next() {
       do {
-        try StatementRules(sql: statement.sql, position: position, destructive: destructive).check(db)
-        try statement.execute()
+        if let reason = try StatementRules(sql: part.text, destructive: destructive).refusal(db) {
+          throw failure(part, reason)
+        }
+        try part.statement.execute()
       } catch let error as DatabaseError {
-        throw MigrationError(.sql, "\(position): \(error.plainMessage)", cause: error)
+        throw failure(part, error.plainMessage, error)
       }
       guard db.isInsideTransaction else {
-        throw MigrationError(.sql, "\(position): the statement ended the transaction of the migration")
+        throw failure(part, "the statement ended the transaction of the migration")
       }
     }
+  }
+
+  private func failure(
+    _ part: SQLSplitter.Part, _ message: String, _ cause: (any Error)? = nil
+  ) -> MigrationError {
+    MigrationError(.sql, "\(script.position(at: part.offset)): \(message)", cause: cause)
   }
 
   // MARK: Foreign keys
