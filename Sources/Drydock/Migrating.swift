@@ -26,9 +26,11 @@ public enum Migrating {
     let names = try plan.pending(to: version).map(\.identifier)
     // A container that is up to date may be in use: there is nothing to refuse.
     if names.isEmpty && plan.detected.byTheApp.isEmpty {
-      return TransactionOutcome(unchanged: try dryRun(container, catalog, to: version, options: options).value)
+      return TransactionOutcome(
+        unchanged: try dryRun(container, catalog, to: version, options: options).value)
     }
-    let summary = names.isEmpty ? "records what the app migrated itself" : "runs \(names.joined(separator: ", "))"
+    let summary =
+      names.isEmpty ? "records what the app migrated itself" : "runs \(names.joined(separator: ", "))"
     return try Transaction.run(on: container, .migrate, summary: summary, options: options) {
       try migrate($0, catalog, version)
     }
@@ -57,7 +59,9 @@ public enum Migrating {
     of container: Container, options: TransactionOptions = TransactionOptions()
   ) throws -> Int? {
     do {
-      return try Transaction.inspect(container, options: options) { try DetectedVersion.detect(in: $0).version }
+      return try Transaction.inspect(container, options: options) {
+        try DetectedVersion.detect(in: $0).version
+      }
     } catch let error as MigrationError where error.code == .unknownVersion {
       return nil
     }
