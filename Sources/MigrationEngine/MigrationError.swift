@@ -49,10 +49,12 @@ public struct MigrationError: Error, CustomStringConvertible, Sendable {
     self.cause = cause
   }
 
-  /// The message, with the path unless the message has it already.
+  /// The message; with the path before it, unless it starts with a place in a migration.
   public var description: String {
-    guard let path, !message.contains(path) else { return message }
-    return "\(path): \(message)"
+    switch code {
+    case .stepFailed, .checkFailed, .verifyFailed, .sql: message
+    default: path.map { "\($0): \(message)" } ?? message
+    }
   }
 
   /// The one line that a failure of any module says about itself; never a statement's arguments.

@@ -91,10 +91,10 @@ import Testing
     ),
     (
       "steps:\n  - defaults.rename: {keys: {a: true}}\n",
-      "0001_a.yaml:2:32: the new name of `a` is a text, not the Bool true: quote it"
+      "0001_a.yaml:2:33: the new name of `a` is a text, not the Bool true: quote it"
     ),
-    ("steps:\n  - defaults.rename: {keys: {a: x, b: x}}\n", "0001_a.yaml:2:38: two settings become `x`"),
-    ("steps:\n  - defaults.set: {values: {a: null}}\n", "0001_a.yaml:2:31: null is no value for a setting"),
+    ("steps:\n  - defaults.rename: {keys: {a: x, b: x}}\n", "0001_a.yaml:2:39: two settings become `x`"),
+    ("steps:\n  - defaults.set: {values: {a: null}}\n", "0001_a.yaml:2:32: null is no value for a setting"),
     ("steps:\n  - defaults.delete: {keys: a}\n", "0001_a.yaml:2:22: defaults.delete destroys data: say why"),
     ("steps:\n  - defaults.delete: {prefix: '', destructive: x}\n", "0001_a.yaml:2:31: an empty prefix"),
     ("steps:\n  - defaults.convert: {key: a}\n", "0001_a.yaml:2:23: defaults.convert needs `type` or `map`"),
@@ -120,11 +120,11 @@ import Testing
     ("steps: []\nverify:\n  - defaults: {key: a}\n", "0001_a.yaml:3:15: `defaults` has one of `equals`"),
     (
       "steps: []\nverify:\n  - sql: {database: n, query: SELECT 1, equals: true}\n",
-      "0001_a.yaml:3:48: SQLite has no Bool: write 1"
+      "0001_a.yaml:3:49: SQLite has no Bool: write 1"
     ),
     (
       "steps: []\ncheck:\n  - sql: {database: n, query: SELECT 1, equals: before}\n",
-      "0001_a.yaml:3:48: `check` runs before the migration"
+      "0001_a.yaml:3:49: `check` runs before the migration"
     ),
     ("steps: []\nsteps: []\n", "0001_a.yaml:1:1: the key `steps` is there twice"),
   ])
@@ -163,7 +163,7 @@ import Testing
       try lab.migration("0001_a.yaml", "steps:\n  - defaults.set: {values: {a: no}}\n")
       let notes = try lab.catalog().notes
       #expect(notes.count == 1)
-      #expect(notes.first?.description.contains("0001_a.yaml:2:31: `no` is text here") == true)
+      #expect(notes.first?.description.contains("0001_a.yaml:2:32: `no` is text here") == true)
     }
   }
 }

@@ -75,9 +75,7 @@ import Testing
     #expect(result.after == after ?? before)
     #expect(after == nil ? result.error.contains(message) : result.error == "no error", "\(result.error)")
     if after == nil {
-      #expect(
-        result.error.hasPrefix("0001_test.yaml:2:5: defaults.")
-          || result.error.contains(": 0001_test.yaml:2:5: "))
+      #expect(result.error.hasPrefix("0001_test.yaml:2:5: defaults."))
     }
   }
 
@@ -178,7 +176,7 @@ import Testing
       try lab.migration("0002_b.yaml", "steps:\n  - defaults.set: {values: {a: 1}, suite: grup}\n")
       let error = failure { try lab.migrate() }
       #expect(
-        error.text.contains("0002_b.yaml:2:44: drydock.yaml has no settings file `grup`"), "\(error.text)")
+        error.text.contains("0002_b.yaml:2:43: drydock.yaml has no settings file `grup`"), "\(error.text)")
       #expect(error.text.contains("did you mean `group`?"))
     }
   }

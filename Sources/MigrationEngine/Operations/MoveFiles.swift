@@ -26,7 +26,7 @@ struct MoveFiles: MigrationOperation {
   func apply(to stage: StagedContainer) throws -> [String] {
     guard try stage.status(of: from) != nil else {
       if ifMissing == .fail {
-        throw StepFailure(message: "it is not in the container", path: from.description)
+        throw StepFailure(message: "`\(from)` is not in the container", path: from.description)
       }
       return ["`\(from)` is not there: skipped"]
     }

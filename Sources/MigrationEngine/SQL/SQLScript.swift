@@ -7,17 +7,11 @@ struct SQLScript: Sendable {
   /// The line of the file that the text starts in.
   let firstLine: Int
 
-  /// Whether there is nothing but white space, comments and semicolons, as far as lines tell.
-  var isBlank: Bool {
-    text.split(separator: "\n").allSatisfy { line in
-      let rest = line.drop { $0.isWhitespace || $0 == ";" }
-      return rest.isEmpty || rest.hasPrefix("--")
-    }
-  }
+  /// Whether there is nothing but white space, comments and semicolons.
+  var isBlank: Bool { word(from: 0) == text.utf8.count }
 
-  /// The place of the first word at or after an offset in bytes, comments skipped, so that an error points at
-  /// the statement and not at the remark above it.
-  func position(at offset: Int) -> YAMLPosition {
+  /// The first word at or after an offset in bytes: past white space, semicolons and comments.
+  func word(from offset: Int) -> Int {
     let bytes = Array(text.utf8)
     var index = offset
     while index < bytes.count {
@@ -33,7 +27,13 @@ struct SQLScript: Sendable {
         break
       }
     }
-    let before = bytes[..<min(index, bytes.count)]
+    return index
+  }
+
+  /// The place of the first word at or after an offset in bytes, so that an error points at the statement and
+  /// not at the remark above it.
+  func position(at offset: Int) -> YAMLPosition {
+    let before = Array(text.utf8.prefix(word(from: offset)))
     let line = firstLine + before.count { $0 == UInt8(ascii: "\n") }
     let lineStart = before.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
     let column = String(decoding: before[lineStart...], as: UTF8.self).unicodeScalars.count + 1

@@ -9,10 +9,14 @@ struct StatementRules {
 
   func check(_ db: Database) throws {
     var drops = false
-    for row in try Row.fetchAll(db, sql: "EXPLAIN " + sql) {
+    // Row by row, and no further than a refusal: GRDB takes the end of `EXPLAIN COMMIT` for a commit.
+    let rows = try Row.fetchCursor(db, sql: "EXPLAIN " + sql)
+    while let row = try rows.next() {
       let opcode: String = row["opcode"] ?? ""
       let detail: String = (row["p4"] as DatabaseValue).storage.text ?? ""
-      if let reason = Self.refusal(opcode, detail) { throw MigrationError(.sql, "\(position): \(reason)") }
+      if let reason = Self.refusal(opcode, detail, row["p3"]) {
+        throw MigrationError(.sql, "\(position): \(reason)")
+      }
       // Database 1 holds temporary tables, which are nobody's data.
       let database: Int = row["p1"] ?? 0
       drops = drops || (opcode == "DropTable" && database != 1) || detail.hasPrefix("sqlite_drop_column(")
@@ -27,12 +31,14 @@ struct StatementRules {
       .sql, "\(position): the statement \(what) and destroys data: say why with `destructive`")
   }
 
-  private static func refusal(_ opcode: String, _ detail: String) -> String? {
+  private static func refusal(_ opcode: String, _ detail: String, _ argument: Int?) -> String? {
     switch opcode {
-    case "AutoCommit":
-      return "BEGIN, COMMIT and ROLLBACK are not for migrations: the whole run is one transaction already"
+    case "AutoCommit", "Savepoint":
+      return
+        "BEGIN, COMMIT, ROLLBACK and SAVEPOINT are not for migrations: the whole run is one transaction already"
     case "Vacuum": return "VACUUM is not for migrations: it cannot run inside their transaction"
-    case "JournalMode":
+    // -1 only asks for the mode, which SQLite does in statements that have nothing to do.
+    case "JournalMode" where argument != -1:
       return "the journal mode is not for migrations: a migrated database keeps the mode that it has"
     case "Checkpoint": return "a checkpoint is not for migrations: they work on a copy without a log"
     default: break

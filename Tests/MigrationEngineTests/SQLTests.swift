@@ -1,0 +1,193 @@
+import AppContainer
+import Foundation
+import GRDB
+import MigrationEngine
+import Testing
+
+@Suite struct SQLTests {
+  private static let schema = """
+    CREATE TABLE list (id INTEGER PRIMARY KEY, title TEXT);
+    CREATE TABLE task (id INTEGER PRIMARY KEY, list INTEGER REFERENCES list(id), title TEXT, isDone INTEGER);
+    INSERT INTO list VALUES (1, 'home');
+    INSERT INTO task VALUES (1, 1, 'sweep', 0), (2, 1, 'cook', 1);
+    """
+
+  /// Runs SQL on the sample database as the only migration.
+  private func run(
+    _ sql: String, schema: String = schema, head: String = "", check: (Lab) throws -> Void = { _ in }
+  ) throws -> (notes: [String], code: MigrationError.Code?, error: String) {
+    try Lab.with { lab in
+      try lab.database(Lab.oldDatabase, schema)
+      _ = try lab.baseline(0)
+      try lab.migration("0001_sql.sql", "-- drydock: database notes\n\(head)-- migrate:up\n" + sql)
+      var notes: [String] = []
+      let error = failure { notes = try lab.migrate().migrations.first?.notes ?? [] }
+      try check(lab)
+      return (notes, error.code, error.text)
+    }
+  }
+
+  @Test func changesSchemaAndRows() throws {
+    let sql = """
+      ALTER TABLE task RENAME COLUMN isDone TO isCompleted;
+      ALTER TABLE task ADD COLUMN notes TEXT;
+      UPDATE task SET notes = 'x' WHERE id = 1;
+      """
+    let result = try run(sql) { (lab: Lab) throws in
+      let rows = try lab.query(Lab.oldDatabase, "SELECT isCompleted, notes FROM task ORDER BY id")
+      #expect(rows == [["isCompleted": 0, "notes": "x"], ["isCompleted": 1, "notes": nil]])
+      #expect(try lab.history()?.version == 1)
+    }
+    #expect(result.error == "no error")
+  }
+
+  @Test func findsStatementEndsLikeSQLite() throws {
+    let sql = """
+      -- a comment; with a semicolon
+      ;;
+      /* another; */ ;
+      INSERT INTO list VALUES (2, 'a;b -- c');; -- and after
+      CREATE TRIGGER t AFTER INSERT ON list BEGIN
+        UPDATE task SET title = title; DELETE FROM task WHERE id = 99;
+      END;
+      /* only; comments */ ; -- to; the
+      INSERT INTO list VALUES (3, "x")
+      """
+    let result = try run(sql.replacing("\"x\"", with: "'x;'") + "\n-- end;") { (lab: Lab) throws in
+      #expect(try lab.query(Lab.oldDatabase, "SELECT count(*) AS n FROM list") == [["n": 3]])
+      let trigger = try lab.query(Lab.oldDatabase, "SELECT name FROM sqlite_master WHERE type = 'trigger'")
+      #expect(trigger.count == 1)
+    }
+    #expect(result.error == "no error")
+  }
+
+  @Test(arguments: [
+    ("SELECT 1;\n\n-- why\n  ALTER TABL task;\n", "0001_sql.sql:6:3: near \"TABL\": syntax error"),
+    (
+      "UPDATE task SET title = 'x' WHERE id = 1;\nINSERT INTO absent VALUES (1);",
+      "0001_sql.sql:4:1: no such table: absent"
+    ),
+    ("INSERT INTO list VALUES (1, 'again');", "0001_sql.sql:3:1: UNIQUE constraint failed: list.id"),
+    ("BEGIN;", "0001_sql.sql:3:1: BEGIN, COMMIT, ROLLBACK and SAVEPOINT are not for migrations"),
+    ("/* x */ COMMIT;", "0001_sql.sql:3:9: BEGIN, COMMIT, ROLLBACK and SAVEPOINT are not for migrations"),
+    ("END", "BEGIN, COMMIT, ROLLBACK and SAVEPOINT are not for migrations"),
+    ("SAVEPOINT a;", "BEGIN, COMMIT, ROLLBACK and SAVEPOINT are not for migrations"),
+    ("ROLLBACK;", "BEGIN, COMMIT, ROLLBACK and SAVEPOINT are not for migrations"),
+    ("ATTACH 'other.sqlite' AS o;", "ATTACH and DETACH are not for migrations"),
+    ("VACUUM;", "VACUUM is not for migrations"), ("VACUUM INTO 'x';", "VACUUM is not for migrations"),
+    ("PRAGMA journal_mode = WAL;", "the journal mode is not for migrations"),
+    ("PRAGMA wal_checkpoint;", "a checkpoint is not for migrations"),
+    ("SELECT load_extension('x');", "extensions are not for migrations"),
+    (
+      "DROP TABLE task;",
+      "0001_sql.sql:3:1: the statement drops a table or a column and destroys data: say why"
+    ),
+    ("ALTER TABLE task DROP COLUMN title;", "drops a table or a column"),
+    ("DELETE FROM task;", "is DELETE without WHERE and destroys data"),
+    ("UPDATE task SET title = 'where';", "is UPDATE without WHERE and destroys data"),
+    ("WITH x AS (SELECT 1) DELETE FROM task;", "is DELETE without WHERE"),
+    ("UPDATE task SET list = 9 WHERE id = 1;", "leave 1 rows that refer to missing rows of list"),
+  ])
+  func failuresChangeNothing(_ sql: String, _ message: String) throws {
+    let result = try run(sql) { (lab: Lab) throws in
+      let rows = try lab.query(Lab.oldDatabase, "SELECT title, isDone FROM task ORDER BY id")
+      #expect(rows == [["title": "sweep", "isDone": 0], ["title": "cook", "isDone": 1]])
+      #expect(try lab.history()?.version == 0)
+    }
+    #expect(result.code == .sql)
+    #expect(result.error.contains(message), "\(result.error)")
+  }
+
+  @Test func destructiveWithAReason() throws {
+    let head = "-- drydock: destructive lists are gone since version 3\n"
+    let result = try run("DELETE FROM task;\nDROP TABLE list;", head: head) { (lab: Lab) throws in
+      #expect(try lab.query(Lab.oldDatabase, "SELECT count(*) AS n FROM task") == [["n": 0]])
+    }
+    #expect(result.error == "no error")
+    let error = try run("CREATE TEMP TABLE x (a); DROP TABLE x; DROP VIEW IF EXISTS y;").error
+    #expect(error == "no error")
+  }
+
+  /// The procedure that SQLite documents for changes that ALTER TABLE cannot make.
+  @Test func tableRebuildWithForeignKeys() throws {
+    let sql = """
+      CREATE TABLE new_list (id INTEGER PRIMARY KEY, title TEXT NOT NULL);
+      INSERT INTO new_list SELECT id, title FROM list;
+      DROP TABLE list;
+      ALTER TABLE new_list RENAME TO list;
+      """
+    let result = try run(sql, head: "-- drydock: destructive rebuilt\n") { (lab: Lab) throws in
+      #expect(try lab.query(Lab.oldDatabase, "SELECT count(*) AS n FROM task") == [["n": 2]])
+      #expect(try lab.query(Lab.oldDatabase, "PRAGMA foreign_key_check").isEmpty)
+    }
+    #expect(result.error == "no error")
+  }
+
+  @Test func oldViolationsAreNoFailure() throws {
+    let schema = Self.schema + "PRAGMA foreign_keys = OFF; INSERT INTO task VALUES (3, 77, 'lost', 0);"
+    let result = try run("ALTER TABLE task ADD COLUMN notes TEXT;", schema: schema)
+    // The check of the whole stage has its own opinion; the migration itself reports them.
+    #expect(result.code == nil || result.error.contains("foreign"))
+  }
+
+  @Test func missingDatabase() throws {
+    try Lab.with { lab in
+      _ = try lab.baseline(0)
+      try lab.migration("0001_a.sql", "-- drydock: database notes\n-- migrate:up\nSELECT 1;\n")
+      let report = try lab.migrate()
+      #expect(report.migrations.first?.notes.count == 1)
+      #expect(
+        report.migrations.first?.notes.first?.hasSuffix("the database notes is not there: skipped") == true)
+      try lab.migration(
+        "0002_b.sql", "-- drydock: database notes\n-- drydock: if-missing fail\n-- migrate:up\nSELECT 1;\n")
+      #expect(
+        failure { try lab.migrate() }.text.contains("0002_b.sql:3:1: sql: the database notes is not in"))
+      try lab.migration("0002_b.sql", "-- drydock: database nots\n-- migrate:up\nSELECT 1;\n")
+      let unknown = failure { try lab.migrate() }.text
+      #expect(unknown.contains("0002_b.sql:1:1: drydock.yaml has no database `nots`; did you mean `notes`?"))
+    }
+  }
+
+  @Test func inYAMLAndInFiles() throws {
+    try Lab.with { lab in
+      try lab.database(Lab.newDatabase, Self.schema)
+      _ = try lab.baseline(0)
+      try lab.migration(
+        "0001_a.yaml",
+        "steps:\n  - sql:\n      database: notes\n      up: |\n        SELECT 1;\n        SELEC 2;\n")
+      #expect(failure { try lab.migrate() }.text.hasPrefix("0001_a.yaml:6:"))
+      try lab.migration(
+        "0001_a.yaml", "steps:\n  - sql: {database: notes, up: UPDATE task SET title = 'y' WHERE id = 1}\n")
+      try lab.migration(
+        "0002_b/migration.yaml", "steps:\n  - sql: {database: notes, up: up.sql, down: down.sql}\n")
+      try lab.migration("0002_b/up.sql", "\nSELEC 1;")
+      try lab.migration("0002_b/down.sql", "SELECT 1;")
+      let error = failure { try lab.migrate() }.text
+      #expect(error.contains("up.sql:2:1: near \"SELEC\": syntax error (step "), "\(error)")
+      try lab.migration("0002_b/up.sql", "ALTER TABLE task ADD COLUMN notes;")
+      try lab.migration("0003_c/migration.yaml", "steps:\n  - sql: {database: notes, file: both.sql}\n")
+      try lab.migration(
+        "0003_c/both.sql", "-- migrate:up\nALTER TABLE task ADD COLUMN more;\n-- migrate:down\nBAD;\n")
+      #expect(try lab.migrate().to == 3)
+      #expect(
+        try lab.query(Lab.newDatabase, "SELECT title FROM task WHERE more IS NULL AND id = 1") == [
+          ["title": "y"]
+        ])
+    }
+  }
+
+  @Test func twoPlaces() throws {
+    try Lab.with { lab in
+      try lab.database(Lab.newDatabase, Self.schema)
+      try lab.database(Lab.oldDatabase, Self.schema)
+      _ = try lab.baseline(0)
+      try lab.migration("0001_a.sql", "-- drydock: database notes\n-- migrate:up\nSELECT 1;\n")
+      #expect(failure { try lab.migrate() }.text.contains("the database notes exists in 2 places"))
+      try lab.migration(
+        "0002_b.yaml", "steps:\n  - files.move: {from: \(Lab.oldDatabase), to: \(Lab.newDatabase)}\n")
+      try lab.removeMigration("0001_a.sql")
+      try lab.migration("0001_a.yaml", "steps: []\n")
+      #expect(failure { try lab.migrate() }.text.contains("the database is also at the target"))
+    }
+  }
+}

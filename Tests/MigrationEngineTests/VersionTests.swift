@@ -1,0 +1,152 @@
+import AppContainer
+import ContainerTransaction
+import Foundation
+import MigrationEngine
+import Testing
+
+@Suite struct VersionTests {
+  private typealias Marker = AppContainer.Configuration.VersionMarker
+  private static let setting = Marker(place: .defaults(key: "v"))
+
+  private func detect(_ lab: Lab) throws -> DetectedVersion {
+    try Transaction.inspect(try lab.container) { try DetectedVersion.detect(in: $0) }
+  }
+
+  private func prepared(_ lab: Lab, migrations: Int = 6) throws {
+    for number in 1...migrations {
+      try lab.migration("000\(number)_m.yaml", "steps:\n  - defaults.set: {values: {m\(number): true}}\n")
+    }
+  }
+
+  @Test func newContainers() throws {
+    try Lab.with { lab in
+      #expect(try detect(lab).source == .newContainer)
+      for file in ["Library/Caches/x", "tmp/y", "Documents/.DS_Store"] as [ContainerPath] {
+        try lab.write(file, "")
+      }
+      #expect(try detect(lab).version == 0)
+      try lab.write("Documents/a.txt", "")
+      let error = failure { try detect(lab) }
+      #expect(error.code == .unknownVersion)
+      #expect(error.text.contains("drydock baseline CONTAINER --to N"))
+    }
+    try Lab.with { lab in
+      try lab.set([:])
+      #expect(failure { try detect(lab) }.code == .unknownVersion)
+      lab.configuration.versionMarkers = [Self.setting]
+      #expect(failure { try detect(lab) }.code == .unknownVersion)
+    }
+  }
+
+  /// (value of the marker, history, `at`) → version or the error's code.
+  @Test(
+    arguments: [
+      (.integer(0), nil, [:], 0, nil), (.integer(2), nil, [:], 2, nil),
+      (.integer(2), 2, [:], 2, nil), (.integer(4), 2, [:], 4, nil),
+      (.integer(1), 2, [:], nil, .contradiction),
+      (nil, 2, [:], 2, nil), (.string("2"), nil, [:], nil, .unknownVersion),
+      (.real(2), nil, [:], nil, .unknownVersion),
+      (.boolean(true), nil, [:], nil, .unknownVersion), (.integer(-1), nil, [:], nil, .unknownVersion),
+      (.integer(2), nil, [4: 2, 6: 3], 4, nil), (.integer(3), nil, [4: 2, 6: 3], 6, nil),
+      (.integer(2), 5, [4: 2, 6: 3], 5, nil), (.integer(3), 5, [4: 2, 6: 3], 6, nil),
+      (.integer(2), 6, [4: 2, 6: 3], nil, .contradiction), (.integer(0), nil, [4: 2, 6: 3], 0, nil),
+      (.integer(0), 3, [4: 2, 6: 3], 3, nil), (.integer(1), nil, [4: 2, 6: 3], nil, .unknownVersion),
+    ] as [(PropertyListValue?, Int?, [Int: Int], Int?, MigrationError.Code?)])
+  func markers(
+    _ value: PropertyListValue?, _ recorded: Int?, _ at: [Int: Int], _ version: Int?,
+    _ code: MigrationError.Code?
+  ) throws {
+    try Lab.with { lab in
+      try prepared(lab)
+      try lab.set(["x": .integer(1)])
+      if let recorded { _ = try lab.baseline(recorded) }
+      lab.configuration.versionMarkers = [Marker(place: .defaults(key: "v"), at: at)]
+      if let value { try lab.set(["v": value]) }
+      if let version {
+        let detected = try detect(lab)
+        #expect(detected.version == version)
+        #expect(detected.byTheApp == Array((recorded ?? 0) + 1..<version + 1))
+      } else {
+        #expect(failure { try detect(lab) }.code == code)
+      }
+    }
+  }
+
+  @Test func userVersionAndJSON() throws {
+    try Lab.with { lab in
+      lab.configuration.versionMarkers = [
+        Marker(place: .userVersion(database: "notes")),
+        Marker(place: .json(path: "Documents/s.json", pointer: "/a~1b/1")),
+      ]
+      try prepared(lab)
+      try lab.database(Lab.oldDatabase, "CREATE TABLE t (a); PRAGMA user_version = 3;")
+      #expect(try detect(lab).version == 3)
+      try lab.write("Documents/s.json", "{\"a/b\": [1, 3], \"z\": true}")
+      #expect(try detect(lab).source == .marker("the user_version of the database notes"))
+      #expect(try lab.migrate().to == 6)
+      #expect(try detect(lab).version == 6)
+      #expect(try lab.query(Lab.oldDatabase, "PRAGMA user_version") == [["user_version": 6]])
+      let json = try Transaction.inspect(try lab.container) { try $0.read("Documents/s.json") }
+      #expect(
+        try JSONSerialization.jsonObject(with: Data(json)) as? NSDictionary == ["a/b": [1, 6], "z": true])
+      try lab.write("Documents/s.json", "{\"a/b\": [1, 7]}")
+      #expect(failure { try detect(lab) }.code == .contradiction)
+      try lab.write("Documents/s.json", "{\"a/b\": [1, true]}")
+      #expect(failure { try detect(lab) }.code == .unknownVersion)
+      try lab.write("Documents/s.json", "{")
+      #expect(failure { try detect(lab) }.code == .unknownVersion)
+    }
+  }
+
+  @Test func markersAreKeptUpToDate() throws {
+    try Lab.with { lab in
+      try prepared(lab)
+      lab.configuration.versionMarkers = [Marker(place: .defaults(key: "v"), at: [2: 10, 4: 20])]
+      #expect(try lab.migrate(to: 1).to == 1)
+      #expect(try lab.settings()?["v"] == nil)
+      for (target, number) in [(2, 10), (3, 10), (6, 20)] as [(Int, Int64)] {
+        try lab.migrate(to: target)
+        #expect(try lab.settings()?["v"] == .integer(number))
+        #expect(try detect(lab).version == target)
+      }
+    }
+  }
+
+  @Test func theAppMigratedItself() throws {
+    try Lab.with { lab in
+      try prepared(lab)
+      lab.configuration.versionMarkers = [Self.setting]
+      try lab.migrate(to: 1)
+      var settings = try #require(try lab.settings())
+      settings["v"] = .integer(6)
+      try lab.set(settings)
+      let report = try lab.migrate()
+      #expect(report.byTheApp == [2, 3, 4, 5, 6] && report.migrations.isEmpty)
+      #expect(try lab.history()?.records.map(\.origin) == [.applied] + Array(repeating: .app, count: 5))
+      #expect(try lab.migrate().changedAnything == false)
+      settings["v"] = .integer(7)
+      try lab.set(settings)
+      #expect(failure { try lab.migrate() }.text.contains("the migrations end with 6"))
+    }
+  }
+
+  @Test func baselines() throws {
+    try Lab.with { lab in
+      try prepared(lab)
+      try lab.set(["x": .integer(1)])
+      lab.configuration.versionMarkers = [Self.setting]
+      #expect(try lab.baseline(3).isEmpty)
+      #expect(try detect(lab).version == 3)
+      #expect(try lab.settings() == ["x": .integer(1), "v": .integer(3)])
+      #expect(try lab.migrate(to: 4).from == 3)
+      #expect(try lab.baseline(2).count == 1)
+      #expect(try lab.history()?.records.map(\.number) == [1, 2])
+      #expect(failure { try lab.baseline(7) }.code == .usage)
+      #expect(failure { try lab.baseline(-1) }.code == .usage)
+      try lab.write(lab.container.historyPath, "garbage")
+      #expect(failure { try detect(lab) }.code == .damagedHistory)
+      _ = try lab.baseline(2)
+      #expect(try detect(lab).version == 2)
+    }
+  }
+}
