@@ -30,7 +30,7 @@ public enum Migrating {
         unchanged: try dryRun(container, catalog, to: version, options: options).value)
     }
     let summary =
-      names.isEmpty ? "records what the app migrated itself" : "runs \(names.joined(separator: ", "))"
+      names.isEmpty ? "recorded what the app migrated itself" : "ran \(names.joined(separator: ", "))"
     return try Transaction.run(on: container, .migrate, summary: summary, options: options) {
       try migrate($0, catalog, version)
     }
@@ -49,7 +49,7 @@ public enum Migrating {
     _ container: Container, _ catalog: MigrationCatalog, version: Int,
     options: TransactionOptions = TransactionOptions()
   ) throws -> TransactionOutcome<[String]> {
-    try Transaction.run(on: container, .baseline, summary: "sets version \(version)", options: options) {
+    try Transaction.run(on: container, .baseline, summary: "set version \(version)", options: options) {
       try Baseline.set(version, catalog: catalog, on: $0, stamp: stamp($0))
     }
   }

@@ -69,7 +69,7 @@ public enum Restore {
     _ archive: Archive, _ target: Target, _ options: RestoreOptions = RestoreOptions()
   ) throws -> TransactionOutcome<RestoreReport> {
     try refusePartialOfOtherVersion(archive, options)
-    let summary = "restores \(archive.header.archive.short) of \(archive.header.time)"
+    let summary = "restored \(archive.header.archive.short) of \(archive.header.time)"
     var transaction = options.transaction
     // The archive's databases come back as they were, damaged ones too: their hashes are checked instead.
     transaction.checksResult = false

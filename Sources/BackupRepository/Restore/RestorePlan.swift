@@ -58,7 +58,7 @@ struct RestorePlan {
 
   /// What of the live container stays although the archive does not have it, and what goes.
   private mutating func decideLive() throws {
-    for (path, scanned) in live.paths where inScope(path) {
+    for (path, scanned) in live.paths.sorted(by: { $0.key < $1.key }) where inScope(path) {
       if let reason = sparing(path, scanned) {
         spare(path, reason)
       } else if !stored.contains(path) && !isSidecar(scanned) {
