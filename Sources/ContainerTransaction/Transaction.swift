@@ -75,7 +75,8 @@ public enum Transaction {
     let state = try StateDirectory.create(for: container)
     // There is no root whose inode could carry the lock yet.
     guard try state.directory.tryLock(exclusive: true) else {
-      throw TransactionError(.locked, "locked by another process that makes it; wait for it", path: container.root)
+      throw TransactionError(
+        .locked, "locked by another process that makes it; wait for it", path: container.root)
     }
     let recovered = try Recovery(state: state, root: nil).run()
     guard try state.parent.status(state.rootName) == nil else {

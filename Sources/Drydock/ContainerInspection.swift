@@ -51,7 +51,7 @@ public struct ContainerInspection: Sendable, Codable {
   }
 
   private mutating func look(_ container: Container, _ staged: StagedContainer) throws {
-    if let detected = try? VersionDetection.detect(in: staged) {
+    if let detected = try? DetectedVersion.detect(in: staged) {
       (schemaVersion, versionSource) = (detected.version, detected.source.description)
     }
     let scan = ContainerScan(staged.live, rules: ExclusionRules(container), entersExcluded: true)
@@ -64,7 +64,8 @@ public struct ContainerInspection: Sendable, Codable {
       case .file where container.isSettings(entry.path):
         settings.append(
           Settings(
-            path: entry.path, bytes: entry.status.size, keys: (try? staged.defaults(entry.path))??.root.count))
+            path: entry.path, bytes: entry.status.size, keys: (try? staged.defaults(entry.path))??.root.count)
+        )
       case .file:
         files += 1
         fileBytes += entry.status.size
@@ -87,7 +88,10 @@ public struct ContainerInspection: Sendable, Codable {
     let sidecars = try unit.sidecars.map { ($0, try staged.status(of: $0)?.size ?? 0) }
     let tables = try? staged.readDatabase(at: unit.main) { db in
       try Int.fetchOne(
-        db, sql: "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
+        db,
+        sql:
+          "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+      )
     }
     databases.append(
       Database(

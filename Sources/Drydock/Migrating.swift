@@ -26,9 +26,11 @@ public enum Migrating {
     let names = try plan.pending(to: version).map(\.identifier)
     // A container that is up to date may be in use: there is nothing to refuse.
     if names.isEmpty && plan.detected.byTheApp.isEmpty {
-      return TransactionOutcome(unchanged: try dryRun(container, catalog, to: version, options: options).value)
+      return TransactionOutcome(
+        unchanged: try dryRun(container, catalog, to: version, options: options).value)
     }
-    let summary = names.isEmpty ? "records what the app migrated itself" : "runs \(names.joined(separator: ", "))"
+    let summary =
+      names.isEmpty ? "recorded what the app migrated itself" : "ran \(names.joined(separator: ", "))"
     return try Transaction.run(on: container, .migrate, summary: summary, options: options) {
       try migrate($0, catalog, version)
     }
@@ -47,7 +49,7 @@ public enum Migrating {
     _ container: Container, _ catalog: MigrationCatalog, version: Int,
     options: TransactionOptions = TransactionOptions()
   ) throws -> TransactionOutcome<[String]> {
-    try Transaction.run(on: container, .baseline, summary: "sets version \(version)", options: options) {
+    try Transaction.run(on: container, .baseline, summary: "set version \(version)", options: options) {
       try Baseline.set(version, catalog: catalog, on: $0, stamp: stamp($0))
     }
   }
@@ -57,7 +59,9 @@ public enum Migrating {
     of container: Container, options: TransactionOptions = TransactionOptions()
   ) throws -> Int? {
     do {
-      return try Transaction.inspect(container, options: options) { try DetectedVersion.detect(in: $0).version }
+      return try Transaction.inspect(container, options: options) {
+        try DetectedVersion.detect(in: $0).version
+      }
     } catch let error as MigrationError where error.code == .unknownVersion {
       return nil
     }

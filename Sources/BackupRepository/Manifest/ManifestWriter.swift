@@ -13,6 +13,8 @@ final class ManifestWriter {
   init(path: String, archive: ArchiveID) throws {
     self.archive = archive
     var configuration = GRDB.Configuration()
+    // One transaction over many calls.
+    configuration.allowsUnsafeTransactions = true
     configuration.prepareDatabase {
       try $0.execute(sql: "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA page_size=4096")
     }

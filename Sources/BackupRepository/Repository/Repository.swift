@@ -66,16 +66,20 @@ public struct Repository: Sendable {
       let instances = Set(of.map { "\($0.header.app) \($0.header.instance)" })
       guard instances.count < 2 else {
         throw RepositoryError(
-          .ambiguous, "there are archives of \(instances.sorted().joined(separator: ", ")); say which as "
+          .ambiguous,
+          "there are archives of \(instances.sorted().joined(separator: ", ")); say which as "
             + "INSTANCE@latest", path: path)
       }
       // Times are text that sorts; a day stands for all of it.
       candidates = of.filter { when == "latest" || $0.header.time.prefix(when.count) <= when }.suffix(1)
     } else {
-      candidates = items.filter { !name.isEmpty && $0.header.archive.description.hasPrefix(name.lowercased()) }
+      candidates = items.filter {
+        !name.isEmpty && $0.header.archive.description.hasPrefix(name.lowercased())
+      }
     }
     guard let found = candidates.first else {
-      throw RepositoryError(.notFound, "no archive is \(name); `drydock list -r` shows what there is", path: path)
+      throw RepositoryError(
+        .notFound, "no archive is \(name); `drydock list -r` shows what there is", path: path)
     }
     guard candidates.count == 1 else {
       throw RepositoryError(

@@ -39,7 +39,8 @@ public enum Restore {
       let parent = slash.map { $0 == trimmed.startIndex ? "/" : String(trimmed[..<$0]) } ?? "."
       guard let parent = realPath(parent) else {
         throw RepositoryError(
-          .notFound, "neither the container nor the directory for it exists; make the directory first", path: path)
+          .notFound, "neither the container nor the directory for it exists; make the directory first",
+          path: path)
       }
       let name = slash.map { String(trimmed[trimmed.index(after: $0)...]) } ?? trimmed
       return .absent(
@@ -68,7 +69,7 @@ public enum Restore {
     _ archive: Archive, _ target: Target, _ options: RestoreOptions = RestoreOptions()
   ) throws -> TransactionOutcome<RestoreReport> {
     try refusePartialOfOtherVersion(archive, options)
-    let summary = "restores \(archive.header.archive.short) of \(archive.header.time)"
+    let summary = "restored \(archive.header.archive.short) of \(archive.header.time)"
     var transaction = options.transaction
     // The archive's databases come back as they were, damaged ones too: their hashes are checked instead.
     transaction.checksResult = false
@@ -153,7 +154,8 @@ public enum Restore {
     }
     if let first = entry.hardLink { return try staged.putHardLink(at: entry.path, to: first) }
     let isDatabase = entry.kind == .database
-    try staged.putFile(at: entry.path, metadata: entry.metadata, digest: entry.digest, size: entry.size) { file in
+    try staged.putFile(at: entry.path, metadata: entry.metadata, digest: entry.digest, size: entry.size) {
+      file in
       let hash = try SHA256()
       var isStart = true
       try archive.content(of: entry) { bytes in
@@ -167,7 +169,8 @@ public enum Restore {
       }
       guard try hash.finalize() == entry.digest else {
         throw RepositoryError(
-          .damaged, "the content of \(entry.path) is not what the manifest says; nothing was changed, use another "
+          .damaged,
+          "the content of \(entry.path) is not what the manifest says; nothing was changed, use another "
             + "archive", path: archive.path)
       }
     }

@@ -32,7 +32,8 @@ struct RestorePlan {
     self.options = options
     live = try LiveContainer(staged)
     recorded = Dictionary(
-      try archive.manifest.excluded().map { ($0.path, $0.exclusion) }, uniquingKeysWith: { first, _ in first })
+      try archive.manifest.excluded().map { ($0.path, $0.exclusion) }, uniquingKeysWith: { first, _ in first }
+    )
     skipped = Dictionary(
       try archive.manifest.skipped().map { ($0.path, $0.reason) }, uniquingKeysWith: { first, _ in first })
     try archive.manifest.entries { entry in
@@ -57,7 +58,7 @@ struct RestorePlan {
 
   /// What of the live container stays although the archive does not have it, and what goes.
   private mutating func decideLive() throws {
-    for (path, scanned) in live.paths where inScope(path) {
+    for (path, scanned) in live.paths.sorted(by: { $0.key < $1.key }) where inScope(path) {
       if let reason = sparing(path, scanned) {
         spare(path, reason)
       } else if !stored.contains(path) && !isSidecar(scanned) {
@@ -74,7 +75,9 @@ struct RestorePlan {
     if case .sidecar = scanned.kind { return nil }  // rule 1: it goes, or stays, with its database
     if !options.overwriteExcluded {  // rule 2
       if let exclusion = scanned.exclusion { return exclusion.description }
-      if let exclusion = recordedExclusion(path) { return exclusion.description + " when the archive was made" }
+      if let exclusion = recordedExclusion(path) {
+        return exclusion.description + " when the archive was made"
+      }
     }
     if stored.contains(path) { return nil }
     if let reason = skipped[path] { return "\(reason.rawValue) when the archive was made" }  // rule 4
@@ -137,7 +140,9 @@ struct RestorePlan {
     case (.database, .database): return try staged.liveDigest(of: entry.path) == entry.digest
     case (.rawDatabase, .database(let unit)) where !unit.sidecars.isEmpty: return false
     case (.file, .file), (.rawDatabase, .file), (.file, .database), (.rawDatabase, .database):
-      if let first = entry.hardLink, live.paths[first]?.status.identity != present.status.identity { return false }
+      if let first = entry.hardLink, live.paths[first]?.status.identity != present.status.identity {
+        return false
+      }
       let isUntouched =
         present.status.identity == entry.identity && present.status.changed == entry.changed
         && present.status.modified == entry.metadata.modified && present.status.size == entry.size
@@ -158,10 +163,14 @@ struct RestorePlan {
           + "that must be spared; move that away, or give --overwrite-excluded", path: entry.path.description)
     }
     for entry in contents + directories {
-      guard let blocked = entry.path.ancestors.first(where: { spared.contains($0) && live.paths[$0]?.kind != .directory })
+      guard
+        let blocked = entry.path.ancestors.first(where: {
+          spared.contains($0) && live.paths[$0]?.kind != .directory
+        })
       else { continue }
       throw RepositoryError(
-        .conflict, "the container has something that must be spared where the archive has a directory; move it "
+        .conflict,
+        "the container has something that must be spared where the archive has a directory; move it "
           + "away, or give --overwrite-excluded", path: blocked.description)
     }
   }

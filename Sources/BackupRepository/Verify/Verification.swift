@@ -41,7 +41,9 @@ public enum Verification {
     let superseded = try archive.manifest.superseded()
     let damaged = { (what: String) in RepositoryError(.damaged, what, path: archive.path) }
     var number = 0
-    try archive.reader.members(mayRepeat: { name in superseded.values.contains { MemberNames.name(of: $0) == name } }) {
+    try archive.reader.members(mayRepeat: { name in
+      superseded.values.contains { MemberNames.name(of: $0) == name }
+    }) {
       member, offset, content in
       number += 1
       if number == 1 || member.name == Array(MemberNames.manifest.utf8) { return }
@@ -68,7 +70,8 @@ public enum Verification {
     case .symbolicLink(let target): return entry.kind == .symbolicLink && entry.linkTarget == target
     case .hardLink(let target): return entry.hardLink.map { MemberNames.name(of: $0) } == target
     case .file(let size):
-      guard entry.isFile, entry.hardLink == nil, size == entry.size, size == 0 || offset == entry.offset else {
+      guard entry.isFile, entry.hardLink == nil, size == entry.size, size == 0 || offset == entry.offset
+      else {
         return false
       }
       let hash = try SHA256()

@@ -33,7 +33,8 @@ struct Commit {
 
     // The lock lives on the inode: a newcomer must find the new root locked too until all is finished.
     guard try tree.tryLock(exclusive: true) else {
-      throw TransactionError(.locked, "the new tree is locked by another process", path: folder.full(Self.tree))
+      throw TransactionError(
+        .locked, "the new tree is locked by another process", path: folder.full(Self.tree))
     }
     let journal = Journal(state: state.directory)
     var record = JournalRecord(.commit, transaction)

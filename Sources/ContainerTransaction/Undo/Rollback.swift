@@ -39,9 +39,9 @@ extension Transaction {
     let (record, folder) = try newestUndo(container, redoing: redoing, lockTimeout: options.lockTimeout)
     var options = options
     options.undoes = record.transaction
-    let verb = redoing ? "redoes" : "undoes"
     return try run(
-      on: container, redoing ? .redo : .rollback, summary: "\(verb) \(record.summary)", options: options
+      on: container, redoing ? .redo : .rollback,
+      summary: "undid \(record.transaction), which \(record.summary)", options: options
     ) { staged in
       var undoing = Undoing(staged: staged, kept: folder, discardingNewer: discardingNewer)
       try undoing.run(record)

@@ -1,0 +1,33 @@
+import ArgumentParser
+import Drydock
+import Foundation
+
+struct InitCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "init", abstract: "Write a commented drydock.yaml into the working directory.",
+    discussion: """
+      With a container, what can be detected is filled in. An existing file is never replaced.
+
+      Example: drydock init Notes
+      """)
+
+  @Argument(help: "A container to take the app, the settings file and the databases from.") var container:
+    String?
+  @OptionGroup var common: CommonOptions
+
+  struct Result: Encodable {
+    var path: String
+  }
+
+  func run() throws {
+    let path = FileManager.default.currentDirectoryPath + "/" + Configuration.fileName
+    let text = try ConfigurationTemplate(container.map { try Container(at: $0) }).text()
+    let directory = try Directory(FileManager.default.currentDirectoryPath)
+    guard try directory.status(ContainerPath(Configuration.fileName)) == nil else {
+      throw ContainerError(.io, "already exists, and is not replaced; edit it, or move it away", path: path)
+    }
+    try directory.create(ContainerPath(Configuration.fileName), Array(text.utf8), mode: 0o644)
+    if common.json { return Output.json(Result(path: path)) }
+    Output.line(path)
+  }
+}

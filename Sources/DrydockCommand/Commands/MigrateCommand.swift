@@ -1,0 +1,200 @@
+import ArgumentParser
+import Drydock
+
+struct MigrateCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "migrate", abstract: "Run all pending migrations on a container, or none.",
+    discussion: """
+      All pending migrations are one transaction: a failure anywhere leaves the container as it was. A dry run does
+      the same work on a copy of what changes, shows the difference, and throws it away.
+
+      Examples:
+        drydock migrate Notes -m Migrations --dry-run
+        drydock migrate Notes -m Migrations --to 3
+      """)
+
+  @OptionGroup var container: ContainerOptions
+  @OptionGroup var migrations: MigrationOptions
+  @Option(help: ArgumentHelp("Stop at this version.", valueName: "number")) var to: Int?
+  @Flag(help: "Show what would change, and change nothing.") var dryRun = false
+  @Flag(help: "With --dry-run: exit with 2 when migrations are pending.") var exitCode = false
+  @OptionGroup var common: CommonOptions
+
+  struct Result: Encodable {
+    var transaction: String? = nil
+    var report: MigrationReport, difference: ContainerDifference? = nil, conflicts: [ContainerPath]
+  }
+
+  func validate() throws {
+    if exitCode && !dryRun { throw ValidationError("--exit-code goes with --dry-run") }
+  }
+
+  func run() throws {
+    let opened = try container.open(common)
+    let catalog = try migrations.catalog(common.configuration())
+    let options = try container.transaction()
+    if dryRun {
+      let outcome = try Migrating.dryRun(opened, catalog, to: to, options: options)
+      if common.json {
+        Output.json(Result(report: outcome.value, difference: outcome.difference, conflicts: []))
+      } else {
+        write(outcome.value, verb: "would run")
+        if outcome.value.changedAnything {
+          Output.line("dry run: nothing was changed; the difference would be")
+          DifferenceText.write(outcome.difference)
+        }
+      }
+      if exitCode && outcome.value.changedAnything { throw ExitStatus.pending.code }
+      return
+    }
+    let outcome = try Migrating.run(opened, catalog, to: to, options: options)
+    ContainerOptions.tell(outcome.recovered, opened)
+    for note in outcome.notes { Output.note("drydock: note: \(note)") }
+    if common.json {
+      Output.json(
+        Result(
+          transaction: outcome.transaction?.description, report: outcome.value, conflicts: outcome.conflicts))
+    } else {
+      write(outcome.value, verb: "ran")
+      if let transaction = outcome.transaction {
+        Output.line("transaction \(transaction); `drydock rollback` undoes it")
+      }
+      for path in outcome.conflicts {
+        Output.note("drydock: the app changed it at the same moment, kept aside: \(path)")
+      }
+    }
+    if !outcome.conflicts.isEmpty { throw ExitStatus.conflict.code }
+  }
+
+  private func write(_ report: MigrationReport, verb: String) {
+    guard report.changedAnything else {
+      return Output.line("nothing to do: the container has version \(report.to)")
+    }
+    Output.line("version \(report.from) → \(report.to)")
+    if !report.byTheApp.isEmpty {
+      let numbers = report.byTheApp.map(String.init).joined(separator: ", ")
+      Output.line("  recorded as done by the app itself: \(numbers)")
+    }
+    for migration in report.migrations {
+      let text = migration.summary.map { ": \($0)" } ?? ""
+      Output.line("  \(verb) \(migration.name)\(text) (\(migration.milliseconds) ms)")
+      for note in migration.notes { Output.line("      \(note)") }
+    }
+    for note in report.notes { Output.line("  \(note)") }
+  }
+}
+
+struct StatusCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "status", abstract: "Show a container's schema version and the state of each migration.",
+    discussion: "Example: drydock status Notes -m Migrations --exit-code")
+
+  @OptionGroup var container: ContainerOptions
+  @OptionGroup var migrations: MigrationOptions
+  @Flag(help: "Exit with 2 when migrations are pending.") var exitCode = false
+  @OptionGroup var common: CommonOptions
+
+  struct Result: Encodable {
+    struct Entry: Encodable {
+      var number: Int
+      var name: String
+      var state: String
+      var record: MigrationRecord?
+    }
+    var version: Int
+    var source: String
+    var latest: Int
+    var migrations: [Entry]
+    var problems: [String]
+  }
+
+  func run() throws {
+    let opened = try container.open(common)
+    let plan = try Migrating.plan(
+      opened, migrations.catalog(common.configuration()), options: container.transaction())
+    let problems = plan.problems
+    if common.json {
+      Output.json(
+        Result(
+          version: plan.detected.version, source: plan.detected.source.description,
+          latest: plan.catalog.latest,
+          migrations: plan.entries.map {
+            .init(number: $0.number, name: $0.name, state: $0.state.rawValue, record: $0.record)
+          }, problems: problems.map(\.description)))
+    } else {
+      Output.line("version \(plan.detected.version) of \(plan.catalog.latest), by \(plan.detected.source)")
+      Output.table(
+        plan.entries.map { entry in
+          let when = entry.record.map { "\($0.origin.rawValue) \(UTCTime.text($0.time))" } ?? ""
+          return [String(entry.number), entry.state.rawValue, entry.name, when]
+        })
+    }
+    for problem in problems { Output.note("drydock: \(problem)") }
+    if !problems.isEmpty { throw ExitStatus.validation.code }
+    if exitCode && !plan.pending.isEmpty { throw ExitStatus.pending.code }
+  }
+}
+
+struct ValidateCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "validate", abstract: "Check the migration files; needs no container.",
+    discussion: "Example: drydock validate -m Migrations")
+
+  @OptionGroup var migrations: MigrationOptions
+  @OptionGroup var common: CommonOptions
+
+  struct Result: Encodable {
+    struct Entry: Encodable {
+      var number: Int
+      var name: String
+      var summary: String?
+      var checksum: String
+    }
+    var migrations: [Entry]
+    var notes: [String]
+  }
+
+  func run() throws {
+    let catalog = try migrations.catalog(common.configuration())
+    if common.json {
+      return Output.json(
+        Result(
+          migrations: catalog.migrations.map {
+            .init(number: $0.number, name: $0.name, summary: $0.summary, checksum: $0.checksum.hex)
+          }, notes: catalog.notes.map(\.description)))
+    }
+    Output.line("\(Output.count(catalog.migrations.count, "migration")), in order")
+    Output.table(catalog.migrations.map { [$0.identifier, $0.summary ?? ""] })
+  }
+}
+
+struct BaselineCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "baseline", abstract: "Say which version a container has, without running anything.",
+    discussion: "Example: drydock baseline Notes -m Migrations --to 3")
+
+  @OptionGroup var container: ContainerOptions
+  @OptionGroup var migrations: MigrationOptions
+  @Option(help: ArgumentHelp("The version that the container has.", valueName: "number")) var to: Int
+  @OptionGroup var common: CommonOptions
+
+  struct Result: Encodable {
+    var transaction: String?
+    var version: Int
+    var notes: [String]
+  }
+
+  func run() throws {
+    let opened = try container.open(common)
+    let catalog = try migrations.catalog(common.configuration())
+    let outcome = try Migrating.baseline(opened, catalog, version: to, options: container.transaction())
+    ContainerOptions.tell(outcome.recovered, opened)
+    let notes = outcome.value + outcome.notes
+    for note in notes { Output.note("drydock: note: \(note)") }
+    if common.json {
+      Output.json(Result(transaction: outcome.transaction?.description, version: to, notes: notes))
+    } else {
+      Output.line("the container has version \(to) now, without anything having been run")
+    }
+  }
+}

@@ -1,0 +1,123 @@
+import ArgumentParser
+import Drydock
+import Foundation
+
+struct RestoreCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "restore", abstract: "Bring a container back to the state of a snapshot.",
+    discussion: """
+      The container becomes what the archive holds, in one step, and the step can be rolled back. What a rule
+      excludes from backups (caches, flagged files) is left as it is. A container that does not exist is made.
+
+      Examples:
+        drydock restore Backups/A.tar.zst Notes --dry-run
+        drydock restore latest Notes -r Backups
+        drydock restore A.tar.zst Notes --path Documents
+      """)
+
+  @Argument(help: "An archive: its file, or with -r its id, INSTANCE@latest, INSTANCE@2026-11-14 or latest.")
+  var archive: String
+  @OptionGroup var container: ContainerOptions
+  @OptionGroup var repository: RepositoryOptions
+  @Flag(help: "Show what would change, and change nothing.") var dryRun = false
+  @Option(
+    name: .customLong("path"),
+    help: ArgumentHelp("Only this path, and what is below it; repeatable.", valueName: "path"))
+  var paths: [String] = []
+  @Flag(help: "Leave what the archive does not have.") var keepExtra = false
+  @Flag(help: "Replace what rules exclude, too.") var overwriteExcluded = false
+  @Flag(help: "Take another app's or instance's data.") var fromOther = false
+  @Flag(help: "Do not ask before removing what the archive does not have.") var yes = false
+  @OptionGroup var common: CommonOptions
+
+  struct Result: Encodable {
+    var transaction: String?
+    var restored: [ContainerPath]
+    var removed: [ContainerPath]
+    var spared: [RestoreReport.Spared]
+    var restoredUnderExcluded: [ContainerPath]
+    var unchanged: Int
+    var bytesRead: UInt64
+    var conflicts: [ContainerPath]
+    var difference: ContainerDifference?
+  }
+
+  func run() throws {
+    let configuration = try common.configuration()
+    let opened = try Archive(path: repository.archive(archive, configuration))
+    // What an interrupted command left is ended before the container is looked at.
+    if FileManager.default.fileExists(atPath: container.path) { _ = try container.open(common) }
+    let target = try Restore.target(
+      container.path, for: opened, configuration: configuration, instance: container.instance,
+      fromOther: fromOther)
+    var options = RestoreOptions()
+    options.scope = try paths.map { try ContainerPath($0) }
+    (options.keepExtra, options.overwriteExcluded, options.fromOther) = (
+      keepExtra, overwriteExcluded, fromOther
+    )
+    options.transaction = try container.transaction()
+    if !paths.isEmpty, case .existing(let container) = target {
+      options.schemaVersion = try Migrating.schemaVersion(of: container, options: options.transaction)
+    }
+    if dryRun {
+      let outcome = try Restore.dryRun(opened, target, options)
+      return write(outcome.value, transaction: nil, conflicts: [], difference: outcome.difference)
+    }
+    guard try isConfirmed(opened, target, options) else { throw ExitStatus.failed.code }
+    let outcome = try Restore.run(opened, target, options)
+    ContainerOptions.tell(outcome.recovered, target.container)
+    for note in outcome.notes { Output.note("drydock: note: \(note)") }
+    write(outcome.value, transaction: outcome.transaction, conflicts: outcome.conflicts, difference: nil)
+    if !outcome.conflicts.isEmpty { throw ExitStatus.conflict.code }
+  }
+
+  private func isConfirmed(_ archive: Archive, _ target: Restore.Target, _ options: RestoreOptions) throws
+    -> Bool
+  {
+    guard !yes, !common.json, isatty(STDIN_FILENO) == 1 else { return true }
+    let plan = try Restore.plan(archive, target, options)
+    guard !plan.removed.isEmpty else { return true }
+    for path in plan.removed.prefix(10) { Output.note("  - \(path)") }
+    if plan.removed.count > 10 { Output.note("  … and \(plan.removed.count - 10) more") }
+    Output.note(
+      "\(Output.count(plan.removed.count, "path")) that the archive does not have will be removed. Go on? [y/N]"
+    )
+    let answer = readLine()?.lowercased() ?? ""
+    if answer == "y" || answer == "yes" { return true }
+    Output.note("nothing was changed; --keep-extra leaves them where they are")
+    return false
+  }
+
+  private func write(
+    _ report: RestoreReport, transaction: TransactionID?, conflicts: [ContainerPath],
+    difference: ContainerDifference?
+  ) {
+    if common.json {
+      return Output.json(
+        Result(
+          transaction: transaction?.description, restored: report.restored, removed: report.removed,
+          spared: report.spared, restoredUnderExcluded: report.restoredUnderExcluded,
+          unchanged: report.unchanged,
+          bytesRead: report.bytesRead, conflicts: conflicts, difference: difference))
+    }
+    if let difference {
+      Output.line("dry run: nothing was changed; a restore would change")
+      DifferenceText.write(difference)
+    }
+    let verb = difference == nil ? "restored" : "to restore"
+    Output.line(
+      "\(verb): \(Output.count(report.restored.count, "path")), removed: \(report.removed.count), "
+        + "right already: \(report.unchanged), spared: \(report.spared.count); "
+        + "\(Output.size(report.bytesRead)) read from the archive")
+    for spared in report.spared { Output.line("  spared \(spared.path): \(spared.reason)") }
+    for path in report.restoredUnderExcluded { Output.line("  restored, though excluded now: \(path)") }
+    for path in conflicts {
+      Output.note("drydock: the app changed it at the same moment, kept aside: \(path)")
+    }
+    if let transaction {
+      Output.line("transaction \(transaction); `drydock rollback` undoes it")
+    } else if difference == nil {
+      Output.line("nothing had to be changed")
+    }
+  }
+}

@@ -1,0 +1,98 @@
+import ArgumentParser
+import Drydock
+import Foundation
+
+struct SnapshotCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "snapshot", abstract: "Back a container up into an archive; the app may be running.",
+    discussion: """
+      Prints the archive's path. The container is not changed in any way. Stock tools open the archive:
+      tar --zstd -tf ARCHIVE.
+
+      Example: drydock snapshot Notes -r Backups
+      """)
+
+  @OptionGroup var container: ContainerOptions
+  @OptionGroup var repository: RepositoryOptions
+  @Option(
+    name: .short, help: ArgumentHelp("Write this file, which must not exist, instead.", valueName: "file"))
+  var output: String?
+  @OptionGroup var common: CommonOptions
+
+  struct Result: Encodable {
+    var path: String
+    var archive: ArchiveID
+    var snapshot: String
+    var entries: Int
+    var contentBytes: UInt64
+    var archiveBytes: UInt64
+    var excluded: [ExcludedPath]
+    var skipped: [SkippedPath]
+    var rawDatabases: [String: String]
+  }
+
+  func run() throws {
+    let configuration = try common.configuration()
+    guard output == nil || repository.repository == nil else {
+      throw UsageError(message: "give either -r REPOSITORY or -o FILE")
+    }
+    let target: SnapshotOptions.Target
+    if let output {
+      target = .file(output)
+    } else if let path = repository.path(configuration) {
+      target = .repository(path)
+    } else {
+      throw UsageError(
+        message:
+          "no place for the archive; give -r REPOSITORY or -o FILE, or `repository: DIRECTORY` in drydock.yaml"
+      )
+    }
+    let opened = try container.open(common)
+    let transaction = try container.transaction()
+    // Made on first use, like any backup program's, but never out of a mistyped path.
+    if case .repository(let path) = target { try makeRepository(path) }
+    var options = SnapshotOptions(target: target, tool: DrydockVersion.tool)
+    options.schemaVersion = try Migrating.schemaVersion(of: opened, options: transaction)
+    options.lockTimeout = transaction.lockTimeout
+    options.busyTimeout = transaction.busyTimeout
+    let progress = Progress(isShown: !common.json)
+    options.progress = { progress.show($0) }
+    let report = try Snapshot.take(opened, options)
+    progress.end()
+    tell(report)
+    if common.json {
+      let raw = Dictionary(uniqueKeysWithValues: report.raw.map { ($0.key.description, $0.value) })
+      Output.json(
+        Result(
+          path: report.path, archive: report.archive, snapshot: report.snapshot, entries: report.entries,
+          contentBytes: report.contentBytes, archiveBytes: report.archiveBytes, excluded: report.excluded,
+          skipped: report.skipped, rawDatabases: raw))
+    } else {
+      Output.line(report.path)
+    }
+    if report.isIncomplete { throw ExitStatus.incomplete.code }
+  }
+
+  private func makeRepository(_ path: String) throws {
+    let url = URL(fileURLWithPath: path)
+    guard !FileManager.default.fileExists(atPath: path),
+      FileManager.default.fileExists(atPath: url.deletingLastPathComponent().path)
+    else { return }
+    try Directory(url.deletingLastPathComponent().path).createDirectories(
+      ContainerPath(url.lastPathComponent), mode: 0o700)
+  }
+
+  private func tell(_ report: SnapshotReport) {
+    guard !common.json else { return }
+    Output.note(
+      "\(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)) of content in "
+        + "\(Output.size(report.archiveBytes)); left out \(Output.count(report.excluded.count, "path")) by rule"
+    )
+    for skipped in report.skipped where skipped.isLoss {
+      Output.note("drydock: not stored, \(skipped.reason.rawValue): \(skipped.path)")
+    }
+    for (path, reason) in report.raw.sorted(by: { $0.key < $1.key }) {
+      Output.note("drydock: stored as it is, for SQLite cannot open it (\(reason)): \(path)")
+    }
+  }
+}

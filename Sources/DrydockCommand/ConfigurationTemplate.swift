@@ -1,0 +1,65 @@
+import Drydock
+
+/// The text that `drydock init` writes.
+struct ConfigurationTemplate {
+  private let container: Container?
+  private var databases: [(String, ContainerPath)] = []
+
+  init(_ container: Container?) throws {
+    self.container = container
+    guard let container else { return }
+    let scan = ContainerScan(try Directory(container.root), rules: ExclusionRules(container))
+    var found: [ContainerPath] = []
+    try scan.visit { entry in
+      if case .database(let unit) = entry.kind, entry.exclusion == nil { found.append(unit.main) }
+    }
+    databases = found.enumerated().map { number, path in
+      let stem = path.nameString.split(separator: ".").first.map(String.init) ?? "database"
+      let isPlain = stem.allSatisfy { $0.isLetter || $0.isNumber || $0 == "_" || $0 == "-" }
+      let name = isPlain ? stem : "database\(number + 1)"
+      let isTaken = found[..<number].contains { $0.nameString.hasPrefix(stem + ".") }
+      return (isTaken ? "\(name)\(number + 1)" : name, path)
+    }
+  }
+
+  func text() -> String {
+    let defaults = container?.standardDefaults.map { "defaults: {standard: \(quoted($0.description))}" }
+    let places = databases.map { "  \($0.0): [\(quoted($0.1.description))]" }.joined(separator: "\n")
+    return """
+      # Settings of Drydock for one app. `drydock` looks for this file in the working directory and above. Every key
+      # is optional: what is absent is detected, or has a default. An unknown key is an error.
+
+      # The app's bundle id.
+      \(container.map { "app: \(quoted($0.app))" } ?? "# app: com.example.notes")
+
+      # What is where in a container, and what is never backed up: ios or generic.
+      \(container.map { "layout: \($0.layout.rawValue)" } ?? "# layout: ios")
+
+      # Settings files by suite, as paths in the container.
+      \(defaults ?? "# defaults: {standard: Library/Preferences/com.example.notes.plist}")
+
+      # Databases by name, each with the places that it had over the versions, the present one first.
+      \(databases.isEmpty ? "# databases:\n#   notes: [Library/Application Support/notes.sqlite]" : "databases:\n" + places)
+
+      # Where the app itself says which schema version its data has: a setting, PRAGMA user_version of a database,
+      # or a field of a JSON file. `at` maps a migration's number to the app's where they differ.
+      # version-markers:
+      #   - {defaults: dataSchemaVersion}
+      #   - {pragma: notes, at: {4: 2, 6: 3}}
+      #   - {json: Documents/state.json, pointer: /version}
+
+      # What a backup leaves out besides the layout's own list, and what it takes all the same; as in .gitignore.
+      # exclude: ["Documents/**/*.part"]
+      # include: []
+
+      # Directories, relative to this file.
+      migrations: Migrations
+      repository: Backups
+
+      """
+  }
+
+  private func quoted(_ text: String) -> String {
+    "\"" + text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
+  }
+}

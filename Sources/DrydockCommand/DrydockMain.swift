@@ -1,0 +1,60 @@
+import ArgumentParser
+import Drydock
+import Foundation
+
+/// The program: arguments in, words or JSON out, exit codes; nothing else.
+@main
+struct DrydockMain {
+  static func main() {
+    raiseFileLimit()
+    do {
+      var command = try DrydockCommand.parseAsRoot()
+      try command.run()
+    } catch let code as ExitCode {
+      DrydockCommand.exit(withError: code)
+    } catch {
+      guard let failure = Failure(error) else { DrydockCommand.exit(withError: error) }
+      failure.report(asJSON: CommandLine.arguments.contains("--json"))
+      Foundation.exit(failure.status.rawValue)
+    }
+  }
+
+  /// A container with many databases needs a descriptor for the lock on each.
+  private static func raiseFileLimit() {
+    var limit = rlimit()
+    #if os(Linux)
+      let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    #else
+      let resource = RLIMIT_NOFILE
+    #endif
+    guard getrlimit(resource, &limit) == 0 else { return }
+    limit.rlim_cur = limit.rlim_max
+    _ = setrlimit(resource, &limit)
+  }
+}
+
+struct DrydockCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "drydock",
+    abstract: "Back up, migrate and restore an app's data, each in one atomic step.",
+    discussion: """
+      A container is the directory with one app's data: settings, databases, files.
+
+        drydock inspect Notes                         what is in it, and what a backup leaves out
+        drydock snapshot Notes -r Backups             back it up, while the app runs
+        drydock migrate Notes -m Migrations --dry-run what would change, key by key and row by row
+        drydock migrate Notes -m Migrations           all pending migrations, or none
+        drydock rollback Notes                        undo that, keeping what the app wrote since
+        drydock restore Backups/A.tar.zst Notes       back to the snapshot's state
+
+      Exit codes: 0 done, or nothing to do; 1 failed, nothing changed; 2 changes are pending; 3 done, but
+      incomplete; 4 validation (edited, missing, out of order, unknown version, damaged archive, other instance);
+      5 locked, in use, or changed meanwhile; 6 conflict; 64 usage.
+      """,
+    version: DrydockVersion.number,
+    subcommands: [
+      InspectCommand.self, ExplainCommand.self, SnapshotCommand.self, ListCommand.self, ShowCommand.self,
+      VerifyCommand.self, RestoreCommand.self, MigrateCommand.self, StatusCommand.self, ValidateCommand.self,
+      BaselineCommand.self, RollbackCommand.self, LogCommand.self, RecoverCommand.self, InitCommand.self,
+    ])
+}

@@ -1,0 +1,22 @@
+import ArgumentParser
+
+/// The exit codes, as documented.
+enum ExitStatus: Int32 {
+  /// Failed; nothing changed.
+  case failed = 1
+  /// Changes are pending.
+  case pending = 2
+  /// Done, but incomplete.
+  case incomplete = 3
+  /// Edited, missing, out of order, unknown version, damaged archive, other instance.
+  case validation = 4
+  /// Locked, in use, or changed meanwhile.
+  case busy = 5
+  /// Both sides changed the same thing.
+  case conflict = 6
+  /// The command line makes no sense.
+  case usage = 64
+
+  /// To be thrown once everything has been said.
+  var code: ExitCode { ExitCode(rawValue) }
+}

@@ -1,0 +1,103 @@
+import Drydock
+import Foundation
+
+/// An error of any module as the program tells it: an exit code, a message, a path.
+struct Failure {
+  let status: ExitStatus
+  let code: String
+  let message: String
+  let path: String?
+
+  /// Nil for what is not an error of Drydock's, such as those of the argument parser.
+  init?(_ error: any Error) {
+    switch error {
+    case let error as ContainerError:
+      (code, message, path) = (error.code.rawValue, error.message, error.path)
+      status = Self.status(error.code)
+    case let error as TransactionError:
+      (code, message, path) = (error.code.rawValue, error.message, error.path)
+      status = Self.status(error.code)
+    case let error as RepositoryError:
+      (code, message, path) = (error.code.rawValue, error.message, error.path)
+      status = Self.status(error.code)
+    case let error as ArchiveError:
+      (code, message, path) = (error.code.rawValue, error.message, error.path)
+      status = Self.status(error.code)
+    case let error as MigrationError:
+      (code, path) = (error.code.rawValue, error.path)
+      // A migration's own message starts with the place, which says more than the file's path.
+      message = error.description.hasPrefix(error.path ?? "") ? error.message : error.description
+      status = Self.status(error.code)
+    case let error as UsageError:
+      (code, message, path) = ("usage", error.message, nil)
+      status = .usage
+    default: return nil
+    }
+  }
+
+  private static func status(_ code: ContainerError.Code) -> ExitStatus {
+    switch code {
+    case .notFound, .notAContainer, .badPath, .unreadable, .io, .unsupported, .permission, .noSpace,
+      .malformed:
+      .failed
+    case .badConfiguration: .validation
+    case .inUse: .busy
+    }
+  }
+
+  private static func status(_ code: TransactionError.Code) -> ExitStatus {
+    switch code {
+    case .locked, .inUse, .changedMeanwhile: .busy
+    case .conflict: .conflict
+    case .exchangeImpossible, .checkFailed, .nothingToUndo, .damagedState, .noSpace, .missing, .exists:
+      .failed
+    case .ambiguous: .validation
+    }
+  }
+
+  private static func status(_ code: RepositoryError.Code) -> ExitStatus {
+    switch code {
+    case .damaged, .unsupported, .mismatch, .missing: .validation
+    case .conflict: .conflict
+    case .notFound, .ambiguous, .overlap, .io: .failed
+    }
+  }
+
+  private static func status(_ code: ArchiveError.Code) -> ExitStatus {
+    switch code {
+    case .io, .invalidUse: .failed
+    default: .validation
+    }
+  }
+
+  private static func status(_ code: MigrationError.Code) -> ExitStatus {
+    switch code {
+    case .catalog, .unknownVersion, .edited, .missing, .outOfOrder, .contradiction, .damagedHistory:
+      .validation
+    case .stepFailed, .checkFailed, .verifyFailed, .sql: .failed
+    case .usage: .usage
+    }
+  }
+
+  /// Says it: one line on standard error, and with `--json` a document on standard output.
+  func report(asJSON: Bool) {
+    let place = path.map { message.contains($0) ? "" : "\($0): " } ?? ""
+    Output.note("drydock: error: \(place)\(message)")
+    guard asJSON else { return }
+    struct Document: Encodable {
+      struct Detail: Encodable {
+        var code: String
+        var message: String
+        var path: String?
+        var exitCode: Int32
+      }
+      var error: Detail
+    }
+    Output.json(Document(error: .init(code: code, message: message, path: path, exitCode: status.rawValue)))
+  }
+}
+
+/// A command line that the argument parser took and that makes no sense all the same.
+struct UsageError: Error {
+  var message: String
+}

@@ -1,0 +1,146 @@
+import ArgumentParser
+import Drydock
+import Foundation
+
+/// What every command takes.
+struct CommonOptions: ParsableArguments {
+  @Flag(help: "Print one JSON document instead of text.")
+  var json = false
+
+  @Option(
+    help: ArgumentHelp(
+      "Use this drydock.yaml instead of the one in the working directory or above.", valueName: "file"))
+  var config: String?
+
+  /// Flags win over `DRYDOCK_*` variables, those over `drydock.yaml`.
+  func configuration() throws -> Configuration {
+    if let file = config ?? Environment["CONFIG"] { return try Configuration(file: file) }
+    return try Configuration.find(from: FileManager.default.currentDirectoryPath)
+  }
+}
+
+/// `DRYDOCK_…` variables; an empty one counts as absent.
+enum Environment {
+  static subscript(_ name: String) -> String? {
+    ProcessInfo.processInfo.environment["DRYDOCK_" + name].flatMap { $0.isEmpty ? nil : $0 }
+  }
+}
+
+/// What every command on a container takes.
+struct ContainerOptions: ParsableArguments {
+  @Argument(help: "The container: the directory with one app's data, or an .xcappdata bundle.")
+  var path: String
+
+  @Option(
+    name: .customLong("container"),
+    help: ArgumentHelp(
+      "Name of this instance; by default Apple's UUID of it, or the directory's name.", valueName: "name"))
+  var instance: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "Wait so long for another drydock command on the same container.", valueName: "seconds"))
+  var lockTimeout: Double?
+
+  @Option(help: ArgumentHelp("Wait so long for a database that is locked.", valueName: "seconds"))
+  var busyTimeout: Double?
+
+  /// The container; what an interrupted command left is ended first, and told.
+  func open(_ common: CommonOptions) throws -> Container {
+    let container = try Container(at: path, configuration: common.configuration(), instance: instance)
+    do {
+      Self.tell(try Transaction.recover(container), container)
+    } catch let error as TransactionError where error.code == .locked {
+      // Another command is at work on it: nothing is interrupted, and whoever needs the lock will say so.
+    } catch let error as ContainerError where error.code == .permission {
+      Output.note("drydock: note: \(error.description)")
+    }
+    return container
+  }
+
+  static func tell(_ reports: [RecoveryReport], _ container: Container) {
+    for report in reports {
+      let state =
+        report.outcome == .old
+        ? "it had changed nothing, and what it left is removed"
+        : "it was complete but for its end, which is done now"
+      Output.note(
+        "drydock: recovered \(container.root): transaction \(report.transaction) was interrupted; \(state)")
+      for path in report.conflicts { Output.note("drydock: kept aside, for both changed it: \(path)") }
+    }
+  }
+
+  /// How its transactions are run.
+  func transaction() throws -> TransactionOptions {
+    var options = TransactionOptions()
+    options.lockTimeout = try lockTimeout ?? Self.seconds("LOCK_TIMEOUT") ?? 0
+    options.busyTimeout = try busyTimeout ?? Self.seconds("BUSY_TIMEOUT") ?? 5
+    options.faults = try Self.faults()
+    return options
+  }
+
+  private static func seconds(_ name: String) throws -> Double? {
+    guard let text = Environment[name] else { return nil }
+    guard let value = Double(text), value >= 0 else {
+      throw UsageError(message: "DRYDOCK_\(name) is \(text): give a number of seconds")
+    }
+    return value
+  }
+
+  /// For tests: `DRYDOCK_KILL_AT=exchanged` makes the process die at that step of a commit.
+  private static func faults() throws -> FaultInjection {
+    guard let name = Environment["KILL_AT"] else { return .none }
+    guard let point = FaultPoint(rawValue: name) else {
+      throw UsageError(
+        message:
+          "DRYDOCK_KILL_AT is \(name): one of \(FaultPoint.allCases.map(\.rawValue).joined(separator: ", "))")
+    }
+    return .kill(at: point)
+  }
+}
+
+/// Where migrations are.
+struct MigrationOptions: ParsableArguments {
+  @Option(
+    name: [.short, .long],
+    help: ArgumentHelp(
+      "The directory of migrations; by default `migrations:` of drydock.yaml.", valueName: "directory"))
+  var migrations: String?
+
+  func directory(_ configuration: Configuration) -> String? {
+    migrations ?? Environment["MIGRATIONS"] ?? configuration.migrations
+  }
+
+  func catalog(_ configuration: Configuration) throws -> MigrationCatalog {
+    guard let directory = directory(configuration) else {
+      throw UsageError(
+        message: "no migrations are named; give -m DIRECTORY, or `migrations: DIRECTORY` in drydock.yaml")
+    }
+    let catalog = try MigrationCatalog.load(directory)
+    for note in catalog.notes { Output.note("drydock: note: \(note)") }
+    return catalog
+  }
+}
+
+/// Where archives are.
+struct RepositoryOptions: ParsableArguments {
+  @Option(
+    name: [.short, .long],
+    help: ArgumentHelp(
+      "The directory of archives; by default `repository:` of drydock.yaml.", valueName: "directory"))
+  var repository: String?
+
+  func path(_ configuration: Configuration) -> String? {
+    repository ?? Environment["REPOSITORY"] ?? configuration.repository
+  }
+
+  /// An archive by its file's path, or else by its name in the repository.
+  func archive(_ name: String, _ configuration: Configuration) throws -> String {
+    if FileManager.default.fileExists(atPath: name) { return name }
+    guard let path = path(configuration), !name.contains("/") else {
+      throw RepositoryError(
+        .notFound, "no such archive; give a file, or -r REPOSITORY with an id or INSTANCE@latest", path: name)
+    }
+    return try Repository(path).find(name)
+  }
+}

@@ -1,0 +1,63 @@
+import Drydock
+import Foundation
+
+/// Results go to standard output, everything else to standard error.
+enum Output {
+  /// A line of the result.
+  static func line(_ text: String = "") { write(text + "\n", to: STDOUT_FILENO) }
+
+  /// A remark.
+  static func note(_ text: String) { write(text + "\n", to: STDERR_FILENO) }
+
+  /// One JSON document, keys in snake case and sorted.
+  static func json(_ value: some Encodable) {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    encoder.keyEncodingStrategy = .convertToSnakeCase
+    encoder.dateEncodingStrategy = .iso8601
+    guard let data = try? encoder.encode(value) else {
+      return note("drydock: the result cannot be written as JSON")
+    }
+    line(String(decoding: data, as: UTF8.self))
+  }
+
+  private static func write(_ text: String, to descriptor: Int32) {
+    var bytes = Array(text.utf8)[...]
+    while !bytes.isEmpty {
+      let count = bytes.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
+      // Whoever reads has gone: there is nobody left to tell.
+      guard count > 0 else { return }
+      bytes = bytes.dropFirst(count)
+    }
+  }
+
+  /// Bytes for people: `1.4 MB`.
+  static func size(_ bytes: UInt64) -> String {
+    if bytes < 1000 { return "\(bytes) B" }
+    var value = Double(bytes)
+    for unit in ["kB", "MB", "GB", "TB"] {
+      value /= 1000
+      if value < 999.5 { return String(format: value < 9.95 ? "%.1f %@" : "%.0f %@", value, unit) }
+    }
+    return String(format: "%.0f PB", value / 1000)
+  }
+
+  /// A count with its noun: `1 file`, `2 files`.
+  static func count(_ number: Int, _ noun: String, _ plural: String? = nil) -> String {
+    "\(number) \(number == 1 ? noun : plural ?? noun + "s")"
+  }
+
+  /// Rows as columns, the last one ragged.
+  static func table(_ rows: [[String]], indent: String = "  ") {
+    let columns = rows.map(\.count).max() ?? 0
+    let widths = (0..<columns).map { column in
+      rows.map { $0.count > column ? $0[column].count : 0 }.max() ?? 0
+    }
+    for row in rows {
+      let cells = row.enumerated().map { number, cell in
+        number == row.count - 1 ? cell : cell + String(repeating: " ", count: widths[number] - cell.count)
+      }
+      line(indent + cells.joined(separator: "  "))
+    }
+  }
+}
