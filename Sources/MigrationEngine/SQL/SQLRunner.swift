@@ -80,13 +80,14 @@ struct SQLRunner {
     }
     let broken = after.filter { $0.value > (before ?? [:])[$0.key] ?? 0 }
     if !broken.isEmpty {
+      let more = broken.reduce(0) { $0 + $1.value - ((before ?? [:])[$1.key] ?? 0) }
       let parents = Set(broken.keys.map(\.parent)).sorted().joined(separator: ", ")
       throw MigrationError(
         .sql,
-        "\(place): these statements leave \(broken.values.reduce(0, +)) rows that refer to missing rows of "
-          + "\(parents): change both sides, or delete the rows that refer to them")
+        "\(place): these statements leave references to missing rows of \(parents) (\(more) more than before): "
+          + "change both sides, or delete the rows that refer to them")
     }
     let old = after.values.reduce(0, +)
-    return old == 0 ? [] : ["\(old) rows already referred to missing rows before the migration"]
+    return old == 0 ? [] : ["references to rows that were missing before the migration already: \(old)"]
   }
 }
