@@ -60,7 +60,7 @@ let package = Package(
       name: "Drydock",
       dependencies: [
         "FixtureTesting", "MigrationEngine", "BackupRepository", "ContainerTransaction", "AppContainer",
-        "ArchiveFile", grdb,
+        "ArchiveFile",
       ],
       swiftSettings: strict),
     .executableTarget(

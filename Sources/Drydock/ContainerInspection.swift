@@ -1,6 +1,5 @@
 import AppContainer
 import ContainerTransaction
-import GRDB
 import MigrationEngine
 
 /// What is in a container: its stores with sizes and counts, and what a backup leaves out.
@@ -86,16 +85,10 @@ public struct ContainerInspection: Sendable, Codable {
 
   private mutating func add(_ unit: DatabaseUnit, _ size: UInt64, _ staged: StagedContainer) throws {
     let sidecars = try unit.sidecars.map { ($0, try staged.status(of: $0)?.size ?? 0) }
-    let tables = try? staged.readDatabase(at: unit.main) { db in
-      try Int.fetchOne(
-        db,
-        sql:
-          "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
-      )
-    }
+    let tables = try? staged.tableCount(of: unit.main)
     databases.append(
       Database(
         path: unit.main, bytes: sidecars.reduce(size) { $0 + $1.1 },
-        logBytes: sidecars.first { $0.0.nameString.hasSuffix("-wal") }?.1 ?? 0, tables: tables ?? nil))
+        logBytes: sidecars.first { $0.0.nameString.hasSuffix("-wal") }?.1 ?? 0, tables: tables))
   }
 }

@@ -54,13 +54,19 @@ struct Commit {
       try journal.append(JournalRecord(.discarded, transaction))
       throw error
     }
-    try folder.sync()
-    try rootParent().sync()
-    try faults.reach(.exchanged)
-
-    return try Finish(
-      state: state, transaction: transaction, folder: folder, old: staged.live, new: tree, faults: faults
-    ).run(undo, index: index, recovered: false)
+    do {
+      try folder.sync()
+      try rootParent().sync()
+      try faults.reach(.exchanged)
+      return try Finish(
+        state: state, transaction: transaction, folder: folder, old: staged.live, new: tree, faults: faults
+      ).run(undo, index: index, recovered: false)
+    } catch {
+      throw TransactionError(
+        .unfinished,
+        "the change is in place, but what it replaced could not be put away (\(error)); the next command, such as "
+          + "`drydock recover`, finishes it", path: staged.container.root, cause: error)
+    }
   }
 
   /// What a recovery needs goes to disk before the tree takes the staged files away.
