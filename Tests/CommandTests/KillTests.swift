@@ -85,7 +85,7 @@ struct KillTests {
   @Test("A snapshot leaves nothing but itself")
   func snapshot() throws {
     try Lab.with { lab in
-      try lab.create("Notes", version: 2, "--photos", "6", "--leave-wal")
+      try lab.create("Notes", version: 2, photos: 6, "--leave-wal")
       try lab.run(Tools.system("mkdir"), lab("Backups"))
       let before = try lab.tree()
       let start = Date()

@@ -81,8 +81,8 @@ struct Lab {
   // MARK: Containers
 
   /// Makes a small container as the sample app of a version leaves it.
-  func create(_ name: String = "Notes", version: Int = 0, _ options: String...) throws {
-    let small = ["--tasks", "5", "--photos", "1", "--texts", "3", "--caches", "2"]
+  func create(_ name: String = "Notes", version: Int = 0, photos: Int = 1, _ options: String...) throws {
+    let small = ["--tasks", "5", "--photos", String(photos), "--texts", "3", "--caches", "2"]
     let result = try Command.run(
       app, ["create", directory(name), "--version", String(version)] + small + options)
     guard result.succeeded else { throw SystemFailure("NotesApp create: \(result)") }
