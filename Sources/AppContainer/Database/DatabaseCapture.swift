@@ -58,6 +58,8 @@ extension Directory {
     }
     do {
       try recover(scratch.full(name))
+      // A journal that the database keeps (journal mode PERSIST) stays beside it, without meaning.
+      try scratch.removeFile(name.withSuffix("-journal"), missingIsFine: true)
       return .copy(name)
     } catch let error as DatabaseError where error.meansUnreadable {
       try scratch.removeDatabase(name)
