@@ -57,7 +57,8 @@ struct Lab {
   /// Starts `drydock`.
   func start(_ arguments: [String], environment extra: [String: String?] = [:]) throws -> RunningCommand {
     try Command.spawn(
-      program, arguments, environment: environment.merging(extra) { $1 }, input: [], directory: directory.path)
+      program, arguments, environment: environment.merging(extra) { $1 }, input: [], directory: directory.path
+    )
   }
 
   /// Runs `drydock`, which must succeed; gives its output.

@@ -96,7 +96,8 @@ struct ShowCommand: ParsableCommand {
     let excluded = try opened.manifest.excluded().filter { inScope($0.path) }
     let skipped = try opened.manifest.skipped().filter { inScope($0.path) }
     guard scope == nil || !entries.isEmpty || !excluded.isEmpty || !skipped.isEmpty else {
-      throw RepositoryError(.missing, "the archive does not have it; `drydock show` without a path lists what it has",
+      throw RepositoryError(
+        .missing, "the archive does not have it; `drydock show` without a path lists what it has",
         path: scope?.description)
     }
     if common.json {
