@@ -81,7 +81,10 @@ let package = Package(
       dependencies: ["ContainerTransaction", "AppContainer", "TestSupport", grdb], swiftSettings: strict),
     .testTarget(
       name: "BackupRepositoryTests",
-      dependencies: ["BackupRepository", "ContainerTransaction", "AppContainer", "TestSupport", grdb],
+      dependencies: [
+        "BackupRepository", "ContainerTransaction", "AppContainer", "ArchiveFile", "AgeEncryption", "TestSupport",
+        grdb, system,
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "MigrationEngineTests",

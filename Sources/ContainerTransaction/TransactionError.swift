@@ -14,8 +14,6 @@ public struct TransactionError: Error, CustomStringConvertible, Sendable {
     case conflict
     /// A check of the staged result failed.
     case checkFailed
-    /// The change is in place, and the next command finishes what is left to do.
-    case unfinished
     /// There is nothing to undo, or it is no longer kept.
     case nothingToUndo
     /// The state directory holds what cannot be understood.

@@ -49,7 +49,6 @@ struct Failure {
     switch code {
     case .locked, .inUse, .changedMeanwhile: .busy
     case .conflict: .conflict
-    case .unfinished: .incomplete
     case .exchangeImpossible, .checkFailed, .nothingToUndo, .damagedState, .noSpace, .missing, .exists:
       .failed
     case .ambiguous: .validation

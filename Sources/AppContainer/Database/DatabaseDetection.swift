@@ -8,9 +8,7 @@ extension Directory {
   /// are not, and reading 8,000 of them would cost more than everything else a settings migration does.
   public func databaseUnit(_ main: ContainerPath, status: FileStatus) throws -> DatabaseUnit? {
     guard status.type == .file else { return nil }
-    let sidecars = try DatabaseFormat.sidecarSuffixes.map(main.withSuffix).filter {
-      try self.status($0)?.type == .file
-    }
+    let sidecars = try DatabaseUnit(main: main).refreshed(in: self).sidecars
     let hasHeader =
       try status.size >= DatabaseFormat.smallestPage && status.size % DatabaseFormat.smallestPage == 0
       && prefix(of: main, 16) == DatabaseFormat.headerMagic

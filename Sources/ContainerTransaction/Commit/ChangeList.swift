@@ -70,7 +70,8 @@ struct ChangeList {
     _ path: ContainerPath, _ before: NodeRecord?, _ after: NodeRecord?, _ staged: StagedContainer
   ) throws -> ChangeRecord.Grain {
     if (after ?? before)?.type == .directory { return .directory }
-    if staged.container.isSettings(path) { return .settings }
+    let areFiles = (before?.type ?? .file) == .file && (after?.type ?? .file) == .file
+    if areFiles && staged.container.isSettings(path) { return .settings }
     if try staged.isDatabase(path) { return .database }
     if let status = try staged.live.status(path) {
       if try staged.live.databaseUnit(path, status: status) != nil { return .database }

@@ -81,16 +81,27 @@ extension StagedContainer {
     let isLogged = try stage.hasWriteAheadLog(name)
     var configuration = GRDB.Configuration()
     configuration.foreignKeysEnabled = false
+    // A transaction that the body leaves open is an error here, not the end of the process.
+    configuration.allowsUnsafeTransactions = true
     configuration.prepareDatabase { try $0.execute(sql: "PRAGMA synchronous=OFF") }
-    let queue = try DatabaseQueue(path: stage.full(name), configuration: configuration)
     let result: T
     do {
+      let queue = try DatabaseQueue(path: stage.full(name), configuration: configuration)
       defer { try? queue.close() }
       result = try queue.writeWithoutTransaction { db in
         // Without a log each page is written once; the mode is put back below.
         if isLogged { _ = try String.fetchOne(db, sql: "PRAGMA journal_mode=DELETE") }
-        return try body(db)
+        let result = try body(db)
+        guard !db.isInsideTransaction else {
+          throw TransactionError(
+            .checkFailed, "the change left a transaction open; end it with COMMIT", path: path.description)
+        }
+        return result
       }
+    } catch let error as DatabaseError where error.resultCode == .SQLITE_FULL {
+      throw TransactionError(
+        .noSpace, "no space is left to stage the change of the database; free some beside the container",
+        path: path.description, cause: error)
     }
     if isLogged { try stage.setWriteAheadLog(name) }
     return result
@@ -131,9 +142,10 @@ extension StagedContainer {
     let name = newName()
     switch try live.capture(unit, into: stage, as: name, busyTimeout: busyTimeout, held: locks[path]) {
     case .inPlace(let lock):
-      let copy = try stage.createFile(name)
-      defer { try? copy.close() }
-      try lock.file.copyContents(to: copy, path: live.full(path))
+      let isWhole = try withExtendedLifetime(lock) { try copyInPlace(lock.file, of: path, to: name) }
+      guard !isWhole else { break }
+      try stage.removeFile(name)
+      return try databaseCopy(of: path)
     case .copy: break
     case .raw(let reason):
       throw ContainerError(
@@ -142,6 +154,21 @@ extension StagedContainer {
           + "migration can change it", path: path.description)
     }
     return name
+  }
+
+  /// Copies a main file that is the image by itself.
+  ///
+  /// - Returns: false when it changed underneath: a dry run's lock keeps writers out, but not the checkpoint of an
+  ///   app that opened the database meanwhile and writes it through a log.
+  private func copyInPlace(
+    _ file: FileDescriptor, of path: ContainerPath, to name: ContainerPath
+  ) throws -> Bool {
+    let before = try FileStatus(of: file, path: live.full(path))
+    let copy = try stage.createFile(name)
+    defer { try? copy.close() }
+    try file.copyContents(to: copy, path: stage.full(name))
+    let after = try FileStatus(of: file, path: live.full(path))
+    return before.modified == after.modified && before.size == after.size
   }
 }
 

@@ -102,6 +102,10 @@ extension StagedContainer {
 
   /// Removes a path, with everything below it; a database with its sidecars and external data.
   public func remove(_ path: ContainerPath) throws {
+    guard !path.isRoot else {
+      throw ContainerError(
+        .badPath, "the container itself cannot be removed; name what is in it", path: container.root)
+    }
     guard try status(of: path) != nil else { throw missing(path) }
     for part in try databaseUnit(at: path)?.parts ?? [] where try status(of: part) != nil {
       try removeOne(part)
@@ -142,9 +146,13 @@ extension StagedContainer {
     guard let metadata = try metadata(of: source) else { throw missing(source) }
     try putDirectory(at: target, metadata: metadata)
     for child in try children(of: source) {
-      if try isSidecar(child) { continue }
-      if try self.status(of: child.rebased(from: source, to: target)) != nil { continue }
-      try copy(child, to: child.rebased(from: source, to: target))
+      let childTarget = child.rebased(from: source, to: target)
+      if try self.status(of: child)?.type == .directory {
+        try copy(child, to: childTarget)
+      } else if try !isSidecar(child) {
+        // A database's external data is another child.
+        try copyOne(child, to: childTarget)
+      }
     }
   }
 
