@@ -61,7 +61,7 @@ extension StagedContainer {
     try createDirectory(path.parent)
     let name = newName()
     try directory.link(source, in: stage, to: name)
-    try replace(path, with: .inode(StagedInode(name: name, type: type)))
+    try replace(path, with: .inode(StagedInode(name: name, type: type, isShared: true)))
   }
 
   /// Gives a staged path the inode of another one: a hard link.
@@ -166,9 +166,9 @@ extension StagedContainer {
 
   /// A staged inode for a path, made by copying the live one when there is none yet.
   func own(_ path: ContainerPath) throws -> StagedInode {
-    if case .inode(let inode) = overlay[path] { return inode }
+    if case .inode(let inode) = overlay[path], !inode.isShared { return inode }
     let name = try stagedCopy(of: path)
-    let inode = StagedInode(name: name, type: try live.status(path)?.type ?? .file)
+    let inode = StagedInode(name: name, type: try status(of: path)?.type ?? .file)
     try replace(path, with: .inode(inode))
     return inode
   }

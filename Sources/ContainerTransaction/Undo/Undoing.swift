@@ -96,7 +96,12 @@ struct Undoing {
       guard try staged.isDatabase(path) else {
         return try ContentDigest.of(path, in: staged.live, isDatabase: false)
       }
-      return try staged.databaseDigest(path)
+      do {
+        return try staged.databaseDigest(path)
+      } catch let error as ContainerError where error.code == .malformed {
+        // One that SQLite cannot open is compared by its bytes.
+        return try ContentDigest.of(path, in: staged.live, isDatabase: true)
+      }
     // Something of another kind is never what a transaction wrote.
     case .directory, .other: return try SHA256.hash(Array(status.type.rawValue.utf8))
     }

@@ -6,8 +6,8 @@ struct SnapshotCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "snapshot", abstract: "Back a container up into an archive; the app may be running.",
     discussion: """
-      Prints the archive's path. The container is not changed in any way. Stock tools open the archive:
-      tar --zstd -tf ARCHIVE.
+      Prints the archive's path. The container is not changed in any way. Stock
+      tools open the archive: tar --zstd -tf ARCHIVE.
 
       Example: drydock snapshot Notes -r Backups
       """)
