@@ -32,6 +32,8 @@ public struct ContainerInspection: Sendable, Codable {
   public var root: String, app: String, instance: String, layout: Layout
   /// The schema version and what says so; nil when nothing does.
   public var schemaVersion: Int?, versionSource: String?
+  /// What keeps the schema version from being known, when something does.
+  public var versionProblem: String?
   /// The stores.
   public var settings: [Settings] = [], databases: [Database] = []
   /// The file of secrets and its size, where it is configured and there.
@@ -50,8 +52,11 @@ public struct ContainerInspection: Sendable, Codable {
   }
 
   private mutating func look(_ container: Container, _ staged: StagedContainer) throws {
-    if let detected = try? DetectedVersion.detect(in: staged) {
+    do {
+      let detected = try DetectedVersion.detect(in: staged)
       (schemaVersion, versionSource) = (detected.version, detected.source.description)
+    } catch {
+      versionProblem = String(describing: error)
     }
     let scan = ContainerScan(staged.live, rules: ExclusionRules(container), entersExcluded: true)
     try scan.visit { entry in

@@ -93,6 +93,7 @@ struct KillScene {
 
   private static func reset(_ lab: Lab) throws {
     for name in try lab.names() where name == trial || name.hasPrefix(".drydock-") { try lab.remove(name) }
+    for name in try lab.names("tmp") { try lab.remove("tmp/" + name) }
     try lab.copy("Template", to: trial)
     if lab.exists("TemplateState") { try lab.copy("TemplateState", to: stateName(of: trial)) }
   }
@@ -146,7 +147,8 @@ struct KillScene {
     } else {
       #expect(!said.contains("interrupted;"), "\(operation), \(context): nothing was interrupted: \(result)")
     }
-    #expect(try leftovers() == [], "\(operation), \(context)")
+    let left = try leftovers()
+    #expect(left == [], "\(operation), \(context)")
     let after = try lab.tree(Self.trial)
     switch outcome {
     case .old:
@@ -164,7 +166,8 @@ struct KillScene {
       let undone = try lab.tree(Self.trial)
       #expect(undone.differences(from: before, comparing: aspectsOfUndo) == [], "\(operation), \(context), undone")
     }
-    #expect(try leftovers() == [], "\(operation), \(context), at the end")
+    let leftAtEnd = try leftovers()
+    #expect(leftAtEnd == [], "\(operation), \(context), at the end")
   }
 
   /// A redo writes the history and the settings anew.

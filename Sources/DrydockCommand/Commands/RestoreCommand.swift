@@ -58,7 +58,9 @@ struct RestoreCommand: ParsableCommand {
     )
     options.transaction = try container.transaction()
     if !paths.isEmpty, case .existing(let container) = target {
-      options.schemaVersion = try Migrating.schemaVersion(of: container, options: options.transaction)
+      options.schemaVersion = try Migrating.schemaVersion(
+        of: container, options: options.transaction
+      ).number
     }
     if dryRun {
       let outcome = try Restore.dryRun(opened, target, options)
