@@ -57,7 +57,8 @@ struct ShowCommand: ParsableCommand {
       Example: drydock show Backups/com.example.notes_….tar.zst Documents
       """)
 
-  @Argument(help: "An archive: its file, or with -r its id or INSTANCE@latest.") var archive: String
+  @Argument(help: "An archive: its file, or with -r its id, INSTANCE@latest, INSTANCE@2026-11-14 or latest.")
+  var archive: String
   @Argument(help: "Only this path of the container, and what is below it.") var path: String?
   @OptionGroup var repository: RepositoryOptions
   @OptionGroup var common: CommonOptions
@@ -96,7 +97,8 @@ struct ShowCommand: ParsableCommand {
     let excluded = try opened.manifest.excluded().filter { inScope($0.path) }
     let skipped = try opened.manifest.skipped().filter { inScope($0.path) }
     guard scope == nil || !entries.isEmpty || !excluded.isEmpty || !skipped.isEmpty else {
-      throw RepositoryError(.missing, "the archive does not have it; `drydock show` without a path lists what it has",
+      throw RepositoryError(
+        .missing, "the archive does not have it; `drydock show` without a path lists what it has",
         path: scope?.description)
     }
     if common.json {

@@ -4,7 +4,7 @@ import Drydock
 struct RollbackCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rollback",
-    abstract: "Undo the last migration or restore, keeping what the app wrote since.",
+    abstract: "Undo the last migration, restore or baseline, keeping what the app wrote since.",
     discussion: """
       Goes back setting by setting, database by database, file by file. What both
       the transaction and, since then, the app changed is a conflict: nothing is
