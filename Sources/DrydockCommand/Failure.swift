@@ -87,7 +87,7 @@ struct Failure {
   /// The message with its path: in front, or behind when the message starts with `file:line:column`.
   var text: String {
     guard let path, !message.contains(path) else { return message }
-    let startsWithPlace = message.prefixMatch(of: /[^\n]*?:\d+:\d+: /) != nil
+    let startsWithPlace = message.prefixMatch(of: #/[^\n]*?:\d+:\d+: /#) != nil
     return startsWithPlace ? "\(message) (\(path))" : "\(path): \(message)"
   }
 
