@@ -39,6 +39,8 @@ extension Transaction {
     let (record, folder) = try newestUndo(container, redoing: redoing, lockTimeout: options.lockTimeout)
     var options = options
     options.undoes = record.transaction
+    // What was there comes back as it was, a damaged database too.
+    options.checksResult = false
     return try run(
       on: container, redoing ? .redo : .rollback,
       summary: "undid \(record.transaction), which \(record.summary)", options: options

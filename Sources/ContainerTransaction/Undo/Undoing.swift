@@ -25,9 +25,9 @@ struct Undoing {
       case .sidecar, .directory: continue
       }
     }
-    for change in record.changes where change.grain == .sidecar { try undoSidecar(change) }
-    // Directories last, the deepest first: one that was made can go only when it is empty.
+    // Directories after what is in them, the deepest first: one that was made can go only when it is empty.
     for change in record.changes.reversed() where change.grain == .directory { try undoDirectory(change) }
+    for change in record.changes where change.grain == .sidecar { try undoSidecar(change) }
   }
 
   // MARK: Files and databases
@@ -44,12 +44,15 @@ struct Undoing {
       if !discardingNewer { return }
     }
     if try staged.status(of: change.path) != nil, change.before == nil {
-      return try staged.remove(change.path)
+      return try staged.remove(change.path, withExternalData: false)
     }
     try putBack(change)
   }
 
   private mutating func putBack(_ change: ChangeRecord) throws {
+    if let before = change.before, before.type == .directory {
+      return try staged.putDirectory(at: change.path, metadata: before.metadata)
+    }
     guard let name = change.kept, let before = change.before else { return }
     guard let status = try kept.status(name), status.size == before.size,
       status.modified == before.metadata.modified
@@ -129,7 +132,7 @@ struct Undoing {
 
   // MARK: Directories
 
-  private func undoDirectory(_ change: ChangeRecord) throws {
+  private mutating func undoDirectory(_ change: ChangeRecord) throws {
     let present = try staged.status(of: change.path)
     guard let before = change.before else {
       if present?.type == .directory, try staged.children(of: change.path).isEmpty {
@@ -137,11 +140,24 @@ struct Undoing {
       }
       return
     }
-    guard before.type == .directory else { return }
+    guard before.type == .directory else { return try undoDirectoryInPlaceOfFile(change) }
     // What the app did to it since, such as adding a file, stays: then its time is the app's too.
     let live = try staged.live.metadata(change.path)
     if present == nil || change.after == nil || live == change.after?.metadata {
       try staged.putDirectory(at: change.path, metadata: before.metadata)
     }
+  }
+
+  private mutating func undoDirectoryInPlaceOfFile(_ change: ChangeRecord) throws {
+    let isLeft =
+      try staged.status(of: change.path)?.type == .directory && staged.children(of: change.path).isEmpty
+    if !isLeft {
+      conflicts.append(
+        RollbackConflict(
+          path: change.path, key: nil, before: describe(change.before), written: describe(change.after),
+          now: "changed by the app"))
+      if !discardingNewer { return }
+    }
+    try putBack(change)
   }
 }
