@@ -73,7 +73,9 @@ struct Publication {
   private func removeStale() throws {
     for bytes in try folder.names() where bytes.starts(with: Self.prefix.utf8) {
       let name = ContainerPath(name: bytes)
-      guard let stale = try? folder.directory(name), (try? stale.tryLock(exclusive: true)) == true else { continue }
+      guard let stale = try? folder.directory(name), (try? stale.tryLock(exclusive: true)) == true else {
+        continue
+      }
       try? folder.removeTree(name)
     }
   }
