@@ -54,13 +54,20 @@ public enum Transaction {
     let lock = try ContainerLock(container.root, exclusive: true, timeout: options.lockTimeout)
     let state = try StateDirectory.create(for: container)
     let recovered = try Recovery(state: state, root: lock.root).run()
-    try ExchangeProbe(container, root: lock.root, state: state).run()
-    let index = try TreeIndex(of: lock.root)
-    let use = try UseGuard(container, root: lock.root, index: index)
+    let index: TreeIndex
+    let use: UseGuard
+    do {
+      try ExchangeProbe(container, root: lock.root, state: state).run()
+      index = try TreeIndex(of: lock.root)
+      use = try UseGuard(container, root: lock.root, index: index)
+    } catch {
+      state.removeIfUnused()
+      throw error
+    }
     var outcome = try perform(container, kind, summary, options, state, body) { folder in
       (lock.root, index, use.locks)
     }
-    outcome.notes = use.notes
+    outcome.notes = use.notes + outcome.notes
     outcome.recovered = recovered
     return outcome
   }
@@ -78,9 +85,15 @@ public enum Transaction {
       throw TransactionError(
         .locked, "locked by another process that makes it; wait for it", path: container.root)
     }
-    let recovered = try Recovery(state: state, root: nil).run()
-    guard try state.parent.status(state.rootName) == nil else {
-      throw TransactionError(.exists, "already exists", path: container.root)
+    let isThere = try state.parent.status(state.rootName) != nil
+    // What an interrupted creation left may be the container itself.
+    let present =
+      isThere ? try ContainerLock(container.root, exclusive: true, timeout: options.lockTimeout) : nil
+    let recovered = try Recovery(state: state, root: present?.root).run()
+    guard !isThere else {
+      throw TransactionError(
+        .exists, "already exists; name a path where nothing is, or change this container",
+        path: container.root)
     }
     var outcome = try perform(container, kind, summary, options, state, body) { folder in
       let nothing: ContainerPath = "nothing"
@@ -128,15 +141,24 @@ public enum Transaction {
       }
       let undo = UndoRecord(
         transaction: transaction, kind: kind, summary: summary, time: begin.time, changes: changes.changes)
-      outcome.conflicts = try Commit(
-        staged: staged, state: state, transaction: transaction, folder: folder, index: before.index,
-        faults: options.faults
-      ).run(changes, undo: undo)
-      if let undone = options.undoes { try UndoStore(state: state).remove(undone) }
-      try UndoStore(state: state).prune(options.undoLimits)
+      // The locks on the databases are the stage's: they are held until the commit is over.
+      let result = try withExtendedLifetime(staged) {
+        try Commit(
+          staged: staged, state: state, transaction: transaction, folder: folder, index: before.index,
+          faults: options.faults
+        ).run(changes, undo: undo)
+      }
+      outcome.conflicts = result.conflicts
+      do {
+        if let error = result.unfinished { throw error }
+        try UndoStore(state: state).prune(options.undoLimits)
+      } catch {
+        outcome.notes.append(
+          "the change is made, but what follows it failed (\(error)); `drydock recover` finishes it")
+      }
       return outcome
     } catch {
-      // Before the exchange everything is discarded; after it the next command finishes.
+      // Whatever throws does so before the exchange; a journal that could not be written is left to a recovery.
       if try !isCommitted(transaction, state) { try? discard(transaction, state) }
       throw error
     }

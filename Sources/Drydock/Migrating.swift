@@ -54,16 +54,21 @@ public enum Migrating {
     }
   }
 
-  /// The schema version as far as it can be known without migrations; nil when nothing says.
+  /// The schema version as far as it can be known without migrations, or what keeps it from being known: a
+  /// container whose settings or history are damaged is backed up all the same.
   public static func schemaVersion(
     of container: Container, options: TransactionOptions = TransactionOptions()
-  ) throws -> Int? {
+  ) throws -> (number: Int?, problem: String?) {
+    try Transaction.inspect(container, options: options) { schemaVersion(in: $0) }
+  }
+
+  static func schemaVersion(in staged: StagedContainer) -> (number: Int?, problem: String?) {
     do {
-      return try Transaction.inspect(container, options: options) {
-        try DetectedVersion.detect(in: $0).version
-      }
+      return (try DetectedVersion.detect(in: staged).version, nil)
     } catch let error as MigrationError where error.code == .unknownVersion {
-      return nil
+      return (nil, nil)
+    } catch {
+      return (nil, String(describing: error))
     }
   }
 

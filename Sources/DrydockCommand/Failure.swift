@@ -84,6 +84,11 @@ struct Failure {
     let place = path.map { message.contains($0) ? "" : "\($0): " } ?? ""
     Output.note("drydock: error: \(place)\(message)")
     guard asJSON else { return }
+    Self.document(code: code, message: message, path: path, status: status.rawValue)
+  }
+
+  /// The one JSON document of a command that failed.
+  static func document(code: String, message: String, path: String?, status: Int32) {
     struct Document: Encodable {
       struct Detail: Encodable {
         var code: String
@@ -93,7 +98,7 @@ struct Failure {
       }
       var error: Detail
     }
-    Output.json(Document(error: .init(code: code, message: message, path: path, exitCode: status.rawValue)))
+    Output.json(Document(error: .init(code: code, message: message, path: path, exitCode: status)))
   }
 }
 

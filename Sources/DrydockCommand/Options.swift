@@ -14,8 +14,14 @@ struct CommonOptions: ParsableArguments {
 
   /// Flags win over `DRYDOCK_*` variables, those over `drydock.yaml`.
   func configuration() throws -> Configuration {
-    if let file = config ?? Environment["CONFIG"] { return try Configuration(file: file) }
-    return try Configuration.find(from: FileManager.default.currentDirectoryPath)
+    do {
+      if let file = config ?? Environment["CONFIG"] { return try Configuration(file: file) }
+      return try Configuration.find(from: FileManager.default.currentDirectoryPath)
+    } catch var error as ContainerError where error.code == .malformed {
+      // A file that the user wrote, not one of the container's: validation, as with migrations.
+      error.code = .badConfiguration
+      throw error
+    }
   }
 }
 

@@ -34,6 +34,8 @@ extension Directory {
     guard let lock = try held ?? DatabaseLock.acquire(unit.main, in: self) else {
       return try captureInUse(unit.main, into: scratch, as: name, busyTimeout: busyTimeout)
     }
+    // A log may have come or gone until the lock was granted.
+    let unit = try unit.refreshed(in: self)
     guard try unit.hasPendingContent(in: self) else {
       if held == nil { try lock.downgrade(path: full(unit.main)) }
       return .inPlace(lock)
@@ -56,6 +58,8 @@ extension Directory {
     }
     do {
       try recover(scratch.full(name))
+      // A journal that the database keeps (journal mode PERSIST) stays beside it, without meaning.
+      try scratch.removeFile(name.withSuffix("-journal"), missingIsFine: true)
       return .copy(name)
     } catch let error as DatabaseError where error.meansUnreadable {
       try scratch.removeDatabase(name)

@@ -47,6 +47,14 @@ public struct DatabaseUnit: Hashable, Sendable {
     }
   }
 
+  /// The unit with the sidecars that exist now.
+  func refreshed(in root: Directory) throws -> DatabaseUnit {
+    let present = try DatabaseFormat.sidecarSuffixes.map(main.withSuffix).filter {
+      try root.status($0)?.type == .file
+    }
+    return DatabaseUnit(main: main, sidecars: present, externalData: externalData)
+  }
+
   /// The folder of external data that belongs to a main file.
   public static func externalDataPath(of main: ContainerPath) -> ContainerPath {
     let name = main.nameString

@@ -70,8 +70,9 @@ public struct ContainerScan {
       let child = path.appending(unchecked: name.bytes)
       let kind = units.kind(of: name, status, in: path, mount: mount)
       let exclusion = try exclusion(of: name, kind, units, in: directory, path, inherited, status.type)
-      try body(ScannedEntry(path: child, status: status, kind: kind, exclusion: exclusion))
-      guard kind == .directory, exclusion == nil || entersExcluded || rules.hasIncludes else { continue }
+      let own = rules.alwaysTakes(child) ? nil : exclusion
+      try body(ScannedEntry(path: child, status: status, kind: kind, exclusion: own))
+      guard kind == .directory, own == nil || entersExcluded || rules.hasIncludes else { continue }
       let opened: Directory
       do {
         opened = try directory.directory(name)
@@ -92,7 +93,14 @@ public struct ContainerScan {
     return try rules.exclusion(
       of: path.appending(unchecked: decisive.bytes), type: decisive == name ? type : .file,
       inherited: inherited
-    ) { try directory.attribute($0, of: decisive) }
+    ) { name in
+      do {
+        return try directory.attribute(name, of: decisive)
+      } catch let error as ContainerError where error.code == .permission || error.code == .notFound {
+        // Who may not read a file may not read its attributes either: whoever reads it reports that.
+        return nil
+      }
+    }
   }
 }
 
@@ -102,9 +110,12 @@ private struct DirectoryUnits {
   private var owners: [ContainerPath: ContainerPath] = [:]
 
   init(_ directory: Directory, _ listing: [(ContainerPath, FileStatus)]) throws {
+    let names = Set(listing.map(\.0))
     for (name, status) in listing where status.type == .file {
       // A file that vanishes or cannot be opened is left to whoever reads it.
-      guard let unit = try? directory.databaseUnit(name, status: status) else { continue }
+      guard let unit = try? directory.databaseUnit(name, status: status, mayExist: names.contains) else {
+        continue
+      }
       units[name] = unit
       for sidecar in unit.sidecars { owners[sidecar] = name }
       if let external = unit.externalData { owners[external] = name }

@@ -21,7 +21,13 @@ public struct ExclusionRules: Sendable {
   /// Whether something below an excluded directory can be included after all.
   public var hasIncludes: Bool { !include.isEmpty }
 
-  /// The rule that keeps a path out, or nil.
+  /// Whether a path is taken whatever was decided for it: the history is part of what a container is, and so are
+  /// the directories above it. What was decided for such a directory still holds for everything else in it.
+  public func alwaysTakes(_ path: ContainerPath) -> Bool {
+    path == layout.historyPath || layout.historyPath.isInside(path)
+  }
+
+  /// The rule that keeps a path out, or nil; see also ``alwaysTakes(_:)``.
   ///
   /// - Parameters:
   ///   - inherited: what was decided for the directory above.
@@ -33,8 +39,6 @@ public struct ExclusionRules: Sendable {
     if path == Self.stateDirectory {
       return Exclusion(rule: .state, origin: path, detail: "Drydock's own state")
     }
-    // The history is part of what a container is: it goes with it whatever the rules say of the place.
-    if path == layout.historyPath || layout.historyPath.isInside(path) { return nil }
     if include.contains(where: { $0.matches(path, isDirectory: type == .directory) }) { return nil }
     if let inherited { return inherited }
     if let own = layoutExclusion(of: path) { return own }

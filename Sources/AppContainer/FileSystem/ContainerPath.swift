@@ -19,7 +19,7 @@ public struct ContainerPath: Sendable {
   /// - Throws: ``ContainerError`` with code `badPath` when it is absolute or has a component that is not a name.
   public init(bytes: some Sequence<UInt8>) throws {
     var bytes = Array(bytes)
-    if bytes.last == UInt8(ascii: "/") { bytes.removeLast() }
+    if bytes.count > 1, bytes.last == UInt8(ascii: "/") { bytes.removeLast() }
     guard !bytes.isEmpty else {
       self = .root
       return
@@ -116,7 +116,7 @@ public struct ContainerPath: Sendable {
 
   private static func printable(_ bytes: [UInt8]) -> String {
     if let text = String(validating: bytes, as: UTF8.self),
-      !text.unicodeScalars.contains(where: { $0.value < 32 })
+      !text.unicodeScalars.contains(where: { $0.value < 32 || (0x7f..<0xa0).contains($0.value) })
     {
       return text
     }

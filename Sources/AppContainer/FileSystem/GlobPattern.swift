@@ -4,8 +4,20 @@
 public struct GlobPattern: Hashable, Sendable, CustomStringConvertible {
   /// The pattern as it was written.
   public let description: String
-  private let parts: [[UInt8]]
+  private let parts: [Part]
   private let directoriesOnly: Bool
+
+  private enum Part: Hashable {
+    case anyDepth
+    case name([Token])
+  }
+
+  private enum Token: Hashable {
+    case byte(UInt8)
+    case anyByte
+    case anyBytes
+    case oneOf([ClosedRange<UInt8>], negated: Bool)
+  }
 
   /// A pattern from text; an empty one matches nothing.
   public init(_ text: String) {
@@ -13,9 +25,12 @@ public struct GlobPattern: Hashable, Sendable, CustomStringConvertible {
     var bytes = Array(text.utf8)
     directoriesOnly = bytes.last == UInt8(ascii: "/")
     if directoriesOnly { bytes.removeLast() }
-    let anchored = bytes.contains(UInt8(ascii: "/"))
-    var parts = bytes.split(separator: UInt8(ascii: "/")).map(Array.init)
-    if !anchored { parts.insert(Array("**".utf8), at: 0) }
+    let names = bytes.split(separator: UInt8(ascii: "/"))
+    var parts = names.map { $0.elementsEqual("**".utf8) ? Part.anyDepth : .name(Self.tokens($0)) }
+    // At the end it needs something below; in the middle it may stand for nothing.
+    if parts.last == .anyDepth { parts.append(.name([.anyBytes])) }
+    let isAnchored = bytes.contains(UInt8(ascii: "/"))
+    if !isAnchored && !parts.isEmpty { parts.insert(.anyDepth, at: 0) }
     self.parts = parts
   }
 
@@ -25,54 +40,76 @@ public struct GlobPattern: Hashable, Sendable, CustomStringConvertible {
   /// Whether a path matches; what is below a directory that matches does not match by itself.
   public func matches(_ path: ContainerPath, isDirectory: Bool = false) -> Bool {
     if parts.isEmpty || (directoriesOnly && !isDirectory) { return false }
-    return matches(path.components[...], parts[...])
-  }
-
-  private func matches(_ names: ArraySlice<[UInt8]>, _ parts: ArraySlice<[UInt8]>) -> Bool {
-    guard let part = parts.first else { return names.isEmpty }
-    let rest = parts.dropFirst()
-    if part.elementsEqual("**".utf8) {
-      // At the end it needs something below; in the middle it may stand for nothing.
-      if rest.isEmpty { return !names.isEmpty }
-      return (0...names.count).contains { matches(names.dropFirst($0), rest) }
+    return Self.matches(path.components, parts, isAny: { $0 == .anyDepth }) { name, part in
+      guard case .name(let tokens) = part else { return false }
+      return Self.matches(name, tokens, isAny: { $0 == .anyBytes }, Self.byteMatches)
     }
-    guard let name = names.first else { return false }
-    return nameMatches(name[...], part[...]) && matches(names.dropFirst(), rest)
   }
 
-  private func nameMatches(_ name: ArraySlice<UInt8>, _ pattern: ArraySlice<UInt8>) -> Bool {
-    guard let first = pattern.first else { return name.isEmpty }
-    switch first {
-    case UInt8(ascii: "*"):
-      return (0...name.count).contains { nameMatches(name.dropFirst($0), pattern.dropFirst()) }
-    case UInt8(ascii: "?"):
-      return !name.isEmpty && nameMatches(name.dropFirst(), pattern.dropFirst())
-    case UInt8(ascii: "["):
-      guard let (matched, rest) = setMatches(name.first, pattern.dropFirst()) else { break }
-      return matched && nameMatches(name.dropFirst(), rest)
-    default: break
-    }
-    return name.first == first && nameMatches(name.dropFirst(), pattern.dropFirst())
-  }
-
-  /// Nil when the bracket is not closed, and so stands for itself.
-  private func setMatches(_ byte: UInt8?, _ body: ArraySlice<UInt8>) -> (Bool, ArraySlice<UInt8>)? {
-    guard let end = body.dropFirst().firstIndex(of: UInt8(ascii: "]")) else { return nil }
-    var set = body[..<end]
-    let negated = set.first == UInt8(ascii: "!") || set.first == UInt8(ascii: "^")
-    if negated { set = set.dropFirst() }
-    guard let byte else { return (false, body[(end + 1)...]) }
-    var found = false
-    var index = set.startIndex
-    while index < set.endIndex {
-      if index + 2 < set.endIndex, set[index + 1] == UInt8(ascii: "-") {
-        found = found || (set[index] <= set[index + 2] && (set[index]...set[index + 2]).contains(byte))
-        index += 3
+  /// Matches items against tokens of which some stand for any number of items. Only the last such token is ever
+  /// tried again, which is enough, and keeps many stars from taking exponential time.
+  private static func matches<Item, Token>(
+    _ items: [Item], _ tokens: [Token], isAny: (Token) -> Bool, _ matchesOne: (Item, Token) -> Bool
+  ) -> Bool {
+    var (item, token) = (0, 0)
+    var retry: (item: Int, token: Int)?
+    while item < items.count {
+      if token < tokens.count, isAny(tokens[token]) {
+        retry = (item, token)
+        token += 1
+      } else if token < tokens.count, matchesOne(items[item], tokens[token]) {
+        (item, token) = (item + 1, token + 1)
+      } else if let last = retry {
+        retry = (last.item + 1, last.token)
+        (item, token) = (last.item + 1, last.token + 1)
       } else {
-        found = found || set[index] == byte
-        index += 1
+        return false
       }
     }
-    return (found != negated, body[(end + 1)...])
+    return tokens[token...].allSatisfy(isAny)
+  }
+
+  private static func byteMatches(_ byte: UInt8, _ token: Token) -> Bool {
+    switch token {
+    case .byte(let own): byte == own
+    case .anyByte: true
+    case .anyBytes: false
+    case .oneOf(let ranges, let negated): ranges.contains { $0.contains(byte) } != negated
+    }
+  }
+
+  // MARK: Reading
+
+  private static func tokens(_ text: ArraySlice<UInt8>) -> [Token] {
+    var tokens: [Token] = []
+    var rest = text
+    while let first = rest.popFirst() {
+      switch first {
+      case UInt8(ascii: "*"): tokens.append(.anyBytes)
+      case UInt8(ascii: "?"): tokens.append(.anyByte)
+      case UInt8(ascii: "["):
+        // The first byte of a set may be its closing bracket; one that is not closed stands for itself.
+        let start = rest.first.map { "!^".utf8.contains($0) } ?? false ? rest.dropFirst() : rest
+        guard let end = start.dropFirst().firstIndex(of: UInt8(ascii: "]")) else { fallthrough }
+        tokens.append(.oneOf(ranges(start[..<end]), negated: start.startIndex != rest.startIndex))
+        rest = rest[(end + 1)...]
+      default: tokens.append(.byte(first))
+      }
+    }
+    return tokens
+  }
+
+  private static func ranges(_ set: ArraySlice<UInt8>) -> [ClosedRange<UInt8>] {
+    var ranges: [ClosedRange<UInt8>] = []
+    var rest = set
+    while let first = rest.popFirst() {
+      if rest.count > 1, rest.first == UInt8(ascii: "-"), let last = rest.dropFirst().first {
+        if first <= last { ranges.append(first...last) }
+        rest = rest.dropFirst(2)
+      } else {
+        ranges.append(first...first)
+      }
+    }
+    return ranges
   }
 }

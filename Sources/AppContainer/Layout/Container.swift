@@ -23,11 +23,14 @@ public struct Container: Sendable {
   /// - Throws: ``ContainerError``: `notFound`, `notAContainer` (a file), `unreadable`.
   public init(at path: String, configuration: Configuration = Configuration(), instance: String? = nil) throws
   {
-    let anchor = try Self.resolve(path)
+    let resolved = try Self.resolve(path)
+    // The data root inside a bundle is the bundle: its state must not be kept in it.
+    let anchor =
+      resolved.hasSuffix(".xcappdata/AppData") ? String(resolved.dropLast("/AppData".count)) : resolved
     let bundle = try Directory(anchor)
     let isBundle = try anchor.hasSuffix(".xcappdata") && bundle.status("AppData")?.type == .directory
     let root = isBundle ? try bundle.directory("AppData") : bundle
-    let identity = try ContainerIdentity(root: root, bundle: isBundle ? bundle : nil, anchor: anchor)
+    let identity = ContainerIdentity(root: root, bundle: isBundle ? bundle : nil, anchor: anchor)
     self.anchor = anchor
     self.root = isBundle ? anchor + "/AppData" : anchor
     self.configuration = configuration

@@ -9,7 +9,7 @@ struct ContainerIdentity {
   /// The directory's name, without `.xcappdata`.
   var name: String
 
-  init(root: Directory, bundle: Directory?, anchor: String) throws {
+  init(root: Directory, bundle: Directory?, anchor: String) {
     var name = anchor.split(separator: "/").last.map(String.init) ?? anchor
     if bundle != nil { name = String(name.dropLast(".xcappdata".count)) }
     self.name = name
@@ -20,14 +20,17 @@ struct ContainerIdentity {
     if app == nil, let bundle { app = Self.strings(in: bundle, "AppDataInfo.plist")["CFBundleIdentifier"] }
     // A bare `<bundle-id>/` folder names its app; else the only settings file that is not Apple's does.
     if app == nil, Self.isBundleIdentifier(name) { app = name }
-    if app == nil { app = try Self.onlySettingsFile(in: root) }
+    if app == nil { app = Self.onlySettingsFile(in: root) }
   }
 
   private static func strings(in directory: Directory, _ path: ContainerPath) -> [String: String] {
+    // A damaged file names nobody; whoever needs its settings will say that it is damaged.
     guard let bytes = try? directory.contents(path, limit: 1 << 20),
-      let list = try? PropertyListSerialization.propertyList(from: Data(bytes), format: nil)
+      let file = try? PropertyListFile(bytes: bytes)
     else { return [:] }
-    return (list as? [String: Any] ?? [:]).compactMapValues { $0 as? String }
+    return file.root.compactMapValues { value in
+      if case .string(let text) = value { text } else { nil }
+    }
   }
 
   private static func isBundleIdentifier(_ name: String) -> Bool {
@@ -39,10 +42,11 @@ struct ContainerIdentity {
       }
   }
 
-  private static func onlySettingsFile(in root: Directory) throws -> String? {
+  private static func onlySettingsFile(in root: Directory) -> String? {
     let folder: ContainerPath = "Library/Preferences"
-    guard try root.status(folder)?.type == .directory else { return nil }
-    let names = try root.directory(folder).names().map { String(decoding: $0, as: UTF8.self) }
+    // A folder that is a link, or that may not be listed, tells nothing.
+    guard let listed = try? root.directory(folder).names() else { return nil }
+    let names = listed.map { String(decoding: $0, as: UTF8.self) }
     let settings = names.filter {
       $0.hasSuffix(".plist") && !$0.hasPrefix("com.apple.") && !$0.hasPrefix(".")
     }

@@ -79,7 +79,9 @@ struct RestorePlan {
       }
     }
     if isStored { return nil }
-    if let reason = recorded.skipped(path) { return "\(reason.rawValue) when the archive was made" }  // rule 4
+    if let reason = recorded.skipped(path) {  // rule 4
+      return "\(reason.rawValue) when the archive was made"
+    }
     switch scanned.kind {
     case .mount: return "another file system is mounted here"
     case .special: return "a socket, FIFO or device"

@@ -16,20 +16,26 @@ struct CarryOver {
   func run() throws -> [ContainerPath] {
     let present = try TreeIndex(of: old)
     var conflicts: [ContainerPath] = []
+    var removed: [(ContainerPath, IndexedStatus)] = []
     for path in Set(present.paths.keys).union(index.paths.keys).sorted() {
       switch (index.paths[path], present.paths[path]) {
       case (nil, let created?):
         if try !carry(path, created, replacing: nil) { conflicts.append(path) }
       case (let seen?, nil):
-        try removeAlike(path, seen)
+        removed.append((path, seen))
       case (let seen?, let now?) where !now.isSame(as: seen):
+        if now.identity == seen.identity && now.type == .directory {
+          try copyMetadata(path)
+          continue
+        }
         // Changed in place: an untouched inode is the new tree's own already.
         if now.identity == seen.identity && !touched.contains(path) { continue }
-        if now.identity == seen.identity && now.type == .directory { continue }
         if try !carry(path, now, replacing: seen) { conflicts.append(path) }
       default: continue
       }
     }
+    // A directory can go only after what was in it.
+    for (path, seen) in removed.reversed() { try removeAlike(path, seen) }
     for path in conflicts { try keep(path) }
     return conflicts
   }
@@ -54,6 +60,14 @@ struct CarryOver {
       try old.renameNew(path, in: new, to: path)
     }
     return true
+  }
+
+  /// The app changed a directory's mode, owner or attributes.
+  private func copyMetadata(_ path: ContainerPath) throws {
+    guard !touched.contains(path), try new.status(path)?.type == .directory,
+      let metadata = try old.metadata(path)
+    else { return }
+    try new.apply(metadata, to: path, includingTime: false)
   }
 
   /// The app removed it: the new tree's link to the same inode goes too.

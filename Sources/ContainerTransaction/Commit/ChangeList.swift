@@ -59,8 +59,12 @@ struct ChangeList {
       if inode.type == .symbolicLink {
         record.digest = try SHA256.hash(staged.stage.linkTarget(inode.name))
       } else if record.digest == nil {
-        let isDatabase = try staged.stage.databaseUnit(inode.name, status: status) != nil
-        record.digest = try ContentDigest.of(inode.name, in: staged.stage, isDatabase: isDatabase)
+        let isDatabase =
+          try staged.stage.databaseUnit(inode.name, status: status) != nil
+          || !staged.stagedSidecars(of: path).isEmpty
+        // One that SQLite cannot open is compared by its bytes.
+        let whole = isDatabase ? try? staged.databaseDigest(path) : nil
+        record.digest = try whole ?? ContentDigest.of(inode.name, in: staged.stage, isDatabase: isDatabase)
       }
       return record
     }
@@ -70,7 +74,8 @@ struct ChangeList {
     _ path: ContainerPath, _ before: NodeRecord?, _ after: NodeRecord?, _ staged: StagedContainer
   ) throws -> ChangeRecord.Grain {
     if (after ?? before)?.type == .directory { return .directory }
-    if staged.container.isSettings(path) { return .settings }
+    let areFiles = (before?.type ?? .file) == .file && (after?.type ?? .file) == .file
+    if areFiles && staged.container.isSettings(path) { return .settings }
     if try staged.isDatabase(path) { return .database }
     if let status = try staged.live.status(path) {
       if try staged.live.databaseUnit(path, status: status) != nil { return .database }

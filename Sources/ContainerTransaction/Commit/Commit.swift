@@ -13,10 +13,18 @@ struct Commit {
   let index: TreeIndex?
   let faults: FaultInjection
 
+  /// What came of a commit.
+  struct Result {
+    /// The paths that an app changed at the same moment, kept under `conflict/<transaction>/`.
+    var conflicts: [ContainerPath] = []
+    /// What went wrong after the exchange: the container is new all the same, and a recovery finishes.
+    var unfinished: (any Error)?
+  }
+
   /// Commits.
   ///
-  /// - Returns: the paths that an app changed at the same moment, kept under `conflict/<transaction>/`.
-  func run(_ changes: ChangeList, undo: UndoRecord) throws -> [ContainerPath] {
+  /// - Throws: only before the exchange, when nothing has changed.
+  func run(_ changes: ChangeList, undo: UndoRecord) throws -> Result {
     try writeRecoveryFiles(changes, undo)
     let tree = try TreeBuilder(staged, changes).build(Self.tree, in: folder)
     try faults.reach(.treeBuilt)
@@ -29,6 +37,7 @@ struct Commit {
         "\(moved) changed while the transaction was prepared; nothing was changed, run it again",
         path: staged.container.root)
     }
+    if index != nil { try requireSameRoot(at: state.rootName, in: state.parent) }
     try faults.reach(.rewalked)
 
     // The lock lives on the inode: a newcomer must find the new root locked too until all is finished.
@@ -48,19 +57,56 @@ struct Commit {
       if index == nil {
         try folder.renameNew(Self.tree, in: state.parent, to: state.rootName)
       } else {
-        try folder.exchange(Self.tree, in: state.parent, with: state.rootName)
+        try exchange()
       }
     } catch {
       try journal.append(JournalRecord(.discarded, transaction))
       throw error
     }
-    try folder.sync()
-    try rootParent().sync()
-    try faults.reach(.exchanged)
+    return finish(undo, new: tree)
+  }
 
-    return try Finish(
-      state: state, transaction: transaction, folder: folder, old: staged.live, new: tree, faults: faults
-    ).run(undo, index: index, recovered: false)
+  private func finish(_ undo: UndoRecord, new tree: Directory) -> Result {
+    do {
+      try folder.sync()
+      try rootParent().sync()
+      try faults.reach(.exchanged)
+      let conflicts = try Finish(
+        state: state, transaction: transaction, folder: folder, old: staged.live, new: tree, faults: faults
+      ).run(undo, index: index, recovered: false)
+      return Result(conflicts: conflicts)
+    } catch {
+      return Result(unfinished: error)
+    }
+  }
+
+  /// Exchanges the new tree with what is at the container's path. Should that be another directory than the one that
+  /// was staged, because somebody moved the container away at this very moment, it is exchanged back.
+  private func exchange() throws {
+    do {
+      try folder.exchange(Self.tree, in: state.parent, with: state.rootName)
+    } catch let error as ContainerError {
+      throw TransactionError(
+        .exchangeImpossible,
+        "the container cannot be exchanged for the changed one (\(error.message)); nothing was changed",
+        path: staged.container.root, cause: error)
+    }
+    do {
+      try requireSameRoot(at: Self.tree, in: folder)
+    } catch {
+      try folder.exchange(Self.tree, in: state.parent, with: state.rootName)
+      throw error
+    }
+  }
+
+  /// The path must still name the directory that is locked and staged.
+  private func requireSameRoot(at path: ContainerPath, in directory: Directory) throws {
+    guard try directory.status(path)?.identity == staged.live.status().identity else {
+      throw TransactionError(
+        .changedMeanwhile,
+        "the container was replaced by another directory while the transaction was prepared; nothing was changed, "
+          + "run it again", path: staged.container.root)
+    }
   }
 
   /// What a recovery needs goes to disk before the tree takes the staged files away.

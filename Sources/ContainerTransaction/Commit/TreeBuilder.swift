@@ -28,7 +28,7 @@ struct TreeBuilder {
   /// - Parameter live: the live directory of the same path, nil when there is none.
   private func fill(_ target: Directory, _ path: ContainerPath, live: Directory?) throws {
     if let live, !touched.contains(path) {
-      try link(live, to: target)
+      try link(live, to: target, path)
     } else {
       for child in try staged.children(of: path) { try place(child, in: target, live: live) }
     }
@@ -36,7 +36,23 @@ struct TreeBuilder {
     if changes.touchedDirectories.contains(path), case nil = staged.overlay[path] {
       metadata?.modified = changes.time
     }
-    if let metadata { try target.apply(metadata, to: .root) }
+    guard let metadata else { return }
+    if case .directory = staged.overlay[path] {
+      try target.apply(metadata, to: .root)
+    } else {
+      try reproduce(metadata, on: target, path)
+    }
+  }
+
+  /// Gives a directory that stays its own owner, mode and attributes; an exchange must not change them on the way.
+  private func reproduce(_ metadata: FileMetadata, on target: Directory, _ path: ContainerPath) throws {
+    try target.apply(metadata, to: .root)
+    guard try target.metadata(.root) == metadata else {
+      throw TransactionError(
+        .exchangeImpossible,
+        "the owner, mode or attributes of this directory cannot be reproduced by this user; nothing was changed, "
+          + "run it as root", path: path.isRoot ? staged.container.root : path.description)
+    }
   }
 
   private func place(_ child: ContainerPath, in target: Directory, live: Directory?) throws {
@@ -64,7 +80,7 @@ struct TreeBuilder {
   }
 
   /// A directory in which nothing changes, by names alone.
-  private func link(_ live: Directory, to target: Directory) throws {
+  private func link(_ live: Directory, to target: Directory, _ path: ContainerPath) throws {
     for bytes in try live.names() {
       let name = ContainerPath(name: bytes)
       guard let status = try live.status(name) else { continue }
@@ -74,8 +90,9 @@ struct TreeBuilder {
       }
       try target.createDirectory(name)
       let below = try target.directory(name)
-      try link(live.directory(name), to: below)
-      if let metadata = try live.metadata(name) { try below.apply(metadata, to: .root) }
+      let child = path.appending(name: bytes)
+      try link(live.directory(name), to: below, child)
+      if let metadata = try live.metadata(name) { try reproduce(metadata, on: below, child) }
     }
   }
 }

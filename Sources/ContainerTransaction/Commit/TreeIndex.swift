@@ -31,11 +31,13 @@ struct IndexedStatus: Hashable, Sendable {
     group = status.group
   }
 
-  /// Whether content and metadata are what they were; linking an inode moves its change time, so that alone
-  /// tells nothing.
+  /// Whether content and metadata are what they were. Linking an inode moves its change time, so that tells
+  /// nothing of a file; a directory is never linked, and its change time tells of names and attributes too.
   func isSame(as other: IndexedStatus) -> Bool {
-    type == other.type && identity == other.identity && mode == other.mode && user == other.user
-      && group == other.group && (type == .directory || (size == other.size && modified == other.modified))
+    guard type == other.type, identity == other.identity else { return false }
+    if type == .directory { return changed == other.changed }
+    return size == other.size && modified == other.modified && mode == other.mode && user == other.user
+      && group == other.group
   }
 }
 

@@ -74,10 +74,20 @@ struct DatabaseComparison {
     let shared = new.filter { column in old.contains { $0.name == column.name } }.map(\.name)
     // Without a primary key of its own, a table's rows are known by their rowid.
     let declared = new.filter { $0.key > 0 }.sorted { $0.key < $1.key }.map(\.name)
-    let key = declared.isEmpty || !declared.allSatisfy(shared.contains) ? ["rowid"] : declared
+    var key = declared
     let quoted = "\"\(table.replacing("\"", with: "\"\""))\""
-    let join = key.map { "n.\(quote($0)) IS o.\(quote($0))" }.joined(separator: " AND ")
     func count(_ sql: String) throws -> Int { try Int.fetchOne(db, sql: sql) ?? 0 }
+    if declared.isEmpty || !declared.allSatisfy(shared.contains) {
+      guard try hasRowid(table, "main", db), try hasRowid(table, "before", db) else {
+        // Nothing tells which row is which.
+        return .init(
+          name: table, added: try count("SELECT count(*) FROM main.\(quoted)"),
+          removed: try count("SELECT count(*) FROM before.\(quoted)"), changed: 0)
+      }
+      key = ["rowid"]
+    }
+    // By bytes: a column's own collation may be the app's and unknown here, and takes different texts for equal.
+    let join = key.map { "n.\(quote($0)) COLLATE BINARY IS o.\(quote($0))" }.joined(separator: " AND ")
     func missing(_ from: String, _ other: String, _ a: String, _ b: String) -> String {
       """
       SELECT count(*) FROM \(from).\(quoted) \(a)
@@ -85,7 +95,8 @@ struct DatabaseComparison {
       """
     }
     let values = shared.filter { !key.contains($0) }
-    let differs = values.map { "n.\(quote($0)) IS NOT o.\(quote($0))" }.joined(separator: " OR ")
+    let differs = values.map { "n.\(quote($0)) COLLATE BINARY IS NOT o.\(quote($0))" }.joined(
+      separator: " OR ")
     let result = ContainerDifference.Table(
       name: table, added: try count(missing("main", "before", "n", "o")),
       removed: try count(missing("before", "main", "o", "n")),
@@ -94,6 +105,11 @@ struct DatabaseComparison {
         : try count(
           "SELECT count(*) FROM main.\(quoted) n JOIN before.\(quoted) o ON \(join) WHERE \(differs)"))
     return result.added + result.removed + result.changed == 0 ? nil : result
+  }
+
+  private func hasRowid(_ table: String, _ schema: String, _ db: Database) throws -> Bool {
+    try Bool.fetchOne(
+      db, sql: "SELECT wr = 0 FROM pragma_table_list(?) WHERE schema = ?", arguments: [table, schema]) ?? true
   }
 
   private struct Column {

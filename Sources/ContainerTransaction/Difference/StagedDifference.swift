@@ -46,8 +46,8 @@ extension StagedContainer {
     _ inode: StagedInode, at path: ContainerPath, _ before: FileStatus?,
     to difference: inout ContainerDifference
   ) throws {
-    if container.isSettings(path), inode.type == .file {
-      let new = try defaults(path)?.root ?? [:]
+    // What is no settings file is compared as a whole.
+    if container.isSettings(path), inode.type == .file, let new = try? defaults(path)?.root {
       difference.settings += try settings(
         path, old: before?.type == .file ? liveSettings(path) : [:], new: new)
       if before == nil {

@@ -49,7 +49,7 @@ extension StagedContainer {
   public func readDatabase<T>(at path: ContainerPath, _ body: (Database) throws -> T) throws -> T {
     let name: ContainerPath
     if case .inode(let inode) = overlay[path] {
-      name = inode.name
+      name = try wholeDatabase(inode, at: path)
     } else if let captured = captures[path] {
       name = captured
     } else {
@@ -63,6 +63,17 @@ extension StagedContainer {
     return try queue.read(body)
   }
 
+  /// The number of a database's tables, SQLite's own not counted.
+  public func tableCount(of path: ContainerPath) throws -> Int {
+    try readDatabase(at: path) { db in
+      try Int.fetchOne(
+        db,
+        sql:
+          "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+      ) ?? 0
+    }
+  }
+
   /// Changes a database: its captured copy becomes the staged one. Foreign keys are off and no transaction is
   /// open when the body starts. The stage is thrown away on any failure, so nothing waits for the disk.
   public func writeDatabase<T>(at path: ContainerPath, _ body: (Database) throws -> T) throws -> T {
@@ -70,32 +81,50 @@ extension StagedContainer {
     let isLogged = try stage.hasWriteAheadLog(name)
     var configuration = GRDB.Configuration()
     configuration.foreignKeysEnabled = false
+    // A transaction that the body leaves open is an error here, not the end of the process.
+    configuration.allowsUnsafeTransactions = true
     configuration.prepareDatabase { try $0.execute(sql: "PRAGMA synchronous=OFF") }
-    let queue = try DatabaseQueue(path: stage.full(name), configuration: configuration)
     let result: T
     do {
+      let queue = try DatabaseQueue(path: stage.full(name), configuration: configuration)
       defer { try? queue.close() }
       result = try queue.writeWithoutTransaction { db in
         // Without a log each page is written once; the mode is put back below.
         if isLogged { _ = try String.fetchOne(db, sql: "PRAGMA journal_mode=DELETE") }
-        return try body(db)
+        let result = try body(db)
+        guard !db.isInsideTransaction else {
+          throw TransactionError(
+            .checkFailed, "the change left a transaction open; end it with COMMIT", path: path.description)
+        }
+        return result
       }
+    } catch let error as DatabaseError where error.resultCode == .SQLITE_FULL {
+      throw TransactionError(
+        .noSpace, "no space is left to stage the change of the database; free some beside the container",
+        path: path.description, cause: error)
     }
     if isLogged { try stage.setWriteAheadLog(name) }
     return result
   }
 
   private func writableDatabase(at path: ContainerPath) throws -> ContainerPath {
-    if case .inode(let inode) = overlay[path] {
+    if case .inode(let inode) = overlay[path], !inode.isShared, stagedSidecars(of: path).isEmpty {
       try keepBefore(path, copyOf: inode.name)
       return inode.name
     }
     guard let metadata = try metadata(of: path) else { throw missing(path) }
-    let name = try captures[path] ?? databaseCopy(of: path)
+    let name: ContainerPath
+    if case .inode(let inode) = overlay[path] {
+      name = newName()
+      try stage.copyContents(of: wholeDatabase(inode, at: path), to: name, in: stage)
+    } else {
+      name = try captures[path] ?? databaseCopy(of: path)
+    }
     try keepBefore(path, copyOf: name)
     try stage.apply(metadata, to: name)
-    let unit = try databaseUnit(at: path)
-    for sidecar in unit?.sidecars ?? [] { overlay.set(.removed, at: sidecar) }
+    for sidecar in DatabaseFormat.sidecarSuffixes.map(path.withSuffix) {
+      overlay.set(try live.status(sidecar) == nil ? nil : .removed, at: sidecar)
+    }
     captures[path] = nil
     overlay.set(.inode(StagedInode(name: name, type: .file)), at: path)
     return name
@@ -120,9 +149,10 @@ extension StagedContainer {
     let name = newName()
     switch try live.capture(unit, into: stage, as: name, busyTimeout: busyTimeout, held: locks[path]) {
     case .inPlace(let lock):
-      let copy = try stage.createFile(name)
-      defer { try? copy.close() }
-      try lock.file.copyContents(to: copy, path: live.full(path))
+      let isWhole = try withExtendedLifetime(lock) { try copyInPlace(lock.file, of: path, to: name) }
+      guard !isWhole else { break }
+      try stage.removeFile(name)
+      return try databaseCopy(of: path)
     case .copy: break
     case .raw(let reason):
       throw ContainerError(
@@ -131,6 +161,21 @@ extension StagedContainer {
           + "migration can change it", path: path.description)
     }
     return name
+  }
+
+  /// Copies a main file that is the image by itself.
+  ///
+  /// - Returns: false when it changed underneath: a dry run's lock keeps writers out, but not the checkpoint of an
+  ///   app that opened the database meanwhile and writes it through a log.
+  private func copyInPlace(
+    _ file: FileDescriptor, of path: ContainerPath, to name: ContainerPath
+  ) throws -> Bool {
+    let before = try FileStatus(of: file, path: live.full(path))
+    let copy = try stage.createFile(name)
+    defer { try? copy.close() }
+    try file.copyContents(to: copy, path: stage.full(name))
+    let after = try FileStatus(of: file, path: live.full(path))
+    return before.modified == after.modified && before.size == after.size
   }
 }
 
@@ -143,7 +188,7 @@ extension StagedContainer {
   /// The digest of a database's captured content (``ContentDigest``), without a copy where none is needed.
   func databaseDigest(_ path: ContainerPath) throws -> SHA256.Digest {
     if case .inode(let inode) = overlay[path] {
-      return try ContentDigest.of(inode.name, in: stage, isDatabase: true)
+      return try ContentDigest.of(wholeDatabase(inode, at: path), in: stage, isDatabase: true)
     }
     if captures[path] == nil, locks[path] != nil, let unit = try databaseUnit(at: path),
       try !unit.hasPendingContent(in: live)
@@ -153,5 +198,40 @@ extension StagedContainer {
     let name = try captures[path] ?? databaseCopy(of: path)
     captures[path] = name
     return try ContentDigest.of(name, in: stage, isDatabase: true)
+  }
+
+  /// The sidecars that are staged for a database: a rollback puts them back with the main file.
+  func stagedSidecars(of path: ContainerPath) -> [(suffix: String, inode: StagedInode)] {
+    DatabaseFormat.sidecarSuffixes.compactMap { suffix in
+      guard case .inode(let inode) = overlay[path.withSuffix(suffix)] else { return nil }
+      return (suffix, inode)
+    }
+  }
+
+  /// A file of the stage with all that a staged database holds: itself, or a copy that SQLite has put its staged log
+  /// or journal into.
+  private func wholeDatabase(_ inode: StagedInode, at path: ContainerPath) throws -> ContainerPath {
+    let sidecars = stagedSidecars(of: path).filter { $0.suffix != "-shm" }
+    if sidecars.isEmpty { return inode.name }
+    if let captured = captures[path] { return captured }
+    let copy = newName()
+    try stage.copyContents(of: inode.name, to: copy, in: stage)
+    for sidecar in sidecars {
+      try stage.copyContents(of: sidecar.inode.name, to: copy.withSuffix(sidecar.suffix), in: stage)
+    }
+    let unit = DatabaseUnit(main: copy, sidecars: sidecars.map { copy.withSuffix($0.suffix) })
+    let whole = newName()
+    switch try stage.capture(unit, into: stage, as: whole, busyTimeout: busyTimeout) {
+    case .copy: try stage.removeDatabase(copy)
+    case .inPlace:
+      captures[path] = copy
+      return copy
+    case .raw(let reason):
+      throw ContainerError(
+        .malformed, "SQLite cannot open the database (\(reason)): it is encrypted or damaged",
+        path: path.description)
+    }
+    captures[path] = whole
+    return whole
   }
 }

@@ -61,7 +61,7 @@ extension StagedContainer {
     try createDirectory(path.parent)
     let name = newName()
     try directory.link(source, in: stage, to: name)
-    try replace(path, with: .inode(StagedInode(name: name, type: type)))
+    try replace(path, with: .inode(StagedInode(name: name, type: type, isShared: true)))
   }
 
   /// Gives a staged path the inode of another one: a hard link.
@@ -106,6 +106,10 @@ extension StagedContainer {
   ///
   /// - Parameter withExternalData: false for one who decides about the external data itself.
   public func remove(_ path: ContainerPath, withExternalData: Bool = true) throws {
+    guard !path.isRoot else {
+      throw ContainerError(
+        .badPath, "the container itself cannot be removed; name what is in it", path: container.root)
+    }
     guard try status(of: path) != nil else { throw missing(path) }
     if let unit = try databaseUnit(at: path) {
       for part in withExternalData ? unit.parts : unit.sidecars where try status(of: part) != nil {
@@ -148,9 +152,13 @@ extension StagedContainer {
     guard let metadata = try metadata(of: source) else { throw missing(source) }
     try putDirectory(at: target, metadata: metadata)
     for child in try children(of: source) {
-      if try isSidecar(child) { continue }
-      if try self.status(of: child.rebased(from: source, to: target)) != nil { continue }
-      try copy(child, to: child.rebased(from: source, to: target))
+      let childTarget = child.rebased(from: source, to: target)
+      if try self.status(of: child)?.type == .directory {
+        try copy(child, to: childTarget)
+      } else if try !isSidecar(child) {
+        // A database's external data is another child.
+        try copyOne(child, to: childTarget)
+      }
     }
   }
 
@@ -164,9 +172,9 @@ extension StagedContainer {
 
   /// A staged inode for a path, made by copying the live one when there is none yet.
   func own(_ path: ContainerPath) throws -> StagedInode {
-    if case .inode(let inode) = overlay[path] { return inode }
+    if case .inode(let inode) = overlay[path], !inode.isShared { return inode }
     let name = try stagedCopy(of: path)
-    let inode = StagedInode(name: name, type: try live.status(path)?.type ?? .file)
+    let inode = StagedInode(name: name, type: try status(of: path)?.type ?? .file)
     try replace(path, with: .inode(inode))
     return inode
   }

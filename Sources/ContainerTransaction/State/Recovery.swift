@@ -28,6 +28,8 @@ struct Recovery {
   func run() throws -> [RecoveryReport] {
     let journal = Journal(state: state.directory)
     let records = try journal.records()
+    // Killed while the state directory itself was made, before any transaction.
+    guard try state.directory.status(StateDirectory.stage) != nil else { return [] }
     let stages = try state.directory.directory(StateDirectory.stage)
     var reports: [RecoveryReport] = []
     for bytes in try stages.names() {
@@ -47,7 +49,18 @@ struct Recovery {
       try journal.append(JournalRecord(.discarded, transaction))
       reports.append(RecoveryReport(transaction: transaction, outcome: .old, conflicts: []))
     }
-    return reports
+    return try reports + endWithoutStage(journal)
+  }
+
+  /// Killed between the removal of the stage and the record of it.
+  private func endWithoutStage(_ journal: Journal) throws -> [RecoveryReport] {
+    let records = try journal.records()
+    let ended = Set(records.filter { $0.step == .done || $0.step == .discarded }.map(\.transaction))
+    let open = records.filter { $0.step == .begin && !ended.contains($0.transaction) }
+    return try open.map { record in
+      try journal.append(JournalRecord(.discarded, record.transaction))
+      return RecoveryReport(transaction: record.transaction, outcome: .old, conflicts: [])
+    }
   }
 
   /// - Returns: nil when the exchange had not happened, so that the stage can go.
@@ -75,11 +88,30 @@ struct Recovery {
       ? nil
       : TreeIndex(
         decoding: folder.contents(TreeIndex.file, limit: 1 << 30), path: folder.full(TreeIndex.file))
-    if try folder.status(Commit.tree) == nil { try folder.createDirectory(Commit.tree) }
+    let old = try oldTree(of: transaction, commit, in: folder)
     let conflicts = try Finish(
-      state: state, transaction: transaction, folder: folder, old: folder.directory(Commit.tree), new: root,
+      state: state, transaction: transaction, folder: folder, old: old, new: root,
       faults: .none
     ).run(record, index: index, recovered: true)
     return RecoveryReport(transaction: transaction, outcome: .new, conflicts: conflicts)
+  }
+
+  /// The old tree, an empty directory when it is gone already.
+  private func oldTree(
+    of transaction: TransactionID, _ commit: JournalRecord, in folder: Directory
+  ) throws -> Directory {
+    guard let status = try folder.status(Commit.tree) else {
+      let empty: ContainerPath = "empty"
+      try folder.createDirectories(empty)
+      return try folder.directory(empty)
+    }
+    // What is removed at the end must be what the transaction replaced, and nothing else.
+    guard commit.rootBefore == nil || status.identity == commit.rootBefore else {
+      throw TransactionError(
+        .damagedState,
+        "transaction \(transaction) was interrupted, and what it replaced is not what it had staged; put it back "
+          + "from \(folder.full(Commit.tree)) by hand", path: folder.path)
+    }
+    return try folder.directory(Commit.tree)
   }
 }

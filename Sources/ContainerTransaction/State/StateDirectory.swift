@@ -71,6 +71,15 @@ public struct StateDirectory: Sendable {
       location, parent: parent, directory: try parent.directory(ContainerPath(location.name)))
   }
 
+  /// Removes the directory when no transaction was ever begun, so that a refusal leaves nothing behind.
+  func removeIfUnused() {
+    guard (try? directory.status(Self.journal)) == nil else { return }
+    for folder in [Self.stage, Self.undo, Self.conflict] { try? directory.removeDirectory(folder) }
+    let slash = directory.path.lastIndex(of: "/") ?? directory.path.startIndex
+    let name = directory.path[directory.path.index(after: slash)...]
+    if let path = try? ContainerPath(String(name)) { try? parent.removeDirectory(path) }
+  }
+
   /// The path of a transaction's undo, stage or conflict folder.
   static func folder(_ kind: ContainerPath, _ transaction: TransactionID) throws -> ContainerPath {
     try kind.appending(transaction.description)

@@ -36,10 +36,7 @@ extension Transaction {
     let store = UndoStore(state: state)
     let undoable = Set(try store.transactions())
     let steps = Dictionary(grouping: records, by: \.transaction).mapValues { Set($0.map(\.step)) }
-    let undone = Set(
-      records.compactMap { record in
-        steps[record.transaction]?.contains(.done) == true ? record.undoes : nil
-      })
+    let undone = UndoStore.undone(records)
     return try records.filter { $0.step == .begin }.map { begin in
       let own = steps[begin.transaction] ?? []
       let entryState: TransactionLogEntry.State =

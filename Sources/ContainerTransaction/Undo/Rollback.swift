@@ -36,39 +36,46 @@ extension Transaction {
     _ container: Container, discardingNewer: Bool = false, redoing: Bool = false,
     options: TransactionOptions = TransactionOptions()
   ) throws -> TransactionOutcome<RollbackReport> {
-    let (record, folder) = try newestUndo(container, redoing: redoing, lockTimeout: options.lockTimeout)
+    let recovered = try recover(container, lockTimeout: options.lockTimeout)
+    let (record, folder) = try newestUndo(container, redoing: redoing)
     var options = options
     options.undoes = record.transaction
-    // What was there comes back as it was, a damaged database too.
+    // What comes back is what was there, damaged or not.
     options.checksResult = false
-    return try run(
+    var outcome = try run(
       on: container, redoing ? .redo : .rollback,
       summary: "undid \(record.transaction), which \(record.summary)", options: options
     ) { staged in
+      guard try newestUndo(container, redoing: redoing).0.transaction == record.transaction else {
+        throw TransactionError(
+          .changedMeanwhile,
+          "another command changed the container meanwhile; nothing was changed, run it again",
+          path: container.root)
+      }
       var undoing = Undoing(staged: staged, kept: folder, discardingNewer: discardingNewer)
       try undoing.run(record)
       if !undoing.conflicts.isEmpty && !discardingNewer { throw conflict(undoing.conflicts, container) }
       return RollbackReport(
         undone: record.transaction, kind: record.kind, summary: record.summary, discarded: undoing.conflicts)
     }
+    outcome.recovered = recovered + outcome.recovered
+    return outcome
   }
 
-  private static func newestUndo(
-    _ container: Container, redoing: Bool, lockTimeout: Double
-  ) throws -> (UndoRecord, Directory) {
+  private static func newestUndo(_ container: Container, redoing: Bool) throws -> (UndoRecord, Directory) {
     let none = TransactionError(
       .nothingToUndo,
       redoing
         ? "the last transaction is no rollback, so there is nothing to redo"
         : "no transaction is left to undo; `drydock log` lists them", path: container.root)
-    _ = try recover(container, lockTimeout: lockTimeout)
     guard let state = try StateDirectory.existing(for: container) else { throw none }
     let store = UndoStore(state: state)
     for transaction in try store.transactions().reversed() {
       guard let folder = try store.folder(transaction) else { continue }
       let record = try UndoRecord(in: folder)
       if (record.kind == .rollback) == redoing { return (record, folder) }
-      if redoing { break }
+      // Other redos stand between two rollbacks that are redone one after the other; anything else ends it.
+      if redoing && record.kind != .redo { break }
     }
     throw none
   }

@@ -40,8 +40,16 @@ struct UndoStore {
 
   /// The transactions that can be undone, in the order they were committed.
   func transactions() throws -> [TransactionID] {
-    try Journal(state: state.directory).records().filter { $0.step == .done }.map(\.transaction)
-      .filter { try folder($0) != nil }
+    let records = try Journal(state: state.directory).records()
+    let done = records.filter { $0.step == .done }.map(\.transaction)
+    let undone = Self.undone(records)
+    return try done.filter { try !undone.contains($0) && folder($0) != nil }
+  }
+
+  /// The transactions that a committed one has undone; a kill right after its commit may have left their folders.
+  static func undone(_ records: [JournalRecord]) -> Set<TransactionID> {
+    let done = Set(records.filter { $0.step == .done }.map(\.transaction))
+    return Set(records.compactMap { done.contains($0.transaction) ? $0.undoes : nil })
   }
 
   func folder(_ transaction: TransactionID) throws -> Directory? {
@@ -64,6 +72,7 @@ struct UndoStore {
 
   /// Removes the oldest beyond the limits.
   func prune(_ limits: UndoLimits) throws {
+    for transaction in Self.undone(try Journal(state: state.directory).records()) { try remove(transaction) }
     var bytes: UInt64 = 0
     for (number, transaction) in try transactions().reversed().enumerated() {
       bytes += try size(transaction)

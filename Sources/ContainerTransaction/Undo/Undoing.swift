@@ -25,9 +25,9 @@ struct Undoing {
       case .sidecar, .directory: continue
       }
     }
-    // Directories after what is in them, the deepest first: one that was made can go only when it is empty.
-    for change in record.changes.reversed() where change.grain == .directory { try undoDirectory(change) }
     for change in record.changes where change.grain == .sidecar { try undoSidecar(change) }
+    // Directories last, the deepest first: one that was made can go only when it is empty.
+    for change in record.changes.reversed() where change.grain == .directory { try undoDirectory(change) }
   }
 
   // MARK: Files and databases
@@ -43,16 +43,18 @@ struct Undoing {
           now: now == nil ? "absent" : "changed by the app"))
       if !discardingNewer { return }
     }
-    if try staged.status(of: change.path) != nil, change.before == nil {
-      return try staged.remove(change.path, withExternalData: false)
+    let present = try staged.status(of: change.path)
+    guard let before = change.before else {
+      if present != nil { try staged.remove(change.path, withExternalData: false) }
+      return
     }
-    try putBack(change)
+    guard before.type == .directory else { return try putBack(change) }
+    // A file or link had taken the directory's place; what was in it comes back by itself.
+    if present != nil { try staged.remove(change.path, withExternalData: false) }
+    try staged.putDirectory(at: change.path, metadata: before.metadata)
   }
 
   private mutating func putBack(_ change: ChangeRecord) throws {
-    if let before = change.before, before.type == .directory {
-      return try staged.putDirectory(at: change.path, metadata: before.metadata)
-    }
     guard let name = change.kept, let before = change.before else { return }
     guard let status = try kept.status(name), status.size == before.size,
       status.modified == before.metadata.modified
@@ -61,6 +63,14 @@ struct Undoing {
         .nothingToUndo,
         "the version that was kept has been changed through another hard link; restore it from a "
           + "backup", path: change.path.description)
+    }
+    for above in change.path.ancestors.reversed() {
+      guard let present = try staged.status(of: above), present.type != .directory else { continue }
+      let conflict = RollbackConflict(
+        path: above, key: nil, before: "directory", written: "directory", now: present.type.rawValue)
+      if !conflicts.contains(conflict) { conflicts.append(conflict) }
+      guard discardingNewer else { return }
+      try staged.remove(above)
     }
     if let present = try staged.status(of: change.path), present.type == .directory {
       try staged.remove(change.path)
@@ -86,7 +96,12 @@ struct Undoing {
       guard try staged.isDatabase(path) else {
         return try ContentDigest.of(path, in: staged.live, isDatabase: false)
       }
-      return try staged.databaseDigest(path)
+      do {
+        return try staged.databaseDigest(path)
+      } catch let error as ContainerError where error.code == .malformed {
+        // One that SQLite cannot open is compared by its bytes.
+        return try ContentDigest.of(path, in: staged.live, isDatabase: true)
+      }
     // Something of another kind is never what a transaction wrote.
     case .directory, .other: return try SHA256.hash(Array(status.type.rawValue.utf8))
     }
@@ -102,9 +117,12 @@ struct Undoing {
   private mutating func undoSettings(_ change: ChangeRecord) throws {
     // Untouched since: the very file comes back.
     if try digest(change.path) == change.after?.digest, change.before != nil { return try putBack(change) }
-    let before = try settings(change.kept)
-    let written = try settings(change.settingsAfter)
-    var file = try staged.defaults(change.path) ?? PropertyListFile()
+    // One of the three is no settings file: then there are no keys to compare.
+    guard let before = try? settings(change.kept), let written = try? settings(change.settingsAfter),
+      let present = try? staged.status(of: change.path) == nil
+        ? PropertyListFile() : staged.defaults(change.path)
+    else { return try undoWhole(change) }
+    var file = present
     for key in Set(before.keys).union(written.keys).sorted() where before[key] != written[key] {
       let now = file.root[key]
       if now == before[key] { continue }
@@ -140,23 +158,33 @@ struct Undoing {
       }
       return
     }
-    guard before.type == .directory else { return try undoDirectoryInPlaceOfFile(change) }
-    // What the app did to it since, such as adding a file, stays: then its time is the app's too.
-    let live = try staged.live.metadata(change.path)
-    if present == nil || change.after == nil || live == change.after?.metadata {
-      try staged.putDirectory(at: change.path, metadata: before.metadata)
+    guard before.type == .directory else { return try undoReplacedFile(change, before, present) }
+    guard present != nil, let after = change.after?.metadata, let live = try staged.live.metadata(change.path)
+    else { return try staged.putDirectory(at: change.path, metadata: before.metadata) }
+    // What the app did to it since stays: when it added a file, the time is the app's too.
+    var metadata = live
+    if live.mode == after.mode { metadata.mode = before.metadata.mode }
+    if (live.user, live.group) == (after.user, after.group) {
+      (metadata.user, metadata.group) = (before.metadata.user, before.metadata.group)
     }
+    if live.modified == after.modified { metadata.modified = before.metadata.modified }
+    if live.attributes == after.attributes { metadata.attributes = before.metadata.attributes }
+    if metadata != live { try staged.putDirectory(at: change.path, metadata: metadata) }
   }
 
-  private mutating func undoDirectoryInPlaceOfFile(_ change: ChangeRecord) throws {
-    let isLeft =
-      try staged.status(of: change.path)?.type == .directory && staged.children(of: change.path).isEmpty
-    if !isLeft {
+  /// A directory had taken the place of a file or link. What the transaction put in it is gone by now; what else is
+  /// there is the app's.
+  private mutating func undoReplacedFile(
+    _ change: ChangeRecord, _ before: NodeRecord, _ present: FileStatus?
+  ) throws {
+    let isEmpty = try present?.type == .directory && staged.children(of: change.path).isEmpty
+    if present != nil && !isEmpty {
       conflicts.append(
         RollbackConflict(
-          path: change.path, key: nil, before: describe(change.before), written: describe(change.after),
+          path: change.path, key: nil, before: describe(before), written: "directory",
           now: "changed by the app"))
       if !discardingNewer { return }
+      try staged.remove(change.path)
     }
     try putBack(change)
   }

@@ -41,7 +41,7 @@ struct ListCommand: ParsableCommand {
           item.header.schemaVersion.map(String.init) ?? "?", Output.size(item.size),
         ]
       }
-      Output.table([head] + rows, indent: "")
+      if rows.isEmpty { Output.line("no archives") } else { Output.table([head] + rows, indent: "") }
       for item in listing.unreadable { Output.note("drydock: cannot be read: \(item.path): \(item.reason)") }
     }
     if !listing.unreadable.isEmpty { throw ExitStatus.incomplete.code }
@@ -96,7 +96,8 @@ struct ShowCommand: ParsableCommand {
     let excluded = try opened.manifest.excluded().filter { inScope($0.path) }
     let skipped = try opened.manifest.skipped().filter { inScope($0.path) }
     guard scope == nil || !entries.isEmpty || !excluded.isEmpty || !skipped.isEmpty else {
-      throw RepositoryError(.missing, "the archive does not have it", path: scope?.description)
+      throw RepositoryError(.missing, "the archive does not have it; `drydock show` without a path lists what it has",
+        path: scope?.description)
     }
     if common.json {
       return Output.json(
@@ -125,8 +126,8 @@ struct VerifyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify", abstract: "Check archives: their structure, or every byte.",
     discussion: """
-      Without --data the structure is checked: lengths, the list of paths against its hash, the snapshot id. With
-      --data every byte is read and compared.
+      Without --data the structure is checked: lengths, the list of paths against
+      its hash, the snapshot id. With --data every byte is read and compared.
 
       Example: drydock verify -r Backups --data
       """)

@@ -5,8 +5,9 @@ struct MigrateCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "migrate", abstract: "Run all pending migrations on a container, or none.",
     discussion: """
-      All pending migrations are one transaction: a failure anywhere leaves the container as it was. A dry run does
-      the same work on a copy of what changes, shows the difference, and throws it away.
+      All pending migrations are one transaction: a failure anywhere leaves the
+      container as it was. A dry run does the same work on a copy of what changes,
+      shows the difference, and throws it away.
 
       Examples:
         drydock migrate Notes -m Migrations --dry-run

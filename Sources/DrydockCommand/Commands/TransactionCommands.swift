@@ -6,8 +6,9 @@ struct RollbackCommand: ParsableCommand {
     commandName: "rollback",
     abstract: "Undo the last migration or restore, keeping what the app wrote since.",
     discussion: """
-      Goes back setting by setting, database by database, file by file. What both the transaction and, since then,
-      the app changed is a conflict: nothing is changed then, and both sides are shown.
+      Goes back setting by setting, database by database, file by file. What both
+      the transaction and, since then, the app changed is a conflict: nothing is
+      changed then, and both sides are shown.
 
       Examples:
         drydock rollback Notes

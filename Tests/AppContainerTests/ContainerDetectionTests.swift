@@ -1,0 +1,121 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import AppContainer
+
+@Suite struct ContainerDetectionTests {
+  private func plist(_ values: [String: String]) throws -> [UInt8] {
+    Array(try PropertyListSerialization.data(fromPropertyList: values, format: .binary, options: 0))
+  }
+
+  private func code(_ body: () throws -> Void) -> ContainerError.Code? {
+    do { try body() } catch { return (error as? ContainerError)?.code }
+    return nil
+  }
+
+  @Test func metadataNamesAppAndInstance() throws {
+    try TemporaryDirectory.with { folder in
+      let root = try Directory(folder.path)
+      try root.createDirectory("x")
+      try root.create(
+        "x/.com.apple.mobile_container_manager.metadata.plist",
+        plist(["MCMMetadataIdentifier": "com.example.a", "MCMMetadataUUID": "UU-ID"]))
+      let container = try Container(at: folder("x"))
+      #expect(container.layout == .ios && container.app == "com.example.a" && container.instance == "UU-ID")
+      #expect(container.root == folder("x") && container.anchor == folder("x"))
+      #expect(container.standardDefaults == "Library/Preferences/com.example.a.plist")
+      #expect(try Container(at: folder("x"), instance: "mine").instance == "mine")
+      // Metadata that cannot be read names nothing, and is no error.
+      try root.removeFile("x/.com.apple.mobile_container_manager.metadata.plist")
+      try root.create("x/.com.apple.mobile_container_manager.metadata.plist", Array("bplist00".utf8))
+      let damaged = try Container(at: folder("x"))
+      #expect(damaged.layout == .ios && damaged.app == "x")
+    }
+  }
+
+  @Test func bundle() throws {
+    try TemporaryDirectory.with { folder in
+      let root = try Directory(folder.path)
+      try root.createDirectories("My App.xcappdata/AppData/Documents")
+      try root.create("My App.xcappdata/AppDataInfo.plist", plist(["CFBundleIdentifier": "com.example.b"]))
+      for path in ["My App.xcappdata", "My App.xcappdata/", "My App.xcappdata/AppData"] {
+        let container = try Container(at: folder(path))
+        #expect(container.layout == .ios && container.app == "com.example.b")
+        #expect(container.root == folder("My App.xcappdata/AppData"))
+        #expect(container.anchor == folder("My App.xcappdata"))
+        #expect(container.instance == "My App")
+      }
+      try root.createDirectory("no.xcappdata")
+      let plain = try Container(at: folder("no.xcappdata"))
+      #expect(plain.layout == .generic && plain.root == plain.anchor)
+    }
+  }
+
+  @Test func bareAndGeneric() throws {
+    try TemporaryDirectory.with { folder in
+      let root = try Directory(folder.path)
+      for path in [
+        "com.example.bare/Documents", "com.example.bare/Library", "plain/Documents",
+        "one/Library/Preferences",
+        "one/Documents", "two.words/sub",
+      ] as [ContainerPath] { try root.createDirectories(path) }
+      let bare = try Container(at: folder("com.example.bare"))
+      #expect(bare.layout == .ios && bare.app == "com.example.bare" && bare.instance == "com.example.bare")
+      let plain = try Container(at: folder("plain"))
+      #expect(plain.layout == .generic && plain.app == "plain" && plain.standardDefaults == nil)
+      try root.create("one/Library/Preferences/com.example.one.plist", plist([:]))
+      try root.create("one/Library/Preferences/com.apple.x.plist", plist([:]))
+      #expect(try Container(at: folder("one")).app == "com.example.one")
+      try root.create("one/Library/Preferences/other.plist", plist([:]))
+      #expect(try Container(at: folder("one")).app == "one")
+      #expect(try Container(at: folder("two.words")).app == "two.words")
+    }
+  }
+
+  @Test func aLinkToTheContainerIsResolvedAndOneInItIsFine() throws {
+    try TemporaryDirectory.with { folder in
+      let root = try Directory(folder.path)
+      try root.createDirectories("real/Documents")
+      try root.createDirectories("elsewhere/Preferences")
+      try root.createLink("link", target: Array("real".utf8))
+      try root.createLink("chain", target: Array("link".utf8))
+      #expect(try Container(at: folder("chain")).root == folder("real"))
+      try root.createLink("real/Library", target: Array("../elsewhere".utf8))
+      #expect(try Container(at: folder("real")).layout == .generic)
+    }
+  }
+
+  @Test func whatIsNoContainer() throws {
+    try TemporaryDirectory.with { folder in
+      let root = try Directory(folder.path)
+      try root.create("file", [])
+      try root.createLink("dangling", target: Array("nowhere".utf8))
+      try root.createLink("loop", target: Array("loop".utf8))
+      #expect(code { _ = try Container(at: folder("missing")) } == .notFound)
+      #expect(code { _ = try Container(at: folder("dangling")) } == .notFound)
+      #expect(code { _ = try Container(at: folder("file")) } == .notAContainer)
+      #expect(code { _ = try Container(at: folder("file/x")) } == .notAContainer)
+      #expect(code { _ = try Container(at: "/") } == .notAContainer)
+      #expect(code { _ = try Container(at: folder("loop")) } == .unsupported)
+      #expect(code { _ = try Container(at: "") } == .notFound)
+    }
+  }
+
+  @Test func configurationOverrides() throws {
+    try TemporaryDirectory.with { folder in
+      let root = try Directory(folder.path)
+      try root.createDirectories("c/deep")
+      try root.create(
+        "c/drydock.yaml",
+        Array("app: com.example.set\nlayout: ios\ndatabases: {notes: [a.sqlite, b.sqlite]}\n".utf8))
+      let configuration = try Configuration.find(from: folder("c/deep"))
+      let container = try Container(at: folder("c"), configuration: configuration)
+      #expect(container.app == "com.example.set" && container.layout == .ios)
+      #expect(try container.databasePlaces("notes") == ["a.sqlite", "b.sqlite"])
+      #expect { try container.databasePlaces("note") } throws: {
+        ($0 as? ContainerError)?.message.contains("notes") ?? false
+      }
+    }
+  }
+}

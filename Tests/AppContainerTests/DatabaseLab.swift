@@ -1,0 +1,100 @@
+import Foundation
+import GRDB
+import TestSupport
+import Testing
+
+@testable import AppContainer
+
+/// A directory with one database and a scratch directory beside it.
+struct DatabaseLab {
+  let folder: TemporaryDirectory
+  let root: Directory
+  let scratch: Directory
+  let main: ContainerPath = "db.sqlite"
+  var path: String { folder("live/db.sqlite") }
+
+  static func with(_ body: (DatabaseLab) throws -> Void) throws {
+    try TemporaryDirectory.with { folder in
+      let top = try Directory(folder.path)
+      for name in ["live", "scratch"] as [ContainerPath] { try top.createDirectory(name) }
+      try body(
+        DatabaseLab(folder: folder, root: try top.directory("live"), scratch: try top.directory("scratch")))
+    }
+  }
+
+  /// Runs the real `sqlite3` to its end.
+  @discardableResult
+  func sqlite(_ commands: String...) throws -> CommandResult {
+    try Command.run(try Tools.system("sqlite3"), ["-batch", path] + commands)
+  }
+
+  /// Runs the real `sqlite3`, which waits after the commands with all that it has open.
+  func open(_ commands: String...) throws -> RunningCommand {
+    let running = try Command.spawn(
+      try Tools.system("sqlite3"),
+      ["-batch", path] + commands + [".shell echo ready", ".shell cat >/dev/null"])
+    try running.waitForLine("ready")
+    return running
+  }
+
+  /// Accounts that together hold 20,000, in the journal mode given.
+  func make(_ mode: String, extra: String = "") throws {
+    let made = try sqlite(
+      """
+      PRAGMA journal_mode=\(mode); CREATE TABLE account(id INTEGER PRIMARY KEY, balance INTEGER, note TEXT);
+      WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200)
+      INSERT INTO account SELECT i, 100, hex(zeroblob(100)) FROM n; CREATE INDEX balances ON account(balance);
+      \(extra)
+      """)
+    #expect(made.succeeded, "\(made)")
+  }
+
+  func unit() throws -> DatabaseUnit {
+    let status = try #require(try root.status(main))
+    return try #require(try root.databaseUnit(main, status: status))
+  }
+
+  func listing() throws -> TreeListing { try TreeListing(folder("live")) }
+
+  /// What a captured image holds.
+  struct Content: Equatable {
+    var sum: Int, rows: Int, integrity: String
+  }
+
+  /// Opens a copy of an image with SQLite and looks.
+  func content(_ image: DatabaseImage) throws -> Content {
+    let copy: ContainerPath = "opened"
+    try scratch.removeDatabase(copy)
+    switch image {
+    case .inPlace: try root.copyContents(of: main, to: copy, in: scratch)
+    case .copy(let name): try scratch.copyContents(of: name, to: copy, in: scratch)
+    case .raw(let reason): throw SystemFailure("raw: \(reason)")
+    }
+    let queue = try DatabaseQueue(path: scratch.full(copy))
+    defer { try? queue.close() }
+    return try queue.read { db in
+      Content(
+        sum: try Int.fetchOne(db, sql: "SELECT total(balance) FROM account") ?? 0,
+        rows: try Int.fetchOne(db, sql: "SELECT count(*) FROM account") ?? 0,
+        integrity: try String.fetchAll(db, sql: "PRAGMA integrity_check").joined())
+    }
+  }
+
+  func digest(_ image: DatabaseImage) throws -> String {
+    switch image {
+    case .inPlace(let lock): try ContentDigest.of(lock.file, path: path, isDatabase: true).hex
+    case .copy(let name): try ContentDigest.of(name, in: scratch, isDatabase: true).hex
+    case .raw: "raw"
+    }
+  }
+}
+
+extension DatabaseImage {
+  var manner: String {
+    switch self {
+    case .inPlace: "in place"
+    case .copy: "copy"
+    case .raw: "raw"
+    }
+  }
+}
