@@ -126,11 +126,13 @@ public enum Restore {
     _ archive: Archive, _ staged: StagedContainer, _ options: RestoreOptions
   ) throws -> RestoreReport {
     let plan = try RestorePlan(archive, staged, options)
-    for path in plan.removals where try staged.status(of: path) != nil { try staged.remove(path) }
+    for path in plan.removals where try staged.status(of: path) != nil {
+      try staged.remove(path, withExternalData: false)
+    }
     for entry in plan.directories where try staged.status(of: entry.path)?.type != .directory {
       try staged.putDirectory(at: entry.path, metadata: entry.metadata)
     }
-    for entry in plan.contents {
+    for entry in plan.contents + plan.links {
       if let present = try staged.status(of: entry.path), present.type == .directory {
         try staged.remove(entry.path)
       }

@@ -45,12 +45,12 @@ struct Undoing {
     }
     let present = try staged.status(of: change.path)
     guard let before = change.before else {
-      if present != nil { try staged.remove(change.path) }
+      if present != nil { try staged.remove(change.path, withExternalData: false) }
       return
     }
     guard before.type == .directory else { return try putBack(change) }
     // A file or link had taken the directory's place; what was in it comes back by itself.
-    if present != nil { try staged.remove(change.path) }
+    if present != nil { try staged.remove(change.path, withExternalData: false) }
     try staged.putDirectory(at: change.path, metadata: before.metadata)
   }
 
