@@ -151,18 +151,20 @@ struct VerifyCommand: ParsableCommand {
 
   func run() throws {
     let configuration = try common.configuration()
-    var paths = try archives.map { try repository.archive($0, configuration) }
+    var names = archives
     if archives.isEmpty {
       guard let path = repository.path(configuration) else {
         throw UsageError(message: "nothing to verify; give archives, or -r REPOSITORY")
       }
       let listing = try Repository(path).list()
-      paths = listing.items.map(\.path) + listing.unreadable.map(\.path)
+      names = listing.items.map(\.path) + listing.unreadable.map(\.path)
     }
     var failed: Failure?
     var items: [Result.Item] = []
-    for path in paths {
+    for name in names {
+      var path = name
       do {
+        path = try repository.archive(name, configuration)
         let report = try Verification.run(path: path, data: data)
         items.append(.init(path: path, ok: true, entries: report.entries, contentBytes: report.contentBytes))
         guard !common.json else { continue }
