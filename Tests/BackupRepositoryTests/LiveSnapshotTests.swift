@@ -44,7 +44,8 @@ import Testing
     }
     for report in reports {
       _ = try lab.shell("rm -rf out; mkdir out; bsdtar -xf '\(report.path)' -C out")
-      #expect(try Lab.notes(["check", lab.directory("out/container/Documents/database.sqlite")]).contains("200000"))
+      #expect(
+        try Lab.notes(["check", lab.directory("out/container/Documents/database.sqlite")]).contains("200000"))
     }
   }
 

@@ -22,7 +22,9 @@ import Testing
     try lab.directory(in: "Documents/backups")
     try lab.write("file", "content")
     let before = try TreeListing(lab.directory.path)
-    for place in [lab.root, lab.root + "/Documents/backups", lab.root + "/../box/Documents/", lab.directory.path] {
+    for place in [
+      lab.root, lab.root + "/Documents/backups", lab.root + "/../box/Documents/", lab.directory.path,
+    ] {
       let error = failure {
         _ = try Snapshot.take(lab.container(), SnapshotOptions(target: .repository(place), tool: "test"))
       }

@@ -110,9 +110,12 @@ private struct DirectoryUnits {
   private var owners: [ContainerPath: ContainerPath] = [:]
 
   init(_ directory: Directory, _ listing: [(ContainerPath, FileStatus)]) throws {
+    let names = Set(listing.map(\.0))
     for (name, status) in listing where status.type == .file {
       // A file that vanishes or cannot be opened is left to whoever reads it.
-      guard let unit = try? directory.databaseUnit(name, status: status) else { continue }
+      guard let unit = try? directory.databaseUnit(name, status: status, mayExist: names.contains) else {
+        continue
+      }
       units[name] = unit
       for sidecar in unit.sidecars { owners[sidecar] = name }
       if let external = unit.externalData { owners[external] = name }

@@ -25,7 +25,8 @@ struct ContainerIdentity {
 
   private static func strings(in directory: Directory, _ path: ContainerPath) -> [String: String] {
     // A damaged file names nobody; whoever needs its settings will say that it is damaged.
-    guard let bytes = try? directory.contents(path, limit: 1 << 20), let file = try? PropertyListFile(bytes: bytes)
+    guard let bytes = try? directory.contents(path, limit: 1 << 20),
+      let file = try? PropertyListFile(bytes: bytes)
     else { return [:] }
     return file.root.compactMapValues { value in
       if case .string(let text) = value { text } else { nil }

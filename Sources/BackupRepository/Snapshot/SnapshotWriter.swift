@@ -205,7 +205,9 @@ final class SnapshotWriter {
       case .inPlace(let lock):
         // The lock lets readers and a log's writers in. When one of them checkpointed meanwhile, the main file
         // alone may be half of something: then the database is captured anew, as one in use.
-        if try withExtendedLifetime(lock, { try storeDatabaseContent(lock.file, &entry) }) { return try add(entry) }
+        if try withExtendedLifetime(lock, { try storeDatabaseContent(lock.file, &entry) }) {
+          return try add(entry)
+        }
       case .copy(let copy):
         defer { try? scratch.removeDatabase(copy) }
         let file = try scratch.open(copy, .readOnly)

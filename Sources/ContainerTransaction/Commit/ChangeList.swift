@@ -59,8 +59,12 @@ struct ChangeList {
       if inode.type == .symbolicLink {
         record.digest = try SHA256.hash(staged.stage.linkTarget(inode.name))
       } else if record.digest == nil {
-        let isDatabase = try staged.stage.databaseUnit(inode.name, status: status) != nil
-        record.digest = try ContentDigest.of(inode.name, in: staged.stage, isDatabase: isDatabase)
+        let isDatabase =
+          try staged.stage.databaseUnit(inode.name, status: status) != nil
+          || !staged.stagedSidecars(of: path).isEmpty
+        // One that SQLite cannot open is compared by its bytes.
+        let whole = isDatabase ? try? staged.databaseDigest(path) : nil
+        record.digest = try whole ?? ContentDigest.of(inode.name, in: staged.stage, isDatabase: isDatabase)
       }
       return record
     }

@@ -9,6 +9,8 @@ struct StagedInode: Sendable {
   var type: FileType
   /// Its content's digest, when whoever wrote it knew.
   var digest: SHA256.Digest?
+  /// Whether an undo holds the same inode: it must not be written to.
+  var isShared = false
 }
 
 /// What differs from the live container, path by path. It is flat: removing a directory removes each path below

@@ -49,7 +49,7 @@ extension StagedContainer {
   public func readDatabase<T>(at path: ContainerPath, _ body: (Database) throws -> T) throws -> T {
     let name: ContainerPath
     if case .inode(let inode) = overlay[path] {
-      name = inode.name
+      name = try wholeDatabase(inode, at: path)
     } else if let captured = captures[path] {
       name = captured
     } else {
@@ -108,16 +108,23 @@ extension StagedContainer {
   }
 
   private func writableDatabase(at path: ContainerPath) throws -> ContainerPath {
-    if case .inode(let inode) = overlay[path] {
+    if case .inode(let inode) = overlay[path], !inode.isShared, stagedSidecars(of: path).isEmpty {
       try keepBefore(path, copyOf: inode.name)
       return inode.name
     }
     guard let metadata = try metadata(of: path) else { throw missing(path) }
-    let name = try captures[path] ?? databaseCopy(of: path)
+    let name: ContainerPath
+    if case .inode(let inode) = overlay[path] {
+      name = newName()
+      try stage.copyContents(of: wholeDatabase(inode, at: path), to: name, in: stage)
+    } else {
+      name = try captures[path] ?? databaseCopy(of: path)
+    }
     try keepBefore(path, copyOf: name)
     try stage.apply(metadata, to: name)
-    let unit = try databaseUnit(at: path)
-    for sidecar in unit?.sidecars ?? [] { overlay.set(.removed, at: sidecar) }
+    for sidecar in DatabaseFormat.sidecarSuffixes.map(path.withSuffix) {
+      overlay.set(try live.status(sidecar) == nil ? nil : .removed, at: sidecar)
+    }
     captures[path] = nil
     overlay.set(.inode(StagedInode(name: name, type: .file)), at: path)
     return name
@@ -181,7 +188,7 @@ extension StagedContainer {
   /// The digest of a database's captured content (``ContentDigest``), without a copy where none is needed.
   func databaseDigest(_ path: ContainerPath) throws -> SHA256.Digest {
     if case .inode(let inode) = overlay[path] {
-      return try ContentDigest.of(inode.name, in: stage, isDatabase: true)
+      return try ContentDigest.of(wholeDatabase(inode, at: path), in: stage, isDatabase: true)
     }
     if captures[path] == nil, locks[path] != nil, let unit = try databaseUnit(at: path),
       try !unit.hasPendingContent(in: live)
@@ -191,5 +198,40 @@ extension StagedContainer {
     let name = try captures[path] ?? databaseCopy(of: path)
     captures[path] = name
     return try ContentDigest.of(name, in: stage, isDatabase: true)
+  }
+
+  /// The sidecars that are staged for a database: a rollback puts them back with the main file.
+  func stagedSidecars(of path: ContainerPath) -> [(suffix: String, inode: StagedInode)] {
+    DatabaseFormat.sidecarSuffixes.compactMap { suffix in
+      guard case .inode(let inode) = overlay[path.withSuffix(suffix)] else { return nil }
+      return (suffix, inode)
+    }
+  }
+
+  /// A file of the stage with all that a staged database holds: itself, or a copy that SQLite has put its staged log
+  /// or journal into.
+  private func wholeDatabase(_ inode: StagedInode, at path: ContainerPath) throws -> ContainerPath {
+    let sidecars = stagedSidecars(of: path).filter { $0.suffix != "-shm" }
+    if sidecars.isEmpty { return inode.name }
+    if let captured = captures[path] { return captured }
+    let copy = newName()
+    try stage.copyContents(of: inode.name, to: copy, in: stage)
+    for sidecar in sidecars {
+      try stage.copyContents(of: sidecar.inode.name, to: copy.withSuffix(sidecar.suffix), in: stage)
+    }
+    let unit = DatabaseUnit(main: copy, sidecars: sidecars.map { copy.withSuffix($0.suffix) })
+    let whole = newName()
+    switch try stage.capture(unit, into: stage, as: whole, busyTimeout: busyTimeout) {
+    case .copy: try stage.removeDatabase(copy)
+    case .inPlace:
+      captures[path] = copy
+      return copy
+    case .raw(let reason):
+      throw ContainerError(
+        .malformed, "SQLite cannot open the database (\(reason)): it is encrypted or damaged",
+        path: path.description)
+    }
+    captures[path] = whole
+    return whole
   }
 }

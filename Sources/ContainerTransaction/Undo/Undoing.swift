@@ -45,12 +45,12 @@ struct Undoing {
     }
     let present = try staged.status(of: change.path)
     guard let before = change.before else {
-      if present != nil { try staged.remove(change.path) }
+      if present != nil { try staged.remove(change.path, withExternalData: false) }
       return
     }
     guard before.type == .directory else { return try putBack(change) }
     // A file or link had taken the directory's place; what was in it comes back by itself.
-    if present != nil { try staged.remove(change.path) }
+    if present != nil { try staged.remove(change.path, withExternalData: false) }
     try staged.putDirectory(at: change.path, metadata: before.metadata)
   }
 
@@ -96,7 +96,12 @@ struct Undoing {
       guard try staged.isDatabase(path) else {
         return try ContentDigest.of(path, in: staged.live, isDatabase: false)
       }
-      return try staged.databaseDigest(path)
+      do {
+        return try staged.databaseDigest(path)
+      } catch let error as ContainerError where error.code == .malformed {
+        // One that SQLite cannot open is compared by its bytes.
+        return try ContentDigest.of(path, in: staged.live, isDatabase: true)
+      }
     // Something of another kind is never what a transaction wrote.
     case .directory, .other: return try SHA256.hash(Array(status.type.rawValue.utf8))
     }

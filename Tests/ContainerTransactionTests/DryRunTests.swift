@@ -1,0 +1,134 @@
+import Foundation
+import GRDB
+import TestSupport
+import Testing
+
+@testable import AppContainer
+@testable import ContainerTransaction
+
+@Suite struct DryRunTests {
+  @Test(arguments: ["--leave-wal", "--rollback-journal"]) func touchesNothing(option: String) throws {
+    try Ship.withNotes(option) { ship in
+      let before = try TreeListing(ship.folder.path)
+      let outcome = try Transaction.dryRun(on: ship.container(), body: Ship.change)
+      #expect(
+        try TreeListing(ship.folder.path).changes(from: before, comparing: TreeListing.untouched) == "")
+      let difference = outcome.difference
+      #expect(difference.settings.map(\.key).sorted() == ["added", "theme", "user_name"])
+      let theme = difference.settings.first { $0.key == "theme" }
+      #expect(theme?.change == .added && theme?.after == "\"green\"" && theme?.before == nil)
+      #expect(difference.settings.first { $0.key == "user_name" }?.change == .removed)
+      #expect(difference.databases.count == 1)
+      let tables = try #require(difference.databases.first).tables
+      #expect(tables == [.init(name: "task", added: 0, removed: 0, changed: 9)])
+      #expect(
+        difference.databases.first?.schema.contains { $0.name == "task" && $0.change == .changed } == true)
+      let files = Dictionary(difference.files.map { ($0.path, $0.change) }, uniquingKeysWith: { a, _ in a })
+      #expect(
+        files == [
+          "Documents/written.txt": .added, "Documents/empty.txt": .changed, "Documents/new": .added,
+          "Documents/new/sub": .added, "Documents/new/sub/deep.txt": .added, "Documents/Inbox": .removed,
+        ])
+      // The same with a state directory there, in which it stages then.
+      try ship.run("first") { try $0.write([1], to: "Documents/x") }
+      let second = try ship.listing()
+      _ = try Transaction.dryRun(on: ship.container(), body: Ship.change)
+      _ = try Transaction.inspect(ship.container()) { try $0.isDatabase(Ship.database) }
+      #expect(try ship.listing().changes(from: second, comparing: TreeListing.untouched) == "")
+      #expect(try ship.stages().isEmpty)
+    }
+  }
+
+  @Test(arguments: [[], ["--rollback-journal"]]) func worksWhileTheAppWrites(options: [String]) throws {
+    try TemporaryDirectory.with { folder in
+      let made = try Command.run(try Tools.notesApp(), ["create", folder("c")] + options)
+      #expect(made.succeeded)
+      let ship = Ship(folder: folder)
+      let writer = try Command.spawn(try Tools.notesApp(), ["write", ship.root])
+      try writer.waitForLine("ready")
+      let database = ["", "-wal", "-shm", "-journal"].map { "Documents/database.sqlite" + $0 }
+      let before = try ship.listing().without(database)
+      for _ in 0..<5 {
+        let outcome = try Transaction.dryRun(on: ship.container()) { staged in
+          try Ship.change(staged)
+          return try staged.readDatabase(at: Ship.database) {
+            try Int.fetchOne($0, sql: "SELECT sum(balance) FROM account")
+          }
+        }
+        #expect(outcome.value == 200_000)
+      }
+      // The journal comes and goes in the directory of a database in rollback mode.
+      let aspects =
+        options.isEmpty
+        ? TreeListing.untouched : TreeListing.untouched.subtracting([.modified, .changed])
+      #expect(try ship.listing().without(database).changes(from: before, comparing: aspects) == "")
+      writer.closeInput()
+      #expect(try writer.wait().succeeded)
+    }
+  }
+
+  @Test func nothingToChangeIsNoTransaction() throws {
+    try Ship.withNotes { ship in
+      let before = try ship.listing()
+      let outcome = try ship.run { staged in
+        _ = try staged.readDatabase(at: Ship.database) {
+          try Int.fetchOne($0, sql: "SELECT count(*) FROM task")
+        }
+        _ = try staged.defaults(Ship.settings)
+      }
+      #expect(outcome.transaction == nil && outcome.changes == 0)
+      #expect(try ship.listing().changes(from: before, comparing: TreeListing.untouched) == "")
+      #expect(try ship.stages().isEmpty && !ship.log().contains { $0.state != .discarded })
+    }
+  }
+
+  @Test func aFailingBodyChangesNothing() throws {
+    struct Stop: Error {}
+    try Ship.withNotes { ship in
+      let before = try ship.listing()
+      #expect(throws: Stop.self) {
+        try ship.run {
+          try Ship.change($0)
+          throw Stop()
+        }
+      }
+      #expect(
+        ship.failure {
+          try ship.run { staged in
+            try staged.writeDatabase(at: Ship.database) { try $0.execute(sql: "BEGIN; DELETE FROM task") }
+          }
+        }?.code == .checkFailed)
+      #expect(try ship.listing().changes(from: before, comparing: TreeListing.untouched) == "")
+      #expect(try ship.stages().isEmpty)
+      #expect(try ship.log().map(\.state) == [.discarded, .discarded])
+    }
+  }
+
+  @Test func whatADifferenceOfRowsMustBear() throws {
+    try Ship.withFiles(["Documents/x": "x"]) { ship in
+      let sql = """
+        CREATE TABLE plain(a TEXT COLLATE NOCASE); INSERT INTO plain VALUES ('a'), ('b'), ('c');
+        CREATE TABLE keyed(k TEXT PRIMARY KEY, v) WITHOUT ROWID; INSERT INTO keyed VALUES ('a', 1), ('b', 2);
+        CREATE TABLE "odd ""name"(k, v, PRIMARY KEY(k, v)); INSERT INTO "odd ""name" VALUES (NULL, 1), (2, x'00');
+        CREATE VIEW seen AS SELECT * FROM plain;
+        """
+      #expect(try Command.run(Tools.system("sqlite3"), ["\(ship.root)/db", sql]).succeeded)
+      let outcome = try Transaction.dryRun(on: ship.container()) { staged in
+        try staged.writeDatabase(at: "db") { db in
+          try db.execute(
+            sql: """
+              UPDATE plain SET a = 'A' WHERE a = 'a'; DELETE FROM plain WHERE a = 'c'; INSERT INTO plain VALUES ('d'), ('e');
+              ALTER TABLE keyed RENAME COLUMN k TO key;
+              INSERT INTO "odd ""name" VALUES (3, 3); DROP VIEW seen; CREATE TABLE fresh(x);
+              """)
+        }
+      }
+      let database = try #require(outcome.difference.databases.first)
+      let tables = Dictionary(database.tables.map { ($0.name, $0) }, uniquingKeysWith: { a, _ in a })
+      #expect(tables["plain"] == .init(name: "plain", added: 1, removed: 0, changed: 2))
+      #expect(tables["odd \"name"] == .init(name: "odd \"name", added: 1, removed: 0, changed: 0))
+      #expect(tables["keyed"] == .init(name: "keyed", added: 2, removed: 2, changed: 0))
+      #expect(database.schema.map(\.name) == ["fresh", "keyed", "seen"])
+    }
+  }
+}

@@ -1,0 +1,138 @@
+import Foundation
+import GRDB
+import TestSupport
+import Testing
+
+@testable import AppContainer
+@testable import ContainerTransaction
+
+/// A container in a temporary directory, with what the tests do to it.
+struct Ship {
+  static let settings: ContainerPath = "Library/Preferences/com.example.notes.plist"
+  static let database: ContainerPath = "Documents/database.sqlite"
+
+  let folder: TemporaryDirectory
+  var root: String { folder("c") }
+
+  /// A container as the sample app leaves it.
+  static func withNotes(_ options: String..., body: (Ship) throws -> Void) throws {
+    try TemporaryDirectory.with { folder in
+      let made = try Command.run(try Tools.notesApp(), ["create", folder("c")] + options)
+      #expect(made.succeeded, "\(made)")
+      try body(Ship(folder: folder))
+    }
+  }
+
+  /// A small container of plain files.
+  static func withFiles(_ files: [String: String], body: (Ship) throws -> Void) throws {
+    try TemporaryDirectory.with { folder in
+      let ship = Ship(folder: folder)
+      try Directory(folder.path).createDirectory("c", mode: 0o755)
+      for (path, text) in files { try ship.put(path, text) }
+      try body(ship)
+    }
+  }
+
+  func container() throws -> Container { try Container(at: root) }
+  func live() throws -> Directory { try Directory(root) }
+  func listing() throws -> TreeListing { try TreeListing(root) }
+
+  /// Writes a file as an app does, in place when it exists.
+  func put(_ path: String, _ text: String) throws {
+    try live().createDirectories(ContainerPath(path).parent, mode: 0o755)
+    try RawFiles.write(Array(text.utf8), to: Array("\(root)/\(path)".utf8))
+  }
+
+  /// Writes a file as an app does that saves atomically.
+  func save(_ path: String, _ text: String) throws {
+    try put(path + ".new", text)
+    try live().rename(ContainerPath(path + ".new"), in: live(), to: ContainerPath(path))
+  }
+
+  func text(_ path: ContainerPath) throws -> String {
+    String(decoding: try live().contents(path), as: UTF8.self)
+  }
+
+  func exists(_ path: ContainerPath) throws -> Bool { try live().status(path) != nil }
+
+  func notes(_ arguments: String...) throws -> CommandResult {
+    try Command.run(try Tools.notesApp(), arguments)
+  }
+
+  // MARK: Transactions
+
+  /// The usual change: a setting, two files, a removal, a new directory, and rows when there is a database.
+  static func change(_ staged: StagedContainer) throws {
+    if var file = try staged.defaults(settings) {
+      file.root["theme"] = .string("green")
+      file.root["user_name"] = nil
+      file.root["added"] = .integer(1)
+      try staged.setDefaults(file, at: settings)
+    }
+    if try staged.status(of: database) != nil {
+      try staged.writeDatabase(at: database) { db in
+        try db.execute(sql: "ALTER TABLE task RENAME COLUMN isDone TO isCompleted")
+        try db.execute(sql: "UPDATE task SET title = title || '!' WHERE id < 10")
+      }
+    }
+    try staged.write(Array("written".utf8), to: "Documents/written.txt")
+    try staged.write(Array("replaced".utf8), to: "Documents/empty.txt")
+    try staged.write(Array("deep".utf8), to: "Documents/new/sub/deep.txt")
+    if try staged.status(of: "Documents/Inbox") != nil { try staged.remove("Documents/Inbox") }
+  }
+
+  @discardableResult
+  func run(
+    _ summary: String = "test", faults: FaultInjection = .none, kind: TransactionKind = .migrate,
+    limits: UndoLimits = UndoLimits(), _ body: (StagedContainer) throws -> Void = change
+  ) throws -> TransactionOutcome<Void> {
+    var options = TransactionOptions()
+    options.faults = faults
+    options.undoLimits = limits
+    return try Transaction.run(on: container(), kind, summary: summary, options: options, body: body)
+  }
+
+  @discardableResult
+  func rollback(discardingNewer: Bool = false, redoing: Bool = false) throws -> TransactionOutcome<
+    RollbackReport
+  > {
+    try Transaction.rollback(container(), discardingNewer: discardingNewer, redoing: redoing)
+  }
+
+  /// What an error says, by its code.
+  func failure(_ body: () throws -> Void) -> TransactionError? {
+    do {
+      try body()
+    } catch let error as TransactionError {
+      return error
+    } catch {
+      Issue.record("another error: \(error)")
+      return nil
+    }
+    Issue.record("nothing was thrown")
+    return nil
+  }
+
+  // MARK: State
+
+  /// The state directory, nil when there is none.
+  func state() throws -> Directory? { try StateDirectory.existing(for: container())?.directory }
+
+  /// What is left of stages.
+  func stages() throws -> [String] {
+    guard let state = try state(), try state.status("stage") != nil else { return [] }
+    return try state.directory("stage").names().map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  func log() throws -> [TransactionLogEntry] { try Transaction.log(container()) }
+}
+
+extension TreeListing {
+  /// Differences that matter to a test, as one text for a message.
+  func changes(
+    from other: TreeListing, comparing aspects: Set<TreeEntry.Aspect> = TreeListing.copied,
+    ignoringTimesOf: [String] = []
+  ) -> String {
+    differences(from: other, comparing: aspects, ignoringTimesOf: ignoringTimesOf).joined(separator: "\n")
+  }
+}
