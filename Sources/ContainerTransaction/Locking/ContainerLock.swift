@@ -18,16 +18,21 @@ public struct ContainerLock: Sendable {
   public init(_ path: String, exclusive: Bool, timeout: Double) throws {
     let deadline = Date().addingTimeInterval(timeout)
     while true {
-      let root = try Directory(path)
-      if try root.tryLock(exclusive: exclusive) {
-        if try Directory(path).status().identity == root.status().identity {
-          self.root = root
-          return
+      // Whoever waits must not have the root open meanwhile: who holds the lock would take it for a user.
+      let isOver = Date() >= deadline
+      let holders: [String]
+      do {
+        let root = try Directory(path)
+        if try root.tryLock(exclusive: exclusive) {
+          if try Directory(path).status().identity == root.status().identity {
+            self.root = root
+            return
+          }
+          continue
         }
-        continue
+        holders = isOver ? try LockHolders.of(root.status().identity) : []
       }
-      guard Date() < deadline else {
-        let holders = try LockHolders.of(root.status().identity)
+      if isOver {
         throw TransactionError(
           .locked,
           "locked by \(holders.isEmpty ? "another process" : holders.joined(separator: ", ")); "
