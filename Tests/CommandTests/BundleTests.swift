@@ -54,13 +54,14 @@ struct BundleTests {
       // State is kept beside the bundle, never in it.
       if shape == .bundle { #expect(try lab.names(shape.rawValue) == ["AppData", "AppDataInfo.plist"]) }
       #expect(try lab.names().filter { $0.hasPrefix(".drydock-") }.count == 1)
+      // A bundle's own directory saw one of its names change.
       try lab.succeed("rollback", shape.rawValue)
-      try lab.tree(shape.rawValue).expectSame(as: whole)
+      try lab.tree(shape.rawValue).expectSame(as: whole, ignoringTimesOf: shape == .bundle ? [""] : [])
 
       try lab.remove(root + "/Documents/private.txt")
       try lab.write(root + "/Documents/new.txt", "new\n")
       try lab.succeed("restore", archive, shape.rawValue)
-      try lab.tree(shape.rawValue).expectSame(as: whole)
+      try lab.tree(shape.rawValue).expectSame(as: whole, ignoringTimesOf: shape == .bundle ? [""] : [])
     }
   }
 
