@@ -103,9 +103,13 @@ struct RecoverCommand: ParsableCommand {
   func run() throws {
     let configuration = try common.configuration()
     // A restore that was to make the container may have been killed before there was one.
-    let opened =
-      try Container.planned(at: container.path, configuration: configuration)
-      ?? Container(at: container.path, configuration: configuration, instance: container.instance)
+    let planned = try Container.planned(at: container.path, configuration: configuration)
+    let opened: Container
+    if let planned, try StateDirectory.existing(for: planned) != nil {
+      opened = planned
+    } else {
+      opened = try Container(at: container.path, configuration: configuration, instance: container.instance)
+    }
     let reports = try Transaction.recover(opened, lockTimeout: container.transaction().lockTimeout)
     if common.json {
       Output.json(
