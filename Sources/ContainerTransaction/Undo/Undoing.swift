@@ -167,9 +167,11 @@ struct Undoing {
     if (live.user, live.group) == (after.user, after.group) {
       (metadata.user, metadata.group) = (before.metadata.user, before.metadata.group)
     }
-    if live.modified == after.modified { metadata.modified = before.metadata.modified }
+    let isUnused = live.modified == after.modified
+    if isUnused { metadata.modified = before.metadata.modified }
     if live.attributes == after.attributes { metadata.attributes = before.metadata.attributes }
-    if metadata != live { try staged.putDirectory(at: change.path, metadata: metadata) }
+    // Put even when it is the same: what the rollback does in the directory would move its time.
+    if isUnused || metadata != live { try staged.putDirectory(at: change.path, metadata: metadata) }
   }
 
   /// A directory had taken the place of a file or link. What the transaction put in it is gone by now; what else is
