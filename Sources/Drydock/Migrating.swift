@@ -49,7 +49,12 @@ public enum Migrating {
     _ container: Container, _ catalog: MigrationCatalog, version: Int,
     options: TransactionOptions = TransactionOptions()
   ) throws -> TransactionOutcome<[String]> {
-    try Transaction.run(on: container, .baseline, summary: "set version \(version)", options: options) {
+    // A version that does not exist is refused before a transaction begins.
+    _ = try Transaction.inspect(container, options: options) {
+      try Baseline.set(version, catalog: catalog, on: $0, stamp: stamp($0))
+    }
+    return try Transaction.run(on: container, .baseline, summary: "set version \(version)", options: options)
+    {
       try Baseline.set(version, catalog: catalog, on: $0, stamp: stamp($0))
     }
   }

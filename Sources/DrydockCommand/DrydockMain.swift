@@ -20,7 +20,8 @@ struct DrydockMain {
         // Help and version end here too, with success.
         if asJSON, status != .success {
           Failure.document(
-            code: status == .validationFailure ? "usage" : "failed", message: DrydockCommand.message(for: error),
+            code: status == .validationFailure ? "usage" : "failed",
+            message: DrydockCommand.message(for: error),
             path: nil, status: status.rawValue)
         }
         DrydockCommand.exit(withError: error)

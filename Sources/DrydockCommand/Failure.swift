@@ -24,9 +24,7 @@ struct Failure {
       (code, message, path) = (error.code.rawValue, error.message, error.path)
       status = Self.status(error.code)
     case let error as MigrationError:
-      (code, path) = (error.code.rawValue, error.path)
-      // A migration's own message starts with the place, which says more than the file's path.
-      message = error.description.hasPrefix(error.path ?? "") ? error.message : error.description
+      (code, message, path) = (error.code.rawValue, error.message, error.path)
       status = Self.status(error.code)
     case let error as UsageError:
       (code, message, path) = ("usage", error.message, nil)
@@ -81,10 +79,16 @@ struct Failure {
 
   /// Says it: one line on standard error, and with `--json` a document on standard output.
   func report(asJSON: Bool) {
-    let place = path.map { message.contains($0) ? "" : "\($0): " } ?? ""
-    Output.note("drydock: error: \(place)\(message)")
+    Output.note("drydock: error: \(text)")
     guard asJSON else { return }
     Self.document(code: code, message: message, path: path, status: status.rawValue)
+  }
+
+  /// The message with its path: in front, or behind when the message starts with `file:line:column`.
+  var text: String {
+    guard let path, !message.contains(path) else { return message }
+    let startsWithPlace = message.prefixMatch(of: #/[^\n]*?:\d+:\d+: /#) != nil
+    return startsWithPlace ? "\(message) (\(path))" : "\(path): \(message)"
   }
 
   /// The one JSON document of a command that failed.

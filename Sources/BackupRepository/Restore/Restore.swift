@@ -33,20 +33,10 @@ public enum Restore {
     var planned = configuration
     planned.layout = configuration.layout ?? header.layout
     planned.app = configuration.app ?? header.app
-    guard FollowedStatus.identity(path) != nil else {
-      let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
-      let slash = trimmed.lastIndex(of: "/")
-      let parent = slash.map { $0 == trimmed.startIndex ? "/" : String(trimmed[..<$0]) } ?? "."
-      guard let parent = realPath(parent) else {
-        throw RepositoryError(
-          .notFound, "neither the container nor the directory for it exists; make the directory first",
-          path: path)
-      }
-      let name = slash.map { String(trimmed[trimmed.index(after: $0)...]) } ?? trimmed
-      return .absent(
-        Container(
-          planned: parent == "/" ? "/" + name : parent + "/" + name, layout: planned.layout ?? header.layout,
-          app: planned.app ?? header.app, instance: instance ?? header.instance, configuration: planned))
+    if let container = try Container.planned(
+      at: path, configuration: planned, instance: instance ?? header.instance)
+    {
+      return .absent(container)
     }
     let existing = try Container(at: path, configuration: configuration, instance: instance)
     if try Directory(existing.root).names().isEmpty {

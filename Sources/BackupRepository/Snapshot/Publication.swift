@@ -33,21 +33,22 @@ struct Publication {
 
   private static func open(_ path: String, _ what: String) throws -> Directory {
     do {
-      return try Directory(realPath(path) ?? path)
+      return try Directory(path)
     } catch let error as ContainerError where error.code == .notFound {
       throw RepositoryError(.notFound, "\(what) does not exist; make it with mkdir", path: path, cause: error)
     }
   }
 
   private func refuseOverlap(_ container: Container) throws {
-    let inside = folder.path == container.anchor || folder.path.hasPrefix(container.anchor + "/")
+    let place = realPath(folder.path) ?? folder.path
+    let inside = place == container.anchor || place.hasPrefix(container.anchor + "/")
     guard !inside else {
       throw RepositoryError(
         .overlap,
         "an archive inside the container that it is of would be part of itself; choose a place outside",
         path: folder.path)
     }
-    guard fileName != nil || !container.anchor.hasPrefix(folder.path == "/" ? "/" : folder.path + "/")
+    guard fileName != nil || !container.anchor.hasPrefix(place == "/" ? "/" : place + "/")
     else {
       throw RepositoryError(
         .overlap, "the container is inside the repository; choose a repository elsewhere", path: folder.path)

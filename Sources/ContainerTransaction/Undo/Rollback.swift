@@ -44,7 +44,7 @@ extension Transaction {
     options.checksResult = false
     var outcome = try run(
       on: container, redoing ? .redo : .rollback,
-      summary: "undid \(record.transaction), which \(record.summary)", options: options
+      summary: "undid \(record.transaction)", options: options
     ) { staged in
       guard try newestUndo(container, redoing: redoing).0.transaction == record.transaction else {
         throw TransactionError(

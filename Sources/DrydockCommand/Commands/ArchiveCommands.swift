@@ -57,7 +57,8 @@ struct ShowCommand: ParsableCommand {
       Example: drydock show Backups/com.example.notes_….tar.zst Documents
       """)
 
-  @Argument(help: "An archive: its file, or with -r its id or INSTANCE@latest.") var archive: String
+  @Argument(help: "An archive: its file, or with -r its id, INSTANCE@latest, INSTANCE@2026-11-14 or latest.")
+  var archive: String
   @Argument(help: "Only this path of the container, and what is below it.") var path: String?
   @OptionGroup var repository: RepositoryOptions
   @OptionGroup var common: CommonOptions
@@ -96,7 +97,8 @@ struct ShowCommand: ParsableCommand {
     let excluded = try opened.manifest.excluded().filter { inScope($0.path) }
     let skipped = try opened.manifest.skipped().filter { inScope($0.path) }
     guard scope == nil || !entries.isEmpty || !excluded.isEmpty || !skipped.isEmpty else {
-      throw RepositoryError(.missing, "the archive does not have it; `drydock show` without a path lists what it has",
+      throw RepositoryError(
+        .missing, "the archive does not have it; `drydock show` without a path lists what it has",
         path: scope?.description)
     }
     if common.json {
@@ -149,18 +151,20 @@ struct VerifyCommand: ParsableCommand {
 
   func run() throws {
     let configuration = try common.configuration()
-    var paths = try archives.map { try repository.archive($0, configuration) }
+    var names = archives
     if archives.isEmpty {
       guard let path = repository.path(configuration) else {
         throw UsageError(message: "nothing to verify; give archives, or -r REPOSITORY")
       }
       let listing = try Repository(path).list()
-      paths = listing.items.map(\.path) + listing.unreadable.map(\.path)
+      names = listing.items.map(\.path) + listing.unreadable.map(\.path)
     }
     var failed: Failure?
     var items: [Result.Item] = []
-    for path in paths {
+    for name in names {
+      var path = name
       do {
+        path = try repository.archive(name, configuration)
         let report = try Verification.run(path: path, data: data)
         items.append(.init(path: path, ok: true, entries: report.entries, contentBytes: report.contentBytes))
         guard !common.json else { continue }

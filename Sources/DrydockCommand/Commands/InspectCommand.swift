@@ -77,7 +77,7 @@ struct ExplainCommand: ParsableCommand {
     discussion: "Example: drydock explain Notes Library/Caches/thumbnail.png")
 
   @OptionGroup var container: ContainerOptions
-  @Argument(help: "A path in the container.") var inner: String
+  @Argument(help: ArgumentHelp("A path in the container.", valueName: "path")) var inner: String
   @OptionGroup var common: CommonOptions
 
   struct Result: Encodable {

@@ -64,7 +64,7 @@ struct MigrateCommand: ParsableCommand {
         Output.note("drydock: the app changed it at the same moment, kept aside: \(path)")
       }
     }
-    if !outcome.conflicts.isEmpty { throw ExitStatus.conflict.code }
+    try outcome.throwUnlessClean()
   }
 
   private func write(_ report: MigrationReport, verb: String) {

@@ -71,7 +71,7 @@ struct RestoreCommand: ParsableCommand {
     ContainerOptions.tell(outcome.recovered, target.container)
     for note in outcome.notes { Output.note("drydock: note: \(note)") }
     write(outcome.value, transaction: outcome.transaction, conflicts: outcome.conflicts, difference: nil)
-    if !outcome.conflicts.isEmpty { throw ExitStatus.conflict.code }
+    try outcome.throwUnlessClean()
   }
 
   private func isConfirmed(_ archive: Archive, _ target: Restore.Target, _ options: RestoreOptions) throws

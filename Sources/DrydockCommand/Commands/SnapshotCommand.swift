@@ -15,7 +15,8 @@ struct SnapshotCommand: ParsableCommand {
   @OptionGroup var container: ContainerOptions
   @OptionGroup var repository: RepositoryOptions
   @Option(
-    name: .short, help: ArgumentHelp("Write this file, which must not exist, instead.", valueName: "file"))
+    name: .shortAndLong,
+    help: ArgumentHelp("Write this file, which must not exist, instead.", valueName: "file"))
   var output: String?
   @OptionGroup var common: CommonOptions
 

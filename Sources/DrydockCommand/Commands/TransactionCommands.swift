@@ -4,7 +4,7 @@ import Drydock
 struct RollbackCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rollback",
-    abstract: "Undo the last migration or restore, keeping what the app wrote since.",
+    abstract: "Undo the last migration, restore or baseline, keeping what the app wrote since.",
     discussion: """
       Goes back setting by setting, database by database, file by file. What both
       the transaction and, since then, the app changed is a conflict: nothing is
@@ -51,7 +51,7 @@ struct RollbackCommand: ParsableCommand {
         Output.note("drydock: the app changed it at the same moment, kept aside: \(path)")
       }
     }
-    if !outcome.conflicts.isEmpty { throw ExitStatus.conflict.code }
+    try outcome.throwUnlessClean()
   }
 }
 
@@ -101,8 +101,11 @@ struct RecoverCommand: ParsableCommand {
   }
 
   func run() throws {
-    let opened = try Container(
-      at: container.path, configuration: common.configuration(), instance: container.instance)
+    let configuration = try common.configuration()
+    // A restore that was to make the container may have been killed before there was one.
+    let opened =
+      try Container.planned(at: container.path, configuration: configuration)
+      ?? Container(at: container.path, configuration: configuration, instance: container.instance)
     let reports = try Transaction.recover(opened, lockTimeout: container.transaction().lockTimeout)
     if common.json {
       Output.json(
