@@ -169,7 +169,10 @@ struct Undoing {
     }
     if live.modified == after.modified { metadata.modified = before.metadata.modified }
     if live.attributes == after.attributes { metadata.attributes = before.metadata.attributes }
-    if metadata != live { try staged.putDirectory(at: change.path, metadata: metadata) }
+    // Also where it differs in nothing: what comes back into it would move its time.
+    if metadata != live || staged.changesNames(in: change.path) {
+      try staged.putDirectory(at: change.path, metadata: metadata)
+    }
   }
 
   /// A directory had taken the place of a file or link. What the transaction put in it is gone by now; what else is
