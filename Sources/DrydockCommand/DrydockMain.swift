@@ -15,14 +15,12 @@ struct DrydockMain {
       DrydockCommand.exit(withError: code)
     } catch {
       let asJSON = CommandLine.arguments.contains("--json")
-      guard let failure = Failure(error) else {
-        let status = DrydockCommand.exitCode(for: error)
-        // Help and version end here too, with success.
+      let status = DrydockCommand.exitCode(for: error)
+      // The argument parser's own: help and version, which succeed, and command lines that make no sense.
+      guard let failure = Failure(error) ?? (status == .failure ? Failure(unforeseen: error) : nil) else {
         if asJSON, status != .success {
           Failure.document(
-            code: status == .validationFailure ? "usage" : "failed",
-            message: DrydockCommand.message(for: error),
-            path: nil, status: status.rawValue)
+            code: "usage", message: DrydockCommand.message(for: error), path: nil, status: status.rawValue)
         }
         DrydockCommand.exit(withError: error)
       }

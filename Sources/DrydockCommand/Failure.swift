@@ -33,6 +33,11 @@ struct Failure {
     }
   }
 
+  /// An error that no module has put into its own words.
+  init(unforeseen error: any Error) {
+    (status, code, message, path) = (.failed, "failed", String(describing: error), nil)
+  }
+
   private static func status(_ code: ContainerError.Code) -> ExitStatus {
     switch code {
     case .notFound, .notAContainer, .badPath, .unreadable, .io, .unsupported, .permission, .noSpace,

@@ -71,7 +71,7 @@ struct BadArchiveTests {
         } else {
           lab.expect(restored, refusedWith: 4, ["bad.tar.zst"], #_sourceLocation)
         }
-        #expect(try lab.tree().differences(from: before) == [], "byte \(place)")
+        try lab.tree().expectSame(as: before, "byte \(place)")
       }
     }
   }
@@ -107,11 +107,15 @@ struct BadArchiveTests {
   func missing() throws {
     try Lab.with { lab in
       _ = try prepare(lab)
-      for arguments in [["restore", "no.tar.zst", "Notes"], ["show", "no.tar.zst"], ["verify", "no.tar.zst"]] {
+      for arguments in [
+        ["restore", "no.tar.zst", "Notes"], ["show", "no.tar.zst"], ["verify", "no.tar.zst"],
+      ] {
         try lab.expectRefusal(arguments, exit: 1, ["no.tar.zst", "no such archive", "give a file"])
       }
-      try lab.expectRefusal(["restore", "ffffffff", "Notes", "-r", "Backups"], exit: 1, ["ffffffff", "drydock list"])
-      try lab.expectRefusal(["restore", "Nobody@latest", "Notes", "-r", "Backups"], exit: 1, ["Nobody@latest"])
+      try lab.expectRefusal(
+        ["restore", "ffffffff", "Notes", "-r", "Backups"], exit: 1, ["ffffffff", "drydock list"])
+      try lab.expectRefusal(
+        ["restore", "Nobody@latest", "Notes", "-r", "Backups"], exit: 1, ["Nobody@latest"])
     }
   }
 

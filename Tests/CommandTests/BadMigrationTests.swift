@@ -26,7 +26,8 @@ struct BadMigrationTests {
     Case(
       name: "0005_x.yaml", text: "steps:\n  - files.move: {from: a}\n", words: ["0005_x.yaml:2:", "`to`"]),
     Case(
-      name: "0005_x.yaml", text: "steps:\n  - defaults.rename:\n      keys: {a: b}\n      if-exists: replce\n",
+      name: "0005_x.yaml",
+      text: "steps:\n  - defaults.rename:\n      keys: {a: b}\n      if-exists: replce\n",
       words: ["0005_x.yaml:4:18", "replce", "did you mean `replace`?"]),
     Case(
       name: "0005_x.yaml", text: "steps:\n  - files.delete: {paths: [Documents]}\n",
@@ -35,7 +36,9 @@ struct BadMigrationTests {
     Case(
       name: "0005_x.yaml", text: "steps:\n  - defaults.set: {values: {a: 1, a: 2}}\n",
       words: ["0005_x.yaml:2:29", "`a`", "twice"]),
-    Case(name: "0005_x.yaml", text: "steps:\n  - files.move: {from: ../../etc, to: b}\n", words: ["0005_x.yaml:2:24", "not a path below a container"]),
+    Case(
+      name: "0005_x.yaml", text: "steps:\n  - files.move: {from: ../../etc, to: b}\n",
+      words: ["0005_x.yaml:2:24", "not a path below a container"]),
     Case(name: "0005_x.sql", text: "-- migrate:up\nSELECT 1;\n", words: ["0005_x.sql", "drydock: database"]),
     Case(name: "0004_again.yaml", text: "steps: []\n", words: ["number 4", "0004_again", "0004_task_names"]),
     Case(name: "0006_gap.yaml", text: "steps: []\n", words: ["number 5 is missing", "0006_gap"]),
@@ -73,8 +76,11 @@ struct BadMigrationTests {
       let file = "Migrations/0002_rename_settings.yaml"
       let text = try lab.read(file)
       try lab.write(file, bytes: text + Array("# a thought\n".utf8))
-      for arguments in [["migrate", "Notes"], ["migrate", "Notes", "--dry-run"], ["migrate", "Notes", "--to", "3"]] {
-        try lab.expectRefusal(arguments, exit: 4, ["0002_rename_settings", "was changed after it was applied"])
+      for arguments in [
+        ["migrate", "Notes"], ["migrate", "Notes", "--dry-run"], ["migrate", "Notes", "--to", "3"],
+      ] {
+        try lab.expectRefusal(
+          arguments, exit: 4, ["0002_rename_settings", "was changed after it was applied"])
       }
       #expect(try lab.drydock("status", "Notes").exitCode == 4)
       try lab.write(file, bytes: text)
@@ -133,8 +139,10 @@ struct BadMigrationTests {
         "Migrations/0005_sql.sql",
         "-- drydock: database notes\n-- migrate:up\nUPDATE task SET projectId = 99 WHERE id = 1;\n")
       try lab.expectRefusal(["migrate", "Notes"], exit: 1, ["0005_sql.sql:3:1", "missing rows of project"])
-      try lab.write("Migrations/0005_sql.sql", "-- drydock: database notes\n-- migrate:up\nDELETE FROM task;\n")
-      try lab.expectRefusal(["migrate", "Notes"], exit: 1, ["0005_sql.sql:3:1", "DELETE without WHERE", "destructive"])
+      try lab.write(
+        "Migrations/0005_sql.sql", "-- drydock: database notes\n-- migrate:up\nDELETE FROM task;\n")
+      try lab.expectRefusal(
+        ["migrate", "Notes"], exit: 1, ["0005_sql.sql:3:1", "DELETE without WHERE", "destructive"])
     }
   }
 
@@ -171,7 +179,8 @@ struct BadMigrationTests {
       try lab.create(version: 4)
       try lab.write(
         "Migrations/0005_x.yaml",
-        "steps:\n  - defaults.set: {values: {answer: no, alarm: 12:30, country: NO, really: true, octal: 0777}}\n")
+        "steps:\n  - defaults.set: {values: {answer: no, alarm: 12:30, country: NO, really: true, octal: 0777}}\n"
+      )
       let result = try lab.drydock("migrate", "Notes")
       #expect(result.succeeded, "\(result)")
       for (place, text) in [("2:37", "no"), ("2:48", "12:30"), ("2:64", "NO")] {

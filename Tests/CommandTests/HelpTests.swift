@@ -28,7 +28,8 @@ struct HelpTests {
   func example(_ command: String) throws {
     let result = try Command.run(Tools.drydock(), [command, "--help"])
     #expect(result.succeeded && result.errors.isEmpty, "\(result)")
-    let head = result.output.prefix(upTo: result.output.range(of: "USAGE:")?.lowerBound ?? result.output.startIndex)
+    let head = result.output.prefix(
+      upTo: result.output.range(of: "USAGE:")?.lowerBound ?? result.output.startIndex)
     #expect(head.contains("drydock \(command) "), "an example stands before the usage:\n\(result.output)")
     #expect(result.output.contains("--json"))
   }
@@ -37,7 +38,9 @@ struct HelpTests {
   func root() throws {
     let result = try Command.run(Tools.drydock(), ["--help"])
     #expect(result.succeeded)
-    for text in ["drydock snapshot ", "drydock migrate ", "drydock rollback ", "drydock restore ", "64  usage"] {
+    for text in [
+      "drydock snapshot ", "drydock migrate ", "drydock rollback ", "drydock restore ", "64  usage",
+    ] {
       #expect(result.output.contains(text))
     }
     let version = try Command.run(Tools.drydock(), ["--version"])

@@ -47,7 +47,8 @@ struct KillScene {
       try lab.write("\(trial)/Library/Caches/fresh.bin", "spared\n")
       try lab.run(lab.app, "touch-settings", lab(trial), "theme", "light")
       try lab.run(
-        Tools.system("sqlite3"), lab("\(trial)/\(Lab.newDatabase)"), "DELETE FROM task; PRAGMA user_version = 9")
+        Tools.system("sqlite3"), lab("\(trial)/\(Lab.newDatabase)"),
+        "DELETE FROM task; PRAGMA user_version = 9")
     case .rollback:
       try lab.create(trial, version: 0, "--leave-wal")
       try lab.succeed("migrate", trial)
@@ -123,12 +124,16 @@ struct KillScene {
 
   /// What differs from the result of a complete run. Times count where a complete run keeps them.
   func differencesFromNew(_ now: TreeListing) -> [String] {
-    let written = reference.after.entries.filter { $0.value.modified != reference.before.entries[$0.key]?.modified }
+    let written = reference.after.entries.filter {
+      $0.value.modified != reference.before.entries[$0.key]?.modified
+    }
     var aspects = TreeListing.copied
     if operation == .rollback { aspects.remove(.hardLink) }
     let (wanted, got) = (reference.after.without(Self.history), now.without(Self.history))
-    return got.differences(from: wanted, comparing: aspects, ignoringTimesOf: written.keys.map { readable($0) })
-      + ((reference.after[Self.history] == nil) == (now[Self.history] == nil) ? [] : ["the history is not as it should be"])
+    return got.differences(
+      from: wanted, comparing: aspects, ignoringTimesOf: written.keys.map { readable($0) })
+      + ((reference.after[Self.history] == nil) == (now[Self.history] == nil)
+        ? [] : ["the history is not as it should be"])
   }
 
   /// The next command says how the container stands, and cleans up; then the operation can be completed.
@@ -161,10 +166,12 @@ struct KillScene {
     case .new:
       #expect(differencesFromNew(after) == [], "\(operation), \(context)")
       // What an interrupted command has done can be undone like anything else.
-      let undo = try lab.drydock(operation == .rollback ? ["rollback", Self.trial, "--redo"] : ["rollback", Self.trial])
+      let undo = try lab.drydock(
+        operation == .rollback ? ["rollback", Self.trial, "--redo"] : ["rollback", Self.trial])
       #expect(undo.succeeded, "\(operation), \(context), undone: \(undo)")
       let undone = try lab.tree(Self.trial)
-      #expect(undone.differences(from: before, comparing: aspectsOfUndo) == [], "\(operation), \(context), undone")
+      #expect(
+        undone.differences(from: before, comparing: aspectsOfUndo) == [], "\(operation), \(context), undone")
     }
     let leftAtEnd = try leftovers()
     #expect(leftAtEnd == [], "\(operation), \(context), at the end")

@@ -69,10 +69,12 @@ struct KillTests {
         guard let outcome = try scene.outcome(before, context) else { continue }
         let interrupted = Journal(lab).interrupted
         let phase =
-          result.succeeded ? "ended first" : interrupted == nil ? "\(outcome), nothing begun or all done" : "\(outcome)"
+          result.succeeded
+          ? "ended first" : interrupted == nil ? "\(outcome), nothing begun or all done" : "\(outcome)"
         counts[phase, default: 0] += 1
         try scene.checkWhatFollows(
-          outcome, interrupted: interrupted, next: [kill.isMultiple(of: 2) ? "log" : "recover", KillScene.trial], before,
+          outcome, interrupted: interrupted,
+          next: [kill.isMultiple(of: 2) ? "log" : "recover", KillScene.trial], before,
           context)
       }
       let text = counts.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }.joined(separator: "; ")

@@ -46,3 +46,14 @@ extension Lab {
     try names().filter { !$0.hasPrefix(".drydock-") }
   }
 }
+
+extension TreeListing {
+  /// Expects the tree to be like another one, and tells every difference.
+  func expectSame(
+    as other: TreeListing, comparing aspects: Set<TreeEntry.Aspect> = copied, ignoringTimesOf: [String] = [],
+    _ comment: String = "", sourceLocation: SourceLocation = #_sourceLocation
+  ) {
+    let difference = differences(from: other, comparing: aspects, ignoringTimesOf: ignoringTimesOf)
+    #expect(difference == [], "\(comment)", sourceLocation: sourceLocation)
+  }
+}

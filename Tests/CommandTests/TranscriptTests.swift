@@ -55,7 +55,8 @@ struct TranscriptTests {
         2026-11-20T10:15:00Z in 3 ms, 4 files
         """
       #expect(
-        Transcript.normalized(line, in: lab) == "{HERE}/Backups/{ARCHIVE}  {SIZE}  {ID} {TIME} in {MS} ms, 4 files")
+        Transcript.normalized(line, in: lab)
+          == "{HERE}/Backups/{ARCHIVE}  {SIZE}  {ID} {TIME} in {MS} ms, 4 files")
       #expect(Transcript.normalized("    9 keys,     3 files", in: lab) == "    9 keys,  3 files")
     }
   }
