@@ -113,7 +113,8 @@ import Testing
     configuration.app = "com.example.else"
     let app = failure { _ = try Restore.target(lab.root, for: archive, configuration: configuration) }
     #expect(code(app) == "mismatch")
-    #expect(code(failure { _ = try lab.target(archive, lab.directory("no/such/place")) }) == "notFound")
+    #expect(
+      code(failure { _ = try lab.target(archive, lab.directory("no/such/place")) }) == "container notFound")
   }
 
   @Test func partsOfAnotherSchemaVersionAreRefused() throws {

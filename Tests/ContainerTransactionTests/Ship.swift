@@ -113,6 +113,16 @@ struct Ship {
     return nil
   }
 
+  /// Expects an error by its code. Closures that do something are not written inside `#expect`: the compiler (6.3)
+  /// may take one that a macro copied for another one of the same function.
+  func expect(
+    _ code: TransactionError.Code, sourceLocation: SourceLocation = #_sourceLocation,
+    _ body: () throws -> Void
+  ) {
+    let error = failure(body)
+    #expect(error?.code == code, sourceLocation: sourceLocation)
+  }
+
   // MARK: State
 
   /// The state directory, nil when there is none.
@@ -135,4 +145,10 @@ extension TreeListing {
   ) -> String {
     differences(from: other, comparing: aspects, ignoringTimesOf: ignoringTimesOf).joined(separator: "\n")
   }
+}
+
+/// Expects that nothing differs, and says what does.
+func expectNone(_ changes: String, _ comment: String = "", sourceLocation: SourceLocation = #_sourceLocation)
+{
+  #expect(changes.isEmpty, "\(comment) \(changes)", sourceLocation: sourceLocation)
 }

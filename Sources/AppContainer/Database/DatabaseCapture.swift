@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 import SystemPackage
 
@@ -110,7 +111,13 @@ extension Directory {
   private func backUp(_ source: String, to target: String, busyTimeout: Double) throws -> UInt32 {
     var reading = GRDB.Configuration()
     reading.readonly = true
-    reading.busyMode = .timeout(busyTimeout)
+    // SQLite's own handler sleeps up to 100 ms between two tries, and an app that writes all the time leaves the
+    // database free for less.
+    let deadline = ContinuousClock.now + .seconds(busyTimeout)
+    reading.busyMode = .callback { tries in
+      usleep(500 + UInt32.random(in: 0..<1000))
+      return tries == 0 || ContinuousClock.now < deadline
+    }
     let from = try DatabaseQueue(path: source, configuration: reading)
     var writing = GRDB.Configuration()
     writing.prepareDatabase { try $0.execute(sql: "PRAGMA synchronous=OFF") }

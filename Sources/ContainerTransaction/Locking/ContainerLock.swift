@@ -13,10 +13,12 @@ public struct ContainerLock: Sendable {
   /// - Parameters:
   ///   - path: the container's resolved root.
   ///   - exclusive: false for one who only reads.
-  ///   - timeout: seconds to wait; 0 fails at once.
+  ///   - timeout: seconds to wait; 0 fails after a tenth of a second.
   /// - Throws: ``TransactionError`` with code `locked`, naming who holds it.
   public init(_ path: String, exclusive: Bool, timeout: Double) throws {
-    let deadline = Date().addingTimeInterval(timeout)
+    // A program that this process is just starting in another thread holds copies of all descriptors until it runs,
+    // and so for a moment a lock that was given back already.
+    let deadline = Date().addingTimeInterval(max(timeout, 0.1))
     while true {
       // Whoever waits must not have the root open meanwhile: who holds the lock would take it for a user.
       let isOver = Date() >= deadline
@@ -38,7 +40,7 @@ public struct ContainerLock: Sendable {
           "locked by \(holders.isEmpty ? "another process" : holders.joined(separator: ", ")); "
             + "wait for it, or give --lock-timeout SECONDS", path: path)
       }
-      Thread.sleep(forTimeInterval: 0.05)
+      Thread.sleep(forTimeInterval: 0.02)
     }
   }
 }
@@ -46,7 +48,8 @@ public struct ContainerLock: Sendable {
 /// Who holds a `flock`, as the kernel tells in `/proc/locks`; unknown on other systems.
 enum LockHolders {
   static func of(_ identity: FileIdentity) -> [String] {
-    guard let locks = try? String(contentsOfFile: "/proc/locks", encoding: .utf8) else { return [] }
+    guard let bytes = ProcessTable.contents("/proc/locks") else { return [] }
+    let locks = String(decoding: bytes, as: UTF8.self)
     let own = ProcessInfo.processInfo.processIdentifier
     var holders: [String] = []
     for line in locks.split(separator: "\n") {

@@ -68,22 +68,53 @@ struct OpenFileSearch {
     for identity in mappings(of: base) { note(identity, "mapped") }
   }
 
-  /// Lines of `/proc/PID/maps`: `from-to rights offset major:minor inode path`.
-  private func mappings(of base: String) -> [FileIdentity] {
-    guard let bytes = FileManager.default.contents(atPath: base + "/maps") else { return [] }
+  /// Lines of `/proc/PID/maps`: `from-to rights offset major:minor inode path`. There are some ten thousand of them on
+  /// a machine, so that they are read byte by byte.
+  private func mappings(of base: String) -> Set<FileIdentity> {
+    guard let bytes = ProcessTable.contents(base + "/maps") else { return [] }
     var identities: Set<FileIdentity> = []
-    for line in bytes.split(separator: UInt8(ascii: "\n")) {
-      let fields = line.split(separator: UInt8(ascii: " "), maxSplits: 5)
-      guard fields.count >= 5, let inode = UInt64(String(decoding: fields[4], as: UTF8.self)), inode != 0
-      else {
-        continue
+    bytes.withUnsafeBufferPointer { bytes in
+      var index = 0
+      while index < bytes.count {
+        // Three fields to pass over, then three numbers.
+        var numbers: (UInt64, UInt64, UInt64) = (0, 0, 0)
+        for _ in 0..<3 { Self.skip(UInt8(ascii: " "), in: bytes, &index) }
+        numbers.0 = Self.number(base: 16, in: bytes, &index)
+        numbers.1 = Self.number(base: 16, in: bytes, &index)
+        numbers.2 = Self.number(base: 10, in: bytes, &index)
+        Self.skip(UInt8(ascii: "\n"), in: bytes, &index)
+        guard numbers.2 != 0 else { continue }
+        let device = FollowedStatus.device(major: numbers.0, minor: numbers.1)
+        identities.insert(FileIdentity(device: device, inode: numbers.2))
       }
-      let numbers = String(decoding: fields[3], as: UTF8.self).split(separator: ":")
-      guard numbers.count == 2, let major = UInt64(numbers[0], radix: 16),
-        let minor = UInt64(numbers[1], radix: 16)
-      else { continue }
-      identities.insert(FileIdentity(device: FollowedStatus.device(major: major, minor: minor), inode: inode))
     }
-    return Array(identities)
+    return identities
+  }
+
+  /// Moves on behind the next such byte.
+  private static func skip(_ byte: UInt8, in bytes: UnsafeBufferPointer<UInt8>, _ index: inout Int) {
+    while index < bytes.count, bytes[index] != byte { index += 1 }
+    index += 1
+  }
+
+  /// Reads digits, and passes over the byte that ends them unless it ends the line.
+  private static func number(
+    base: UInt64, in bytes: UnsafeBufferPointer<UInt8>, _ index: inout Int
+  ) -> UInt64 {
+    var value: UInt64 = 0
+    while index < bytes.count {
+      switch bytes[index] {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"):
+        value = value &* base &+ UInt64(bytes[index] - UInt8(ascii: "0"))
+      case UInt8(ascii: "a")...UInt8(ascii: "f"):
+        value = value &* base &+ UInt64(bytes[index] - UInt8(ascii: "a") + 10)
+      case UInt8(ascii: "\n"): return value
+      default:
+        index += 1
+        return value
+      }
+      index += 1
+    }
+    return value
   }
 }

@@ -169,7 +169,7 @@ struct Undoing {
     }
     if live.modified == after.modified { metadata.modified = before.metadata.modified }
     if live.attributes == after.attributes { metadata.attributes = before.metadata.attributes }
-    // Also where it is to stay as it is: what comes back into it would move its time.
+    // Also where it differs in nothing: what comes back into it would move its time.
     if metadata != live || staged.changesNames(in: change.path) {
       try staged.putDirectory(at: change.path, metadata: metadata)
     }

@@ -1,0 +1,180 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import AppContainer
+@testable import ContainerTransaction
+
+@Suite struct RecoveryTests {
+  private func created(_ ship: Ship) throws -> Container {
+    Container(
+      planned: ship.root, layout: .generic, app: "a", instance: "i", configuration: Configuration())
+  }
+
+  @Test func creatingAContainer() throws {
+    try TemporaryDirectory.with { folder in
+      let ship = Ship(folder: folder)
+      let outcome = try Transaction.create(created(ship), .restore, summary: "new") { staged in
+        try staged.write([1], to: "a/b")
+      }
+      #expect(outcome.transaction != nil && outcome.notes.isEmpty)
+      #expect(try ship.live().contents("a/b") == [1])
+      #expect(try ship.stages().isEmpty)
+      let again = ship.failure { _ = try Transaction.create(created(ship), .restore, summary: "x") { _ in } }
+      #expect(again?.code == .exists)
+      let dry = try ship.listing()
+      _ = try Transaction.dryRun(on: ship.container()) { try $0.write([2], to: "a/b") }
+      expectNone(try ship.listing().changes(from: dry, comparing: TreeListing.untouched))
+    }
+  }
+
+  @Test(arguments: FaultPoint.allCases) func creationStoppedAtEveryPoint(point: FaultPoint) throws {
+    struct Stop: Error {}
+    try TemporaryDirectory.with { folder in
+      let ship = Ship(folder: folder)
+      var options = TransactionOptions()
+      options.faults = FaultInjection { if $0 == point { throw Stop() } }
+      let isNew = CommitFaultTests.after.contains(point)
+      do {
+        _ = try Transaction.create(created(ship), .restore, summary: "new", options: options) {
+          try $0.write([1], to: "a/b")
+        }
+        #expect(isNew)
+      } catch is Stop {
+        #expect(!isNew)
+      }
+      #expect(RawFiles.exists(Array(ship.root.utf8)) == isNew)
+      // The next one says that it is there, or makes it.
+      if isNew {
+        ship.expect(.exists) { _ = try Transaction.create(created(ship), .restore, summary: "x") { _ in } }
+        #expect(try ship.log().map(\.state) == [.undoable])
+      } else {
+        let outcome = try Transaction.create(created(ship), .restore, summary: "x") {
+          try $0.write([1], to: "a/b")
+        }
+        #expect(outcome.recovered.map(\.outcome) == (point == .committed ? [.old] : []))
+      }
+      #expect(try ship.live().contents("a/b") == [1])
+      #expect(try ship.stages().isEmpty)
+    }
+  }
+
+  @Test func whatAKillLeavesBetweenTheSteps() throws {
+    try Ship.withFiles(["a": "a"]) { ship in
+      try ship.run { try $0.write([1], to: "b") }
+      let before = try ship.listing()
+      let state = try #require(try StateDirectory.existing(for: ship.container()))
+      let journal = Journal(state: state.directory)
+      // Begun; killed before the stage was made, or after it was removed.
+      var begin = JournalRecord(.begin, TransactionID("20260101T000000Z-00000001"))
+      begin.kind = .migrate
+      try journal.append(begin)
+      // A stage without a record, and what a dry run left.
+      try state.directory.createDirectories("stage/20260101T000000Z-00000002/tree/x")
+      try state.directory.createDirectories("stage/look-1")
+      // A record that was cut.
+      let file = try state.directory.open("journal", .readWrite)
+      _ = try file.writeAll(
+        toAbsoluteOffset: try file.seek(offset: 0, from: .end), Array("{\"step\":\"beg".utf8))
+      try file.close()
+      #expect(try ship.log().map(\.state) == [.undoable, .interrupted])
+      let reports = try Transaction.recover(ship.container())
+      #expect(reports == [.init(transaction: begin.transaction, outcome: .old, conflicts: [])])
+      #expect(try ship.stages().isEmpty && ship.log().map(\.state) == [.undoable, .discarded])
+      expectNone(try ship.listing().changes(from: before, comparing: TreeListing.untouched))
+      // The state directory itself, cut short.
+      for name in ["stage", "conflict"] as [ContainerPath] { try state.directory.removeTree(name) }
+      #expect(try Transaction.recover(ship.container()).isEmpty)
+      try ship.rollback()
+      #expect(try !ship.exists("b"))
+    }
+  }
+
+  @Test func whatIsDamagedIsSaid() throws {
+    try Ship.withFiles(["a": "a"]) { ship in
+      try ship.run { try $0.write([1], to: "b") }
+      let state = try #require(try ship.state())
+      let journal = try state.contents("journal")
+      try state.removeFile("journal")
+      try state.create("journal", Array("nonsense\n".utf8) + journal)
+      let error = ship.failure { try ship.run() }
+      #expect(error?.code == .damagedState && error?.message.contains("line 1") == true)
+      #expect(error?.path?.hasSuffix("/journal") == true)
+      try state.removeFile("journal")
+      try state.create("journal", journal)
+      let folder = try state.directory("undo").names()
+      let record = try ContainerPath(bytes: Array("undo/".utf8) + folder[0] + Array("/record.json".utf8))
+      try state.removeFile(record)
+      try state.create(record, Array("{}".utf8))
+      ship.expect(.damagedState) { try ship.rollback() }
+      #expect(try ship.text("a") == "a")
+    }
+  }
+
+  @Test func aRollbackKilledAfterItsCommitIsNotDoneTwice() throws {
+    struct Stop: Error {}
+    try Ship.withFiles(["a": "0"]) { ship in
+      try ship.run { try $0.write([UInt8(ascii: "1")], to: "a") }
+      try ship.run { try $0.write([UInt8(ascii: "2")], to: "a") }
+      var options = TransactionOptions()
+      options.faults = FaultInjection { if $0 == .exchanged { throw Stop() } }
+      _ = try Transaction.rollback(ship.container(), options: options)
+      #expect(try ship.text("a") == "1")
+      let outcome = try ship.rollback()
+      #expect(outcome.recovered.map(\.outcome) == [.new])
+      #expect(try ship.text("a") == "0")
+      ship.expect(.nothingToUndo) { try ship.rollback() }
+    }
+  }
+
+  @Test func namesThatAreHardForAState() throws {
+    try TemporaryDirectory.with { folder in
+      let parent = try Directory(folder.path)
+      let long = String(repeating: "n", count: 255)
+      for name in [long, "with space", "Grüße", "-rf", "a\nb"] {
+        try parent.createDirectory(ContainerPath(name))
+        try parent.create(ContainerPath(name + "/f"), [0])
+        let container = try Container(at: folder(name))
+        let outcome = try Transaction.run(on: container, .migrate, summary: "s") {
+          try $0.write([1], to: "f")
+        }
+        #expect(outcome.changes == 2)
+        _ = try Transaction.rollback(container)
+        #expect(try parent.contents(ContainerPath(name + "/f")) == [0])
+      }
+      // A bundle's state is beside it.
+      try parent.createDirectories("B.xcappdata/AppData/Documents")
+      let bundle = try Container(at: folder("B.xcappdata/AppData"))
+      let outcome = try Transaction.run(on: bundle, .migrate, summary: "s") {
+        try $0.write([1], to: "Documents/x")
+      }
+      #expect(outcome.changes == 2 && outcome.notes.isEmpty)
+      #expect(try parent.directory("B.xcappdata").names() == [Array("AppData".utf8)])
+      #expect(try parent.contents("B.xcappdata/AppData/Documents/x") == [1])
+      // Through a link, it is the container that changes, not the link.
+      try parent.createLink("link", target: Array("-rf".utf8))
+      _ = try Transaction.run(on: Container(at: folder("link")), .migrate, summary: "s") {
+        try $0.write([7], to: "f")
+      }
+      #expect(try parent.status("link")?.type == .symbolicLink && parent.contents("-rf/f") == [7])
+    }
+  }
+
+  @Test func manyTransactionsLeaveNoDescriptors() throws {
+    try Ship.withFiles(["a": "0", "d/e": "1"]) { ship in
+      func count() throws -> Int {
+        try RawFiles.names(in: Array("/proc/self/fd".utf8)).filter {
+          let target = try? RawFiles.linkTarget(Array("/proc/self/fd/".utf8) + $0)
+          return target.map { String(decoding: $0, as: UTF8.self).hasPrefix(ship.folder.path) } ?? false
+        }.count
+      }
+      for number in 0..<5 {
+        try ship.run { try $0.write(Array("\(number)".utf8), to: "a") }
+        _ = try Transaction.dryRun(on: ship.container()) { try $0.remove("d") }
+        try ship.rollback()
+        _ = try? ship.run { try $0.write([1], to: "a/b") }
+      }
+      #expect(try count() == 0)
+    }
+  }
+}
