@@ -62,3 +62,23 @@ public struct DatabaseUnit: Hashable, Sendable {
     return (try? main.parent.appending(".\(stem)_SUPPORT")) ?? main.withSuffix("_SUPPORT")
   }
 }
+
+extension DatabaseUnit {
+  /// The main file that a path would be a sidecar of, by its name; nil for other names.
+  public static func main(ofSidecar path: ContainerPath) -> ContainerPath? {
+    for suffix in DatabaseFormat.sidecarSuffixes where path.name.count > suffix.utf8.count {
+      if path.bytes.suffix(suffix.utf8.count).elementsEqual(suffix.utf8) {
+        return try? ContainerPath(bytes: path.bytes.dropLast(suffix.utf8.count))
+      }
+    }
+    return nil
+  }
+}
+
+extension Directory {
+  /// Whether a path is a sidecar of a database that is there.
+  public func isSidecar(_ path: ContainerPath) throws -> Bool {
+    guard let main = DatabaseUnit.main(ofSidecar: path), let status = try status(main) else { return false }
+    return try databaseUnit(main, status: status) != nil
+  }
+}

@@ -57,18 +57,6 @@ struct RestoreScope {
   func isBelow(_ path: ContainerPath) -> Bool { tops.contains { $0.isInside(path) } }
 }
 
-extension DatabaseUnit {
-  /// The main file that a path would be a sidecar of, by its name; nil for other names.
-  static func main(ofSidecar path: ContainerPath) -> ContainerPath? {
-    for suffix in DatabaseFormat.sidecarSuffixes where path.name.count > suffix.utf8.count {
-      if path.bytes.suffix(suffix.utf8.count).elementsEqual(suffix.utf8) {
-        return try? ContainerPath(bytes: path.bytes.dropLast(suffix.utf8.count))
-      }
-    }
-    return nil
-  }
-}
-
 extension ScannedEntry {
   /// Whether it is a `-wal`, `-shm` or `-journal` of a database that is there.
   var isSidecar: Bool {

@@ -79,14 +79,7 @@ struct ChangeList {
     if try staged.isDatabase(path) { return .database }
     if let status = try staged.live.status(path) {
       if try staged.live.databaseUnit(path, status: status) != nil { return .database }
-      for suffix in DatabaseFormat.sidecarSuffixes where path.nameString.hasSuffix(suffix) {
-        let main = try ContainerPath(bytes: path.bytes.dropLast(suffix.utf8.count))
-        if let mainStatus = try staged.live.status(main),
-          try staged.live.databaseUnit(main, status: mainStatus) != nil
-        {
-          return .sidecar
-        }
-      }
+      if try staged.live.isSidecar(path) { return .sidecar }
     }
     return .file
   }

@@ -9,7 +9,7 @@ extension StagedContainer {
       let before = try live.status(path)
       switch node {
       case .removed:
-        if try origins.values.contains(path) || isLiveSidecar(path) { continue }
+        if try origins.values.contains(path) || live.isSidecar(path) { continue }
         try addRemoval(of: path, before, to: &difference)
       case .directory:
         guard before?.type != .directory else { continue }
@@ -88,15 +88,5 @@ extension StagedContainer {
         before: before.map { Redaction.shown($0, key: key) },
         after: after.map { Redaction.shown($0, key: key) })
     }
-  }
-
-  private func isLiveSidecar(_ path: ContainerPath) throws -> Bool {
-    for suffix in DatabaseFormat.sidecarSuffixes where path.nameString.hasSuffix(suffix) {
-      let main = try ContainerPath(bytes: path.bytes.dropLast(suffix.utf8.count))
-      if let status = try live.status(main), try live.databaseUnit(main, status: status) != nil {
-        return true
-      }
-    }
-    return false
   }
 }

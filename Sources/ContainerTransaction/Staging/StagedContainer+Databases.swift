@@ -21,11 +21,8 @@ extension StagedContainer {
   }
 
   func isSidecar(_ path: ContainerPath) throws -> Bool {
-    for suffix in DatabaseFormat.sidecarSuffixes where path.nameString.hasSuffix(suffix) {
-      let main = try ContainerPath(bytes: path.bytes.dropLast(suffix.utf8.count))
-      if try isDatabase(main) { return true }
-    }
-    return false
+    guard let main = DatabaseUnit.main(ofSidecar: path) else { return false }
+    return try isDatabase(main)
   }
 
   /// Where a database named in `drydock.yaml` is; nil when none of its places exists.

@@ -81,10 +81,7 @@ struct Undoing {
 
   private mutating func undoSidecar(_ change: ChangeRecord) throws {
     guard change.before != nil else { return }
-    for suffix in DatabaseFormat.sidecarSuffixes where change.path.nameString.hasSuffix(suffix) {
-      let main = try ContainerPath(bytes: change.path.bytes.dropLast(suffix.utf8.count))
-      if returned.contains(main) { return try putBack(change) }
-    }
+    if let main = DatabaseUnit.main(ofSidecar: change.path), returned.contains(main) { try putBack(change) }
   }
 
   /// The content's digest as it is now; nil when nothing is there.
