@@ -60,7 +60,7 @@ let package = Package(
       name: "Drydock",
       dependencies: [
         "FixtureTesting", "MigrationEngine", "BackupRepository", "ContainerTransaction", "AppContainer",
-        "ArchiveFile", grdb,
+        "ArchiveFile",
       ],
       swiftSettings: strict),
     .executableTarget(
@@ -81,7 +81,11 @@ let package = Package(
       dependencies: ["ContainerTransaction", "AppContainer", "TestSupport", grdb], swiftSettings: strict),
     .testTarget(
       name: "BackupRepositoryTests",
-      dependencies: ["BackupRepository", "ContainerTransaction", "AppContainer", "TestSupport", grdb],
+      dependencies: [
+        "BackupRepository", "ContainerTransaction", "AppContainer", "ArchiveFile", "AgeEncryption",
+        "TestSupport",
+        grdb, system,
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "MigrationEngineTests",
@@ -95,7 +99,7 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "CommandTests", dependencies: ["DrydockCommand", "NotesApp", "TestSupport", grdb],
-      swiftSettings: strict),
+      exclude: ["Transcripts"], swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]
 )

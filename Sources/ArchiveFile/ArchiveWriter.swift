@@ -111,6 +111,14 @@ public final class ArchiveWriter {
     return offset
   }
 
+  /// Starts a new frame with the next member, so that it can be read without what is before it.
+  ///
+  /// - Throws: `ArchiveError` `.invalidUse` in the middle of a member.
+  public func startFrame() throws {
+    guard case .betweenMembers = state else { throw misuse("start a frame") }
+    encoder.sink.flush()
+  }
+
   /// Ends the archive: the rest of the tar stream, the manifest's location, the seek table.
   ///
   /// - Throws: `ArchiveError`; among others, the failure of a frame that was compressed or written meanwhile.

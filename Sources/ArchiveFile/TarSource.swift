@@ -5,7 +5,8 @@ final class TarSource {
   private let frames: FrameReader
   private var position: UInt64 = 0
   private var current: PlainFrame?
-  private var lastNumber = -1
+  /// None before the first: many look at the first member only.
+  private var lastNumber = -2
 
   init(_ frames: FrameReader) { self.frames = frames }
 

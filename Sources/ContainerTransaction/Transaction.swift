@@ -33,6 +33,8 @@ public struct TransactionOutcome<Value> {
   public var notes: [String]
   /// What was found of interrupted transactions.
   public var recovered: [RecoveryReport]
+  /// False when the change is made, but putting away what it replaced failed; the next command does it.
+  public var isFinished = true
 }
 
 extension TransactionOutcome {
@@ -153,6 +155,7 @@ public enum Transaction {
         if let error = result.unfinished { throw error }
         try UndoStore(state: state).prune(options.undoLimits)
       } catch {
+        outcome.isFinished = false
         outcome.notes.append(
           "the change is made, but what follows it failed (\(error)); `drydock recover` finishes it")
       }
@@ -167,6 +170,13 @@ public enum Transaction {
   /// Ends what an interrupted transaction left, as every command does at its start.
   public static func recover(_ container: Container, lockTimeout: Double = 0) throws -> [RecoveryReport] {
     guard let state = try StateDirectory.existing(for: container) else { return [] }
+    if try state.parent.status(state.rootName) == nil {
+      guard try state.directory.tryLock(exclusive: true) else {
+        throw TransactionError(
+          .locked, "locked by another process that makes it; wait for it", path: container.root)
+      }
+      return try Recovery(state: state, root: nil).run()
+    }
     let lock = try ContainerLock(container.root, exclusive: true, timeout: lockTimeout)
     return try Recovery(state: state, root: lock.root).run()
   }

@@ -1,6 +1,5 @@
 import AppContainer
 import ContainerTransaction
-import GRDB
 import MigrationEngine
 
 /// What is in a container: its stores with sizes and counts, and what a backup leaves out.
@@ -33,6 +32,8 @@ public struct ContainerInspection: Sendable, Codable {
   public var root: String, app: String, instance: String, layout: Layout
   /// The schema version and what says so; nil when nothing does.
   public var schemaVersion: Int?, versionSource: String?
+  /// What keeps the schema version from being known, when something does.
+  public var versionProblem: String?
   /// The stores.
   public var settings: [Settings] = [], databases: [Database] = []
   /// The file of secrets and its size, where it is configured and there.
@@ -51,8 +52,11 @@ public struct ContainerInspection: Sendable, Codable {
   }
 
   private mutating func look(_ container: Container, _ staged: StagedContainer) throws {
-    if let detected = try? DetectedVersion.detect(in: staged) {
+    do {
+      let detected = try DetectedVersion.detect(in: staged)
       (schemaVersion, versionSource) = (detected.version, detected.source.description)
+    } catch {
+      versionProblem = String(describing: error)
     }
     let scan = ContainerScan(staged.live, rules: ExclusionRules(container), entersExcluded: true)
     try scan.visit { entry in
@@ -86,16 +90,10 @@ public struct ContainerInspection: Sendable, Codable {
 
   private mutating func add(_ unit: DatabaseUnit, _ size: UInt64, _ staged: StagedContainer) throws {
     let sidecars = try unit.sidecars.map { ($0, try staged.status(of: $0)?.size ?? 0) }
-    let tables = try? staged.readDatabase(at: unit.main) { db in
-      try Int.fetchOne(
-        db,
-        sql:
-          "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
-      )
-    }
+    let tables = try? staged.tableCount(of: unit.main)
     databases.append(
       Database(
         path: unit.main, bytes: sidecars.reduce(size) { $0 + $1.1 },
-        logBytes: sidecars.first { $0.0.nameString.hasSuffix("-wal") }?.1 ?? 0, tables: tables ?? nil))
+        logBytes: sidecars.first { $0.0.nameString.hasSuffix("-wal") }?.1 ?? 0, tables: tables))
   }
 }

@@ -30,7 +30,7 @@ public enum Migrating {
         unchanged: try dryRun(container, catalog, to: version, options: options).value)
     }
     let summary =
-      names.isEmpty ? "records what the app migrated itself" : "runs \(names.joined(separator: ", "))"
+      names.isEmpty ? "recorded what the app migrated itself" : "ran \(names.joined(separator: ", "))"
     return try Transaction.run(on: container, .migrate, summary: summary, options: options) {
       try migrate($0, catalog, version)
     }
@@ -49,21 +49,31 @@ public enum Migrating {
     _ container: Container, _ catalog: MigrationCatalog, version: Int,
     options: TransactionOptions = TransactionOptions()
   ) throws -> TransactionOutcome<[String]> {
-    try Transaction.run(on: container, .baseline, summary: "sets version \(version)", options: options) {
+    // A version that does not exist is refused before a transaction begins.
+    _ = try Transaction.inspect(container, options: options) {
+      try Baseline.set(version, catalog: catalog, on: $0, stamp: stamp($0))
+    }
+    return try Transaction.run(on: container, .baseline, summary: "set version \(version)", options: options)
+    {
       try Baseline.set(version, catalog: catalog, on: $0, stamp: stamp($0))
     }
   }
 
-  /// The schema version as far as it can be known without migrations; nil when nothing says.
+  /// The schema version as far as it can be known without migrations, or what keeps it from being known: a
+  /// container whose settings or history are damaged is backed up all the same.
   public static func schemaVersion(
     of container: Container, options: TransactionOptions = TransactionOptions()
-  ) throws -> Int? {
+  ) throws -> (number: Int?, problem: String?) {
+    try Transaction.inspect(container, options: options) { schemaVersion(in: $0) }
+  }
+
+  static func schemaVersion(in staged: StagedContainer) -> (number: Int?, problem: String?) {
     do {
-      return try Transaction.inspect(container, options: options) {
-        try DetectedVersion.detect(in: $0).version
-      }
+      return (try DetectedVersion.detect(in: staged).version, nil)
     } catch let error as MigrationError where error.code == .unknownVersion {
-      return nil
+      return (nil, nil)
+    } catch {
+      return (nil, String(describing: error))
     }
   }
 

@@ -8,15 +8,33 @@ struct DrydockMain {
   static func main() {
     raiseFileLimit()
     do {
+      try refuseUnknownCommand()
       var command = try DrydockCommand.parseAsRoot()
       try command.run()
     } catch let code as ExitCode {
       DrydockCommand.exit(withError: code)
     } catch {
-      guard let failure = Failure(error) else { DrydockCommand.exit(withError: error) }
-      failure.report(asJSON: CommandLine.arguments.contains("--json"))
+      let asJSON = CommandLine.arguments.contains("--json")
+      let status = DrydockCommand.exitCode(for: error)
+      // The argument parser's own: help and version, which succeed, and command lines that make no sense.
+      guard let failure = Failure(error) ?? (status == .failure ? Failure(unforeseen: error) : nil) else {
+        if asJSON, status != .success {
+          Failure.document(
+            code: "usage", message: DrydockCommand.message(for: error), path: nil, status: status.rawValue)
+        }
+        DrydockCommand.exit(withError: error)
+      }
+      failure.report(asJSON: asJSON)
       Foundation.exit(failure.status.rawValue)
     }
+  }
+
+  /// The parser would call a mistyped command an argument too many.
+  private static func refuseUnknownCommand() throws {
+    guard let word = CommandLine.arguments.dropFirst().first, !word.hasPrefix("-") else { return }
+    let names = DrydockCommand.configuration.subcommands.compactMap { $0.configuration.commandName }
+    guard !names.contains(word), word != "help" else { return }
+    throw UsageError(message: "there is no command \(word); \(NearestWord.hint(for: word, among: names))")
   }
 
   /// A container with many databases needs a descriptor for the lock on each.
@@ -40,16 +58,25 @@ struct DrydockCommand: ParsableCommand {
     discussion: """
       A container is the directory with one app's data: settings, databases, files.
 
-        drydock inspect Notes                         what is in it, and what a backup leaves out
-        drydock snapshot Notes -r Backups             back it up, while the app runs
-        drydock migrate Notes -m Migrations --dry-run what would change, key by key and row by row
-        drydock migrate Notes -m Migrations           all pending migrations, or none
-        drydock rollback Notes                        undo that, keeping what the app wrote since
-        drydock restore Backups/A.tar.zst Notes       back to the snapshot's state
+        drydock inspect Notes                what is in it, and what a backup omits
+        drydock snapshot Notes -r Backups    back it up, while the app runs
+        drydock migrate Notes -m Migrations --dry-run
+                                             what would change, key by key
+        drydock migrate Notes -m Migrations  all pending migrations, or none
+        drydock rollback Notes               undo that, keeping later changes
+        drydock restore latest Notes -r Backups
+                                             back to the snapshot's state
 
-      Exit codes: 0 done, or nothing to do; 1 failed, nothing changed; 2 changes are pending; 3 done, but
-      incomplete; 4 validation (edited, missing, out of order, unknown version, damaged archive, other instance);
-      5 locked, in use, or changed meanwhile; 6 conflict; 64 usage.
+      Exit codes:
+        0   done, or nothing to do
+        1   failed, nothing changed
+        2   changes are pending (only with --exit-code)
+        3   done, but incomplete
+        4   validation: edited, missing, out of order, unknown version, damaged
+            archive, other instance
+        5   locked, in use, or changed meanwhile
+        6   conflict: both sides changed the same thing
+        64  usage
       """,
     version: DrydockVersion.number,
     subcommands: [

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Drydock
 
 /// The exit codes, as documented.
 enum ExitStatus: Int32 {
@@ -19,4 +20,12 @@ enum ExitStatus: Int32 {
 
   /// To be thrown once everything has been said.
   var code: ExitCode { ExitCode(rawValue) }
+}
+
+extension TransactionOutcome {
+  /// Ends the program with the code for what a person still has to look at.
+  func throwUnlessClean() throws {
+    if !conflicts.isEmpty { throw ExitStatus.conflict.code }
+    if !isFinished { throw ExitStatus.incomplete.code }
+  }
 }

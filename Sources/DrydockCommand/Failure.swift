@@ -24,15 +24,18 @@ struct Failure {
       (code, message, path) = (error.code.rawValue, error.message, error.path)
       status = Self.status(error.code)
     case let error as MigrationError:
-      (code, path) = (error.code.rawValue, error.path)
-      // A migration's own message starts with the place, which says more than the file's path.
-      message = error.description.hasPrefix(error.path ?? "") ? error.message : error.description
+      (code, message, path) = (error.code.rawValue, error.message, error.path)
       status = Self.status(error.code)
     case let error as UsageError:
       (code, message, path) = ("usage", error.message, nil)
       status = .usage
     default: return nil
     }
+  }
+
+  /// An error that no module has put into its own words.
+  init(unforeseen error: any Error) {
+    (status, code, message, path) = (.failed, "failed", String(describing: error), nil)
   }
 
   private static func status(_ code: ContainerError.Code) -> ExitStatus {
@@ -81,9 +84,20 @@ struct Failure {
 
   /// Says it: one line on standard error, and with `--json` a document on standard output.
   func report(asJSON: Bool) {
-    let place = path.map { message.contains($0) ? "" : "\($0): " } ?? ""
-    Output.note("drydock: error: \(place)\(message)")
+    Output.note("drydock: error: \(text)")
     guard asJSON else { return }
+    Self.document(code: code, message: message, path: path, status: status.rawValue)
+  }
+
+  /// The message with its path: in front, or behind when the message starts with `file:line:column`.
+  var text: String {
+    guard let path, !message.contains(path) else { return message }
+    let startsWithPlace = message.prefixMatch(of: #/[^\n]*?:\d+:\d+: /#) != nil
+    return startsWithPlace ? "\(message) (\(path))" : "\(path): \(message)"
+  }
+
+  /// The one JSON document of a command that failed.
+  static func document(code: String, message: String, path: String?, status: Int32) {
     struct Document: Encodable {
       struct Detail: Encodable {
         var code: String
@@ -93,7 +107,7 @@ struct Failure {
       }
       var error: Detail
     }
-    Output.json(Document(error: .init(code: code, message: message, path: path, exitCode: status.rawValue)))
+    Output.json(Document(error: .init(code: code, message: message, path: path, exitCode: status)))
   }
 }
 

@@ -14,8 +14,14 @@ struct CommonOptions: ParsableArguments {
 
   /// Flags win over `DRYDOCK_*` variables, those over `drydock.yaml`.
   func configuration() throws -> Configuration {
-    if let file = config ?? Environment["CONFIG"] { return try Configuration(file: file) }
-    return try Configuration.find(from: FileManager.default.currentDirectoryPath)
+    do {
+      if let file = config ?? Environment["CONFIG"] { return try Configuration(file: file) }
+      return try Configuration.find(from: FileManager.default.currentDirectoryPath)
+    } catch var error as ContainerError where error.code == .malformed {
+      // A file that the user wrote, not one of the container's: validation, as with migrations.
+      error.code = .badConfiguration
+      throw error
+    }
   }
 }
 
@@ -28,7 +34,9 @@ enum Environment {
 
 /// What every command on a container takes.
 struct ContainerOptions: ParsableArguments {
-  @Argument(help: "The container: the directory with one app's data, or an .xcappdata bundle.")
+  @Argument(
+    help: ArgumentHelp(
+      "The container: the directory with one app's data, or an .xcappdata bundle.", valueName: "container"))
   var path: String
 
   @Option(
@@ -39,10 +47,11 @@ struct ContainerOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Wait so long for another drydock command on the same container.", valueName: "seconds"))
+      "Wait so long for another drydock command on the same container; 0 by default.", valueName: "seconds"))
   var lockTimeout: Double?
 
-  @Option(help: ArgumentHelp("Wait so long for a database that is locked.", valueName: "seconds"))
+  @Option(
+    help: ArgumentHelp("Wait so long for a database that is locked; 5 by default.", valueName: "seconds"))
   var busyTimeout: Double?
 
   /// The container; what an interrupted command left is ended first, and told.

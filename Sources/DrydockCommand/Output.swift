@@ -57,7 +57,8 @@ enum Output {
       let cells = row.enumerated().map { number, cell in
         number == row.count - 1 ? cell : cell + String(repeating: " ", count: widths[number] - cell.count)
       }
-      line(indent + cells.joined(separator: "  "))
+      let text = indent + cells.joined(separator: "  ")
+      line(String(text.prefix(text.count - text.reversed().prefix { $0 == " " }.count)))
     }
   }
 }

@@ -27,6 +27,7 @@ import Testing
     ("a: &x [*x]\n", "m.yaml:1:8: this alias has no anchor before it"),
     ("a: *nowhere\n", "m.yaml:1:4: this alias has no anchor"),
     ("a:\n\t- b\n", "m.yaml:2:1: a tab stands in the indentation"),
+    ("a:\r\n  \t- b\r\n", "m.yaml:2:3: a tab stands in the indentation"),
     ("a: [1, 2\nb: 3\n", "not valid YAML"),
     ("a: 'open\n", "not valid YAML"),
     ("a: b: c\n", "m.yaml:1:5: not valid YAML"),
@@ -54,6 +55,45 @@ import Testing
   @Test func notUTF8() {
     #expect { try YAMLDocument(Array("a: 1\nb: ".utf8) + [0xFF], file: "m.yaml") } throws: {
       String(describing: $0).hasPrefix("m.yaml:2:4: this byte is not UTF-8")
+    }
+  }
+
+  @Test func damagedTextNeverCrashes() {
+    let text = """
+      description: "wörds \\u00e9" # remark
+      steps: &s
+        - defaults.rename: {keys: {a: b, 'c': !date 2026-11-20}, if-exists: replace}
+        - sql: {database: n, up: |
+            SELECT 1;
+          }
+      verify: *s
+      data: !!binary >-
+        aGk=
+      ? key
+      : [1, 0x1F, .inf, ~, "x\\n"]
+
+      """
+    let bytes = Array(text.utf8)
+    let odd = Array("{}[]:,&*!|>%@`'\"#-?\\\t\n\r ~\u{0}\u{FF}".utf8)
+    var state: UInt64 = 20_261_121
+    func random(_ bound: Int) -> Int {
+      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+      return Int((state >> 33) % UInt64(bound))
+    }
+    for _ in 0..<3000 {
+      var damaged = bytes
+      for _ in 0...random(4) {
+        switch random(3) {
+        case 0: damaged[random(damaged.count)] = odd[random(odd.count)]
+        case 1: damaged.insert(odd[random(odd.count)], at: random(damaged.count))
+        default: damaged.remove(at: random(damaged.count))
+        }
+      }
+      do {
+        _ = try YAMLDocument(damaged, file: "f.yaml")
+      } catch {
+        #expect(String(describing: error).hasPrefix("f.yaml:"))
+      }
     }
   }
 

@@ -147,6 +147,7 @@ import Testing
     ("-- drydock: databas notes\n", "0001_a.sql:1:1: unknown word `databas`; did you mean `database`?"),
     ("-- drydock: database n\n-- drydock: database m\n", "0001_a.sql:2:1: `database` is there twice"),
     ("-- drydock: database n\nDROP TABLE t;\n-- migrate:up\nSELECT 1;", "statements stand before"),
+    ("-- drydock: database n\r\n-- migrate:up\r\n-- only; this\r\n", "0001_a.sql:2:1: no statement follows"),
     ("-- drydock: database n\n-- migrate:up\n-- migrate:up\n", "0001_a.sql:3:1: a second section `up`"),
   ])
   func placesInSQL(_ text: String, _ message: String) throws {

@@ -13,7 +13,7 @@ import Testing
         "files.move: {from: z, to: b, if-missing: fail}", ["a"], nil,
         "0001_test.yaml:2:5: files.move: `z` is not in the container"
       ),
-      ("files.move: {from: a, to: b}", ["a", "b"], nil, "the target `b` is there already"),
+      ("files.move: {from: a, to: b}", ["a", "b"], nil, "the target `b` of `a` is there already"),
       ("files.move: {from: a, to: b, if-exists: keep}", ["a", "b"], ["a", "b"], ""),
       ("files.move: {from: a, to: b, if-exists: replace}", ["a", "b"], ["b"], ""),
       ("files.move: {from: d, to: e}", ["d/1", "d/s/2"], ["e/1", "e/s/2"], ""),

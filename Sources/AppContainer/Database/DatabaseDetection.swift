@@ -6,9 +6,15 @@ extension Directory {
   /// It is one when it has SQLite's header, whatever its name, or a `-wal` or `-journal` with its magic beside
   /// it. A file whose size is no multiple of 512 (the smallest page) is not even opened: most files of an app
   /// are not, and reading 8,000 of them would cost more than everything else a settings migration does.
-  public func databaseUnit(_ main: ContainerPath, status: FileStatus) throws -> DatabaseUnit? {
+  ///
+  /// - Parameter mayExist: whether a name is worth a look; one who has listed the directory knows, and saves three
+  ///   looks for each of its files.
+  public func databaseUnit(
+    _ main: ContainerPath, status: FileStatus, mayExist: (ContainerPath) -> Bool = { _ in true }
+  ) throws -> DatabaseUnit? {
     guard status.type == .file else { return nil }
-    let sidecars = try DatabaseUnit(main: main).refreshed(in: self).sidecars
+    let isCandidate = DatabaseFormat.sidecarSuffixes.contains { mayExist(main.withSuffix($0)) }
+    let sidecars = isCandidate ? try DatabaseUnit(main: main).refreshed(in: self).sidecars : []
     let hasHeader =
       try DatabaseFormat.mayBeDatabase(size: status.size)
       && prefix(of: main, 16) == DatabaseFormat.headerMagic

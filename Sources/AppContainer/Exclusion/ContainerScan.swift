@@ -110,17 +110,18 @@ private struct DirectoryUnits {
   private var owners: [ContainerPath: ContainerPath] = [:]
 
   init(_ directory: Directory, _ listing: [(ContainerPath, FileStatus)]) throws {
-    let names = Set(listing.map(\.0))
+    let names = Set(listing.lazy.filter { $1.type == .file }.map(\.0))
     for (name, status) in listing where status.type == .file {
-      // Told by the listing alone for most files, without three more system calls each.
-      guard
-        DatabaseFormat.mayBeDatabase(size: status.size)
-          || DatabaseFormat.sidecarSuffixes.contains(where: { names.contains(name.withSuffix($0)) })
-      else { continue }
       // A file that vanishes or cannot be opened is left to whoever reads it.
-      guard let unit = try? directory.databaseUnit(name, status: status) else { continue }
+      guard let unit = try? directory.databaseUnit(name, status: status, mayExist: names.contains) else {
+        continue
+      }
       units[name] = unit
-      for sidecar in unit.sidecars { owners[sidecar] = name }
+      // By their names: one that an app has just removed, and makes again, must not be taken for a file of its own,
+      // which beside the captured main file would undo half of it.
+      for sidecar in DatabaseFormat.sidecarSuffixes.map(name.withSuffix) where names.contains(sidecar) {
+        owners[sidecar] = name
+      }
       if let external = unit.externalData { owners[external] = name }
     }
   }

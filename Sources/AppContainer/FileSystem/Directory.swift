@@ -56,7 +56,9 @@ public final class Directory: Sendable {
       throw ContainerError.system("cannot look at", full(below), error)
     } catch let error as ContainerError
       where error.code == .notFound || error.code == .notAContainer
+      || error.cause as? Errno == .tooManySymbolicLinkLevels
     {
+      // Behind a link is nowhere below this directory.
       return nil
     }
   }

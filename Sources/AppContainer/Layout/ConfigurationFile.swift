@@ -21,7 +21,7 @@ extension Configuration {
 
   /// Reads a configuration file.
   ///
-  /// - Throws: ``ContainerError`` with code `badConfiguration` or `malformed` and `file:line:column` in front.
+  /// - Throws: ``ContainerError`` with code `badConfiguration` and `file:line:column` in front.
   public init(file: String) throws {
     guard let file = realPath(file) else {
       throw ContainerError(.notFound, "no such configuration file; `drydock init` writes one", path: file)
@@ -30,7 +30,12 @@ extension Configuration {
     let folder = slash == file.startIndex ? "/" : String(file[..<slash])
     let bytes = try Directory(folder).contents(
       ContainerPath(String(file[file.index(after: slash)...])), limit: 1 << 20)
-    try self.init(YAMLDocument(bytes, file: file), folder: folder)
+    do {
+      try self.init(YAMLDocument(bytes, file: file), folder: folder)
+    } catch var error as ContainerError where error.code == .malformed {
+      error.code = .badConfiguration
+      throw error
+    }
     self.file = file
   }
 

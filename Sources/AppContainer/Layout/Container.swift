@@ -51,6 +51,28 @@ public struct Container: Sendable {
     self.configuration = configuration
   }
 
+  /// The container that a restore would make at a path where nothing is yet, with what is known of it before; nil
+  /// when something is there.
+  ///
+  /// - Throws: ``ContainerError`` with code `notFound` when there is no directory for it either.
+  public static func planned(
+    at path: String, configuration: Configuration, instance: String? = nil
+  ) throws -> Container? {
+    guard FollowedStatus.identity(path) == nil else { return nil }
+    let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
+    let slash = trimmed.lastIndex(of: "/")
+    let parent = slash.map { $0 == trimmed.startIndex ? "/" : String(trimmed[..<$0]) } ?? "."
+    guard let parent = realPath(parent) else {
+      throw ContainerError(
+        .notFound, "neither the container nor the directory for it exists; make the directory first",
+        path: path)
+    }
+    let name = slash.map { String(trimmed[trimmed.index(after: $0)...]) } ?? trimmed
+    return Container(
+      planned: parent == "/" ? "/" + name : parent + "/" + name, layout: configuration.layout ?? .generic,
+      app: configuration.app ?? name, instance: instance ?? name, configuration: configuration)
+  }
+
   private static func resolve(_ path: String) throws -> String {
     guard let resolved = realPath(path) else {
       let error = currentErrno()

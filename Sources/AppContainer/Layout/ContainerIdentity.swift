@@ -24,10 +24,13 @@ struct ContainerIdentity {
   }
 
   private static func strings(in directory: Directory, _ path: ContainerPath) -> [String: String] {
+    // A damaged file names nobody; whoever needs its settings will say that it is damaged.
     guard let bytes = try? directory.contents(path, limit: 1 << 20),
-      let list = try? PropertyListSerialization.propertyList(from: Data(bytes), format: nil)
+      let file = try? PropertyListFile(bytes: bytes)
     else { return [:] }
-    return (list as? [String: Any] ?? [:]).compactMapValues { $0 as? String }
+    return file.root.compactMapValues { value in
+      if case .string(let text) = value { text } else { nil }
+    }
   }
 
   private static func isBundleIdentifier(_ name: String) -> Bool {

@@ -66,7 +66,7 @@ enum YAMLText {
 
   /// The column of a tab in a line's indentation.
   private static func tab(in text: String, line: Int) -> Int? {
-    let lines = text.split(separator: "\n", maxSplits: line, omittingEmptySubsequences: false)
+    let lines = text.split(maxSplits: line, omittingEmptySubsequences: false, whereSeparator: \.isNewline)
     guard line >= 1, line <= lines.count else { return nil }
     let indentation = lines[line - 1].prefix { $0 == " " || $0 == "\t" }
     return indentation.firstIndex(of: "\t").map {

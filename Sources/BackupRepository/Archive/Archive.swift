@@ -26,7 +26,7 @@ public final class Archive {
     }
     self.reader = reader
     header = try Self.header(reader, path)
-    manifest = try ManifestReader(reader, path: path)
+    manifest = try ManifestReader(reader, archive: header.archive, path: path)
     let properties = try manifest.properties()
     snapshot = properties.snapshot
     guard properties.archive == header.archive.description else {

@@ -9,12 +9,17 @@ import GRDB
 public final class ManifestReader {
   private let queue: DatabaseQueue
   private let path: String
+  private let archive: ArchiveID
+  private let tarSize: UInt64
 
   /// Takes the manifest out of an archive.
   ///
+  /// - Parameter archive: the archive's id as its header says.
   /// - Throws: ``RepositoryError`` with code `damaged`, and what reading the archive throws.
-  init(_ reader: ArchiveReader, path: String) throws {
+  init(_ reader: ArchiveReader, archive: ArchiveID, path: String) throws {
     self.path = path
+    self.archive = archive
+    tarSize = reader.tarSize
     let base = try Directory(NSTemporaryDirectory())
     let folder = try ContainerPath(".drydock-manifest-\(ArchiveID.new())")
     try base.createDirectory(folder)
@@ -34,7 +39,8 @@ public final class ManifestReader {
     do {
       queue = try DatabaseQueue(path: private_.full(name), configuration: configuration)
       let schema = try queue.read { db in
-        try String.fetchAll(db, sql: "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")
+        try Row.fetchAll(db, sql: "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")
+          .map { ManifestRow($0).text("sql") }
       }
       guard schema == ManifestSchema.statements else {
         throw RepositoryError(.damaged, "its manifest has other tables than the format says", path: path)
@@ -65,8 +71,10 @@ public final class ManifestReader {
   /// The snapshot id, and the archive that the manifest says it belongs to.
   func properties() throws -> (snapshot: String, archive: String) {
     try read { db in
-      let values = try Row.fetchAll(db, sql: "SELECT name, value FROM property")
-        .reduce(into: [String: String]()) { $0[$1["name"]] = String.fromDatabaseValue($1["value"]) }
+      let rows = try Row.fetchAll(db, sql: "SELECT name, value FROM property").map(ManifestRow.init)
+      let values = rows.reduce(into: [String: String]()) { values, row in
+        if let name = row.text("name") { values[name] = row.text("value") }
+      }
       guard let snapshot = values["snapshot"], let archive = values["archive"] else {
         throw wrong("no snapshot id")
       }
@@ -77,120 +85,148 @@ public final class ManifestReader {
   /// The number of stored paths, and the bytes of their content.
   public func totals() throws -> (entries: Int, bytes: UInt64) {
     try read { db in
-      let row = try Row.fetchOne(db, sql: "SELECT count(*), coalesce(sum(size), 0) FROM entry")
-      return (row?[0] ?? 0, UInt64(max(0, row?[1] ?? Int64(0))))
+      // As a real number, for sizes that are made to overflow.
+      let entries = try Int.fetchOne(db, sql: "SELECT count(*) FROM entry") ?? 0
+      let bytes = try Double.fetchOne(db, sql: "SELECT total(size) FROM entry WHERE hard_link IS NULL") ?? 0
+      return (entries, UInt64(max(0, min(bytes, 0x1p62))))
     }
   }
 
   // MARK: Entries
 
   private static let columns = """
-    SELECT e.path, kind, mode, user, "group", modified, size, sha256, link_target, hard_link, device, inode, changed,
-      x.offset AS offset, x.length AS length
+    SELECT e.rowid AS number, e.path AS path, kind, mode, user, "group" AS owners, modified, size, sha256,
+      link_target, hard_link, device, inode, changed, x.offset AS offset, x.length AS length, x.archive AS archive
     FROM entry e LEFT JOIN extent x ON x.path = e.path AND x.position = 0
     """
 
-  /// Visits all entries in the order they were stored: parents first.
+  /// Visits all entries in the order of their paths, which is the order they are stored in: parents first.
+  ///
+  /// - Throws: ``RepositoryError`` with code `damaged` when they are in another order, when one comes twice, and when
+  ///   one is below a file or link; and what the visit throws.
   public func entries(_ visit: (ManifestEntry) throws -> Void) throws {
     // The attributes of a page of entries come with one query; the visit runs outside of any.
-    var last: Int64 = 0
+    var last: Int64 = .min
+    var previous: ManifestEntry?
     while true {
       let page = try read { db in
         try Row.fetchAll(
-          db,
-          sql: Self.columns.replacing("SELECT ", with: "SELECT e.rowid AS number, ", maxReplacements: 1)
-            + " WHERE e.rowid > ? ORDER BY e.rowid LIMIT 1000", arguments: [last]
-        ).map { row in (row["number"] as Int64, try entry(row, db)) }
+          db, sql: Self.columns + " WHERE e.rowid > ? ORDER BY e.rowid LIMIT 1000", arguments: [last]
+        ).map(ManifestRow.init).map { row in (row.integer("number") ?? .max, try entry(row, db)) }
       }
       guard let end = page.last?.0 else { return }
-      for (_, entry) in page { try visit(entry) }
+      for (_, entry) in page {
+        if let previous {
+          guard previous.path < entry.path else { throw wrong("entries out of order (\(entry.path))") }
+          guard previous.kind == .directory || !entry.path.isInside(previous.path) else {
+            throw wrong("\(entry.path) below \(previous.path), which is no directory")
+          }
+        }
+        try visit(entry)
+        previous = entry
+      }
       last = end
     }
   }
 
   /// One entry; nil when the archive does not have the path.
   public func entry(_ path: ContainerPath) throws -> ManifestEntry? {
-    try read { db in
-      try Row.fetchOne(db, sql: Self.columns + " WHERE e.path = ?", arguments: [PathValue(path)])
-        .map { try entry($0, db) }
-    }
+    try read { db in try find(path, db).map { try entry($0, db) } }
   }
 
-  private func entry(_ row: Row, _ db: Database) throws -> ManifestEntry {
-    guard let path = PathValue.fromDatabaseValue(row["path"])?.path else {
-      throw wrong("a path that is none")
-    }
-    guard let kind = ManifestEntry.Kind(rawValue: row["kind"]),
-      let size = UInt64(exactly: row["size"] as Int64),
-      let mode = UInt16(exactly: row["mode"] as Int64), mode <= 0o7777,
-      let user = UInt32(exactly: row["user"] as Int64), let group = UInt32(exactly: row["group"] as Int64)
+  private func find(_ path: ContainerPath, _ db: Database) throws -> ManifestRow? {
+    try Row.fetchOne(db, sql: Self.columns + " WHERE e.path = ?", arguments: [PathValue(path)])
+      .map(ManifestRow.init)
+  }
+
+  private func entry(_ row: ManifestRow, _ db: Database) throws -> ManifestEntry {
+    guard let path = row.path("path") else { throw wrong("a path that is none") }
+    guard let kind = row.text("kind").flatMap(ManifestEntry.Kind.init(rawValue:)),
+      let size = row.unsigned("size", UInt64.self),
+      let mode = row.unsigned("mode", UInt16.self), mode <= 0o7777,
+      let user = row.unsigned("user", UInt32.self), let group = row.unsigned("owners", UInt32.self),
+      let modified = row.integer("modified"), let changed = row.integer("changed"),
+      let device = row.integer("device"), let inode = row.integer("inode")
     else { throw wrong("an entry that makes no sense (\(path))") }
-    let attributes = try Row.fetchAll(
-      db, sql: "SELECT name, value FROM attribute WHERE path = ? ORDER BY name", arguments: [PathValue(path)])
-    let digest = (row["sha256"] as Data?).flatMap { SHA256.Digest(bytes: $0) }
     var entry = ManifestEntry(
       path: path, kind: kind,
       metadata: FileMetadata(
-        mode: mode, user: user, group: group, modified: row["modified"],
-        attributes: attributes.map {
-          ExtendedAttribute(name: $0["name"], value: [UInt8]($0["value"] as Data))
-        }),
-      size: size, digest: digest, linkTarget: (row["link_target"] as Data?).map { [UInt8]($0) },
-      identity: FileIdentity(
-        device: UInt64(bitPattern: row["device"]), inode: UInt64(bitPattern: row["inode"])),
-      changed: row["changed"])
-    if !(row["hard_link"] as DatabaseValue).isNull {
-      entry.hardLink = PathValue.fromDatabaseValue(row["hard_link"])?.path
-    }
-    if let offset = row["offset"] as Int64? {
-      guard let offset = UInt64(exactly: offset), row["length"] as Int64? == Int64(exactly: size) else {
-        throw wrong("a place of content that does not fit its size (\(path))")
-      }
+        mode: mode, user: user, group: group, modified: modified, attributes: try attributes(of: path, db)),
+      size: size, digest: row.bytes("sha256").flatMap { SHA256.Digest(bytes: $0) },
+      linkTarget: row.bytes("link_target"),
+      identity: FileIdentity(device: UInt64(bitPattern: device), inode: UInt64(bitPattern: inode)),
+      changed: changed)
+    if !row.isNull("offset") {
+      guard let offset = row.unsigned("offset", UInt64.self), row.unsigned("length", UInt64.self) == size,
+        row.text("archive") == archive.description, offset <= tarSize, size <= tarSize - offset
+      else { throw wrong("a place of content that cannot be (\(path))") }
       entry.offset = offset
     }
-    guard !entry.isFile || (digest != nil && (size == 0 || entry.offset != nil || entry.hardLink != nil)),
-      kind != .symbolicLink || entry.linkTarget != nil
-    else { throw wrong("an entry without content (\(path))") }
+    if !row.isNull("hard_link") {
+      guard entry.isFile, let first = row.path("hard_link"), first < path,
+        let target = try find(first, db), target.isNull("hard_link"), target.text("kind") == kind.rawValue,
+        target.unsigned("size", UInt64.self) == size, target.bytes("sha256") == entry.digest?.bytes
+      else { throw wrong("a further name of something else (\(path))") }
+      entry.hardLink = first
+    }
+    try checkContent(of: entry)
     return entry
+  }
+
+  private func checkContent(of entry: ManifestEntry) throws {
+    let isComplete =
+      entry.isFile
+      ? entry.digest != nil && (entry.size == 0 || entry.offset != nil || entry.hardLink != nil)
+      : entry.size == 0 && entry.offset == nil
+    let hasTarget = entry.linkTarget.map { !$0.isEmpty && !$0.contains(0) } ?? false
+    guard isComplete, hasTarget == (entry.kind == .symbolicLink) else {
+      throw wrong("an entry without content, or with too much (\(entry.path))")
+    }
+  }
+
+  private func attributes(of path: ContainerPath, _ db: Database) throws -> [ExtendedAttribute] {
+    let statement = try db.cachedStatement(
+      sql: "SELECT name, value FROM attribute WHERE path = ? ORDER BY name")
+    return try Row.fetchAll(statement, arguments: [PathValue(path)]).map(ManifestRow.init).map { row in
+      guard let name = row.text("name"), !name.isEmpty, !name.utf8.contains(0), let value = row.bytes("value")
+      else { throw wrong("an attribute that makes no sense (\(path))") }
+      return ExtendedAttribute(name: name, value: value)
+    }
   }
 
   // MARK: What is not stored
 
   /// The paths that a rule kept out, by path.
   public func excluded() throws -> [ExcludedPath] {
-    try read { db in
-      try Row.fetchAll(db, sql: "SELECT path, rule, origin, detail FROM excluded ORDER BY rowid").map { row in
-        guard let path = PathValue.fromDatabaseValue(row["path"])?.path,
-          let origin = PathValue.fromDatabaseValue(row["origin"])?.path,
-          let rule = Exclusion.Rule(rawValue: row["rule"])
-        else { throw wrong("an excluded path that makes no sense") }
-        return ExcludedPath(
-          path: path, exclusion: Exclusion(rule: rule, origin: origin, detail: row["detail"]))
-      }
+    try rows("SELECT path, rule, origin, detail FROM excluded ORDER BY rowid").map { row in
+      guard let path = row.path("path"), let origin = row.path("origin"), let detail = row.text("detail"),
+        let rule = row.text("rule").flatMap(Exclusion.Rule.init(rawValue:))
+      else { throw wrong("an excluded path that makes no sense") }
+      return ExcludedPath(path: path, exclusion: Exclusion(rule: rule, origin: origin, detail: detail))
     }
   }
 
   /// The paths that could not be stored.
   public func skipped() throws -> [SkippedPath] {
-    try read { db in
-      try Row.fetchAll(db, sql: "SELECT path, reason FROM skipped ORDER BY rowid").map { row in
-        guard let path = PathValue.fromDatabaseValue(row["path"])?.path,
-          let reason = SkippedPath.Reason(rawValue: row["reason"])
-        else { throw wrong("a skipped path that makes no sense") }
-        return SkippedPath(path: path, reason: reason)
-      }
+    try rows("SELECT path, reason FROM skipped ORDER BY rowid").map { row in
+      guard let path = row.path("path"),
+        let reason = row.text("reason").flatMap(SkippedPath.Reason.init(rawValue:))
+      else { throw wrong("a skipped path that makes no sense") }
+      return SkippedPath(path: path, reason: reason)
     }
   }
 
   /// Content offsets of members that a later one of the same name replaces.
   func superseded() throws -> [UInt64: ContainerPath] {
-    try read { db in
-      try Row.fetchAll(db, sql: "SELECT offset, path FROM superseded").reduce(into: [:]) { result, row in
-        guard let offset = UInt64(exactly: row["offset"] as Int64),
-          let path = PathValue.fromDatabaseValue(row["path"])?.path
-        else { throw wrong("a replaced member that makes no sense") }
-        result[offset] = path
+    try rows("SELECT offset, path FROM superseded").reduce(into: [:]) { result, row in
+      guard let offset = row.unsigned("offset", UInt64.self), let path = row.path("path") else {
+        throw wrong("a replaced member that makes no sense")
       }
+      result[offset] = path
     }
+  }
+
+  private func rows(_ sql: String) throws -> [ManifestRow] {
+    try read { try Row.fetchAll($0, sql: sql).map(ManifestRow.init) }
   }
 }

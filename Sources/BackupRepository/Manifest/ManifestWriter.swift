@@ -13,18 +13,40 @@ final class ManifestWriter {
   init(path: String, archive: ArchiveID) throws {
     self.archive = archive
     var configuration = GRDB.Configuration()
+    // One transaction over many calls.
+    configuration.allowsUnsafeTransactions = true
     configuration.prepareDatabase {
       try $0.execute(sql: "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA page_size=4096")
     }
-    queue = try DatabaseQueue(path: path, configuration: configuration)
-    try queue.writeWithoutTransaction { db in
+    queue = try Self.telling { try DatabaseQueue(path: path, configuration: configuration) }
+    try write { db in
       try db.execute(sql: "BEGIN")
       for statement in ManifestSchema.statements { try db.execute(sql: statement) }
     }
   }
 
   private func run(_ sql: String, _ arguments: StatementArguments) throws {
-    try queue.writeWithoutTransaction { try $0.cachedStatement(sql: sql).execute(arguments: arguments) }
+    try write { try $0.cachedStatement(sql: sql).execute(arguments: arguments) }
+  }
+
+  private func write(_ body: (Database) throws -> Void) throws {
+    try Self.telling { try queue.writeWithoutTransaction(body) }
+  }
+
+  /// SQLite's errors in words; the usual one is a full disk.
+  private static func telling<T>(_ body: () throws -> T) throws -> T {
+    do {
+      return try body()
+    } catch let error as DatabaseError {
+      let isFull = error.resultCode == .SQLITE_FULL
+      throw RepositoryError(
+        .io,
+        "writing the archive's list of paths failed: "
+          + (isFull
+            ? "No space left on device; free some space"
+            : error.message ?? "SQLite gives no reason; look at the disk")
+          + " and run it again", cause: error)
+    }
   }
 
   func add(_ entry: ManifestEntry) throws {
@@ -74,8 +96,8 @@ final class ManifestWriter {
     try run("INSERT INTO property VALUES (?, ?)", ["format", ArchiveHeader.currentFormat])
     try run("INSERT INTO property VALUES (?, ?)", ["archive", archive.description])
     try run("INSERT INTO property VALUES (?, ?)", ["snapshot", id.hex])
-    try queue.writeWithoutTransaction { try $0.execute(sql: "COMMIT") }
-    try queue.close()
+    try write { try $0.execute(sql: "COMMIT") }
+    try Self.telling { try queue.close() }
     return id
   }
 }

@@ -60,18 +60,7 @@ public struct Repository: Sendable {
     let items = try list().items
     let candidates: [Item]
     if name == "latest" || name.contains("@") {
-      let parts = name.split(separator: "@", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
-      let when = parts.count == 2 ? parts[1] : "latest"
-      let of = parts.count == 2 ? items.filter { $0.header.instance == parts[0] } : items
-      let instances = Set(of.map { "\($0.header.app) \($0.header.instance)" })
-      guard instances.count < 2 else {
-        throw RepositoryError(
-          .ambiguous,
-          "there are archives of \(instances.sorted().joined(separator: ", ")); say which as "
-            + "INSTANCE@latest", path: path)
-      }
-      // Times are text that sorts; a day stands for all of it.
-      candidates = of.filter { when == "latest" || $0.header.time.prefix(when.count) <= when }.suffix(1)
+      candidates = try newest(of: items, name)
     } else {
       candidates = items.filter {
         !name.isEmpty && $0.header.archive.description.hasPrefix(name.lowercased())
@@ -86,5 +75,34 @@ public struct Repository: Sendable {
         .ambiguous, "\(name) fits \(candidates.count) archives; give more of the id", path: path)
     }
     return found.path
+  }
+
+  /// The newest archive for `latest`, `INSTANCE@latest` or `INSTANCE@TIME`; an instance's name may have an `@`.
+  private func newest(of items: [Item], _ name: String) throws -> [Item] {
+    let at = name.lastIndex(of: "@")
+    let when = at.map { String(name[name.index(after: $0)...]) } ?? name
+    let of = at.map { at in items.filter { $0.header.instance == name[..<at] } } ?? items
+    guard when == "latest" || Self.isTime(when) else {
+      throw RepositoryError(
+        .notFound, "\(name) names no time; say INSTANCE@latest or INSTANCE@2026-11-14", path: path)
+    }
+    let instances = Set(of.map { "\($0.header.app) \($0.header.instance)" })
+    guard instances.count < 2 else {
+      throw RepositoryError(
+        .ambiguous,
+        "there are archives of \(instances.sorted().joined(separator: ", ")); "
+          + (at == nil
+            ? "say which as INSTANCE@latest" : "give an archive's id, which `drydock list -r` shows"),
+        path: path)
+    }
+    // Times are text that sorts; a day stands for all of it.
+    return of.filter { when == "latest" || $0.header.time.prefix(when.count) <= when }.suffix(1)
+  }
+
+  /// Whether a text is the beginning of a time, from a year on.
+  private static func isTime(_ text: String) -> Bool {
+    let form = "0000-00-00T00:00:00Z"
+    return (4...form.count).contains(text.count)
+      && zip(text, form).allSatisfy { $1 == "0" ? $0.isASCII && $0.isWholeNumber : $0 == $1 }
   }
 }

@@ -33,20 +33,10 @@ public enum Restore {
     var planned = configuration
     planned.layout = configuration.layout ?? header.layout
     planned.app = configuration.app ?? header.app
-    guard FollowedStatus.identity(path) != nil else {
-      let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
-      let slash = trimmed.lastIndex(of: "/")
-      let parent = slash.map { $0 == trimmed.startIndex ? "/" : String(trimmed[..<$0]) } ?? "."
-      guard let parent = realPath(parent) else {
-        throw RepositoryError(
-          .notFound, "neither the container nor the directory for it exists; make the directory first",
-          path: path)
-      }
-      let name = slash.map { String(trimmed[trimmed.index(after: $0)...]) } ?? trimmed
-      return .absent(
-        Container(
-          planned: parent == "/" ? "/" + name : parent + "/" + name, layout: planned.layout ?? header.layout,
-          app: planned.app ?? header.app, instance: instance ?? header.instance, configuration: planned))
+    if let container = try Container.planned(
+      at: path, configuration: planned, instance: instance ?? header.instance)
+    {
+      return .absent(container)
     }
     let existing = try Container(at: path, configuration: configuration, instance: instance)
     if try Directory(existing.root).names().isEmpty {
@@ -69,7 +59,7 @@ public enum Restore {
     _ archive: Archive, _ target: Target, _ options: RestoreOptions = RestoreOptions()
   ) throws -> TransactionOutcome<RestoreReport> {
     try refusePartialOfOtherVersion(archive, options)
-    let summary = "restores \(archive.header.archive.short) of \(archive.header.time)"
+    let summary = "restored \(archive.header.archive.short) of \(archive.header.time)"
     var transaction = options.transaction
     // The archive's databases come back as they were, damaged ones too: their hashes are checked instead.
     transaction.checksResult = false
@@ -126,11 +116,13 @@ public enum Restore {
     _ archive: Archive, _ staged: StagedContainer, _ options: RestoreOptions
   ) throws -> RestoreReport {
     let plan = try RestorePlan(archive, staged, options)
-    for path in plan.removals where try staged.status(of: path) != nil { try staged.remove(path) }
+    for path in plan.removals where try staged.status(of: path) != nil {
+      try staged.remove(path, withExternalData: false)
+    }
     for entry in plan.directories where try staged.status(of: entry.path)?.type != .directory {
       try staged.putDirectory(at: entry.path, metadata: entry.metadata)
     }
-    for entry in plan.contents {
+    for entry in plan.contents + plan.links {
       if let present = try staged.status(of: entry.path), present.type == .directory {
         try staged.remove(entry.path)
       }

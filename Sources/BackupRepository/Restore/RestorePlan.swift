@@ -6,6 +6,8 @@ import ContainerTransaction
 struct RestorePlan {
   /// Entries whose content comes from the archive.
   private(set) var contents: [ManifestEntry] = []
+  /// Further names that are linked to their first one, once its content is in place.
+  private(set) var links: [ManifestEntry] = []
   /// Entries whose content is right and whose attributes are not.
   private(set) var attributes: [ManifestEntry] = []
   /// Directories of the archive, parents first.
@@ -18,50 +20,43 @@ struct RestorePlan {
   private let staged: StagedContainer
   private let options: RestoreOptions
   private let live: LiveContainer
-  private let recorded: [ContainerPath: Exclusion]
-  private let skipped: [ContainerPath: SkippedPath.Reason]
-  /// Paths of the archive in the scope.
-  private var stored: Set<ContainerPath> = []
+  private let recorded: RecordedPaths
+  private let scope: RestoreScope
   /// Live paths that stay, and the directories above them.
   private var spared: Set<ContainerPath> = []
   private var neededDirectories: Set<ContainerPath> = []
+  private var comparison: LiveComparison
+  /// Further names that are right, by the first one; and the first names that get another inode.
+  private var rightLinks: [ContainerPath: [ManifestEntry]] = [:]
+  private var movedFirsts: Set<ContainerPath> = []
 
   init(_ archive: Archive, _ staged: StagedContainer, _ options: RestoreOptions) throws {
     self.archive = archive
     self.staged = staged
     self.options = options
     live = try LiveContainer(staged)
-    recorded = Dictionary(
-      try archive.manifest.excluded().map { ($0.path, $0.exclusion) }, uniquingKeysWith: { first, _ in first }
-    )
-    skipped = Dictionary(
-      try archive.manifest.skipped().map { ($0.path, $0.reason) }, uniquingKeysWith: { first, _ in first })
-    try archive.manifest.entries { entry in
-      if inScope(entry.path) { stored.insert(entry.path) }
-    }
-    for path in options.scope where !stored.contains(path) {
-      throw RepositoryError(  // rule 7
-        .missing, "the archive does not have it; `drydock show` lists what it has", path: path.description)
-    }
-    try decideLive()
-    try archive.manifest.entries { entry in
-      if inScope(entry.path) { try decide(entry) }
-    }
+    recorded = try RecordedPaths(archive.manifest)
+    scope = try RestoreScope(options.scope, recorded)
+    comparison = LiveComparison(live, staged, recorded, archive.header)
+    decideLive()
+    try archive.manifest.entries { try decide($0) }
+    // An inode gets all its names anew when it gets one.
+    for first in movedFirsts { links += rightLinks[first] ?? [] }
     try refuseTypeConflicts()
-  }
-
-  private func inScope(_ path: ContainerPath) -> Bool {
-    options.scope.isEmpty || options.scope.contains { path == $0 || path.isInside($0) }
   }
 
   // MARK: Live paths
 
   /// What of the live container stays although the archive does not have it, and what goes.
-  private mutating func decideLive() throws {
-    for (path, scanned) in live.paths where inScope(path) {
-      if let reason = sparing(path, scanned) {
+  private mutating func decideLive() {
+    for (path, scanned) in live.paths.sorted(by: { $0.key < $1.key }) {
+      if isStaleSidecar(path, scanned) {
+        removals.append(path)  // rule 1
+      } else if !scope.contains(path) {
+        continue
+      } else if let reason = sparing(path, scanned) {
         spare(path, reason)
-      } else if !stored.contains(path) && !isSidecar(scanned) {
+      } else if recorded.kinds[path] == nil && !scanned.isSidecar {
         options.keepExtra ? spare(path, nil) : removals.append(path)  // rule 6
       }
     }
@@ -72,15 +67,21 @@ struct RestorePlan {
 
   /// Why a live path is left alone; nil when it is not.
   private func sparing(_ path: ContainerPath, _ scanned: ScannedEntry) -> String? {
-    if case .sidecar = scanned.kind { return nil }  // rule 1: it goes, or stays, with its database
-    if !options.overwriteExcluded {  // rule 2
+    if scanned.isSidecar { return nil }  // rule 1: it goes, or stays, with its database
+    let isStored = recorded.kinds[path] != nil
+    // Rule 2. What a rule keeps out is replaced on demand, but never removed for not being in the archive.
+    if !options.overwriteExcluded || scanned.exclusion?.rule == .state
+      || !(isStored || isReplacedFromAbove(path))
+    {
       if let exclusion = scanned.exclusion { return exclusion.description }
-      if let exclusion = recordedExclusion(path) {
+      if !isStored, let exclusion = recorded.exclusion(of: path) {
         return exclusion.description + " when the archive was made"
       }
     }
-    if stored.contains(path) { return nil }
-    if let reason = skipped[path] { return "\(reason.rawValue) when the archive was made" }  // rule 4
+    if isStored { return nil }
+    if let reason = recorded.skipped(path) {  // rule 4
+      return "\(reason.rawValue) when the archive was made"
+    }
     switch scanned.kind {
     case .mount: return "another file system is mounted here"
     case .special: return "a socket, FIFO or device"
@@ -88,13 +89,18 @@ struct RestorePlan {
     }
   }
 
-  private func isSidecar(_ scanned: ScannedEntry) -> Bool {
-    if case .sidecar = scanned.kind { true } else { false }
+  /// Whether the archive has a file or link where a directory above is now.
+  private func isReplacedFromAbove(_ path: ContainerPath) -> Bool {
+    path.ancestors.contains { above in recorded.kinds[above].map { $0 != .directory } ?? false }
   }
 
-  private func recordedExclusion(_ path: ContainerPath) -> Exclusion? {
-    if let own = recorded[path] { return own }
-    return path.ancestors.lazy.compactMap { recorded[$0] }.first
+  /// Whether a file is a log or journal that a database, about to come back beside it, would take for its own.
+  private func isStaleSidecar(_ path: ContainerPath, _ scanned: ScannedEntry) -> Bool {
+    guard scanned.kind == .file, recorded.kinds[path] == nil, let main = DatabaseUnit.main(ofSidecar: path),
+      let kind = recorded.kinds[main], kind == .database || kind == .rawDatabase, scope.contains(main)
+    else { return false }
+    guard let present = live.paths[main] else { return true }
+    return sparing(main, present) == nil
   }
 
   private mutating func spare(_ path: ContainerPath, _ reason: String?) {
@@ -109,60 +115,65 @@ struct RestorePlan {
   // MARK: Entries of the archive
 
   private mutating func decide(_ entry: ManifestEntry) throws {
-    if spared.contains(entry.path) { return }
     let present = live.paths[entry.path]
+    guard scope.contains(entry.path) else {
+      // A directory above that is missing comes back as it was.
+      if entry.kind == .directory, scope.isBelow(entry.path), present == nil, !entry.path.isRoot {
+        directories.append(entry)
+        report.restored.append(entry.path)
+      }
+      return
+    }
+    if spared.contains(entry.path) { return }
     if present == nil, !entry.path.isRoot, live.exclusionAbove(entry.path) != nil {
       // Rule 3: a directory that is flagged now does not keep a stored path away.
       report.restoredUnderExcluded.append(entry.path)
     }
     if entry.kind == .directory {
       directories.append(entry)
-      if present == nil && !entry.path.isRoot { report.restored.append(entry.path) }
+      if !entry.path.isRoot, present?.kind != .directory { report.restored.append(entry.path) }
       return
     }
-    guard let present, try isSame(entry, present) else {
-      contents.append(entry)
-      report.restored.append(entry.path)
-      return
-    }
-    // A database whose content is right is left alone: its times move with every checkpoint.
-    if try entry.kind != .database && staged.metadata(of: entry.path) != entry.metadata {
+    switch try comparison.compare(entry, present) {
+    case .same:
+      if let first = entry.hardLink { rightLinks[first, default: []].append(entry) }
+      report.unchanged += 1
+    case .otherAttributes:
       attributes.append(entry)
       report.restored.append(entry.path)
-    } else {
-      report.unchanged += 1
+    case .other:
+      try bringBack(entry)
+      report.restored.append(entry.path)
     }
   }
 
-  private func isSame(_ entry: ManifestEntry, _ present: ScannedEntry) throws -> Bool {
-    switch (entry.kind, present.kind) {
-    case (.symbolicLink, .symbolicLink): return try staged.linkTarget(entry.path) == entry.linkTarget
-    case (.database, .database): return try staged.liveDigest(of: entry.path) == entry.digest
-    case (.rawDatabase, .database(let unit)) where !unit.sidecars.isEmpty: return false
-    case (.file, .file), (.rawDatabase, .file), (.file, .database), (.rawDatabase, .database):
-      if let first = entry.hardLink, live.paths[first]?.status.identity != present.status.identity {
-        return false
-      }
-      let isUntouched =
-        present.status.identity == entry.identity && present.status.changed == entry.changed
-        && present.status.modified == entry.metadata.modified && present.status.size == entry.size
-      if isUntouched { return true }
-      guard present.status.size == entry.size else { return false }
-      return try ContentDigest.of(entry.path, in: staged.live, isDatabase: false) == entry.digest
-    default: return false
+  private mutating func bringBack(_ entry: ManifestEntry) throws {
+    guard let first = entry.hardLink else { return contents.append(entry) }
+    if scope.contains(first) && !spared.contains(first) {
+      movedFirsts.insert(first)
+      links.append(entry)
+    } else {
+      // Of a file that this restore leaves alone: the archive's content, as a file of its own.
+      var own = entry
+      own.hardLink = nil
+      own.offset = try archive.manifest.entry(first)?.offset
+      contents.append(own)
     }
   }
 
   /// Rule 5: a file must not take the place of a directory in which something is spared, nor the other way round.
   private func refuseTypeConflicts() throws {
-    for entry in contents where neededDirectories.contains(entry.path) {
+    let advice =
+      options.keepExtra
+      ? "move that away, or leave --keep-extra out" : "move that away, or give --overwrite-excluded"
+    for entry in contents + links where neededDirectories.contains(entry.path) {
       let example = spared.filter { $0.isInside(entry.path) }.min()
       throw RepositoryError(
         .conflict,
-        "the archive has a \(entry.kind.rawValue) where the container has a directory with \(example?.description ?? "paths") "
-          + "that must be spared; move that away, or give --overwrite-excluded", path: entry.path.description)
+        "the archive has a \(entry.kind.rawValue) where the container has a directory with "
+          + "\(example?.description ?? "paths") that must be spared; \(advice)", path: entry.path.description)
     }
-    for entry in contents + directories {
+    for entry in contents + links + directories {
       guard
         let blocked = entry.path.ancestors.first(where: {
           spared.contains($0) && live.paths[$0]?.kind != .directory
@@ -170,8 +181,8 @@ struct RestorePlan {
       else { continue }
       throw RepositoryError(
         .conflict,
-        "the container has something that must be spared where the archive has a directory; move it "
-          + "away, or give --overwrite-excluded", path: blocked.description)
+        "the container has something that must be spared where the archive has a directory; \(advice)",
+        path: blocked.description)
     }
   }
 }

@@ -30,6 +30,8 @@ public enum Snapshot {
           ArchiveHeader.memberName, size: UInt64(json.count),
           modified: Int64(now.timeIntervalSince1970) * 1_000_000_000),
         contents: json)
+      // The header alone is what a list of archives reads.
+      try archive.startFrame()
       let manifestName: ContainerPath = "manifest"
       let manifest = try ManifestWriter(path: scratch.full(manifestName), archive: id)
       let writer = SnapshotWriter(
@@ -57,6 +59,7 @@ public enum Snapshot {
     let file = try scratch.open(manifest, .readOnly)
     defer { try? file.close() }
     let size = try scratch.status(manifest)?.size ?? 0
+    try archive.startFrame()
     let offset = try archive.beginMember(
       .file(MemberNames.manifest, size: size, modified: Int64(now.timeIntervalSince1970) * 1_000_000_000))
     let hash = try SHA256()

@@ -61,7 +61,7 @@ final class SnapshotWriter {
       case .symbolicLink: try storeLink(scanned)
       case .file: try storeFile(scanned.path, scanned.status, kind: .file)
       case .database(let unit): try storeDatabase(unit, scanned.status)
-      case .sidecar: return
+      case .sidecar(let main): try storeSidecar(scanned.path, of: main, scanned.status)
       case .mount: try skip(scanned.path, .mount)
       case .special: try skip(scanned.path, .special)
       }
@@ -122,7 +122,8 @@ final class SnapshotWriter {
   private func storeFile(_ path: ContainerPath, _ status: FileStatus, kind: ManifestEntry.Kind) throws {
     guard let metadata = try root.metadata(path) else { return }
     var entry = entry(path, kind, status, metadata)
-    if status.links > 1, let first = linked[status.identity] {
+    // Changed since its first name was stored: then this is no further name of what is in the archive.
+    if status.links > 1, let first = linked[status.identity], first.changed == status.changed {
       (entry.size, entry.digest, entry.hardLink) = (first.size, first.digest, first.path)
       _ = try archive.addMember(member(entry, .hardLink(target: MemberNames.name(of: first.path))))
       return try add(entry)
@@ -134,35 +135,62 @@ final class SnapshotWriter {
     try add(entry)
   }
 
-  /// Stores a file that may change while it is read: a small one is read until it held still, and then written;
-  /// a large one is written while it is read, and once more when it changed, for the later member of a name is
-  /// the one that counts in a tar.
+  /// Stores a file that may change while it is read.
   ///
   /// - Returns: false when it never held still.
   private func storeContent(_ file: FileDescriptor, _ entry: inout ManifestEntry) throws -> Bool {
     let path = root.full(entry.path)
-    for _ in 1...StableReader.attempts {
-      let before = try reader.state(of: file, path)
+    var largeAttempts = 0
+    for _ in 1...StableReader.smallAttempts where largeAttempts < StableReader.largeAttempts {
+      guard let before = try reader.settled(file, path) else { continue }
       entry.size = before.size
       entry.metadata.modified = before.modified
       if before.size <= StableReader.bufferSize {
-        let bytes = try reader.readSmall(file, size: Int(before.size), path)
-        guard try bytes.count == before.size && reader.state(of: file, path) == before else { continue }
-        entry.digest = try SHA256.hash(bytes)
-        entry.offset = try archive.beginMember(member(entry, .file(size: before.size)))
-        try archive.write(bytes)
-        _ = try archive.endMember()
-        return true
+        if try storeSmall(file, &entry, before, path) { return true }
+      } else {
+        largeAttempts += 1
+        if try storeLarge(file, &entry, before, path) { return true }
       }
-      let offset = try archive.beginMember(member(entry, .file(size: before.size)))
-      let (digest, isWhole) = try reader.stream(file, size: before.size, path) { try archive.write($0) }
-      _ = try archive.endMember(padding: true)
-      if try isWhole && reader.state(of: file, path) == before {
-        (entry.digest, entry.offset) = (digest, offset)
-        return true
-      }
-      try manifest.addSuperseded(entry.path, offset: offset, length: before.size)
     }
+    return false
+  }
+
+  /// A small file is read until it held still, and stored then.
+  private func storeSmall(
+    _ file: FileDescriptor, _ entry: inout ManifestEntry, _ before: StableReader.State, _ path: String
+  ) throws -> Bool {
+    let isFresh = reader.isFresh(before)
+    var bytes = try reader.readSmall(file, size: Int(before.size), path)
+    guard try bytes.count == before.size && reader.state(of: file, path) == before else { return false }
+    let digest = try SHA256.hash(bytes)
+    if isFresh {
+      guard try reader.settled(file, path) == before else { return false }
+      bytes = try reader.readSmall(file, size: Int(before.size), path)
+      guard try bytes.count == before.size && SHA256.hash(bytes) == digest else { return false }
+    }
+    entry.digest = digest
+    entry.offset = try archive.beginMember(member(entry, .file(size: before.size)))
+    try archive.write(bytes)
+    _ = try archive.endMember()
+    return true
+  }
+
+  /// A large file is stored while it is read, and once more when it changed: the later member of a name is the one
+  /// that counts in a tar.
+  private func storeLarge(
+    _ file: FileDescriptor, _ entry: inout ManifestEntry, _ before: StableReader.State, _ path: String
+  ) throws -> Bool {
+    let isFresh = reader.isFresh(before)
+    let offset = try archive.beginMember(member(entry, .file(size: before.size)))
+    let (digest, isWhole) = try reader.stream(file, size: before.size, path) { try archive.write($0) }
+    _ = try archive.endMember(padding: true)
+    if try isWhole && reader.state(of: file, path) == before
+      && (!isFresh || reader.reads(digest, file, size: before.size, path))
+    {
+      (entry.digest, entry.offset) = (digest, offset)
+      return true
+    }
+    try manifest.addSuperseded(entry.path, offset: offset, length: before.size)
     return false
   }
 
@@ -171,46 +199,47 @@ final class SnapshotWriter {
   private func storeDatabase(_ unit: DatabaseUnit, _ status: FileStatus) throws {
     guard let metadata = try root.metadata(unit.main) else { return }
     let name: ContainerPath = "database"
-    switch try root.capture(unit, into: scratch, as: name, busyTimeout: options.busyTimeout) {
-    case .inPlace(let lock):
-      try withExtendedLifetime(lock) {
-        var entry = entry(unit.main, .database, status, metadata)
-        guard try storeDatabaseContent(lock.file, &entry) else { return try skip(unit.main, .unstable) }
-        try add(entry)
-      }
-    case .copy(let copy):
-      defer { try? scratch.removeDatabase(copy) }
-      let file = try scratch.open(copy, .readOnly)
-      defer { try? file.close() }
-      var entry = entry(unit.main, .database, status, metadata)
-      guard try storeDatabaseContent(file, &entry) else { return try skip(unit.main, .unstable) }
-      try add(entry)
-    case .raw(let reason):
-      raw[unit.main] = reason
-      try storeFile(unit.main, status, kind: .rawDatabase)
-      for sidecar in unit.sidecars {
-        if let status = try root.status(sidecar) { try storeFile(sidecar, status, kind: .rawDatabase) }
+    var entry = entry(unit.main, .database, status, metadata)
+    for _ in 1...StableReader.largeAttempts {
+      switch try root.capture(unit, into: scratch, as: name, busyTimeout: options.busyTimeout) {
+      case .inPlace(let lock):
+        // The lock lets readers and a log's writers in. When one of them checkpointed meanwhile, the main file
+        // alone may be half of something: then the database is captured anew, as one in use.
+        if try withExtendedLifetime(lock, { try storeDatabaseContent(lock.file, &entry) }) {
+          return try add(entry)
+        }
+      case .copy(let copy):
+        defer { try? scratch.removeDatabase(copy) }
+        let file = try scratch.open(copy, .readOnly)
+        defer { try? file.close() }
+        if try storeDatabaseContent(file, &entry) { return try add(entry) }
+      case .raw(let reason):
+        raw[unit.main] = reason
+        return try storeFile(unit.main, status, kind: .rawDatabase)
       }
     }
+    try skip(unit.main, .unstable)
+  }
+
+  /// A sidecar is stored only with a main file that SQLite could not open.
+  private func storeSidecar(_ path: ContainerPath, of main: ContainerPath, _ status: FileStatus) throws {
+    if raw[main] != nil { try storeFile(path, status, kind: .rawDatabase) }
   }
 
   private func storeDatabaseContent(_ file: FileDescriptor, _ entry: inout ManifestEntry) throws -> Bool {
     let path = root.full(entry.path)
-    for _ in 1...StableReader.attempts {
-      let before = try reader.state(of: file, path)
-      entry.size = before.size
-      let offset = try archive.beginMember(member(entry, .file(size: before.size)))
-      let (digest, isWhole) = try reader.stream(file, size: before.size, path, isDatabase: true) {
-        try archive.write($0)
-      }
-      _ = try archive.endMember(padding: true)
-      // The lock lets readers and a log's writers in; one that checkpointed meanwhile is noticed here.
-      if try isWhole && reader.state(of: file, path) == before {
-        (entry.digest, entry.offset) = (digest, offset)
-        return true
-      }
-      try manifest.addSuperseded(entry.path, offset: offset, length: before.size)
+    let before = try reader.state(of: file, path)
+    entry.size = before.size
+    let offset = try archive.beginMember(member(entry, .file(size: before.size)))
+    let (digest, isWhole) = try reader.stream(file, size: before.size, path, isDatabase: true) {
+      try archive.write($0)
     }
+    _ = try archive.endMember(padding: true)
+    if try isWhole && reader.state(of: file, path) == before {
+      (entry.digest, entry.offset) = (digest, offset)
+      return true
+    }
+    try manifest.addSuperseded(entry.path, offset: offset, length: before.size)
     return false
   }
 }

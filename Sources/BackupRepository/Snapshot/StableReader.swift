@@ -2,12 +2,30 @@ import AgeEncryption
 import AppContainer
 import SystemPackage
 
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
 /// Reads files that may change meanwhile, through one buffer.
+///
+/// A file held still when its status is the same before and after. Two things hide a write from that: a file's
+/// time is set when a write begins, not when it ends, and where the kernel's clock ticks slowly, two writes can
+/// have the same time. So ``settled(_:_:)`` waits for a write that is going on, and ``isFresh(_:)`` tells when the
+/// times alone are not enough.
 final class StableReader {
-  /// How often a file that does not hold still is read.
-  static let attempts = 3
+  /// How often a file that does not hold still is read: a small one costs next to nothing, a large one is in the
+  /// archive each time.
+  static let smallAttempts = 10, largeAttempts = 3
   /// A file up to this size is read whole before any of it is stored.
   static let bufferSize = 1 << 20
+
+  #if os(Linux)
+    private static let nextHole = FileDescriptor.SeekOrigin(rawValue: 4)
+  #else
+    private static let nextHole = FileDescriptor.SeekOrigin(rawValue: 3)
+  #endif
 
   private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: bufferSize, alignment: 4096)
 
@@ -22,6 +40,30 @@ final class StableReader {
   func state(of file: FileDescriptor, _ path: String) throws -> State {
     let status = try FileStatus(of: file, path: path)
     return State(size: status.size, modified: status.modified, changed: status.changed)
+  }
+
+  /// The state of a file when no write to it is going on; nil when one began just now.
+  func settled(_ file: FileDescriptor, _ path: String) throws -> State? {
+    let before = try state(of: file, path)
+    // A search for holes takes the lock that a write holds from its beginning to its end.
+    _ = try? file.seek(offset: 0, from: Self.nextHole)
+    let after = try state(of: file, path)
+    return before == after ? after : nil
+  }
+
+  /// Whether a write could have left the file's times as they are, for a clock that ticks every few milliseconds.
+  func isFresh(_ state: State) -> Bool {
+    var now = timespec()
+    clock_gettime(CLOCK_REALTIME, &now)
+    let age = Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec) - state.changed
+    return age < 30_000_000
+  }
+
+  /// Whether a second reading, with all writes ended that went on during the first, gives the same content.
+  func reads(_ digest: SHA256.Digest, _ file: FileDescriptor, size: UInt64, _ path: String) throws -> Bool {
+    guard try settled(file, path)?.size == size else { return false }
+    let (again, isWhole) = try stream(file, size: size, path) { _ in }
+    return isWhole && again == digest
   }
 
   /// The whole content of a small file; fewer bytes than asked for when it shrank. Valid until the next read.

@@ -23,10 +23,12 @@ struct ExchangeProbe {
       throw impossible("it is on another file system than its parent")
     }
     let (a, b): (ContainerPath, ContainerPath) = ("probe-a", "probe-b")
-    for name in [a, b] { try state.directory.createDirectories(name) }
-    defer { for name in [a, b] { try? state.directory.removeDirectory(name) } }
+    // Among the stages, where a recovery removes whatever a kill leaves.
+    let stages = try state.directory.directory(StateDirectory.stage)
+    for name in [a, b] { try stages.createDirectories(name) }
+    defer { for name in [a, b] { try? stages.removeDirectory(name) } }
     do {
-      try state.directory.exchange(a, in: state.directory, with: b)
+      try stages.exchange(a, in: stages, with: b)
     } catch let error as ContainerError {
       throw impossible("this file system cannot exchange two directories", error)
     }

@@ -20,16 +20,21 @@ public struct ContainerLock: Sendable {
     // and so for a moment a lock that was given back already.
     let deadline = Date().addingTimeInterval(max(timeout, 0.1))
     while true {
-      let root = try Directory(path)
-      if try root.tryLock(exclusive: exclusive) {
-        if try Directory(path).status().identity == root.status().identity {
-          self.root = root
-          return
+      // Whoever waits must not have the root open meanwhile: who holds the lock would take it for a user.
+      let isOver = Date() >= deadline
+      let holders: [String]
+      do {
+        let root = try Directory(path)
+        if try root.tryLock(exclusive: exclusive) {
+          if try Directory(path).status().identity == root.status().identity {
+            self.root = root
+            return
+          }
+          continue
         }
-        continue
+        holders = isOver ? try LockHolders.of(root.status().identity) : []
       }
-      guard Date() < deadline else {
-        let holders = try LockHolders.of(root.status().identity)
+      if isOver {
         throw TransactionError(
           .locked,
           "locked by \(holders.isEmpty ? "another process" : holders.joined(separator: ", ")); "

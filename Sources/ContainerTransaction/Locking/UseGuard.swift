@@ -15,9 +15,10 @@ struct UseGuard {
     inodes[try root.status().identity] = .root
     let files = OpenFileSearch(inodes: inodes, ownDescriptors: [root.descriptor.rawValue])
     var search = files.run()
-    if !search.found.isEmpty {
-      // A program that another thread of this process is just starting holds copies of all descriptors until it
-      // runs: what is really open is still open a moment later.
+    // A program that another thread of this process is just starting holds copies of all descriptors until it
+    // runs, and another Drydock command that tries for the lock has the root open for a moment: what is really
+    // open is still open a little later.
+    for _ in 0..<3 where !search.found.isEmpty {
       Thread.sleep(forTimeInterval: 0.05)
       search = files.run()
     }

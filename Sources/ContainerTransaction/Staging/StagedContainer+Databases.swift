@@ -63,6 +63,17 @@ extension StagedContainer {
     return try queue.read(body)
   }
 
+  /// The number of a database's tables, SQLite's own not counted.
+  public func tableCount(of path: ContainerPath) throws -> Int {
+    try readDatabase(at: path) { db in
+      try Int.fetchOne(
+        db,
+        sql:
+          "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+      ) ?? 0
+    }
+  }
+
   /// Changes a database: its captured copy becomes the staged one. Foreign keys are off and no transaction is
   /// open when the body starts. The stage is thrown away on any failure, so nothing waits for the disk.
   public func writeDatabase<T>(at path: ContainerPath, _ body: (Database) throws -> T) throws -> T {

@@ -86,7 +86,9 @@ extension StagedContainer {
 
   /// Puts a directory with its metadata, or changes those of an existing one; the root's too.
   public func putDirectory(at path: ContainerPath, metadata: FileMetadata) throws {
-    if let existing = try status(of: path), existing.type != .directory { try remove(path) }
+    if let existing = try status(of: path), existing.type != .directory {
+      try remove(path, withExternalData: false)
+    }
     if !path.isRoot { try createDirectory(path.parent) }
     overlay.set(.directory(metadata), at: path)
   }
@@ -101,14 +103,18 @@ extension StagedContainer {
   // MARK: Removing and moving
 
   /// Removes a path, with everything below it; a database with its sidecars and external data.
-  public func remove(_ path: ContainerPath) throws {
+  ///
+  /// - Parameter withExternalData: false for one who decides about the external data itself.
+  public func remove(_ path: ContainerPath, withExternalData: Bool = true) throws {
     guard !path.isRoot else {
       throw ContainerError(
         .badPath, "the container itself cannot be removed; name what is in it", path: container.root)
     }
     guard try status(of: path) != nil else { throw missing(path) }
-    for part in try databaseUnit(at: path)?.parts ?? [] where try status(of: part) != nil {
-      try removeOne(part)
+    if let unit = try databaseUnit(at: path) {
+      for part in withExternalData ? unit.parts : unit.sidecars where try status(of: part) != nil {
+        try removeOne(part)
+      }
     }
     try removeOne(path)
   }

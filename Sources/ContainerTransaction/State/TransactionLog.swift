@@ -10,7 +10,7 @@ public struct TransactionLogEntry: Sendable, Codable, Equatable {
     case committed
     /// Undone by a later one.
     case undone
-    /// It changed nothing: it failed, or was killed before its commit.
+    /// It changed nothing: there was nothing to change, it failed, or it was killed before its commit.
     case discarded
     /// It was killed, and no command has looked since.
     case interrupted
@@ -37,6 +37,12 @@ extension Transaction {
     let undoable = Set(try store.transactions())
     let steps = Dictionary(grouping: records, by: \.transaction).mapValues { Set($0.map(\.step)) }
     let undone = UndoStore.undone(records)
+    // A rollback can be taken back only as long as nothing but rollbacks and redos came after it.
+    let kinds = Dictionary(
+      records.compactMap { record in record.kind.map { (record.transaction, $0) } }, uniquingKeysWith: { $1 })
+    let redoable = try store.transactions().reversed().prefix {
+      kinds[$0] == .rollback || kinds[$0] == .redo
+    }
     return try records.filter { $0.step == .begin }.map { begin in
       let own = steps[begin.transaction] ?? []
       let entryState: TransactionLogEntry.State =
@@ -47,7 +53,9 @@ extension Transaction {
         } else if undone.contains(begin.transaction) {
           .undone
         } else {
-          undoable.contains(begin.transaction) ? .undoable : .committed
+          undoable.contains(begin.transaction)
+            && (begin.kind != .rollback || redoable.contains(begin.transaction))
+            ? .undoable : .committed
         }
       return TransactionLogEntry(
         transaction: begin.transaction, kind: begin.kind ?? .migrate, summary: begin.summary ?? "",

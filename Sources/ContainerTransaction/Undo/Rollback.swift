@@ -40,9 +40,11 @@ extension Transaction {
     let (record, folder) = try newestUndo(container, redoing: redoing)
     var options = options
     options.undoes = record.transaction
-    let verb = redoing ? "redoes" : "undoes"
+    // What comes back is what was there, damaged or not.
+    options.checksResult = false
     var outcome = try run(
-      on: container, redoing ? .redo : .rollback, summary: "\(verb) \(record.summary)", options: options
+      on: container, redoing ? .redo : .rollback,
+      summary: "undid \(record.transaction)", options: options
     ) { staged in
       guard try newestUndo(container, redoing: redoing).0.transaction == record.transaction else {
         throw TransactionError(

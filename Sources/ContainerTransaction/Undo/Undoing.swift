@@ -45,12 +45,12 @@ struct Undoing {
     }
     let present = try staged.status(of: change.path)
     guard let before = change.before else {
-      if present != nil { try staged.remove(change.path) }
+      if present != nil { try staged.remove(change.path, withExternalData: false) }
       return
     }
     guard before.type == .directory else { return try putBack(change) }
     // A file or link had taken the directory's place; what was in it comes back by itself.
-    if present != nil { try staged.remove(change.path) }
+    if present != nil { try staged.remove(change.path, withExternalData: false) }
     try staged.putDirectory(at: change.path, metadata: before.metadata)
   }
 
@@ -167,11 +167,12 @@ struct Undoing {
     if (live.user, live.group) == (after.user, after.group) {
       (metadata.user, metadata.group) = (before.metadata.user, before.metadata.group)
     }
-    let isUnused = live.modified == after.modified
-    if isUnused { metadata.modified = before.metadata.modified }
+    if live.modified == after.modified { metadata.modified = before.metadata.modified }
     if live.attributes == after.attributes { metadata.attributes = before.metadata.attributes }
-    // Put even when it is the same: what the rollback does in the directory would move its time.
-    if isUnused || metadata != live { try staged.putDirectory(at: change.path, metadata: metadata) }
+    // Also where it differs in nothing: what comes back into it would move its time.
+    if metadata != live || staged.changesNames(in: change.path) {
+      try staged.putDirectory(at: change.path, metadata: metadata)
+    }
   }
 
   /// A directory had taken the place of a file or link. What the transaction put in it is gone by now; what else is

@@ -41,7 +41,7 @@ struct ListCommand: ParsableCommand {
           item.header.schemaVersion.map(String.init) ?? "?", Output.size(item.size),
         ]
       }
-      Output.table([head] + rows, indent: "")
+      if rows.isEmpty { Output.line("no archives") } else { Output.table([head] + rows, indent: "") }
       for item in listing.unreadable { Output.note("drydock: cannot be read: \(item.path): \(item.reason)") }
     }
     if !listing.unreadable.isEmpty { throw ExitStatus.incomplete.code }
@@ -57,7 +57,8 @@ struct ShowCommand: ParsableCommand {
       Example: drydock show Backups/com.example.notes_….tar.zst Documents
       """)
 
-  @Argument(help: "An archive: its file, or with -r its id or INSTANCE@latest.") var archive: String
+  @Argument(help: "An archive: its file, or with -r its id, INSTANCE@latest, INSTANCE@2026-11-14 or latest.")
+  var archive: String
   @Argument(help: "Only this path of the container, and what is below it.") var path: String?
   @OptionGroup var repository: RepositoryOptions
   @OptionGroup var common: CommonOptions
@@ -96,7 +97,9 @@ struct ShowCommand: ParsableCommand {
     let excluded = try opened.manifest.excluded().filter { inScope($0.path) }
     let skipped = try opened.manifest.skipped().filter { inScope($0.path) }
     guard scope == nil || !entries.isEmpty || !excluded.isEmpty || !skipped.isEmpty else {
-      throw RepositoryError(.missing, "the archive does not have it", path: scope?.description)
+      throw RepositoryError(
+        .missing, "the archive does not have it; `drydock show` without a path lists what it has",
+        path: scope?.description)
     }
     if common.json {
       return Output.json(
@@ -125,8 +128,8 @@ struct VerifyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify", abstract: "Check archives: their structure, or every byte.",
     discussion: """
-      Without --data the structure is checked: lengths, the list of paths against its hash, the snapshot id. With
-      --data every byte is read and compared.
+      Without --data the structure is checked: lengths, the list of paths against
+      its hash, the snapshot id. With --data every byte is read and compared.
 
       Example: drydock verify -r Backups --data
       """)
@@ -148,18 +151,20 @@ struct VerifyCommand: ParsableCommand {
 
   func run() throws {
     let configuration = try common.configuration()
-    var paths = try archives.map { try repository.archive($0, configuration) }
+    var names = archives
     if archives.isEmpty {
       guard let path = repository.path(configuration) else {
         throw UsageError(message: "nothing to verify; give archives, or -r REPOSITORY")
       }
       let listing = try Repository(path).list()
-      paths = listing.items.map(\.path) + listing.unreadable.map(\.path)
+      names = listing.items.map(\.path) + listing.unreadable.map(\.path)
     }
     var failed: Failure?
     var items: [Result.Item] = []
-    for path in paths {
+    for name in names {
+      var path = name
       do {
+        path = try repository.archive(name, configuration)
         let report = try Verification.run(path: path, data: data)
         items.append(.init(path: path, ok: true, entries: report.entries, contentBytes: report.contentBytes))
         guard !common.json else { continue }

@@ -6,7 +6,8 @@ struct InitCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "init", abstract: "Write a commented drydock.yaml into the working directory.",
     discussion: """
-      With a container, what can be detected is filled in. An existing file is never replaced.
+      With a container, what can be detected is filled in. An existing file is
+      never replaced.
 
       Example: drydock init Notes
       """)

@@ -34,7 +34,7 @@ struct InspectCommand: ParsableCommand {
     Output.line("  \(inspection.root)")
     let version =
       inspection.schemaVersion.map { "\($0), by \(inspection.versionSource ?? "nothing")" }
-      ?? "unknown: name a version marker in drydock.yaml, or run `drydock baseline`"
+      ?? "unknown: \(inspection.versionProblem ?? "nothing says it")"
     Output.line("schema version: \(version)")
     if let pending {
       Output.line("pending migrations: \(pending.isEmpty ? "none" : pending.joined(separator: ", "))")
@@ -77,7 +77,7 @@ struct ExplainCommand: ParsableCommand {
     discussion: "Example: drydock explain Notes Library/Caches/thumbnail.png")
 
   @OptionGroup var container: ContainerOptions
-  @Argument(help: "A path in the container.") var inner: String
+  @Argument(help: ArgumentHelp("A path in the container.", valueName: "path")) var inner: String
   @OptionGroup var common: CommonOptions
 
   struct Result: Encodable {

@@ -5,8 +5,9 @@ struct MigrateCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "migrate", abstract: "Run all pending migrations on a container, or none.",
     discussion: """
-      All pending migrations are one transaction: a failure anywhere leaves the container as it was. A dry run does
-      the same work on a copy of what changes, shows the difference, and throws it away.
+      All pending migrations are one transaction: a failure anywhere leaves the
+      container as it was. A dry run does the same work on a copy of what changes,
+      shows the difference, and throws it away.
 
       Examples:
         drydock migrate Notes -m Migrations --dry-run
@@ -63,7 +64,7 @@ struct MigrateCommand: ParsableCommand {
         Output.note("drydock: the app changed it at the same moment, kept aside: \(path)")
       }
     }
-    if !outcome.conflicts.isEmpty { throw ExitStatus.conflict.code }
+    try outcome.throwUnlessClean()
   }
 
   private func write(_ report: MigrationReport, verb: String) {

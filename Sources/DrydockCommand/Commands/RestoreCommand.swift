@@ -6,8 +6,9 @@ struct RestoreCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "restore", abstract: "Bring a container back to the state of a snapshot.",
     discussion: """
-      The container becomes what the archive holds, in one step, and the step can be rolled back. What a rule
-      excludes from backups (caches, flagged files) is left as it is. A container that does not exist is made.
+      The container becomes what the archive holds, in one step, and the step can
+      be rolled back. What a rule excludes from backups (caches, flagged files) is
+      left as it is. A container that does not exist is made.
 
       Examples:
         drydock restore Backups/A.tar.zst Notes --dry-run
@@ -57,7 +58,9 @@ struct RestoreCommand: ParsableCommand {
     )
     options.transaction = try container.transaction()
     if !paths.isEmpty, case .existing(let container) = target {
-      options.schemaVersion = try Migrating.schemaVersion(of: container, options: options.transaction)
+      options.schemaVersion = try Migrating.schemaVersion(
+        of: container, options: options.transaction
+      ).number
     }
     if dryRun {
       let outcome = try Restore.dryRun(opened, target, options)
@@ -68,7 +71,7 @@ struct RestoreCommand: ParsableCommand {
     ContainerOptions.tell(outcome.recovered, target.container)
     for note in outcome.notes { Output.note("drydock: note: \(note)") }
     write(outcome.value, transaction: outcome.transaction, conflicts: outcome.conflicts, difference: nil)
-    if !outcome.conflicts.isEmpty { throw ExitStatus.conflict.code }
+    try outcome.throwUnlessClean()
   }
 
   private func isConfirmed(_ archive: Archive, _ target: Restore.Target, _ options: RestoreOptions) throws

@@ -6,8 +6,8 @@ struct SnapshotCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "snapshot", abstract: "Back a container up into an archive; the app may be running.",
     discussion: """
-      Prints the archive's path. The container is not changed in any way. Stock tools open the archive:
-      tar --zstd -tf ARCHIVE.
+      Prints the archive's path. The container is not changed in any way. Stock
+      tools open the archive: tar --zstd -tf ARCHIVE.
 
       Example: drydock snapshot Notes -r Backups
       """)
@@ -15,7 +15,8 @@ struct SnapshotCommand: ParsableCommand {
   @OptionGroup var container: ContainerOptions
   @OptionGroup var repository: RepositoryOptions
   @Option(
-    name: .short, help: ArgumentHelp("Write this file, which must not exist, instead.", valueName: "file"))
+    name: .shortAndLong,
+    help: ArgumentHelp("Write this file, which must not exist, instead.", valueName: "file"))
   var output: String?
   @OptionGroup var common: CommonOptions
 
@@ -52,7 +53,11 @@ struct SnapshotCommand: ParsableCommand {
     // Made on first use, like any backup program's, but never out of a mistyped path.
     if case .repository(let path) = target { try makeRepository(path) }
     var options = SnapshotOptions(target: target, tool: DrydockVersion.tool)
-    options.schemaVersion = try Migrating.schemaVersion(of: opened, options: transaction)
+    let version = try Migrating.schemaVersion(of: opened, options: transaction)
+    options.schemaVersion = version.number
+    if let problem = version.problem {
+      Output.note("drydock: note: the archive will not tell the schema version: \(problem)")
+    }
     options.lockTimeout = transaction.lockTimeout
     options.busyTimeout = transaction.busyTimeout
     let progress = Progress(isShown: !common.json)

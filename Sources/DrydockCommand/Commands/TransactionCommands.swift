@@ -4,10 +4,11 @@ import Drydock
 struct RollbackCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rollback",
-    abstract: "Undo the last migration or restore, keeping what the app wrote since.",
+    abstract: "Undo the last migration, restore or baseline, keeping what the app wrote since.",
     discussion: """
-      Goes back setting by setting, database by database, file by file. What both the transaction and, since then,
-      the app changed is a conflict: nothing is changed then, and both sides are shown.
+      Goes back setting by setting, database by database, file by file. What both
+      the transaction and, since then, the app changed is a conflict: nothing is
+      changed then, and both sides are shown.
 
       Examples:
         drydock rollback Notes
@@ -50,7 +51,7 @@ struct RollbackCommand: ParsableCommand {
         Output.note("drydock: the app changed it at the same moment, kept aside: \(path)")
       }
     }
-    if !outcome.conflicts.isEmpty { throw ExitStatus.conflict.code }
+    try outcome.throwUnlessClean()
   }
 }
 
@@ -100,8 +101,15 @@ struct RecoverCommand: ParsableCommand {
   }
 
   func run() throws {
-    let opened = try Container(
-      at: container.path, configuration: common.configuration(), instance: container.instance)
+    let configuration = try common.configuration()
+    // A restore that was to make the container may have been killed before there was one.
+    let planned = try Container.planned(at: container.path, configuration: configuration)
+    let opened: Container
+    if let planned, try StateDirectory.existing(for: planned) != nil {
+      opened = planned
+    } else {
+      opened = try Container(at: container.path, configuration: configuration, instance: container.instance)
+    }
     let reports = try Transaction.recover(opened, lockTimeout: container.transaction().lockTimeout)
     if common.json {
       Output.json(

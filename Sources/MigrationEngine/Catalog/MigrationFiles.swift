@@ -36,10 +36,14 @@ struct MigrationFiles: Sendable {
       throw position.error(
         "the migration has no file `\(name)`; " + NearestWord.hint(for: name, among: Array(contents.keys)))
     }
-    guard let text = String(validating: bytes, as: UTF8.self) else {
-      throw position.error("the file `\(name)` is not UTF-8")
-    }
+    guard let text = Self.text(bytes) else { throw position.error("the file `\(name)` is not UTF-8") }
     return text
+  }
+
+  /// The text of a UTF-8 file, without a byte order mark.
+  static func text(_ bytes: [UInt8]) -> String? {
+    let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+    return String(validating: bytes.starts(with: mark) ? bytes.dropFirst(3) : bytes[...], as: UTF8.self)
   }
 }
 

@@ -9,7 +9,7 @@ struct SQLAssertion: Sendable {
 
   let database: String
   let position: YAMLPosition
-  let query: SQLScript
+  let query: String
   let expected: Expectation
 
   init(_ reader: YAMLReader) throws {
@@ -17,9 +17,10 @@ struct SQLAssertion: Sendable {
     database = try name.text("`database`")
     position = name.position
     let node = try reader.required("query")
-    query = SQLScript(
-      text: try node.text("`query`"), file: node.position.file, firstLine: node.position.line)
-    if query.isBlank { throw node.position.error("`query` is empty") }
+    query = try node.text("`query`")
+    if SQLScript(text: query, file: "", firstLine: 1).isBlank {
+      throw node.position.error("`query` is empty")
+    }
     let equals = try reader.required("equals")
     if equals.meansBefore {
       expected = .before(equals.position)
@@ -41,7 +42,7 @@ struct SQLAssertion: Sendable {
     guard let path = try stage.namedDatabase(database, at: position) else { return .noDatabase(database) }
     do {
       return try stage.readDatabase(at: path) { db in
-        .rows(try Row.fetchAll(db, sql: query.text).map { row in row.databaseValues.map(Self.value) })
+        .rows(try Row.fetchAll(db, sql: query).map { row in row.databaseValues.map(Self.value) })
       }
     } catch let error as DatabaseError {
       throw MigrationError(.sql, "\(position): the query cannot run: \(error.plainMessage)", cause: error)

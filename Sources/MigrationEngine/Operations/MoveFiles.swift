@@ -38,9 +38,9 @@ struct MoveFiles: MigrationOperation {
         let both = try stage.isDatabase(from) && stage.isDatabase(to)
         throw StepFailure(
           message: both
-            ? "the database is also at the target `\(to)`, and only a person can tell which one is the user's: "
-              + "compare them, and remove or rename the other"
-            : "the target `\(to)` is there already: say `if-exists: keep` or `if-exists: replace`",
+            ? "the database is in two places, `\(from)` and `\(to)`, and only a person can tell which one is the "
+              + "user's: compare them, and remove or rename the other"
+            : "the target `\(to)` of `\(from)` is there already: say `if-exists: keep` or `if-exists: replace`",
           path: from.description)
       }
     }

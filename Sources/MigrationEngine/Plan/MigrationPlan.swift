@@ -111,8 +111,8 @@ public struct MigrationPlan: Sendable {
     guard target >= detected.version else {
       throw MigrationError(
         .usage,
-        "the container has version \(detected.version) already, and `migrate` only goes forward: use `drydock "
-          + "rollback CONTAINER --to \(target)`")
+        "the container has version \(detected.version) already, and `migrate` only goes forward: `drydock "
+          + "rollback` undoes the last transaction")
     }
     guard target <= catalog.latest else {
       throw MigrationError(

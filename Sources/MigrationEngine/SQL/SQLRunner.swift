@@ -26,18 +26,26 @@ struct SQLRunner {
   }
 
   private func runStatements(_ db: Database) throws {
-    var splitter = SQLSplitter(script: script)
-    while let (statement, position) = try splitter.next(db) {
+    var splitter = try SQLSplitter(script: script, in: db)
+    while let part = try splitter.next() {
       do {
-        try StatementRules(sql: statement.sql, position: position, destructive: destructive).check(db)
-        try statement.execute()
+        if let reason = try StatementRules(sql: part.text, destructive: destructive).refusal(db) {
+          throw failure(part, reason)
+        }
+        try part.statement.execute()
       } catch let error as DatabaseError {
-        throw MigrationError(.sql, "\(position): \(error.plainMessage)", cause: error)
+        throw failure(part, error.plainMessage, error)
       }
       guard db.isInsideTransaction else {
-        throw MigrationError(.sql, "\(position): the statement ended the transaction of the migration")
+        throw failure(part, "the statement ended the transaction of the migration")
       }
     }
+  }
+
+  private func failure(
+    _ part: SQLSplitter.Part, _ message: String, _ cause: (any Error)? = nil
+  ) -> MigrationError {
+    MigrationError(.sql, "\(script.position(at: part.offset)): \(message)", cause: cause)
   }
 
   // MARK: Foreign keys
@@ -72,13 +80,14 @@ struct SQLRunner {
     }
     let broken = after.filter { $0.value > (before ?? [:])[$0.key] ?? 0 }
     if !broken.isEmpty {
+      let more = broken.reduce(0) { $0 + $1.value - ((before ?? [:])[$1.key] ?? 0) }
       let parents = Set(broken.keys.map(\.parent)).sorted().joined(separator: ", ")
       throw MigrationError(
         .sql,
-        "\(place): these statements leave \(broken.values.reduce(0, +)) rows that refer to missing rows of "
-          + "\(parents): change both sides, or delete the rows that refer to them")
+        "\(place): these statements leave references to missing rows of \(parents) (\(more) more than before): "
+          + "change both sides, or delete the rows that refer to them")
     }
     let old = after.values.reduce(0, +)
-    return old == 0 ? [] : ["\(old) rows already referred to missing rows before the migration"]
+    return old == 0 ? [] : ["references to rows that were missing before the migration already: \(old)"]
   }
 }

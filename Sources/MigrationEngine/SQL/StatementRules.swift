@@ -4,31 +4,28 @@ import GRDB
 /// What a statement may not do in a migration. SQLite's own program for it (`EXPLAIN`) tells, not its spelling.
 struct StatementRules {
   let sql: String
-  let position: YAMLPosition
+  /// The author's reason for destroying data, if any.
   let destructive: String?
 
-  func check(_ db: Database) throws {
+  /// Why the statement may not run; nil when it may.
+  func refusal(_ db: Database) throws -> String? {
     var drops = false
     // Row by row, and no further than a refusal: GRDB takes the end of `EXPLAIN COMMIT` for a commit.
     let rows = try Row.fetchCursor(db, sql: "EXPLAIN " + sql)
     while let row = try rows.next() {
       let opcode: String = row["opcode"] ?? ""
       let detail: String = (row["p4"] as DatabaseValue).storage.text ?? ""
-      if let reason = Self.refusal(opcode, detail, row["p3"]) {
-        throw MigrationError(.sql, "\(position): \(reason)")
-      }
+      if let reason = Self.refusal(opcode, detail, row["p3"]) { return reason }
       // Database 1 holds temporary tables, which are nobody's data.
       let database: Int = row["p1"] ?? 0
       drops = drops || (opcode == "DropTable" && database != 1) || detail.hasPrefix("sqlite_drop_column(")
     }
-    guard destructive == nil else { return }
-    if drops { throw refusal("drops a table or a column") }
-    if let verb = SQLWords(sql).verbWithoutWhere { throw refusal("is \(verb) without WHERE") }
-  }
-
-  private func refusal(_ what: String) -> MigrationError {
-    MigrationError(
-      .sql, "\(position): the statement \(what) and destroys data: say why with `destructive`")
+    if destructive != nil { return nil }
+    let verb = drops ? nil : SQLWords(sql).verbWithoutWhere
+    guard let what = drops ? "drops a table or a column" : verb.map({ "is \($0) without WHERE" }) else {
+      return nil
+    }
+    return "the statement \(what) and destroys data: say why with `destructive`"
   }
 
   private static func refusal(_ opcode: String, _ detail: String, _ argument: Int?) -> String? {

@@ -1,0 +1,96 @@
+import AppContainer
+import ContainerTransaction
+import Foundation
+
+/// Tells which entries of an archive the live container has already. Used once, in the order of the entries.
+struct LiveComparison {
+  enum Result {
+    case same
+    /// The content is right, the mode, owner, time or extended attributes are not.
+    case otherAttributes
+    case other
+  }
+
+  private let live: LiveContainer
+  private let staged: StagedContainer
+  private let recorded: RecordedPaths
+  /// What was touched later than this (nanoseconds since 1970) could have changed after the capture and kept its
+  /// times: a clock ticks slowly, and a memory-mapped write moves no time until it is written back.
+  private let trustedUntil: Int64
+  /// The inodes of live files that stand for an entry already.
+  private var claimed: Set<FileIdentity> = []
+  /// Entries that get an inode of their own.
+  private var replaced: Set<ContainerPath> = []
+
+  init(_ live: LiveContainer, _ staged: StagedContainer, _ recorded: RecordedPaths, _ header: ArchiveHeader) {
+    self.live = live
+    self.staged = staged
+    self.recorded = recorded
+    let captured = (try? Date(header.time, strategy: .iso8601))?.timeIntervalSince1970 ?? 0
+    trustedUntil = Int64((captured - 60) * 1_000_000_000)
+  }
+
+  mutating func compare(_ entry: ManifestEntry, _ present: ScannedEntry?) throws -> Result {
+    guard let present, try hasContent(of: entry, present) else {
+      replaced.insert(entry.path)
+      return .other
+    }
+    let isSame =
+      try expected(entry.metadata, of: entry)
+      == staged.metadata(of: entry.path).map { expected($0, of: entry) }
+    if let first = entry.hardLink {
+      // It gets the inode that its first name gets.
+      return !isSame || replaced.contains(first) ? .other : .same
+    }
+    if present.status.links > 1, !claimed.insert(present.status.identity).inserted {
+      // Two files of the archive that are one now.
+      replaced.insert(entry.path)
+      return .other
+    }
+    if isSame { return .same }
+    replaced.insert(entry.path)
+    // A copy of what the container holds, with other attributes, is no copy of the bytes of a raw database.
+    let isCopied = entry.kind != .rawDatabase && (entry.kind == .database || !present.isDatabase)
+    return isCopied ? .otherAttributes : .other
+  }
+
+  /// A database's times move with every checkpoint.
+  private func expected(_ metadata: FileMetadata, of entry: ManifestEntry) -> FileMetadata {
+    var metadata = metadata
+    if entry.kind == .database { metadata.modified = 0 }
+    return metadata
+  }
+
+  private func hasContent(of entry: ManifestEntry, _ present: ScannedEntry) throws -> Bool {
+    switch (entry.kind, present.kind) {
+    case (.symbolicLink, .symbolicLink): return try staged.linkTarget(entry.path) == entry.linkTarget
+    case (.database, .database):
+      do {
+        return try staged.liveDigest(of: entry.path) == entry.digest
+      } catch let error as ContainerError where error.code == .malformed {
+        // Damaged, which is what restores are for.
+        return false
+      }
+    // A file of the archive that is a database now, by a log beside it: only without that log is it the file.
+    case (.file, .database(let unit)) where !unit.sidecars.isEmpty: return false
+    case (.rawDatabase, .database(let unit))
+    where !unit.sidecars.allSatisfy { recorded.kinds[$0] == .rawDatabase }: return false
+    // Its main file comes back, and the sidecars of the old one go with that.
+    case (.rawDatabase, .sidecar(let main)) where replaced.contains(main): return false
+    case (.file, .file), (.file, .database), (.rawDatabase, .file), (.rawDatabase, .database),
+      (.rawDatabase, .sidecar):
+      return try hasBytes(of: entry, present.status)
+    default: return false
+    }
+  }
+
+  private func hasBytes(of entry: ManifestEntry, _ status: FileStatus) throws -> Bool {
+    if let first = entry.hardLink, live.paths[first]?.status.identity != status.identity { return false }
+    guard status.size == entry.size else { return false }
+    let isUntouched =
+      status.identity == entry.identity && status.changed == entry.changed && entry.changed < trustedUntil
+      && status.modified == entry.metadata.modified
+    if isUntouched { return true }
+    return try ContentDigest.of(entry.path, in: staged.live, isDatabase: false) == entry.digest
+  }
+}

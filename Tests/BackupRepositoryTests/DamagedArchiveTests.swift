@@ -1,0 +1,103 @@
+import AppContainer
+import ArchiveFile
+import Foundation
+import TestSupport
+import Testing
+
+@testable import BackupRepository
+
+/// Archives that were cut or flipped: restored whole, or refused with the container untouched.
+@Suite struct DamagedArchiveTests {
+  private func lab() throws -> (Lab, archive: [UInt8], frames: [Int]) {
+    let lab = try Lab()
+    try lab.write("small", "content")
+    try lab.write("big", SeededRandom.noise(5_000_000))
+    try lab.write("dir/text", String(repeating: "the dock is dry. ", count: 20_000))
+    try lab.sql("db", "CREATE TABLE t(a); INSERT INTO t VALUES (1)")
+    let path = try lab.snapshot().path
+    let frames = try ArchiveReader(path: path).frames.map { Int($0.fileOffset) + $0.compressedSize }
+    return (lab, Array(try RawFiles.read(Array(path.utf8))), frames)
+  }
+
+  /// Tries to restore bytes over a damaged container; says whether they were taken.
+  private func takes(_ bytes: [UInt8], _ lab: Lab, _ whole: TreeListing) throws -> Bool {
+    let path = lab.directory("damaged.tar.zst")
+    try RawFiles.write(bytes, to: Array(path.utf8))
+    let before = try TreeListing(lab.root)
+    do {
+      try lab.restore(path)
+    } catch {
+      #expect(error is ArchiveError || error is RepositoryError, "\(error)")
+      let lines = try TreeListing(lab.root).differences(from: before, comparing: TreeListing.unread)
+      #expect(lines == [])
+      #expect(throws: (any Error).self) { _ = try Verification.run(path: path, data: true) }
+      return false
+    }
+    let lines = try TreeListing(lab.root).differences(from: whole)
+    #expect(lines == [])
+    return true
+  }
+
+  @Test func cutArchivesAreRefused() throws {
+    let (lab, bytes, frames) = try lab()
+    let whole = try TreeListing(lab.root)
+    for path in ["small", "big", "dir", "db"] { try lab.remove(path) }
+    var random = SeededRandom(seed: 5)
+    let cuts =
+      [0, 1, 3, 4, 17, bytes.count - 1, bytes.count - 9, bytes.count - 17] + frames + frames.map { $0 - 1 }
+      + (0..<25).map { _ in Int.random(in: 0..<bytes.count, using: &random) }
+    for cut in cuts {
+      let isTaken = try takes(Array(bytes.prefix(cut)), lab, whole)
+      #expect(!isTaken, "cut at \(cut)")
+    }
+    // Cut where a frame ends, stock tools see nothing wrong.
+    try RawFiles.write(Array(bytes.prefix(frames[1])), to: Array(lab.directory("cut.tar.zst").utf8))
+    _ = try lab.shell("zstd -qt cut.tar.zst")
+    #expect(try takes(bytes, lab, whole))
+  }
+
+  @Test func flippedBytesAreRefusedOrHarmless() throws {
+    let (lab, bytes, frames) = try lab()
+    let whole = try TreeListing(lab.root)
+    for path in ["small", "big", "dir", "db"] { try lab.remove(path) }
+    let damaged = try TreeListing(lab.root)
+    var random = SeededRandom(seed: 6)
+    let starts = [0] + frames
+    let positions =
+      starts.flatMap { [$0, $0 + 4, $0 + 6, $0 + 12] } + (bytes.count - 40..<bytes.count)
+      + (0..<40).map { _ in Int.random(in: 0..<bytes.count, using: &random) }
+    for position in positions where position < bytes.count {
+      var copy = bytes
+      copy[position] ^= UInt8(1 << Int.random(in: 0..<8, using: &random))
+      if try takes(copy, lab, whole) {
+        for path in ["small", "big", "dir", "db"] { try lab.remove(path) }
+      }
+    }
+    let lines = try TreeListing(lab.root).differences(from: damaged, comparing: TreeListing.timeless)
+    #expect(lines == [])
+  }
+
+  @Test func otherFilesAreRefused() throws {
+    let lab = try Lab()
+    try lab.write("file", "content")
+    _ = try lab.shell(
+      """
+      printf '' > empty; echo text > text; mkdir directory; mkfifo pipe; ln -s nowhere dangling
+      tar -c box | zstd -q > foreign.tar.zst; head -c 3000000 /dev/urandom | zstd -q > noise.zst
+      head -c 100 /dev/zero > zeros; printf 'age-encryption.org/v1\\n-> X25519 x\\n' > sealed.age
+      """)
+    let expected = [
+      "empty": "archive truncated", "text": "archive notAnArchive", "directory": "archive io",
+      "foreign.tar.zst": "archive notAnArchive", "noise.zst": "archive notAnArchive",
+      "zeros": "archive notAnArchive", "sealed.age": "archive encrypted", "none": "notFound",
+      "dangling": "notFound", "none/none": "notFound", "text/none": "notFound",
+    ]
+    for (name, wanted) in expected {
+      let error = failure { _ = try Archive(path: lab.directory(name)) }
+      #expect(code(error) == wanted, "\(name): \(String(describing: error))")
+      let again = failure { _ = try Verification.run(path: lab.directory(name), data: true) }
+      #expect(code(again) == wanted)
+    }
+    #expect(failure { _ = try Archive(path: lab.directory("pipe")) } is ArchiveError)
+  }
+}

@@ -1,0 +1,6 @@
+import ArchiveFile
+
+func codeOfArchive(_ error: (any Error)?) -> String {
+  if let error = error as? ArchiveError { return "archive " + error.code.rawValue }
+  return error.map { "other: \($0)" } ?? "none"
+}

@@ -1,0 +1,122 @@
+import AgeEncryption
+import AppContainer
+import ArchiveFile
+import Foundation
+import GRDB
+import SystemPackage
+import TestSupport
+
+@testable import BackupRepository
+
+/// An archive whose members and manifest are made by hand, to disagree in whatever way a test wants.
+struct HandmadeArchive {
+  let path: String
+  let id: ArchiveID
+  var header: [UInt8]
+  /// The members after the header, with their content.
+  var members: [(member: ArchiveMember, content: [UInt8])] = []
+  /// What the manifest says; a file's offset is taken from the member of its name unless it is set.
+  var entries: [ManifestEntry] = []
+  var skipped: [SkippedPath] = []
+  var excluded: [ExcludedPath] = []
+  /// SQL that is run on the finished manifest, `PRAGMA writable_schema` and all.
+  var sql: String?
+
+  init(_ lab: Lab, name: String = "handmade.tar.zst") throws {
+    path = lab.repository + "/" + name
+    id = try ArchiveID.new()
+    header = try ArchiveHeader(
+      archive: id, app: "com.example.lab", instance: "box", layout: .generic, schemaVersion: nil,
+      time: "2026-11-20T10:15:00Z", tool: "test"
+    ).encoded()
+  }
+
+  // MARK: Parts that agree
+
+  mutating func addRoot() { addDirectory(.root) }
+
+  mutating func addDirectory(_ path: ContainerPath) {
+    members.append((member(path, .directory), []))
+    entries.append(directory(path))
+  }
+
+  mutating func addFile(_ path: ContainerPath, _ text: String) throws {
+    let bytes = Array(text.utf8)
+    members.append((member(path, .file(size: UInt64(bytes.count))), bytes))
+    entries.append(try file(path, bytes))
+  }
+
+  mutating func addLink(_ path: ContainerPath, to target: String) {
+    members.append((member(path, .symbolicLink(target: Array(target.utf8))), []))
+    var entry = entry(path, .symbolicLink)
+    entry.linkTarget = Array(target.utf8)
+    entries.append(entry)
+  }
+
+  func member(_ path: ContainerPath, _ kind: ArchiveMember.Kind) -> ArchiveMember {
+    ArchiveMember(
+      name: MemberNames.name(of: path), kind: kind, mode: 0o755, modified: 1_700_000_000_000_000_000)
+  }
+
+  func directory(_ path: ContainerPath) -> ManifestEntry { entry(path, .directory) }
+
+  func file(_ path: ContainerPath, _ bytes: [UInt8]) throws -> ManifestEntry {
+    var entry = entry(path, .file)
+    (entry.size, entry.digest) = (UInt64(bytes.count), try SHA256.hash(bytes))
+    return entry
+  }
+
+  func entry(_ path: ContainerPath, _ kind: ManifestEntry.Kind) -> ManifestEntry {
+    ManifestEntry(
+      path: path, kind: kind,
+      metadata: FileMetadata(
+        mode: 0o755, user: 0, group: 0, modified: 1_700_000_000_000_000_000, attributes: []),
+      identity: FileIdentity(device: 1, inode: 1), changed: 1)
+  }
+
+  // MARK: Writing
+
+  /// Gives the archive's path.
+  func write() throws -> String {
+    let file = try FileDescriptor.open(
+      FilePath(path), .readWrite, options: [.create, .truncate], permissions: .ownerReadWrite)
+    return try file.closeAfter {
+      let writer = try ArchiveWriter(to: file)
+      try writer.addMember(
+        .file(ArchiveHeader.memberName, size: UInt64(header.count), modified: 0), contents: header)
+      var offsets: [[UInt8]: UInt64] = [:]
+      for (member, content) in members {
+        offsets[member.name] = try writer.addMember(member, contents: content)
+      }
+      let manifest = try makeManifest(offsets)
+      let offset = try writer.addMember(
+        .file(MemberNames.manifest, size: UInt64(manifest.count), modified: 0), contents: manifest)
+      _ = try writer.finish(
+        manifest: ManifestLocation(
+          offset: offset, length: UInt64(manifest.count), sha256: try SHA256.hash(manifest)))
+      return path
+    }
+  }
+
+  private func makeManifest(_ offsets: [[UInt8]: UInt64]) throws -> [UInt8] {
+    try TemporaryDirectory.with { directory in
+      let writer = try ManifestWriter(path: directory("manifest"), archive: id)
+      for var entry in entries {
+        if entry.isFile, entry.offset == nil, entry.hardLink == nil {
+          entry.offset = offsets[MemberNames.name(of: entry.path)]
+        }
+        try writer.add(entry)
+      }
+      for path in skipped { try writer.add(path) }
+      for path in excluded { try writer.add(path) }
+      _ = try writer.finish()
+      if let sql {
+        // Another process, so that nothing of this one checks or caches anything.
+        let result = try Command.run(
+          Tools.system("sqlite3"), ["-bail", directory("manifest")], input: Array(sql.utf8))
+        guard result.succeeded else { throw SystemFailure("\(sql): \(result)") }
+      }
+      return Array(try RawFiles.read(Array(directory("manifest").utf8)))
+    }
+  }
+}

@@ -1,0 +1,249 @@
+import AgeEncryption
+import AppContainer
+import ArchiveFile
+import Foundation
+import TestSupport
+import Testing
+
+@testable import BackupRepository
+
+/// Archives whose parts are each well formed and do not agree, or want to do harm.
+@Suite struct HostileArchiveTests {
+  /// How an archive is spoilt, and who must notice: the data check always, the structure check and the restore
+  /// where they read what is wrong.
+  struct Case: CustomStringConvertible, Sendable {
+    var description: String
+    var atOpening = false, atStructure = false, atRestore = true
+    var spoil: @Sendable (inout HandmadeArchive) throws -> Void
+  }
+
+  static let cases: [Case] = [
+    Case(description: "size in the manifest") { archive in
+      archive.entries[1].size += 1
+    },
+    Case(description: "size in the manifest beyond the archive", atStructure: true) { archive in
+      archive.entries[1].size = 1 << 40
+    },
+    Case(description: "hash in the manifest") { archive in
+      archive.entries[1].digest = try SHA256.hash([1])
+    },
+    Case(description: "place of another member") { archive in
+      archive.entries[1].offset = 0
+    },
+    Case(description: "place outside of the stream", atStructure: true) { archive in
+      archive.entries[1].offset = 1 << 60
+    },
+    Case(description: "type", atRestore: false) { archive in
+      archive.members[1].member.kind = .directory
+      archive.members[1].content = []
+      archive.entries[1] = try archive.file("file", [])
+    },
+    Case(description: "member missing from the tar", atRestore: false) { archive in
+      let digest = archive.entries[1]
+      archive.members.remove(at: 2)
+      _ = digest
+    },
+    Case(description: "member missing from the manifest", atRestore: false) { archive in
+      archive.entries.remove(at: 1)
+    },
+    Case(description: "extra member in the tar", atRestore: false) { archive in
+      archive.members.append((archive.member("zzz", .file(size: 1)), [65]))
+    },
+    Case(description: "extra member outside of container", atRestore: false) { archive in
+      var member = archive.member("zzz", .file(size: 1))
+      member.name = Array("elsewhere/zzz".utf8)
+      archive.members.append((member, [65]))
+    },
+    Case(description: "mode", atRestore: false) { archive in
+      archive.members[1].member.mode = 0o777
+    },
+    Case(description: "member twice", atRestore: false) { archive in
+      archive.members.append(archive.members[1])
+      archive.entries[1].offset = 1536
+    },
+    Case(description: "absolute path in the manifest", atStructure: true) { archive in
+      archive.sql = "UPDATE entry SET path = '/etc/x' WHERE path = 'file'"
+    },
+    Case(description: ".. in the manifest", atStructure: true) { archive in
+      archive.sql = "UPDATE entry SET path = '../x' WHERE path = 'file'"
+    },
+    Case(description: "path twice, as text and as bytes", atStructure: true) { archive in
+      archive.sql =
+        "INSERT INTO entry SELECT CAST(path AS BLOB), kind, mode, user, \"group\", modified, size, sha256, "
+        + "link_target, hard_link, device, inode, changed FROM entry WHERE path = 'file'"
+    },
+    Case(description: "order", atStructure: true) { archive in
+      archive.entries.swapAt(1, 2)
+    },
+    Case(description: "entry below a link", atStructure: true) { archive in
+      archive.entries.append(try archive.file("link/below", Array("x".utf8)))
+    },
+    Case(description: "hard link to nothing", atStructure: true) { archive in
+      var entry = try archive.file("hard", Array("content".utf8))
+      entry.hardLink = "gone"
+      archive.entries.insert(entry, at: 2)
+    },
+    Case(description: "hard link to other content", atStructure: true) { archive in
+      var entry = try archive.file("hard", Array("other".utf8))
+      entry.hardLink = "file"
+      archive.entries.insert(entry, at: 2)
+    },
+    Case(description: "snapshot id", atStructure: true, atRestore: false) { archive in
+      archive.sql = "UPDATE property SET value = '00' WHERE name = 'snapshot'"
+    },
+    Case(description: "no snapshot id", atOpening: true) { archive in
+      archive.sql = "DELETE FROM property"
+    },
+    Case(description: "another archive's manifest", atOpening: true) { archive in
+      archive.sql = "UPDATE property SET value = '00112233445566778899aabbccddeeff' WHERE name = 'archive'"
+    },
+    Case(description: "content in another archive", atStructure: true) { archive in
+      archive.sql = "UPDATE extent SET archive = '00112233445566778899aabbccddeeff'"
+    },
+    Case(description: "trigger", atOpening: true) { archive in
+      archive.sql = "CREATE TRIGGER t AFTER INSERT ON entry BEGIN DELETE FROM entry; END"
+    },
+    Case(description: "view", atOpening: true) { archive in
+      archive.sql = "CREATE VIEW v AS SELECT 1"
+    },
+    Case(description: "extra table", atOpening: true) { archive in
+      archive.sql = "CREATE TABLE more(a)"
+    },
+    Case(description: "missing table", atOpening: true) { archive in
+      archive.sql = "DROP TABLE required"
+    },
+    Case(description: "extra column", atOpening: true) { archive in
+      archive.sql = "ALTER TABLE entry ADD COLUMN more INTEGER"
+    },
+    Case(description: "header that is no JSON", atOpening: true) { archive in
+      archive.header = Array("{".utf8)
+    },
+    Case(description: "header of another archive", atOpening: true) { archive in
+      archive.header = try ArchiveHeader(
+        archive: .new(), app: "a", instance: "b", layout: .generic, schemaVersion: nil, time: "", tool: ""
+      ).encoded()
+    },
+    Case(description: "header with a bad id", atOpening: true) { archive in
+      archive.header = Array(
+        String(decoding: archive.header, as: UTF8.self).replacing(archive.id.description, with: "../x").utf8)
+    },
+  ]
+
+  private static func good(_ lab: Lab) throws -> HandmadeArchive {
+    var archive = try HandmadeArchive(lab)
+    archive.addRoot()
+    try archive.addFile("file", "content")
+    archive.addLink("link", to: "../outside")
+    archive.addDirectory("sub")
+    try archive.addFile("sub/file", "more")
+    return archive
+  }
+
+  @Test func handmadeArchiveIsGood() throws {
+    let lab = try Lab()
+    let path = try Self.good(lab).write()
+    _ = try Verification.run(path: path, data: false)
+    #expect(try Verification.run(path: path, data: true).entries == 5)
+    try lab.restore(path)
+    #expect(try lab.read("sub/file") == "more")
+  }
+
+  @Test(arguments: cases) func disagreementIsFound(_ spoilt: Case) throws {
+    let lab = try Lab()
+    var archive = try Self.good(lab)
+    try spoilt.spoil(&archive)
+    let path = try archive.write()
+    let opened = failure { _ = try Archive(path: path) }
+    #expect((opened != nil) == spoilt.atOpening, "\(String(describing: opened))")
+    let structure = failure { _ = try Verification.run(path: path, data: false) }
+    if spoilt.atOpening || spoilt.atStructure { #expect(isClear(structure)) }
+    #expect(isClear(failure { _ = try Verification.run(path: path, data: true) }))
+    if spoilt.atRestore { #expect(isClear(try lab.refusal(path))) }
+    #expect(try RawFiles.names(in: Array(lab.directory.path.utf8)).count <= 3)
+  }
+
+  private func isClear(_ error: (any Error)?) -> Bool {
+    if let error = error as? RepositoryError { return error.path != nil && !error.message.isEmpty }
+    return (error as? ArchiveError)?.path != nil
+  }
+
+  @Test func newerFormatSaysSo() throws {
+    let lab = try Lab()
+    var archive = try Self.good(lab)
+    archive.header = Array(
+      String(decoding: archive.header, as: UTF8.self).replacing("\"format\" : 1", with: "\"format\" : 2").utf8
+    )
+    let path = try archive.write()
+    #expect(code(failure { _ = try Archive(path: path) }) == "unsupported")
+  }
+
+  /// What SQLite would never store, and a file can hold: tables that say STRICT and were filled without.
+  @Test(arguments: [
+    ("mode", "NULL"), ("mode", "'text'"), ("mode", "-1"), ("mode", "65535"), ("size", "x'00'"),
+    ("size", "-5"),
+    ("size", "1e300"), ("kind", "NULL"), ("kind", "7"), ("kind", "'socket'"), ("user", "99999999999"),
+    ("modified", "NULL"), ("modified", "'x'"), ("sha256", "NULL"), ("sha256", "'text'"), ("sha256", "x'00'"),
+    ("link_target", "x'41'"), ("hard_link", "5"), ("device", "'x'"), ("inode", "NULL"), ("changed", "1.5"),
+    ("path", "NULL"), ("path", "7"), ("path", "'a//b'"), ("path", "x'00'"),
+  ]) func valuesOfOtherTypesAreDamage(_ column: String, _ value: String) throws {
+    let lab = try Lab()
+    var archive = try Self.good(lab)
+    archive.sql = """
+      PRAGMA writable_schema=ON;
+      UPDATE sqlite_schema SET sql = replace(replace(sql, 'NOT NULL', ''), 'STRICT', '') WHERE name = 'entry';
+      PRAGMA writable_schema=RESET;
+      UPDATE entry SET \(column) = \(value) WHERE path = 'file';
+      PRAGMA writable_schema=ON;
+      UPDATE sqlite_schema SET sql = '\(ManifestSchema.statements[1])' WHERE name = 'entry';
+      """
+    let path = try archive.write()
+    #expect(code(failure { _ = try Verification.run(path: path, data: false) }) == "damaged")
+    #expect(code(try lab.refusal(path)) == "damaged")
+  }
+
+  @Test func nothingIsWrittenOutside() throws {
+    let lab = try Lab()
+    let outside = lab.directory("outside")
+    try lab.make(outside)
+    try RawFiles.write([1], to: Array((outside + "/file").utf8))
+    let before = try TreeListing(outside)
+    // A link out, and a file said to be below it: in the manifest alone, and in the tar too, which our writer does
+    // not write.
+    for order in [false, true] {
+      var archive = try HandmadeArchive(lab)
+      archive.addRoot()
+      archive.addLink("a", to: outside)
+      let below = try archive.file("a/file", Array("content".utf8))
+      archive.members.append((archive.member("other", .file(size: 7)), Array("content".utf8)))
+      archive.entries.append(below)
+      archive.entries[archive.entries.count - 1].offset = 2560
+      if order { archive.entries.swapAt(1, 2) }
+      let path = try archive.write()
+      #expect(code(try lab.refusal(path)) == "damaged")
+      #expect(failure { try lab.restore(path, to: lab.directory("new")) } != nil)
+      #expect(!RawFiles.exists(Array(lab.directory("new").utf8)))
+    }
+    // Links that are there already: what is below them in the archive replaces them.
+    var archive = try HandmadeArchive(lab)
+    archive.addRoot()
+    archive.addDirectory("a")
+    try archive.addFile("a/file", "content")
+    let path = try archive.write()
+    _ = try lab.shell("ln -s ../outside a", in: lab.root)
+    try lab.restore(path)
+    #expect(try lab.read("a/file") == "content")
+    expectSame(try TreeListing(outside), as: before)
+  }
+
+  @Test func bombsAreBounded() throws {
+    // A gigabyte of zeros in a few kilobytes is fine where the manifest says so, and is never held at once.
+    let lab = try Lab()
+    var archive = try Self.good(lab)
+    archive.skipped = (0..<10).map {
+      SkippedPath(path: ContainerPath(name: Array("s\($0)".utf8)), reason: .special)
+    }
+    archive.header = [UInt8](repeating: 32, count: 2 << 20)
+    let path = try archive.write()
+    #expect(code(failure { _ = try Archive(path: path) }) == "damaged")
+  }
+}

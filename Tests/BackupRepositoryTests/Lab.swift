@@ -1,0 +1,200 @@
+import AppContainer
+import ContainerTransaction
+import Foundation
+import TestSupport
+import Testing
+
+@testable import BackupRepository
+
+/// A directory with a container, a repository, and short ways to do things to them.
+final class Lab {
+  let directory: TemporaryDirectory
+  /// The container's path.
+  let root: String
+  let repository: String
+  var configuration = Configuration()
+
+  /// An empty container of the generic layout, or what the sample app makes.
+  init(name: String = "box", notes arguments: [String]? = nil) throws {
+    directory = try TemporaryDirectory()
+    root = directory(name)
+    repository = directory("repository")
+    try make(repository)
+    if let arguments {
+      try Self.notes(["create", root] + arguments)
+    } else {
+      try make(root)
+      configuration.app = "com.example.lab"
+    }
+  }
+
+  /// Runs the sample app to its end.
+  @discardableResult
+  static func notes(_ arguments: [String]) throws -> String {
+    let result = try Command.run(Tools.notesApp(), arguments)
+    guard result.succeeded else { throw SystemFailure("NotesApp \(arguments): \(result)") }
+    return result.output
+  }
+
+  func container(_ path: String? = nil) throws -> Container {
+    try Container(at: path ?? root, configuration: configuration)
+  }
+
+  // MARK: Files
+
+  func full(_ path: String) -> [UInt8] { Array((root + "/" + path).utf8) }
+
+  func make(_ path: String) throws {
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+  }
+
+  func directory(in path: String) throws { try make(root + "/" + path) }
+
+  func write(_ path: String, _ text: String) throws { try write(path, Array(text.utf8)) }
+
+  func write(_ path: String, _ bytes: [UInt8]) throws {
+    try make((root + "/" + path as NSString).deletingLastPathComponent)
+    try RawFiles.write(bytes, to: full(path))
+  }
+
+  func read(_ path: String, in root: String? = nil) throws -> String {
+    String(decoding: try RawFiles.read(Array(((root ?? self.root) + "/" + path).utf8)), as: UTF8.self)
+  }
+
+  func exists(_ path: String, in root: String? = nil) -> Bool {
+    RawFiles.exists(Array(((root ?? self.root) + "/" + path).utf8))
+  }
+
+  func remove(_ path: String) throws { try RawFiles.remove(full(path)) }
+
+  /// Flags a path as an app does that wants it out of backups.
+  func flag(_ path: String) throws {
+    try ExtendedAttributes.set(
+      "user.com.apple.metadata:com_apple_backup_excludeItem", Array("com.apple.backupd".utf8), of: full(path))
+  }
+
+  func shell(_ script: String, in directory: String? = nil) throws -> String {
+    let result = try Command.run("/bin/sh", ["-ec", script], directory: directory ?? self.directory.path)
+    guard result.succeeded else { throw SystemFailure("\(script): \(result)") }
+    return result.output
+  }
+
+  /// Makes a file whose path is longer than the 4,096 bytes that the kernel takes at once.
+  func deepen() throws {
+    let name = try ContainerPath(String(repeating: "d", count: 250))
+    var place = try Directory(root)
+    for _ in 0..<20 {
+      try place.createDirectory(name)
+      place = try place.directory(name)
+    }
+    try place.create("leaf", Array("deep".utf8))
+  }
+
+  /// Runs SQL with a process of its own, which opens the database and closes it.
+  @discardableResult
+  func sql(_ database: String, _ statements: String) throws -> String {
+    let result = try Command.run(Tools.system("sqlite3"), ["-bail", root + "/" + database, statements])
+    guard result.succeeded else { throw SystemFailure("\(statements): \(result)") }
+    return result.output
+  }
+
+  // MARK: Commands
+
+  @discardableResult
+  func snapshot(to file: String? = nil, _ path: String? = nil) throws -> SnapshotReport {
+    try Snapshot.take(
+      container(path),
+      SnapshotOptions(target: file.map { .file($0) } ?? .repository(repository), tool: "test"))
+  }
+
+  /// Restores into the container's place, or another one.
+  @discardableResult
+  func restore(
+    _ archive: String, to path: String? = nil, _ change: (inout RestoreOptions) -> Void = { _ in }
+  ) throws -> TransactionOutcome<RestoreReport> {
+    var options = RestoreOptions()
+    change(&options)
+    var attempts = 0
+    while true {
+      do {
+        let archive = try Archive(path: archive)
+        return try Restore.run(archive, target(archive, path), options)
+      } catch let error as TransactionError where error.code == .locked || error.code == .inUse {
+        // A child that another test starts has all files of this process open for a moment, locks and all.
+        attempts += 1
+        if attempts == 20 { throw error }
+        usleep(20_000)
+      }
+    }
+  }
+
+  func dryRun(
+    _ archive: String, to path: String? = nil, _ change: (inout RestoreOptions) -> Void = { _ in }
+  ) throws -> DryRunOutcome<RestoreReport> {
+    let archive = try Archive(path: archive)
+    var options = RestoreOptions()
+    change(&options)
+    return try Restore.dryRun(archive, target(archive, path), options)
+  }
+
+  func target(_ archive: Archive, _ path: String? = nil) throws -> Restore.Target {
+    try Restore.target(path ?? root, for: archive, configuration: configuration, fromOther: true)
+  }
+
+  /// What a restore that must be refused says; it changes nothing.
+  func refusal(
+    _ archive: String, _ change: (inout RestoreOptions) -> Void = { _ in }
+  ) throws -> (any Error)? {
+    let before = try TreeListing(root)
+    do {
+      try restore(archive, change)
+      return nil
+    } catch {
+      let lines = try TreeListing(root).differences(from: before, comparing: TreeListing.unread)
+      guard lines.isEmpty else { throw SystemFailure("refused, and changed: \(lines)") }
+      return error
+    }
+  }
+}
+
+extension TreeListing {
+  /// What nobody may change who changes nothing, but for links that come and go.
+  static let unread = untouched.subtracting([.changed])
+}
+
+extension RestoreReport {
+  var restoredPaths: [String] { restored.map(\.description) }
+  var removedPaths: [String] { removed.map(\.description) }
+  var sparedPaths: [String] { spared.map(\.path.description) }
+}
+
+/// The code of an error of any module, such as `damaged`.
+func code(_ error: (any Error)?) -> String {
+  switch error {
+  case nil: "none"
+  case let error as RepositoryError: error.code.rawValue
+  case let error as ContainerError: "container " + error.code.rawValue
+  case let error as TransactionError: "transaction \(error.code)"
+  default: codeOfArchive(error)
+  }
+}
+
+/// Expects that nobody has touched a tree.
+func expectSame(
+  _ after: TreeListing, as before: TreeListing,
+  comparing aspects: Set<TreeEntry.Aspect> = TreeListing.untouched,
+  at location: SourceLocation = #_sourceLocation
+) {
+  let lines = after.differences(from: before, comparing: aspects)
+  #expect(lines == [], sourceLocation: location)
+}
+
+/// What a closure throws.
+func failure(_ body: () throws -> Void) -> (any Error)? {
+  do {
+    try body()
+    return nil
+  } catch {
+    return error
+  }
+}

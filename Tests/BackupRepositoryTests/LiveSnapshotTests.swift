@@ -1,0 +1,141 @@
+import AppContainer
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import BackupRepository
+
+/// Snapshots of containers that somebody writes to meanwhile.
+@Suite(.serialized) struct LiveSnapshotTests {
+  @Test(arguments: [[], ["--rollback-journal"]] as [[String]])
+  func databaseIsWholeWhileMoneyMoves(_ mode: [String]) throws {
+    let lab = try Lab(name: "notes", notes: ["--bulk-mb", "4"] + mode)
+    let before = try TreeListing(lab.root)
+    let writer = try Command.spawn(Tools.notesApp(), ["write", lab.root])
+    try writer.waitForLine("ready")
+    let reports = try (0..<12).map { _ in try lab.snapshot() }
+    writer.kill(SIGTERM)
+    _ = try writer.wait()
+    // The writer's own doing: the database, and sidecars that come and go in its directory.
+    let others = try TreeListing(lab.root).without("Documents/database.sqlite").differences(
+      from: before.without("Documents/database.sqlite"), comparing: TreeListing.untouched,
+      ignoringTimesOf: ["Documents"])
+    #expect(others == [])
+    for report in reports {
+      #expect(!report.isIncomplete)
+      _ = try lab.shell("rm -rf out; mkdir out; bsdtar -xf '\(report.path)' -C out")
+      let copy = lab.directory("out/container/Documents/database.sqlite")
+      #expect(try Lab.notes(["check", copy]).contains("200000"))
+      for sidecar in ["-wal", "-shm", "-journal"] {
+        #expect(!lab.exists("container/Documents/database.sqlite" + sidecar, in: lab.directory("out")))
+      }
+    }
+  }
+
+  @Test func appsComeAndGo() throws {
+    // The lock is taken, lost and taken again while archives are made.
+    let lab = try Lab(name: "notes", notes: ["--bulk-mb", "8"])
+    var reports: [SnapshotReport] = []
+    for _ in 0..<8 {
+      let writer = try Command.spawn(Tools.notesApp(), ["write", lab.root])
+      reports.append(try lab.snapshot())
+      writer.kill(SIGTERM)
+      reports.append(try lab.snapshot())
+      _ = try writer.wait()
+    }
+    for report in reports {
+      _ = try lab.shell("rm -rf out; mkdir out; bsdtar -xf '\(report.path)' -C out")
+      #expect(
+        try Lab.notes(["check", lab.directory("out/container/Documents/database.sqlite")]).contains("200000"))
+    }
+  }
+
+  @Test(arguments: [[], ["--rollback-journal"], ["--leave-wal"]] as [[String]])
+  func idleAndInUseGiveTheSameId(_ mode: [String]) throws {
+    let lab = try Lab(name: "notes", notes: mode)
+    let idle = try lab.snapshot()
+    let holder = try Command.spawn(Tools.notesApp(), ["hold", lab.root])
+    try holder.waitForLine("ready")
+    // The index of the log is the shared memory of all that have the database open.
+    let shared = "Documents/database.sqlite-shm"
+    let before = try TreeListing(lab.root).without(shared)
+    let busy = try lab.snapshot()
+    // As root, SQLite sets the owner of a log that it opens, to what it is.
+    expectSame(try TreeListing(lab.root).without(shared), as: before, comparing: TreeListing.unread)
+    #expect(lab.exists(shared) == (mode != ["--rollback-journal"]))
+    holder.closeInput()
+    _ = try holder.wait()
+    let again = try lab.snapshot()
+    #expect(idle.snapshot == busy.snapshot && idle.snapshot == again.snapshot)
+  }
+
+  @Test func changingFilesAreNeverTorn() throws {
+    let lab = try Lab()
+    // Each file always holds one letter only, but for the moments inside of a write.
+    let sizes = ["small": 300_000, "large": 3_000_000]
+    for (name, size) in sizes { try lab.write(name, [UInt8](repeating: 65, count: size)) }
+    try lab.write("log", "0\n")
+    let stop = Mutex(false)
+    let root = lab.root
+    let threads = sizes.map { name, size in
+      Thread {
+        var letter: UInt8 = 65
+        while !stop.withLock({ $0 }) {
+          letter = letter == 90 ? 65 : letter + 1
+          overwrite(root + "/" + name, [UInt8](repeating: letter, count: size))
+        }
+      }
+    }
+    for thread in threads { thread.start() }
+    defer { stop.withLock { $0 = true } }
+    for _ in 0..<10 {
+      let report = try lab.snapshot()
+      for path in report.skipped { #expect(path.reason == .unstable && sizes[path.path.description] != nil) }
+      #expect(report.isIncomplete == !report.skipped.isEmpty)
+      let archive = try Archive(path: report.path)
+      _ = try Verification.run(path: report.path, data: true)
+      for name in sizes.keys {
+        guard let entry = try archive.manifest.entry(ContainerPath(name)) else {
+          #expect(report.skipped.map(\.path.description).contains(name))
+          continue
+        }
+        var letters: Set<UInt8> = []
+        try archive.content(of: entry) { letters.formUnion(Set($0)) }
+        #expect(letters.count == 1, "\(name) is torn")
+      }
+    }
+  }
+
+  @Test func growingFileIsStoredAsItWasAtOneMoment() throws {
+    let lab = try Lab()
+    try lab.write("log", [UInt8](repeating: 0, count: 2 << 20))
+    let stop = Mutex(false)
+    let path = lab.root + "/log"
+    let thread = Thread {
+      let file = open(path, O_WRONLY | O_APPEND)
+      while !stop.withLock({ $0 }) {
+        _ = [UInt8](repeating: 1, count: 5000).withUnsafeBytes { write(file, $0.baseAddress, $0.count) }
+        usleep(2000)
+      }
+      close(file)
+    }
+    thread.start()
+    defer { stop.withLock { $0 = true } }
+    for _ in 0..<5 {
+      let report = try lab.snapshot()
+      _ = try Verification.run(path: report.path, data: true)
+      if let entry = try Archive(path: report.path).manifest.entry("log") {
+        #expect((entry.size - 2 << 20) % 5000 == 0)
+      } else {
+        #expect(report.isIncomplete)
+      }
+    }
+  }
+}
+
+private func overwrite(_ path: String, _ bytes: [UInt8]) {
+  let file = open(path, O_WRONLY)
+  _ = bytes.withUnsafeBytes { pwrite(file, $0.baseAddress, $0.count, 0) }
+  close(file)
+}

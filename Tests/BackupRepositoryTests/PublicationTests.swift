@@ -1,0 +1,95 @@
+import AppContainer
+import Foundation
+import TestSupport
+import Testing
+
+@testable import BackupRepository
+
+/// Where archives go, and what is refused.
+@Suite struct PublicationTests {
+  @Test func neverReplacesAFile() throws {
+    let lab = try Lab()
+    try lab.write("file", "content")
+    let target = lab.directory("mine.tar.zst")
+    #expect(try lab.snapshot(to: target).path == target)
+    let before = try TreeListing(lab.directory.path)
+    #expect(code(failure { try lab.snapshot(to: target) }) == "overlap")
+    expectSame(try TreeListing(lab.directory.path), as: before)
+  }
+
+  @Test func placesThatOverlapAreRefused() throws {
+    let lab = try Lab()
+    try lab.directory(in: "Documents/backups")
+    try lab.write("file", "content")
+    let before = try TreeListing(lab.directory.path)
+    for place in [
+      lab.root, lab.root + "/Documents/backups", lab.root + "/../box/Documents/", lab.directory.path,
+    ] {
+      let error = failure {
+        _ = try Snapshot.take(lab.container(), SnapshotOptions(target: .repository(place), tool: "test"))
+      }
+      #expect(code(error) == "overlap", "\(place): \(String(describing: error))")
+    }
+    #expect(code(failure { try lab.snapshot(to: lab.root + "/out.tar.zst") }) == "overlap")
+    #expect(code(failure { try lab.snapshot(to: lab.directory("none/out.tar.zst")) }) == "notFound")
+    #expect(code(failure { try lab.snapshot(to: lab.repository + "/") }) == "notFound")
+    let nowhere = SnapshotOptions(target: .repository(lab.directory("none")), tool: "test")
+    #expect(code(failure { _ = try Snapshot.take(lab.container(), nowhere) }) == "notFound")
+    expectSame(try TreeListing(lab.directory.path), as: before)
+    // A file beside the container is fine.
+    try lab.snapshot(to: lab.directory("beside.tar.zst"))
+  }
+
+  @Test func linkIntoTheContainerIsRefused() throws {
+    let lab = try Lab()
+    try lab.directory(in: "inside")
+    _ = try lab.shell("ln -s box/inside way")
+    #expect(code(failure { try lab.snapshot(to: lab.directory("way/x.tar.zst")) }) == "overlap")
+  }
+
+  @Test func whatAKilledSnapshotLeftIsRemoved() throws {
+    let lab = try Lab()
+    try lab.write("file", "content")
+    let stale = lab.repository + "/.drydock-writing-00000000000000000000000000000000"
+    let held = lab.repository + "/.drydock-writing-11111111111111111111111111111111"
+    for path in [stale, held] {
+      try lab.make(path)
+      try RawFiles.write([1, 2, 3], to: Array((path + "/archive").utf8))
+    }
+    let holder = try Directory(held)
+    #expect(try holder.tryLock(exclusive: true))
+    let report = try lab.snapshot()
+    #expect(!RawFiles.exists(Array(stale.utf8)) && RawFiles.exists(Array((held + "/archive").utf8)))
+    #expect(try RawFiles.names(in: Array(lab.repository.utf8)).count == 2)
+    #expect(try Repository(lab.repository).list().items.map(\.path) == [report.path])
+    withExtendedLifetime(holder) {}
+  }
+
+  @Test func twoSnapshotsAtOnceBothArrive() throws {
+    let lab = try Lab()
+    try lab.write("file", SeededRandom.noise(2 << 20))
+    let (root, repository) = (lab.root, lab.repository)
+    DispatchQueue.concurrentPerform(iterations: 12) { _ in
+      do {
+        _ = try Snapshot.take(
+          Container(at: root), SnapshotOptions(target: .repository(repository), tool: "test"))
+      } catch {
+        Issue.record(error)
+      }
+    }
+    let listing = try Repository(lab.repository).list()
+    #expect(listing.items.count == 12 && listing.unreadable.isEmpty)
+    #expect(try RawFiles.names(in: Array(lab.repository.utf8)).count == 12)
+    for item in listing.items { _ = try Verification.run(path: item.path, data: true) }
+  }
+
+  @Test func lockedContainerIsNotRead() throws {
+    let lab = try Lab()
+    let root = try Directory(lab.root)
+    #expect(try root.tryLock(exclusive: true))
+    let error = failure { try lab.snapshot() }
+    #expect(code(error) == "transaction locked")
+    #expect(try RawFiles.names(in: Array(lab.repository.utf8)).isEmpty)
+    withExtendedLifetime(root) {}
+  }
+}

@@ -1,0 +1,163 @@
+import AppContainer
+import ContainerTransaction
+import Foundation
+import TestSupport
+import Testing
+
+@testable import BackupRepository
+
+/// Whole trees there and back.
+@Suite struct RestoreTests {
+  static let database = "Documents/database.sqlite"
+
+  @Test(arguments: [[], ["--leave-wal"], ["--rollback-journal"], ["--version", "4"]] as [[String]])
+  func absentPlaceAndEmptyDirectory(_ arguments: [String]) throws {
+    let lab = try Lab(name: "notes", notes: arguments)
+    _ = try lab.shell("chmod 555 Documents/Inbox; chmod 1777 Documents/Notes", in: lab.root)
+    let archive = try lab.snapshot().path
+    let places = [RestoreTests.database, "Library/Application Support/database.sqlite"]
+    let sidecars = places.flatMap { [$0 + "-wal", $0 + "-shm"] }
+    let before = try TreeListing(lab.root).without(SnapshotTests.left + sidecars)
+    try lab.make(lab.directory("empty"))
+    for place in ["absent", "empty"] {
+      let outcome = try lab.restore(archive, to: lab.directory(place))
+      #expect(outcome.transaction != nil && outcome.conflicts.isEmpty)
+      let after = try TreeListing(lab.directory(place))
+      // A database whose log was full is another file with the same content.
+      let same = arguments == ["--leave-wal"] ? places : []
+      #expect(after.without(same).differences(from: before.without(same)) == [])
+      for path in places where lab.exists(path, in: lab.directory(place)) {
+        #expect(try Lab.notes(["check", lab.directory(place) + "/" + path]).contains("200000"))
+      }
+    }
+  }
+
+  @Test func secondRestoreChangesNothing() throws {
+    let lab = try Lab(name: "notes", notes: ["--leave-wal"])
+    let archive = try lab.snapshot().path
+    let untouched = try TreeListing(lab.root)
+    let first = try lab.restore(archive)
+    #expect(first.transaction == nil && first.changes == 0)
+    #expect(first.value.restored.isEmpty && first.value.removed.isEmpty)
+    expectSame(try TreeListing(lab.root), as: untouched)
+
+    try damage(lab)
+    #expect(try lab.restore(archive).transaction != nil)
+    let before = try TreeListing(lab.root)
+    let again = try lab.restore(archive)
+    #expect(again.transaction == nil && again.value.restored.isEmpty && again.value.unchanged > 30)
+    expectSame(try TreeListing(lab.root), as: before)
+  }
+
+  @Test func damageIsUndoneAndTheUndoUndone() throws {
+    let lab = try Lab(name: "notes", notes: ["--photos", "60"])
+    let archive = try lab.snapshot()
+    let healthy = try TreeListing(lab.root)
+    try damage(lab)
+    let damaged = try TreeListing(lab.root)
+    let dry = try lab.dryRun(archive.path)
+    expectSame(try TreeListing(lab.root), as: damaged)
+    let planned = try Restore.plan(Archive(path: archive.path), lab.target(Archive(path: archive.path)))
+    expectSame(try TreeListing(lab.root), as: damaged)
+    let real = try lab.restore(archive.path)
+    for report in [dry.value, planned] {
+      #expect(report.restored == real.value.restored && report.removed == real.value.removed)
+      #expect(report.spared == real.value.spared && report.unchanged == real.value.unchanged)
+    }
+    #expect(dry.value.bytesRead == real.value.bytesRead && planned.bytesRead <= real.value.bytesRead)
+    let changed = Set(dry.difference.files.map(\.path) + dry.difference.databases.map(\.path))
+    #expect(
+      changed.isSuperset(of: ["Documents/Extra", "Documents/Notes/0001.md", "Documents/database.sqlite"]))
+    #expect(dry.difference.settings.contains { $0.file.nameString == "com.example.notes.plist" })
+
+    let paths = SnapshotTests.left
+    let after = try TreeListing(lab.root)
+    #expect(after.without(paths).differences(from: healthy.without(paths)) == [])
+    // What is excluded stays as the damage left it.
+    for path in paths { #expect(lab.exists(path) == (damaged[path] != nil)) }
+    #expect(lab.exists("tmp/new") && lab.exists("Library/Caches/new"))
+
+    _ = try Transaction.rollback(lab.container())
+    let back = try TreeListing(lab.root)
+    #expect(back.differences(from: damaged) == [])
+  }
+
+  @Test func onlyWhatDiffersIsRead() throws {
+    let lab = try Lab()
+    _ = try lab.shell("for i in $(seq -w 24); do head -c 1048576 /dev/urandom > photo$i; done", in: lab.root)
+    let archive = try lab.snapshot().path
+    try lab.write("photo07", "damaged")
+    _ = try lab.shell("chmod 600 photo23", in: lab.root)
+    let outcome = try lab.restore(archive)
+    #expect(outcome.value.restoredPaths == ["photo07", "photo23"] && outcome.value.unchanged == 22)
+    #expect(outcome.value.bytesRead < 9 << 20)
+    let open = try Archive(path: archive)
+    #expect(open.bytesRead < 100_000 && open.fileSize > 24 << 20)
+    #expect(try lab.restore(archive).value.bytesRead < 100_000)
+  }
+
+  @Test func otherAppsDataIsRefused() throws {
+    let lab = try Lab(name: "notes", notes: [])
+    let archive = try Archive(path: lab.snapshot().path)
+    let other = try Lab(name: "other", notes: ["--uuid", "11111111-3D7E-4B8A-9C11-0E5D2F7A4B90"])
+    let before = try TreeListing(other.root)
+    let target = { (fromOther: Bool) in
+      try Restore.target(other.root, for: archive, configuration: Configuration(), fromOther: fromOther)
+    }
+    #expect(code(failure { _ = try target(false) }) == "mismatch")
+    expectSame(try TreeListing(other.root), as: before)
+    try other.remove("Documents/Notes/0003.md")
+    let outcome = try Restore.run(archive, target(true))
+    #expect(outcome.value.restoredPaths.contains("Documents/Notes/0003.md"))
+    var configuration = Configuration()
+    configuration.app = "com.example.else"
+    let app = failure { _ = try Restore.target(lab.root, for: archive, configuration: configuration) }
+    #expect(code(app) == "mismatch")
+    #expect(
+      code(failure { _ = try lab.target(archive, lab.directory("no/such/place")) }) == "container notFound")
+  }
+
+  @Test func partsOfAnotherSchemaVersionAreRefused() throws {
+    let lab = try Lab()
+    try lab.write("file", "content")
+    var taken = SnapshotOptions(target: .repository(lab.repository), tool: "test")
+    taken.schemaVersion = 2
+    let archive = try Snapshot.take(lab.container(), taken).path
+    try lab.write("file", "damaged")
+    for version in [nil, 1, 3] {
+      let error = try lab.refusal(archive) { ($0.scope, $0.schemaVersion) = (["file"], version) }
+      #expect(code(error) == "mismatch")
+    }
+    #expect(
+      try lab.restore(archive) { ($0.scope, $0.schemaVersion) = (["file"], 2) }.value.restoredPaths == [
+        "file"
+      ])
+    try lab.write("file", "damaged")
+    #expect(try lab.restore(archive) { $0.schemaVersion = 3 }.value.restoredPaths == ["file"])
+  }
+
+  @Test func containerInUseIsRefused() throws {
+    let lab = try Lab(name: "notes", notes: [])
+    let archive = try lab.snapshot().path
+    let holder = try Command.spawn(Tools.notesApp(), ["hold", lab.root])
+    try holder.waitForLine("ready")
+    #expect(code(failure { try lab.restore(archive) }) == "transaction inUse")
+    #expect(try lab.dryRun(archive).value.restored.isEmpty)
+    holder.closeInput()
+    _ = try holder.wait()
+  }
+
+  private func damage(_ lab: Lab) throws {
+    try lab.sql(RestoreTests.database, "DELETE FROM task; INSERT INTO project (name) VALUES ('new')")
+    try lab.write("Documents/Notes/0001.md", "overwritten")
+    try lab.remove("Documents/Photos")
+    try lab.write("Documents/Extra/file", "new")
+    try lab.remove("Documents/Latest.md")
+    try lab.directory(in: "Documents/Latest.md")
+    try Lab.notes(["touch-settings", lab.root, "theme", "neon"])
+    try lab.write("tmp/new", "temporary")
+    try lab.write("Library/Caches/new", "cached")
+    try lab.remove("Library/Application Support/Downloads/episode-2.mp3")
+    _ = try lab.shell("chmod 700 Documents/export.sh; touch Documents/empty.txt", in: lab.root)
+  }
+}

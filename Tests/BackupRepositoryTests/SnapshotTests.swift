@@ -1,0 +1,169 @@
+import AppContainer
+import Foundation
+import TestSupport
+import Testing
+
+@testable import BackupRepository
+
+/// What a snapshot stores, seen with stock tools.
+@Suite struct SnapshotTests {
+  /// What iOS never backs up, and what the sample app flags.
+  static let left = [
+    "tmp", "SystemData", ".com.apple.mobile_container_manager.metadata.plist", "Library/Caches",
+    "Library/Application Support/Downloads",
+  ]
+
+  @Test func stockToolsOpenAnArchive() throws {
+    let lab = try Lab(name: "notes", notes: ["--version", "2"])
+    let report = try lab.snapshot()
+    let archive = report.path
+    #expect(report.entries > 40 && !report.isIncomplete)
+    let names = try lab.shell("bsdtar -tf '\(archive)'").split(separator: "\n").map(String.init)
+    #expect(try lab.shell("tar --zstd -tf '\(archive)'").split(separator: "\n").count == names.count)
+    _ = try lab.shell("zstd -qt '\(archive)'")
+    #expect(names.first == "drydock.json")
+    #expect(names.last == "manifest.sqlite")
+    #expect(names.dropFirst().dropLast().allSatisfy { $0.hasPrefix("container/") })
+    #expect(names.contains("container/") && names.contains("container/Documents/"))
+
+    let name = (archive as NSString).lastPathComponent
+    let pattern =
+      #/com\.example\.notes_6A1F0C52-3D7E-4B8A-9C11-0E5D2F7A4B90_\d{8}T\d{6}Z_[0-9a-f]{8}\.tar\.zst/#
+    #expect(name.wholeMatch(of: pattern) != nil, "\(name)")
+    #expect(name.contains(report.archive.short))
+    let header = try lab.shell("bsdtar -xOf '\(archive)' drydock.json")
+    #expect(header.contains("\"format\" : 1") && header.contains("\"kind\" : \"full\""))
+  }
+
+  @Test(arguments: ["bsdtar --xattrs -xpf", "tar --zstd --xattrs --xattrs-include='*' -xpf"])
+  func extractionGivesWhatWasThere(_ tool: String) throws {
+    let lab = try Lab(name: "notes", notes: ["--version", "3"])
+    let archive = try lab.snapshot().path
+    let out = lab.directory("out")
+    try lab.make(out)
+    _ = try lab.shell("\(tool) '\(archive)' -C '\(out)' 2>&1")
+    let before = try TreeListing(lab.root).without(Self.left)
+    let after = try TreeListing(out + "/container")
+    #expect(after.differences(from: before) == [])
+    #expect(after.entries.keys.contains { $0.contains(0xff) })
+    #expect(
+      try Lab.notes(["check", out + "/container/Library/Application Support/database.sqlite"]).contains(
+        "200000"))
+  }
+
+  @Test func excludedPathsAreRecordedAndNotStored() throws {
+    let lab = try Lab(name: "notes", notes: [])
+    let report = try lab.snapshot()
+    #expect(Set(report.excluded.map(\.path.description)) == Set(Self.left))
+    let rules = Dictionary(
+      uniqueKeysWithValues: report.excluded.map { ($0.path.description, $0.exclusion.rule) })
+    #expect(rules["tmp"] == .layout && rules["Library/Caches"] == .layout)
+    #expect(rules["Library/Application Support/Downloads"] == .appleAttribute)
+    let archive = try Archive(path: report.path)
+    #expect(try archive.manifest.excluded() == report.excluded)
+    for path in Self.left { #expect(try archive.manifest.entry(ContainerPath(path)) == nil) }
+    let names = try lab.shell("bsdtar -tf '\(report.path)'")
+    #expect(!names.contains("Caches") && !names.contains("Downloads") && !names.contains("tmp"))
+  }
+
+  @Test func sourceIsUnchangedAndSameContentHasTheSameId() throws {
+    for arguments in [["--leave-wal"], ["--rollback-journal"], []] {
+      let lab = try Lab(name: "notes", notes: arguments)
+      let before = try TreeListing(lab.root)
+      let first = try lab.snapshot()
+      let second = try lab.snapshot()
+      expectSame(try TreeListing(lab.root), as: before)
+      #expect(first.snapshot == second.snapshot && first.path != second.path)
+      #expect(first.archive != second.archive)
+    }
+  }
+
+  @Test func odditiesAreStored() throws {
+    let lab = try Lab()
+    try lab.write("empty", [])
+    try lab.directory(in: "hollow/deeper")
+    try lab.write("mega", SeededRandom.noise(1 << 20))
+    try lab.write("mega-1", SeededRandom.noise((1 << 20) - 1))
+    try lab.write("mega+1", SeededRandom.noise((1 << 20) + 1))
+    try lab.write("frame", SeededRandom.noise(4 << 20))
+    try lab.write(String(repeating: "ü", count: 127) + "x", "long name")
+    _ = try lab.shell(
+      "truncate -s 9M sparse && printf x | dd of=sparse bs=1 seek=5000000 conv=notrunc 2>&1", in: lab.root)
+    // Deeper than the 4,096 bytes that a path given to the kernel may have.
+    try lab.deepen()
+    let report = try lab.snapshot()
+    #expect(!report.isIncomplete)
+    _ = try lab.shell("bsdtar -tf '\(report.path)' | grep -c leaf; zstd -qt '\(report.path)'")
+    #expect(try Verification.run(path: report.path, data: true).entries == report.entries)
+    try lab.restore(report.path, to: lab.directory("back"))
+    // What reads a path in one piece cannot look so deep: it is looked at by another way, and taken away then.
+    for tree in [lab.root, lab.directory("back")] {
+      #expect(try lab.shell("find . -name leaf | wc -l", in: tree) == "1\n")
+      _ = try lab.shell("rm -rf ddd*", in: tree)
+    }
+    let lines = try TreeListing(lab.directory("back")).differences(
+      from: TreeListing(lab.root), ignoringTimesOf: [""])
+    #expect(lines == [])
+  }
+
+  @Test func manyFilesInOneDirectory() throws {
+    let lab = try Lab()
+    _ = try lab.shell(
+      "mkdir many; cd many; seq -f file-%05g 20000 | xargs touch; echo content | tee file-00001 file-20000",
+      in: lab.root)
+    let report = try lab.snapshot()
+    #expect(report.entries == 20_002)
+    #expect(try lab.shell("bsdtar -tf '\(report.path)' | wc -l").contains("20004"))
+    #expect(try Verification.run(path: report.path, data: true).entries == 20_002)
+  }
+
+  @Test func socketsAndDevicesAreReportedAndNotStored() throws {
+    let lab = try Lab()
+    try lab.write("file", "here")
+    _ = try lab.shell("mkfifo pipe", in: lab.root)
+    let report = try lab.snapshot()
+    #expect(report.skipped == [SkippedPath(path: "pipe", reason: .special)])
+    #expect(!report.isIncomplete && report.entries == 2)
+    #expect(try Archive(path: report.path).manifest.skipped() == report.skipped)
+  }
+
+  @Test func hardLinksAndDamagedDatabases() throws {
+    let lab = try Lab()
+    try lab.write("a", "shared")
+    _ = try lab.shell("ln a b; ln a z; ln -s a link; ln link linked-link", in: lab.root)
+    try lab.write("bad.sqlite", Array("SQLite format 3\0".utf8) + [UInt8](repeating: 0x5a, count: 4080))
+    try lab.write("bad.sqlite-wal", [0x37, 0x7f, 0x06, 0x82] + [UInt8](repeating: 1, count: 60))
+    try lab.write("bad.sqlite+", "sorts between the two")
+    let report = try lab.snapshot()
+    #expect(Set(report.raw.keys) == ["bad.sqlite"] && report.isIncomplete)
+    let manifest = try Archive(path: report.path).manifest
+    #expect(try manifest.entry("bad.sqlite-wal")?.kind == .rawDatabase)
+    #expect(try manifest.entry("b")?.hardLink == "a")
+    var paths: [ContainerPath] = []
+    try manifest.entries { paths.append($0.path) }
+    #expect(paths == paths.sorted())
+    _ = try Verification.run(path: report.path, data: true)
+    try lab.restore(report.path, to: lab.directory("back"))
+    #expect(try TreeListing(lab.directory("back")).differences(from: TreeListing(lab.root)) == [])
+  }
+
+  @Test func genericLayoutStoresEverything() throws {
+    let lab = try Lab()
+    try lab.write("Library/Caches/kept", "kept")
+    try lab.write("tmp/kept", "kept")
+    try lab.write("secret/flagged", "not kept")
+    try lab.flag("secret")
+    let report = try lab.snapshot()
+    #expect(report.excluded.map(\.path) == ["secret"])
+    #expect(report.header.layout == .generic && report.header.instance == "box")
+    #expect(try Archive(path: report.path).manifest.entry("tmp/kept") != nil)
+  }
+}
+
+extension SeededRandom {
+  /// Bytes that are the same each time.
+  static func noise(_ count: Int, seed: UInt64 = 7) -> [UInt8] {
+    var random = SeededRandom(seed: seed)
+    return random.bytes(count)
+  }
+}

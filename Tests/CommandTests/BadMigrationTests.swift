@@ -1,0 +1,215 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("Bad migrations are refused, and nothing changes")
+struct BadMigrationTests {
+  /// A file to add to the sample app's four migrations, and what is said about it.
+  struct Case: Sendable, CustomTestStringConvertible {
+    var name: String
+    var text: String
+    var words: [String]
+    var exit: Int32 = 4
+    var testDescription: String { "\(name): \(text.prefix(60))" }
+  }
+
+  static let files: [Case] = [
+    Case(
+      name: "0005_x.yaml", text: "steps:\n  - defaults.renam: {keys: {a: b}}\n",
+      words: ["0005_x.yaml:2:5", "`defaults.renam`", "did you mean `defaults.rename`?"]),
+    Case(
+      name: "0005_x.yaml", text: "steps:\n  - files.move: {form: a, to: b}\n",
+      words: ["0005_x.yaml:2:18", "`form`", "did you mean `from`?"]),
+    Case(
+      name: "0005_x.yaml", text: "stpes:\n  - files.move: {from: a, to: b}\n",
+      words: ["0005_x.yaml:1:1", "`stpes`", "did you mean `steps`?"]),
+    Case(
+      name: "0005_x.yaml", text: "steps:\n  - files.move: {from: a}\n", words: ["0005_x.yaml:2:", "`to`"]),
+    Case(
+      name: "0005_x.yaml",
+      text: "steps:\n  - defaults.rename:\n      keys: {a: b}\n      if-exists: replce\n",
+      words: ["0005_x.yaml:4:18", "replce", "did you mean `replace`?"]),
+    Case(
+      name: "0005_x.yaml", text: "steps:\n  - files.delete: {paths: [Documents]}\n",
+      words: ["0005_x.yaml:2:", "destructive"]),
+    Case(name: "0005_x.yaml", text: "steps:\n  - [\n", words: ["0005_x.yaml:"]),
+    Case(
+      name: "0005_x.yaml", text: "steps:\n  - defaults.set: {values: {a: 1, a: 2}}\n",
+      words: ["0005_x.yaml:2:29", "`a`", "twice"]),
+    Case(
+      name: "0005_x.yaml", text: "steps:\n  - files.move: {from: ../../etc, to: b}\n",
+      words: ["0005_x.yaml:2:24", "not a path below a container"]),
+    Case(name: "0005_x.sql", text: "-- migrate:up\nSELECT 1;\n", words: ["0005_x.sql", "drydock: database"]),
+    Case(name: "0004_again.yaml", text: "steps: []\n", words: ["number 4", "0004_again", "0004_task_names"]),
+    Case(name: "0006_gap.yaml", text: "steps: []\n", words: ["number 5 is missing", "0006_gap"]),
+    Case(name: "five.yaml", text: "steps: []\n", words: ["five.yaml", "0001_name.yaml"]),
+  ]
+
+  @Test("What is in a file, its name and its number", arguments: files)
+  func file(_ item: Case) throws {
+    try Lab.with { lab in
+      try lab.create()
+      try lab.write("Migrations/" + item.name, item.text)
+      try lab.expectRefusal(["validate"], exit: item.exit, item.words)
+      try lab.expectRefusal(["status", "Notes"], exit: item.exit, item.words)
+      try lab.expectRefusal(["migrate", "Notes", "--dry-run"], exit: item.exit, item.words)
+      try lab.expectRefusal(["migrate", "Notes"], exit: item.exit, item.words)
+    }
+  }
+
+  @Test("A missing number")
+  func missing() throws {
+    try Lab.with { lab in
+      try lab.create()
+      try lab.remove("Migrations/0002_rename_settings.yaml")
+      for arguments in [["validate"], ["migrate", "Notes"]] {
+        try lab.expectRefusal(arguments, exit: 4, ["number 2 is missing", "0003_move_database"])
+      }
+    }
+  }
+
+  @Test("A migration that was edited, or removed, after it was applied")
+  func edited() throws {
+    try Lab.with { lab in
+      try lab.create()
+      try lab.succeed("migrate", "Notes", "--to", "3")
+      let file = "Migrations/0002_rename_settings.yaml"
+      let text = try lab.read(file)
+      try lab.write(file, bytes: text + Array("# a thought\n".utf8))
+      for arguments in [
+        ["migrate", "Notes"], ["migrate", "Notes", "--dry-run"], ["migrate", "Notes", "--to", "3"],
+      ] {
+        try lab.expectRefusal(
+          arguments, exit: 4, ["0002_rename_settings", "was changed after it was applied"])
+      }
+      #expect(try lab.drydock("status", "Notes").exitCode == 4)
+      try lab.write(file, bytes: text)
+      try lab.remove("Migrations/0004_task_names")
+      try lab.remove("Migrations/0003_move_database.yaml")
+      try lab.expectRefusal(["migrate", "Notes"], exit: 4, ["3", "move_database"])
+    }
+  }
+
+  @Test("A version that nothing knows, and one that the migrations do not have")
+  func unknownVersion() throws {
+    try Lab.with { lab in
+      try lab.create()
+      try lab.run(lab.app, "touch-settings", lab("Notes"), "dataSchemaVersion", "9")
+      try lab.expectRefusal(["migrate", "Notes"], exit: 4, ["9", "4"])
+      try lab.remove("Notes/Documents/Notes/About dataSchemaVersion.md")
+      try lab.run(lab.app, "touch-settings", lab("Notes"), "dataSchemaVersion", "soon")
+      try lab.expectRefusal(["migrate", "Notes"], exit: 4, ["dataSchemaVersion"])
+      let text = String(decoding: try lab.read("drydock.yaml"), as: UTF8.self)
+      try lab.write("drydock.yaml", text.replacing(/version-markers:.*/, with: ""))
+      for arguments in [["migrate", "Notes"], ["migrate", "Notes", "--dry-run"], ["status", "Notes"]] {
+        try lab.expectRefusal(arguments, exit: 4, ["version", "baseline CONTAINER --to N"])
+      }
+    }
+  }
+
+  @Test("SQL that fails in the middle leaves nothing of what came before it")
+  func sql() throws {
+    try Lab.with { lab in
+      try lab.create()
+      try lab.write(
+        "Migrations/0005_sql.sql",
+        """
+        -- drydock: database notes
+        -- migrate:up
+        UPDATE account SET balance = 0 WHERE id > 0;
+        CREATE TABLE half (id INTEGER PRIMARY KEY);
+        INSERT INTO nowhere VALUES (1);
+        """)
+      for arguments in [["migrate", "Notes"], ["migrate", "Notes", "--dry-run"]] {
+        try lab.expectRefusal(arguments, exit: 1, ["0005_sql.sql:5:1", "nowhere"])
+      }
+      let check = try lab.run(lab.app, "check", lab("Notes/" + Lab.oldDatabase))
+      #expect(check.contains("all accounts together 200000"))
+      #expect(try lab.settings().contains("user_name = Ada Lovelace"))
+      // The four before it run without it.
+      try lab.succeed("migrate", "Notes", "--to", "4")
+    }
+  }
+
+  @Test("What would break the database's own rules is refused")
+  func integrity() throws {
+    try Lab.with { lab in
+      try lab.create(version: 4)
+      try lab.write(
+        "Migrations/0005_sql.sql",
+        "-- drydock: database notes\n-- migrate:up\nUPDATE task SET projectId = 99 WHERE id = 1;\n")
+      try lab.expectRefusal(["migrate", "Notes"], exit: 1, ["0005_sql.sql:3:1", "missing rows of project"])
+      try lab.write(
+        "Migrations/0005_sql.sql", "-- drydock: database notes\n-- migrate:up\nDELETE FROM task;\n")
+      try lab.expectRefusal(
+        ["migrate", "Notes"], exit: 1, ["0005_sql.sql:3:1", "DELETE without WHERE", "destructive"])
+    }
+  }
+
+  @Test("A check that does not hold, before and after")
+  func checks() throws {
+    try Lab.with { lab in
+      try lab.create(version: 4)
+      try lab.write(
+        "Migrations/0005_x.yaml",
+        """
+        steps:
+          - defaults.set: {values: {theme: purple}, if-exists: replace}
+        verify:
+          - defaults: {key: theme, one-of: [dark, light]}
+
+        """)
+      try lab.expectRefusal(["migrate", "Notes"], exit: 1, ["0005_x.yaml:4:5", "theme", "purple"])
+      try lab.write(
+        "Migrations/0005_x.yaml",
+        """
+        check:
+          - sql: {database: notes, query: SELECT count(*) FROM task, equals: 7}
+        steps:
+          - defaults.set: {values: {theme: dark}, if-exists: replace}
+
+        """)
+      try lab.expectRefusal(["migrate", "Notes"], exit: 1, ["0005_x.yaml:2:5", "5", "7"])
+    }
+  }
+
+  @Test("`no` and `12:30` are text, and it is said")
+  func yamlSurprises() throws {
+    try Lab.with { lab in
+      try lab.create(version: 4)
+      try lab.write(
+        "Migrations/0005_x.yaml",
+        "steps:\n  - defaults.set: {values: {answer: no, alarm: 12:30, country: NO, really: true, octal: 0777}}\n"
+      )
+      let result = try lab.drydock("migrate", "Notes")
+      #expect(result.succeeded, "\(result)")
+      for (place, text) in [("2:37", "no"), ("2:48", "12:30"), ("2:64", "NO")] {
+        let note = result.errors.split(separator: "\n").first { $0.contains("0005_x.yaml:\(place)") }
+        #expect(note?.contains(text) == true && note?.contains("text") == true, "\(place) \(result.errors)")
+      }
+      let keys = ["answer", "alarm", "country", "really", "octal"]
+      let plist = try lab.run(
+        Tools.system("python3"), "-c",
+        "import plistlib,sys; p=plistlib.load(open(sys.argv[1],'rb')); print([p[k] for k in sys.argv[2:]])",
+        lab("Notes/" + Lab.settings), keys[0], keys[1], keys[2], keys[3], keys[4])
+      #expect(plist == "['no', '12:30', 'NO', True, 777]\n")
+    }
+  }
+
+  @Test("A map with `yes` and `no` does not fit a Bool, and the message says how to write it")
+  func boolMap() throws {
+    try Lab.with { lab in
+      try lab.create(version: 4)
+      try lab.run(lab.app, "touch-settings", lab("Notes"), "sync", "true")
+      try lab.write(
+        "Migrations/0005_x.yaml",
+        "steps:\n  - defaults.convert: {key: sync, map: {yes: always, no: never}}\n")
+      try lab.expectRefusal(["migrate", "Notes"], exit: 1, ["0005_x.yaml:2:5", "sync", "true", "yes"])
+      try lab.write(
+        "Migrations/0005_x.yaml",
+        "steps:\n  - defaults.convert: {key: sync, map: {true: always, false: never}}\n")
+      try lab.succeed("migrate", "Notes")
+      #expect(try lab.settings().contains("sync = always"))
+    }
+  }
+}

@@ -1,0 +1,209 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("Full, read-only and mounted places", .serialized)
+struct BadPlaceTests {
+  // MARK: No space left
+
+  /// A tmpfs in the lab with a container, all but filled.
+  ///
+  /// - Parameter free: kilobytes that are left.
+  private func fullDisk(_ lab: Lab, free: Int) throws -> Namespace {
+    try lab.run(Tools.system("mkdir"), lab("Disk"))
+    return try Namespace(
+      lab,
+      """
+      mount -t tmpfs -o size=8m none "$0/Disk"
+      cp -a "$0/Notes" "$0/Disk/Notes"
+      if [ -e "$0"/.drydock-* ]; then cp -a "$0"/.drydock-* "$0/Disk/"; fi
+      left=$(df -k --output=avail "$0/Disk" | tail -1)
+      head -c $(( (left - \(free)) * 1024 )) /dev/zero > "$0/Disk/filler"
+      """)
+  }
+
+  @Test("No space for a migration", arguments: [0, 16, 60])
+  func fullMigrate(_ free: Int) throws {
+    try Lab.with { lab in
+      try lab.create("Notes", version: 0, "--bulk-mb", "1")
+      let disk = try fullDisk(lab, free: free)
+      try expectFull(lab, disk, disk.tree("Disk/Notes"), ["migrate", "Disk/Notes"])
+    }
+  }
+
+  @Test("No space for a restore", arguments: [0, 16, 100])
+  func fullRestore(_ free: Int) throws {
+    try Lab.with { lab in
+      try lab.create("Notes", version: 4, photos: 8)
+      let archive = try lab.snapshot()
+      try lab.remove("Notes/Documents/Photos")
+      try lab.write("Notes/Documents/new.txt", "new\n")
+      let disk = try fullDisk(lab, free: free)
+      // A container that is not there yet does not appear in part.
+      let result = try disk.drydock("restore", archive, "Disk/New")
+      lab.expect(result, refusedWith: 1, ["free some space"], #_sourceLocation)
+      #expect(!RawFiles.exists(Array(disk("Disk/New").utf8)))
+      try expectFull(lab, disk, disk.tree("Disk/Notes"), ["restore", archive, "Disk/Notes"])
+    }
+  }
+
+  @Test("No space for a rollback")
+  func fullRollback() throws {
+    try Lab.with { lab in
+      try lab.create("Notes", version: 0)
+      try lab.succeed("migrate", "Notes")
+      try lab.run(lab.app, "touch-settings", lab("Notes"), "lastSearch", "dock")
+      let disk = try fullDisk(lab, free: 0)
+      try expectFull(lab, disk, disk.tree("Disk/Notes"), ["rollback", "Disk/Notes"])
+    }
+  }
+
+  /// It fails in words, the container stays as it is, and with space the same command does its work.
+  private func expectFull(
+    _ lab: Lab, _ disk: Namespace, _ before: TreeListing, _ arguments: [String],
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) throws {
+    let result = try disk.run(lab.program, arguments)
+    lab.expect(result, refusedWith: 1, ["free some space"], sourceLocation)
+    let aspects = TreeListing.untouched.subtracting([.changed])
+    let after = try disk.tree("Disk/Notes").differences(from: before, comparing: aspects)
+    #expect(after == [], "\(result)", sourceLocation: sourceLocation)
+    let inspected = try disk.drydock("inspect", "Disk/Notes")
+    #expect(
+      inspected.succeeded, "what only looks needs no space there: \(inspected)",
+      sourceLocation: sourceLocation)
+
+    try RawFiles.remove(Array(disk("Disk/filler").utf8))
+    let again = try disk.run(lab.program, arguments)
+    #expect(again.succeeded, "\(again)", sourceLocation: sourceLocation)
+    #expect(try !disk.tree("Disk/Notes").differences(from: before).isEmpty, sourceLocation: sourceLocation)
+  }
+
+  @Test("No space for an archive, at once and in the middle", arguments: [0, 64, 300])
+  func fullSnapshot(_ free: Int) throws {
+    try Lab.with { lab in
+      try lab.create("Notes", version: 2, photos: 8)
+      let before = try lab.tree()
+      let disk = try fullDisk(lab, free: free)
+      try RawFiles.remove(Array(disk("Disk/Notes").utf8))
+      let taken = try disk.run(
+        "/bin/sh", ["-c", "cat /dev/zero > Disk/more; truncate -s -\(free)k Disk/more; df -k Disk"])
+      #expect(taken.succeeded, "\(taken)")
+      for place in [["-r", "Disk"], ["-o", "Disk/a.tar.zst"]] {
+        let result = try disk.run(lab.program, ["snapshot", "Notes"] + place)
+        lab.expect(result, refusedWith: 1, ["No space left"], #_sourceLocation)
+        let names = try RawFiles.names(in: Array(disk("Disk").utf8)).map { readable($0) }
+        #expect(names == ["filler", "more"], "neither an archive nor a part of one is left")
+      }
+      try lab.tree().expectSame(as: before, comparing: TreeListing.untouched)
+      try RawFiles.remove(Array(disk("Disk/filler").utf8))
+      #expect(try disk.drydock("snapshot", "Notes", "-r", "Disk").succeeded)
+    }
+  }
+
+  // MARK: Read-only
+
+  static let changes: [[String]] = [
+    ["migrate", "Place/Notes"], ["restore", "{A}", "Place/Notes"], ["baseline", "Place/Notes", "--to", "1"],
+  ]
+
+  @Test("A read-only file system: refused, nothing changed; what only reads works", arguments: changes)
+  func readOnly(_ command: [String]) throws {
+    try Lab.with { lab in
+      let archive = try placed(lab)
+      let space = try Namespace(
+        lab, "mount --bind \"$0/Place\" \"$0/Place\"; mount -o remount,bind,ro \"$0/Place\"")
+      let before = try space.tree("Place")
+      let result = try space.run(lab.program, command.map { $0 == "{A}" ? archive : $0 })
+      lab.expect(result, refusedWith: 1, ["Place", "cannot be written"], #_sourceLocation)
+      for reader in [
+        ["inspect"], ["status"], ["migrate", "--dry-run"], ["snapshot", "-r", "Backups"], ["log"],
+      ] {
+        let result = try space.run(lab.program, [reader[0], "Place/Notes"] + reader.dropFirst())
+        #expect(result.succeeded, "\(reader) \(result)")
+      }
+      try space.tree("Place").expectSame(as: before, comparing: TreeListing.untouched)
+    }
+  }
+
+  @Test("Another user's directory around the container: refused, nothing changed", arguments: changes)
+  func otherUser(_ command: [String]) throws {
+    try #require(getuid() == 0, "run as root, as CI does: only root can become another user")
+    try Lab.with { lab in
+      let archive = try placed(lab)
+      // The lab may be entered and the container is the user's own; the directory around it is not.
+      for path in ["", "Migrations", "Backups"] { try lab.run(Tools.system("chmod"), "0755", lab(path)) }
+      try lab.run(Tools.system("chmod"), "0644", archive)
+      try lab.run(Tools.system("chmod"), "0777", lab("tmp"))
+      try lab.run(Tools.system("chown"), "-Rh", "65534:65534", lab("Place/Notes"))
+      let before = try lab.tree("Place")
+      let user = ["--reuid=65534", "--regid=65534", "--clear-groups"]
+      func run(_ arguments: [String]) throws -> CommandResult {
+        try Command.run(
+          Tools.system("setpriv"), user + [lab.program] + arguments, environment: lab.environment,
+          directory: lab.directory.path)
+      }
+      let result = try run(command.map { $0 == "{A}" ? archive : $0 })
+      lab.expect(result, refusedWith: 1, ["Place", "cannot be written"], #_sourceLocation)
+      for reader in [
+        ["inspect"], ["status"], ["migrate", "--dry-run"], ["snapshot", "-o", "tmp/a.tar.zst"], ["log"],
+      ] {
+        let result = try run([reader[0], "Place/Notes"] + reader.dropFirst())
+        #expect(result.succeeded, "\(reader) \(result)")
+      }
+      try lab.tree("Place").expectSame(as: before, comparing: TreeListing.untouched)
+    }
+  }
+
+  // MARK: Mount points
+
+  @Test("A container that is a mount point: exit 1 says so, nothing changed", arguments: ["bind", "tmpfs"])
+  func mountPoint(_ kind: String) throws {
+    try Lab.with { lab in
+      let archive = try placed(lab)
+      try lab.run(Tools.system("mv"), lab("Place/Notes"), lab("Real"))
+      try lab.run(Tools.system("mkdir"), lab("Place/Notes"))
+      let mount =
+        kind == "bind"
+        ? "mount --bind \"$0/Real\" \"$0/Place/Notes\""
+        : "mount -t tmpfs none \"$0/Place/Notes\"; cp -a \"$0/Real/.\" \"$0/Place/Notes/\""
+      let space = try Namespace(lab, mount)
+      let before = try space.tree("Place/Notes")
+      for command in Self.changes {
+        let result = try space.run(lab.program, command.map { $0 == "{A}" ? archive : $0 })
+        lab.expect(
+          result, refusedWith: 1, ["Place/Notes", "mounted", "nothing was changed"], #_sourceLocation)
+      }
+      let dry = try space.drydock("migrate", "Place/Notes", "--dry-run")
+      #expect(dry.succeeded, "\(dry)")
+      let after = try space.tree("Place/Notes")
+      #expect(after.differences(from: before, comparing: TreeListing.untouched) == [])
+    }
+  }
+
+  @Test("A file system mounted inside the container: refused, nothing changed")
+  func mountInside() throws {
+    try Lab.with { lab in
+      let archive = try placed(lab)
+      let space = try Namespace(
+        lab,
+        "mount -t tmpfs none \"$0/Place/Notes/Documents/Inbox\"; echo mail > \"$0/Place/Notes/Documents/Inbox/mail\""
+      )
+      let before = try space.tree("Place/Notes")
+      for command in Self.changes {
+        let result = try space.run(lab.program, command.map { $0 == "{A}" ? archive : $0 })
+        lab.expect(result, refusedWith: 1, ["Documents/Inbox", "mounted"], #_sourceLocation)
+      }
+      let after = try space.tree("Place/Notes")
+      #expect(after.differences(from: before, comparing: TreeListing.untouched.subtracting([.changed])) == [])
+    }
+  }
+
+  /// A container in a directory of its own, with an archive of it, and something for a restore to do.
+  private func placed(_ lab: Lab) throws -> String {
+    try lab.create("Place/Notes")
+    let archive = try lab.snapshot("Place/Notes")
+    try lab.remove("Place/Notes/Documents/private.txt")
+    return archive
+  }
+}

@@ -1,0 +1,146 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("JSON")
+struct JSONTests {
+  /// A command line that succeeds, by what has happened to the container `Notes` before; `{A}` is an archive of it.
+  static let successes: [[String]] = [
+    ["inspect", "Notes"], ["explain", "Notes", "tmp"], ["explain", "Notes", "Documents"],
+    ["snapshot", "Notes", "-r", "Backups"], ["list", "-r", "Backups"], ["show", "{A}"],
+    ["show", "{A}", "Documents/Notes"], ["verify", "{A}"], ["verify", "-r", "Backups", "--data"],
+    ["status", "Notes"], ["validate"], ["migrate", "Notes", "--dry-run"], ["migrate", "Notes", "--to", "1"],
+    ["migrate", "Notes"], ["migrate", "Notes"], ["status", "Notes"], ["log", "Notes"], ["rollback", "Notes"],
+    ["rollback", "Notes", "--redo"], ["restore", "{A}", "Notes", "--dry-run"], ["restore", "{A}", "Notes"],
+    ["restore", "{A}", "Again"], ["baseline", "Notes", "--to", "2"], ["recover", "Notes"], ["log", "Notes"],
+  ]
+
+  @Test("Every command prints one document, and keys are snake case")
+  func success() throws {
+    try Lab.with { lab in
+      try lab.create()
+      let archive = try lab.snapshot()
+      var seen: Set<String> = []
+      for arguments in Self.successes {
+        let words = arguments.map { $0 == "{A}" ? archive : $0 } + ["--json"]
+        let result = try lab.drydock(words)
+        #expect(result.succeeded, "\(words) \(result)")
+        let document = try Self.document(result)
+        #expect(document["error"] == nil)
+        #expect(Self.oddKeys(document) == [], "\(words) \(result.output)")
+        seen.insert(words[0])
+      }
+      let text = try lab.drydock("init", "--json", "Notes")
+      #expect(text.exitCode == 1, "drydock.yaml is there already: \(text)")
+      try lab.remove("drydock.yaml")
+      _ = try Self.document(lab.drydock("init", "--json", "Notes"))
+      #expect(seen.union(["init"]) == Set(try HelpTests.commands()), "a command is not tried here")
+    }
+  }
+
+  @Test("A path that is a key stays as it is")
+  func dataKeys() throws {
+    try Lab.with { lab in
+      try lab.create()
+      try Self.breakDatabase(in: lab)
+      let document = try Self.document(lab.drydock("snapshot", "Notes", "-r", "Backups", "--json"))
+      let raw = try #require(document["raw_databases"] as? [String: String])
+      #expect(Array(raw.keys) == [Self.brokenDatabase])
+    }
+  }
+
+  @Test("What a document says is so")
+  func content() throws {
+    try Lab.with { lab in
+      try lab.create()
+      let inspected = try Self.document(lab.drydock("inspect", "Notes", "--json"))
+      let container = try #require(inspected["container"] as? [String: Any])
+      #expect(container["app"] as? String == "com.example.notes")
+      #expect(container["schema_version"] as? Int == 0)
+      #expect((inspected["pending"] as? [String])?.count == Lab.latest)
+
+      let snapshot = try Self.document(lab.drydock("snapshot", "Notes", "-r", "Backups", "--json"))
+      let path = try #require(snapshot["path"] as? String)
+      #expect(RawFiles.exists(Array(path.utf8)))
+      #expect(snapshot["archive_bytes"] as? Int == (try RawFiles.read(Array(path.utf8)).count))
+
+      let pending = try lab.drydock("status", "Notes", "--json", "--exit-code")
+      #expect(pending.exitCode == 2)
+      let entries = try #require(try Self.document(pending)["migrations"] as? [[String: Any]])
+      #expect(entries.map { $0["state"] as? String } == Array(repeating: "pending", count: Lab.latest))
+
+      let migrated = try Self.document(lab.drydock("migrate", "Notes", "--json"))
+      let transaction = try #require(migrated["transaction"] as? String)
+      let log = try Self.document(lab.drydock("log", "Notes", "--json"))
+      let transactions = try #require(log["transactions"] as? [[String: Any]])
+      #expect(transactions.map { $0["transaction"] as? String } == [transaction])
+      #expect(transactions.map { $0["state"] as? String } == ["undoable"])
+    }
+  }
+
+  /// Command lines that fail, with their exit code.
+  static let failures: [(Int32, [String])] = [
+    (1, ["inspect", "Nowhere"]), (1, ["explain", "Notes", "Nowhere"]), (64, ["snapshot", "Notes"]),
+    (1, ["list", "-r", "Nowhere"]), (1, ["show", "Nowhere"]), (4, ["show", "drydock.yaml"]),
+    (64, ["verify"]), (1, ["verify", "Nowhere"]), (1, ["restore", "Nowhere", "Notes"]),
+    (64, ["migrate", "Notes", "--to", "9"]), (4, ["migrate", "Notes", "-m", "Nowhere"]),
+    (1, ["status", "Nowhere"]), (4, ["validate", "-m", "Nowhere"]), (64, ["baseline", "Notes", "--to", "9"]),
+    (1, ["rollback", "Notes"]), (1, ["log", "Nowhere"]), (1, ["recover", "Nowhere"]), (1, ["init"]),
+    (64, ["inspekt"]), (64, ["inspect"]), (64, ["migrate", "Notes", "--too"]), (64, ["baseline", "Notes"]),
+    (64, ["migrate", "Notes", "--exit-code"]),
+  ]
+
+  @Test("A failure is one document too, with the exit code; words go to standard error", arguments: failures)
+  func failure(_ exit: Int32, _ arguments: [String]) throws {
+    try Lab.with { lab in
+      try lab.create()
+      let result = try lab.drydock(arguments + ["--json"])
+      #expect(result.exitCode == exit, "\(result)")
+      let error = try #require(try Self.document(result)["error"] as? [String: Any], "\(result)")
+      #expect(error["exit_code"] as? Int == Int(exit))
+      #expect((error["code"] as? String)?.isEmpty == false)
+      let message = try #require(error["message"] as? String)
+      #expect(!message.isEmpty && result.errors.contains(message), "\(result)")
+      #expect(Self.oddKeys(error) == [])
+    }
+  }
+
+  @Test("A damaged archive is told in the document, with exit code 4")
+  func damaged() throws {
+    try Lab.with { lab in
+      try lab.write("text.tar.zst", "not an archive\n")
+      let result = try lab.drydock("verify", "text.tar.zst", "--json")
+      #expect(result.exitCode == 4)
+      let archives = try #require(try Self.document(result)["archives"] as? [[String: Any]])
+      #expect(archives.map { $0["ok"] as? Bool } == [false])
+      #expect((archives.first?["error"] as? String)?.isEmpty == false)
+    }
+  }
+
+  static let brokenDatabase = "Documents/BrokenBase.sqlite"
+
+  /// A database that SQLite cannot read, with something in its log.
+  static func breakDatabase(in lab: Lab) throws {
+    let header = Array("SQLite format 3\0".utf8)
+    try lab.write("Notes/" + brokenDatabase, bytes: header + Array(repeating: 7, count: 5104))
+    try lab.write(
+      "Notes/\(brokenDatabase)-wal", bytes: [0x37, 0x7f, 0x06, 0x82] + Array(repeating: 7, count: 5000))
+  }
+
+  // MARK: Reading
+
+  /// Standard output as the one JSON object that it must be.
+  static func document(_ result: CommandResult) throws -> [String: Any] {
+    let value = try? JSONSerialization.jsonObject(with: Data(result.outputBytes))
+    return try #require(value as? [String: Any], "standard output is not one JSON object: \(result)")
+  }
+
+  /// Keys that are not snake case, at any depth.
+  static func oddKeys(_ value: Any) -> [String] {
+    if let list = value as? [Any] { return list.flatMap(oddKeys) }
+    guard let object = value as? [String: Any] else { return [] }
+    return object.flatMap { key, value in
+      (key.wholeMatch(of: /[a-z][a-z0-9]*(_[a-z0-9]+)*/) == nil ? [key] : []) + oddKeys(value)
+    }
+  }
+}

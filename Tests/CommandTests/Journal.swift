@@ -1,0 +1,38 @@
+import Foundation
+import TestSupport
+
+/// The journal beside a container, looked at from outside.
+struct Journal {
+  private let lab: Lab
+  private let start: Int
+
+  init(_ lab: Lab) {
+    self.lab = lab
+    start = Self.lines(lab).count
+  }
+
+  /// The number of records written since: 1 when the transaction has begun, 2 when its commit has.
+  var records: Int { Self.lines(lab).count - start }
+
+  /// The transaction that has begun and neither ended nor been given up.
+  var interrupted: String? {
+    var open: String?
+    for line in Self.lines(lab) {
+      let record = try? JSONSerialization.jsonObject(with: Data(line)) as? [String: Any]
+      guard let step = record?["step"] as? String, let transaction = record?["transaction"] as? String else {
+        continue
+      }
+      if step == "begin" { open = transaction }
+      if step == "done" || step == "discarded", open == transaction { open = nil }
+    }
+    return open
+  }
+
+  /// The complete lines; what a crash cut does not count.
+  private static func lines(_ lab: Lab) -> [ArraySlice<UInt8>] {
+    guard let state = try? KillScene.state(in: lab), let bytes = try? lab.read(state + "/journal") else {
+      return []
+    }
+    return bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).dropLast()
+  }
+}

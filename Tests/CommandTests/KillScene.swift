@@ -1,0 +1,203 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// One operation on a container, prepared once and then killed many times on fresh copies: what the container is
+/// before it, and what it is after it.
+struct KillScene {
+  enum Operation: String, CaseIterable, Sendable {
+    case migrate, restore, rollback
+  }
+
+  /// How a killed operation left the container.
+  enum Outcome: String {
+    case old, new
+  }
+
+  let lab: Lab
+  let operation: Operation
+  let arguments: [String]
+  /// What the operation makes of a copy, and how that copy was before.
+  private let reference: (before: TreeListing, after: TreeListing)
+  /// Seconds from the start of a complete run to its journal's first record, its second, and its end.
+  let duration: (begin: Double, commit: Double, end: Double)
+
+  static let trial = "Trial"
+  /// The history names times and the transaction; everything else is the same in every run.
+  private static let history = "Library/Application Support/.drydock/history.json"
+
+  init(_ operation: Operation, in lab: Lab) throws {
+    self.lab = lab
+    self.operation = operation
+    // Named like the trials: the state beside a container is found by the container's name.
+    let trial = Self.trial
+    switch operation {
+    case .migrate:
+      arguments = ["migrate", trial]
+      // As an app leaves it that was killed itself: rows that are in the log only.
+      try lab.create(trial, version: 0, "--leave-wal")
+    case .restore:
+      try lab.create(trial, version: 4)
+      let archive = try lab.snapshot(trial)
+      arguments = ["restore", archive, trial]
+      try lab.remove("\(trial)/Documents/private.txt")
+      try lab.remove("\(trial)/Documents/Photos")
+      try lab.write("\(trial)/Documents/empty.txt", "no longer\n")
+      try lab.write("\(trial)/Documents/Stranger/new.txt", "a stranger\n")
+      try lab.write("\(trial)/Library/Caches/fresh.bin", "spared\n")
+      try lab.run(lab.app, "touch-settings", lab(trial), "theme", "light")
+      try lab.run(
+        Tools.system("sqlite3"), lab("\(trial)/\(Lab.newDatabase)"),
+        "DELETE FROM task; PRAGMA user_version = 9")
+    case .rollback:
+      try lab.create(trial, version: 0, "--leave-wal")
+      try lab.succeed("migrate", trial)
+      try lab.run(lab.app, "touch-settings", lab(trial), "lastSearch", "dock")
+      arguments = ["rollback", trial]
+    }
+    try lab.run(Tools.system("mv"), "--", lab(trial), lab("Template"))
+    if let state = try Self.state(in: lab) {
+      try lab.run(Tools.system("mv"), "--", lab(state), lab("TemplateState"))
+    }
+
+    var durations: [(Double, Double, Double)] = []
+    var listings: (TreeListing, TreeListing)?
+    for _ in 0..<3 {
+      try Self.reset(lab)
+      let before = try lab.tree(trial)
+      let journal = Journal(lab)
+      let start = Date()
+      let running = try lab.start(arguments)
+      let moments = [1, 2].map { count in
+        while running.isRunning, journal.records < count { usleep(100) }
+        return Date().timeIntervalSince(start)
+      }
+      let result = try running.wait()
+      durations.append((moments[0], moments[1], Date().timeIntervalSince(start)))
+      guard result.succeeded else { throw SystemFailure("\(operation): \(result)") }
+      listings = (before, try lab.tree(trial))
+    }
+    durations.sort { $0.2 < $1.2 }
+    duration = durations[1]
+    guard let listings else { throw SystemFailure("no complete run") }
+    reference = listings
+    guard !reference.after.differences(from: reference.before).isEmpty else {
+      throw SystemFailure("\(operation) changes nothing here: a kill would prove nothing")
+    }
+  }
+
+  /// A fresh copy of the container and its state, as if nothing had happened yet; gives how it looks.
+  func reset() throws -> TreeListing {
+    try Self.reset(lab)
+    return try lab.tree(Self.trial)
+  }
+
+  private static func reset(_ lab: Lab) throws {
+    for name in try lab.names() where name == trial || name.hasPrefix(".drydock-") { try lab.remove(name) }
+    for name in try lab.names("tmp") { try lab.remove("tmp/" + name) }
+    try lab.copy("Template", to: trial)
+    if lab.exists("TemplateState") { try lab.copy("TemplateState", to: stateName(of: trial)) }
+  }
+
+  // MARK: Judging
+
+  /// How the container stands, before any other command has looked at it.
+  ///
+  /// - Returns: nil when it is neither wholly old nor wholly new; the differences are recorded then.
+  func outcome(_ before: TreeListing, _ context: String) throws -> Outcome? {
+    let now = try lab.tree(Self.trial)
+    let fromOld = now.differences(
+      from: before, comparing: TreeListing.untouched.subtracting([.changed]))
+    if fromOld.isEmpty { return .old }
+    let fromNew = differencesFromNew(now)
+    if fromNew.isEmpty { return .new }
+    Issue.record(
+      """
+      \(operation), \(context): the container is neither old nor new.
+      From the old one:
+      \(fromOld.joined(separator: "\n"))
+      From the new one:
+      \(fromNew.joined(separator: "\n"))
+      """)
+    return nil
+  }
+
+  /// What differs from the result of a complete run. Times count where a complete run keeps them.
+  func differencesFromNew(_ now: TreeListing) -> [String] {
+    let written = reference.after.entries.filter {
+      $0.value.modified != reference.before.entries[$0.key]?.modified
+    }
+    var aspects = TreeListing.copied
+    if operation == .rollback { aspects.remove(.hardLink) }
+    let (wanted, got) = (reference.after.without(Self.history), now.without(Self.history))
+    return got.differences(
+      from: wanted, comparing: aspects, ignoringTimesOf: written.keys.map { readable($0) })
+      + ((reference.after[Self.history] == nil) == (now[Self.history] == nil)
+        ? [] : ["the history is not as it should be"])
+  }
+
+  /// The next command says how the container stands, and cleans up; then the operation can be completed.
+  ///
+  /// - Parameter interrupted: the transaction that the journal shows as begun and not ended.
+  func checkWhatFollows(
+    _ outcome: Outcome, interrupted: String?, next: [String], _ before: TreeListing, _ context: String
+  ) throws {
+    let result = try lab.drydock(next)
+    #expect(result.succeeded, "\(operation), \(context): \(result)")
+    let said = result.errors + (next.first == "recover" ? result.output : "")
+    if let interrupted {
+      #expect(said.contains(interrupted), "\(operation), \(context), \(outcome): it is not told: \(result)")
+      let words = outcome == .old ? ["changed nothing", "as before it"] : ["complete", "as it left it"]
+      #expect(words.contains { said.contains($0) }, "\(operation), \(context), \(outcome): wrong: \(result)")
+    } else {
+      #expect(!said.contains("interrupted;"), "\(operation), \(context): nothing was interrupted: \(result)")
+    }
+    let left = try leftovers()
+    #expect(left == [], "\(operation), \(context)")
+    let after = try lab.tree(Self.trial)
+    switch outcome {
+    case .old:
+      let aspects = TreeListing.untouched.subtracting([.changed])
+      #expect(after.differences(from: before, comparing: aspects) == [], "\(operation), \(context)")
+      // The lock is free, nothing is in the way: the same command completes.
+      let again = try lab.drydock(arguments)
+      #expect(again.succeeded, "\(operation), \(context), once more: \(again)")
+      #expect(differencesFromNew(try lab.tree(Self.trial)) == [], "\(operation), \(context), once more")
+    case .new:
+      #expect(differencesFromNew(after) == [], "\(operation), \(context)")
+      // What an interrupted command has done can be undone like anything else.
+      let undo = try lab.drydock(
+        operation == .rollback ? ["rollback", Self.trial, "--redo"] : ["rollback", Self.trial])
+      #expect(undo.succeeded, "\(operation), \(context), undone: \(undo)")
+      let undone = try lab.tree(Self.trial)
+      #expect(
+        undone.differences(from: before, comparing: aspectsOfUndo) == [], "\(operation), \(context), undone")
+    }
+    let leftAtEnd = try leftovers()
+    #expect(leftAtEnd == [], "\(operation), \(context), at the end")
+  }
+
+  /// A redo writes the history and the settings anew.
+  private var aspectsOfUndo: Set<TreeEntry.Aspect> {
+    operation == .rollback ? TreeListing.timeless.subtracting([.hardLink]) : TreeListing.copied
+  }
+
+  /// What must not be there once a command has cleaned up.
+  func leftovers() throws -> [String] {
+    var found = try lab.names("tmp").map { "tmp/" + $0 }
+    if let state = try Self.state(in: lab) {
+      found += try lab.names(state + "/stage").map { "stage/" + $0 }
+      found += try lab.names(state).filter { $0.hasPrefix("probe") }
+    }
+    return found
+  }
+
+  static func state(in lab: Lab) throws -> String? {
+    try lab.names().first { $0.hasPrefix(".drydock-") }
+  }
+
+  private static func stateName(of container: String) throws -> String {
+    let sum = try Command.run(Tools.system("sha256sum"), input: Array(container.utf8)).output
+    return ".drydock-" + sum.prefix(16)
+  }
+}

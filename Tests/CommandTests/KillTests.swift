@@ -1,0 +1,127 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// The real program, killed: at every step of a commit, and at random moments. A container is wholly old or wholly
+/// new before any other command runs, and the next command says which.
+@Suite("Kills", .serialized)
+struct KillTests {
+  /// The steps of a commit, and how a kill right after each leaves the container.
+  static let steps: [(String, KillScene.Outcome)] = [
+    ("staged", .old), ("checked", .old), ("tree-built", .old), ("synced", .old), ("rewalked", .old),
+    ("committed", .old), ("exchanged", .new), ("carried", .new), ("undo-kept", .new), ("old-removed", .new),
+    ("done", .new),
+  ]
+
+  @Test("At every step of a commit", arguments: KillScene.Operation.allCases)
+  func everyStep(_ operation: KillScene.Operation) throws {
+    try Lab.with { lab in
+      let scene = try KillScene(operation, in: lab)
+      // The program itself names the steps: one that is new must be tried here too.
+      let known = try lab.drydock(scene.arguments, environment: ["DRYDOCK_KILL_AT": "?"])
+      #expect(known.exitCode == 64)
+      let list = known.errors.trimmingCharacters(in: .newlines).split(separator: "one of ").last ?? ""
+      #expect(list.split(separator: ", ").map(String.init) == Self.steps.map(\.0))
+
+      for (number, (step, wanted)) in Self.steps.enumerated() {
+        let before = try scene.reset()
+        let result = try lab.drydock(scene.arguments, environment: ["DRYDOCK_KILL_AT": step])
+        #expect(result.signal == SIGKILL, "\(operation), \(step): \(result)")
+        let outcome = try scene.outcome(before, step)
+        #expect(outcome == wanted, "\(operation), \(step)")
+        let interrupted = Journal(lab).interrupted
+        #expect((interrupted == nil) == (step == "done"), "\(operation), \(step)")
+        guard let outcome else { continue }
+        let next = number.isMultiple(of: 2) ? "log" : "recover"
+        try scene.checkWhatFollows(
+          outcome, interrupted: interrupted, next: [next, KillScene.trial], before, step)
+      }
+    }
+  }
+
+  static let killsPerOperation = 45
+
+  @Test("At random moments", arguments: KillScene.Operation.allCases)
+  func randomMoments(_ operation: KillScene.Operation) throws {
+    try Lab.with { lab in
+      let scene = try KillScene(operation, in: lab)
+      var random = SeededRandom(seed: 0x6472_7964)
+      var counts: [String: Int] = [:]
+      for kill in 0..<Self.killsPerOperation {
+        let before = try scene.reset()
+        let journal = Journal(lab)
+        let running = try lab.start(scene.arguments)
+        // One in five anywhere from the start of the program; the others between its journal's records, so that
+        // staging and commit are hit however short they are beside the rest.
+        let duration = scene.duration
+        let (records, span) =
+          switch kill % 5 {
+          case 0: (0, duration.end)
+          case 1, 2: (1, duration.commit - duration.begin)
+          default: (2, duration.end - duration.commit)
+          }
+        while running.isRunning, journal.records < records { usleep(50) }
+        usleep(UInt32(Double.random(in: 0...max(span, 0), using: &random) * 1e6))
+        running.kill()
+        let result = try running.wait()
+        let context = "kill \(kill)"
+        #expect(result.signal == SIGKILL || result.succeeded, "\(operation), \(context): \(result)")
+        guard let outcome = try scene.outcome(before, context) else { continue }
+        let interrupted = Journal(lab).interrupted
+        let phase =
+          result.succeeded
+          ? "ended first" : interrupted == nil ? "\(outcome), nothing begun or all done" : "\(outcome)"
+        counts[phase, default: 0] += 1
+        try scene.checkWhatFollows(
+          outcome, interrupted: interrupted,
+          next: [kill.isMultiple(of: 2) ? "log" : "recover", KillScene.trial], before,
+          context)
+      }
+      let text = counts.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }.joined(separator: "; ")
+      print("\(operation): \(Self.killsPerOperation) kills: \(text)")
+      // A test whose kills all came too early or too late would prove nothing.
+      #expect((counts["old"] ?? 0) > 0 && (counts["new"] ?? 0) > 0, "\(operation): \(text)")
+    }
+  }
+
+  @Test("A snapshot leaves nothing but itself")
+  func snapshot() throws {
+    try Lab.with { lab in
+      try lab.create("Notes", version: 2, photos: 6, "--leave-wal")
+      try lab.run(Tools.system("mkdir"), lab("Backups"))
+      let before = try lab.tree()
+      let start = Date()
+      try lab.remove(try lab.snapshot().replacing(lab.directory.path + "/", with: ""))
+      let whole = Date().timeIntervalSince(start)
+      var random = SeededRandom(seed: 7)
+      var finished = 0
+      for kill in 0..<30 {
+        let running = try lab.start(["snapshot", "Notes", "-r", "Backups"])
+        if kill.isMultiple(of: 3) {
+          usleep(UInt32(Double.random(in: 0...whole, using: &random) * 1e6))
+        } else {
+          while running.isRunning, try lab.names("Backups").isEmpty { usleep(100) }
+          usleep(UInt32(Double.random(in: 0...whole / 3, using: &random) * 1e6))
+        }
+        running.kill()
+        _ = try running.wait()
+        let untouched = try lab.tree().differences(from: before, comparing: TreeListing.untouched)
+        #expect(untouched == [], "kill \(kill)")
+        // An archive is there whole, or not at all.
+        let archives = try lab.names("Backups").filter { $0.hasSuffix(".tar.zst") }
+        for archive in archives {
+          finished += 1
+          try lab.succeed("verify", "--data", "Backups/" + archive)
+          try lab.remove("Backups/" + archive)
+        }
+        // The next one removes what the killed one left.
+        let next = try lab.snapshot()
+        #expect(try lab.names("Backups").map { lab("Backups/" + $0) } == [next], "kill \(kill)")
+        #expect(try lab.names("tmp") == [], "kill \(kill)")
+        try lab.remove(String(next.dropFirst(lab.directory.path.count + 1)))
+      }
+      print("snapshot: 30 kills: \(finished) had published its archive")
+      #expect(finished < 30)
+    }
+  }
+}

@@ -1,0 +1,136 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// A directory with the sample app's `drydock.yaml` and `Migrations`, in which the real program runs as a user
+/// runs it: containers are its sub-directories, and the program's working directory is the lab.
+struct Lab {
+  let directory: TemporaryDirectory
+  let program: String
+  let app: String
+
+  static let repository = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    .deletingLastPathComponent().deletingLastPathComponent().path
+  static let settings = "Library/Preferences/com.example.notes.plist"
+  static let oldDatabase = "Documents/database.sqlite"
+  static let newDatabase = "Library/Application Support/database.sqlite"
+  static let latest = 4
+
+  private init(_ directory: TemporaryDirectory) throws {
+    self.directory = directory
+    program = try Tools.drydock()
+    app = try Tools.notesApp()
+    try FileManager.default.copyItem(
+      atPath: Self.repository + "/Migrations", toPath: directory("Migrations"))
+    let sample = try String(contentsOfFile: Self.repository + "/Fixtures/drydock.yaml", encoding: .utf8)
+    let own = sample.replacing("migrations: ../Migrations", with: "migrations: Migrations")
+      .replacing("fixtures: .\n", with: "")
+    try write("drydock.yaml", own)
+    try FileManager.default.createDirectory(atPath: directory("tmp"), withIntermediateDirectories: false)
+  }
+
+  /// Runs a test with a lab that is removed afterwards.
+  static func with<T>(_ body: (Lab) throws -> T) throws -> T {
+    try TemporaryDirectory.with { try body(Lab($0)) }
+  }
+
+  /// The path of something in the lab.
+  func callAsFunction(_ relative: String) -> String { directory(relative) }
+
+  // MARK: Programs
+
+  /// What the program under test finds in its environment: nothing of the caller's, and a directory for temporary
+  /// files that the test can look into.
+  var environment: [String: String?] {
+    ["TMPDIR": directory("tmp"), "COLUMNS": nil, "NO_COLOR": "1"]
+  }
+
+  /// Runs `drydock`.
+  func drydock(_ arguments: [String], environment extra: [String: String?] = [:]) throws -> CommandResult {
+    try Command.run(
+      program, arguments, environment: environment.merging(extra) { $1 }, directory: directory.path)
+  }
+
+  /// Runs `drydock`.
+  func drydock(_ arguments: String...) throws -> CommandResult { try drydock(arguments) }
+
+  /// Starts `drydock`.
+  func start(_ arguments: [String], environment extra: [String: String?] = [:]) throws -> RunningCommand {
+    try Command.spawn(
+      program, arguments, environment: environment.merging(extra) { $1 }, input: [], directory: directory.path
+    )
+  }
+
+  /// Runs `drydock`, which must succeed; gives its output.
+  @discardableResult
+  func succeed(_ arguments: String...) throws -> String {
+    let result = try drydock(arguments)
+    guard result.succeeded else {
+      throw SystemFailure("drydock \(arguments.joined(separator: " ")): \(result)")
+    }
+    return result.output
+  }
+
+  /// Runs the sample app, or another program, which must succeed; gives its output.
+  @discardableResult
+  func run(_ program: String, _ arguments: String...) throws -> String {
+    let result = try Command.run(program, arguments, directory: directory.path)
+    guard result.succeeded else { throw SystemFailure("\(program) \(arguments): \(result)") }
+    return result.output
+  }
+
+  // MARK: Containers
+
+  /// Makes a small container as the sample app of a version leaves it.
+  func create(_ name: String = "Notes", version: Int = 0, photos: Int = 1, _ options: String...) throws {
+    let small = ["--tasks", "5", "--photos", String(photos), "--texts", "3", "--caches", "2"]
+    let result = try Command.run(
+      app, ["create", directory(name), "--version", String(version)] + small + options)
+    guard result.succeeded else { throw SystemFailure("NotesApp create: \(result)") }
+  }
+
+  /// A copy with everything: hard links, attributes, times to the nanosecond.
+  func copy(_ name: String, to target: String) throws {
+    try run(Tools.system("cp"), "-a", "--", directory(name), directory(target))
+  }
+
+  /// All that can be seen of a tree.
+  func tree(_ name: String = "Notes") throws -> TreeListing { try TreeListing(directory(name)) }
+
+  /// The archive's path, of a snapshot into the repository `Backups`.
+  func snapshot(_ name: String = "Notes") throws -> String {
+    try succeed("snapshot", name, "-r", "Backups").trimmingCharacters(in: .newlines)
+  }
+
+  /// The names in the lab or in a directory of it, sorted.
+  func names(_ path: String = ".") throws -> [String] {
+    try RawFiles.names(in: Array(directory(path).utf8)).map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  // MARK: Files
+
+  func write(_ path: String, _ text: String) throws {
+    try write(path, bytes: Array(text.utf8))
+  }
+
+  func write(_ path: String, bytes: [UInt8]) throws {
+    let parent = (directory(path) as NSString).deletingLastPathComponent
+    try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
+    try RawFiles.write(bytes, to: Array(directory(path).utf8))
+  }
+
+  func read(_ path: String) throws -> [UInt8] {
+    Array(try RawFiles.read(Array(directory(path).utf8)))
+  }
+
+  func exists(_ path: String) -> Bool { RawFiles.exists(Array(directory(path).utf8)) }
+
+  func remove(_ path: String) throws { try RawFiles.remove(Array(directory(path).utf8)) }
+
+  /// The settings of a container as the app sees them, one `key = value` each, but for nested ones: their keys come
+  /// in another order each time.
+  func settings(_ name: String = "Notes") throws -> [String] {
+    try run(app, "settings", directory(name)).split(separator: "\n").map(String.init)
+      .filter { !$0.hasPrefix("window.frame") }
+  }
+}

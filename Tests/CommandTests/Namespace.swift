@@ -1,0 +1,40 @@
+import Foundation
+import TestSupport
+
+/// A mount namespace of its own for one test: what is mounted in it is seen by nobody else, and is gone with the
+/// process that holds it, even when the test crashes.
+final class Namespace {
+  private let holder: RunningCommand
+  private let lab: Lab
+
+  /// - Parameter setup: shell commands that mount; `$0` is the lab.
+  init(_ lab: Lab, _ setup: String) throws {
+    self.lab = lab
+    let unshare = getuid() == 0 ? ["-m"] : ["-rm"]
+    // `exec cat`: the holder lives until its input ends.
+    holder = try Command.spawn(
+      Tools.system("unshare"),
+      unshare + ["/bin/sh", "-ec", setup + "\necho mounted\nexec cat", lab.directory.path])
+    try holder.waitForLine("mounted")
+  }
+
+  deinit { holder.kill() }
+
+  /// A path of the lab as it is in the namespace, for this process to look at.
+  func callAsFunction(_ path: String) -> String { "/proc/\(holder.process)/root" + lab(path) }
+
+  func tree(_ path: String = "Notes") throws -> TreeListing { try TreeListing(self(path)) }
+
+  /// Runs a program in the namespace, in the lab's directory.
+  func run(_ program: String, _ arguments: [String]) throws -> CommandResult {
+    let user = getuid() == 0 ? [] : ["-U", "--preserve-credentials"]
+    let enter = ["-t", String(holder.process), "-m"] + user
+    return try Command.run(
+      Tools.system("nsenter"),
+      enter + ["/bin/sh", "-c", "cd \"$0\" && exec \"$@\"", lab.directory.path, program] + arguments,
+      environment: lab.environment)
+  }
+
+  /// Runs `drydock`.
+  func drydock(_ arguments: String...) throws -> CommandResult { try run(lab.program, arguments) }
+}

@@ -1,0 +1,59 @@
+import TestSupport
+import Testing
+
+extension Lab {
+  /// A command line that is refused: the exit code as documented, one message with all these words, nothing on
+  /// standard output, no stack trace, and neither the container nor the directory around it is touched.
+  @discardableResult
+  func expectRefusal(
+    _ arguments: [String], exit: Int32, _ words: [String], container: String? = "Notes",
+    environment: [String: String?] = [:], sourceLocation: SourceLocation = #_sourceLocation
+  ) throws -> CommandResult {
+    let before = try container.map { try tree($0) }
+    let visible = try visibleNames()
+    let result = try drydock(arguments, environment: environment)
+    expect(result, refusedWith: exit, words, sourceLocation)
+    #expect(try visibleNames() == visible, "\(result)", sourceLocation: sourceLocation)
+    if let container, let before {
+      // Refused late, a commit has linked to files already, which moves their change time and nothing else.
+      let aspects = TreeListing.untouched.subtracting([.changed])
+      let difference = try tree(container).differences(from: before, comparing: aspects)
+      #expect(difference == [], "\(result)", sourceLocation: sourceLocation)
+      let recovered = try drydock("recover", container)
+      #expect(recovered.output == "nothing was interrupted\n", "\(recovered)", sourceLocation: sourceLocation)
+    }
+    #expect(try names("tmp") == [], sourceLocation: sourceLocation)
+    return result
+  }
+
+  func expect(
+    _ result: CommandResult, refusedWith exit: Int32, _ words: [String], _ sourceLocation: SourceLocation
+  ) {
+    #expect(result.exitCode == exit, "\(result)", sourceLocation: sourceLocation)
+    #expect(result.output.isEmpty, "\(result)", sourceLocation: sourceLocation)
+    let errors = result.errors.split(separator: "\n").filter { $0.hasPrefix("drydock: error: ") }
+    #expect(errors.count == 1, "\(result)", sourceLocation: sourceLocation)
+    let message = errors.first.map(String.init) ?? ""
+    let missing = words.filter { !message.contains($0) }
+    #expect(missing == [], "\(result)", sourceLocation: sourceLocation)
+    for text in ["Fatal error", ".swift:", "Errno(", "Optional(", "Code(", "Stack dump"] {
+      #expect(!result.errors.contains(text), "\(result)", sourceLocation: sourceLocation)
+    }
+  }
+
+  /// The names in the lab but for Drydock's own state, which a transaction makes before it can know more.
+  private func visibleNames() throws -> [String] {
+    try names().filter { !$0.hasPrefix(".drydock-") }
+  }
+}
+
+extension TreeListing {
+  /// Expects the tree to be like another one, and tells every difference.
+  func expectSame(
+    as other: TreeListing, comparing aspects: Set<TreeEntry.Aspect> = copied, ignoringTimesOf: [String] = [],
+    _ comment: String = "", sourceLocation: SourceLocation = #_sourceLocation
+  ) {
+    let difference = differences(from: other, comparing: aspects, ignoringTimesOf: ignoringTimesOf)
+    #expect(difference == [], "\(comment)", sourceLocation: sourceLocation)
+  }
+}
