@@ -48,19 +48,13 @@ extension Transaction {
 /// what a kill leaves there), else in the directory for temporary files.
 enum TemporaryStage {
   static func with<Value>(for container: Container, _ body: (Directory) throws -> Value) throws -> Value {
-    let base: Directory
     let name = try ContainerPath("look-\(TransactionID.new())")
-    if let state = try? StateDirectory.existing(for: container),
+    guard let state = try? StateDirectory.existing(for: container),
       let stages = try? state.directory.directory(StateDirectory.stage),
       (try? stages.createDirectory(name)) != nil
-    {
-      base = stages
-    } else {
-      base = try Directory(NSTemporaryDirectory())
-      try base.createDirectory(name)
-    }
-    defer { try? base.removeTree(name) }
-    return try body(base.directory(name))
+    else { return try ScratchDirectory.withTemporary(body) }
+    defer { try? stages.removeTree(name) }
+    return try body(stages.directory(name))
   }
 }
 

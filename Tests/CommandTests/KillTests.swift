@@ -39,6 +39,38 @@ struct KillTests {
     }
   }
 
+  @Test("A container that a restore makes appears whole, or not at all")
+  func created() throws {
+    try Lab.with { lab in
+      try lab.create(version: 4)
+      let archive = try lab.snapshot()
+      try lab.succeed("restore", archive, "Wanted")
+      let wanted = try lab.tree("Wanted")
+      for (number, (step, outcome)) in Self.steps.enumerated() {
+        let result = try lab.drydock(["restore", archive, "Made"], environment: ["DRYDOCK_KILL_AT": step])
+        if result.succeeded {
+          // There is no old tree: nothing is walked again, carried over or removed.
+          #expect(step == "rewalked" || step == "carried" || step == "old-removed", "\(step)")
+        } else {
+          #expect(result.signal == SIGKILL, "\(step): \(result)")
+        }
+        #expect(lab.exists("Made") == (result.succeeded || outcome == .new), "\(step)")
+        if lab.exists("Made") { try lab.tree("Made").expectSame(as: wanted, step) }
+        // Once made it is an instance of its own, named by its directory.
+        let again = ["restore", archive, "Made", "--from-other"]
+        let next = try lab.drydock(number.isMultiple(of: 2) ? ["recover", "Made"] : again)
+        #expect(next.succeeded, "\(step): \(next)")
+        if !lab.exists("Made") { try lab.succeed("restore", archive, "Made") }
+        try lab.tree("Made").expectSame(as: wanted, "\(step), at the end")
+        try lab.succeed("rollback", "Made")
+        #expect(try lab.names("tmp") == [])
+        for name in try lab.names() where name == "Made" || name.hasPrefix(".drydock-") {
+          try lab.remove(name)
+        }
+      }
+    }
+  }
+
   static let killsPerOperation = 45
 
   @Test("At random moments", arguments: KillScene.Operation.allCases)

@@ -97,9 +97,11 @@ struct Lab {
   /// All that can be seen of a tree.
   func tree(_ name: String = "Notes") throws -> TreeListing { try TreeListing(directory(name)) }
 
-  /// The archive's path, of a snapshot into the repository `Backups`.
+  /// Takes a snapshot into the repository `Backups`; gives the archive's full path.
   func snapshot(_ name: String = "Notes") throws -> String {
-    try succeed("snapshot", name, "-r", "Backups").trimmingCharacters(in: .newlines)
+    let path = try succeed("snapshot", name, "-r", "Backups").trimmingCharacters(in: .newlines)
+    guard path.hasPrefix(directory.path + "/") else { throw SystemFailure("not a full path: \(path)") }
+    return path
   }
 
   /// The names in the lab or in a directory of it, sorted.

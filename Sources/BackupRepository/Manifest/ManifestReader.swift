@@ -20,34 +20,37 @@ public final class ManifestReader {
     self.path = path
     self.archive = archive
     tarSize = reader.tarSize
-    let base = try Directory(NSTemporaryDirectory())
-    let folder = try ContainerPath(".drydock-manifest-\(ArchiveID.new())")
-    try base.createDirectory(folder)
-    defer { try? base.removeTree(folder) }
-    let private_ = try base.directory(folder)
-    let name: ContainerPath = "manifest.sqlite"
-    let file = try private_.createFile(name)
     do {
-      defer { try? file.close() }
-      try reader.readManifest { _ = try file.writeAll($0) }
+      // Opened, then removed with its directory: SQLite needs a name only to open it.
+      queue = try ScratchDirectory.withTemporary { scratch in
+        let name: ContainerPath = "manifest.sqlite"
+        let file = try scratch.createFile(name)
+        do {
+          defer { try? file.close() }
+          try reader.readManifest { _ = try file.writeAll($0) }
+        }
+        return try Self.open(scratch.full(name), path)
+      }
+    } catch let error as DatabaseError {
+      throw Self.damaged(error, path)
     }
+  }
+
+  private static func open(_ file: String, _ path: String) throws -> DatabaseQueue {
     var configuration = GRDB.Configuration()
     configuration.readonly = true
     configuration.prepareDatabase {
       try $0.execute(sql: "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA mmap_size=0")
     }
-    do {
-      queue = try DatabaseQueue(path: private_.full(name), configuration: configuration)
-      let schema = try queue.read { db in
-        try Row.fetchAll(db, sql: "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")
-          .map { ManifestRow($0).text("sql") }
-      }
-      guard schema == ManifestSchema.statements else {
-        throw RepositoryError(.damaged, "its manifest has other tables than the format says", path: path)
-      }
-    } catch let error as DatabaseError {
-      throw Self.damaged(error, path)
+    let queue = try DatabaseQueue(path: file, configuration: configuration)
+    let schema = try queue.read { db in
+      try Row.fetchAll(db, sql: "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")
+        .map { ManifestRow($0).text("sql") }
     }
+    guard schema == ManifestSchema.statements else {
+      throw RepositoryError(.damaged, "its manifest has other tables than the format says", path: path)
+    }
+    return queue
   }
 
   private static func damaged(_ error: DatabaseError, _ path: String) -> RepositoryError {

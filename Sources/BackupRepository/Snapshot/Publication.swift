@@ -56,28 +56,7 @@ struct Publication {
 
   /// Runs the body with a private directory beside the target; what killed runs left is removed first.
   func with<T>(_ body: (Directory) throws -> T) throws -> T {
-    try removeStale()
-    while true {
-      let name = try ContainerPath(Self.prefix + ArchiveID.new().description)
-      try folder.createDirectory(name)
-      // Until it is locked, another run takes it for one that a killed run left.
-      guard let scratch = try? folder.directory(name), try scratch.tryLock(exclusive: true),
-        try folder.status(name)?.identity == scratch.status().identity
-      else { continue }
-      defer { try? folder.removeTree(name) }
-      return try body(scratch)
-    }
-  }
-
-  /// A private directory whose lock can be had belongs to a run that was killed.
-  private func removeStale() throws {
-    for bytes in try folder.names() where bytes.starts(with: Self.prefix.utf8) {
-      let name = ContainerPath(name: bytes)
-      guard let stale = try? folder.directory(name), (try? stale.tryLock(exclusive: true)) == true else {
-        continue
-      }
-      try? folder.removeTree(name)
-    }
+    try ScratchDirectory.with(Self.prefix, in: folder, body)
   }
 
   /// Gives the written file its name, never replacing one; on disk when this returns. Gives the path.
