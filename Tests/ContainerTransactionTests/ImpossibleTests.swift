@@ -5,17 +5,19 @@ import Testing
 @testable import AppContainer
 @testable import ContainerTransaction
 
-/// Places where an exchange cannot work, and disks that are full. These mount file systems, which needs root: the
-/// commands fail loudly where that is not to be had.
+/// Places where an exchange cannot work, and disks that are full. These mount file systems, which needs root.
 @Suite(.serialized) struct ImpossibleTests {
   private func mount(_ arguments: String..., body: () throws -> Void) throws {
-    let mounted = try Command.run("mount", arguments)
+    let mounted = try asRoot("mount", arguments)
     #expect(mounted.succeeded, "\(mounted)")
-    defer {
-      let target = arguments.last ?? ""
-      _ = try? Command.run("umount", [target])
-    }
+    defer { _ = try? asRoot("umount", [arguments.last ?? ""]) }
     try body()
+  }
+
+  /// Only root may mount: another user needs `sudo` without a password, as on build machines.
+  private func asRoot(_ command: String, _ arguments: [String]) throws -> CommandResult {
+    if geteuid() == 0 { return try Command.run(command, arguments) }
+    return try Command.run("sudo", ["-n", command] + arguments)
   }
 
   private func impossible(_ ship: Ship, _ words: String) throws {
@@ -60,7 +62,7 @@ import Testing
   @Test func theParentIsReadOnly() throws {
     try Ship.withFiles(["Documents/empty.txt": "x"]) { ship in
       try mount("--bind", ship.folder.path, ship.folder.path) {
-        let remounted = try Command.run("mount", ["-o", "remount,bind,ro", ship.folder.path])
+        let remounted = try asRoot("mount", ["-o", "remount,bind,ro", ship.folder.path])
         #expect(remounted.succeeded, "\(remounted)")
         try impossible(ship, "cannot be written")
         // Looking needs no writable directory.
@@ -82,12 +84,12 @@ import Testing
       }
       // Whatever becomes of it, what is mounted is not emptied.
       _ = try? ship.run(faults: faults)
-      defer { _ = try? Command.run("umount", [root + "/Documents"]) }
+      defer { _ = try? asRoot("umount", [root + "/Documents"]) }
       _ = try? Transaction.recover(ship.container())
       let mounts = try String(contentsOfFile: "/proc/self/mountinfo", encoding: .utf8)
       let place = mounts.split(separator: "\n").first { $0.contains(ship.folder.path) }
       let path = try #require(place).split(separator: " ")[4]
-      #expect(try Command.run("umount", [String(path)]).succeeded)
+      #expect(try asRoot("umount", [String(path)]).succeeded)
       _ = try Transaction.recover(ship.container())
       #expect(try ship.stages().isEmpty)
       if try ship.log().first?.state == .undoable { try ship.rollback() }
@@ -135,22 +137,6 @@ import Testing
         let outcome = try ship.run { try $0.write([1], to: "small") }
         #expect(outcome.transaction != nil)
       }
-    }
-  }
-
-  // MARK: Another user
-
-  @Test func notTheOwner() throws {
-    // The container is readable by all, and its parent may be written by its owner only.
-    try Ship.withFiles(["Documents/empty.txt": "x"]) { ship in
-      try Directory(ship.folder.path).setMode(0o755, of: .root)
-      let probe = try Command.run(
-        try Tools.system("setpriv"),
-        [
-          "--reuid=65534", "--regid=65534", "--clear-groups", "/bin/sh", "-c", "mkdir \"$0/x\"",
-          ship.folder.path,
-        ])
-      #expect(!probe.succeeded)
     }
   }
 }

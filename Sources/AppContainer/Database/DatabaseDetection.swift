@@ -16,7 +16,7 @@ extension Directory {
     let isCandidate = DatabaseFormat.sidecarSuffixes.contains { mayExist(main.withSuffix($0)) }
     let sidecars = isCandidate ? try DatabaseUnit(main: main).refreshed(in: self).sidecars : []
     let hasHeader =
-      try status.size >= DatabaseFormat.smallestPage && status.size % DatabaseFormat.smallestPage == 0
+      try DatabaseFormat.mayBeDatabase(size: status.size)
       && prefix(of: main, 16) == DatabaseFormat.headerMagic
     guard try hasHeader || sidecars.contains(where: isLogOrJournal) else { return nil }
     let external = DatabaseUnit.externalDataPath(of: main)

@@ -13,6 +13,8 @@ public enum DatabaseFormat {
 
   /// The smallest database is one page of 512 bytes.
   static let smallestPage: UInt64 = 512
+  /// Whether a file of this size can have SQLite's header: it is a number of pages.
+  public static func mayBeDatabase(size: UInt64) -> Bool { size >= smallestPage && size % smallestPage == 0 }
   /// Length of the header at the start of page 1.
   public static let headerLength = 100
 

@@ -17,13 +17,13 @@ struct CarryOver {
     let present = try TreeIndex(of: old)
     var conflicts: [ContainerPath] = []
     var removed: [(ContainerPath, IndexedStatus)] = []
-    for path in Set(present.paths.keys).union(index.paths.keys).sorted() {
+    for path in present.differences(from: index) {
       switch (index.paths[path], present.paths[path]) {
       case (nil, let created?):
         if try !carry(path, created, replacing: nil) { conflicts.append(path) }
       case (let seen?, nil):
         removed.append((path, seen))
-      case (let seen?, let now?) where !now.isSame(as: seen):
+      case (let seen?, let now?):
         if now.identity == seen.identity && now.type == .directory {
           try copyMetadata(path)
           continue
@@ -31,7 +31,7 @@ struct CarryOver {
         // Changed in place: an untouched inode is the new tree's own already.
         if now.identity == seen.identity && !touched.contains(path) { continue }
         if try !carry(path, now, replacing: seen) { conflicts.append(path) }
-      default: continue
+      case (nil, nil): continue
       }
     }
     // A directory can go only after what was in it.

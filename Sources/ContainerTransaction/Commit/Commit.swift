@@ -31,7 +31,7 @@ struct Commit {
     try folder.syncFileSystem()
     try faults.reach(.synced)
 
-    if let index, let moved = try TreeIndex(of: staged.live).firstDifference(from: index) {
+    if let index, let moved = try TreeIndex(of: staged.live).differences(from: index).first {
       throw TransactionError(
         .changedMeanwhile,
         "\(moved) changed while the transaction was prepared; nothing was changed, run it again",

@@ -63,17 +63,20 @@ struct TreeIndex: Sendable {
     }
   }
 
-  /// The first path, in order, that is not in both alike; nil when nothing moved.
-  func firstDifference(from other: TreeIndex) -> ContainerPath? {
-    if paths.count == other.paths.count,
-      paths.allSatisfy({ path, status in other.paths[path].map { $0.isSame(as: status) } ?? false })
-    {
-      return nil
+  /// The files that may be the main file of a database, told without another system call.
+  func databaseCandidates() -> [ContainerPath] {
+    paths.compactMap { path, status in
+      guard status.type == .file else { return nil }
+      if DatabaseFormat.mayBeDatabase(size: status.size) { return path }
+      return DatabaseFormat.sidecarSuffixes.contains { paths[path.withSuffix($0)] != nil } ? path : nil
     }
-    return Set(paths.keys).union(other.paths.keys).filter { path in
-      guard let own = paths[path], let others = other.paths[path] else { return true }
-      return !own.isSame(as: others)
-    }.min()
+  }
+
+  /// The paths, in order, that are not in both alike.
+  func differences(from other: TreeIndex) -> [ContainerPath] {
+    let own = paths.filter { path, status in other.paths[path].map { !$0.isSame(as: status) } ?? true }
+    let gone = other.paths.keys.filter { paths[$0] == nil }
+    return (own.keys + gone).sorted()
   }
 
   /// Every inode with a path that leads to it.

@@ -29,7 +29,7 @@ struct UseGuard {
         .inUse, "in use: \(shown)\(more); close it and run it again", path: container.root)
     }
     var locks: [ContainerPath: DatabaseLock] = [:]
-    for (path, status) in index.paths where status.type == .file {
+    for path in index.databaseCandidates() {
       guard let full = try root.status(path), let unit = try root.databaseUnit(path, status: full) else {
         continue
       }
