@@ -14,6 +14,8 @@ public struct TransactionOptions: Sendable {
   public var faults = FaultInjection.none
   /// The transaction that this one undoes.
   public var undoes: TransactionID?
+  /// Whose data a restore brings, for the journal: an app and its instance.
+  public var source: String?
 
   /// The usual options.
   public init() {}
@@ -116,7 +118,8 @@ public enum Transaction {
   ) throws -> TransactionOutcome<Value> {
     let transaction = try TransactionID.new()
     var begin = JournalRecord(.begin, transaction)
-    (begin.kind, begin.summary, begin.undoes) = (kind, summary, options.undoes)
+    (begin.kind, begin.summary) = (kind, summary)
+    (begin.undoes, begin.source) = (options.undoes, options.source)
     let stage = try StateDirectory.folder(StateDirectory.stage, transaction)
     try state.directory.createDirectory(stage)
     do {

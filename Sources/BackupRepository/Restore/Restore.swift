@@ -42,13 +42,25 @@ public enum Restore {
     if try Directory(existing.root).names().isEmpty {
       return .existing(try Container(at: path, configuration: planned, instance: instance ?? header.instance))
     }
-    guard fromOther || (existing.app == header.app && existing.instance == header.instance) else {
+    let isSame = existing.app == header.app && existing.instance == header.instance
+    guard try fromOther || isSame || lastRestored(existing) == source(header) else {
       throw RepositoryError(
         .mismatch,
         "the archive is of \(header.app), instance \(header.instance), and the container of \(existing.app), "
           + "instance \(existing.instance); give --from-other when that is what you want", path: path)
     }
     return .existing(existing)
+  }
+
+  /// Whose data an archive has.
+  private static func source(_ header: ArchiveHeader) -> String { "\(header.app) \(header.instance)" }
+
+  /// Whose data the last restore brought here: what names an instance (Apple's metadata) is not part of a backup, so
+  /// that a container made by a restore goes by its directory's name.
+  private static func lastRestored(_ container: Container) throws -> String? {
+    try Transaction.log(container).last { entry in
+      entry.kind == .restore && (entry.state == .undoable || entry.state == .committed)
+    }?.source
   }
 
   /// Restores.
@@ -63,6 +75,7 @@ public enum Restore {
     var transaction = options.transaction
     // The archive's databases come back as they were, damaged ones too: their hashes are checked instead.
     transaction.checksResult = false
+    transaction.source = source(archive.header)
     switch target {
     case .existing(let container):
       return try Transaction.run(on: container, .restore, summary: summary, options: transaction) {

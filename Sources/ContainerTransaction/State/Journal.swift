@@ -29,6 +29,7 @@ struct JournalRecord: Codable, Sendable {
   var kind: TransactionKind?
   var summary: String?
   var undoes: TransactionID?
+  var source: String?
   // With `commit`: the inode behind the container's path before and after; no `before` when it is created.
   var rootBefore: FileIdentity?
   var rootAfter: FileIdentity?

@@ -26,6 +26,8 @@ public struct TransactionLogEntry: Sendable, Codable, Equatable {
   public var undoBytes: UInt64
   /// The transaction that it undid.
   public var undoes: TransactionID?
+  /// Whose data a restore brought: an app and its instance.
+  public var source: String?
 }
 
 extension Transaction {
@@ -61,7 +63,8 @@ extension Transaction {
         transaction: begin.transaction, kind: begin.kind ?? .migrate, summary: begin.summary ?? "",
         time: begin.time, state: entryState,
         changes: records.first { $0.transaction == begin.transaction && $0.step == .done }?.changes ?? 0,
-        undoBytes: try store.size(begin.transaction), undoes: begin.undoes)
+        undoBytes: try store.size(begin.transaction), undoes: begin.undoes,
+        source: begin.source)
     }
   }
 }
