@@ -48,7 +48,8 @@ final class HashPipeline: Sendable {
     init() throws { hash = try SHA256() }
   }
 
-  private static let count = 6
+  /// Enough for the other thread to be away for a while; memory is used only as far as buffers were filled.
+  private static let count = 16
 
   private let queue = DispatchQueue(label: "drydock.hashing")
   private let free: Mutex<[HashBuffer]>

@@ -21,6 +21,8 @@ final class SnapshotWriter {
   private var waiting: [(entry: ManifestEntry, digest: PendingDigest?)] = []
   /// Below this, hashing takes less time than handing over.
   private static let smallest = 32 << 10
+  /// The directory that the last path was in: a scan stays in one for a while.
+  private var parent: (path: ContainerPath, directory: Directory)?
   /// The first path of each inode that has several names.
   private var linked: [FileIdentity: ManifestEntry] = [:]
 
@@ -60,7 +62,7 @@ final class SnapshotWriter {
     do {
       switch scanned.kind {
       case .directory:
-        if let metadata = try root.metadata(scanned.path) {
+        if let metadata = try metadata(of: scanned.path) {
           try storeDirectory(scanned.path, scanned.status, metadata)
         }
       case .symbolicLink: try storeLink(scanned)
@@ -104,6 +106,19 @@ final class SnapshotWriter {
     waiting.removeFirst(ready)
   }
 
+  /// The open directory that a path is in, and its name there: a short way for each of several calls.
+  private func place(of path: ContainerPath) throws -> (Directory, ContainerPath) {
+    if let parent, parent.path == path.parent { return (parent.directory, ContainerPath(name: path.name)) }
+    let directory = try root.directory(path.parent)
+    parent = (path.parent, directory)
+    return (directory, ContainerPath(name: path.name))
+  }
+
+  private func metadata(of path: ContainerPath) throws -> FileMetadata? {
+    let (directory, name) = try place(of: path)
+    return try directory.metadata(name)
+  }
+
   private func member(_ entry: ManifestEntry, _ kind: ArchiveMember.Kind) -> ArchiveMember {
     ArchiveMember(
       name: MemberNames.name(of: entry.path), kind: kind, mode: entry.metadata.mode,
@@ -127,9 +142,10 @@ final class SnapshotWriter {
   }
 
   private func storeLink(_ scanned: ScannedEntry) throws {
-    guard let metadata = try root.metadata(scanned.path) else { return }
+    guard let metadata = try metadata(of: scanned.path) else { return }
     var entry = entry(scanned.path, .symbolicLink, scanned.status, metadata)
-    let target = try root.linkTarget(scanned.path)
+    let (directory, name) = try place(of: scanned.path)
+    let target = try directory.linkTarget(name)
     entry.linkTarget = target
     _ = try archive.addMember(member(entry, .symbolicLink(target: target)))
     try add(entry)
@@ -138,7 +154,7 @@ final class SnapshotWriter {
   // MARK: Files
 
   private func storeFile(_ path: ContainerPath, _ status: FileStatus, kind: ManifestEntry.Kind) throws {
-    guard let metadata = try root.metadata(path) else { return }
+    guard let metadata = try metadata(of: path) else { return }
     var entry = entry(path, kind, status, metadata)
     // Changed since its first name was stored: then this is no further name of what is in the archive.
     if status.links > 1, let first = linked[status.identity], first.changed == status.changed {
@@ -146,7 +162,8 @@ final class SnapshotWriter {
       _ = try archive.addMember(member(entry, .hardLink(target: MemberNames.name(of: first.path))))
       return try add(entry)
     }
-    let file = try root.open(path, .readOnly, options: [.nonBlocking])
+    let (directory, name) = try place(of: path)
+    let file = try directory.open(name, .readOnly, options: [.nonBlocking])
     defer { try? file.close() }
     var digest: PendingDigest?
     guard try storeContent(file, &entry, &digest) else { return try skip(path, .unstable) }
@@ -233,7 +250,7 @@ final class SnapshotWriter {
   // MARK: Databases
 
   private func storeDatabase(_ unit: DatabaseUnit, _ status: FileStatus) throws {
-    guard let metadata = try root.metadata(unit.main) else { return }
+    guard let metadata = try metadata(of: unit.main) else { return }
     let name: ContainerPath = "database"
     var entry = entry(unit.main, .database, status, metadata)
     for _ in 1...StableReader.largeAttempts {

@@ -45,6 +45,8 @@ final class StableReader {
   /// The state of a file when no write to it is going on; nil when one began just now.
   func settled(_ file: FileDescriptor, _ path: String) throws -> State? {
     let before = try state(of: file, path)
+    // Nobody is seconds in the middle of writing a megabyte.
+    if before.size <= Self.smallSize && age(before) > 5_000_000_000 { return before }
     // A search for holes takes the lock that a write holds from its beginning to its end.
     _ = try? file.seek(offset: 0, from: Self.nextHole)
     let after = try state(of: file, path)
@@ -52,11 +54,13 @@ final class StableReader {
   }
 
   /// Whether a write could have left the file's times as they are, for a clock that ticks every few milliseconds.
-  func isFresh(_ state: State) -> Bool {
+  func isFresh(_ state: State) -> Bool { age(state) < 30_000_000 }
+
+  /// Nanoseconds since anything about the file changed; less than 0 when the clock was set back.
+  private func age(_ state: State) -> Int64 {
     var now = timespec()
     clock_gettime(CLOCK_REALTIME, &now)
-    let age = Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec) - state.changed
-    return age < 30_000_000
+    return Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec) - state.changed
   }
 
   /// Whether a second reading, with all writes ended that went on during the first, gives the same content.
