@@ -101,25 +101,22 @@ struct KillScene {
 
   // MARK: Judging
 
-  /// How the container stands, before any other command has looked at it.
-  ///
-  /// - Returns: nil when it is neither wholly old nor wholly new; the differences are recorded then.
+  /// How the container stands, before any other command has looked at it; what is neither wholly old nor wholly
+  /// new is recorded.
   func outcome(_ before: TreeListing, _ context: String) throws -> Outcome? {
+    let (outcome, report) = try standing(before)
+    if outcome == nil { Issue.record("\(operation), \(context): neither old nor new\n\(report)") }
+    return outcome
+  }
+
+  /// How the container stands; neither old nor new is nil, and a report of what differs from both.
+  func standing(_ before: TreeListing) throws -> (outcome: Outcome?, report: String) {
     let now = try lab.tree(Self.trial)
-    let fromOld = now.differences(
-      from: before, comparing: TreeListing.untouched.subtracting([.changed]))
-    if fromOld.isEmpty { return .old }
+    let fromOld = now.differences(from: before, comparing: TreeListing.untouched.subtracting([.changed]))
+    if fromOld.isEmpty { return (.old, "") }
     let fromNew = differencesFromNew(now)
-    if fromNew.isEmpty { return .new }
-    Issue.record(
-      """
-      \(operation), \(context): the container is neither old nor new.
-      From the old one:
-      \(fromOld.joined(separator: "\n"))
-      From the new one:
-      \(fromNew.joined(separator: "\n"))
-      """)
-    return nil
+    if fromNew.isEmpty { return (.new, "") }
+    return (nil, (["From the old one:"] + fromOld + ["From the new one:"] + fromNew).joined(separator: "\n"))
   }
 
   /// What differs from the result of a complete run. Times count where a complete run keeps them.

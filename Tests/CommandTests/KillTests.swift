@@ -71,7 +71,36 @@ struct KillTests {
     }
   }
 
-  static let killsPerOperation = 45
+  @Test("A tree that is neither old nor new is noticed")
+  func judge() throws {
+    try Lab.with { lab in
+      let scene = try KillScene(.migrate, in: lab)
+      let trial = KillScene.trial
+      let touch = try Tools.system("touch")
+      let damages: [() throws -> Void] = [
+        { try lab.remove("\(trial)/Documents/private.txt") },
+        { try lab.write("\(trial)/Documents/new.txt", "new\n") },
+        { try lab.run(touch, lab("\(trial)/Documents/private.txt")) },
+        { try lab.run(touch, "-h", lab("\(trial)/Documents/Latest.md")) },
+        {
+          try lab.write(
+            "\(trial)/\(Lab.settings)", bytes: try lab.read("\(trial)/\(Lab.settings)").reversed())
+        },
+      ]
+      for isMigrated in [false, true] {
+        for damage in damages {
+          let before = try scene.reset()
+          if isMigrated { try lab.succeed("migrate", trial) }
+          #expect(try scene.standing(before).outcome == (isMigrated ? .new : .old))
+          try damage()
+          #expect(try scene.standing(before).outcome == nil)
+        }
+      }
+    }
+  }
+
+  /// Kills that hit; a program that had ended already does not count.
+  static let killsPerOperation = 42
 
   @Test("At random moments", arguments: KillScene.Operation.allCases)
   func randomMoments(_ operation: KillScene.Operation) throws {
@@ -79,40 +108,73 @@ struct KillTests {
       let scene = try KillScene(operation, in: lab)
       var random = SeededRandom(seed: 0x6472_7964)
       var counts: [String: Int] = [:]
-      for kill in 0..<Self.killsPerOperation {
+      var (kills, attempts) = (0, 0)
+      // A test whose kills all came too early or too late would prove nothing: then it goes on for a while.
+      while attempts < 200,
+        kills < Self.killsPerOperation || counts["old"] == nil || counts["new"] == nil
+      {
+        attempts += 1
+        let context = "attempt \(attempts)"
         let before = try scene.reset()
-        let journal = Journal(lab)
-        let running = try lab.start(scene.arguments)
-        // One in five anywhere from the start of the program; the others between its journal's records, so that
-        // staging and commit are hit however short they are beside the rest.
-        let duration = scene.duration
-        let (records, span) =
-          switch kill % 5 {
-          case 0: (0, duration.end)
-          case 1, 2: (1, duration.commit - duration.begin)
-          default: (2, duration.end - duration.commit)
-          }
-        while running.isRunning, journal.records < records { usleep(50) }
-        usleep(UInt32(Double.random(in: 0...max(span, 0), using: &random) * 1e6))
-        running.kill()
-        let result = try running.wait()
-        let context = "kill \(kill)"
+        let result = try startAndKill(scene, attempts, &random)
         #expect(result.signal == SIGKILL || result.succeeded, "\(operation), \(context): \(result)")
-        guard let outcome = try scene.outcome(before, context) else { continue }
+        guard let outcome = try scene.outcome(before, context), result.signal != nil else { continue }
+        kills += 1
         let interrupted = Journal(lab).interrupted
-        let phase =
-          result.succeeded
-          ? "ended first" : interrupted == nil ? "\(outcome), nothing begun or all done" : "\(outcome)"
-        counts[phase, default: 0] += 1
+        counts[interrupted == nil ? "\(outcome) with nothing begun or all done" : "\(outcome)", default: 0] +=
+          1
         try scene.checkWhatFollows(
           outcome, interrupted: interrupted,
-          next: [kill.isMultiple(of: 2) ? "log" : "recover", KillScene.trial], before,
-          context)
+          next: [kills.isMultiple(of: 2) ? "log" : "recover", KillScene.trial], before, context)
       }
-      let text = counts.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }.joined(separator: "; ")
-      print("\(operation): \(Self.killsPerOperation) kills: \(text)")
-      // A test whose kills all came too early or too late would prove nothing.
-      #expect((counts["old"] ?? 0) > 0 && (counts["new"] ?? 0) > 0, "\(operation): \(text)")
+      let text = counts.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }.joined(separator: ", ")
+      print("\(operation): \(kills) kills in \(attempts) runs: \(text)")
+      #expect(kills >= Self.killsPerOperation && counts["old"] != nil && counts["new"] != nil, "\(text)")
+    }
+  }
+
+  /// One in five is killed anywhere from the program's start on; the others between the records of its journal, so
+  /// that staging and commit are hit however short they are beside the rest.
+  private func startAndKill(
+    _ scene: KillScene, _ attempt: Int, _ random: inout SeededRandom
+  ) throws -> CommandResult {
+    let duration = scene.duration
+    let (records, span) =
+      switch attempt % 5 {
+      case 0: (0, duration.end)
+      case 1, 2: (1, duration.commit - duration.begin)
+      default: (2, duration.end - duration.commit)
+      }
+    let journal = Journal(scene.lab)
+    let running = try scene.lab.start(scene.arguments)
+    while running.isRunning, journal.records < records { usleep(50) }
+    usleep(UInt32(Double.random(in: 0...max(span, 0), using: &random) * 1e6))
+    running.kill()
+    return try running.wait()
+  }
+
+  @Test(
+    "What only looks leaves nothing for longer than until the next look",
+    arguments: [["inspect", "Notes"], ["migrate", "Notes", "--dry-run"], ["show", "{A}"]])
+  func looks(_ command: [String]) throws {
+    try Lab.with { lab in
+      try lab.create("Notes", version: 0, "--leave-wal", "--bulk-mb", "4")
+      let archive = try lab.snapshot()
+      let arguments = command.map { $0 == "{A}" ? archive : $0 }
+      let before = try lab.tree()
+      var left = 0
+      for _ in 0..<5 {
+        let running = try lab.start(arguments)
+        while running.isRunning, try lab.names("tmp").isEmpty { usleep(20) }
+        running.kill()
+        _ = try running.wait()
+        if try !lab.names("tmp").isEmpty { left += 1 }
+        let result = try lab.drydock(arguments)
+        #expect(result.succeeded, "\(result)")
+        #expect(try lab.names("tmp") == [])
+      }
+      #expect(left > 0, "no kill came while there was something to leave")
+      try lab.tree().expectSame(as: before, comparing: TreeListing.untouched)
     }
   }
 
