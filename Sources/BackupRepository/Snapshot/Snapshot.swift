@@ -34,7 +34,7 @@ public enum Snapshot {
       try archive.startFrame()
       let manifestName: ContainerPath = "manifest"
       let manifest = try ManifestWriter(path: scratch.full(manifestName), archive: id)
-      let writer = SnapshotWriter(
+      let writer = try SnapshotWriter(
         root: lock.root, scratch: scratch, archive: archive, manifest: manifest, options: options)
       try writer.storeAll(ContainerScan(lock.root, rules: ExclusionRules(container)))
       let snapshot = try manifest.finish()

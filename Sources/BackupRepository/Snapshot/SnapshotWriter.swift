@@ -17,19 +17,25 @@ final class SnapshotWriter {
   private(set) var excluded: [ExcludedPath] = []
   private(set) var skipped: [SkippedPath] = []
   private(set) var raw: [ContainerPath: String] = [:]
+  /// Entries in their order, the first one's digest still being computed.
+  private var waiting: [(entry: ManifestEntry, digest: PendingDigest?)] = []
+  /// Below this, hashing takes less time than handing over.
+  private static let smallest = 32 << 10
+  /// The directory that the last path was in: a scan stays in one for a while.
+  private var parent: (path: ContainerPath, directory: Directory)?
   /// The first path of each inode that has several names.
   private var linked: [FileIdentity: ManifestEntry] = [:]
 
   init(
     root: Directory, scratch: Directory, archive: ArchiveWriter, manifest: ManifestWriter,
     options: SnapshotOptions
-  ) {
+  ) throws {
     self.root = root
     self.scratch = scratch
     self.archive = archive
     self.manifest = manifest
     self.options = options
-    reader = StableReader()
+    reader = try StableReader()
   }
 
   /// Stores everything that the scan finds and no rule excludes.
@@ -42,6 +48,7 @@ final class SnapshotWriter {
     } _: { scanned in
       try store(scanned)
     }
+    try addWaiting(all: true)
   }
 
   private func store(_ scanned: ScannedEntry) throws {
@@ -55,7 +62,7 @@ final class SnapshotWriter {
     do {
       switch scanned.kind {
       case .directory:
-        if let metadata = try root.metadata(scanned.path) {
+        if let metadata = try metadata(of: scanned.path) {
           try storeDirectory(scanned.path, scanned.status, metadata)
         }
       case .symbolicLink: try storeLink(scanned)
@@ -79,11 +86,37 @@ final class SnapshotWriter {
     try manifest.add(path)
   }
 
-  private func add(_ entry: ManifestEntry) throws {
-    try manifest.add(entry)
+  /// Adds an entry; with a digest that is pending, in its turn.
+  private func add(_ entry: ManifestEntry, _ digest: PendingDigest? = nil) throws {
     entries += 1
     contentBytes += entry.hardLink == nil ? entry.size : 0
     options.progress?(contentBytes)
+    waiting.append((entry, digest))
+    try addWaiting(all: false)
+  }
+
+  /// Adds to the manifest what has its digest, up to the first that has not.
+  private func addWaiting(all: Bool) throws {
+    let ready = all ? waiting.count : waiting.firstIndex { $0.digest?.isDone == false } ?? waiting.count
+    for (entry, digest) in waiting[..<ready] {
+      var entry = entry
+      if let digest { entry.digest = try digest.take() }
+      try manifest.add(entry)
+    }
+    waiting.removeFirst(ready)
+  }
+
+  /// The open directory that a path is in, and its name there: a short way for each of several calls.
+  private func place(of path: ContainerPath) throws -> (Directory, ContainerPath) {
+    if let parent, parent.path == path.parent { return (parent.directory, ContainerPath(name: path.name)) }
+    let directory = try root.directory(path.parent)
+    parent = (path.parent, directory)
+    return (directory, ContainerPath(name: path.name))
+  }
+
+  private func metadata(of path: ContainerPath) throws -> FileMetadata? {
+    let (directory, name) = try place(of: path)
+    return try directory.metadata(name)
   }
 
   private func member(_ entry: ManifestEntry, _ kind: ArchiveMember.Kind) -> ArchiveMember {
@@ -109,9 +142,10 @@ final class SnapshotWriter {
   }
 
   private func storeLink(_ scanned: ScannedEntry) throws {
-    guard let metadata = try root.metadata(scanned.path) else { return }
+    guard let metadata = try metadata(of: scanned.path) else { return }
     var entry = entry(scanned.path, .symbolicLink, scanned.status, metadata)
-    let target = try root.linkTarget(scanned.path)
+    let (directory, name) = try place(of: scanned.path)
+    let target = try directory.linkTarget(name)
     entry.linkTarget = target
     _ = try archive.addMember(member(entry, .symbolicLink(target: target)))
     try add(entry)
@@ -120,7 +154,7 @@ final class SnapshotWriter {
   // MARK: Files
 
   private func storeFile(_ path: ContainerPath, _ status: FileStatus, kind: ManifestEntry.Kind) throws {
-    guard let metadata = try root.metadata(path) else { return }
+    guard let metadata = try metadata(of: path) else { return }
     var entry = entry(path, kind, status, metadata)
     // Changed since its first name was stored: then this is no further name of what is in the archive.
     if status.links > 1, let first = linked[status.identity], first.changed == status.changed {
@@ -128,25 +162,33 @@ final class SnapshotWriter {
       _ = try archive.addMember(member(entry, .hardLink(target: MemberNames.name(of: first.path))))
       return try add(entry)
     }
-    let file = try root.open(path, .readOnly, options: [.nonBlocking])
+    let (directory, name) = try place(of: path)
+    let file = try directory.open(name, .readOnly, options: [.nonBlocking])
     defer { try? file.close() }
-    guard try storeContent(file, &entry) else { return try skip(path, .unstable) }
-    if status.links > 1 { linked[status.identity] = entry }
-    try add(entry)
+    var digest: PendingDigest?
+    guard try storeContent(file, &entry, &digest) else { return try skip(path, .unstable) }
+    if status.links > 1 {
+      if let pending = digest { entry.digest = try pending.take() }
+      linked[status.identity] = entry
+    }
+    try add(entry, digest)
   }
 
   /// Stores a file that may change while it is read.
   ///
+  /// - Parameter digest: set when the entry's digest is still being computed.
   /// - Returns: false when it never held still.
-  private func storeContent(_ file: FileDescriptor, _ entry: inout ManifestEntry) throws -> Bool {
+  private func storeContent(
+    _ file: FileDescriptor, _ entry: inout ManifestEntry, _ digest: inout PendingDigest?
+  ) throws -> Bool {
     let path = root.full(entry.path)
     var largeAttempts = 0
     for _ in 1...StableReader.smallAttempts where largeAttempts < StableReader.largeAttempts {
       guard let before = try reader.settled(file, path) else { continue }
       entry.size = before.size
       entry.metadata.modified = before.modified
-      if before.size <= StableReader.bufferSize {
-        if try storeSmall(file, &entry, before, path) { return true }
+      if before.size <= StableReader.smallSize {
+        if try storeSmall(file, &entry, &digest, before, path) { return true }
       } else {
         largeAttempts += 1
         if try storeLarge(file, &entry, before, path) { return true }
@@ -157,21 +199,32 @@ final class SnapshotWriter {
 
   /// A small file is read until it held still, and stored then.
   private func storeSmall(
-    _ file: FileDescriptor, _ entry: inout ManifestEntry, _ before: StableReader.State, _ path: String
+    _ file: FileDescriptor, _ entry: inout ManifestEntry, _ pending: inout PendingDigest?,
+    _ before: StableReader.State, _ path: String
   ) throws -> Bool {
     let isFresh = reader.isFresh(before)
-    var bytes = try reader.readSmall(file, size: Int(before.size), path)
-    guard try bytes.count == before.size && reader.state(of: file, path) == before else { return false }
-    let digest = try SHA256.hash(bytes)
-    if isFresh {
-      guard try reader.settled(file, path) == before else { return false }
-      bytes = try reader.readSmall(file, size: Int(before.size), path)
-      guard try bytes.count == before.size && SHA256.hash(bytes) == digest else { return false }
+    let size = Int(before.size)
+    let buffer = reader.pipeline.buffer()
+    var isTaken = false
+    defer { if !isTaken { reader.pipeline.recycle(buffer) } }
+    var bytes = try reader.readSmall(file, size: size, into: buffer, path)
+    guard try bytes.count == size && reader.state(of: file, path) == before else { return false }
+    if isFresh || size < Self.smallest {
+      let digest = try SHA256.hash(bytes)
+      if isFresh {
+        guard try reader.settled(file, path) == before else { return false }
+        bytes = try reader.readSmall(file, size: size, into: buffer, path)
+        guard try bytes.count == size && SHA256.hash(bytes) == digest else { return false }
+      }
+      entry.digest = digest
     }
-    entry.digest = digest
     entry.offset = try archive.beginMember(member(entry, .file(size: before.size)))
     try archive.write(bytes)
     _ = try archive.endMember()
+    if entry.digest == nil {
+      isTaken = true
+      pending = reader.pipeline.digest(of: buffer, count: size)
+    }
     return true
   }
 
@@ -197,7 +250,7 @@ final class SnapshotWriter {
   // MARK: Databases
 
   private func storeDatabase(_ unit: DatabaseUnit, _ status: FileStatus) throws {
-    guard let metadata = try root.metadata(unit.main) else { return }
+    guard let metadata = try metadata(of: unit.main) else { return }
     let name: ContainerPath = "database"
     var entry = entry(unit.main, .database, status, metadata)
     for _ in 1...StableReader.largeAttempts {

@@ -8,7 +8,7 @@ import SystemPackage
   import Darwin
 #endif
 
-/// Reads files that may change meanwhile, through one buffer.
+/// Reads files that may change meanwhile.
 ///
 /// A file held still when its status is the same before and after. Two things hide a write from that: a file's
 /// time is set when a write begins, not when it ends, and where the kernel's clock ticks slowly, two writes can
@@ -19,7 +19,7 @@ final class StableReader {
   /// archive each time.
   static let smallAttempts = 10, largeAttempts = 3
   /// A file up to this size is read whole before any of it is stored.
-  static let bufferSize = 1 << 20
+  static let smallSize = HashBuffer.size
 
   #if os(Linux)
     private static let nextHole = FileDescriptor.SeekOrigin(rawValue: 4)
@@ -27,9 +27,9 @@ final class StableReader {
     private static let nextHole = FileDescriptor.SeekOrigin(rawValue: 3)
   #endif
 
-  private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: bufferSize, alignment: 4096)
+  let pipeline: HashPipeline
 
-  deinit { buffer.deallocate() }
+  init() throws { pipeline = try HashPipeline() }
 
   /// What tells that a file has not changed.
   struct State: Equatable {
@@ -45,6 +45,8 @@ final class StableReader {
   /// The state of a file when no write to it is going on; nil when one began just now.
   func settled(_ file: FileDescriptor, _ path: String) throws -> State? {
     let before = try state(of: file, path)
+    // Nobody is seconds in the middle of writing a megabyte.
+    if before.size <= Self.smallSize && age(before) > 5_000_000_000 { return before }
     // A search for holes takes the lock that a write holds from its beginning to its end.
     _ = try? file.seek(offset: 0, from: Self.nextHole)
     let after = try state(of: file, path)
@@ -52,11 +54,13 @@ final class StableReader {
   }
 
   /// Whether a write could have left the file's times as they are, for a clock that ticks every few milliseconds.
-  func isFresh(_ state: State) -> Bool {
+  func isFresh(_ state: State) -> Bool { age(state) < 30_000_000 }
+
+  /// Nanoseconds since anything about the file changed; less than 0 when the clock was set back.
+  private func age(_ state: State) -> Int64 {
     var now = timespec()
     clock_gettime(CLOCK_REALTIME, &now)
-    let age = Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec) - state.changed
-    return age < 30_000_000
+    return Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec) - state.changed
   }
 
   /// Whether a second reading, with all writes ended that went on during the first, gives the same content.
@@ -66,15 +70,18 @@ final class StableReader {
     return isWhole && again == digest
   }
 
-  /// The whole content of a small file; fewer bytes than asked for when it shrank. Valid until the next read.
-  func readSmall(_ file: FileDescriptor, size: Int, _ path: String) throws -> UnsafeRawBufferPointer {
+  /// The whole content of a small file; fewer bytes than asked for when it shrank.
+  func readSmall(
+    _ file: FileDescriptor, size: Int, into buffer: HashBuffer, _ path: String
+  ) throws -> UnsafeRawBufferPointer {
     var filled = 0
     while filled < size {
-      let count = try read(file, at: UInt64(filled), size - filled, into: filled, path)
+      let rest = UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[filled..<size])
+      let count = try read(file, at: UInt64(filled), into: rest, path)
       if count == 0 { break }
       filled += count
     }
-    return UnsafeRawBufferPointer(rebasing: buffer[..<filled])
+    return UnsafeRawBufferPointer(rebasing: buffer.bytes[..<filled])
   }
 
   /// Passes on `size` bytes from the start.
@@ -85,28 +92,33 @@ final class StableReader {
     _ file: FileDescriptor, size: UInt64, _ path: String, isDatabase: Bool = false,
     into body: (UnsafeRawBufferPointer) throws -> Void
   ) throws -> (SHA256.Digest, Bool) {
-    let hash = try SHA256()
     var offset: UInt64 = 0
     while offset < size {
-      let wanted = Int(min(UInt64(Self.bufferSize), size - offset))
-      let count = try read(file, at: offset, wanted, into: 0, path)
-      if count == 0 { return (try hash.finalize(), false) }
-      let chunk = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
-      try body(UnsafeRawBufferPointer(chunk))
-      if isDatabase && offset == 0 { DatabaseFormat.normalize(header: chunk) }
-      hash.update(UnsafeRawBufferPointer(chunk))
+      let buffer = pipeline.buffer()
+      let wanted = Int(min(UInt64(HashBuffer.size), size - offset))
+      let count: Int
+      do {
+        count = try read(
+          file, at: offset, into: UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[..<wanted]), path)
+        try body(UnsafeRawBufferPointer(rebasing: buffer.bytes[..<count]))
+      } catch {
+        // The next file's digest must not begin with what was read of this one.
+        pipeline.recycle(buffer)
+        _ = try? pipeline.finish()
+        throw error
+      }
+      pipeline.add(buffer, count: count, isDatabaseStart: isDatabase && offset == 0)
+      if count == 0 { return (try pipeline.finish(), false) }
       offset += UInt64(count)
     }
-    return (try hash.finalize(), true)
+    return (try pipeline.finish(), true)
   }
 
   private func read(
-    _ file: FileDescriptor, at offset: UInt64, _ count: Int, into start: Int, _ path: String
+    _ file: FileDescriptor, at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer, _ path: String
   ) throws -> Int {
     do {
-      return try file.read(
-        fromAbsoluteOffset: Int64(offset),
-        into: UnsafeMutableRawBufferPointer(rebasing: buffer[start..<start + count]))
+      return try file.read(fromAbsoluteOffset: Int64(offset), into: buffer)
     } catch let error as Errno {
       throw ContainerError.system("cannot read", path, error)
     }
