@@ -117,6 +117,23 @@ import Testing
       code(failure { _ = try lab.target(archive, lab.directory("no/such/place")) }) == "container notFound")
   }
 
+  @Test func aRestoredContainerTakesFurtherArchivesOfTheSameInstance() throws {
+    let lab = try Lab(name: "notes", notes: [])
+    let archive = try Archive(path: lab.snapshot().path)
+    let place = lab.directory("made")
+    let target = { (archive: Archive) in
+      try Restore.target(place, for: archive, configuration: Configuration())
+    }
+    _ = try Restore.run(archive, target(archive))
+    // By itself it goes by its directory's name: what names the instance is not part of a backup.
+    #expect(try Container(at: place).instance == "made")
+    #expect(try Restore.run(archive, target(archive)).transaction == nil)
+    let other = try Lab(name: "other", notes: ["--uuid", "11111111-3D7E-4B8A-9C11-0E5D2F7A4B90"])
+    let foreign = try Archive(path: other.snapshot().path)
+    let error = failure { _ = try target(foreign) }
+    #expect(code(error) == "mismatch")
+  }
+
   @Test func partsOfAnotherSchemaVersionAreRefused() throws {
     let lab = try Lab()
     try lab.write("file", "content")
