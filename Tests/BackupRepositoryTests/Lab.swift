@@ -112,20 +112,10 @@ final class Lab {
   func restore(
     _ archive: String, to path: String? = nil, _ change: (inout RestoreOptions) -> Void = { _ in }
   ) throws -> TransactionOutcome<RestoreReport> {
+    let archive = try Archive(path: archive)
     var options = RestoreOptions()
     change(&options)
-    var attempts = 0
-    while true {
-      do {
-        let archive = try Archive(path: archive)
-        return try Restore.run(archive, target(archive, path), options)
-      } catch let error as TransactionError where error.code == .locked || error.code == .inUse {
-        // A child that another test starts has all files of this process open for a moment, locks and all.
-        attempts += 1
-        if attempts == 20 { throw error }
-        usleep(20_000)
-      }
-    }
+    return try Restore.run(archive, target(archive, path), options)
   }
 
   func dryRun(
