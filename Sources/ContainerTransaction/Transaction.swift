@@ -172,6 +172,7 @@ public enum Transaction {
 
   /// Ends what an interrupted transaction left, as every command does at its start.
   public static func recover(_ container: Container, lockTimeout: Double = 0) throws -> [RecoveryReport] {
+    try? ScratchDirectory.removeStaleTemporary()
     guard let state = try StateDirectory.existing(for: container) else { return [] }
     if try state.parent.status(state.rootName) == nil {
       guard try state.directory.tryLock(exclusive: true) else {

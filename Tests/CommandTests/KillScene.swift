@@ -183,8 +183,10 @@ struct KillScene {
   func leftovers() throws -> [String] {
     var found = try lab.names("tmp").map { "tmp/" + $0 }
     if let state = try Self.state(in: lab) {
-      found += try lab.names(state + "/stage").map { "stage/" + $0 }
-      found += try lab.names(state).filter { $0.hasPrefix("probe") }
+      let names = try lab.names(state)
+      // Killed while the state directory itself was made, there is no place for stages yet.
+      if names.contains("stage") { found += try lab.names(state + "/stage").map { "stage/" + $0 } }
+      found += names.filter { $0.hasPrefix("probe") }
     }
     return found
   }

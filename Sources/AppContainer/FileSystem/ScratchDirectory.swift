@@ -29,8 +29,15 @@ public enum ScratchDirectory {
 
   /// As ``with(_:in:_:)``, in the system's directory for temporary files.
   public static func withTemporary<T>(_ body: (Directory) throws -> T) throws -> T {
-    try with("drydock-scratch-", in: Directory(NSTemporaryDirectory()), body)
+    try with(temporaryPrefix, in: Directory(NSTemporaryDirectory()), body)
   }
+
+  /// Removes what killed runs left in the system's directory for temporary files.
+  public static func removeStaleTemporary() throws {
+    try removeStale(temporaryPrefix, in: Directory(NSTemporaryDirectory()))
+  }
+
+  private static let temporaryPrefix = "drydock-scratch-"
 
   /// A scratch directory whose lock can be had belongs to a run that was killed.
   private static func removeStale(_ prefix: String, in base: Directory) throws {
