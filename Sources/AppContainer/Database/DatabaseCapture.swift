@@ -17,8 +17,8 @@ extension Directory {
   /// Captures a database under SQLite's own locks, without changing a byte of it.
   ///
   /// Nobody has it open: with SQLite's lock bytes locked, the main file is the image; when a log or a journal
-  /// may hold more, both are copied and SQLite recovers the copy. SQLite never opens an idle database in place:
-  /// even a read-only open rewrites its `-shm`.
+  /// may hold more, or the lock would keep writers out for long, all is copied and SQLite recovers the copy. SQLite
+  /// never opens an idle database in place: even a read-only open rewrites its `-shm`.
   ///
   /// In use: a read transaction, then SQLite's backup API.
   ///
@@ -37,9 +37,14 @@ extension Directory {
     }
     // A log may have come or gone until the lock was granted.
     let unit = try unit.refreshed(in: self)
-    guard try unit.hasPendingContent(in: self) else {
-      if held == nil { try lock.downgrade(path: full(unit.main)) }
-      return .inPlace(lock)
+    if try !unit.hasPendingContent(in: self) {
+      if held != nil { return .inPlace(lock) }
+      // With a log the lock hinders nobody. Without one it keeps writers out, and is held only as long as a copy
+      // takes, not until whoever reads the image is done with it.
+      if try hasWriteAheadLog(unit.main) {
+        try lock.downgrade(path: full(unit.main))
+        return .inPlace(lock)
+      }
     }
     return try withExtendedLifetime(lock) { try captureIdle(unit, lock, into: scratch, as: name) }
   }
