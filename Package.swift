@@ -60,11 +60,19 @@ let package = Package(
       name: "Drydock",
       dependencies: [
         "FixtureTesting", "MigrationEngine", "BackupRepository", "ContainerTransaction", "AppContainer",
-        "ArchiveFile",
+        "ArchiveFile", "AgeEncryption",
       ],
       swiftSettings: strict),
+    // It imports `Drydock` only. The modules behind are declared so that it is rebuilt with them: SwiftPM looks at
+    // direct dependencies alone, and a program compiled for yesterday's layout of a type crashes.
     .executableTarget(
-      name: "DrydockCommand", dependencies: ["Drydock", arguments], swiftSettings: strict),
+      name: "DrydockCommand",
+      dependencies: [
+        "Drydock", "FixtureTesting", "MigrationEngine", "BackupRepository", "ContainerTransaction",
+        "AppContainer",
+        "ArchiveFile", "AgeEncryption", arguments,
+      ],
+      swiftSettings: strict),
 
     // Tests, and the sample app that they and the demo run as a real second process.
     .executableTarget(

@@ -27,6 +27,11 @@ enum House {
     ("TestSupport", []),
   ]
 
+  /// What a target declares without importing it. SwiftPM rebuilds a target when a module changes that it declares, and
+  /// the program uses the types of all modules through what `Drydock` re-exports: undeclared, a change of a type's
+  /// layout leaves a program behind that crashes.
+  static let rebuiltWith: [String: Set<String>] = ["DrydockCommand": mayImport("Drydock") ?? []]
+
   /// Each has exactly one importer, which alone translates its errors and frees its handles.
   static let oneImporter: Set<String> = [
     "CLibArchive", "CLibCrypto", "CLibZstd", "CPlatform", "Yams", "ArgumentParser",
