@@ -36,3 +36,34 @@ public enum ContentDigest {
     return try hash.finalize()
   }
 }
+
+/// A content digest of bytes that come piece by piece, as from an archive.
+public struct ContentHash {
+  private let hash: SHA256
+  private let isDatabase: Bool
+  private var isStart = true
+
+  /// - Parameter isDatabase: see ``ContentDigest/of(_:in:isDatabase:)``. The first piece then has the whole header.
+  public init(isDatabase: Bool) throws {
+    hash = try SHA256()
+    self.isDatabase = isDatabase
+  }
+
+  /// Takes the next piece.
+  public mutating func update(_ bytes: UnsafeRawBufferPointer) {
+    var rest = bytes
+    if isDatabase && isStart {
+      // The piece is not ours to change: only its header is copied.
+      let length = min(bytes.count, DatabaseFormat.headerLength)
+      var header = Array(bytes[..<length])
+      header.withUnsafeMutableBytes { DatabaseFormat.normalize(header: $0) }
+      header.withUnsafeBytes { hash.update($0) }
+      rest = UnsafeRawBufferPointer(rebasing: bytes[length...])
+    }
+    hash.update(rest)
+    isStart = false
+  }
+
+  /// The digest of all pieces.
+  public func finalize() throws -> SHA256.Digest { try hash.finalize() }
+}

@@ -1,4 +1,3 @@
-import AgeEncryption
 import AppContainer
 import ContainerTransaction
 
@@ -158,19 +157,12 @@ public enum Restore {
       return try staged.putLink(at: entry.path, target: target, metadata: entry.metadata)
     }
     if let first = entry.hardLink { return try staged.putHardLink(at: entry.path, to: first) }
-    let isDatabase = entry.kind == .database
     try staged.putFile(at: entry.path, metadata: entry.metadata, digest: entry.digest, size: entry.size) {
       file in
-      let hash = try SHA256()
-      var isStart = true
+      var hash = try ContentHash(isDatabase: entry.kind == .database)
       try archive.content(of: entry) { bytes in
         try file.write(bytes)
-        if isDatabase && isStart {
-          try hashNormalized(bytes, hash)
-        } else {
-          hash.update(bytes)
-        }
-        isStart = false
+        hash.update(bytes)
       }
       guard try hash.finalize() == entry.digest else {
         throw RepositoryError(
@@ -179,14 +171,5 @@ public enum Restore {
             + "archive", path: archive.path)
       }
     }
-  }
-
-  /// A piece may be shorter than the header only when the database is, and then it is none.
-  private static func hashNormalized(_ bytes: UnsafeRawBufferPointer, _ hash: SHA256) throws {
-    let length = min(bytes.count, DatabaseFormat.headerLength)
-    var header = Array(bytes[..<length])
-    header.withUnsafeMutableBytes { DatabaseFormat.normalize(header: $0) }
-    header.withUnsafeBytes { hash.update($0) }
-    hash.update(UnsafeRawBufferPointer(rebasing: bytes[length...]))
   }
 }

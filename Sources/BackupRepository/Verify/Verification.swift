@@ -1,4 +1,3 @@
-import AgeEncryption
 import AppContainer
 import ArchiveFile
 
@@ -74,18 +73,8 @@ public enum Verification {
       else {
         return false
       }
-      let hash = try SHA256()
-      var isStart = true
-      try content.read { bytes in
-        if entry.kind == .database && isStart {
-          var first = Array(bytes)
-          first.withUnsafeMutableBytes { DatabaseFormat.normalize(header: $0) }
-          first.withUnsafeBytes { hash.update($0) }
-        } else {
-          hash.update(bytes)
-        }
-        isStart = false
-      }
+      var hash = try ContentHash(isDatabase: entry.kind == .database)
+      try content.read { hash.update($0) }
       return try hash.finalize() == entry.digest
     }
   }

@@ -6,9 +6,6 @@ extension StagedContainer {
   /// Whether the stage changes anything directly in a directory.
   public func changesNames(in directory: ContainerPath) -> Bool { !overlay.children(of: directory).isEmpty }
 
-  /// Whether the stage changes a path.
-  public func changes(_ path: ContainerPath) -> Bool { overlay[path] != nil }
-
   /// The digest of a live file or database as a manifest records it; a database's of its captured content.
   public func liveDigest(of path: ContainerPath) throws -> SHA256.Digest {
     if try isDatabase(path) { return try databaseDigest(path) }
