@@ -17,6 +17,7 @@ public final class ArchiveReader {
   public let path: String?
 
   let frameReader: FrameReader
+  private let ranges: RangeReader
   private let file: FileDescriptor
   private let closesFile: Bool
   private let bytesReadAtOpening: UInt64
@@ -61,6 +62,7 @@ public final class ArchiveReader {
     fileSize = probe.size
     bytesReadAtOpening = probe.bytesRead
     frameReader = FrameReader(file: file, index: probe.index)
+    ranges = RangeReader(frameReader, path: path)
   }
 
   deinit {
@@ -82,21 +84,11 @@ public final class ArchiveReader {
   ///   what `body` throws.
   public func read(offset: UInt64, length: UInt64, into body: (UnsafeRawBufferPointer) throws -> Void) throws
   {
-    guard offset <= tarSize, length <= tarSize - offset else {
-      throw ArchiveError.damaged(
-        "the range of \(length) bytes at \(offset) lies outside of the tar stream of \(tarSize) bytes"
-      ).at(path)
-    }
-    guard length > 0 else { return }
-    let last = frameReader.index.frame(at: offset + length - 1)
-    for number in frameReader.index.frame(at: offset)...last {
-      let frame = frames[number]
-      let plain = try located { try frameReader.frame(number, readingAheadTo: last) }
-      let start = Int(max(offset, frame.tarOffset) - frame.tarOffset)
-      let end = Int(min(offset + length, frame.tarEnd) - frame.tarOffset)
-      try withExtendedLifetime(plain) { try body(UnsafeRawBufferPointer(rebasing: plain.bytes[start..<end])) }
-    }
+    try ranges.read(offset: offset, length: length, into: body)
   }
+
+  /// What makes readers of ranges for other threads.
+  public var rangeSource: RangeSource { RangeSource(frameReader.decoder, frameReader.index, path: path) }
 
   /// Reads the manifest and checks its SHA-256. The check comes after the last piece: what `body` was given is not
   /// to be trusted before this returns.

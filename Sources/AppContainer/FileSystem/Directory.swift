@@ -48,18 +48,18 @@ public final class Directory: Sendable {
   /// The status of a path below, nil when nothing is there.
   public func status(_ below: ContainerPath) throws -> FileStatus? {
     var status = platform_status()
-    do {
-      let result = try withParent(of: below) { platform_status($0, $1, &status) }
-      if result == 0 { return FileStatus(status) }
-      let error = currentErrno()
-      if error == .noSuchFileOrDirectory || error == .notDirectory { return nil }
-      throw ContainerError.system("cannot look at", full(below), error)
-    } catch let error as ContainerError
-      where error.code == .notFound || error.code == .notAContainer
-      || error.cause as? Errno == .tooManySymbolicLinkLevels
-    {
-      // Behind a link is nowhere below this directory.
+    let result = try withParentIfAny(of: below) {
+      platform_status($0, $1, &status) == 0 ? nil : currentErrno()
+    }
+    switch result {
+    case .success(nil): return FileStatus(status)
+    // Behind a link is nowhere below this directory.
+    case .success(.noSuchFileOrDirectory?), .success(.notDirectory?), .failure(.noSuchFileOrDirectory),
+      .failure(.notDirectory), .failure(.tooManySymbolicLinkLevels):
       return nil
+    case .success(let error?): throw ContainerError.system("cannot look at", full(below), error)
+    case .failure(let error):
+      throw ContainerError.system("cannot open the directory", full(below.parent), error)
     }
   }
 
@@ -90,8 +90,20 @@ public final class Directory: Sendable {
 
   /// Runs a call with an open parent directory and the last name as a C string; ("", this) for the root.
   func withParent<T>(of path: ContainerPath, _ body: (Int32, UnsafePointer<CChar>) throws -> T) throws -> T {
+    switch try withParentIfAny(of: path, body) {
+    case .success(let result): return result
+    case .failure(let error):
+      throw ContainerError.system("cannot open the directory", full(path.parent), error)
+    }
+  }
+
+  /// As ``withParent(of:_:)``; a parent that cannot be opened is a result, for one who asks for many paths that are
+  /// not there.
+  private func withParentIfAny<T>(
+    of path: ContainerPath, _ body: (Int32, UnsafePointer<CChar>) throws -> T
+  ) throws -> Result<T, Errno> {
     guard let slash = path.bytes.lastIndex(of: UInt8(ascii: "/")) else {
-      return try withCString(path.bytes[...]) { try body(descriptor.rawValue, $0) }
+      return .success(try withCString(path.bytes[...]) { try body(descriptor.rawValue, $0) })
     }
     // The kernel takes paths below 4,096 bytes: a longer one is walked down in pieces.
     var current = descriptor
@@ -108,13 +120,13 @@ public final class Directory: Sendable {
           current.rawValue, $0,
           FileDescriptor.AccessMode.readOnly.rawValue | FileDescriptor.OpenOptions.directory.rawValue)
       }
-      guard next >= 0 else { throw ContainerError.lastCall("cannot open the directory", full(path.parent)) }
+      guard next >= 0 else { return .failure(currentErrno()) }
       if isOwn { try? current.close() }
       current = FileDescriptor(rawValue: next)
       isOwn = true
       rest = rest[piece.endIndex...].drop { $0 == UInt8(ascii: "/") }
     }
-    return try withCString(path.bytes[(slash + 1)...]) { try body(current.rawValue, $0) }
+    return .success(try withCString(path.bytes[(slash + 1)...]) { try body(current.rawValue, $0) })
   }
 }
 

@@ -65,6 +65,11 @@ extension Directory {
 }
 
 extension FileDescriptor {
+  /// Lets the system begin to write the file to disk, without waiting: what a later sync waits for becomes less.
+  public func beginWriting() { platform_begin_writing(rawValue) }
+}
+
+extension FileDescriptor {
   /// Everything from the start to the end; more than `limit` bytes is an error.
   public func contents(limit: Int, path: String) throws -> [UInt8] {
     do {

@@ -4,7 +4,7 @@ import SystemPackage
 /// The plain bytes of an archive's frames in any order: keeps the last few, and reads ahead when told how far.
 final class FrameReader {
   let index: FrameIndex
-  private let decoder: FrameDecoder
+  let decoder: FrameDecoder
   private var cache: [(number: Int, frame: PlainFrame)] = []
   private var ahead: [Int: FrameJob] = [:]
   private let depth: Int
@@ -15,6 +15,11 @@ final class FrameReader {
     self.index = index
     decoder = FrameDecoder(file: file)
     depth = min(max(ProcessInfo.processInfo.activeProcessorCount, 1), 4)
+  }
+
+  /// A reader with what another one uses, which does not read ahead.
+  init(_ decoder: FrameDecoder, _ index: FrameIndex) {
+    (self.decoder, self.index, depth) = (decoder, index, 0)
   }
 
   /// Waits until no other thread uses the file.

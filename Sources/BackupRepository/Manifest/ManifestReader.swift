@@ -132,6 +132,17 @@ public final class ManifestReader {
     }
   }
 
+  /// What each stored path is: enough for one who decides before anything is read. The entries themselves are
+  /// checked by ``entries(_:)``.
+  func kinds() throws -> [ContainerPath: ManifestEntry.Kind] {
+    try rows("SELECT path, kind FROM entry").reduce(into: [:]) { kinds, row in
+      guard let path = row.path("path"),
+        let kind = row.text("kind").flatMap(ManifestEntry.Kind.init(rawValue:))
+      else { throw wrong("an entry that makes no sense") }
+      kinds[path] = kind
+    }
+  }
+
   /// One entry; nil when the archive does not have the path.
   public func entry(_ path: ContainerPath) throws -> ManifestEntry? {
     try read { db in try find(path, db).map { try entry($0, db) } }

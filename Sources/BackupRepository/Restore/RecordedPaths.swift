@@ -8,9 +8,7 @@ struct RecordedPaths {
   private var skippedPaths: [ContainerPath: SkippedPath.Reason] = [:]
 
   init(_ manifest: ManifestReader) throws {
-    var kinds: [ContainerPath: ManifestEntry.Kind] = [:]
-    try manifest.entries { kinds[$0.path] = $0.kind }
-    self.kinds = kinds
+    kinds = try manifest.kinds()
     for path in try manifest.excluded() { excluded[path.path] = path.exclusion }
     for path in try manifest.skipped() { skippedPaths[path.path] = path.reason }
   }

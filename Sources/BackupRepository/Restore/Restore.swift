@@ -138,7 +138,10 @@ public enum Restore {
       if let present = try staged.status(of: entry.path), present.type == .directory {
         try staged.remove(entry.path)
       }
-      try restore(entry, archive, staged)
+    }
+    try RestoredContents(archive).put(plan.contents, staged)
+    for entry in plan.links {
+      if let first = entry.hardLink { try staged.putHardLink(at: entry.path, to: first) }
     }
     for entry in plan.attributes { try staged.setMetadata(entry.metadata, of: entry.path) }
     // Directories last: what was put into them moved their times.
@@ -150,26 +153,5 @@ public enum Restore {
     var report = plan.report
     report.bytesRead = archive.bytesRead
     return report
-  }
-
-  private static func restore(_ entry: ManifestEntry, _ archive: Archive, _ staged: StagedContainer) throws {
-    if let target = entry.linkTarget {
-      return try staged.putLink(at: entry.path, target: target, metadata: entry.metadata)
-    }
-    if let first = entry.hardLink { return try staged.putHardLink(at: entry.path, to: first) }
-    try staged.putFile(at: entry.path, metadata: entry.metadata, digest: entry.digest, size: entry.size) {
-      file in
-      var hash = try ContentHash(isDatabase: entry.kind == .database)
-      try archive.content(of: entry) { bytes in
-        try file.write(bytes)
-        hash.update(bytes)
-      }
-      guard try hash.finalize() == entry.digest else {
-        throw RepositoryError(
-          .damaged,
-          "the content of \(entry.path) is not what the manifest says; nothing was changed, use another "
-            + "archive", path: archive.path)
-      }
-    }
   }
 }

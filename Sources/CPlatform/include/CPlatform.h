@@ -45,6 +45,8 @@ int platform_lock_whole(int descriptor, bool exclusive);
 int platform_sync_filesystem(int descriptor);
 /// fsync; on macOS F_FULLFSYNC, which alone survives a power cut there.
 int platform_sync(int descriptor);
+/// Lets the system begin to write what it holds of a file, without waiting: a later sync has less to do.
+void platform_begin_writing(int descriptor);
 
 /// Makes `target` share the blocks of `source`: EOPNOTSUPP, EXDEV or EINVAL where the file system cannot.
 int platform_clone(int source, int target);

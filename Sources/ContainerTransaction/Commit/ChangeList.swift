@@ -52,6 +52,9 @@ struct ChangeList {
     case .removed: return nil
     case .directory(let metadata): return NodeRecord(type: .directory, metadata: metadata, size: 0)
     case .inode(let inode):
+      if let made = inode.made, let digest = inode.digest {
+        return NodeRecord(type: inode.type, metadata: made.metadata, size: made.size, digest: digest)
+      }
       guard let status = try staged.stage.status(inode.name),
         let metadata = try staged.stage.metadata(inode.name)
       else { return nil }

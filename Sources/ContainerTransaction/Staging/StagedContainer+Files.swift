@@ -29,16 +29,7 @@ extension StagedContainer {
     try requireSpace(size, for: path)
     try createDirectory(path.parent)
     let name = newName()
-    let file = try StageFile(stage, name)
-    do {
-      try fill(file)
-    } catch {
-      file.close()
-      try? stage.removeFile(name, missingIsFine: true)
-      throw error
-    }
-    file.close()
-    if let metadata { try stage.apply(metadata, to: name) }
+    try StageFile.make(name, in: stage, metadata, fill: fill)
     try replace(path, with: .inode(StagedInode(name: name, type: .file, digest: digest)))
   }
 
@@ -172,7 +163,12 @@ extension StagedContainer {
 
   /// A staged inode for a path, made by copying the live one when there is none yet.
   func own(_ path: ContainerPath) throws -> StagedInode {
-    if case .inode(let inode) = overlay[path], !inode.isShared { return inode }
+    if case .inode(var inode) = overlay[path], !inode.isShared {
+      // Whoever asks may change it.
+      inode.made = nil
+      overlay.set(.inode(inode), at: path)
+      return inode
+    }
     let name = try stagedCopy(of: path)
     let inode = StagedInode(name: name, type: try status(of: path)?.type ?? .file)
     try replace(path, with: .inode(inode))
@@ -204,7 +200,7 @@ extension StagedContainer {
   }
 
   /// Sets a path's node; sidecars of a database that is replaced go with the old content.
-  private func replace(_ path: ContainerPath, with node: Overlay.Node) throws {
+  func replace(_ path: ContainerPath, with node: Overlay.Node) throws {
     if let unit = try? live.status(path).flatMap({ try live.databaseUnit(path, status: $0) }) {
       for sidecar in unit.sidecars where overlay[sidecar] == nil { overlay.set(.removed, at: sidecar) }
     }

@@ -1,0 +1,72 @@
+import AppContainer
+import ArchiveFile
+import ContainerTransaction
+import Foundation
+
+/// Brings the contents of an archive's entries into a stage, each compared with its hash.
+struct RestoredContents {
+  /// A group of files smaller than this is not worth a thread: it would only decode frames that the next one
+  /// decodes again.
+  private static let smallestGroup: UInt64 = 16 << 20
+
+  private let archive: Archive
+
+  init(_ archive: Archive) { self.archive = archive }
+
+  /// Puts files and symbolic links.
+  ///
+  /// - Throws: ``RepositoryError`` with code `damaged`, and what reading the archive and staging throw.
+  func put(_ entries: [ManifestEntry], _ staged: StagedContainer) throws {
+    for entry in entries {
+      guard let target = entry.linkTarget else { continue }
+      try staged.putLink(at: entry.path, target: target, metadata: entry.metadata)
+    }
+    let files = entries.filter(\.isFile)
+    let byPath = Dictionary(files.map { ($0.path, $0) }, uniquingKeysWith: { $1 })
+    let (source, path) = (archive.reader.rangeSource, archive.path)
+    try staged.putFiles(groups(files)) {
+      let ranges = source.reader()
+      return { file, target in
+        guard let entry = byPath[file.path] else { return }
+        try Self.fill(target, entry, ranges, path)
+      }
+    }
+  }
+
+  /// Files that lie one after the other in the archive, in as many groups as keep all cores busy to the end; the
+  /// largest groups first.
+  private func groups(_ entries: [ManifestEntry]) -> [[NewFile]] {
+    let total = entries.reduce(0) { $0 &+ $1.size }
+    let cores = UInt64(max(ProcessInfo.processInfo.activeProcessorCount, 1))
+    let limit = max(Self.smallestGroup, total / (8 * cores))
+    var groups: [(size: UInt64, files: [NewFile])] = []
+    for entry in entries.sorted(by: { ($0.offset ?? 0) < ($1.offset ?? 0) }) {
+      if groups.isEmpty || groups[groups.count - 1].size >= limit { groups.append((0, [])) }
+      groups[groups.count - 1].size += entry.size
+      groups[groups.count - 1].files.append(
+        NewFile(path: entry.path, metadata: entry.metadata, digest: entry.digest, size: entry.size))
+    }
+    return groups.sorted { $0.size > $1.size }.map(\.files)
+  }
+
+  private static func fill(
+    _ file: StageFile, _ entry: ManifestEntry, _ ranges: RangeReader, _ path: String
+  ) throws {
+    var hash = try ContentHash(isDatabase: entry.kind == .database)
+    if entry.size > 0 {
+      guard let offset = entry.offset else {
+        throw RepositoryError(.damaged, "its manifest does not say where \(entry.path) is", path: path)
+      }
+      try ranges.read(offset: offset, length: entry.size) { bytes in
+        try file.write(bytes)
+        hash.update(bytes)
+      }
+    }
+    guard try hash.finalize() == entry.digest else {
+      throw RepositoryError(
+        .damaged,
+        "the content of \(entry.path) is not what the manifest says; nothing was changed, use another archive",
+        path: path)
+    }
+  }
+}

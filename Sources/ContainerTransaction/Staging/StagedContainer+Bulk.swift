@@ -1,0 +1,82 @@
+import AgeEncryption
+import AppContainer
+import Dispatch
+import Synchronization
+
+/// A file that is to be put with others, its content still to come.
+public struct NewFile: Sendable {
+  /// Where it will be.
+  public var path: ContainerPath
+  /// Mode, owner, time and attributes.
+  public var metadata: FileMetadata
+  /// SHA-256 of the content, as whoever fills the file makes sure.
+  public var digest: SHA256.Digest?
+  /// Bytes of content.
+  public var size: UInt64
+
+  /// A file from its parts.
+  public init(path: ContainerPath, metadata: FileMetadata, digest: SHA256.Digest?, size: UInt64) {
+    (self.path, self.metadata, self.digest, self.size) = (path, metadata, digest, size)
+  }
+}
+
+extension StagedContainer {
+  /// Fills one file of the stage.
+  public typealias Filler = (NewFile, StageFile) throws -> Void
+
+  /// Puts many files, filled on all cores: making a file, writing and hashing it take one core longer than a disk
+  /// takes. Each group is filled in its order by one thread.
+  ///
+  /// - Parameter filler: makes what fills a group's files, on the group's own thread.
+  /// - Throws: the first failure of a filler, `ContainerError`, ``TransactionError``.
+  public func putFiles(_ groups: [[NewFile]], filler: @escaping @Sendable () throws -> Filler) throws {
+    if let first = groups.first?.first {
+      let size = groups.joined().reduce(0) { $0 &+ $1.size }
+      try requireSpace(size, for: first.path)
+    }
+    for file in groups.joined() { try createDirectory(file.path.parent) }
+    let folders = groups.map { _ in newName() }
+    let made = Mutex<[Int: [FileMetadata?]]>([:])
+    let failure = Mutex<(any Error)?>(nil)
+    let stage = stage
+    DispatchQueue.concurrentPerform(iterations: groups.count) { number in
+      guard failure.withLock({ $0 == nil }) else { return }
+      do {
+        let metadata = try Self.make(groups[number], in: folders[number], of: stage, filler()) {
+          failure.withLock { $0 != nil }
+        }
+        made.withLock { $0[number] = metadata }
+      } catch {
+        failure.withLock { $0 = $0 ?? error }
+      }
+    }
+    if let error = failure.withLock({ $0 }) { throw error }
+    let metadata = made.withLock { $0 }
+    for (number, group) in groups.enumerated() {
+      for (index, file) in group.enumerated() {
+        var inode = StagedInode(
+          name: folders[number].appending(name: Self.name(index)), type: .file, digest: file.digest)
+        inode.made = metadata[number]?[index].map { ($0, file.size) }
+        try replace(file.path, with: .inode(inode))
+      }
+    }
+  }
+
+  /// Makes a group's files in a folder of their own: two threads do not wait for each other's names.
+  ///
+  /// - Returns: what each file carries then, which a user who is not root may not have been able to set.
+  private static func make(
+    _ files: [NewFile], in folder: ContainerPath, of stage: Directory, _ fill: Filler, isCancelled: () -> Bool
+  ) throws -> [FileMetadata?] {
+    try stage.createDirectory(folder)
+    let directory = try stage.directory(folder)
+    return try files.enumerated().map { index, file in
+      if isCancelled() { return nil }
+      let name = ContainerPath(name: name(index))
+      try StageFile.make(name, in: directory, file.metadata) { try fill(file, $0) }
+      return try directory.metadata(name)
+    }
+  }
+
+  private static func name(_ number: Int) -> [UInt8] { Array(String(number).utf8) }
+}
