@@ -7,6 +7,11 @@ public struct DryRunOutcome<Value> {
   public var value: Value
   /// What the real run would change.
   public var difference: ContainerDifference
+
+  /// The outcome with another value.
+  public func map<Other>(_ body: (Value) throws -> Other) rethrows -> DryRunOutcome<Other> {
+    DryRunOutcome<Other>(value: try body(value), difference: difference)
+  }
 }
 
 extension Transaction {
@@ -41,6 +46,16 @@ extension Transaction {
           container, live: lock.root, stage: folder, locks: [:], keepsBefore: false,
           busyTimeout: options.busyTimeout))
     }
+  }
+}
+
+extension Transaction {
+  /// Runs a body with a private directory for work beside a transaction, which is removed afterwards, or by the next
+  /// command when this one is killed.
+  public static func withWorkDirectory<Value>(
+    for container: Container, _ body: (Directory) throws -> Value
+  ) throws -> Value {
+    try TemporaryStage.with(for: container, body)
   }
 }
 

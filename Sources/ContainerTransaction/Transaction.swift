@@ -46,6 +46,15 @@ extension TransactionOutcome {
   }
 }
 
+extension TransactionOutcome {
+  /// The outcome with another value.
+  public func map<Other>(_ body: (Value) throws -> Other) rethrows -> TransactionOutcome<Other> {
+    TransactionOutcome<Other>(
+      value: try body(value), transaction: transaction, changes: changes, conflicts: conflicts, notes: notes,
+      recovered: recovered, isFinished: isFinished)
+  }
+}
+
 /// The one door through which a container is changed: lock, recover, refuse when in use, stage, check, commit.
 public enum Transaction {
   /// Runs a transaction. The body works on a staged container; when it throws, nothing has changed.

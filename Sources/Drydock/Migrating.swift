@@ -77,7 +77,8 @@ public enum Migrating {
     }
   }
 
-  private static func migrate(
+  /// Migrates what a stage holds.
+  static func migrate(
     _ staged: StagedContainer, _ catalog: MigrationCatalog, _ version: Int?
   ) throws -> MigrationReport {
     let plan = MigrationPlan(catalog: catalog, detected: try DetectedVersion.detect(in: staged))

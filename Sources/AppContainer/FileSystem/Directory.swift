@@ -53,9 +53,11 @@ public final class Directory: Sendable {
     }
     switch result {
     case .success(nil): return FileStatus(status)
-    // Behind a link is nowhere below this directory.
-    case .success(.noSuchFileOrDirectory?), .success(.notDirectory?), .failure(.noSuchFileOrDirectory),
-      .failure(.notDirectory), .failure(.tooManySymbolicLinkLevels):
+    // Behind a link is nowhere below this directory; a name that is too long (of a sidecar that a file could have)
+    // is nobody's.
+    case .success(.noSuchFileOrDirectory?), .success(.notDirectory?), .success(.fileNameTooLong?),
+      .failure(.noSuchFileOrDirectory), .failure(.notDirectory), .failure(.fileNameTooLong),
+      .failure(.tooManySymbolicLinkLevels):
       return nil
     case .success(let error?): throw ContainerError.system("cannot look at", full(below), error)
     case .failure(let error):

@@ -5,6 +5,8 @@ import ContainerTransaction
 struct LiveContainer {
   /// All paths, those below excluded directories too.
   private(set) var paths: [ContainerPath: ScannedEntry] = [:]
+  /// Where the external data of its databases is.
+  private(set) var externalData: Set<ContainerPath> = []
 
   init(_ staged: StagedContainer) throws {
     var found: [ContainerPath: ScannedEntry] = [:]
@@ -12,6 +14,9 @@ struct LiveContainer {
       found[$0.path] = $0
     }
     paths = found
+    for case .database(let unit) in found.values.map(\.kind) {
+      if let external = unit.externalData { externalData.insert(external) }
+    }
   }
 
   /// What excludes the nearest directory above that exists.

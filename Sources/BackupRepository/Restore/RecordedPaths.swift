@@ -4,55 +4,33 @@ import AppContainer
 struct RecordedPaths {
   /// The stored ones.
   private(set) var kinds: [ContainerPath: ManifestEntry.Kind] = [:]
+  /// Where the external data of its databases is, if there is any.
+  private(set) var externalData: Set<ContainerPath> = []
   private var excluded: [ContainerPath: Exclusion] = [:]
   private var skippedPaths: [ContainerPath: SkippedPath.Reason] = [:]
 
-  init(_ manifest: ManifestReader) throws {
-    kinds = try manifest.kinds()
+  /// - Parameter includesExcluded: whether what was stored although a rule excluded it counts as stored.
+  init(_ manifest: ManifestReader, includesExcluded: Bool) throws {
     for path in try manifest.excluded() { excluded[path.path] = path.exclusion }
     for path in try manifest.skipped() { skippedPaths[path.path] = path.reason }
+    kinds = try manifest.kinds()
+    if !includesExcluded { kinds = kinds.filter { excluded[$0.key] == nil } }
+    for (path, kind) in kinds where kind == .database || kind == .rawDatabase {
+      externalData.insert(DatabaseUnit.externalDataPath(of: path))
+    }
   }
 
-  /// The rule that kept a path out, or a directory above it.
+  /// The rule that kept a path out, or a directory above it; of a stored path, the rule that should have.
   func exclusion(of path: ContainerPath) -> Exclusion? {
-    excluded[path] ?? path.ancestors.lazy.compactMap { excluded[$0] }.first
+    if let own = excluded[path] { return own }
+    // An explicit include brings a path in below an excluded directory.
+    return kinds[path] != nil ? nil : path.ancestors.lazy.compactMap { excluded[$0] }.first
   }
 
   /// Why a path, or the directory that it is in, could not be stored.
   func skipped(_ path: ContainerPath) -> SkippedPath.Reason? {
     skippedPaths[path] ?? path.ancestors.lazy.compactMap { skippedPaths[$0] }.first
   }
-}
-
-/// The part of a container that a restore acts, and mirrors, inside of.
-struct RestoreScope {
-  /// None means all.
-  private let tops: [ContainerPath]
-
-  /// - Throws: ``RepositoryError`` with code `missing` for a path that the archive does not have.
-  init(_ paths: [ContainerPath], _ recorded: RecordedPaths) throws {
-    var tops = paths
-    for path in paths {
-      switch recorded.kinds[path] {
-      case nil:  // rule 7
-        throw RepositoryError(
-          .missing, "the archive does not have it; `drydock show` lists what it has", path: path.description)
-      // Rule 1: a database goes with its sidecars and external data.
-      case .database?, .rawDatabase?:
-        tops.append(DatabaseUnit.externalDataPath(of: path))
-        tops += DatabaseFormat.sidecarSuffixes.map(path.withSuffix)
-      default: break
-      }
-    }
-    self.tops = tops
-  }
-
-  func contains(_ path: ContainerPath) -> Bool {
-    tops.isEmpty || tops.contains { path == $0 || path.isInside($0) }
-  }
-
-  /// Whether something of the scope is below a path.
-  func isBelow(_ path: ContainerPath) -> Bool { tops.contains { $0.isInside(path) } }
 }
 
 extension ScannedEntry {

@@ -64,13 +64,15 @@ public enum Restore {
 
   /// Restores.
   ///
+  /// - Parameter finishing: what else is done to the staged result, in the same transaction: migrations.
   /// - Throws: ``RepositoryError``: `mismatch`, `missing`, `conflict`, `damaged`; `ArchiveError`,
   ///   `TransactionError`, `ContainerError`. Nothing has changed then.
   public static func run(
-    _ archive: Archive, _ target: Target, _ options: RestoreOptions = RestoreOptions()
+    _ archive: Archive, _ target: Target, _ options: RestoreOptions = RestoreOptions(),
+    finishing: (StagedContainer) throws -> Void = { _ in }
   ) throws -> TransactionOutcome<RestoreReport> {
     try refusePartialOfOtherVersion(archive, options)
-    let summary = "restored \(archive.header.archive.short) of \(archive.header.time)"
+    let summary = options.summary ?? summary(archive.header)
     var transaction = options.transaction
     // The archive's databases come back as they were, damaged ones too: their hashes are checked instead.
     transaction.checksResult = false
@@ -78,27 +80,37 @@ public enum Restore {
     switch target {
     case .existing(let container):
       return try Transaction.run(on: container, .restore, summary: summary, options: transaction) {
-        try stage(archive, $0, options)
+        try stage(archive, $0, options, finishing)
       }
     case .absent(let container):
       return try Transaction.create(container, .restore, summary: summary, options: transaction) {
-        try stage(archive, $0, options)
+        try stage(archive, $0, options, finishing)
       }
     }
   }
 
-  /// Does what ``run(_:_:_:)`` does on a stage that is thrown away; the archive's content is read and checked.
+  /// What the log says of a restore.
+  public static func summary(_ header: ArchiveHeader) -> String {
+    "restored \(header.archive.short) of \(header.time)"
+  }
+
+  /// Does what ``run(_:_:_:finishing:)`` does on a stage that is thrown away; the archive's content is read and checked.
   public static func dryRun(
-    _ archive: Archive, _ target: Target, _ options: RestoreOptions = RestoreOptions()
+    _ archive: Archive, _ target: Target, _ options: RestoreOptions = RestoreOptions(),
+    finishing: (StagedContainer) throws -> Void = { _ in }
   ) throws -> DryRunOutcome<RestoreReport> {
     try refusePartialOfOtherVersion(archive, options)
     var transaction = options.transaction
     transaction.checksResult = false
     switch target {
     case .existing(let container):
-      return try Transaction.dryRun(on: container, options: transaction) { try stage(archive, $0, options) }
+      return try Transaction.dryRun(on: container, options: transaction) {
+        try stage(archive, $0, options, finishing)
+      }
     case .absent(let container):
-      return try Transaction.dryCreate(container, options: transaction) { try stage(archive, $0, options) }
+      return try Transaction.dryCreate(container, options: transaction) {
+        try stage(archive, $0, options, finishing)
+      }
     }
   }
 
@@ -114,18 +126,19 @@ public enum Restore {
   }
 
   private static func refusePartialOfOtherVersion(_ archive: Archive, _ options: RestoreOptions) throws {
-    guard !options.scope.isEmpty, archive.header.schemaVersion != options.schemaVersion else { return }
+    guard options.isPartial, archive.header.schemaVersion != options.schemaVersion else { return }
     let name = { (version: Int?) in version.map { "schema version \($0)" } ?? "an unknown schema version" }
     throw RepositoryError(  // rule 9
       .mismatch,
       "a part of an archive of \(name(archive.header.schemaVersion)) would be mixed into a container of "
-        + "\(name(options.schemaVersion)); restore all of it, and migrate it then", path: archive.path)
+        + "\(name(options.schemaVersion)); restore all of it, or give --migrate", path: archive.path)
   }
 
   // MARK: Staging
 
   private static func stage(
-    _ archive: Archive, _ staged: StagedContainer, _ options: RestoreOptions
+    _ archive: Archive, _ staged: StagedContainer, _ options: RestoreOptions,
+    _ finishing: (StagedContainer) throws -> Void
   ) throws -> RestoreReport {
     let plan = try RestorePlan(archive, staged, options)
     for path in plan.removals where try staged.status(of: path) != nil {
@@ -152,6 +165,7 @@ public enum Restore {
     }
     var report = plan.report
     report.bytesRead = archive.bytesRead
+    try finishing(staged)
     return report
   }
 }

@@ -5,19 +5,28 @@ import ContainerTransaction
 public struct RestoreOptions: Sendable {
   /// The paths to act, and mirror, inside of; none means all.
   public var scope: [ContainerPath] = []
+  /// The stores to act, and mirror, inside of; none means all.
+  public var stores: Set<ContainerStore> = []
   /// Leaves what the archive does not have.
   public var keepExtra = false
   /// Replaces what a rule excludes where it lives.
   public var overwriteExcluded = false
+  /// Brings back what was stored although a rule excluded it.
+  public var includeExcluded = false
   /// Takes another app's or instance's data.
   public var fromOther = false
   /// The container's schema version as far as it is known, for a partial restore.
   public var schemaVersion: Int?
+  /// What the log says of the transaction; by default which archive was restored.
+  public var summary: String?
   /// How the transaction is run.
   public var transaction = TransactionOptions()
 
   /// The usual options: everything, mirrored.
   public init() {}
+
+  /// Whether only a part of the archive comes back.
+  public var isPartial: Bool { !scope.isEmpty || !stores.isEmpty }
 }
 
 /// What a restore did, or would do.

@@ -29,19 +29,22 @@ struct RestorePlan {
   /// Further names that are right, by the first one; and the first names that get another inode.
   private var rightLinks: [ContainerPath: [ManifestEntry]] = [:]
   private var movedFirsts: Set<ContainerPath> = []
+  /// Directories outside of the scope that the container lacks.
+  private var missing: [ContainerPath: ManifestEntry] = [:]
 
   init(_ archive: Archive, _ staged: StagedContainer, _ options: RestoreOptions) throws {
     self.archive = archive
     self.staged = staged
     self.options = options
     live = try LiveContainer(staged)
-    recorded = try RecordedPaths(archive.manifest)
-    scope = try RestoreScope(options.scope, recorded)
+    recorded = try RecordedPaths(archive.manifest, includesExcluded: options.includeExcluded)
+    scope = try RestoreScope(options, recorded, live, staged.container)
     comparison = LiveComparison(live, staged, recorded, archive.header)
     decideLive()
     try archive.manifest.entries { try decide($0) }
     // An inode gets all its names anew when it gets one.
     for first in movedFirsts { links += rightLinks[first] ?? [] }
+    addMissingDirectories()
     try refuseTypeConflicts()
   }
 
@@ -53,7 +56,7 @@ struct RestorePlan {
       if isStaleSidecar(path, scanned) {
         removals.append(path)  // rule 1
       } else if !scope.contains(path) {
-        continue
+        spare(path, nil)  // rule 7
       } else if let reason = sparing(path, scanned) {
         spare(path, reason)
       } else if recorded.kinds[path] == nil && !scanned.isSidecar {
@@ -74,7 +77,7 @@ struct RestorePlan {
       || !(isStored || isReplacedFromAbove(path))
     {
       if let exclusion = scanned.exclusion { return exclusion.description }
-      if !isStored, let exclusion = recorded.exclusion(of: path) {
+      if let exclusion = recorded.exclusion(of: path) {
         return exclusion.description + " when the archive was made"
       }
     }
@@ -115,13 +118,10 @@ struct RestorePlan {
   // MARK: Entries of the archive
 
   private mutating func decide(_ entry: ManifestEntry) throws {
+    guard recorded.kinds[entry.path] != nil else { return }  // rule 3: stored although excluded
     let present = live.paths[entry.path]
     guard scope.contains(entry.path) else {
-      // A directory above that is missing comes back as it was.
-      if entry.kind == .directory, scope.isBelow(entry.path), present == nil, !entry.path.isRoot {
-        directories.append(entry)
-        report.restored.append(entry.path)
-      }
+      if entry.kind == .directory, present == nil, !entry.path.isRoot { missing[entry.path] = entry }
       return
     }
     if spared.contains(entry.path) { return }
@@ -147,9 +147,22 @@ struct RestorePlan {
     }
   }
 
+  /// A directory outside of the scope that is missing comes back as it was when something in it does.
+  private mutating func addMissingDirectories() {
+    for entry in contents + links + directories {
+      for above in entry.path.ancestors {
+        guard let directory = missing.removeValue(forKey: above) else { continue }
+        directories.append(directory)
+        report.restored.append(above)
+      }
+    }
+    directories.sort { $0.path < $1.path }
+    report.restored.sort()
+  }
+
   private mutating func bringBack(_ entry: ManifestEntry) throws {
     guard let first = entry.hardLink else { return contents.append(entry) }
-    if scope.contains(first) && !spared.contains(first) {
+    if recorded.kinds[first] != nil && scope.contains(first) && !spared.contains(first) {
       movedFirsts.insert(first)
       links.append(entry)
     } else {
@@ -163,9 +176,10 @@ struct RestorePlan {
 
   /// Rule 5: a file must not take the place of a directory in which something is spared, nor the other way round.
   private func refuseTypeConflicts() throws {
-    let advice =
-      options.keepExtra
-      ? "move that away, or leave --keep-extra out" : "move that away, or give --overwrite-excluded"
+    let remedy =
+      options.isPartial
+      ? "restore all of it" : options.keepExtra ? "leave --keep-extra out" : "give --overwrite-excluded"
+    let advice = "move that away, or " + remedy
     for entry in contents + links where neededDirectories.contains(entry.path) {
       let example = spared.filter { $0.isInside(entry.path) }.min()
       throw RepositoryError(

@@ -37,6 +37,7 @@ public enum Snapshot {
       let writer = try SnapshotWriter(
         root: lock.root, scratch: scratch, archive: archive, manifest: manifest, options: options)
       try writer.storeAll(ContainerScan(lock.root, rules: ExclusionRules(container)))
+      try writer.addMissing(options.missing.excluded, options.missing.skipped)
       let snapshot = try manifest.finish()
 
       let location = try store(manifestName, scratch, archive, now)

@@ -18,6 +18,9 @@ public struct SnapshotOptions: Sendable {
   public var lockTimeout: Double = 0
   /// Seconds to wait for a database that is locked.
   public var busyTimeout: Double = 5
+  /// What was kept out, or could not be stored, when the container was captured before: a copy made of an archive
+  /// does not have it, and says so.
+  public var missing: (excluded: [ExcludedPath], skipped: [SkippedPath]) = ([], [])
   /// The program's name and version, for the header.
   public var tool: String
   /// Called now and then with the bytes of content that were stored so far.

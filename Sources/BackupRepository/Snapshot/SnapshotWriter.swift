@@ -80,6 +80,13 @@ final class SnapshotWriter {
     }
   }
 
+  /// Records what an earlier capture kept out or lost, unless this one has said so of the path itself.
+  func addMissing(_ earlier: [ExcludedPath], _ lost: [SkippedPath]) throws {
+    let known = Set(excluded.map(\.path)).union(skipped.map(\.path))
+    for path in earlier where !known.contains(path.path) { try manifest.add(path) }
+    for path in lost where !known.contains(path.path) { try manifest.add(path) }
+  }
+
   private func skip(_ path: ContainerPath, _ reason: SkippedPath.Reason) throws {
     let path = SkippedPath(path: path, reason: reason)
     skipped.append(path)

@@ -62,7 +62,7 @@ public final class StageFile {
   private func writePiece(_ piece: UnsafeRawBufferPointer) throws {
     var rest = piece[...]
     while !rest.isEmpty {
-      let zeros = Self.zeroBlocks(rest)
+      let zeros = zeroBytes(rest)
       if zeros > 0 {
         size += Int64(zeros)
         endsInHole = true
@@ -81,11 +81,13 @@ public final class StageFile {
     }
   }
 
-  /// The length of the whole blocks of zeros at the start.
-  private static func zeroBlocks(_ bytes: Slice<UnsafeRawBufferPointer>) -> Int {
+  /// The length of the zeros at the start: whole blocks, and what is left of a hole that began before.
+  private func zeroBytes(_ bytes: Slice<UnsafeRawBufferPointer>) -> Int {
     var count = 0
-    while bytes.count - count >= holeSize, isZero(bytes.dropFirst(count).prefix(holeSize)) {
-      count += holeSize
+    while count < bytes.count {
+      let block = bytes.dropFirst(count).prefix(Self.holeSize)
+      guard block.count == Self.holeSize || count > 0 || endsInHole, Self.isZero(block) else { break }
+      count += block.count
     }
     return count
   }

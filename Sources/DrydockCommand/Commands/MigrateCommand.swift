@@ -39,7 +39,7 @@ struct MigrateCommand: ParsableCommand {
       if common.json {
         Output.json(Result(report: outcome.value, difference: outcome.difference, conflicts: []))
       } else {
-        write(outcome.value, verb: "would run")
+        MigrationText.write(outcome.value, verb: "would run")
         if outcome.value.changedAnything {
           Output.line("dry run: nothing was changed; the difference would be")
           DifferenceText.write(outcome.difference)
@@ -56,7 +56,7 @@ struct MigrateCommand: ParsableCommand {
         Result(
           transaction: outcome.transaction?.description, report: outcome.value, conflicts: outcome.conflicts))
     } else {
-      write(outcome.value, verb: "ran")
+      MigrationText.write(outcome.value, verb: "ran")
       if let transaction = outcome.transaction {
         Output.line("transaction \(transaction); `drydock rollback` undoes it")
       }
@@ -65,23 +65,6 @@ struct MigrateCommand: ParsableCommand {
       }
     }
     try outcome.throwUnlessClean()
-  }
-
-  private func write(_ report: MigrationReport, verb: String) {
-    guard report.changedAnything else {
-      return Output.line("nothing to do: the container has version \(report.to)")
-    }
-    Output.line("version \(report.from) → \(report.to)")
-    if !report.byTheApp.isEmpty {
-      let numbers = report.byTheApp.map(String.init).joined(separator: ", ")
-      Output.line("  recorded as done by the app itself: \(numbers)")
-    }
-    for migration in report.migrations {
-      let text = migration.summary.map { ": \($0)" } ?? ""
-      Output.line("  \(verb) \(migration.name)\(text) (\(migration.milliseconds) ms)")
-      for note in migration.notes { Output.line("      \(note)") }
-    }
-    for note in report.notes { Output.line("  \(note)") }
   }
 }
 

@@ -2,6 +2,8 @@ import ArgumentParser
 import Drydock
 import Foundation
 
+extension ContainerStore: ExpressibleByArgument {}
+
 struct RestoreCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "restore", abstract: "Bring a container back to the state of a snapshot.",
@@ -14,6 +16,7 @@ struct RestoreCommand: ParsableCommand {
         drydock restore Backups/A.tar.zst Notes --dry-run
         drydock restore latest Notes -r Backups
         drydock restore A.tar.zst Notes --path Documents
+        drydock restore A.tar.zst Notes --only defaults --migrate -m Migrations
       """)
 
   @Argument(help: "An archive: its file, or with -r its id, INSTANCE@latest, INSTANCE@2026-11-14 or latest.")
@@ -25,8 +28,23 @@ struct RestoreCommand: ParsableCommand {
     name: .customLong("path"),
     help: ArgumentHelp("Only this path, and what is below it; repeatable.", valueName: "path"))
   var paths: [String] = []
+  @Option(
+    name: .customLong("only"),
+    help: ArgumentHelp(
+      "Only this store: \(ContainerStore.allCases.map(\.rawValue).joined(separator: ", ")); repeatable.",
+      valueName: "store"))
+  var stores: [ContainerStore] = []
   @Flag(help: "Leave what the archive does not have.") var keepExtra = false
   @Flag(help: "Replace what rules exclude, too.") var overwriteExcluded = false
+  @Flag(help: "Bring back what was stored although a rule excludes it, where it is missing.")
+  var includeExcluded = false
+  @Flag(
+    help: """
+      Migrate what the archive holds first: all of it to the latest version, a part \
+      of it to the container's.
+      """)
+  var migrate = false
+  @OptionGroup var migrations: MigrationOptions
   @Flag(help: "Take another app's or instance's data.") var fromOther = false
   @Flag(help: "Do not ask before removing what the archive does not have.") var yes = false
   @OptionGroup var common: CommonOptions
@@ -40,6 +58,7 @@ struct RestoreCommand: ParsableCommand {
     var unchanged: Int
     var bytesRead: UInt64
     var conflicts: [ContainerPath]
+    var migration: MigrationReport?
     var difference: ContainerDifference?
   }
 
@@ -53,25 +72,46 @@ struct RestoreCommand: ParsableCommand {
       fromOther: fromOther)
     var options = RestoreOptions()
     options.scope = try paths.map { try ContainerPath($0) }
+    options.stores = Set(stores)
     (options.keepExtra, options.overwriteExcluded, options.fromOther) = (
       keepExtra, overwriteExcluded, fromOther
     )
+    options.includeExcluded = includeExcluded
     options.transaction = try container.transaction()
-    if !paths.isEmpty, case .existing(let container) = target {
+    if options.isPartial, case .existing(let container) = target {
       options.schemaVersion = try Migrating.schemaVersion(
         of: container, options: options.transaction
       ).number
     }
+    let catalog = migrate ? try migrations.catalog(configuration) : nil
     if dryRun {
-      let outcome = try Restore.dryRun(opened, target, options)
+      let outcome = try dryRun(opened, target, options, catalog)
       return write(outcome.value, transaction: nil, conflicts: [], difference: outcome.difference)
     }
     guard try isConfirmed(opened, target, options) else { throw ExitStatus.failed.code }
-    let outcome = try Restore.run(opened, target, options)
+    let outcome = try restore(opened, target, options, catalog)
     ContainerOptions.tell(outcome.recovered, target.container)
     for note in outcome.notes { Output.note("drydock: note: \(note)") }
     write(outcome.value, transaction: outcome.transaction, conflicts: outcome.conflicts, difference: nil)
     try outcome.throwUnlessClean()
+  }
+
+  private func restore(
+    _ archive: Archive, _ target: Restore.Target, _ options: RestoreOptions, _ catalog: MigrationCatalog?
+  ) throws -> TransactionOutcome<MigratedRestore.Report> {
+    guard let catalog else {
+      return try Restore.run(archive, target, options).map { .init(restore: $0, migration: nil) }
+    }
+    return try MigratedRestore.run(archive, target, options, catalog)
+  }
+
+  private func dryRun(
+    _ archive: Archive, _ target: Restore.Target, _ options: RestoreOptions, _ catalog: MigrationCatalog?
+  ) throws -> DryRunOutcome<MigratedRestore.Report> {
+    guard let catalog else {
+      return try Restore.dryRun(archive, target, options).map { .init(restore: $0, migration: nil) }
+    }
+    return try MigratedRestore.dryRun(archive, target, options, catalog)
   }
 
   private func isConfirmed(_ archive: Archive, _ target: Restore.Target, _ options: RestoreOptions) throws
@@ -92,16 +132,18 @@ struct RestoreCommand: ParsableCommand {
   }
 
   private func write(
-    _ report: RestoreReport, transaction: TransactionID?, conflicts: [ContainerPath],
+    _ outcome: MigratedRestore.Report, transaction: TransactionID?, conflicts: [ContainerPath],
     difference: ContainerDifference?
   ) {
+    let report = outcome.restore
     if common.json {
       return Output.json(
         Result(
           transaction: transaction?.description, restored: report.restored, removed: report.removed,
           spared: report.spared, restoredUnderExcluded: report.restoredUnderExcluded,
           unchanged: report.unchanged,
-          bytesRead: report.bytesRead, conflicts: conflicts, difference: difference))
+          bytesRead: report.bytesRead, conflicts: conflicts, migration: outcome.migration,
+          difference: difference))
     }
     if let difference {
       Output.line("dry run: nothing was changed; a restore would change")
@@ -112,6 +154,9 @@ struct RestoreCommand: ParsableCommand {
       "\(verb): \(Output.count(report.restored.count, "path")), removed: \(report.removed.count), "
         + "right already: \(report.unchanged), spared: \(report.spared.count); "
         + "\(Output.size(report.bytesRead)) read from the archive")
+    if let migration = outcome.migration {
+      MigrationText.write(migration, verb: difference == nil ? "ran" : "would run")
+    }
     for spared in report.spared { Output.line("  spared \(spared.path): \(spared.reason)") }
     for path in report.restoredUnderExcluded { Output.line("  restored, though excluded now: \(path)") }
     for path in conflicts {

@@ -1,0 +1,114 @@
+import AppContainer
+import BackupRepository
+import ContainerTransaction
+import MigrationEngine
+
+/// Restores an archive of an older schema version, migrated on the way.
+///
+/// All of an archive is staged and migrated there, in one transaction. A part of one cannot be: what belongs to a
+/// version is the whole container. So the whole snapshot is restored into a private directory and migrated to the
+/// container's version, and the part is taken from that.
+public enum MigratedRestore {
+  /// What a restore did, and what was migrated before it was in place.
+  public struct Report: Sendable {
+    /// The restore.
+    public var restore: RestoreReport
+    /// The migrations.
+    public var migration: MigrationReport?
+
+    /// A report from its parts.
+    public init(restore: RestoreReport, migration: MigrationReport?) {
+      (self.restore, self.migration) = (restore, migration)
+    }
+  }
+
+  /// Restores and migrates: everything to the latest version, a part to the container's own.
+  ///
+  /// - Throws: as `Restore.run` and `Migrating.run`; ``RepositoryError`` with code `mismatch` when a part is of a
+  ///   newer version than the container, or the container's version is not known. Nothing has changed then.
+  public static func run(
+    _ archive: Archive, _ target: Restore.Target, _ options: RestoreOptions, _ catalog: MigrationCatalog
+  ) throws -> TransactionOutcome<Report> {
+    var migration: MigrationReport?
+    guard options.isPartial else {
+      let outcome = try Restore.run(archive, target, options) {
+        migration = try Migrating.migrate($0, catalog, nil)
+      }
+      return outcome.map { Report(restore: $0, migration: migration) }
+    }
+    return try withMigrated(archive, target, options, catalog) { migrated, options, migration in
+      try Restore.run(migrated, target, options).map {
+        report($0, migration, archive)
+      }
+    }
+  }
+
+  /// Does what ``run(_:_:_:_:)`` does and throws it away.
+  public static func dryRun(
+    _ archive: Archive, _ target: Restore.Target, _ options: RestoreOptions, _ catalog: MigrationCatalog
+  ) throws -> DryRunOutcome<Report> {
+    var migration: MigrationReport?
+    guard options.isPartial else {
+      let outcome = try Restore.dryRun(archive, target, options) {
+        migration = try Migrating.migrate($0, catalog, nil)
+      }
+      return outcome.map { Report(restore: $0, migration: migration) }
+    }
+    return try withMigrated(archive, target, options, catalog) { migrated, options, migration in
+      try Restore.dryRun(migrated, target, options).map { report($0, migration, archive) }
+    }
+  }
+
+  private static func report(
+    _ restore: RestoreReport, _ migration: MigrationReport?, _ archive: Archive
+  ) -> Report {
+    var restore = restore
+    restore.bytesRead = archive.bytesRead
+    return Report(restore: restore, migration: migration)
+  }
+
+  /// Gives an archive of the migrated snapshot, and the options for a restore from it.
+  private static func withMigrated<Value>(
+    _ archive: Archive, _ target: Restore.Target, _ options: RestoreOptions, _ catalog: MigrationCatalog,
+    _ body: (Archive, RestoreOptions, MigrationReport?) throws -> Value
+  ) throws -> Value {
+    let version = try requireVersion(archive, target, options)
+    let container = target.container
+    return try Transaction.withWorkDirectory(for: container) { work in
+      let whole = Container(
+        planned: work.path + "/whole", layout: archive.header.layout, app: archive.header.app,
+        instance: archive.header.instance, configuration: container.configuration)
+      var migration: MigrationReport?
+      var inner = RestoreOptions()
+      inner.includeExcluded = options.includeExcluded
+      _ = try Restore.run(archive, .absent(whole), inner) {
+        migration = try Migrating.migrate($0, catalog, version)
+      }
+      var snapshot = SnapshotOptions(target: .file(work.path + "/migrated"), tool: DrydockVersion.tool)
+      snapshot.schemaVersion = version
+      snapshot.missing = (try archive.manifest.excluded(), try archive.manifest.skipped())
+      let path = try Snapshot.take(whole, snapshot).path
+      var outer = options
+      outer.summary = options.summary ?? Restore.summary(archive.header) + ", migrated to \(version)"
+      return try body(Archive(path: path), outer, migration)
+    }
+  }
+
+  private static func requireVersion(
+    _ archive: Archive, _ target: Restore.Target, _ options: RestoreOptions
+  ) throws -> Int {
+    guard let version = options.schemaVersion else {
+      throw RepositoryError(
+        .mismatch,
+        "the container's schema version is not known, so that a part cannot be migrated to it; name a version "
+          + "marker in drydock.yaml, or set it with `drydock baseline`", path: target.container.root)
+    }
+    if let own = archive.header.schemaVersion, own > version {
+      throw RepositoryError(
+        .mismatch,
+        "the archive is of schema version \(own) and the container of \(version); migrate the container first",
+        path: archive.path)
+    }
+    return version
+  }
+}

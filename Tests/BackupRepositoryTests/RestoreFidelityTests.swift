@@ -1,0 +1,97 @@
+import AppContainer
+import ContainerTransaction
+import Foundation
+import TestSupport
+import Testing
+
+@testable import BackupRepository
+
+/// What comes back is what was there: links, holes, empty and read-only directories, times, owners, odd sizes.
+@Suite struct RestoreFidelityTests {
+  private func make(_ lab: Lab) throws {
+    try lab.write("a/first", "one inode")
+    try lab.directory(in: "b/empty/below")
+    try lab.write("closed/file", "not to be written")
+    try lab.write(String(repeating: "n", count: 255), "the longest name")
+    _ = try lab.shell(
+      """
+      ln a/first b/second; ln a/first closed/third
+      truncate -s 64M sparse; printf data | dd of=sparse bs=1 seek=33554432 conv=notrunc status=none
+      truncate -s 3M hole
+      chmod 400 closed/file; chmod 4755 b; touch -d '2001-02-03 04:05:06.789012345' a/first b/empty closed a b
+      chmod 555 closed
+      """, in: lab.root)
+    if geteuid() == 0 { _ = try lab.shell("chown 1234:5678 sparse b b/empty; chown -h 7:8 hole", in: lab.root) }
+  }
+
+  @Test func everythingAboutAPathComesBack() throws {
+    let lab = try Lab()
+    try make(lab)
+    let before = try TreeListing(lab.root)
+    let archive = try lab.snapshot().path
+    // Into nothing.
+    try lab.restore(archive, to: lab.directory("new"))
+    #expect(try TreeListing(lab.directory("new")).differences(from: before) == [])
+    for name in ["sparse", "hole"] {
+      let blocks = try RawFiles.status(Array(lab.directory("new/\(name)").utf8)).st_blocks
+      #expect(blocks * 512 <= 256 << 10, "\(name) takes \(blocks) blocks")
+    }
+    // Over what was damaged.
+    _ = try lab.shell(
+      """
+      chmod 755 closed; rm -r closed a/first b/empty; echo x > b/second; echo more >> sparse; chmod 700 b
+      touch hole; rm nnn*
+      """, in: lab.root)
+    let damaged = try TreeListing(lab.root)
+    try lab.restore(archive)
+    #expect(try TreeListing(lab.root).differences(from: before) == [])
+    _ = try Transaction.rollback(lab.container())
+    #expect(try TreeListing(lab.root).differences(from: damaged) == [])
+  }
+
+  @Test func pathsBeyondTheKernelsLimit() throws {
+    let lab = try Lab()
+    try lab.deepen()
+    let deep = try ContainerPath(
+      Array(repeating: String(repeating: "d", count: 250), count: 20).joined(separator: "/") + "/leaf")
+    let archive = try lab.snapshot().path
+    try lab.restore(archive, to: lab.directory("new"))
+    #expect(try Directory(lab.directory("new")).contents(deep) == Array("deep".utf8))
+    try Directory(lab.root).removeFile(deep)
+    try lab.restore(archive)
+    #expect(try Directory(lab.root).contents(deep) == Array("deep".utf8))
+    let stored = try #require(try Archive(path: archive).manifest.entry(deep))
+    #expect(try Directory(lab.root).metadata(deep) == stored.metadata)
+    _ = try Transaction.rollback(lab.container())
+    #expect(try Directory(lab.root).status(deep) == nil)
+  }
+
+  @Test func aHundredThousandFilesInOneDirectory() throws {
+    let lab = try Lab()
+    try lab.directory(in: "many")
+    let count = 100_000
+    func many(_ root: String) throws -> Directory { try Directory(root).directory("many") }
+    let made = try many(lab.root)
+    for number in 0..<count { try made.create(ContainerPath("f\(number)"), [UInt8(number % 251)]) }
+    let archive = try lab.snapshot().path
+    try lab.restore(archive, to: lab.directory("new"))
+    let restored = try many(lab.directory("new"))
+    #expect(try restored.names() == made.names())
+    for number in stride(from: 0, to: count, by: 997) {
+      let name = try ContainerPath("f\(number)")
+      #expect(try restored.contents(name) == [UInt8(number % 251)])
+      #expect(try restored.metadata(name) == made.metadata(name))
+    }
+  }
+
+  @Test func fewOfManyComeBack() throws {
+    let lab = try Lab()
+    for number in 0..<5000 { try lab.write("many/f\(number)", "\(number)") }
+    let archive = try lab.snapshot().path
+    for number in 0..<10 { try lab.remove("many/f\(number * 300)") }
+    let report = try lab.restore(archive).value
+    // The ten, and nothing else but their directory's time.
+    #expect(report.restored.count == 10 && report.removed.isEmpty && report.unchanged == 4990)
+    #expect(try RawFiles.names(in: lab.full("many")).count == 5000)
+  }
+}

@@ -1,0 +1,109 @@
+import AppContainer
+import ContainerTransaction
+import Foundation
+import TestSupport
+import Testing
+
+@testable import BackupRepository
+
+/// Restores of a part: by store, by path, by both, and of what was stored although a rule excluded it.
+@Suite struct RestoreScopeTests {
+  private static let settings = "Library/Preferences/com.example.notes.plist"
+  private static let database = "Library/Application Support/database.sqlite"
+  private static let paths: [ContainerStore: String] = [
+    .defaults: settings, .databases: database, .files: "Documents/private.txt", .vault: "Library/Vault/vault.age",
+  ]
+
+  private func make() throws -> (Lab, archive: String) {
+    let lab = try Lab(name: "Notes", notes: ["--version", "4", "--tasks", "3"])
+    lab.configuration.vault = "Library/Vault/vault.age"
+    try lab.write("Library/Vault/vault.age", "sealed")
+    return (lab, try lab.snapshot().path)
+  }
+
+  @Test(arguments: ContainerStore.allCases)
+  func onlyOneStoreIsTouched(_ store: ContainerStore) throws {
+    let (lab, archive) = try make()
+    let before = try TreeListing(lab.root)
+    try Lab.notes(["touch-settings", lab.root, "theme", "other"])
+    try lab.sql(Self.database, "DELETE FROM task; CREATE TABLE extra(a)")
+    try lab.write("Documents/private.txt", "changed")
+    try lab.write("Library/Vault/vault.age", "other")
+    try lab.write("Documents/extra.txt", "not in the archive")
+    try lab.write("Documents/extra.db", "")
+    try lab.sql("Documents/extra.db", "CREATE TABLE t(a)")
+    let changed = try TreeListing(lab.root)
+    let report = try lab.restore(archive) { $0.stores = [store] }.value
+    let after = try TreeListing(lab.root)
+    for (other, path) in Self.paths {
+      let key = Array(path.utf8)
+      let expected = other == store ? before.entries[key]?.content : changed.entries[key]?.content
+      #expect(after.entries[key]?.content == expected, "\(path)")
+    }
+    let removed: [ContainerStore: [String]] = [
+      .files: ["Documents/Notes/About theme.md", "Documents/extra.txt"], .databases: ["Documents/extra.db"],
+    ]
+    #expect(report.removedPaths.filter { $0.hasPrefix("Documents") } == (removed[store] ?? []))
+    #expect(try lab.restore(archive) { $0.stores = [store] }.transaction == nil)
+    _ = try Transaction.rollback(lab.container())
+    #expect(try TreeListing(lab.root).differences(from: changed) == [])
+  }
+
+  @Test func aStoreComesBackWithItsDirectoriesAndNothingElse() throws {
+    let (lab, archive) = try make()
+    try lab.remove("Library")
+    try lab.remove("Documents")
+    let report = try lab.restore(archive) { $0.stores = [.databases] }.value
+    #expect(
+      report.restoredPaths == ["Library", "Library/Application Support", Self.database])
+    #expect(!lab.exists("Documents") && !lab.exists("Library/Preferences"))
+  }
+
+  @Test func storeAndPathTogether() throws {
+    let (lab, archive) = try make()
+    try lab.write("Documents/private.txt", "changed")
+    try lab.write("Documents/Notes/extra.md", "extra")
+    try lab.write("Library/extra", "stays")
+    let options = { (options: inout RestoreOptions) in
+      options.stores = [.files]
+      options.scope = ["Documents/Notes"]
+    }
+    let report = try lab.restore(archive, options).value
+    #expect(report.removedPaths == ["Documents/Notes/extra.md"])
+    #expect(try lab.read("Documents/private.txt") == "changed" && lab.exists("Library/extra"))
+  }
+
+  @Test func aDirectoryThatHoldsWhatIsOutOfScopeStays() throws {
+    let (lab, archive) = try make()
+    try lab.write("Documents/New/file", "goes")
+    try lab.sql("Documents/New/kept.db", "CREATE TABLE t(a)")
+    let report = try lab.restore(archive) { $0.stores = [.files] }.value
+    #expect(report.removedPaths == ["Documents/New/file"])
+    #expect(try lab.sql("Documents/New/kept.db", "SELECT count(*) FROM t") == "0\n")
+  }
+
+  // MARK: Stored although excluded
+
+  @Test(arguments: [false, true], [[], ["include"], ["overwrite"], ["include", "overwrite"]])
+  func storedAlthoughExcluded(_ isLive: Bool, _ given: [String]) throws {
+    let (includes, overwrites) = (given.contains("include"), given.contains("overwrite"))
+    let lab = try Lab()
+    var made = try HandmadeArchive(lab)
+    made.addRoot()
+    made.addDirectory("cache")
+    try made.addFile("cache/file", "from the archive")
+    let exclusion = Exclusion(rule: .pattern, origin: "cache", detail: "cache")
+    made.excluded = [
+      ExcludedPath(path: "cache", exclusion: exclusion), ExcludedPath(path: "cache/file", exclusion: exclusion),
+    ]
+    let archive = try made.write()
+    if isLive { try lab.write("cache/file", "live") }
+    let report = try lab.restore(archive) {
+      ($0.includeExcluded, $0.overwriteExcluded) = (includes, overwrites)
+    }.value
+    let expected =
+      isLive ? (includes && overwrites ? "from the archive" : "live") : (includes ? "from the archive" : nil)
+    #expect((try? lab.read("cache/file")) == expected)
+    #expect(report.sparedPaths == (isLive && !(includes && overwrites) ? ["cache"] : []))
+  }
+}
