@@ -53,11 +53,11 @@ final class ManifestWriter {
     let path = PathValue(entry.path)
     let m = entry.metadata
     try run(
-      "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
       [
         path, entry.kind.rawValue, Int(m.mode), Int(m.user), Int(m.group), m.modified, Int64(entry.size),
         entry.digest.map { Data($0.bytes) }, entry.linkTarget.map { Data($0) },
-        entry.hardLink.map(PathValue.init),
+        entry.hardLink.map(PathValue.init), m.isNoDump ? ManifestSchema.noDump : "",
         Int64(bitPattern: entry.identity.device), Int64(bitPattern: entry.identity.inode), entry.changed,
       ])
     for attribute in m.attributes {
@@ -89,13 +89,16 @@ final class ManifestWriter {
   }
 
   /// Ends the manifest; gives the snapshot id.
-  func finish() throws -> SHA256.Digest {
+  ///
+  /// - Parameter storesExcluded: whether paths were stored although a rule excludes them.
+  func finish(storesExcluded: Bool = false) throws -> SHA256.Digest {
     guard let id = try snapshot?.finish() else {
       throw RepositoryError(.io, "the snapshot id cannot be computed: libcrypto has no SHA-256")
     }
     try run("INSERT INTO property VALUES (?, ?)", ["format", ArchiveHeader.currentFormat])
     try run("INSERT INTO property VALUES (?, ?)", ["archive", archive.description])
     try run("INSERT INTO property VALUES (?, ?)", ["snapshot", id.hex])
+    if storesExcluded { try run("INSERT INTO property VALUES (?, ?)", [ManifestSchema.storesExcluded, 1]) }
     try write { try $0.execute(sql: "COMMIT") }
     try Self.telling { try queue.close() }
     return id

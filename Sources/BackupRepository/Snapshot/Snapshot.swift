@@ -36,8 +36,10 @@ public enum Snapshot {
       let manifest = try ManifestWriter(path: scratch.full(manifestName), archive: id)
       let writer = try SnapshotWriter(
         root: lock.root, scratch: scratch, archive: archive, manifest: manifest, options: options)
-      try writer.storeAll(ContainerScan(lock.root, rules: ExclusionRules(container)))
-      let snapshot = try manifest.finish()
+      try writer.storeAll(
+        ContainerScan(
+          lock.root, rules: ExclusionRules(container), entersExcluded: options.includesExcluded))
+      let snapshot = try manifest.finish(storesExcluded: options.includesExcluded)
 
       let location = try store(manifestName, scratch, archive, now)
       let summary = try archive.finish(manifest: location)
