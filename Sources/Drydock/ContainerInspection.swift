@@ -83,7 +83,7 @@ public struct ContainerInspection: Sendable, Codable {
       default: break
       }
     }
-    warnings = try ContainerWarning.find(in: container, excluded: excluded.map { ($0.path, $0.rule) })
+    warnings = ContainerWarning.find(in: container, excluded: excluded.map { ($0.path, $0.rule) })
   }
 
   private mutating func exclude(

@@ -230,6 +230,11 @@ import Testing
       #expect(missing?.code == .badConfiguration)
       let word = #expect(throws: ContainerError.self) { try configuration(ground, ["transfer: clouds"]) }
       #expect(word?.message.contains("did you mean `cloud`?") == true)
+      let text = "layout: ios\nandroid: {transfer: device}\n"
+      let file = String(ground.path.dropLast(2)) + "/drydock.yaml"
+      try RawFiles.write(Array(text.utf8), to: Array(file.utf8))
+      let layout = #expect(throws: ContainerError.self) { try Configuration(file: file) }
+      #expect(layout?.message.contains("`android` is for the layout android") == true)
     }
   }
 
@@ -238,7 +243,7 @@ import Testing
       try ground.make(Self.files)
       ground.configuration = try configuration(
         ground, full: full("<exclude domain='nope'/>\n<include domain='file' path='../x'/>"))
-      let warnings = try ContainerWarning.find(in: ground.container(), excluded: [])
+      let warnings = ContainerWarning.find(in: try ground.container(), excluded: [])
       #expect(warnings.map(\.kind) == [.rule, .rule])
       #expect(
         warnings.first?.message.contains("full.xml:2: <exclude domain=\"nope\"/> has no effect") == true)

@@ -18,7 +18,7 @@ import Testing
     try ContainerScan(ground.root, rules: ExclusionRules(container)).visit { entry in
       if let exclusion = entry.exclusion { excluded.append((entry.path, exclusion)) }
     }
-    return try ContainerWarning.find(in: container, excluded: excluded).map {
+    return ContainerWarning.find(in: container, excluded: excluded).map {
       "\($0.kind.rawValue) \($0.path?.description ?? "-")"
     }
   }

@@ -39,6 +39,11 @@ import Testing
     #expect(pattern.description == row.pattern)
   }
 
+  @Test func whatIsNotWellFormedIsNoPattern() {
+    #expect(GlobPattern.isPattern("a[b]") && GlobPattern.isPattern("*") && GlobPattern.isPattern("a\\*?"))
+    #expect(!GlobPattern.isPattern("a[1") && !GlobPattern.isPattern("a") && !GlobPattern.isPattern("*\\"))
+  }
+
   @Test func manyStarsTakeNoExponentialTime() throws {
     let name = String(repeating: "a", count: 120)
     #expect(try !GlobPattern("a*a*a*a*a*a*a*a*a*b").matches(ContainerPath(name)))

@@ -16,7 +16,7 @@ struct AndroidRule: Sendable, Equatable {
   var path: ContainerPath
   /// The flags that an include needs.
   var requiredFlags: Set<String> = []
-  /// The element as text, with `file:line` in front.
+  /// The element as text, with the file's name and the line in front.
   var source: String
 }
 

@@ -31,14 +31,13 @@ extension ContainerWarning {
   /// The most paths that are looked at in directories that no backup takes: a cache may hold millions.
   public static let limit = 20_000
 
-  /// Looks for what should be warned about.
+  /// Looks for what should be warned about; what cannot be read is passed over.
   ///
   /// - Parameters:
   ///   - excluded: the topmost paths that rules keep out; only those are entered that the layout or a `CACHEDIR.TAG`
   ///     names. What an app has flagged itself, or a pattern names, is meant so.
-  /// - Throws: ``ContainerError`` when the container cannot be opened; what cannot be read in it is passed over.
-  public static func find(in container: Container, excluded: [(ContainerPath, Exclusion)]) throws -> [Self] {
-    let root = try Directory(container.root)
+  public static func find(in container: Container, excluded: [(ContainerPath, Exclusion)]) -> [Self] {
+    guard let root = try? Directory(container.root) else { return [] }
     var warnings = rootWarnings(root, container)
     warnings += (container.layout == .android ? container.configuration.android?.notes ?? [] : []).map {
       Self(kind: .rule, path: nil, message: $0)

@@ -11,6 +11,9 @@ public struct ExclusionRules: Sendable {
   }
 
   private let layout: Layout
+  private let history: ContainerPath
+  /// The layout's lists, made once: every path is compared with them.
+  private let includedRoots: [ContainerPath]?
   private let skipped: [ContainerPath]
   private let android: AndroidRules?
   private let exclude, include: PatternList
@@ -21,6 +24,8 @@ public struct ExclusionRules: Sendable {
   /// The rules of a container: its layout's and those in `drydock.yaml`.
   public init(_ container: Container) {
     layout = container.layout
+    history = layout.historyPath
+    includedRoots = layout.includedRoots
     let configuration = container.configuration
     exclude = configuration.exclude
     include = configuration.include
@@ -56,9 +61,9 @@ public struct ExclusionRules: Sendable {
 
   private func inclusion(of subject: Subject, above: Inclusion?) -> Inclusion? {
     // The history is part of what a container is, and so are the directories above it.
-    if subject.path == layout.historyPath || layout.historyPath.isInside(subject.path) {
+    if subject.path == history || history.isInside(subject.path) {
       return Inclusion(
-        rule: .history, origin: layout.historyPath, detail: "the history of migrations is always taken")
+        rule: .history, origin: history, detail: "the history of migrations is always taken")
     }
     switch include.verdict(of: subject.path, isDirectory: subject.type == .directory) {
     case .matched(let pattern): return Inclusion(rule: .include, origin: subject.path, detail: pattern)
@@ -92,7 +97,7 @@ public struct ExclusionRules: Sendable {
 
   private func layoutReason(for subject: Subject) -> String? {
     let path = subject.path
-    if let roots = layout.includedRoots, path.parent.isRoot, !roots.contains(path) {
+    if let roots = includedRoots, path.parent.isRoot, !roots.contains(path) {
       return "a backup takes \(roots.map(\.description).joined(separator: ", ")) only"
     }
     if skipped.contains(path) { return "\(layout.rawValue) never backs up \(path)" }

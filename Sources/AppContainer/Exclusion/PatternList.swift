@@ -37,9 +37,10 @@ public struct PatternList: Sendable, Equatable {
 
   /// What it says of a path.
   public func verdict(of path: ContainerPath, isDirectory: Bool) -> Verdict {
-    guard let line = lines.last(where: { $0.pattern.matches(path, isDirectory: isDirectory) }) else {
-      return .silent
-    }
+    if lines.isEmpty { return .silent }
+    let components = path.components
+    let last = lines.last { $0.pattern.matches(components: components, isDirectory: isDirectory) }
+    guard let line = last else { return .silent }
     return line.isNegated ? .negated(line.text) : .matched(line.text)
   }
 

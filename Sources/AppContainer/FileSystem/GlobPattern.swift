@@ -35,13 +35,20 @@ public struct GlobPattern: Hashable, Sendable, CustomStringConvertible {
     self.parts = parts
   }
 
-  /// Whether the text has anything that a pattern gives a meaning to.
-  public static func isPattern(_ text: String) -> Bool { text.contains { "*?[".contains($0) } }
+  /// Whether the text has anything that a pattern gives a meaning to, and is well formed.
+  public static func isPattern(_ text: String) -> Bool {
+    text.contains { "*?[".contains($0) } && GlobToken.names(of: Array(text.utf8)) != nil
+  }
 
   /// Whether a path matches; what is below a directory that matches does not match by itself.
   public func matches(_ path: ContainerPath, isDirectory: Bool = false) -> Bool {
+    matches(components: path.components, isDirectory: isDirectory)
+  }
+
+  /// The same for a path that is split already: for one of many patterns.
+  func matches(components: [[UInt8]], isDirectory: Bool) -> Bool {
     if parts.isEmpty || (directoriesOnly && !isDirectory) { return false }
-    return Self.matches(path.components, parts, isAny: { $0 == .anyDepth }, Self.nameMatches)
+    return Self.matches(components, parts, isAny: { $0 == .anyDepth }, Self.nameMatches)
   }
 
   /// Whether something below a directory could match.

@@ -85,6 +85,8 @@ struct AndroidRuleFile: Sendable, Equatable {
 /// Takes the elements of one file as the parser finds them.
 private final class AndroidRuleReader: NSObject, XMLParserDelegate {
   private let file: String
+  /// What archives record of a rule: not where the file was on this machine.
+  private var fileName: String { file.split(separator: "/").last.map(String.init) ?? file }
   private let root: AndroidRuleFile.Root
   private var open: [String] = []
   private var section: String?
@@ -153,7 +155,7 @@ private final class AndroidRuleReader: NSObject, XMLParserDelegate {
 
   private func begin(_ name: String, _ attributes: [String: String], _ line: Int) {
     section = name
-    var begun = sections[name] ?? AndroidRuleFile.Section(source: "\(file):\(line): <\(name)>")
+    var begun = sections[name] ?? AndroidRuleFile.Section(source: "\(fileName):\(line): <\(name)>")
     begun.needsEncryption =
       begun.needsEncryption
       || (name == "cloud-backup" && attributes["disableIfNoEncryptionCapabilities"] == "true")
@@ -165,16 +167,16 @@ private final class AndroidRuleReader: NSObject, XMLParserDelegate {
     guard attributes.count <= limit else {
       throw error(line, "<\(name)> has \(attributes.count) attributes; it takes \(limit) at most")
     }
-    let written = ["domain", "path", "requireFlags"].compactMap { key in
+    let listed = ["domain", "path", "requireFlags"].compactMap { key in
       attributes[key].map { "\(key)=\"\($0)\"" }
     }
-    let source = "\(file):\(line): <\(([name] + written).joined(separator: " "))/>"
+    let text = "\(line): <\(([name] + listed).joined(separator: " "))/>"
     guard let domain = attributes["domain"].flatMap(AndroidDomain.init(rawValue:)) else {
-      return notes.append("\(source) has no effect: the domain is not known")
+      return notes.append("\(file):\(text) has no effect: the domain is not known")
     }
-    let text = attributes["path"] ?? ""
-    guard !text.contains(".."), !text.contains("//"), let path = Self.path(text) else {
-      return notes.append("\(source) has no effect: the path must not have `..` or `//`")
+    let written = attributes["path"] ?? ""
+    guard !written.contains(".."), !written.contains("//"), let path = Self.path(written) else {
+      return notes.append("\(file):\(text) has no effect: the path must not have `..` or `//`")
     }
     let flags = attributes["requireFlags"]?.split(separator: "|").map {
       $0.trimmingCharacters(in: .whitespaces)
@@ -183,7 +185,7 @@ private final class AndroidRuleReader: NSObject, XMLParserDelegate {
       sections[section]?.rules.append(
         AndroidRule(
           isInclude: name == "include", domain: domain, path: path,
-          requiredFlags: name == "include" ? Set(flags ?? []) : [], source: source))
+          requiredFlags: name == "include" ? Set(flags ?? []) : [], source: "\(fileName):\(text)"))
     }
   }
 

@@ -66,15 +66,16 @@ public enum Layout: String, Sendable, Codable, CaseIterable {
     }
   }
 
+  private static let safeSave = Array(".plist.".utf8)
+  private static let cookies = Array("binarycookies_tmp".utf8)
+
   /// The names that the scanner of iOS device backups passes over.
   private static func scannerReason(against name: [UInt8]) -> String? {
-    let safeSave = Array(".plist.".utf8)
     if name.count >= safeSave.count + 7, name.dropLast(7).suffix(safeSave.count).elementsEqual(safeSave) {
       return "ios passes over what a failed save left (NAME.plist.XXXXXXX)"
     }
     if name.starts(with: ".dat.nosync".utf8) { return "ios passes over .dat.nosync*" }
-    let (cookies, data) = (Array("binarycookies_tmp".utf8), Array(".dat".utf8))
-    if name.suffix(data.count).elementsEqual(data), name.dropLast(data.count).firstRange(of: cookies) != nil {
+    if name.suffix(4).elementsEqual(".dat".utf8), name.dropLast(4).firstRange(of: cookies) != nil {
       return "ios passes over *binarycookies_tmp*.dat"
     }
     return nil

@@ -70,7 +70,7 @@ struct SnapshotCommand: ParsableCommand {
     options.progress = { progress.show($0) }
     let report = try Snapshot.take(opened, options)
     progress.end()
-    let warnings = try ContainerWarning.find(
+    let warnings = ContainerWarning.find(
       in: opened, excluded: report.excluded.map { ($0.path, $0.exclusion) })
     tell(report, warnings)
     if common.json {
