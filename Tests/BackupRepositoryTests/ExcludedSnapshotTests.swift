@@ -109,7 +109,13 @@ import Testing
     // It is part of what the snapshot is.
     try setNoDump(lab, "flagged", false)
     #expect(try snapshot(lab).snapshot != report.snapshot)
-    try setNoDump(lab, "flagged")
+    // And a restore puts it back where all else is right, also on what nobody may read.
+    try setNoDump(lab, "dir", false)
+    _ = try lab.shell("chmod 200 flagged; chmod 300 dir", in: lab.root)
+    let outcome = try lab.restore(report.path)
+    #expect(try Directory(lab.root).status("flagged")?.isNoDump == true)
+    #expect(try Directory(lab.root).status("dir")?.isNoDump == true)
+    #expect(outcome.value.restoredPaths.contains("flagged"))
     #expect(try snapshot(lab).snapshot == report.snapshot)
   }
 

@@ -64,7 +64,7 @@ extension Directory {
     }
     if status.isNoDump != metadata.isNoDump, status.type == .file || status.type == .directory {
       // Whoever sets it opens the path; the right mode follows.
-      if status.type == .file, status.mode & 0o400 == 0 { try setMode(status.mode | 0o400, of: path) }
+      if status.mode & 0o400 == 0 { try setMode(status.mode | 0o400, of: path) }
       try ignoringPermission { try setNoDump(metadata.isNoDump, of: path) }
     }
     if status.type != .symbolicLink { try setMode(metadata.mode, of: path) }
