@@ -43,11 +43,13 @@ public struct ArchiveMember: Hashable, Sendable {
   public var groupID: UInt32
   /// Extended attributes. Reading gives them sorted by name.
   public var attributes: [Attribute]
+  /// The inode flag `nodump`, which asks backup programs to pass the path over.
+  public var isNoDump: Bool
 
   /// Makes a member.
   public init(
     name: [UInt8], kind: Kind, mode: UInt16, modified: Int64, userID: UInt32 = 0, groupID: UInt32 = 0,
-    attributes: [Attribute] = []
+    attributes: [Attribute] = [], isNoDump: Bool = false
   ) {
     self.name = name
     self.kind = kind
@@ -56,6 +58,7 @@ public struct ArchiveMember: Hashable, Sendable {
     self.userID = userID
     self.groupID = groupID
     self.attributes = attributes
+    self.isNoDump = isNoDump
   }
 
   /// A regular file, by a UTF-8 name.

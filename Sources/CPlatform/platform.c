@@ -46,6 +46,7 @@ int platform_status(int directory, const char *name, struct platform_status *out
   out->user = s.stx_uid;
   out->group = s.stx_gid;
   out->mount_root = (s.stx_attributes & s.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) != 0;
+  out->no_dump = (s.stx_attributes & s.stx_attributes_mask & STATX_ATTR_NODUMP) != 0;
 #else
   struct stat s;
   int result = name[0] ? fstatat(directory, name, &s, AT_SYMLINK_NOFOLLOW) : fstat(directory, &s);
@@ -62,6 +63,7 @@ int platform_status(int directory, const char *name, struct platform_status *out
   out->user = s.st_uid;
   out->group = s.st_gid;
   out->mount_root = s.st_ino == 2;
+  out->no_dump = (s.st_flags & UF_NODUMP) != 0;
 #endif
   return 0;
 }
@@ -169,6 +171,27 @@ int platform_set_modified(int directory, const char *name, int64_t nanoseconds) 
   struct timespec times[2] = {{.tv_sec = seconds, .tv_nsec = rest}, {.tv_sec = seconds, .tv_nsec = rest}};
   if (name[0] == 0) return futimens(directory, times);
   return utimensat(directory, name, times, AT_SYMLINK_NOFOLLOW);
+}
+
+int platform_set_no_dump(int directory, const char *name, bool on) {
+  int descriptor = openat(directory, name[0] ? name : ".", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0) return -1;
+#ifdef __linux__
+  int flags = 0;
+  int result = ioctl(descriptor, FS_IOC_GETFLAGS, &flags);
+  if (result == 0) {
+    flags = on ? flags | FS_NODUMP_FL : flags & ~FS_NODUMP_FL;
+    result = ioctl(descriptor, FS_IOC_SETFLAGS, &flags);
+  }
+#else
+  struct stat s;
+  int result = fstat(descriptor, &s);
+  if (result == 0) result = fchflags(descriptor, on ? s.st_flags | UF_NODUMP : s.st_flags & ~UF_NODUMP);
+#endif
+  int error = errno;
+  close(descriptor);
+  errno = error;
+  return result;
 }
 
 // MARK: Locks

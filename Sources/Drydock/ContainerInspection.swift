@@ -26,6 +26,10 @@ public struct ContainerInspection: Sendable, Codable {
     public var path: ContainerPath, rule: Exclusion
     /// Files in it and their size in bytes.
     public var files: Int, bytes: UInt64
+    /// Paths below it.
+    public var pathsBelow: Int
+    /// Bytes that it takes on disk; a file with several names counts once.
+    public var diskBytes: UInt64
   }
 
   /// Where it is, and whose.
@@ -42,6 +46,8 @@ public struct ContainerInspection: Sendable, Codable {
   public var files = 0, fileBytes: UInt64 = 0
   /// What a backup leaves out.
   public var excluded: [Excluded] = []
+  /// What may not be what the app or the owner means.
+  public var warnings: [ContainerWarning] = []
 
   /// Looks at a container; databases are captured to be read, never opened themselves.
   public init(_ container: Container, options: TransactionOptions = TransactionOptions()) throws {
@@ -58,9 +64,10 @@ public struct ContainerInspection: Sendable, Codable {
     } catch {
       versionProblem = String(describing: error)
     }
+    var linked: Set<FileIdentity> = []
     let scan = ContainerScan(staged.live, rules: ExclusionRules(container), entersExcluded: true)
     try scan.visit { entry in
-      if let rule = entry.exclusion { return exclude(entry, rule) }
+      if let rule = entry.exclusion { return exclude(entry, rule, &linked) }
       switch entry.kind {
       case .database(let unit): try add(unit, entry.status.size, staged)
       case .file where entry.path == container.vaultPath:
@@ -76,12 +83,22 @@ public struct ContainerInspection: Sendable, Codable {
       default: break
       }
     }
+    warnings = ContainerWarning.find(in: container, excluded: excluded.map { ($0.path, $0.rule) })
   }
 
-  private mutating func exclude(_ entry: ScannedEntry, _ rule: Exclusion) {
+  private mutating func exclude(
+    _ entry: ScannedEntry, _ rule: Exclusion, _ linked: inout Set<FileIdentity>
+  ) {
     // One line for a directory tells of all below it.
     if excluded.last.map({ !entry.path.isInside($0.path) }) ?? true {
-      excluded.append(Excluded(path: entry.path, rule: rule, files: 0, bytes: 0))
+      excluded.append(
+        Excluded(path: entry.path, rule: rule, files: 0, bytes: 0, pathsBelow: -1, diskBytes: 0))
+    }
+    excluded[excluded.count - 1].pathsBelow += 1
+    if entry.status.links == 1 || entry.status.type == .directory
+      || linked.insert(entry.status.identity).inserted
+    {
+      excluded[excluded.count - 1].diskBytes += entry.status.blocks * 512
     }
     guard entry.status.type == .file else { return }
     excluded[excluded.count - 1].files += 1

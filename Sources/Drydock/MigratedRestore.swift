@@ -86,6 +86,7 @@ public enum MigratedRestore {
       }
       var snapshot = SnapshotOptions(target: .file(work.path + "/migrated"), tool: DrydockVersion.tool)
       snapshot.schemaVersion = version
+      snapshot.includesExcluded = options.includeExcluded
       snapshot.missing = (try archive.manifest.excluded(), try archive.manifest.skipped())
       let path = try Snapshot.take(whole, snapshot).path
       var outer = options

@@ -32,7 +32,7 @@ struct ConfigurationTemplate {
       # The app's bundle id.
       \(container.map { "app: \(quoted($0.app))" } ?? "# app: com.example.notes")
 
-      # What is where in a container, and what is never backed up: ios or generic.
+      # What is where in a container, and what is never backed up: ios, android or generic.
       \(container.map { "layout: \($0.layout.rawValue)" } ?? "# layout: ios")
 
       # Settings files by suite, as paths in the container.
@@ -51,6 +51,12 @@ struct ConfigurationTemplate {
       # What a backup leaves out besides the layout's own list, and what it takes all the same; as in .gitignore.
       # exclude: ["Documents/**/*.part"]
       # include: []
+
+      # An Android app's own backup rules, files relative to this one; transfer is cloud, device or cross-platform.
+      # android:
+      #   full-backup-content: res/xml/backup_rules.xml
+      #   data-extraction-rules: res/xml/data_extraction_rules.xml
+      #   transfer: device
 
       # Directories, relative to this file.
       migrations: Migrations

@@ -9,6 +9,17 @@ enum Output {
   /// A remark.
   static func note(_ text: String) { write(text + "\n", to: STDERR_FILENO) }
 
+  /// Warnings, as remarks: the first ones of each kind, and how many more there are.
+  static func warn(_ warnings: [ContainerWarning]) {
+    var shown: [ContainerWarning.Kind: Int] = [:]
+    for warning in warnings {
+      shown[warning.kind, default: 0] += 1
+      if shown[warning.kind, default: 0] <= 5 { note("drydock: warning: \(warning)") }
+    }
+    let more = shown.values.reduce(0) { $0 + max(0, $1 - 5) }
+    if more > 0 { note("drydock: warning: and \(more) more of these; --json lists all") }
+  }
+
   /// One JSON document, keys in snake case and sorted.
   static func json(_ value: some Encodable) {
     let encoder = JSONEncoder()

@@ -14,8 +14,8 @@ import Testing
   ) throws -> [String: String] {
     var configuration = Configuration()
     configuration.layout = layout
-    configuration.exclude = exclude.map { GlobPattern($0) }
-    configuration.include = include.map { GlobPattern($0) }
+    configuration.exclude = PatternList(exclude)
+    configuration.include = PatternList(include)
     let container = try Container(at: folder("c"), configuration: configuration)
     var found: [String: String] = [:]
     let scan = ContainerScan(

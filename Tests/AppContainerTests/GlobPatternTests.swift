@@ -22,7 +22,11 @@ import Testing
     Case("?", "", false), Case("[a-c]x", "bx", true), Case("[a-c]x", "dx", false),
     Case("[!a-c]x", "dx", true),
     Case("[^a-c]x", "ax", false), Case("[]]", "]", true), Case("[a-]", "-", true), Case("[z-a]", "b", false),
-    Case("[abc", "[abc", true), Case("a[", "a[", true), Case("tmp/", "tmp", false),
+    Case("[abc", "[abc", false), Case("a[", "a[", false), Case("\\[abc", "[abc", true),
+    Case("a\\*", "a*", true), Case("a\\*", "ab", false), Case("a\\", "a", false), Case("[\\]x]", "]", true),
+    Case("[[:digit:]]", "7", true), Case("[[:digit:]]", "x", false), Case("[[:nope:]]", "n", false),
+    Case("a//b", "a/b", false), Case("a[!/]b", "axb", true), Case("a/***/b", "a/x/b", true),
+    Case("a/b**", "a/bc/d", false), Case("tmp/", "tmp", false),
     Case("tmp/", "tmp", true, directory: true), Case("tmp/", "x/tmp", true, directory: true),
     Case("", "a", false), Case("/", "a", false), Case("**", "a/b", true), Case("*", "a/b", true),
     Case("Documents/**/*.part", "Documents/a.part", true), Case("Grüße*", "Grüße.txt", true),
@@ -33,6 +37,11 @@ import Testing
     let pattern = GlobPattern(row.pattern)
     #expect(pattern.matches(try ContainerPath(row.path), isDirectory: row.isDirectory) == row.matches)
     #expect(pattern.description == row.pattern)
+  }
+
+  @Test func whatIsNotWellFormedIsNoPattern() {
+    #expect(GlobPattern.isPattern("a[b]") && GlobPattern.isPattern("*") && GlobPattern.isPattern("a\\*?"))
+    #expect(!GlobPattern.isPattern("a[1") && !GlobPattern.isPattern("a") && !GlobPattern.isPattern("*\\"))
   }
 
   @Test func manyStarsTakeNoExponentialTime() throws {

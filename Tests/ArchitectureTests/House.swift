@@ -39,7 +39,7 @@ enum House {
 
   /// What comes with Swift and the system, for everybody.
   static let platform: Set<String> = [
-    "Swift", "Foundation", "Synchronization", "Dispatch", "Glibc", "Musl", "Darwin",
+    "Swift", "Foundation", "FoundationXML", "Synchronization", "Dispatch", "Glibc", "Musl", "Darwin",
   ]
 
   static func mayImport(_ module: String) -> Set<String>? {

@@ -70,7 +70,32 @@ import Testing
     Case(description: "path twice, as text and as bytes", atStructure: true) { archive in
       archive.sql =
         "INSERT INTO entry SELECT CAST(path AS BLOB), kind, mode, user, \"group\", modified, size, sha256, "
-        + "link_target, hard_link, device, inode, changed FROM entry WHERE path = 'file'"
+        + "link_target, hard_link, flags, device, inode, changed FROM entry WHERE path = 'file'"
+    },
+    Case(description: "entry that is left out", atStructure: true) { archive in
+      archive.sql = "INSERT INTO excluded VALUES ('file', 'pattern', 'file', 'x')"
+    },
+    Case(description: "entry below what is left out", atStructure: true) { archive in
+      archive.sql = "INSERT INTO excluded VALUES ('sub', 'layout', 'sub', 'x')"
+    },
+    Case(description: "Drydock's state among what is stored although excluded", atStructure: true) {
+      archive in
+      archive.sql = """
+        INSERT INTO property VALUES ('stores-excluded', 1);
+        INSERT INTO excluded VALUES ('sub', 'state', 'sub', 'x');
+        """
+    },
+    Case(description: "stored although excluded, or not", atStructure: true) { archive in
+      archive.sql = "INSERT INTO property VALUES ('stores-excluded', 2)"
+    },
+    Case(description: "unknown rule", atStructure: true) { archive in
+      archive.sql = "INSERT INTO excluded VALUES ('gone', 'whim', 'gone', 'x')"
+    },
+    Case(description: "nodump in the tar alone", atRestore: false) { archive in
+      archive.members[1].0.isNoDump = true
+    },
+    Case(description: "nodump in the manifest alone", atRestore: false) { archive in
+      archive.entries[1].metadata.isNoDump = true
     },
     Case(description: "order", atStructure: true) { archive in
       archive.entries.swapAt(1, 2)
@@ -148,6 +173,16 @@ import Testing
     #expect(try lab.read("sub/file") == "more")
   }
 
+  @Test func whatIsStoredAlthoughExcludedIsGoodWhenTheManifestSaysSo() throws {
+    let lab = try Lab()
+    var archive = try Self.good(lab)
+    archive.sql = """
+      INSERT INTO property VALUES ('stores-excluded', 1);
+      INSERT INTO excluded VALUES ('sub', 'layout', 'sub', 'x'), ('file', 'pattern', 'file', 'x');
+      """
+    #expect(try Verification.run(path: archive.write(), data: true).entries == 5)
+  }
+
   @Test(arguments: cases) func disagreementIsFound(_ spoilt: Case) throws {
     let lab = try Lab()
     var archive = try Self.good(lab)
@@ -184,6 +219,7 @@ import Testing
     ("size", "1e300"), ("kind", "NULL"), ("kind", "7"), ("kind", "'socket'"), ("user", "99999999999"),
     ("modified", "NULL"), ("modified", "'x'"), ("sha256", "NULL"), ("sha256", "'text'"), ("sha256", "x'00'"),
     ("link_target", "x'41'"), ("hard_link", "5"), ("device", "'x'"), ("inode", "NULL"), ("changed", "1.5"),
+    ("flags", "NULL"), ("flags", "1"), ("flags", "'uchg'"),
     ("path", "NULL"), ("path", "7"), ("path", "'a//b'"), ("path", "x'00'"),
   ]) func valuesOfOtherTypesAreDamage(_ column: String, _ value: String) throws {
     let lab = try Lab()

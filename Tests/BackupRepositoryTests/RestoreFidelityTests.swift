@@ -21,7 +21,9 @@ import Testing
       chmod 400 closed/file; chmod 4755 b; touch -d '2001-02-03 04:05:06.789012345' a/first b/empty closed a b
       chmod 555 closed
       """, in: lab.root)
-    if geteuid() == 0 { _ = try lab.shell("chown 1234:5678 sparse b b/empty; chown -h 7:8 hole", in: lab.root) }
+    if geteuid() == 0 {
+      _ = try lab.shell("chown 1234:5678 sparse b b/empty; chown -h 7:8 hole", in: lab.root)
+    }
   }
 
   @Test func everythingAboutAPathComesBack() throws {

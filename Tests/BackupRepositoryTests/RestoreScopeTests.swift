@@ -11,7 +11,8 @@ import Testing
   private static let settings = "Library/Preferences/com.example.notes.plist"
   private static let database = "Library/Application Support/database.sqlite"
   private static let paths: [ContainerStore: String] = [
-    .defaults: settings, .databases: database, .files: "Documents/private.txt", .vault: "Library/Vault/vault.age",
+    .defaults: settings, .databases: database, .files: "Documents/private.txt",
+    .vault: "Library/Vault/vault.age",
   ]
 
   private func make() throws -> (Lab, archive: String) {
@@ -93,8 +94,10 @@ import Testing
     made.addDirectory("cache")
     try made.addFile("cache/file", "from the archive")
     let exclusion = Exclusion(rule: .pattern, origin: "cache", detail: "cache")
+    made.storesExcluded = true
     made.excluded = [
-      ExcludedPath(path: "cache", exclusion: exclusion), ExcludedPath(path: "cache/file", exclusion: exclusion),
+      ExcludedPath(path: "cache", exclusion: exclusion),
+      ExcludedPath(path: "cache/file", exclusion: exclusion),
     ]
     let archive = try made.write()
     if isLive { try lab.write("cache/file", "live") }

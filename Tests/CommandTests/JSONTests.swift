@@ -6,7 +6,8 @@ import Testing
 struct JSONTests {
   /// A command line that succeeds, by what has happened to the container `Notes` before; `{A}` is an archive of it.
   static let successes: [[String]] = [
-    ["inspect", "Notes"], ["explain", "Notes", "tmp"], ["explain", "Notes", "Documents"],
+    ["inspect", "Notes"], ["inspect", "Notes", "--excluded"], ["explain", "Notes", "tmp"],
+    ["explain", "Notes", "new/"], ["explain", "Notes", "Documents"],
     ["snapshot", "Notes", "-r", "Backups"], ["list", "-r", "Backups"], ["show", "{A}"],
     ["show", "{A}", "Documents/Notes"], ["verify", "{A}"], ["verify", "-r", "Backups", "--data"],
     ["status", "Notes"], ["validate"], ["migrate", "Notes", "--dry-run"], ["migrate", "Notes", "--to", "1"],
@@ -79,7 +80,7 @@ struct JSONTests {
 
   /// Command lines that fail, with their exit code.
   static let failures: [(Int32, [String])] = [
-    (1, ["inspect", "Nowhere"]), (1, ["explain", "Notes", "Nowhere"]), (64, ["snapshot", "Notes"]),
+    (1, ["inspect", "Nowhere"]), (1, ["explain", "Notes", "../x"]), (64, ["snapshot", "Notes"]),
     (1, ["list", "-r", "Nowhere"]), (1, ["show", "Nowhere"]), (4, ["show", "drydock.yaml"]),
     (64, ["verify"]), (1, ["restore", "Nowhere", "Notes"]),
     (64, ["migrate", "Notes", "--to", "9"]), (4, ["migrate", "Notes", "-m", "Nowhere"]),

@@ -31,7 +31,8 @@ extension Directory {
     return false
   }
 
-  private func prefix(of path: ContainerPath, _ count: Int) throws -> [UInt8] {
+  /// The first bytes of a file, as many as there are.
+  func prefix(of path: ContainerPath, _ count: Int) throws -> [UInt8] {
     let file = try open(path, .readOnly, options: [.nonBlocking])
     defer { try? file.close() }
     var bytes = [UInt8](repeating: 0, count: count)

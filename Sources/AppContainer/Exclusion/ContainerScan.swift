@@ -19,8 +19,11 @@ public struct ScannedEntry: Sendable {
   public let status: FileStatus
   /// What it is.
   public let kind: Kind
+  /// What was decided for it.
+  public let decision: Decision
+
   /// Why a backup does not take it; nil when it does.
-  public let exclusion: Exclusion?
+  public var exclusion: Exclusion? { decision.effective }
 }
 
 /// A walk over a container that knows databases and exclusion rules.
@@ -39,6 +42,15 @@ public struct ContainerScan {
     self.entersExcluded = entersExcluded
   }
 
+  /// What the walk knows when it enters a directory.
+  private struct Place {
+    var directory: Directory
+    var path: ContainerPath
+    var decision: Decision
+    /// Below an excluded directory: the directories in it that lead to an included path.
+    var leading: Set<ContainerPath>?
+  }
+
   /// Visits every path, parents first and names in the order of their bytes.
   ///
   /// - Parameter unreadable: takes a directory that cannot be listed; by default it is thrown.
@@ -46,103 +58,131 @@ public struct ContainerScan {
     unreadable: (ContainerPath, ContainerError) throws -> Void = { throw $1 },
     _ body: (ScannedEntry) throws -> Void
   ) throws {
-    try visit(root, .root, root.status().mount, nil, unreadable, body)
+    let top = Place(directory: root, path: .root, decision: .none, leading: nil)
+    try visit(top, root.status().mount, unreadable, body)
   }
 
   private func visit(
-    _ directory: Directory, _ path: ContainerPath, _ mount: UInt64, _ inherited: Exclusion?,
+    _ place: Place, _ mount: UInt64,
     _ unreadable: (ContainerPath, ContainerError) throws -> Void, _ body: (ScannedEntry) throws -> Void
   ) throws {
-    let names: [[UInt8]]
+    let listing: DirectoryListing
     do {
-      names = try directory.names()
+      listing = try DirectoryListing(place.directory, place.path)
     } catch let error as ContainerError {
-      return try unreadable(path, error)
+      return try unreadable(place.path, error)
     }
-    var listing: [(ContainerPath, FileStatus)] = []
-    for bytes in names {
-      let name = ContainerPath(unchecked: bytes)
-      if let status = try directory.status(name) { listing.append((name, status)) }
-    }
-    let units = try DirectoryUnits(directory, listing)
-
-    for (name, status) in listing {
-      let child = path.appending(unchecked: name.bytes)
-      let kind = units.kind(of: name, status, in: path, mount: mount)
-      let exclusion = try exclusion(of: name, kind, units, in: directory, path, inherited, status.type)
-      let own = rules.alwaysTakes(child) ? nil : exclusion
-      try body(ScannedEntry(path: child, status: status, kind: kind, exclusion: own))
-      guard kind == .directory, own == nil || entersExcluded || rules.hasIncludes else { continue }
+    for (name, status) in listing.entries {
+      let child = place.path.appending(unchecked: name.bytes)
+      let kind = listing.kind(of: name, status, mount: mount)
+      var decision = try listing.decision(
+        of: name, status, type: status.type, above: place.decision, rules)
+      var leading: Set<ContainerPath>?
+      if kind == .directory {
+        leading = leadingDirectories(child, decision, known: place.leading, in: place.directory, name, mount)
+        if leading?.contains(child) == true { decision.inclusion = Self.above(child) }
+      }
+      try body(ScannedEntry(path: child, status: status, kind: kind, decision: decision))
+      guard kind == .directory, decision.effective == nil || entersExcluded else { continue }
       let opened: Directory
       do {
-        opened = try directory.directory(name)
+        opened = try place.directory.directory(name)
       } catch let error as ContainerError {
         if error.code != .notFound { try unreadable(child, error) }
         continue
       }
-      try visit(opened, child, mount, exclusion, unreadable, body)
+      try visit(
+        Place(directory: opened, path: child, decision: decision, leading: leading), mount, unreadable, body)
     }
   }
 
-  /// The decision for one path; the decision for a main file holds for its sidecars and external data.
-  private func exclusion(
-    of name: ContainerPath, _ kind: ScannedEntry.Kind, _ units: DirectoryUnits, in directory: Directory,
-    _ path: ContainerPath, _ inherited: Exclusion?, _ type: FileType
-  ) throws -> Exclusion? {
-    let decisive = units.owner(of: name) ?? name
-    return try rules.exclusion(
-      of: path.appending(unchecked: decisive.bytes), type: decisive == name ? type : .file,
-      inherited: inherited
-    ) { name in
-      do {
-        return try directory.attribute(name, of: decisive)
-      } catch let error as ContainerError where error.code == .permission || error.code == .notFound {
-        // Who may not read a file may not read its attributes either: whoever reads it reports that.
-        return nil
+  // MARK: Includes below what is excluded
+
+  private static func above(_ path: ContainerPath) -> Inclusion {
+    Inclusion(rule: .above, origin: path, detail: "something below is included")
+  }
+
+  /// The directories from an excluded one down that lead to an included path: they are stored with it, so that a
+  /// restore gives them their modes and times. Looked for once for each topmost excluded directory, and only where
+  /// a pattern can match; nil for one that is not excluded.
+  private func leadingDirectories(
+    _ path: ContainerPath, _ decision: Decision, known: Set<ContainerPath>?, in parent: Directory,
+    _ name: ContainerPath, _ mount: UInt64
+  ) -> Set<ContainerPath>? {
+    guard let rule = decision.effective?.rule, rule != .state, decision.unit == nil else { return nil }
+    if let known { return known }
+    var found: Set<ContainerPath> = []
+    _ = isLeading(path, in: parent, name, mount, &found)
+    return found
+  }
+
+  private func isLeading(
+    _ path: ContainerPath, in parent: Directory, _ name: ContainerPath, _ mount: UInt64,
+    _ found: inout Set<ContainerPath>
+  ) -> Bool {
+    // What cannot be listed is reported by whoever reads it, if anything in it is to be read.
+    guard rules.mayInclude(below: path), let directory = try? parent.directory(name),
+      let names = try? directory.names()
+    else { return false }
+    var leads = false
+    for name in names.map(ContainerPath.init(unchecked:)) {
+      guard let status = try? directory.status(name) else { continue }
+      let child = path.appending(unchecked: name.bytes)
+      if rules.includes(child, type: status.type) {
+        leads = true
+      } else if status.type == .directory, status.mount == mount,
+        isLeading(child, in: directory, name, mount, &found)
+      {
+        leads = true
       }
     }
+    if leads { found.insert(path) }
+    return leads
   }
-}
 
-/// The databases of one directory, and which of its names belong to which.
-private struct DirectoryUnits {
-  private var units: [ContainerPath: DatabaseUnit] = [:]
-  private var owners: [ContainerPath: ContainerPath] = [:]
+  // MARK: One path
 
-  init(_ directory: Directory, _ listing: [(ContainerPath, FileStatus)]) throws {
-    let names = Set(listing.lazy.filter { $1.type == .file }.map(\.0))
-    for (name, status) in listing where status.type == .file {
-      // A file that vanishes or cannot be opened is left to whoever reads it.
-      guard let unit = try? directory.databaseUnit(name, status: status, mayExist: names.contains) else {
+  /// What is decided for one path, which need not exist.
+  public struct Explanation: Sendable {
+    /// What was decided, or would be.
+    public var decision: Decision
+    /// What is there; nil when nothing is.
+    public var kind: ScannedEntry.Kind?
+  }
+
+  /// Decides for one path alone, reading only the directories above it.
+  ///
+  /// - Parameter isDirectory: what to take a path for that does not exist.
+  public func explain(_ path: ContainerPath, isDirectory: Bool) throws -> Explanation {
+    let mount = try root.status().mount
+    var directory: Directory? = root
+    var explanation = Explanation(decision: .none, kind: .directory)
+    var known: Set<ContainerPath>?
+    var parent = ContainerPath.root
+    let names = path.components
+    for (number, bytes) in names.enumerated() {
+      let name = ContainerPath(unchecked: bytes)
+      let child = parent.appending(unchecked: bytes)
+      let assumed: FileType = number < names.count - 1 || isDirectory ? .directory : .file
+      let above = explanation.decision
+      guard let current = directory, let listing = try? DirectoryListing(current, parent) else {
+        let subject = ExclusionRules.Subject(
+          path: child, type: assumed, isNoDump: false, attributeNames: { [] }, attributeValue: { _ in nil })
+        explanation = Explanation(decision: try rules.decision(of: subject, above: above), kind: nil)
+        (directory, parent) = (nil, child)
         continue
       }
-      units[name] = unit
-      // By their names: one that an app has just removed, and makes again, must not be taken for a file of its own,
-      // which beside the captured main file would undo half of it.
-      for sidecar in DatabaseFormat.sidecarSuffixes.map(name.withSuffix) where names.contains(sidecar) {
-        owners[sidecar] = name
+      let status = listing.status(of: name)
+      explanation.kind = status.map { listing.kind(of: name, $0, mount: mount) }
+      explanation.decision = try listing.decision(
+        of: name, status, type: status?.type ?? assumed, above: above, rules)
+      if explanation.kind == .directory {
+        known = leadingDirectories(child, explanation.decision, known: known, in: current, name, mount)
+        if known?.contains(child) == true { explanation.decision.inclusion = Self.above(child) }
       }
-      if let external = unit.externalData { owners[external] = name }
+      directory = explanation.kind == .directory ? try current.directory(name) : nil
+      parent = child
     }
-  }
-
-  func owner(of name: ContainerPath) -> ContainerPath? { owners[name] }
-
-  func kind(
-    of name: ContainerPath, _ status: FileStatus, in path: ContainerPath, mount: UInt64
-  ) -> ScannedEntry.Kind {
-    let prefix = { (name: ContainerPath) in path.appending(unchecked: name.bytes) }
-    switch status.type {
-    case .directory: return status.mount == mount ? .directory : .mount
-    case .symbolicLink: return .symbolicLink
-    case .other: return .special
-    case .file:
-      if let owner = owners[name] { return .sidecar(of: prefix(owner)) }
-      guard let unit = units[name] else { return .file }
-      return .database(
-        DatabaseUnit(
-          main: prefix(unit.main), sidecars: unit.sidecars.map(prefix),
-          externalData: unit.externalData.map(prefix)))
-    }
+    return explanation
   }
 }

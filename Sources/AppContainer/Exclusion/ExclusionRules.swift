@@ -1,12 +1,22 @@
 /// Decides, path by path from the root down, what stays out of a backup.
 public struct ExclusionRules: Sendable {
-  private let layout: Layout
-  private let exclude, include: [GlobPattern]
+  /// What a path is, as far as a rule asks.
+  struct Subject {
+    var path: ContainerPath
+    var type: FileType
+    var isNoDump: Bool
+    /// The names of its extended attributes, and the value of one.
+    var attributeNames: () throws -> [String]
+    var attributeValue: (String) throws -> [UInt8]?
+  }
 
-  /// The names under which Apple's attribute is found: as set on Linux, where only `user.` can be, and bare.
-  public static let appleAttributes = [
-    "user.com.apple.metadata:com_apple_backup_excludeItem", "com.apple.metadata:com_apple_backup_excludeItem",
-  ]
+  private let layout: Layout
+  private let history: ContainerPath
+  /// The layout's lists, made once: every path is compared with them.
+  private let includedRoots: [ContainerPath]?
+  private let skipped: [ContainerPath]
+  private let android: AndroidRules?
+  private let exclude, include: PatternList
 
   /// The directory in a container's root that a commit in place keeps its state in.
   public static let stateDirectory: ContainerPath = ".drydock-state"
@@ -14,52 +24,83 @@ public struct ExclusionRules: Sendable {
   /// The rules of a container: its layout's and those in `drydock.yaml`.
   public init(_ container: Container) {
     layout = container.layout
-    exclude = container.configuration.exclude
-    include = container.configuration.include
+    history = layout.historyPath
+    includedRoots = layout.includedRoots
+    let configuration = container.configuration
+    exclude = configuration.exclude
+    include = configuration.include
+    let transfer = configuration.android?.transfer ?? .cloud
+    skipped = layout.neverIncluded(for: transfer)
+    // A container that is still to be made has no directories to tell a rule's path by.
+    let root = try? Directory(container.root)
+    android =
+      layout == .android
+      ? configuration.android?.rules { path in (try? root?.status(path))??.type == .directory } : nil
   }
 
   /// Whether something below an excluded directory can be included after all.
-  public var hasIncludes: Bool { !include.isEmpty }
+  func mayInclude(below directory: ContainerPath) -> Bool { include.mayMatch(below: directory) }
 
-  /// Whether a path is taken whatever was decided for it: the history is part of what a container is, and so are
-  /// the directories above it. What was decided for such a directory still holds for everything else in it.
-  public func alwaysTakes(_ path: ContainerPath) -> Bool {
-    path == layout.historyPath || layout.historyPath.isInside(path)
+  /// Whether a path itself, below an excluded directory, is included by a pattern.
+  func includes(_ path: ContainerPath, type: FileType) -> Bool {
+    if case .matched = include.verdict(of: path, isDirectory: type == .directory) { true } else { false }
   }
 
-  /// The rule that keeps a path out, or nil; see also ``alwaysTakes(_:)``.
-  ///
-  /// - Parameters:
-  ///   - inherited: what was decided for the directory above.
-  ///   - attribute: reads one extended attribute of the path.
-  public func exclusion(
-    of path: ContainerPath, type: FileType, inherited: Exclusion?,
-    attribute: (String) throws -> [UInt8]?
-  ) rethrows -> Exclusion? {
-    if path == Self.stateDirectory {
-      return Exclusion(rule: .state, origin: path, detail: "Drydock's own state")
+  /// What is decided for a path, after what was decided for the directory above.
+  func decision(of subject: Subject, above: Decision) throws -> Decision {
+    if subject.path == Self.stateDirectory {
+      return Decision(
+        exclusion: Exclusion(rule: .state, origin: subject.path, detail: "Drydock's own state"))
     }
-    if include.contains(where: { $0.matches(path, isDirectory: type == .directory) }) { return nil }
-    if let inherited { return inherited }
-    if let own = layoutExclusion(of: path) { return own }
-    for name in Self.appleAttributes where try attribute(name) != nil {
-      return Exclusion(rule: .appleAttribute, origin: path, detail: name)
+    // A unit is stored as a whole or not at all.
+    if above.exclusion?.rule == .state || above.unit != nil { return above }
+    return Decision(
+      exclusion: try above.exclusion ?? ownExclusion(of: subject),
+      inclusion: inclusion(of: subject, above: above.inclusion))
+  }
+
+  private func inclusion(of subject: Subject, above: Inclusion?) -> Inclusion? {
+    // The history is part of what a container is, and so are the directories above it.
+    if subject.path == history || history.isInside(subject.path) {
+      return Inclusion(
+        rule: .history, origin: history, detail: "the history of migrations is always taken")
     }
-    if let pattern = exclude.first(where: { $0.matches(path, isDirectory: type == .directory) }) {
-      return Exclusion(rule: .pattern, origin: path, detail: pattern.description)
+    switch include.verdict(of: subject.path, isDirectory: subject.type == .directory) {
+    case .matched(let pattern): return Inclusion(rule: .include, origin: subject.path, detail: pattern)
+    case .negated: return nil
+    case .silent: return above?.rule == .include ? above : nil
+    }
+  }
+
+  // MARK: The rules
+
+  private func ownExclusion(of subject: Subject) throws -> Exclusion? {
+    let path = subject.path
+    if let detail = layoutReason(for: subject) {
+      return Exclusion(rule: .layout, origin: path, detail: detail)
+    }
+    let names = try subject.attributeNames()
+    if let found = try ExclusionAttributes.rule(among: names, value: subject.attributeValue) {
+      return Exclusion(rule: found.rule, origin: path, detail: found.attribute)
+    }
+    if subject.isNoDump {
+      return Exclusion(rule: .noDump, origin: path, detail: "the inode has the flag nodump")
+    }
+    if let detail = android?.reason(against: path, isDirectory: subject.type == .directory) {
+      return Exclusion(rule: .android, origin: path, detail: detail)
+    }
+    if case .matched(let pattern) = exclude.verdict(of: path, isDirectory: subject.type == .directory) {
+      return Exclusion(rule: .pattern, origin: path, detail: pattern)
     }
     return nil
   }
 
-  private func layoutExclusion(of path: ContainerPath) -> Exclusion? {
-    if let roots = layout.includedRoots, path.parent.isRoot, !roots.contains(path) {
-      return Exclusion(
-        rule: .layout, origin: path,
-        detail: "a backup takes \(roots.map(\.description).joined(separator: ", ")) only")
+  private func layoutReason(for subject: Subject) -> String? {
+    let path = subject.path
+    if let roots = includedRoots, path.parent.isRoot, !roots.contains(path) {
+      return "a backup takes \(roots.map(\.description).joined(separator: ", ")) only"
     }
-    if layout.neverIncluded.contains(path) {
-      return Exclusion(rule: .layout, origin: path, detail: "\(layout.rawValue) never backs up \(path)")
-    }
-    return nil
+    if skipped.contains(path) { return "\(layout.rawValue) never backs up \(path)" }
+    return layout.reason(againstName: path.name, type: subject.type)
   }
 }

@@ -137,6 +137,12 @@ extension Directory {
     guard result == 0 else { throw ContainerError.lastCall("cannot set the owner", full(path)) }
   }
 
+  /// Sets or clears the inode flag `nodump` of a file or directory.
+  public func setNoDump(_ isNoDump: Bool, of path: ContainerPath) throws {
+    let result = try withParent(of: path) { platform_set_no_dump($0, $1, isNoDump) }
+    guard result == 0 else { throw ContainerError.lastCall("cannot set the flag nodump", full(path)) }
+  }
+
   /// Sets the modification time in nanoseconds since 1970, of a link itself.
   public func setModified(_ nanoseconds: Int64, of path: ContainerPath) throws {
     let result = try withParent(of: path) { platform_set_modified($0, $1, nanoseconds) }

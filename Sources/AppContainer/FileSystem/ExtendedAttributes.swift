@@ -28,6 +28,11 @@ extension Directory {
     }
   }
 
+  /// The names of the extended attributes of a path below, in no order; one call for most paths.
+  public func attributeNames(of below: ContainerPath) throws -> [String] {
+    try withParent(of: below) { try attributeNames($0, $1, below) }
+  }
+
   /// One extended attribute's value, nil when it is not set.
   public func attribute(_ attribute: String, of below: ContainerPath) throws -> [UInt8]? {
     try withParent(of: below) { try attributeValue($0, $1, attribute, below) }
@@ -56,20 +61,23 @@ extension Directory {
   private func attributeNames(
     _ parent: Int32, _ name: UnsafePointer<CChar>, _ path: ContainerPath
   ) throws -> [String] {
-    var size = platform_list_attributes(parent, name, nil, 0)
-    while size > 0 {
-      var list = [CChar](repeating: 0, count: size)
-      let filled = platform_list_attributes(parent, name, &list, size)
-      if filled >= 0 {
+    // Most lists are empty or small: one call; a larger one says so with ERANGE, and may grow between two calls.
+    var capacity = 1024
+    while true {
+      let names = withUnsafeTemporaryAllocation(of: CChar.self, capacity: capacity) { list -> [String]? in
+        let filled = platform_list_attributes(parent, name, list.baseAddress, list.count)
+        guard filled >= 0 else { return nil }
         return list.prefix(filled).split(separator: 0).map {
           String(decoding: $0.map(UInt8.init(bitPattern:)), as: UTF8.self)
         }
       }
-      // It grew between the two calls: ask again.
+      if let names { return names }
       guard currentErrno() == .outOfRange else { break }
-      size = platform_list_attributes(parent, name, nil, 0)
+      let needed = platform_list_attributes(parent, name, nil, 0)
+      guard needed >= 0 else { break }
+      capacity = max(needed, 1)
     }
-    if size == 0 || currentErrno().meansNoAttributes { return [] }
+    if currentErrno().meansNoAttributes { return [] }
     throw ContainerError.lastCall("cannot list the extended attributes", full(path))
   }
 

@@ -1,6 +1,6 @@
 import SystemPackage
 
-/// What a path carries besides its content: mode, owner, modification time, extended attributes.
+/// What a path carries besides its content: mode, owner, modification time, extended attributes, inode flag.
 public struct FileMetadata: Hashable, Sendable, Codable {
   /// Permission bits, with set-user-id, set-group-id and sticky.
   public var mode: UInt16
@@ -10,14 +10,20 @@ public struct FileMetadata: Hashable, Sendable, Codable {
   public var modified: Int64
   /// Extended attributes, sorted by name; POSIX access lists are among them on Linux.
   public var attributes: [ExtendedAttribute]
+  /// The inode flag `nodump`, which asks backup programs to pass the path over; links have none.
+  public var isNoDump: Bool
 
   /// Metadata from its parts.
-  public init(mode: UInt16, user: UInt32, group: UInt32, modified: Int64, attributes: [ExtendedAttribute]) {
+  public init(
+    mode: UInt16, user: UInt32, group: UInt32, modified: Int64, attributes: [ExtendedAttribute],
+    isNoDump: Bool = false
+  ) {
     self.mode = mode
     self.user = user
     self.group = group
     self.modified = modified
     self.attributes = attributes
+    self.isNoDump = isNoDump
   }
 }
 
@@ -27,13 +33,14 @@ extension Directory {
     guard let status = try status(path) else { return nil }
     return FileMetadata(
       mode: status.mode, user: status.user, group: status.group, modified: status.modified,
-      attributes: try attributes(path))
+      attributes: try attributes(path), isNoDump: status.isNoDump)
   }
 
   /// Puts metadata on a path: owner first (it clears set-id bits), attributes, mode, and the time last.
   ///
   /// The owner is set only where it differs; one who is not root keeps what he made as his own. Attributes
-  /// outside `user.` that this user may not set are passed over likewise. Attributes that the path has and the
+  /// outside `user.` that this user may not set are passed over likewise, and so is the inode flag on a file system
+  /// that has none. Attributes that the path has and the
   /// metadata lacks are removed.
   ///
   /// - Parameter includingTime: false for a directory that is still being filled.
@@ -55,6 +62,11 @@ extension Directory {
     for attribute in present where !metadata.attributes.contains(where: { $0.name == attribute.name }) {
       try ignoringPermission { try removeAttribute(attribute.name, of: path) }
     }
+    if status.isNoDump != metadata.isNoDump, status.type == .file || status.type == .directory {
+      // Whoever sets it opens the path; the right mode follows.
+      if status.mode & 0o400 == 0 { try setMode(status.mode | 0o400, of: path) }
+      try ignoringPermission { try setNoDump(metadata.isNoDump, of: path) }
+    }
     if status.type != .symbolicLink { try setMode(metadata.mode, of: path) }
     if includingTime { try setModified(metadata.modified, of: path) }
   }
@@ -67,6 +79,7 @@ extension Directory {
 extension ContainerError {
   /// Whether a call failed only because this user, or this file system, does not do such a thing.
   var meansNotAllowed: Bool {
-    code == .permission || (cause as? Errno).map { $0 == .notSupported } ?? false
+    code == .permission
+      || (cause as? Errno).map { $0 == .notSupported || $0 == .inappropriateIOCTLForDevice } ?? false
   }
 }

@@ -28,6 +28,8 @@ public struct FileStatus: Sendable, Hashable {
   public var user, group: UInt32
   /// Whether a file system is mounted here (where the kernel tells).
   public var isMountRoot: Bool
+  /// Whether the inode has the flag `nodump`, which asks backup programs to pass it over.
+  public var isNoDump: Bool
 
   init(_ status: platform_status) {
     switch status.mode & 0o170000 {
@@ -48,6 +50,7 @@ public struct FileStatus: Sendable, Hashable {
     user = status.user
     group = status.group
     isMountRoot = status.mount_root
+    isNoDump = status.no_dump
   }
 
   /// The inode, whatever its names.
@@ -75,6 +78,7 @@ extension FileStatus {
     (modified, changed) = (metadata.modified, metadata.modified)
     (user, group) = (metadata.user, metadata.group)
     isMountRoot = false
+    isNoDump = metadata.isNoDump
   }
 }
 

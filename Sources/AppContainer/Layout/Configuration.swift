@@ -37,9 +37,11 @@ public struct Configuration: Sendable, Equatable {
   /// How a container without history shows its version.
   public var versionMarkers: [VersionMarker] = []
   /// Patterns of what stays out of a backup.
-  public var exclude: [GlobPattern] = []
+  public var exclude: PatternList = []
   /// Patterns of what is taken although a rule excludes it.
-  public var include: [GlobPattern] = []
+  public var include: PatternList = []
+  /// An Android app's own rules of what stays out of a backup.
+  public var android: AndroidConfiguration?
   /// Directories, as absolute paths.
   public var migrations: String?
   /// See ``migrations``.

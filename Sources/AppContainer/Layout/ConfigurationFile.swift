@@ -5,7 +5,7 @@ extension Configuration {
 
   private static let keys = [
     "app", "layout", "defaults", "databases", "vault", "groups", "version-markers", "exclude", "include",
-    "migrations", "fixtures", "repository", "recipients",
+    "android", "migrations", "fixtures", "repository", "recipients",
   ]
 
   /// Looks for `drydock.yaml` in a directory and those above it; without one the configuration says nothing.
@@ -56,8 +56,16 @@ extension Configuration {
     }
     vault = try reader["vault"].map(Self.path)
     versionMarkers = try reader["version-markers"]?.elements("`version-markers`").map(Self.marker) ?? []
-    exclude = try reader.texts("exclude")?.map { GlobPattern($0) } ?? []
-    include = try reader.texts("include")?.map { GlobPattern($0) } ?? []
+    exclude = try reader.texts("exclude").map { PatternList($0) } ?? []
+    include = try reader.texts("include").map { PatternList($0) } ?? []
+    if let node = reader["android"], !node.isNull {
+      guard layout ?? .android == .android else {
+        throw node.position.error(
+          "`android` is for the layout android, and this file says `layout: \(layout?.rawValue ?? "")`")
+      }
+      layout = .android
+      android = try AndroidConfiguration(node, folder: folder)
+    }
     let resolve = { (text: String) in text.hasPrefix("/") ? text : folder + "/" + text }
     migrations = try reader.text("migrations").map(resolve)
     fixtures = try reader.text("fixtures").map(resolve)

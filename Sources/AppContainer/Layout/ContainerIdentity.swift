@@ -20,7 +20,7 @@ struct ContainerIdentity {
     if app == nil, let bundle { app = Self.strings(in: bundle, "AppDataInfo.plist")["CFBundleIdentifier"] }
     // A bare `<bundle-id>/` folder names its app; else the only settings file that is not Apple's does.
     if app == nil, Self.isBundleIdentifier(name) { app = name }
-    if app == nil { app = Self.onlySettingsFile(in: root) }
+    if app == nil { app = Self.onlySettingsFile(in: root) ?? Self.androidPackage(in: root) }
   }
 
   private static func strings(in directory: Directory, _ path: ContainerPath) -> [String: String] {
@@ -51,6 +51,16 @@ struct ContainerIdentity {
       $0.hasSuffix(".plist") && !$0.hasPrefix("com.apple.") && !$0.hasPrefix(".")
     }
     return settings.count == 1 ? settings.first.map { String($0.dropLast(".plist".count)) } : nil
+  }
+
+  /// The app's own settings on Android are `<package>_preferences.xml`.
+  private static func androidPackage(in root: Directory) -> String? {
+    guard let listed = try? root.directory("shared_prefs").names() else { return nil }
+    let suffix = "_preferences.xml"
+    let packages = listed.map { String(decoding: $0, as: UTF8.self) }.filter { $0.hasSuffix(suffix) }.map {
+      String($0.dropLast(suffix.count))
+    }.filter(isBundleIdentifier)
+    return packages.count == 1 ? packages.first : nil
   }
 }
 

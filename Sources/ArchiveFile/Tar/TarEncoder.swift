@@ -119,6 +119,8 @@ final class TarEncoder {
       archive_entry_set_filetype(entry, UInt32(drydock_type_file))
       withCString(target) { archive_entry_copy_hardlink(entry, $0) }
     }
+    // As SCHILY.fflags, which bsdtar and star put back.
+    if member.isNoDump { _ = archive_entry_copy_fflags_text(entry, TarEntry.noDump) }
     for attribute in member.attributes {
       withCString(attribute.name) { name in
         attribute.value.withUnsafeBytes {

@@ -16,7 +16,18 @@ enum TarEntry {
     return ArchiveMember(
       name: name, kind: kind, mode: UInt16(truncatingIfNeeded: archive_entry_perm(entry)) & 0o7777,
       modified: try modified(entry, name: name), userID: userID, groupID: groupID,
-      attributes: try attributes(entry, name: name))
+      attributes: try attributes(entry, name: name), isNoDump: try isNoDump(entry, name: name))
+  }
+
+  /// How tar names the only inode flag that archives hold.
+  static let noDump = "nodump"
+
+  private static func isNoDump(_ entry: OpaquePointer, name: [UInt8]) throws -> Bool {
+    guard let text = archive_entry_fflags_text(entry), text.pointee != 0 else { return false }
+    guard String(cString: text) == noDump else {
+      throw ArchiveError.damaged("\(name.printable) has inode flags that no archive holds")
+    }
+    return true
   }
 
   private static func kind(_ entry: OpaquePointer, name: [UInt8]) throws -> ArchiveMember.Kind {

@@ -95,11 +95,23 @@ public final class ManifestReader {
     }
   }
 
+  /// Whether paths were stored although a rule excludes them (`snapshot --include-excluded`): such a path is an entry,
+  /// and it or a directory above is in ``excluded()`` too.
+  public func storesExcluded() throws -> Bool {
+    try read { db in
+      let row = try Row.fetchOne(
+        db, sql: "SELECT value FROM property WHERE name = ?", arguments: [ManifestSchema.storesExcluded])
+      guard let row else { return false }
+      guard ManifestRow(row).integer("value") == 1 else { throw wrong("a property that makes no sense") }
+      return true
+    }
+  }
+
   // MARK: Entries
 
   private static let columns = """
     SELECT e.rowid AS number, e.path AS path, kind, mode, user, "group" AS owners, modified, size, sha256,
-      link_target, hard_link, device, inode, changed, x.offset AS offset, x.length AS length, x.archive AS archive
+      link_target, hard_link, flags, device, inode, changed, x.offset AS offset, x.length AS length, x.archive AS archive
     FROM entry e LEFT JOIN extent x ON x.path = e.path AND x.position = 0
     """
 
@@ -111,6 +123,7 @@ public final class ManifestReader {
     // The attributes of a page of entries come with one query; the visit runs outside of any.
     var last: Int64 = .min
     var previous: ManifestEntry?
+    var check = try ExcludedEntryCheck(excluded(), storesExcluded: storesExcluded())
     while true {
       let page = try read { db in
         try Row.fetchAll(
@@ -124,6 +137,9 @@ public final class ManifestReader {
           guard previous.kind == .directory || !entry.path.isInside(previous.path) else {
             throw wrong("\(entry.path) below \(previous.path), which is no directory")
           }
+        }
+        if let exclusion = check.forbidding(entry.path) {
+          throw wrong("\(entry.path), which it says is left out (\(exclusion.description))")
         }
         try visit(entry)
         previous = entry
@@ -143,6 +159,26 @@ public final class ManifestReader {
     }
   }
 
+  /// The stored directories that a flag on themselves keeps out of backups, and the flag's rule: an explicit include
+  /// brought them in. A directory with a stored tag of a cache counts, whatever is in that file.
+  func flaggedDirectories() throws -> [ContainerPath: Exclusion.Rule] {
+    var flagged: [ContainerPath: Exclusion.Rule] = [:]
+    let sql =
+      Self.columns + """
+         WHERE kind = 'directory' AND (flags <> '' OR EXISTS (SELECT 1 FROM attribute a WHERE a.path = e.path))
+        """
+    let entries = try read { db in
+      try Row.fetchAll(db, sql: sql).map { try entry(ManifestRow($0), db) }
+    }
+    for entry in entries where !entry.path.isRoot {
+      if let rule = entry.metadata.exclusionFlags.first { flagged[entry.path] = rule }
+    }
+    let tags = try rows(
+      "SELECT path FROM entry WHERE kind = 'file' AND CAST(path AS TEXT) LIKE '%/CACHEDIR.TAG'")
+    for path in tags.compactMap({ $0.path("path") }) { flagged[path.parent] = .cacheTag }
+    return flagged
+  }
+
   /// One entry; nil when the archive does not have the path.
   public func entry(_ path: ContainerPath) throws -> ManifestEntry? {
     try read { db in try find(path, db).map { try entry($0, db) } }
@@ -160,12 +196,15 @@ public final class ManifestReader {
       let mode = row.unsigned("mode", UInt16.self), mode <= 0o7777,
       let user = row.unsigned("user", UInt32.self), let group = row.unsigned("owners", UInt32.self),
       let modified = row.integer("modified"), let changed = row.integer("changed"),
-      let device = row.integer("device"), let inode = row.integer("inode")
+      let device = row.integer("device"), let inode = row.integer("inode"),
+      let flags = row.text("flags"),
+      flags.isEmpty || (flags == ManifestSchema.noDump && kind != .symbolicLink)
     else { throw wrong("an entry that makes no sense (\(path))") }
     var entry = ManifestEntry(
       path: path, kind: kind,
       metadata: FileMetadata(
-        mode: mode, user: user, group: group, modified: modified, attributes: try attributes(of: path, db)),
+        mode: mode, user: user, group: group, modified: modified, attributes: try attributes(of: path, db),
+        isNoDump: !flags.isEmpty),
       size: size, digest: row.bytes("sha256").flatMap { SHA256.Digest(bytes: $0) },
       linkTarget: row.bytes("link_target"),
       identity: FileIdentity(device: UInt64(bitPattern: device), inode: UInt64(bitPattern: inode)),

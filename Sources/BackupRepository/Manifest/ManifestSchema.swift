@@ -10,7 +10,7 @@ enum ManifestSchema {
     CREATE TABLE entry (
       path ANY PRIMARY KEY, kind TEXT NOT NULL, mode INTEGER NOT NULL, user INTEGER NOT NULL,
       "group" INTEGER NOT NULL, modified INTEGER NOT NULL, size INTEGER NOT NULL, sha256 BLOB, link_target BLOB,
-      hard_link ANY, device INTEGER NOT NULL, inode INTEGER NOT NULL, changed INTEGER NOT NULL
+      hard_link ANY, flags TEXT NOT NULL, device INTEGER NOT NULL, inode INTEGER NOT NULL, changed INTEGER NOT NULL
     ) STRICT
     """,
     """
@@ -35,4 +35,10 @@ enum ManifestSchema {
     CREATE TABLE required (archive TEXT PRIMARY KEY) STRICT
     """,
   ]
+
+  /// The word in the column `flags` for the inode flag, else empty.
+  static let noDump = "nodump"
+
+  /// The property, with the value 1, of a manifest whose entries may also be excluded paths.
+  static let storesExcluded = "stores-excluded"
 }

@@ -53,11 +53,11 @@ final class ManifestWriter {
     let path = PathValue(entry.path)
     let m = entry.metadata
     try run(
-      "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
       [
         path, entry.kind.rawValue, Int(m.mode), Int(m.user), Int(m.group), m.modified, Int64(entry.size),
         entry.digest.map { Data($0.bytes) }, entry.linkTarget.map { Data($0) },
-        entry.hardLink.map(PathValue.init),
+        entry.hardLink.map(PathValue.init), m.isNoDump ? ManifestSchema.noDump : "",
         Int64(bitPattern: entry.identity.device), Int64(bitPattern: entry.identity.inode), entry.changed,
       ])
     for attribute in m.attributes {
@@ -69,6 +69,15 @@ final class ManifestWriter {
         [path, archive.description, Int64(offset), Int64(entry.size)])
     }
     try snapshot?.add(entry)
+  }
+
+  func hasEntry(_ path: ContainerPath) throws -> Bool {
+    try Self.telling {
+      try queue.writeWithoutTransaction {
+        try Bool.fetchOne($0, sql: "SELECT 1 FROM entry WHERE path = ?", arguments: [PathValue(path)])
+          ?? false
+      }
+    }
   }
 
   func add(_ excluded: ExcludedPath) throws {
@@ -89,13 +98,16 @@ final class ManifestWriter {
   }
 
   /// Ends the manifest; gives the snapshot id.
-  func finish() throws -> SHA256.Digest {
+  ///
+  /// - Parameter storesExcluded: whether paths were stored although a rule excludes them.
+  func finish(storesExcluded: Bool = false) throws -> SHA256.Digest {
     guard let id = try snapshot?.finish() else {
       throw RepositoryError(.io, "the snapshot id cannot be computed: libcrypto has no SHA-256")
     }
     try run("INSERT INTO property VALUES (?, ?)", ["format", ArchiveHeader.currentFormat])
     try run("INSERT INTO property VALUES (?, ?)", ["archive", archive.description])
     try run("INSERT INTO property VALUES (?, ?)", ["snapshot", id.hex])
+    if storesExcluded { try run("INSERT INTO property VALUES (?, ?)", [ManifestSchema.storesExcluded, 1]) }
     try write { try $0.execute(sql: "COMMIT") }
     try Self.telling { try queue.close() }
     return id

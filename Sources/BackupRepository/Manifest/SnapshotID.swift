@@ -3,8 +3,9 @@ import AgeEncryption
 /// The snapshot id: SHA-256 over the canonical list of entries, in the order of their paths. The same container
 /// gives the same id, whenever and however it was captured.
 ///
-/// Each entry is its path, kind, mode, size, content hash, link target and hard link, each field as its length
-/// (8 bytes, big-endian) and its bytes.
+/// Each entry is its path, kind, mode, size, content hash, link target, hard link and exclusion flags (the names of
+/// the rules that flags on the path itself speak for, joined by commas), each field as its length (8 bytes,
+/// big-endian) and its bytes.
 final class SnapshotID {
   private let hash: SHA256
 
@@ -18,6 +19,7 @@ final class SnapshotID {
     field(entry.digest?.bytes ?? [])
     field(entry.linkTarget ?? [])
     field(entry.hardLink?.bytes ?? [])
+    field(Array(entry.metadata.exclusionFlags.map(\.rawValue).joined(separator: ",").utf8))
   }
 
   private func field(_ bytes: [UInt8]) {

@@ -7,14 +7,24 @@ struct RecordedPaths {
   /// Where the external data of its databases is, if there is any.
   private(set) var externalData: Set<ContainerPath> = []
   private var excluded: [ContainerPath: Exclusion] = [:]
+  /// Stored directories that are out of backups themselves: whatever of them is not stored was kept out.
+  private var flagged: [ContainerPath: Exclusion] = [:]
   private var skippedPaths: [ContainerPath: SkippedPath.Reason] = [:]
 
   /// - Parameter includesExcluded: whether what was stored although a rule excluded it counts as stored.
-  init(_ manifest: ManifestReader, includesExcluded: Bool) throws {
+  init(_ manifest: ManifestReader, layout: Layout, includesExcluded: Bool) throws {
     for path in try manifest.excluded() { excluded[path.path] = path.exclusion }
     for path in try manifest.skipped() { skippedPaths[path.path] = path.reason }
     kinds = try manifest.kinds()
+    for never in layout.neverRestored {
+      kinds = kinds.filter { $0.key != never && !$0.key.isInside(never) }
+      excluded[never] = Exclusion(
+        rule: .layout, origin: never, detail: "\(layout.rawValue) never restores \(never)")
+    }
     if !includesExcluded { kinds = kinds.filter { excluded[$0.key] == nil } }
+    for (path, rule) in try manifest.flaggedDirectories() {
+      flagged[path] = Exclusion(rule: rule, origin: path, detail: "\(path) was flagged")
+    }
     for (path, kind) in kinds where kind == .database || kind == .rawDatabase {
       externalData.insert(DatabaseUnit.externalDataPath(of: path))
     }
@@ -24,7 +34,7 @@ struct RecordedPaths {
   func exclusion(of path: ContainerPath) -> Exclusion? {
     if let own = excluded[path] { return own }
     // An explicit include brings a path in below an excluded directory.
-    return kinds[path] != nil ? nil : path.ancestors.lazy.compactMap { excluded[$0] }.first
+    return kinds[path] != nil ? nil : path.ancestors.lazy.compactMap { excluded[$0] ?? flagged[$0] }.first
   }
 
   /// Why a path, or the directory that it is in, could not be stored.

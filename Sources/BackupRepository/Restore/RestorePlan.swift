@@ -37,7 +37,8 @@ struct RestorePlan {
     self.staged = staged
     self.options = options
     live = try LiveContainer(staged)
-    recorded = try RecordedPaths(archive.manifest, includesExcluded: options.includeExcluded)
+    recorded = try RecordedPaths(
+      archive.manifest, layout: archive.header.layout, includesExcluded: options.includeExcluded)
     scope = try RestoreScope(options, recorded, live, staged.container)
     comparison = LiveComparison(live, staged, recorded, archive.header)
     decideLive()

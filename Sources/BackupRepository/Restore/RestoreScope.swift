@@ -37,7 +37,9 @@ struct RestoreScope {
     tops.isEmpty || tops.contains { path == $0 || path.isInside($0) }
   }
 
-  private func isInStores(_ path: ContainerPath) -> Bool { stores.isEmpty || stores.contains(store(of: path)) }
+  private func isInStores(_ path: ContainerPath) -> Bool {
+    stores.isEmpty || stores.contains(store(of: path))
+  }
 
   /// What the archive says a path is counts; of what the archive does not have, what it is now.
   private func store(of path: ContainerPath) -> ContainerStore {

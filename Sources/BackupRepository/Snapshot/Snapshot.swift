@@ -36,9 +36,11 @@ public enum Snapshot {
       let manifest = try ManifestWriter(path: scratch.full(manifestName), archive: id)
       let writer = try SnapshotWriter(
         root: lock.root, scratch: scratch, archive: archive, manifest: manifest, options: options)
-      try writer.storeAll(ContainerScan(lock.root, rules: ExclusionRules(container)))
+      try writer.storeAll(
+        ContainerScan(
+          lock.root, rules: ExclusionRules(container), entersExcluded: options.includesExcluded))
       try writer.addMissing(options.missing.excluded, options.missing.skipped)
-      let snapshot = try manifest.finish()
+      let snapshot = try manifest.finish(storesExcluded: options.includesExcluded)
 
       let location = try store(manifestName, scratch, archive, now)
       let summary = try archive.finish(manifest: location)

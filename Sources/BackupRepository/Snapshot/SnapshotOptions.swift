@@ -21,6 +21,8 @@ public struct SnapshotOptions: Sendable {
   /// What was kept out, or could not be stored, when the container was captured before: a copy made of an archive
   /// does not have it, and says so.
   public var missing: (excluded: [ExcludedPath], skipped: [SkippedPath]) = ([], [])
+  /// Stores what rules exclude too, but for Drydock's own state; the archive records the rules all the same.
+  public var includesExcluded = false
   /// The program's name and version, for the header.
   public var tool: String
   /// Called now and then with the bytes of content that were stored so far.
@@ -45,7 +47,7 @@ public struct SnapshotReport: Sendable {
   public var entries: Int, contentBytes: UInt64
   /// Bytes of the archive.
   public var archiveBytes: UInt64
-  /// What a rule kept out.
+  /// What a rule excludes; stored all the same with ``SnapshotOptions/includesExcluded``.
   public var excluded: [ExcludedPath]
   /// What could not be stored.
   public var skipped: [SkippedPath]

@@ -38,7 +38,7 @@ final class SnapshotWriter {
     reader = try StableReader()
   }
 
-  /// Stores everything that the scan finds and no rule excludes.
+  /// Stores everything that the scan finds and no rule excludes, or with the option all but Drydock's own state.
   func storeAll(_ scan: ContainerScan) throws {
     guard let metadata = try root.metadata(.root) else { return }
     let status = try root.status()
@@ -54,10 +54,12 @@ final class SnapshotWriter {
   private func store(_ scanned: ScannedEntry) throws {
     if let exclusion = scanned.exclusion {
       // What is below an excluded directory is excluded with it.
-      if let inherited = excluded.last, scanned.path.isInside(inherited.path) { return }
-      let path = ExcludedPath(path: scanned.path, exclusion: exclusion)
-      excluded.append(path)
-      return try manifest.add(path)
+      if excluded.last.map({ !scanned.path.isInside($0.path) }) ?? true {
+        let path = ExcludedPath(path: scanned.path, exclusion: exclusion)
+        excluded.append(path)
+        try manifest.add(path)
+      }
+      if exclusion.rule == .state || !options.includesExcluded { return }
     }
     do {
       switch scanned.kind {
@@ -83,7 +85,9 @@ final class SnapshotWriter {
   /// Records what an earlier capture kept out or lost, unless this one has said so of the path itself.
   func addMissing(_ earlier: [ExcludedPath], _ lost: [SkippedPath]) throws {
     let known = Set(excluded.map(\.path)).union(skipped.map(\.path))
-    for path in earlier where !known.contains(path.path) { try manifest.add(path) }
+    for path in earlier where !known.contains(path.path) {
+      if try options.includesExcluded || !manifest.hasEntry(path.path) { try manifest.add(path) }
+    }
     for path in lost where !known.contains(path.path) { try manifest.add(path) }
   }
 
@@ -130,7 +134,8 @@ final class SnapshotWriter {
     ArchiveMember(
       name: MemberNames.name(of: entry.path), kind: kind, mode: entry.metadata.mode,
       modified: entry.metadata.modified, userID: entry.metadata.user, groupID: entry.metadata.group,
-      attributes: entry.metadata.attributes.map { .init(name: Array($0.name.utf8), value: $0.value) })
+      attributes: entry.metadata.attributes.map { .init(name: Array($0.name.utf8), value: $0.value) },
+      isNoDump: entry.metadata.isNoDump)
   }
 
   private func entry(

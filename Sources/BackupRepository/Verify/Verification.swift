@@ -63,7 +63,9 @@ public enum Verification {
   private static func matches(
     _ entry: ManifestEntry, _ member: ArchiveMember, _ offset: UInt64, _ content: MemberContent
   ) throws -> Bool {
-    guard member.mode == entry.metadata.mode, member.modified == entry.metadata.modified else { return false }
+    guard member.mode == entry.metadata.mode, member.modified == entry.metadata.modified,
+      member.isNoDump == entry.metadata.isNoDump
+    else { return false }
     switch member.kind {
     case .directory: return entry.kind == .directory
     case .symbolicLink(let target): return entry.kind == .symbolicLink && entry.linkTarget == target

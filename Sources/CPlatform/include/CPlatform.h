@@ -15,6 +15,8 @@ struct platform_status {
   int64_t modified, changed;
   uint32_t mode, user, group;
   bool mount_root;
+  /// The inode flag that asks backup programs to pass it over (where the file system tells).
+  bool no_dump;
 };
 
 /// The status of `name` in `directory`, of the link itself when it is one; of `directory` when `name` is "".
@@ -33,6 +35,9 @@ int platform_remove_attribute(int directory, const char *name, const char *attri
 
 /// Sets the modification time (and the access time to the same), never following a link.
 int platform_set_modified(int directory, const char *name, int64_t nanoseconds);
+
+/// Sets or clears the nodump flag of a file or directory. ENOTTY or EOPNOTSUPP where the file system has none.
+int platform_set_no_dump(int directory, const char *name, bool on);
 
 /// Takes an open-file-description lock without waiting: EAGAIN or EACCES when somebody else holds it.
 int platform_lock_range(int descriptor, bool exclusive, int64_t start, int64_t length);

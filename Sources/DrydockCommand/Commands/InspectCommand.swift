@@ -7,8 +7,14 @@ struct InspectCommand: ParsableCommand {
     discussion: "Example: drydock inspect Notes")
 
   @OptionGroup var container: ContainerOptions
+  @Flag(help: "Only list what a backup leaves out, with its size on disk and its rule.") var excluded = false
   @OptionGroup var migrations: MigrationOptions
   @OptionGroup var common: CommonOptions
+
+  struct Excluded: Encodable {
+    var excluded: [ContainerInspection.Excluded]
+    var warnings: [ContainerWarning]
+  }
 
   struct Result: Encodable {
     var container: ContainerInspection
@@ -20,6 +26,13 @@ struct InspectCommand: ParsableCommand {
     let opened = try container.open(common)
     let options = try container.transaction()
     let inspection = try ContainerInspection(opened, options: options)
+    if excluded {
+      if common.json {
+        return Output.json(Excluded(excluded: inspection.excluded, warnings: inspection.warnings))
+      }
+      list(inspection.excluded)
+      return Output.warn(inspection.warnings)
+    }
     var pending: [String]?
     if migrations.directory(configuration) != nil, inspection.schemaVersion != nil {
       pending = try Migrating.plan(opened, migrations.catalog(configuration), options: options).pending.map(
@@ -27,6 +40,17 @@ struct InspectCommand: ParsableCommand {
     }
     if common.json { return Output.json(Result(container: inspection, pending: pending)) }
     write(inspection, pending)
+    Output.warn(inspection.warnings)
+  }
+
+  private func list(_ excluded: [ContainerInspection.Excluded]) {
+    Output.table(
+      excluded.map { item in
+        [
+          item.path.description, "\(Output.size(item.diskBytes)) on disk",
+          item.pathsBelow == 0 ? "" : "\(Output.count(item.pathsBelow, "path")) below", item.rule.description,
+        ]
+      }, indent: "")
   }
 
   private func write(_ inspection: ContainerInspection, _ pending: [String]?) {
@@ -68,38 +92,5 @@ struct InspectCommand: ParsableCommand {
           $0.rule.description,
         ]
       })
-  }
-}
-
-struct ExplainCommand: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "explain", abstract: "Tell whether a backup takes a path, and which rule decides.",
-    discussion: "Example: drydock explain Notes Library/Caches/thumbnail.png")
-
-  @OptionGroup var container: ContainerOptions
-  @Argument(help: ArgumentHelp("A path in the container.", valueName: "path")) var inner: String
-  @OptionGroup var common: CommonOptions
-
-  struct Result: Encodable {
-    var path: ContainerPath
-    var included: Bool
-    var exclusion: Exclusion?
-  }
-
-  func run() throws {
-    let opened = try container.open(common)
-    let path = try ContainerPath(inner)
-    var found: ScannedEntry?
-    let scan = ContainerScan(try Directory(opened.root), rules: ExclusionRules(opened), entersExcluded: true)
-    try scan.visit { if $0.path == path { found = $0 } }
-    guard let found else {
-      throw ContainerError(.notFound, "not in the container; check the path", path: path.description)
-    }
-    let result = Result(path: path, included: found.exclusion == nil, exclusion: found.exclusion)
-    if common.json { return Output.json(result) }
-    guard let exclusion = found.exclusion else { return Output.line("\(path): a backup takes it") }
-    Output.line("\(path): a backup leaves it out")
-    Output.line("  rule: \(exclusion.rule.rawValue), on \(exclusion.origin)")
-    Output.line("  \(exclusion.detail)")
   }
 }

@@ -18,6 +18,10 @@ struct SnapshotCommand: ParsableCommand {
     name: .shortAndLong,
     help: ArgumentHelp("Write this file, which must not exist, instead.", valueName: "file"))
   var output: String?
+  @Flag(
+    help:
+      "Store what rules exclude too, but for Drydock's own state; a restore brings it back on demand only.")
+  var includeExcluded = false
   @OptionGroup var common: CommonOptions
 
   struct Result: Encodable {
@@ -30,6 +34,7 @@ struct SnapshotCommand: ParsableCommand {
     var excluded: [ExcludedPath]
     var skipped: [SkippedPath]
     var rawDatabases: [String: String]
+    var warnings: [ContainerWarning]
   }
 
   func run() throws {
@@ -60,18 +65,21 @@ struct SnapshotCommand: ParsableCommand {
     }
     options.lockTimeout = transaction.lockTimeout
     options.busyTimeout = transaction.busyTimeout
+    options.includesExcluded = includeExcluded
     let progress = Progress(isShown: !common.json)
     options.progress = { progress.show($0) }
     let report = try Snapshot.take(opened, options)
     progress.end()
-    tell(report)
+    let warnings = ContainerWarning.find(
+      in: opened, excluded: report.excluded.map { ($0.path, $0.exclusion) })
+    tell(report, warnings)
     if common.json {
       let raw = Dictionary(uniqueKeysWithValues: report.raw.map { ($0.key.description, $0.value) })
       Output.json(
         Result(
           path: report.path, archive: report.archive, snapshot: report.snapshot, entries: report.entries,
           contentBytes: report.contentBytes, archiveBytes: report.archiveBytes, excluded: report.excluded,
-          skipped: report.skipped, rawDatabases: raw))
+          skipped: report.skipped, rawDatabases: raw, warnings: warnings))
     } else {
       Output.line(report.path)
     }
@@ -87,17 +95,18 @@ struct SnapshotCommand: ParsableCommand {
       ContainerPath(url.lastPathComponent), mode: 0o700)
   }
 
-  private func tell(_ report: SnapshotReport) {
+  private func tell(_ report: SnapshotReport, _ warnings: [ContainerWarning]) {
     guard !common.json else { return }
     Output.note(
       "\(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)) of content in "
-        + "\(Output.size(report.archiveBytes)); left out \(Output.count(report.excluded.count, "path")) by rule"
-    )
+        + "\(Output.size(report.archiveBytes)); \(includeExcluded ? "stored although excluded:" : "left out") "
+        + "\(Output.count(report.excluded.count, "path"))\(includeExcluded ? "" : " by rule")")
     for skipped in report.skipped where skipped.isLoss {
       Output.note("drydock: not stored, \(skipped.reason.rawValue): \(skipped.path)")
     }
     for (path, reason) in report.raw.sorted(by: { $0.key < $1.key }) {
       Output.note("drydock: stored as it is, for SQLite cannot open it (\(reason)): \(path)")
     }
+    Output.warn(warnings)
   }
 }

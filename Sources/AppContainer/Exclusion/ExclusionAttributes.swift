@@ -1,0 +1,52 @@
+/// The extended attributes that keep a path out of a backup.
+public enum ExclusionAttributes {
+  /// Apple's, as the systems set it since iOS 5.1. Linux has only names with `user.`; bare ones come from archives
+  /// and from macOS.
+  ///
+  /// Whoever carries it is left out, whatever its value: a binary property list from Apple's systems, text from
+  /// scripts (`com.apple.backupd`, `true`, nothing at all). It is taken off by removing it.
+  public static let apple = "com.apple.metadata:com_apple_backup_excludeItem"
+  /// Apple's for iOS 5.0.1: one byte, where 0 takes the flag off. Apps of that time set either.
+  public static let oldApple = "com.apple.MobileBackup"
+  /// Of freedesktop.org; only the value `false` keeps a path out.
+  public static let robots = "user.xdg.robots.backup"
+
+  private static let userPrefix = "user."
+
+  /// The rule that a path's attributes speak for, and the attribute.
+  ///
+  /// - Parameters:
+  ///   - names: the names of all its attributes.
+  ///   - value: reads the value of one; it is asked only for those whose value matters.
+  public static func rule(
+    among names: [String], value: (String) throws -> [UInt8]?
+  ) rethrows -> (rule: Exclusion.Rule, attribute: String)? {
+    if names.isEmpty { return nil }
+    if let name = names.first(where: { bare($0) == apple[...] }) { return (.appleAttribute, name) }
+    for name in names where bare(name) == oldApple[...] {
+      if let value = try value(name), value.contains(where: { $0 != 0 }) { return (.appleAttribute, name) }
+    }
+    for name in names where name == robots {
+      guard let value = try value(name) else { continue }
+      let text = value.split { $0 <= 0x20 }
+      if text.count == 1, text[0].elementsEqual("false".utf8) {
+        return (.robotsAttribute, "\(robots) = false")
+      }
+    }
+    return nil
+  }
+
+  private static func bare(_ name: String) -> Substring {
+    name.hasPrefix(userPrefix) ? name.dropFirst(userPrefix.count) : name[...]
+  }
+}
+
+extension FileMetadata {
+  /// The flags on a path itself that keep it out of backups, however they are spelled: part of what a path is.
+  public var exclusionFlags: [Exclusion.Rule] {
+    let attribute = ExclusionAttributes.rule(among: attributes.map(\.name)) { name in
+      attributes.first { $0.name == name }?.value
+    }
+    return (attribute.map { [$0.rule] } ?? []) + (isNoDump ? [.noDump] : [])
+  }
+}

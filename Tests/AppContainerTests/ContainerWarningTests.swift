@@ -1,0 +1,80 @@
+import TestSupport
+import Testing
+
+@testable import AppContainer
+
+@Suite struct ContainerWarningTests {
+  /// A JPEG's start with a maker in its Exif data, as long as a photo.
+  private static func photo(maker: UInt8 = 0x0f, size: Int = 300_000) -> [UInt8] {
+    let exif = Array("Exif\0\0".utf8)
+    let tiff: [UInt8] = [0x4d, 0x4d, 0, 0x2a, 0, 0, 0, 8, 0, 1, 0x01, maker, 0, 2, 0, 0, 0, 4, 0x41, 0, 0, 0]
+    let start: [UInt8] = [0xff, 0xd8, 0xff, 0xe1, 0, 40] + exif + tiff
+    return start + [UInt8](repeating: 7, count: size - start.count)
+  }
+
+  private func warnings(_ ground: Ground) throws -> [String] {
+    var excluded: [(ContainerPath, Exclusion)] = []
+    let container = try ground.container()
+    try ContainerScan(ground.root, rules: ExclusionRules(container)).visit { entry in
+      if let exclusion = entry.exclusion { excluded.append((entry.path, exclusion)) }
+    }
+    return ContainerWarning.find(in: container, excluded: excluded).map {
+      "\($0.kind.rawValue) \($0.path?.description ?? "-")"
+    }
+  }
+
+  private func put(_ ground: Ground, _ path: ContainerPath, _ bytes: [UInt8]) throws {
+    try ground.root.createDirectories(path.parent, mode: 0o755)
+    try ground.root.create(path, bytes)
+  }
+
+  private func database(_ ground: Ground, _ path: String, _ table: String) throws {
+    try ground.root.createDirectories(ContainerPath(path).parent, mode: 0o755)
+    let made = try Command.run(
+      try Tools.system("sqlite3"),
+      [ground.path + "/" + path, "PRAGMA journal_mode=WAL; CREATE TABLE \(table) (x)"])
+    #expect(made.succeeded, "\(made)")
+  }
+
+  @Test func whatAPersonMadeInPlacesThatAreEmptied() throws {
+    try Ground.with { ground in
+      try put(ground, "tmp/report.pdf", Array("%PDF-1.7".utf8))
+      try put(ground, "Library/Caches/deep/Letter.DOCX", [0x50, 0x4b, 3, 4])
+      try put(ground, "Library/Caches/IMG_0001.JPG", Self.photo())
+      try database(ground, "tmp/notes.db", "note")
+      #expect(
+        try warnings(ground) == [
+          "photo Library/Caches/IMG_0001.JPG", "document Library/Caches/deep/Letter.DOCX",
+          "database tmp/notes.db",
+          "document tmp/report.pdf",
+        ])
+    }
+  }
+
+  @Test func fewFalseAlarms() throws {
+    try Ground.with { ground in
+      // Backed up, or left out on purpose.
+      try put(ground, "Documents/report.pdf", Array("%PDF-1.7".utf8))
+      try put(ground, "Documents/off/report.pdf", Array("%PDF-1.7".utf8))
+      ground.configuration.exclude = ["off"]
+      // By name only, thumbnails, pictures without a camera, the system's own.
+      try put(ground, "Library/Caches/fake.pdf", Array("<html>".utf8))
+      try put(ground, "Library/Caches/thumb.jpg", Self.photo(size: 20_000))
+      try put(ground, "Library/Caches/banner.jpg", Self.photo(maker: 0x10))
+      try put(ground, "Library/Caches/com.apple.nsurlsessiond/file.pdf", Array("%PDF-1.7".utf8))
+      try put(ground, "Library/Caches/WebKit/file.pdf", Array("%PDF-1.7".utf8))
+      try database(ground, "Library/Caches/com.example/Cache.db", "cfurl_cache_response")
+      try put(ground, "tmp/notes.txt", Array("text".utf8))
+      #expect(try warnings(ground) == [])
+    }
+  }
+
+  @Test func flagsOnTheRoot() throws {
+    try Ground.with { ground in
+      try ground.make(["Documents/a"])
+      try ground.root.setNoDump(true, of: .root)
+      try ground.root.create("CACHEDIR.TAG", Array(ExclusionRuleTests.signature.utf8))
+      #expect(try warnings(ground) == ["root-flag .", "root-flag ."] && ground.found("Documents/a") == "")
+    }
+  }
+}

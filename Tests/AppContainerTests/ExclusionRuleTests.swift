@@ -1,0 +1,262 @@
+import TestSupport
+import Testing
+
+@testable import AppContainer
+
+/// Each rule, on a file, on a directory, inherited from it, and overridden by an include.
+@Suite struct ExclusionRuleTests {
+  /// A way to keep a path out, whatever the path is.
+  struct Marker: Sendable, CustomTestStringConvertible {
+    var name: String
+    var rule: Exclusion.Rule
+    /// Nil where the path's name does it, or a pattern.
+    var attribute: ExtendedAttribute?
+    var isNoDump = false
+    var pattern: String?
+    var testDescription: String { name }
+
+    init(_ name: String, _ rule: Exclusion.Rule, attribute: String, _ value: [UInt8]) {
+      (self.name, self.rule) = (name, rule)
+      self.attribute = ExtendedAttribute(name: attribute, value: value)
+    }
+
+    init(_ name: String, _ rule: Exclusion.Rule, isNoDump: Bool = false, pattern: String? = nil) {
+      (self.name, self.rule, self.isNoDump, self.pattern) = (name, rule, isNoDump, pattern)
+    }
+
+    func put(on path: ContainerPath, in root: Directory) throws {
+      if let attribute { try root.setAttribute(attribute, of: path) }
+      if isNoDump { try root.setNoDump(true, of: path) }
+    }
+  }
+
+  static let apple = "user.com.apple.metadata:com_apple_backup_excludeItem"
+  static let text = Array("com.apple.backupd".utf8)
+  /// As Apple's systems write it: the binary property list of the text, 61 bytes.
+  static let propertyList: [UInt8] =
+    Array("bplist00".utf8) + [0x5f, 0x10, 0x11] + text + [8] + Array(repeating: 0, count: 6) + [1, 1]
+    + [0, 0, 0, 0, 0, 0, 0, 1] + Array(repeating: 0, count: 8) + [0, 0, 0, 0, 0, 0, 0, 0x1c]
+
+  static let markers = [
+    Marker("Apple's property list", .appleAttribute, attribute: apple, propertyList),
+    Marker("Apple's name with text", .appleAttribute, attribute: apple, text),
+    Marker("Apple's name with true", .appleAttribute, attribute: apple, Array("true".utf8)),
+    Marker("Apple's name with nothing", .appleAttribute, attribute: apple, []),
+    Marker("Apple's old name", .appleAttribute, attribute: "user.com.apple.MobileBackup", [1]),
+    Marker("robots", .robotsAttribute, attribute: "user.xdg.robots.backup", Array("false".utf8)),
+    Marker("robots, a line", .robotsAttribute, attribute: "user.xdg.robots.backup", Array("false\n".utf8)),
+    Marker("nodump", .noDump, isNoDump: true),
+    Marker("a pattern", .pattern, pattern: "it"),
+  ]
+
+  static let harmless = [
+    Marker("robots true", .robotsAttribute, attribute: "user.xdg.robots.backup", Array("true".utf8)),
+    Marker("robots, nothing", .robotsAttribute, attribute: "user.xdg.robots.backup", []),
+    Marker(
+      "robots, two words", .robotsAttribute, attribute: "user.xdg.robots.backup", Array("false no".utf8)),
+    Marker("old Apple's 0", .appleAttribute, attribute: "user.com.apple.MobileBackup", [0]),
+    Marker("old Apple's nothing", .appleAttribute, attribute: "user.com.apple.MobileBackup", []),
+    Marker("another attribute", .appleAttribute, attribute: apple + "2", text),
+  ]
+
+  @Test(arguments: markers) func onAFile(_ marker: Marker) throws {
+    try Ground.with(marker.pattern.map { [$0] } ?? []) { ground in
+      try ground.make(["Documents/it", "Documents/other"])
+      try marker.put(on: "Documents/it", in: ground.root)
+      #expect(try ground.found("Documents/it") == "\(marker.rule.rawValue) @Documents/it")
+      #expect(try ground.found("Documents/other") == "" && ground.found("Documents") == "")
+      ground.configuration.include = ["Documents/it"]
+      #expect(try ground.found("Documents/it") == "")
+    }
+  }
+
+  @Test(arguments: markers) func onADirectoryAndBelow(_ marker: Marker) throws {
+    try Ground.with(marker.pattern.map { [$0] } ?? []) { ground in
+      try ground.make(["Documents/it/x/deep", "Documents/it/y", "Documents/other"])
+      try marker.put(on: "Documents/it", in: ground.root)
+      for path in ["Documents/it", "Documents/it/x", "Documents/it/x/deep", "Documents/it/y"] {
+        #expect(try ground.found(path) == "\(marker.rule.rawValue) @Documents/it", "\(path)")
+      }
+      #expect(try ground.found("Documents/other") == "")
+      // An include takes the path, and the directories above it as such.
+      ground.configuration.include = ["Documents/it/x/deep"]
+      #expect(
+        try ground.found("Documents/it/x/deep") == "" && ground.found("Documents/it/x") == ""
+          && ground.found("Documents/it") == "")
+      #expect(try ground.found("Documents/it/y") == "\(marker.rule.rawValue) @Documents/it")
+      // One of a directory takes all below, but for what it takes back.
+      ground.configuration.include = ["Documents/it", "!Documents/it/x"]
+      #expect(try ground.found("Documents/it") == "" && ground.found("Documents/it/y") == "")
+      #expect(try ground.found("Documents/it/x/deep") == "\(marker.rule.rawValue) @Documents/it")
+    }
+  }
+
+  @Test(arguments: harmless) func whatDoesNotExclude(_ marker: Marker) throws {
+    try Ground.with { ground in
+      try ground.make(["Documents/it"])
+      try marker.put(on: "Documents/it", in: ground.root)
+      #expect(try ground.found("Documents/it") == "")
+    }
+  }
+
+  /// Bare names cannot be set on Linux; they come from macOS and from archives.
+  @Test func bareNamesCountToo() throws {
+    let rule = { (name: String, value: [UInt8]) in
+      ExclusionAttributes.rule(among: ["user.other", name]) { _ in value }?.rule
+    }
+    #expect(rule("com.apple.metadata:com_apple_backup_excludeItem", []) == .appleAttribute)
+    #expect(rule("com.apple.MobileBackup", [1]) == .appleAttribute)
+    #expect(rule("com.apple.MobileBackup", [0]) == nil)
+    #expect(rule("user.user.com.apple.MobileBackup", [1]) == nil)
+  }
+
+  // MARK: Names and tags
+
+  @Test func namesThatTheDevicesScannerPassesOver() throws {
+    try Ground.with { ground in
+      let skipped = [
+        "Library/Preferences/a.plist.AbC1234", "Documents/x.plist.1234567",
+        "Library/Cookies/binarycookies_tmp_1.dat",
+        "Documents/a_binarycookies_tmp.dat", "Documents/.dat.nosync0", "Documents/.dat.nosync-dir/inside",
+      ]
+      let taken = [
+        "Library/Preferences/a.plist", "Documents/a.plist.123456", "Documents/a.plist.12345678",
+        "Documents/binarycookies_tmp.txt", "Documents/a.dat.nosync", "Documents/.dat",
+        "Library/Cookies/Cookies.binarycookies",
+      ]
+      try ground.make(skipped + taken)
+      for path in skipped { #expect(try ground.found(path).hasPrefix("layout @"), "\(path)") }
+      for path in taken { #expect(try ground.found(path) == "", "\(path)") }
+      ground.configuration.layout = .generic
+      for path in skipped { #expect(try ground.found(path) == "", "\(path)") }
+    }
+  }
+
+  static let signature = "Signature: 8a477f597d28d172789f06886806bc55"
+
+  @Test func aTaggedDirectoryStaysWithItsTagAndNothingElse() throws {
+    try Ground.with { ground in
+      try ground.make(["Documents/c/a", "Documents/c/d/b", "Documents/n", "CACHEDIR.TAG"])
+      try ground.root.create("Documents/c/CACHEDIR.TAG", Array((Self.signature + "\n# more").utf8))
+      #expect(try ground.found("Documents/c") == "" && ground.found("Documents/c/CACHEDIR.TAG") == "")
+      #expect(try ground.found("Documents/c/a") == "cachedir-tag @Documents/c")
+      #expect(try ground.found("Documents/c/d/b") == "cachedir-tag @Documents/c")
+      #expect(try ground.found("Documents/n") == "")
+      ground.configuration.include = ["Documents/c/d/b"]
+      #expect(try ground.found("Documents/c/d/b") == "" && ground.found("Documents/c/d") == "")
+      #expect(try ground.found("Documents/c/a") == "cachedir-tag @Documents/c")
+    }
+  }
+
+  @Test(arguments: ["short", "long", "directory", "link", "root"]) func whatIsNoTag(_ how: String) throws {
+    try Ground.with { ground in
+      ground.configuration.layout = .generic
+      try ground.make(["c/a"])
+      let tag: ContainerPath = how == "root" ? "CACHEDIR.TAG" : "c/CACHEDIR.TAG"
+      switch how {
+      case "short": try ground.root.create(tag, Array(Self.signature.utf8.dropLast()))
+      case "long": try ground.root.create(tag, Array((" " + Self.signature).utf8))
+      case "directory": try ground.root.createDirectory(tag)
+      case "link":
+        try ground.root.create("real", Array(Self.signature.utf8))
+        try ground.root.createLink(tag, target: Array("../real".utf8))
+      default: try ground.root.create(tag, Array(Self.signature.utf8))
+      }
+      #expect(try ground.found("c/a") == "")
+    }
+  }
+
+  // MARK: Order, and what nothing overrides
+
+  @Test func patternsAreReadInOrder() throws {
+    try Ground.with { ground in
+      try ground.make(["Documents/a.part", "Documents/keep.part", "Documents/d/keep.part", "Documents/x/y"])
+      ground.configuration.exclude = ["*.part", "!keep.part", "Documents/d", "x/", "!x/y"]
+      #expect(try ground.found("Documents/a.part") == "pattern @Documents/a.part")
+      #expect(try ground.found("Documents/keep.part") == "")
+      // As with git, nothing comes back below a directory that is out.
+      #expect(try ground.found("Documents/d/keep.part") == "pattern @Documents/d")
+      #expect(try ground.found("Documents/x/y") == "pattern @Documents/x")
+    }
+  }
+
+  @Test func nothingOverridesDrydocksOwnState() throws {
+    try Ground.with { ground in
+      try ground.make([".drydock-state/journal", "Documents/.drydock-state/a"])
+      ground.configuration.include = ["**"]
+      #expect(try ground.found(".drydock-state") == "state @.drydock-state")
+      #expect(try ground.found(".drydock-state/journal") == "state @.drydock-state")
+      #expect(try ground.found("Documents/.drydock-state/a") == "")
+    }
+  }
+
+  @Test func includesBelowIncludesTakenBack() throws {
+    try Ground.with { ground in
+      try ground.make(["tmp/a/b/c/d", "tmp/a/b/e", "tmp/f"])
+      ground.configuration.include = ["tmp/a", "!tmp/a/b", "tmp/a/b/c"]
+      #expect(try ground.found("tmp/a") == "" && ground.found("tmp/a/b/c/d") == "")
+      #expect(try ground.found("tmp/a/b") == "" && ground.found("tmp") == "")
+      #expect(try ground.found("tmp/a/b/e") == "layout @tmp" && ground.found("tmp/f") == "layout @tmp")
+    }
+  }
+
+  @Test func aDatabasesPartsGoTogether() throws {
+    try Ground.with { ground in
+      try ground.make(["Documents/.db_SUPPORT/_EXTERNAL_DATA/blob", "tmp/.db_SUPPORT/_EXTERNAL_DATA/blob"])
+      for folder in ["Documents", "tmp"] {
+        let made = try Command.run(
+          try Tools.system("sqlite3"), [ground.path + "/\(folder)/db.sqlite", "CREATE TABLE t (x)"])
+        #expect(made.succeeded, "\(made)")
+        try ground.root.create(ContainerPath("\(folder)/db.sqlite-wal"), [])
+      }
+      let flag = ExtendedAttribute(name: Self.apple, value: [])
+      for part in ["db.sqlite-wal", ".db_SUPPORT", ".db_SUPPORT/_EXTERNAL_DATA/blob"] {
+        try ground.root.setAttribute(flag, of: ContainerPath("Documents/" + part))
+      }
+      // Flags on parts say nothing: the main file has none.
+      for part in ["db.sqlite", "db.sqlite-wal", ".db_SUPPORT", ".db_SUPPORT/_EXTERNAL_DATA/blob"] {
+        #expect(try ground.found("Documents/" + part) == "", "\(part)")
+        #expect(try ground.found("tmp/" + part) == "layout @tmp", "\(part)")
+      }
+      ground.configuration.include = ["tmp/db.sqlite"]
+      for part in ["db.sqlite", "db.sqlite-wal", ".db_SUPPORT", ".db_SUPPORT/_EXTERNAL_DATA/blob"] {
+        #expect(try ground.found("tmp/" + part) == "", "\(part)")
+      }
+    }
+  }
+
+  // MARK: One path
+
+  @Test func explainSaysOfEachPathWhatTheScanSays() throws {
+    try Ground.with { ground in
+      try ground.make([
+        "Documents/a", "Documents/off/in/x", "Documents/off/out", "Documents/c/CACHEDIR.TAG/x",
+        "Library/Caches/y",
+        "tmp/z", "Library/Application Support/.drydock/history.json", "Documents/a.part",
+      ])
+      try ground.root.setAttribute(ExtendedAttribute(name: Self.apple, value: []), of: "Documents/off")
+      ground.configuration.include = ["Documents/off/in"]
+      ground.configuration.exclude = ["*.part"]
+      for (path, rule) in try ground.scan() {
+        #expect(try ground.explained(path) == rule, "\(path)")
+      }
+    }
+  }
+
+  @Test func explainTellsOfWhatIsNotThere() throws {
+    try Ground.with { ground in
+      try ground.make(["Documents/off/in", "Documents/d/y"])
+      try ground.root.setAttribute(ExtendedAttribute(name: Self.apple, value: []), of: "Documents/off")
+      ground.configuration.exclude = ["*.part", "build/"]
+      #expect(try ground.explained("Documents/off/new/file") == "apple-attribute @Documents/off")
+      #expect(try ground.explained("Library/Caches/new") == "layout @Library/Caches")
+      #expect(try ground.explained("Documents/new.part") == "pattern @Documents/new.part")
+      #expect(try ground.explained("Documents/build") == "")
+      #expect(try ground.explained("Documents/build", isDirectory: true) == "pattern @Documents/build")
+      #expect(try ground.explained("Documents/build/x") == "pattern @Documents/build")
+      #expect(try ground.explained("Documents/d/y/z") == "")
+      ground.configuration.include = ["Documents/off/new"]
+      #expect(try ground.explained("Documents/off/new/file") == "")
+    }
+  }
+}

@@ -1,0 +1,65 @@
+import TestSupport
+
+@testable import AppContainer
+
+/// A container to try exclusion rules on.
+struct Ground {
+  let path: String
+  let root: Directory
+  var configuration = Configuration()
+
+  /// Makes an empty container, laid out as on iOS, with patterns under `exclude:`.
+  static func with<T>(_ exclude: [String] = [], _ body: (inout Ground) throws -> T) throws -> T {
+    try TemporaryDirectory.with { folder in
+      try Directory(folder.path).createDirectory("c")
+      var ground = Ground(path: folder("c"), root: try Directory(folder("c")))
+      ground.configuration.layout = .ios
+      ground.configuration.exclude = PatternList(exclude)
+      return try body(&ground)
+    }
+  }
+
+  func make(_ files: [String]) throws {
+    for file in files {
+      let path = try ContainerPath(file)
+      try root.createDirectories(path.parent, mode: 0o755)
+      try root.create(path, Array("x".utf8))
+    }
+  }
+
+  func container() throws -> Container { try Container(at: path, configuration: configuration) }
+
+  /// Each path's rule and where it was found; "" for what is taken.
+  func scan() throws -> [String: String] {
+    var found: [String: String] = [:]
+    let scan = ContainerScan(root, rules: ExclusionRules(try container()), entersExcluded: true)
+    try scan.visit { found[$0.path.description] = Self.text($0.exclusion) }
+    return found
+  }
+
+  /// What a scan finds of one path, the same whether it goes into excluded directories or not.
+  func found(_ path: String) throws -> String {
+    var found: String?
+    let wanted = try ContainerPath(path)
+    let rules = ExclusionRules(try container())
+    try ContainerScan(root, rules: rules).visit { entry in
+      if entry.path == wanted || (entry.exclusion != nil && wanted.isInside(entry.path)) {
+        found = Self.text(entry.exclusion)
+      }
+    }
+    let whole = try scan()[path]
+    guard let found, let whole, found == whole else {
+      throw SystemFailure("\(path): \(found ?? "not visited"), and going in: \(whole ?? "not visited")")
+    }
+    return found
+  }
+
+  func explained(_ path: String, isDirectory: Bool = false) throws -> String {
+    let scan = ContainerScan(root, rules: ExclusionRules(try container()))
+    return Self.text(try scan.explain(ContainerPath(path), isDirectory: isDirectory).decision.effective)
+  }
+
+  private static func text(_ exclusion: Exclusion?) -> String {
+    exclusion.map { "\($0.rule.rawValue) @\($0.origin)" } ?? ""
+  }
+}

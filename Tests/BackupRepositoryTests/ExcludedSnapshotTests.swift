@@ -1,0 +1,179 @@
+import AppContainer
+import Foundation
+import TestSupport
+import Testing
+
+@testable import BackupRepository
+
+/// What an archive says of paths that rules keep out, and of flags that stay on paths that are stored.
+@Suite struct ExcludedSnapshotTests {
+  private static let tag = "Signature: 8a477f597d28d172789f06886806bc55"
+
+  private func entries(_ archive: Archive) throws -> [String: ManifestEntry] {
+    var entries: [String: ManifestEntry] = [:]
+    try archive.manifest.entries { entries[$0.path.description] = $0 }
+    return entries
+  }
+
+  private func excluded(_ archive: Archive) throws -> [String: String] {
+    try archive.manifest.excluded().reduce(into: [:]) {
+      $0[$1.path.description] = "\($1.exclusion.rule.rawValue) @\($1.exclusion.origin)"
+    }
+  }
+
+  private func snapshot(_ lab: Lab, includesExcluded: Bool = false) throws -> SnapshotReport {
+    var options = SnapshotOptions(target: .repository(lab.repository), tool: "test")
+    options.includesExcluded = includesExcluded
+    return try Snapshot.take(lab.container(), options)
+  }
+
+  private func setNoDump(_ lab: Lab, _ path: ContainerPath, _ isSet: Bool = true) throws {
+    try Directory(lab.root).setNoDump(isSet, of: path)
+  }
+
+  @Test func eachRuleIsRecordedWithWhereItWasFound() throws {
+    let lab = try Lab()
+    for path in ["flagged/x", "robots", "dump", "cache/a", "cache/d/b", "p.part", ".drydock-state/s", "kept"]
+    {
+      try lab.write(path, "x")
+    }
+    try lab.write("cache/CACHEDIR.TAG", Self.tag)
+    try lab.flag("flagged")
+    try ExtendedAttributes.set("user.xdg.robots.backup", Array("false".utf8), of: lab.full("robots"))
+    try setNoDump(lab, "dump")
+    lab.configuration.exclude = ["*.part"]
+    let archive = try Archive(path: snapshot(lab).path)
+    #expect(
+      try excluded(archive) == [
+        ".drydock-state": "state @.drydock-state", "cache/a": "cachedir-tag @cache",
+        "cache/d": "cachedir-tag @cache",
+        "dump": "nodump @dump", "flagged": "apple-attribute @flagged", "p.part": "pattern @p.part",
+        "robots": "robots-attribute @robots",
+      ])
+    #expect(try entries(archive).keys.sorted() == [".", "cache", "cache/CACHEDIR.TAG", "kept"])
+    _ = try Verification.run(path: archive.path, data: true)
+  }
+
+  @Test func directoriesAboveAnIncludedPathComeBackAsTheyWere() throws {
+    let lab = try Lab()
+    for path in ["off/deep/in/kept", "off/deep/other", "off/more/x"] { try lab.write(path, "x") }
+    try lab.flag("off")
+    lab.configuration.include = ["off/deep/in"]
+    _ = try lab.shell(
+      "chmod 750 off; chmod 711 off/deep; touch -d @1600000000.123 off/deep off", in: lab.root)
+    let archive = try Archive(path: snapshot(lab).path)
+    #expect(
+      try entries(archive).keys.sorted() == [".", "off", "off/deep", "off/deep/in", "off/deep/in/kept"])
+    #expect(
+      try excluded(archive) == [
+        "off/deep/other": "apple-attribute @off", "off/more": "apple-attribute @off",
+      ])
+    _ = try Verification.run(path: archive.path, data: true)
+    // Drydock and a stock tar alike.
+    try lab.restore(archive.path, to: lab.directory("new"))
+    try lab.make(lab.directory("stock"))
+    _ = try lab.shell(
+      "zstd -dqc '\(archive.path)' | tar -xp -C stock --xattrs 2>/dev/null", in: lab.directory.path)
+    for root in ["new", "stock/container"] {
+      let shown = try lab.shell("stat -c '%a %Y' off off/deep", in: lab.directory(root))
+      #expect(shown == "750 1600000000\n711 1600000000\n", "\(root)")
+    }
+  }
+
+  @Test func theFlagNodumpSurvives() throws {
+    let lab = try Lab()
+    try lab.write("flagged", "x")
+    try lab.write("dir/inside", "x")
+    try lab.write("plain", "x")
+    try setNoDump(lab, "flagged")
+    try setNoDump(lab, "dir")
+    lab.configuration.include = ["flagged", "dir"]
+    let report = try snapshot(lab)
+    let archive = try Archive(path: report.path)
+    let stored = try entries(archive)
+    #expect(stored["flagged"]?.metadata.isNoDump == true && stored["dir"]?.metadata.isNoDump == true)
+    #expect(stored["plain"]?.metadata.isNoDump == false && stored["dir/inside"]?.metadata.isNoDump == false)
+    _ = try Verification.run(path: report.path, data: true)
+
+    try lab.restore(report.path, to: lab.directory("new"))
+    try lab.make(lab.directory("stock"))
+    _ = try lab.shell("bsdtar -xpf '\(report.path)' -C stock", in: lab.directory.path)
+    for root in ["new", "stock/container"] {
+      let place = try Directory(lab.directory(root))
+      // ext4 gives what a stock tool makes in a flagged directory the flag too.
+      for path in ["flagged", "dir", "plain"] + (root == "new" ? ["dir/inside"] : []) {
+        let isSet = try place.status(ContainerPath(path))?.isNoDump
+        #expect(isSet == ["flagged", "dir"].contains(path), "\(root)/\(path)")
+      }
+    }
+    // It is part of what the snapshot is.
+    try setNoDump(lab, "flagged", false)
+    #expect(try snapshot(lab).snapshot != report.snapshot)
+    // And a restore puts it back where all else is right, also on what nobody may read.
+    try setNoDump(lab, "dir", false)
+    _ = try lab.shell("chmod 200 flagged; chmod 300 dir", in: lab.root)
+    let outcome = try lab.restore(report.path)
+    #expect(try Directory(lab.root).status("flagged")?.isNoDump == true)
+    #expect(try Directory(lab.root).status("dir")?.isNoDump == true)
+    #expect(outcome.value.restoredPaths.contains("flagged"))
+    #expect(try snapshot(lab).snapshot == report.snapshot)
+  }
+
+  @Test func anExclusionFlagIsPartOfTheSnapshotIDHoweverItIsSpelled() throws {
+    let lab = try Lab()
+    try lab.write("a", "x")
+    lab.configuration.include = ["a"]
+    let plain = try snapshot(lab).snapshot
+    try lab.flag("a")
+    let flagged = try snapshot(lab).snapshot
+    _ = try lab.shell(
+      "setfattr -x user.com.apple.metadata:com_apple_backup_excludeItem a; setfattr -n user.com.apple.MobileBackup -v 0x01 a",
+      in: lab.root)
+    #expect(plain != flagged)
+    #expect(try snapshot(lab).snapshot == flagged)
+  }
+
+  @Test func includingTheExcludedStoresAllButDrydocksState() throws {
+    let lab = try Lab()
+    for path in ["flagged/x/y", "p.part", ".drydock-state/s", "kept"] { try lab.write(path, path) }
+    try lab.flag("flagged")
+    try lab.sql("flagged/db", "CREATE TABLE t (x)")
+    lab.configuration.exclude = ["*.part"]
+    let report = try snapshot(lab, includesExcluded: true)
+    let archive = try Archive(path: report.path)
+    #expect(
+      try entries(archive).keys.sorted() == [
+        ".", "flagged", "flagged/db", "flagged/x", "flagged/x/y", "kept", "p.part",
+      ])
+    #expect(try entries(archive)["flagged/db"]?.kind == .database)
+    #expect(
+      try excluded(archive) == [
+        ".drydock-state": "state @.drydock-state", "flagged": "apple-attribute @flagged",
+        "p.part": "pattern @p.part",
+      ])
+    #expect(try archive.manifest.storesExcluded())
+    _ = try Verification.run(path: report.path, data: true)
+    #expect(try !Archive(path: snapshot(lab).path).manifest.storesExcluded())
+  }
+
+  @Test func aManifestThatStoresWhatItLeavesOutIsRefused() throws {
+    let rules: [(Exclusion.Rule, Bool, Bool)] = [
+      (.pattern, false, true), (.pattern, true, false), (.state, true, true), (.state, false, true),
+    ]
+    for (rule, storesExcluded, isRefused) in rules {
+      let exclusion = Exclusion(rule: rule, origin: "a", detail: "x")
+      for excluded: ContainerPath in ["a", "a/b"] {
+        var check = ExcludedEntryCheck(
+          [
+            ExcludedPath(path: excluded, exclusion: exclusion), ExcludedPath(path: "z", exclusion: exclusion),
+          ],
+          storesExcluded: storesExcluded)
+        #expect(check.forbidding(.root) == nil && check.forbidding("0") == nil)
+        #expect((check.forbidding("a") != nil) == (isRefused && excluded == "a"))
+        #expect((check.forbidding("a/b") != nil) == isRefused, "\(rule) \(excluded)")
+        #expect((check.forbidding("a/b/c") != nil) == isRefused)
+        #expect(check.forbidding("b") == nil && check.forbidding("zz") == nil)
+      }
+    }
+  }
+}
