@@ -3,9 +3,10 @@ import SystemPackage
 /// A database that nobody has open.
 extension Directory {
   /// - Parameter keepsLock: the lock is the caller's and stays exclusive.
+  /// - Returns: nil when somebody who asks no lock wrote into it.
   func captureIdle(
     _ unit: DatabaseUnit, _ lock: DatabaseLock, _ target: DatabaseCopy, keepsLock: Bool, certainly: Bool
-  ) throws -> DatabaseImage {
+  ) throws -> DatabaseImage? {
     let path = full(unit.main)
     // A log or journal may have come or gone until the lock was granted: what counts is there now.
     guard try !hasPendingJournal(unit),

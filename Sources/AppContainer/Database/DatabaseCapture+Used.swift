@@ -30,7 +30,6 @@ extension Directory {
     guard let pages = try DatabasePages(lock, log: openLog(of: unit), pin: nil, path: path) else {
       return try withExtendedLifetime(lock) { try target.recover(unit, lock, in: self) }
     }
-    if !pages.usesLog { return try target.take(pages) }
-    return certainly ? nil : .inPlace(pages)
+    return pages.usesLog && !certainly ? .inPlace(pages) : try target.take(pages)
   }
 }

@@ -36,16 +36,19 @@ extension Directory {
   ) throws -> DatabaseImage {
     let target = DatabaseCopy(directory: scratch, name: name)
     do {
-      if let held { return try captureIdle(unit, held, target, keepsLock: true, certainly: false) }
-      if let status = try status(unit.main), try OpenHere.descriptor(of: status.identity) != nil {
+      if held == nil, let status = try status(unit.main), try OpenHere.descriptor(of: status.identity) != nil
+      {
         return try captureThroughSQLite(unit.main, target, busyTimeout: busyTimeout)
       }
       let deadline = ContinuousClock.now + .seconds(busyTimeout)
       while true {
-        if let lock = try DatabaseLock.acquire(unit.main, in: self) {
-          return try captureIdle(unit, lock, target, keepsLock: false, certainly: certainly)
-        }
-        if let image = try captureUsed(unit, target, certainly: certainly) { return image }
+        let image =
+          if let lock = try held ?? DatabaseLock.acquire(unit.main, in: self) {
+            try captureIdle(unit, lock, target, keepsLock: held != nil, certainly: certainly)
+          } else {
+            try captureUsed(unit, target, certainly: certainly)
+          }
+        if let image { return image }
         guard ContinuousClock.now < deadline else { throw stayedLocked(unit.main, busyTimeout) }
         // SQLite's own wait grows to 100 ms, and an app that writes all the time leaves the database free for less.
         usleep(500 + UInt32.random(in: 0..<1000))

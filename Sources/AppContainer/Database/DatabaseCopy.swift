@@ -8,12 +8,15 @@ struct DatabaseCopy {
   let name: ContainerPath
   var path: String { directory.full(name) }
 
-  /// Copies pages that hold still.
-  func take(_ pages: DatabasePages) throws -> DatabaseImage {
+  /// Copies pages.
+  ///
+  /// - Returns: nil when they did not hold still.
+  func take(_ pages: DatabasePages) throws -> DatabaseImage? {
     let file = try directory.createFile(name)
     defer { try? file.close() }
-    _ = try pages.copy(to: file, path: path)
-    return .copy(name)
+    if try pages.copy(to: file, path: path) { return .copy(name) }
+    try directory.removeFile(name)
+    return nil
   }
 
   /// Copies the main file with its log or journal, and lets SQLite put the copy in order.
