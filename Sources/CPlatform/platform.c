@@ -202,6 +202,11 @@ int platform_lock_range(int descriptor, bool exclusive, int64_t start, int64_t l
   return fcntl(descriptor, F_OFD_SETLK, &lock);
 }
 
+int platform_unlock_range(int descriptor, int64_t start, int64_t length) {
+  struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = start, .l_len = length};
+  return fcntl(descriptor, F_OFD_SETLK, &lock);
+}
+
 int platform_range_is_locked(int descriptor, int64_t start, int64_t length) {
   struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = start, .l_len = length};
   if (fcntl(descriptor, F_OFD_GETLK, &lock) != 0) return -1;

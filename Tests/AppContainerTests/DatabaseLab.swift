@@ -61,15 +61,24 @@ struct DatabaseLab {
     var sum: Int, rows: Int, integrity: String
   }
 
-  /// Opens a copy of an image with SQLite and looks.
-  func content(_ image: DatabaseImage) throws -> Content {
-    let copy: ContainerPath = "opened"
+  /// Puts an image into a new file of the scratch directory.
+  func store(_ image: DatabaseImage, as copy: ContainerPath) throws {
     try scratch.removeDatabase(copy)
     switch image {
-    case .inPlace: try root.copyContents(of: main, to: copy, in: scratch)
+    case .inPlace(let pages):
+      let file = try scratch.createFile(copy)
+      defer { try? file.close() }
+      let isWhole = try pages.copy(to: file, path: scratch.full(copy))
+      guard isWhole else { throw SystemFailure("the image changed") }
     case .copy(let name): try scratch.copyContents(of: name, to: copy, in: scratch)
     case .raw(let reason): throw SystemFailure("raw: \(reason)")
     }
+  }
+
+  /// Opens a copy of an image with SQLite and looks.
+  func content(_ image: DatabaseImage) throws -> Content {
+    let copy: ContainerPath = "opened"
+    try store(image, as: copy)
     let queue = try DatabaseQueue(path: scratch.full(copy))
     defer { try? queue.close() }
     return try queue.read { db in
@@ -82,10 +91,17 @@ struct DatabaseLab {
 
   func digest(_ image: DatabaseImage) throws -> String {
     switch image {
-    case .inPlace(let lock): try ContentDigest.of(lock.file, path: path, isDatabase: true).hex
-    case .copy(let name): try ContentDigest.of(name, in: scratch, isDatabase: true).hex
+    case .inPlace(let pages): try ContentDigest.of(pages).hex
+    case .copy(let name): try ContentDigest.of(DatabasePages(ofCopy: name, in: scratch)).hex
     case .raw: "raw"
     }
+  }
+
+  /// Commits that are in the log alone, left by an app that was killed.
+  func leaveLog(_ commands: String...) throws {
+    let killed = try open("PRAGMA wal_autocheckpoint=0", commands.joined(separator: ";"))
+    killed.kill()
+    _ = try killed.wait()
   }
 }
 

@@ -7,11 +7,17 @@ import Testing
 
 /// Captures while the app moves money as fast as it can: no capture holds half a transaction.
 @Suite struct DatabaseUnderWriteTests {
-  @Test(arguments: [false, true]) func manyCaptures(rollbackJournal: Bool) throws {
+  /// What else runs while the app writes: a third process that checkpoints in a loop, so that the log starts anew again
+  /// and again.
+  enum Load: String, CaseIterable {
+    case log, truncate = "TRUNCATE", restart = "RESTART", passive = "PASSIVE", journal
+  }
+
+  @Test(arguments: Load.allCases) func manyCaptures(load: Load) throws {
     try TemporaryDirectory.with { folder in
       let app = try Tools.notesApp()
-      let made = try Command.run(
-        app, ["create", folder("c"), "--tasks", "2000"] + (rollbackJournal ? ["--rollback-journal"] : []))
+      let mode = load == .journal ? ["--rollback-journal"] : []
+      let made = try Command.run(app, ["create", folder("c"), "--tasks", "2000"] + mode)
       #expect(made.succeeded, "\(made)")
       let root = try Directory(folder("c/Documents"))
       let top = try Directory(folder.path)
@@ -19,21 +25,23 @@ import Testing
       let scratch = try top.directory("scratch")
       let writer = try Command.spawn(app, ["write", folder("c")])
       try writer.waitForLine("ready")
+      let hasCheckpoints = load != .log && load != .journal
+      let checkpoints =
+        hasCheckpoints ? try Command.spawn(app, ["checkpoint", folder("c"), "--mode", load.rawValue]) : nil
+      try checkpoints?.waitForLine("ready")
       var manners: Set<String> = []
-      for number in 0..<25 {
+      var disturbed = 0
+      for _ in 0..<Self.captures {
         let status = try #require(try root.status("database.sqlite"))
         let unit = try #require(try root.databaseUnit("database.sqlite", status: status))
-        let name = try ContainerPath("image-\(number)")
-        let image = try root.capture(unit, into: scratch, as: name, busyTimeout: 30)
+        let image = try root.capture(unit, into: scratch, as: "image", busyTimeout: 30)
         manners.insert(image.manner)
-        if case .inPlace(let lock) = image {
-          // As a snapshot does: copied under the lock.
-          let copy = try scratch.createFile(name)
-          try lock.file.copyContents(to: copy, path: scratch.full(name))
+        if case .inPlace(let pages) = image {
+          let copy = try scratch.createFile("image")
+          if try !pages.copy(to: copy, path: "image") { disturbed += 1 }
           try copy.close()
         }
-        #expect(try root.status("database.sqlite")?.type == .file)
-        let queue = try DatabaseQueue(path: scratch.full(name))
+        let queue = try DatabaseQueue(path: scratch.full("image"))
         let (sum, integrity) = try queue.read { db in
           (
             try Int.fetchOne(db, sql: "SELECT sum(balance) FROM account"),
@@ -42,15 +50,21 @@ import Testing
         }
         try queue.close()
         #expect(sum == 200_000 && integrity == "ok")
-        try scratch.removeDatabase(name)
+        try scratch.removeDatabase("image")
       }
-      writer.closeInput()
-      let end = try writer.wait()
-      #expect(end.succeeded, "\(end)")
-      #expect(rollbackJournal || manners == ["copy"])
+      for process in [writer, checkpoints].compactMap({ $0 }) {
+        process.closeInput()
+        let end = try process.wait()
+        #expect(end.succeeded, "\(end)")
+      }
+      #expect(disturbed == 0)
+      #expect(manners == [load == .journal ? "copy" : "in place"])
       #expect(try Command.run(app, ["check", folder("c/Documents/database.sqlite")]).succeeded)
     }
   }
+
+  /// More by hand: `DATABASE_CAPTURES=500 swift test --filter DatabaseUnderWriteTests`.
+  static let captures = ProcessInfo.processInfo.environment["DATABASE_CAPTURES"].flatMap { Int($0) } ?? 20
 
   /// Every transaction that was committed before a capture is in it.
   @Test(arguments: ["WAL", "DELETE"]) func nothingCommittedBeforeIsMissing(mode: String) throws {
@@ -72,12 +86,9 @@ import Testing
             $0.hasPrefix("row ") ? Int($0.dropFirst(4)) : nil
           }.max() ?? 0
         let image = try lab.root.capture(lab.unit(), into: lab.scratch, as: "image", busyTimeout: 30)
-        if case .inPlace(let lock) = image {
-          let copy = try lab.scratch.createFile("image")
-          try lock.file.copyContents(to: copy, path: "image")
-          try copy.close()
-        }
-        let queue = try DatabaseQueue(path: lab.scratch.full("image"))
+        try lab.store(image, as: "stored")
+        try lab.scratch.removeDatabase("image")
+        let queue = try DatabaseQueue(path: lab.scratch.full("stored"))
         let (count, top) = try queue.read { db in
           (
             try Int.fetchOne(db, sql: "SELECT count(*) FROM log") ?? 0,
@@ -85,7 +96,6 @@ import Testing
           )
         }
         try queue.close()
-        try lab.scratch.removeDatabase("image")
         #expect(count == top && top >= committed)
         last = top
       }

@@ -94,7 +94,7 @@ import Testing
     made.addDirectory("cache")
     try made.addFile("cache/file", "from the archive")
     let exclusion = Exclusion(rule: .pattern, origin: "cache", detail: "cache")
-    made.storesExcluded = true
+    made.sql = "INSERT INTO property VALUES ('stores-excluded', 1)"
     made.excluded = [
       ExcludedPath(path: "cache", exclusion: exclusion),
       ExcludedPath(path: "cache/file", exclusion: exclusion),

@@ -155,6 +155,36 @@ struct BadPlaceTests {
     }
   }
 
+  @Test("Who may only read a container, as another user: a snapshot of its databases, nothing changed")
+  func readOnlyDatabases() throws {
+    try #require(getuid() == 0, "run as root, as CI does: only root can become another user")
+    try Lab.with { lab in
+      let archive = try placed(lab)
+      for path in ["", "Migrations", "Backups"] { try lab.run(Tools.system("chmod"), "0755", lab(path)) }
+      try lab.run(Tools.system("chmod"), "0644", archive)
+      try lab.run(Tools.system("chmod"), "0777", lab("tmp"))
+      try lab.run(Tools.system("chmod"), "-R", "a+rX,a-w", lab("Place/Notes"))
+      let user = ["--reuid=65534", "--regid=65534", "--clear-groups"]
+      func snapshot(_ name: String) throws -> CommandResult {
+        try Command.run(
+          Tools.system("setpriv"), user + [lab.program, "snapshot", "Place/Notes", "-o", name],
+          environment: lab.environment, directory: lab.directory.path)
+      }
+      var before = try lab.tree("Place")
+      let idle = try snapshot("tmp/idle.tar.zst")
+      #expect(idle.succeeded, "\(idle)")
+      try lab.tree("Place").expectSame(as: before, comparing: TreeListing.untouched)
+      let app = try Command.spawn(Tools.notesApp(), ["hold", lab("Place/Notes")])
+      try app.waitForLine("ready")
+      before = try lab.tree("Place")
+      let used = try snapshot("tmp/used.tar.zst")
+      #expect(used.succeeded, "\(used)")
+      try lab.tree("Place").expectSame(as: before, comparing: TreeListing.untouched)
+      app.closeInput()
+      _ = try app.wait()
+    }
+  }
+
   // MARK: Mount points
 
   @Test("A container that is a mount point: exit 1 says so, nothing changed", arguments: ["bind", "tmpfs"])

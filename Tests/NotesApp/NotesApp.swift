@@ -8,6 +8,8 @@ enum NotesApp {
     notes-app create DIR [--version 0…4] [--tasks N] [--photos N] [--texts N] [--caches N] [--bulk-mb N]
                          [--uuid UUID] [--rollback-journal] [--leave-wal]
     notes-app write DIR [--seconds S]          moves money until SIGTERM, or the end of a piped standard input
+    notes-app checkpoint DIR [--mode PASSIVE|FULL|RESTART|TRUNCATE] [--seconds S]
+                                               puts the log into the database, again and again
     notes-app hold DIR [--seconds S]           has the database open and does nothing
     notes-app touch-settings DIR KEY VALUE     writes a setting as an app does, and a new note
     notes-app settings DIR                     prints the settings, one a line
@@ -28,6 +30,13 @@ enum NotesApp {
         let seconds = try arguments.number("--seconds")
         try arguments.finish()
         try NotesDatabase(at: NotesDatabase.find(in: directory)).moveMoney(until: StopRequest(after: seconds))
+      case "checkpoint":
+        let directory = try arguments.next("a container")
+        let mode = try arguments.value("--mode") ?? "TRUNCATE"
+        let seconds = try arguments.number("--seconds")
+        try arguments.finish()
+        try NotesDatabase(at: NotesDatabase.find(in: directory)).checkpoint(
+          mode, until: StopRequest(after: seconds))
       case "hold":
         let directory = try arguments.next("a container")
         let seconds = try arguments.number("--seconds")

@@ -46,6 +46,20 @@ struct NotesDatabase {
     say("\(commits) transactions")
   }
 
+  /// Puts the log into the main file as often as it goes; with RESTART and TRUNCATE the log starts anew each time.
+  func checkpoint(_ mode: String, until stop: StopRequest) throws {
+    guard let mode = Database.CheckpointMode(name: mode) else { throw AppError("there is no mode \(mode)") }
+    var done = 0
+    while !stop.isMade() {
+      do {
+        _ = try queue.writeWithoutTransaction { try $0.checkpoint(mode) }
+        done += 1
+        if done == 1 { say("ready") }
+      } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY {}
+    }
+    say("\(done) checkpoints")
+  }
+
   /// Has the database open until told to stop.
   func hold(until stop: StopRequest) throws {
     say("ready")
@@ -74,5 +88,17 @@ struct NotesDatabase {
 
   private func say(_ line: String) {
     FileHandle.standardOutput.write(Data("\(line)\n".utf8))
+  }
+}
+
+extension Database.CheckpointMode {
+  fileprivate init?(name: String) {
+    switch name {
+    case "PASSIVE": self = .passive
+    case "FULL": self = .full
+    case "RESTART": self = .restart
+    case "TRUNCATE": self = .truncate
+    default: return nil
+    }
   }
 }

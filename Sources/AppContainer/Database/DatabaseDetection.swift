@@ -31,8 +31,9 @@ extension Directory {
     return false
   }
 
-  /// The first bytes of a file, as many as there are.
+  /// The first bytes of a file, without closing a descriptor of one that this process has open.
   func prefix(of path: ContainerPath, _ count: Int) throws -> [UInt8] {
+    if let status = try status(path), let bytes = try OpenHere.prefix(of: status, count) { return bytes }
     let file = try open(path, .readOnly, options: [.nonBlocking])
     defer { try? file.close() }
     var bytes = [UInt8](repeating: 0, count: count)

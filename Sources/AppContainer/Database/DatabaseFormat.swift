@@ -7,9 +7,11 @@ public enum DatabaseFormat {
   /// The endings of the files that SQLite keeps beside a database.
   public static let sidecarSuffixes = ["-journal", "-shm", "-wal"]
 
-  /// The bytes that SQLite locks: PENDING, RESERVED and the 510 of SHARED.
-  static let lockStart: Int64 = 0x4000_0000
-  static let lockLength: Int64 = 512
+  /// The bytes of the main file that SQLite locks (<https://www.sqlite.org/fileformat2.html#the_lock_byte_page>).
+  static let pendingLock: Range<Int64> = 0x4000_0000..<0x4000_0001
+  static let reservedLock: Range<Int64> = 0x4000_0001..<0x4000_0002
+  static let sharedLock: Range<Int64> = 0x4000_0002..<0x4000_0200
+  static let allLocks: Range<Int64> = 0x4000_0000..<0x4000_0200
 
   /// The smallest database is one page of 512 bytes.
   static let smallestPage: UInt64 = 512

@@ -1,42 +1,99 @@
 import CPlatform
 import SystemPackage
 
+/// An open file of a database: its main file, log or shared memory. It is closed with this object.
+final class LockedFile: Sendable {
+  let descriptor: FileDescriptor
+
+  /// A byte that SQLite never locks: a lock there tells Drydock's own descriptors from the app's (``OpenHere``).
+  private static let mark: Int64 = 1 << 62
+
+  init(_ descriptor: FileDescriptor) {
+    self.descriptor = descriptor
+    _ = platform_lock_range(descriptor.rawValue, false, Self.mark, 1)
+  }
+
+  deinit {
+    // Closing any descriptor of a file drops all locks that this process's SQLite has on it. When the app opened the
+    // database in the meantime, one descriptor stays open instead, without its locks.
+    guard (try? OpenHere.isUsed(descriptor)) != true else {
+      _ = platform_unlock_range(descriptor.rawValue, 0, Self.mark)
+      return
+    }
+    try? descriptor.close()
+  }
+}
+
 /// A lock on SQLite's own lock bytes, held through an open-file-description lock: any SQLite, in any process,
 /// sees the database as locked, not a byte of the file changes, and closing other descriptors does not drop it.
 public final class DatabaseLock: Sendable {
   /// The open main file.
-  public let file: FileDescriptor
+  public var file: FileDescriptor { opened.descriptor }
+  private let opened: LockedFile
 
-  private init(_ file: FileDescriptor) { self.file = file }
-
-  deinit { try? file.close() }
+  init(_ file: LockedFile) { opened = file }
 
   /// Locks a database that nobody has open.
   ///
   /// - Returns: nil when somebody holds one of SQLite's locks on it.
   public static func acquire(_ main: ContainerPath, in root: Directory) throws -> DatabaseLock? {
     do {
-      let lock = DatabaseLock(try root.open(main, .readWrite, options: [.nonBlocking]))
-      return try lock.take(exclusive: true, root.full(main)) ? lock : nil
+      let lock = DatabaseLock(LockedFile(try root.open(main, .readWrite, options: [.nonBlocking])))
+      return try lock.take(exclusive: true, DatabaseFormat.allLocks, root.full(main)) ? lock : nil
     } catch let error as ContainerError where error.code == .permission {
       // A file that may only be read: an exclusive lock cannot be taken, but it can be asked whether one would
       // be refused, and a shared one then keeps writers out.
-      let lock = DatabaseLock(try root.open(main, .readOnly, options: [.nonBlocking]))
-      let taken = platform_range_is_locked(
-        lock.file.rawValue, DatabaseFormat.lockStart, DatabaseFormat.lockLength)
-      guard taken >= 0 else { throw ContainerError.lastCall("cannot test the lock of", root.full(main)) }
-      return try taken == 0 && lock.take(exclusive: false, root.full(main)) ? lock : nil
+      let lock = DatabaseLock(LockedFile(try root.open(main, .readOnly, options: [.nonBlocking])))
+      let all = DatabaseFormat.allLocks
+      let isTaken = try lock.isLocked(all, root.full(main))
+      return try !isTaken && lock.take(exclusive: false, DatabaseFormat.sharedLock, root.full(main))
+        ? lock : nil
     }
   }
 
-  /// Lets readers in again, and keeps writers out, as a reading SQLite does.
-  public func downgrade(path: String) throws { _ = try take(exclusive: false, path) }
+  /// Locks a database that others have open as one who reads it: nobody then writes into its main file but for the
+  /// checkpoint of a log.
+  ///
+  /// - Returns: nil when somebody writes, or waits to.
+  static func share(_ main: ContainerPath, in root: Directory) throws -> DatabaseLock? {
+    let lock = DatabaseLock(LockedFile(try root.open(main, .readOnly, options: [.nonBlocking])))
+    let path = root.full(main)
+    guard try lock.take(exclusive: false, DatabaseFormat.pendingLock, path),
+      try lock.take(exclusive: false, DatabaseFormat.sharedLock, path)
+    else { return nil }
+    lock.release(DatabaseFormat.pendingLock)
+    return lock
+  }
 
-  private func take(exclusive: Bool, _ path: String) throws -> Bool {
-    if platform_lock_range(file.rawValue, exclusive, DatabaseFormat.lockStart, DatabaseFormat.lockLength) == 0
-    {
-      return true
-    }
+  /// Lets readers in again, and keeps writers out, as a reading SQLite does.
+  public func downgrade(path: String) throws {
+    _ = try take(exclusive: false, DatabaseFormat.sharedLock, path)
+    release(DatabaseFormat.pendingLock)
+    release(DatabaseFormat.reservedLock)
+  }
+
+  /// Whether somebody is writing a transaction, be it only in memory yet.
+  func isReserved(path: String) throws -> Bool { try isLocked(DatabaseFormat.reservedLock, path) }
+
+  private func isLocked(_ range: Range<Int64>, _ path: String) throws -> Bool {
+    let taken = platform_range_is_locked(file.rawValue, range.lowerBound, Int64(range.count))
+    guard taken >= 0 else { throw ContainerError.lastCall("cannot test the lock of", path) }
+    return taken != 0
+  }
+
+  private func release(_ range: Range<Int64>) {
+    _ = platform_unlock_range(file.rawValue, range.lowerBound, Int64(range.count))
+  }
+
+  private func take(exclusive: Bool, _ range: Range<Int64>, _ path: String) throws -> Bool {
+    try opened.descriptor.takeLock(exclusive: exclusive, range, path)
+  }
+}
+
+extension FileDescriptor {
+  /// Takes an open-file-description lock; false when somebody holds another.
+  func takeLock(exclusive: Bool, _ range: Range<Int64>, _ path: String) throws -> Bool {
+    if platform_lock_range(rawValue, exclusive, range.lowerBound, Int64(range.count)) == 0 { return true }
     let error = currentErrno()
     if error == .resourceTemporarilyUnavailable || error == .permissionDenied { return false }
     throw ContainerError.system("cannot lock the database", path, error)

@@ -17,21 +17,34 @@ public enum ContentDigest {
 
   /// The digest of an open file from its start.
   public static func of(_ file: FileDescriptor, path: String, isDatabase: Bool) throws -> SHA256.Digest {
+    try digest(isDatabase: isDatabase) { offset, buffer in
+      do {
+        return try file.read(fromAbsoluteOffset: Int64(offset), into: buffer)
+      } catch let error as Errno {
+        throw ContainerError.system("cannot read", path, error)
+      }
+    }
+  }
+
+  /// The digest of a database's content; of any use only when that was still (``DatabasePages/isStill()``).
+  public static func of(_ pages: DatabasePages) throws -> SHA256.Digest {
+    try digest(isDatabase: true, read: pages.read)
+  }
+
+  private static func digest(
+    isDatabase: Bool, read: (UInt64, UnsafeMutableRawBufferPointer) throws -> Int
+  ) throws -> SHA256.Digest {
     let hash = try SHA256()
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
     defer { buffer.deallocate() }
-    var offset: Int64 = 0
-    do {
-      while true {
-        let count = try file.read(fromAbsoluteOffset: offset, into: buffer)
-        if count == 0 { break }
-        let chunk = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
-        if isDatabase && offset == 0 { DatabaseFormat.normalize(header: chunk) }
-        hash.update(UnsafeRawBufferPointer(chunk))
-        offset += Int64(count)
-      }
-    } catch let error as Errno {
-      throw ContainerError.system("cannot read", path, error)
+    var offset: UInt64 = 0
+    while true {
+      let count = try read(offset, buffer)
+      if count == 0 { break }
+      let chunk = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
+      if isDatabase && offset == 0 { DatabaseFormat.normalize(header: chunk) }
+      hash.update(UnsafeRawBufferPointer(chunk))
+      offset += UInt64(count)
     }
     return try hash.finalize()
   }

@@ -10,13 +10,13 @@ final class SnapshotWriter {
   let archive: ArchiveWriter
   let manifest: ManifestWriter
   let options: SnapshotOptions
-  private let reader: StableReader
+  let reader: StableReader
 
   private(set) var entries = 0
   private(set) var contentBytes: UInt64 = 0
   private(set) var excluded: [ExcludedPath] = []
   private(set) var skipped: [SkippedPath] = []
-  private(set) var raw: [ContainerPath: String] = [:]
+  var raw: [ContainerPath: String] = [:]
   /// Entries in their order, the first one's digest still being computed.
   private var waiting: [(entry: ManifestEntry, digest: PendingDigest?)] = []
   /// Below this, hashing takes less time than handing over.
@@ -91,14 +91,14 @@ final class SnapshotWriter {
     for path in lost where !known.contains(path.path) { try manifest.add(path) }
   }
 
-  private func skip(_ path: ContainerPath, _ reason: SkippedPath.Reason) throws {
+  func skip(_ path: ContainerPath, _ reason: SkippedPath.Reason) throws {
     let path = SkippedPath(path: path, reason: reason)
     skipped.append(path)
     try manifest.add(path)
   }
 
   /// Adds an entry; with a digest that is pending, in its turn.
-  private func add(_ entry: ManifestEntry, _ digest: PendingDigest? = nil) throws {
+  func add(_ entry: ManifestEntry, _ digest: PendingDigest? = nil) throws {
     entries += 1
     contentBytes += entry.hardLink == nil ? entry.size : 0
     options.progress?(contentBytes)
@@ -125,12 +125,12 @@ final class SnapshotWriter {
     return (directory, ContainerPath(name: path.name))
   }
 
-  private func metadata(of path: ContainerPath) throws -> FileMetadata? {
+  func metadata(of path: ContainerPath) throws -> FileMetadata? {
     let (directory, name) = try place(of: path)
     return try directory.metadata(name)
   }
 
-  private func member(_ entry: ManifestEntry, _ kind: ArchiveMember.Kind) -> ArchiveMember {
+  func member(_ entry: ManifestEntry, _ kind: ArchiveMember.Kind) -> ArchiveMember {
     ArchiveMember(
       name: MemberNames.name(of: entry.path), kind: kind, mode: entry.metadata.mode,
       modified: entry.metadata.modified, userID: entry.metadata.user, groupID: entry.metadata.group,
@@ -138,7 +138,7 @@ final class SnapshotWriter {
       isNoDump: entry.metadata.isNoDump)
   }
 
-  private func entry(
+  func entry(
     _ path: ContainerPath, _ kind: ManifestEntry.Kind, _ status: FileStatus, _ metadata: FileMetadata
   ) -> ManifestEntry {
     ManifestEntry(
@@ -165,7 +165,7 @@ final class SnapshotWriter {
 
   // MARK: Files
 
-  private func storeFile(_ path: ContainerPath, _ status: FileStatus, kind: ManifestEntry.Kind) throws {
+  func storeFile(_ path: ContainerPath, _ status: FileStatus, kind: ManifestEntry.Kind) throws {
     guard let metadata = try metadata(of: path) else { return }
     var entry = entry(path, kind, status, metadata)
     // Changed since its first name was stored: then this is no further name of what is in the archive.
@@ -252,55 +252,6 @@ final class SnapshotWriter {
     if try isWhole && reader.state(of: file, path) == before
       && (!isFresh || reader.reads(digest, file, size: before.size, path))
     {
-      (entry.digest, entry.offset) = (digest, offset)
-      return true
-    }
-    try manifest.addSuperseded(entry.path, offset: offset, length: before.size)
-    return false
-  }
-
-  // MARK: Databases
-
-  private func storeDatabase(_ unit: DatabaseUnit, _ status: FileStatus) throws {
-    guard let metadata = try metadata(of: unit.main) else { return }
-    let name: ContainerPath = "database"
-    var entry = entry(unit.main, .database, status, metadata)
-    for _ in 1...StableReader.largeAttempts {
-      switch try root.capture(unit, into: scratch, as: name, busyTimeout: options.busyTimeout) {
-      case .inPlace(let lock):
-        // The lock lets readers and a log's writers in. When one of them checkpointed meanwhile, the main file
-        // alone may be half of something: then the database is captured anew, as one in use.
-        if try withExtendedLifetime(lock, { try storeDatabaseContent(lock.file, &entry) }) {
-          return try add(entry)
-        }
-      case .copy(let copy):
-        defer { try? scratch.removeDatabase(copy) }
-        let file = try scratch.open(copy, .readOnly)
-        defer { try? file.close() }
-        if try storeDatabaseContent(file, &entry) { return try add(entry) }
-      case .raw(let reason):
-        raw[unit.main] = reason
-        return try storeFile(unit.main, status, kind: .rawDatabase)
-      }
-    }
-    try skip(unit.main, .unstable)
-  }
-
-  /// A sidecar is stored only with a main file that SQLite could not open.
-  private func storeSidecar(_ path: ContainerPath, of main: ContainerPath, _ status: FileStatus) throws {
-    if raw[main] != nil { try storeFile(path, status, kind: .rawDatabase) }
-  }
-
-  private func storeDatabaseContent(_ file: FileDescriptor, _ entry: inout ManifestEntry) throws -> Bool {
-    let path = root.full(entry.path)
-    let before = try reader.state(of: file, path)
-    entry.size = before.size
-    let offset = try archive.beginMember(member(entry, .file(size: before.size)))
-    let (digest, isWhole) = try reader.stream(file, size: before.size, path, isDatabase: true) {
-      try archive.write($0)
-    }
-    _ = try archive.endMember(padding: true)
-    if try isWhole && reader.state(of: file, path) == before {
       (entry.digest, entry.offset) = (digest, offset)
       return true
     }

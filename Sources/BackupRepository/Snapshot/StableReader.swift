@@ -86,10 +86,25 @@ final class StableReader {
 
   /// Passes on `size` bytes from the start.
   ///
-  /// - Parameter isDatabase: the digest takes the header's changing fields as zero.
   /// - Returns: the digest, and whether all bytes were there.
   func stream(
-    _ file: FileDescriptor, size: UInt64, _ path: String, isDatabase: Bool = false,
+    _ file: FileDescriptor, size: UInt64, _ path: String, into body: (UnsafeRawBufferPointer) throws -> Void
+  ) throws -> (SHA256.Digest, Bool) {
+    try stream(size: size, isDatabase: false, { try read(file, at: $0, into: $1, path) }, into: body)
+  }
+
+  /// Passes on a database's pages; the digest takes the header's changing fields as zero.
+  ///
+  /// - Returns: the digest, and whether all belonged to one commit.
+  func stream(
+    _ pages: DatabasePages, into body: (UnsafeRawBufferPointer) throws -> Void
+  ) throws -> (SHA256.Digest, Bool) {
+    let (digest, isWhole) = try stream(size: pages.size, isDatabase: true, pages.read, into: body)
+    return (digest, try isWhole && pages.isStill())
+  }
+
+  private func stream(
+    size: UInt64, isDatabase: Bool, _ read: (UInt64, UnsafeMutableRawBufferPointer) throws -> Int,
     into body: (UnsafeRawBufferPointer) throws -> Void
   ) throws -> (SHA256.Digest, Bool) {
     var offset: UInt64 = 0
@@ -98,8 +113,7 @@ final class StableReader {
       let wanted = Int(min(UInt64(HashBuffer.size), size - offset))
       let count: Int
       do {
-        count = try read(
-          file, at: offset, into: UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[..<wanted]), path)
+        count = try read(offset, UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[..<wanted]))
         try body(UnsafeRawBufferPointer(rebasing: buffer.bytes[..<count]))
       } catch {
         // The next file's digest must not begin with what was read of this one.

@@ -41,6 +41,8 @@ int platform_set_no_dump(int directory, const char *name, bool on);
 
 /// Takes an open-file-description lock without waiting: EAGAIN or EACCES when somebody else holds it.
 int platform_lock_range(int descriptor, bool exclusive, int64_t start, int64_t length);
+/// Gives up what this open file description has locked of a range.
+int platform_unlock_range(int descriptor, int64_t start, int64_t length);
 /// 1 when an exclusive lock on the range would be refused, 0 when it is free. Needs no write permission.
 int platform_range_is_locked(int descriptor, int64_t start, int64_t length);
 /// `flock`, without waiting: EWOULDBLOCK when somebody else holds it.

@@ -138,41 +138,46 @@ extension StagedContainer {
 
   /// One consistent copy of a live database in the stage.
   func databaseCopy(of path: ContainerPath) throws -> ContainerPath {
-    guard let status = try live.status(path), let unit = try live.databaseUnit(path, status: status) else {
-      throw TransactionError(.missing, "not a database", path: path.description)
-    }
-    let log = try unit.sidecars.map { try live.status($0)?.size ?? 0 }.reduce(0, +)
-    try requireSpace(status.size + log, for: path)
     let name = newName()
-    switch try live.capture(unit, into: stage, as: name, busyTimeout: busyTimeout, held: locks[path]) {
-    case .inPlace(let lock):
-      let isWhole = try withExtendedLifetime(lock) { try copyInPlace(lock.file, of: path, to: name) }
-      guard !isWhole else { break }
+    let parts = [path] + (try liveUnit(path)?.sidecars ?? [])
+    try requireSpace(parts.map { try live.status($0)?.size ?? 0 }.reduce(0, +), for: path)
+    for certainly in [false, true] {
+      guard case .inPlace(let pages) = try captureLive(path, as: name, certainly: certainly) else {
+        return name
+      }
+      let copy = try stage.createFile(name)
+      defer { try? copy.close() }
+      if try pages.copy(to: copy, path: stage.full(name)) { return name }
+      // A dry run's lock keeps no app out that opens the database and writes it through a log.
       try stage.removeFile(name)
-      return try databaseCopy(of: path)
-    case .copy: break
-    case .raw(let reason):
-      throw ContainerError(
-        .malformed,
-        "SQLite cannot open the database (\(reason)): it is encrypted or damaged, so that no "
-          + "migration can change it", path: path.description)
     }
-    return name
+    throw ContainerError(
+      .inUse, "the database changed each time it was read; close the app that uses it", path: path.description
+    )
   }
 
-  /// Copies a main file that is the image by itself.
-  ///
-  /// - Returns: false when it changed underneath: a dry run's lock keeps writers out, but not the checkpoint of an
-  ///   app that opened the database meanwhile and writes it through a log.
-  private func copyInPlace(
-    _ file: FileDescriptor, of path: ContainerPath, to name: ContainerPath
-  ) throws -> Bool {
-    let before = try FileStatus(of: file, path: live.full(path))
-    let copy = try stage.createFile(name)
-    defer { try? copy.close() }
-    try file.copyContents(to: copy, path: stage.full(name))
-    let after = try FileStatus(of: file, path: live.full(path))
-    return before.modified == after.modified && before.size == after.size
+  private func liveUnit(_ path: ContainerPath) throws -> DatabaseUnit? {
+    try live.status(path).flatMap { try live.databaseUnit(path, status: $0) }
+  }
+
+  /// A live database's image: in place, or a copy of that name in the stage.
+  private func captureLive(
+    _ path: ContainerPath, as name: ContainerPath, certainly: Bool
+  ) throws -> DatabaseImage {
+    guard let unit = try liveUnit(path) else {
+      throw TransactionError(.missing, "not a database", path: path.description)
+    }
+    let image = try live.capture(
+      unit, into: stage, as: name, busyTimeout: busyTimeout, held: locks[path], certainly: certainly)
+    if case .raw(let reason) = image { throw unreadable(path, reason) }
+    return image
+  }
+
+  fileprivate func unreadable(_ path: ContainerPath, _ reason: String) -> ContainerError {
+    ContainerError(
+      .malformed,
+      "SQLite cannot open the database (\(reason)): it is encrypted or damaged, so that no "
+        + "migration can change it", path: path.description)
   }
 }
 
@@ -187,14 +192,18 @@ extension StagedContainer {
     if case .inode(let inode) = overlay[path] {
       return try ContentDigest.of(wholeDatabase(inode, at: path), in: stage, isDatabase: true)
     }
-    if captures[path] == nil, locks[path] != nil, let unit = try databaseUnit(at: path),
-      try !unit.hasPendingContent(in: live)
-    {
-      return try ContentDigest.of(path, in: live, isDatabase: true)
+    if let captured = captures[path] { return try ContentDigest.of(captured, in: stage, isDatabase: true) }
+    let name = newName()
+    let copy: ContainerPath
+    switch try captureLive(path, as: name, certainly: false) {
+    case .inPlace(let pages):
+      let digest = try ContentDigest.of(pages)
+      if try pages.isStill() { return digest }
+      copy = try databaseCopy(of: path)
+    case .copy, .raw: copy = name
     }
-    let name = try captures[path] ?? databaseCopy(of: path)
-    captures[path] = name
-    return try ContentDigest.of(name, in: stage, isDatabase: true)
+    captures[path] = copy
+    return try ContentDigest.of(copy, in: stage, isDatabase: true)
   }
 
   /// The sidecars that are staged for a database: a rollback puts them back with the main file.
@@ -219,15 +228,14 @@ extension StagedContainer {
     let unit = DatabaseUnit(main: copy, sidecars: sidecars.map { copy.withSuffix($0.suffix) })
     let whole = newName()
     switch try stage.capture(unit, into: stage, as: whole, busyTimeout: busyTimeout) {
-    case .copy: try stage.removeDatabase(copy)
-    case .inPlace:
-      captures[path] = copy
-      return copy
-    case .raw(let reason):
-      throw ContainerError(
-        .malformed, "SQLite cannot open the database (\(reason)): it is encrypted or damaged",
-        path: path.description)
+    case .copy: break
+    case .inPlace(let pages):
+      let file = try stage.createFile(whole)
+      defer { try? file.close() }
+      _ = try pages.copy(to: file, path: stage.full(whole))
+    case .raw(let reason): throw unreadable(path, reason)
     }
+    try stage.removeDatabase(copy)
     captures[path] = whole
     return whole
   }

@@ -1,0 +1,43 @@
+import AppContainer
+
+extension SnapshotWriter {
+  func storeDatabase(_ unit: DatabaseUnit, _ status: FileStatus) throws {
+    guard let metadata = try metadata(of: unit.main) else { return }
+    var entry = entry(unit.main, .database, status, metadata)
+    for attempt in 1...StableReader.largeAttempts {
+      let image = try root.capture(
+        unit, into: scratch, as: "database", busyTimeout: options.busyTimeout, certainly: attempt > 1)
+      switch image {
+      case .inPlace(let pages):
+        // The lock of an idle database lets an app in. When that wrote pages of its log into the main file meanwhile,
+        // this is half of something.
+        if try storePages(pages, &entry) { return try add(entry) }
+      case .copy(let copy):
+        defer { try? scratch.removeDatabase(copy) }
+        if try storePages(DatabasePages(ofCopy: copy, in: scratch), &entry) { return try add(entry) }
+      case .raw(let reason):
+        raw[unit.main] = reason
+        return try storeFile(unit.main, status, kind: .rawDatabase)
+      }
+    }
+    try skip(unit.main, .unstable)
+  }
+
+  /// A sidecar is stored only with a main file that SQLite could not open.
+  func storeSidecar(_ path: ContainerPath, of main: ContainerPath, _ status: FileStatus) throws {
+    if raw[main] != nil { try storeFile(path, status, kind: .rawDatabase) }
+  }
+
+  private func storePages(_ pages: DatabasePages, _ entry: inout ManifestEntry) throws -> Bool {
+    entry.size = pages.size
+    let offset = try archive.beginMember(member(entry, .file(size: pages.size)))
+    let (digest, isWhole) = try reader.stream(pages) { try archive.write($0) }
+    _ = try archive.endMember(padding: true)
+    if isWhole {
+      (entry.digest, entry.offset) = (digest, offset)
+      return true
+    }
+    try manifest.addSuperseded(entry.path, offset: offset, length: pages.size)
+    return false
+  }
+}
