@@ -127,6 +127,7 @@ public enum Restore {
   private static func stage(
     _ archive: Archive, _ staged: StagedContainer, _ options: RestoreOptions
   ) throws -> RestoreReport {
+    try archive.checkExpansion()
     let plan = try RestorePlan(archive, staged, options)
     for path in plan.removals where try staged.status(of: path) != nil {
       try staged.remove(path, withExternalData: false)
