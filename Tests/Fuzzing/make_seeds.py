@@ -23,7 +23,8 @@ for path in glob.glob(repository + "/Tests/BackupRepositoryTests/HostileArchives
     if plain.returncode:
         continue
     tar = plain.stdout
-    seed("tar", name, tar)
+    for kind in ("tar", "restore"):
+        seed(kind, name, tar)
     seed("header", name, tar[512:1024].rstrip(b"\0"))
     if (at := tar.find(b"SQLite format 3\0")) >= 0:
         seed("manifest", name, tar[at:-1024])

@@ -1,4 +1,5 @@
 import AgeEncryption
+import ContainerTransaction
 import Foundation
 import SystemPackage
 
@@ -15,6 +16,8 @@ enum FuzzTarget: String, CaseIterable {
   case archive
   /// A tar stream, sealed into an archive with right checksums and a right place of the manifest.
   case tar
+  /// The same, restored: whatever comes of it, nothing beside its place may change.
+  case restore
   /// A manifest as SQLite's bytes.
   case manifest
   /// The seek table and the frame with the manifest's location.
@@ -29,12 +32,13 @@ enum FuzzTarget: String, CaseIterable {
       switch self {
       case .archive: try verify(bytes)
       case .tar: try verify(sealed(bytes))
+      case .restore: try restore(sealed(bytes))
       case .manifest: try readManifest(bytes)
       case .tables: try readTables(bytes)
       case .header: _ = try ArchiveHeader(decoding: bytes, path: "header")
       case .plist: _ = try BinaryPropertyListReader.read(bytes)
       }
-    } catch is ArchiveError, is RepositoryError, is ContainerError {
+    } catch is ArchiveError, is RepositoryError, is ContainerError, is TransactionError {
       // Refused: what is to be done with nearly everything.
     } catch {
       fatalError("not an error of ours: \(error)")
@@ -55,6 +59,30 @@ enum FuzzTarget: String, CaseIterable {
           try step()
         } catch is ArchiveError, is RepositoryError, is ContainerError {}
       }
+    }
+  }
+
+  private func restore(_ bytes: [UInt8]) throws {
+    let files = FileManager.default
+    let place = NSTemporaryDirectory() + "/restore"
+    let outside = Data("untouched".utf8)
+    defer { try? files.removeItem(atPath: place) }
+    try files.createDirectory(atPath: place, withIntermediateDirectories: true)
+    try outside.write(to: URL(fileURLWithPath: place + "/outside"))
+    defer {
+      let names = Set((try? files.contentsOfDirectory(atPath: place)) ?? []).filter {
+        !$0.hasPrefix(".drydock-")
+      }
+      let isUntouched = files.contents(atPath: place + "/outside") == outside
+      guard isUntouched, names.isSubset(of: ["outside", "box"]) else {
+        fatalError("touched outside: \(names)")
+      }
+    }
+    try MemoryFile.with(bytes) { path in
+      let archive = try Archive(path: path)
+      let target = try Restore.target(
+        place + "/box", for: archive, configuration: AppContainer.Configuration(), fromOther: true)
+      _ = try Restore.run(archive, target)
     }
   }
 
