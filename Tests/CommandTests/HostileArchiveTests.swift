@@ -36,6 +36,18 @@ struct HostileArchiveTests {
     }
   }
 
+  @Test("What would command the terminal is shown as text")
+  func escapes() throws {
+    try Lab.with { lab in
+      try lab.create(version: 4)
+      let link = lab("Notes/Documents/link")
+      try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "\u{1B}[2Jgone")
+      let shown = try lab.succeed("show", try lab.snapshot())
+      #expect(!shown.contains("\u{1B}"))
+      #expect(shown.contains("Documents/link → \\u{1b}[2Jgone"))
+    }
+  }
+
   @Test("show and restore refuse what they would have to read")
   func restore() throws {
     try Lab.with { lab in

@@ -333,6 +333,13 @@ def header_nested():
     return box.archive()
 
 
+@case("damaged", "open")
+def header_time_far():
+    box = Box()
+    box.header = box.header.replace(b"2026-", b"2744-")
+    return box.archive()
+
+
 @case("unsupported", "open")
 def header_newer():
     box = Box()
