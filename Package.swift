@@ -94,7 +94,7 @@ let package = Package(
         "TestSupport",
         grdb, system,
       ],
-      swiftSettings: strict),
+      exclude: ["HostileArchives"], swiftSettings: strict),
     .testTarget(
       name: "MigrationEngineTests",
       dependencies: ["MigrationEngine", "ContainerTransaction", "AppContainer", "TestSupport", grdb],

@@ -43,7 +43,14 @@ extension ArchiveReader {
     let decoder = try located { try TarDecoder(TarSource(frameReader)) }
     var tree = MemberTree()
     var end: UInt64 = 0
-    while let (member, contentOffset) = try located({ try decoder.nextMember() }) {
+    while let (member, headerOffset, contentOffset) = try located({ try decoder.nextMember() }) {
+      // What is between members is what another program could take for one.
+      guard headerOffset == end, headerOffset < contentOffset else {
+        throw ArchiveError.damaged("there is something in front of \(member.printableName)").at(path)
+      }
+      var header: [UInt8] = []
+      try read(offset: headerOffset, length: contentOffset - headerOffset) { header += $0 }
+      try located { try TarHeader.check(header, of: member) }
       try located { try tree.add(member, mayRepeat: mayRepeat(member.name)) }
       let size = member.contentSize
       let room = tarSize - min(contentOffset, tarSize)

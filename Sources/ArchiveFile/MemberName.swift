@@ -2,6 +2,8 @@
 public enum MemberName {
   /// The longest name, in bytes.
   public static let maximumLength = 65_536
+  /// The most components: a walk holds a directory open for each, and a process has about a thousand descriptors.
+  public static let maximumDepth = 512
 
   /// Throws `ArchiveError` (`.unsafeName`, or `.limit` when too long) unless the name is relative and clean: not
   /// empty, no leading or trailing `/`, no NUL, no component that is empty, `.` or `..`.
@@ -13,7 +15,13 @@ public enum MemberName {
     }
     guard name.first != slash else { throw unsafe(name, "is absolute") }
     guard !name.contains(0) else { throw unsafe(name, "has a NUL byte") }
-    for component in name.split(separator: slash, omittingEmptySubsequences: false) {
+    let components = name.split(separator: slash, omittingEmptySubsequences: false)
+    guard components.count <= maximumDepth else {
+      throw ArchiveError(
+        .limit,
+        "a member lies \(components.count) directories deep, more than \(maximumDepth); leave that path out")
+    }
+    for component in components {
       if component.isEmpty { throw unsafe(name, "has an empty component") }
       if component.elementsEqual(dot) { throw unsafe(name, "has the component \".\"") }
       if component.elementsEqual(dotDot) { throw unsafe(name, "has the component \"..\"") }

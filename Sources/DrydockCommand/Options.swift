@@ -131,6 +131,30 @@ struct MigrationOptions: ParsableArguments {
   }
 }
 
+/// How far an archive may expand.
+struct ExpansionOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      """
+      Trust an archive that expands to so much, such as 20GB; by default no more than 1 GiB, or 250 times its own size \
+      where that is more.
+      """, valueName: "size"))
+  var maxSize: String?
+
+  func limit() throws -> ExpansionLimit {
+    guard let text = maxSize ?? Environment["MAX_SIZE"] else { return .standard }
+    let units: [String: UInt64] = [
+      "": 1, "B": 1, "KB": 1000, "MB": 1_000_000, "GB": 1_000_000_000, "TB": 1_000_000_000_000,
+    ]
+    let digits = text.prefix { $0.isASCII && $0.isNumber }
+    let unit = text.dropFirst(digits.count).trimmingCharacters(in: .whitespaces).uppercased()
+    guard let number = UInt64(digits), let factor = units[unit],
+      case let (bytes, overflow) = number.multipliedReportingOverflow(by: factor), !overflow
+    else { throw UsageError(message: "\(text) is no size; give bytes, or a number with kB, MB, GB or TB") }
+    return ExpansionLimit(bytes: bytes)
+  }
+}
+
 /// Where archives are.
 struct RepositoryOptions: ParsableArguments {
   @Option(

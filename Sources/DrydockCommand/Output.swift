@@ -4,10 +4,10 @@ import Foundation
 /// Results go to standard output, everything else to standard error.
 enum Output {
   /// A line of the result.
-  static func line(_ text: String = "") { write(text + "\n", to: STDOUT_FILENO) }
+  static func line(_ text: String = "") { write(plain(text) + "\n", to: STDOUT_FILENO) }
 
   /// A remark.
-  static func note(_ text: String) { write(text + "\n", to: STDERR_FILENO) }
+  static func note(_ text: String) { write(plain(text) + "\n", to: STDERR_FILENO) }
 
   /// Warnings, as remarks: the first ones of each kind, and how many more there are.
   static func warn(_ warnings: [ContainerWarning]) {
@@ -29,7 +29,17 @@ enum Output {
     guard let data = try? encoder.encode(value) else {
       return note("drydock: the result cannot be written as JSON")
     }
-    line(String(decoding: data, as: UTF8.self))
+    write(String(decoding: data, as: UTF8.self) + "\n", to: STDOUT_FILENO)
+  }
+
+  /// Names and link targets come from containers and archives: what would command the terminal is shown as text.
+  private static func plain(_ text: String) -> String {
+    let isControl = { (scalar: Unicode.Scalar) in
+      scalar.value < 0x20 && scalar != "\n" && scalar != "\t" || (0x7F..<0xA0).contains(scalar.value)
+    }
+    guard text.unicodeScalars.contains(where: isControl) else { return text }
+    return text.unicodeScalars.map { isControl($0) ? "\\u{\(String($0.value, radix: 16))}" : String($0) }
+      .joined()
   }
 
   private static func write(_ text: String, to descriptor: Int32) {

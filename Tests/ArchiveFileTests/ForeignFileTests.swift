@@ -49,7 +49,9 @@ import Testing
   }
 
   private func pack(_ arguments: [String], in directory: String) throws -> [UInt8] {
-    let result = try run("tar", ["-P", "--format=pax", "-cf", "-"] + arguments, in: directory)
+    let result = try run(
+      "tar", ["-P", "--format=pax", "--pax-option=delete=atime,delete=ctime", "-cf", "-"] + arguments,
+      in: directory)
     #expect(result.status == 0, "\(result.errors)")
     return result.output
   }

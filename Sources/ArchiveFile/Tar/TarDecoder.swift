@@ -32,8 +32,8 @@ final class TarDecoder {
 
   deinit { archive_read_free(archive) }
 
-  /// The next member and where its content starts in the tar stream; nil at the end of the tar stream.
-  func nextMember() throws -> (member: ArchiveMember, contentOffset: UInt64)? {
+  /// The next member, and where its headers and its content start in the tar stream; nil at the stream's end.
+  func nextMember() throws -> (member: ArchiveMember, headerOffset: UInt64, contentOffset: UInt64)? {
     var entry: OpaquePointer?
     let status = archive_read_next_header(archive, &entry)
     if status == ARCHIVE_EOF { return nil }
@@ -43,7 +43,10 @@ final class TarDecoder {
       [ARCHIVE_FORMAT_TAR_USTAR, ARCHIVE_FORMAT_TAR_PAX_INTERCHANGE, ARCHIVE_FORMAT_TAR_GNUTAR].contains(
         format)
     else { throw ArchiveError.damaged("the tar stream has a header of an old or unknown kind") }
-    return (try TarEntry.member(entry), UInt64(clamping: archive_filter_bytes(archive, 0)))
+    return (
+      try TarEntry.member(entry), UInt64(clamping: archive_read_header_position(archive)),
+      UInt64(clamping: archive_filter_bytes(archive, 0))
+    )
   }
 
   /// The content of the current member, piece by piece. Each is valid during the call only.

@@ -12,12 +12,15 @@ public final class Archive {
   /// The snapshot id: equal ones hold the same content.
   public let snapshot: String
   let reader: ArchiveReader
+  private let limit: ExpansionLimit
 
   /// Opens an archive; reads its end, its first member and its manifest, and nothing else.
   ///
+  /// - Parameter limit: how large its manifest may be, and its content when that is read.
   /// - Throws: `ArchiveError`, ``RepositoryError``.
-  public init(path: String) throws {
+  public init(path: String, limit: ExpansionLimit = .standard) throws {
     self.path = path
+    self.limit = limit
     let reader: ArchiveReader
     do {
       reader = try ArchiveReader(path: path)
@@ -26,6 +29,7 @@ public final class Archive {
     }
     self.reader = reader
     header = try Self.header(reader, path)
+    try reader.checkManifestExpansion(limit)
     manifest = try ManifestReader(reader, archive: header.archive, path: path)
     let properties = try manifest.properties()
     snapshot = properties.snapshot
@@ -58,6 +62,9 @@ public final class Archive {
     }
     throw RepositoryError(.damaged, "it is empty: no archive of Drydock's", path: path)
   }
+
+  /// Checks that all content together stays within the limit that the archive was opened with.
+  func checkExpansion() throws { try reader.checkExpansion(limit) }
 
   /// Reads an entry's content piece by piece; its digest is not checked here.
   func content(of entry: ManifestEntry, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {

@@ -60,6 +60,10 @@ public struct ArchiveHeader: Sendable, Codable, Equatable {
     } catch let error as DecodingError {
       throw RepositoryError(.damaged, "its \(Self.memberName) cannot be read", path: path, cause: error)
     }
+    // What later reads it counts nanoseconds since 1970.
+    guard time.wholeMatch(of: #/(19[7-9]|20\d|21\d)\d-\d\d-\d\dT\d\d:\d\d:\d\dZ/#) != nil else {
+      throw RepositoryError(.damaged, "its \(Self.memberName) has a time that makes no sense", path: path)
+    }
   }
 
   init(

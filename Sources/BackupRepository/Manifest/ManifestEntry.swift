@@ -36,6 +36,13 @@ public struct ManifestEntry: Sendable, Equatable {
   public var isFile: Bool { kind == .file || kind == .database || kind == .rawDatabase }
 }
 
+/// A member that a later one of the same name replaces, as its file changed while it was stored.
+struct SupersededMember: Equatable {
+  var path: ContainerPath
+  /// Bytes of its content.
+  var length: UInt64
+}
+
 /// A path that a rule kept out; for a directory, all that is below it too.
 public struct ExcludedPath: Sendable, Equatable, Codable {
   /// The path.

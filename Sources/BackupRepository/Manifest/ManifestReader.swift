@@ -3,6 +3,7 @@ import AppContainer
 import ArchiveFile
 import Foundation
 import GRDB
+import SystemPackage
 
 /// An archive's manifest, read for hostile: its bytes are checked against the archive's own record, its schema
 /// against ours, and it lives in a file that has no name any more.
@@ -16,41 +17,22 @@ public final class ManifestReader {
   ///
   /// - Parameter archive: the archive's id as its header says.
   /// - Throws: ``RepositoryError`` with code `damaged`, and what reading the archive throws.
-  init(_ reader: ArchiveReader, archive: ArchiveID, path: String) throws {
-    self.path = path
-    self.archive = archive
-    tarSize = reader.tarSize
-    do {
-      // Opened, then removed with its directory: SQLite needs a name only to open it.
-      queue = try ScratchDirectory.withTemporary { scratch in
-        let name: ContainerPath = "manifest.sqlite"
-        let file = try scratch.createFile(name)
-        do {
-          defer { try? file.close() }
-          try reader.readManifest { _ = try file.writeAll($0) }
-        }
-        return try Self.open(scratch.full(name), path)
-      }
-    } catch let error as DatabaseError {
-      throw Self.damaged(error, path)
+  convenience init(_ reader: ArchiveReader, archive: ArchiveID, path: String) throws {
+    try self.init(archive: archive, tarSize: reader.tarSize, path: path) { file in
+      try reader.readManifest { _ = try file.writeAll($0) }
     }
   }
 
-  private static func open(_ file: String, _ path: String) throws -> DatabaseQueue {
-    var configuration = GRDB.Configuration()
-    configuration.readonly = true
-    configuration.prepareDatabase {
-      try $0.execute(sql: "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA mmap_size=0")
+  /// Takes a manifest from a body that writes its bytes into a file.
+  init(archive: ArchiveID, tarSize: UInt64, path: String, write: (FileDescriptor) throws -> Void) throws {
+    self.path = path
+    self.archive = archive
+    self.tarSize = tarSize
+    do {
+      queue = try ManifestFile.open(path, write: write)
+    } catch let error as DatabaseError {
+      throw Self.damaged(error, path)
     }
-    let queue = try DatabaseQueue(path: file, configuration: configuration)
-    let schema = try queue.read { db in
-      try Row.fetchAll(db, sql: "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")
-        .map { ManifestRow($0).text("sql") }
-    }
-    guard schema == ManifestSchema.statements else {
-      throw RepositoryError(.damaged, "its manifest has other tables than the format says", path: path)
-    }
-    return queue
   }
 
   private static func damaged(_ error: DatabaseError, _ path: String) -> RepositoryError {
@@ -110,8 +92,8 @@ public final class ManifestReader {
   // MARK: Entries
 
   private static let columns = """
-    SELECT e.rowid AS number, e.path AS path, kind, mode, user, "group" AS owners, modified, size, sha256,
-      link_target, hard_link, flags, device, inode, changed, x.offset AS offset, x.length AS length, x.archive AS archive
+    SELECT e.rowid AS number, \(ManifestRow.path("e.path", as: "path")), kind, mode, user, "group" AS owners, modified, size, sha256,
+      link_target, \(ManifestRow.path("hard_link", as: "hard_link")), flags, device, inode, changed, x.offset AS offset, x.length AS length, x.archive AS archive
     FROM entry e LEFT JOIN extent x ON x.path = e.path AND x.position = 0
     """
 
@@ -124,6 +106,9 @@ public final class ManifestReader {
     var last: Int64 = .min
     var previous: ManifestEntry?
     var check = try ExcludedEntryCheck(excluded(), storesExcluded: storesExcluded())
+    // Content lies in the order of the entries: no two share bytes, so that a small archive cannot hold the same
+    // large content a million times.
+    var free: UInt64 = 0
     while true {
       let page = try read { db in
         try Row.fetchAll(
@@ -141,6 +126,12 @@ public final class ManifestReader {
         if let exclusion = check.forbidding(entry.path) {
           throw wrong("\(entry.path), which it says is left out (\(exclusion.description))")
         }
+        if let offset = entry.offset {
+          guard offset >= free else {
+            throw wrong("content of \(entry.path) where another entry's content is")
+          }
+          free = offset + entry.size
+        }
         try visit(entry)
         previous = entry
       }
@@ -151,7 +142,8 @@ public final class ManifestReader {
   /// What each stored path is: enough for one who decides before anything is read. The entries themselves are
   /// checked by ``entries(_:)``.
   func kinds() throws -> [ContainerPath: ManifestEntry.Kind] {
-    try rows("SELECT path, kind FROM entry").reduce(into: [:]) { kinds, row in
+    try rows("SELECT \(ManifestRow.path("path", as: "path")), kind FROM entry").reduce(into: [:]) {
+      kinds, row in
       guard let path = row.path("path"),
         let kind = row.text("kind").flatMap(ManifestEntry.Kind.init(rawValue:))
       else { throw wrong("an entry that makes no sense") }
@@ -191,6 +183,9 @@ public final class ManifestReader {
 
   private func entry(_ row: ManifestRow, _ db: Database) throws -> ManifestEntry {
     guard let path = row.path("path") else { throw wrong("a path that is none") }
+    guard (try? MemberName.validate(MemberNames.name(of: path))) != nil else {
+      throw wrong("a path that is longer or deeper than a member's name may be")
+    }
     guard let kind = row.text("kind").flatMap(ManifestEntry.Kind.init(rawValue:)),
       let size = row.unsigned("size", UInt64.self),
       let mode = row.unsigned("mode", UInt16.self), mode <= 0o7777,
@@ -211,7 +206,8 @@ public final class ManifestReader {
       changed: changed)
     if !row.isNull("offset") {
       guard let offset = row.unsigned("offset", UInt64.self), row.unsigned("length", UInt64.self) == size,
-        row.text("archive") == archive.description, offset <= tarSize, size <= tarSize - offset
+        row.text("archive") == archive.description, size > 0, entry.isFile, row.isNull("hard_link"),
+        offset % 512 == 0, offset <= tarSize, size <= tarSize - offset
       else { throw wrong("a place of content that cannot be (\(path))") }
       entry.offset = offset
     }
@@ -251,7 +247,12 @@ public final class ManifestReader {
 
   /// The paths that a rule kept out, by path.
   public func excluded() throws -> [ExcludedPath] {
-    try rows("SELECT path, rule, origin, detail FROM excluded ORDER BY rowid").map { row in
+    try rows(
+      """
+      SELECT \(ManifestRow.path("path", as: "path")), rule, \(ManifestRow.path("origin", as: "origin")), detail
+      FROM excluded ORDER BY rowid
+      """
+    ).map { row in
       guard let path = row.path("path"), let origin = row.path("origin"), let detail = row.text("detail"),
         let rule = row.text("rule").flatMap(Exclusion.Rule.init(rawValue:))
       else { throw wrong("an excluded path that makes no sense") }
@@ -261,7 +262,8 @@ public final class ManifestReader {
 
   /// The paths that could not be stored.
   public func skipped() throws -> [SkippedPath] {
-    try rows("SELECT path, reason FROM skipped ORDER BY rowid").map { row in
+    try rows("SELECT \(ManifestRow.path("path", as: "path")), reason FROM skipped ORDER BY rowid").map {
+      row in
       guard let path = row.path("path"),
         let reason = row.text("reason").flatMap(SkippedPath.Reason.init(rawValue:))
       else { throw wrong("a skipped path that makes no sense") }
@@ -270,13 +272,15 @@ public final class ManifestReader {
   }
 
   /// Content offsets of members that a later one of the same name replaces.
-  func superseded() throws -> [UInt64: ContainerPath] {
-    try rows("SELECT offset, path FROM superseded").reduce(into: [:]) { result, row in
-      guard let offset = row.unsigned("offset", UInt64.self), let path = row.path("path") else {
-        throw wrong("a replaced member that makes no sense")
+  func superseded() throws -> [UInt64: SupersededMember] {
+    try rows("SELECT offset, length, \(ManifestRow.path("path", as: "path")) FROM superseded").reduce(
+      into: [:]) {
+        result, row in
+        guard let offset = row.unsigned("offset", UInt64.self), let path = row.path("path"),
+          let length = row.unsigned("length", UInt64.self)
+        else { throw wrong("a replaced member that makes no sense") }
+        result[offset] = SupersededMember(path: path, length: length)
       }
-      result[offset] = path
-    }
   }
 
   private func rows(_ sql: String) throws -> [ManifestRow] {

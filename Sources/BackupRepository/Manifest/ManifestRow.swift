@@ -31,7 +31,17 @@ struct ManifestRow {
     if case .blob(let value) = storage(column) { [UInt8](value) } else { nil }
   }
 
+  /// The SQL of a path's column, for ``path(_:)``. SQLite's text may be no UTF-8 and go on after a NUL, which a Swift
+  /// string does not show: its bytes are read.
+  static func path(_ column: String, as name: String) -> String {
+    "CAST(\(column) AS BLOB) AS \(name), typeof(\(column)) AS \(name)_type"
+  }
+
+  /// A path: text where it is UTF-8, and a blob where it is not, so that none can be there in two ways.
   func path(_ column: String) -> ContainerPath? {
-    PathValue.fromDatabaseValue(row[column] as DatabaseValue)?.path
+    guard let bytes = bytes(column),
+      text(column + "_type") == (String(validating: bytes, as: UTF8.self) == nil ? "blob" : "text")
+    else { return nil }
+    return try? ContainerPath(bytes: bytes)
   }
 }

@@ -140,6 +140,7 @@ public enum Restore {
     _ archive: Archive, _ staged: StagedContainer, _ options: RestoreOptions,
     _ finishing: (StagedContainer) throws -> Void
   ) throws -> RestoreReport {
+    try archive.checkExpansion()
     let plan = try RestorePlan(archive, staged, options)
     for path in plan.removals where try staged.status(of: path) != nil {
       try staged.remove(path, withExternalData: false)

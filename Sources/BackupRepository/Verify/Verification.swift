@@ -18,8 +18,11 @@ public enum Verification {
   /// types, sizes, places and hashes.
   ///
   /// - Throws: `ArchiveError`, or ``RepositoryError`` with code `damaged`: what is wrong, and where.
-  public static func run(path: String, data: Bool) throws -> VerificationReport {
-    let archive = try Archive(path: path)
+  public static func run(
+    path: String, data: Bool, limit: ExpansionLimit = .standard
+  ) throws -> VerificationReport {
+    let archive = try Archive(path: path, limit: limit)
+    if data { try archive.checkExpansion() }
     var entries: [ContainerPath: ManifestEntry] = [:]
     let id = try SnapshotID()
     try archive.manifest.entries { entry in
@@ -37,19 +40,20 @@ public enum Verification {
 
   private static func compare(_ archive: Archive, _ entries: [ContainerPath: ManifestEntry]) throws {
     var missing = entries
-    let superseded = try archive.manifest.superseded()
+    var superseded = try archive.manifest.superseded()
+    let repeated = Set(superseded.values.map { MemberNames.name(of: $0.path) })
     let damaged = { (what: String) in RepositoryError(.damaged, what, path: archive.path) }
     var number = 0
-    try archive.reader.members(mayRepeat: { name in
-      superseded.values.contains { MemberNames.name(of: $0) == name }
-    }) {
-      member, offset, content in
+    try archive.reader.members(mayRepeat: { repeated.contains($0) }) { member, offset, content in
       number += 1
       if number == 1 || member.name == Array(MemberNames.manifest.utf8) { return }
       guard let path = MemberNames.path(of: member.name) else {
         throw damaged("it has a member that the format does not know: \(member.printableName)")
       }
-      if let replaced = superseded[offset], replaced == path { return }
+      if superseded[offset] == SupersededMember(path: path, length: member.contentSize) {
+        superseded[offset] = nil
+        return
+      }
       guard let entry = missing.removeValue(forKey: path) else {
         throw damaged("\(path) is in the tar and not in the manifest")
       }
@@ -57,15 +61,21 @@ public enum Verification {
         throw damaged("\(path) in the tar is not what the manifest says")
       }
     }
+    if let member = superseded.values.first {
+      throw damaged("\(member.path) is said to be stored twice, and is not")
+    }
     if let path = missing.keys.min() { throw damaged("\(path) is in the manifest and not in the tar") }
   }
 
   private static func matches(
     _ entry: ManifestEntry, _ member: ArchiveMember, _ offset: UInt64, _ content: MemberContent
   ) throws -> Bool {
-    guard member.mode == entry.metadata.mode, member.modified == entry.metadata.modified,
-      member.isNoDump == entry.metadata.isNoDump
-    else { return false }
+    let metadata = FileMetadata(
+      mode: member.mode, user: member.userID, group: member.groupID, modified: member.modified,
+      attributes: member.attributes.map {
+        ExtendedAttribute(name: String(decoding: $0.name, as: UTF8.self), value: $0.value)
+      }, isNoDump: member.isNoDump)
+    guard metadata == entry.metadata else { return false }
     switch member.kind {
     case .directory: return entry.kind == .directory
     case .symbolicLink(let target): return entry.kind == .symbolicLink && entry.linkTarget == target

@@ -61,6 +61,7 @@ struct ShowCommand: ParsableCommand {
   var archive: String
   @Argument(help: "Only this path of the container, and what is below it.") var path: String?
   @OptionGroup var repository: RepositoryOptions
+  @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
   struct Result: Encodable {
@@ -81,7 +82,8 @@ struct ShowCommand: ParsableCommand {
   }
 
   func run() throws {
-    let opened = try Archive(path: repository.archive(archive, common.configuration()))
+    let opened = try Archive(
+      path: repository.archive(archive, common.configuration()), limit: expansion.limit())
     let scope = try path.map { try ContainerPath($0) }
     let inScope = { (path: ContainerPath) in scope.map { path == $0 || path.isInside($0) } ?? true }
     var entries: [Result.Entry] = []
@@ -138,6 +140,7 @@ struct VerifyCommand: ParsableCommand {
     [String] = []
   @OptionGroup var repository: RepositoryOptions
   @Flag(help: "Read every byte and compare it with its hash.") var data = false
+  @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
   struct Result: Encodable {
@@ -151,6 +154,7 @@ struct VerifyCommand: ParsableCommand {
 
   func run() throws {
     let configuration = try common.configuration()
+    let limit = try expansion.limit()
     var names = archives
     if archives.isEmpty {
       guard let path = repository.path(configuration) else {
@@ -165,7 +169,7 @@ struct VerifyCommand: ParsableCommand {
       var path = name
       do {
         path = try repository.archive(name, configuration)
-        let report = try Verification.run(path: path, data: data)
+        let report = try Verification.run(path: path, data: data, limit: limit)
         items.append(.init(path: path, ok: true, entries: report.entries, contentBytes: report.contentBytes))
         guard !common.json else { continue }
         let depth = data ? "every byte" : "structure"

@@ -1,0 +1,163 @@
+import AgeEncryption
+import ContainerTransaction
+import Foundation
+import SystemPackage
+
+@testable import AppContainer
+@testable import ArchiveFile
+@testable import BackupRepository
+
+/// What can be fed with any bytes. Each either accepts them or throws one of Drydock's own errors: everything else, a
+/// crash, an endless loop, too much memory, another error, is a find.
+///
+/// Checksums stop most of what a fuzzer does to a whole archive, so that there are ways in behind them.
+enum FuzzTarget: String, CaseIterable {
+  /// A whole file: open, walk, verify every byte.
+  case archive
+  /// A tar stream, sealed into an archive with right checksums and a right place of the manifest.
+  case tar
+  /// The same, restored: whatever comes of it, nothing beside its place may change.
+  case restore
+  /// A manifest as SQLite's bytes.
+  case manifest
+  /// The seek table and the frame with the manifest's location.
+  case tables
+  /// `drydock.json`.
+  case header
+  /// A binary or XML property list.
+  case plist
+
+  func run(_ bytes: [UInt8]) {
+    do {
+      switch self {
+      case .archive: try verify(bytes)
+      case .tar: try verify(sealed(bytes))
+      case .restore: try restore(sealed(bytes))
+      case .manifest: try readManifest(bytes)
+      case .tables: try readTables(bytes)
+      case .header: _ = try ArchiveHeader(decoding: bytes, path: "header")
+      case .plist: _ = try BinaryPropertyListReader.read(bytes)
+      }
+    } catch is ArchiveError, is RepositoryError, is ContainerError, is TransactionError {
+      // Refused: what is to be done with nearly everything.
+    } catch {
+      fatalError("not an error of ours: \(error)")
+    }
+  }
+
+  // MARK: Whole archives
+
+  private func verify(_ bytes: [UInt8]) throws {
+    try MemoryFile.with(bytes) { path in
+      // Each step by itself: what one refuses must not hide the next from the fuzzer.
+      let steps: [() throws -> Void] = [
+        { try ArchiveReader(path: path).members { _, _, content in try content.read { _ in } } },
+        { _ = try Verification.run(path: path, data: true) },
+      ]
+      for step in steps {
+        do {
+          try step()
+        } catch is ArchiveError, is RepositoryError, is ContainerError {}
+      }
+    }
+  }
+
+  private func restore(_ bytes: [UInt8]) throws {
+    let files = FileManager.default
+    let place = NSTemporaryDirectory() + "/restore"
+    let outside = Data("untouched".utf8)
+    defer { try? files.removeItem(atPath: place) }
+    try files.createDirectory(atPath: place, withIntermediateDirectories: true)
+    try outside.write(to: URL(fileURLWithPath: place + "/outside"))
+    defer {
+      let names = Set((try? files.contentsOfDirectory(atPath: place)) ?? []).filter {
+        !$0.hasPrefix(".drydock-")
+      }
+      let isUntouched = files.contents(atPath: place + "/outside") == outside
+      guard isUntouched, names.isSubset(of: ["outside", "box"]) else {
+        fatalError("touched outside: \(names)")
+      }
+    }
+    try MemoryFile.with(bytes) { path in
+      let archive = try Archive(path: path)
+      let target = try Restore.target(
+        place + "/box", for: archive, configuration: AppContainer.Configuration(), fromOther: true)
+      _ = try Restore.run(archive, target)
+    }
+  }
+
+  /// An archive around a tar stream; the first database at the start of a block counts as its manifest.
+  private func sealed(_ tar: [UInt8]) throws -> [UInt8] {
+    guard !tar.isEmpty else { return [] }
+    let magic = Array("SQLite format 3\0".utf8)
+    let offset = stride(from: 512, to: max(512, tar.count), by: 512).first { tar[$0...].starts(with: magic) }
+    let length = offset.map { offset in
+      let digits = tar[offset - 512 + 124..<offset - 512 + 135]
+      return min(Int(String(decoding: digits, as: UTF8.self), radix: 8) ?? 0, tar.count - offset)
+    }
+    let start = offset ?? 0
+    let manifest = Array(tar[start..<start + max(0, length ?? 0)])
+    return try MemoryFile.with([]) { path in
+      let file = try FileDescriptor.open(FilePath(path), .readWrite)
+      return try file.closeAfter {
+        let frames = FrameWriter(file: file, level: 1, workers: 1)
+        let sink = TarSink(frames)
+        guard tar.withUnsafeBytes({ sink.append($0) }) else { return [] }
+        sink.flush()
+        var entries = try frames.finish()
+        var tail = try LocationFrame.encode(
+          ManifestLocation(
+            offset: UInt64(start), length: UInt64(manifest.count), sha256: try SHA256.hash(manifest)))
+        entries.append(
+          SeekTable.Entry(
+            compressedSize: UInt32(tail.count), plainSize: 0, checksum: ArchiveFormat.checksumOfNothing))
+        tail += try SeekTable.encode(entries)
+        try file.writeAll(tail)
+        return Array(try Data(contentsOf: URL(fileURLWithPath: path)))
+      }
+    }
+  }
+
+  // MARK: Parts
+
+  private func readManifest(_ bytes: [UInt8]) throws {
+    let id = ArchiveID(unchecked: "00112233445566778899aabbccddeeff")
+    let manifest = try ManifestReader(archive: id, tarSize: 1 << 30, path: "manifest") { file in
+      try file.writeAll(bytes)
+    }
+    let steps: [() throws -> Void] = [
+      { _ = try manifest.properties() }, { _ = try manifest.totals() }, { try manifest.entries { _ in } },
+      { _ = try manifest.excluded() }, { _ = try manifest.skipped() }, { _ = try manifest.superseded() },
+    ]
+    for step in steps {
+      do {
+        try step()
+      } catch is RepositoryError {}
+    }
+  }
+
+  private func readTables(_ bytes: [UInt8]) throws {
+    let frame = bytes.prefix(LocationFrame.size)
+    if frame.count == LocationFrame.size { _ = try? LocationFrame.decode(Array(frame)) }
+    guard let count = try SeekTable.frameCount(footer: Array(bytes.suffix(SeekTable.footerSize))) else {
+      return
+    }
+    let entries = try SeekTable.decode(bytes, count: count)
+    let sum = entries.dropLast().reduce(UInt64(LocationFrame.size)) { $0 + UInt64($1.compressedSize) }
+    let index = try FrameIndex(entries, tableOffset: sum)
+    for offset in [0, index.tarSize / 2, index.tarSize] { _ = index.frame(at: offset) }
+  }
+}
+
+/// A file that is written anew for each input, for code that takes a path.
+enum MemoryFile {
+  static func with<T>(_ bytes: [UInt8], _ body: (String) throws -> T) throws -> T {
+    let path = NSTemporaryDirectory() + "/fuzz-\(ProcessInfo.processInfo.processIdentifier)"
+    let file = try FileDescriptor.open(
+      FilePath(path), .readWrite, options: [.create, .truncate], permissions: .ownerReadWrite)
+    return try file.closeAfter {
+      try file.writeAll(bytes)
+      return try body(path)
+    }
+  }
+}

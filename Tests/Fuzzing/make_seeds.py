@@ -1,0 +1,34 @@
+#!/usr/bin/env python3
+"""Takes the committed archives apart into seeds for each target: make_seeds.py REPOSITORY DIRECTORY."""
+import glob, os, plistlib, subprocess, sys
+
+repository, target = sys.argv[1:]
+
+
+def seed(kind, name, data):
+    os.makedirs(f"{target}/{kind}", exist_ok=True)
+    with open(f"{target}/{kind}/{name}", "wb") as file:
+        file.write(data)
+
+
+for path in glob.glob(repository + "/Tests/BackupRepositoryTests/HostileArchives/*.tar.zst"):
+    name, data = os.path.basename(path).removesuffix(".tar.zst"), open(path, "rb").read()
+    if name == "bomb":
+        continue
+    seed("archive", name, data)
+    if (at := data.rfind(b"\x50\x2a\x4d\x18\x48\0\0\0")) >= 0:
+        seed("tables", name, data[at + 80:])
+        seed("tables", name + "-location", data[at:])
+    plain = subprocess.run(["zstd", "-dcq", path], capture_output=True)
+    if plain.returncode:
+        continue
+    tar = plain.stdout
+    for kind in ("tar", "restore"):
+        seed(kind, name, tar)
+    seed("header", name, tar[512:1024].rstrip(b"\0"))
+    if (at := tar.find(b"SQLite format 3\0")) >= 0:
+        seed("manifest", name, tar[at:-1024])
+for number, value in enumerate([{}, {"a": [1, 2.5, "t", b"d", True, "ü" * 20], "b": {"c": plistlib.UID(3)}}, [2**63]]):
+    seed("plist", f"binary-{number}", plistlib.dumps(value, fmt=plistlib.FMT_BINARY))
+for path in glob.glob(repository + "/Tests/Fuzzing/Finds/*/*"):
+    seed(os.path.basename(os.path.dirname(path)), "find-" + os.path.basename(path), open(path, "rb").read())
