@@ -62,6 +62,33 @@ import Testing
     }
   }
 
+  /// After any move, and so after a crash at any of them: a main file with a log has its own.
+  @Test func noMainFileStandsBesideAForeignLog() throws {
+    try Ship.withNotes("--leave-wal") { ship in
+      let own = ship
+      let log = Ship.database.withSuffix("-wal")
+      let pair: @Sendable () throws -> [UInt64?] = {
+        try [Ship.database, log].map { try own.live().status($0)?.inode }
+      }
+      let old = try pair()
+      #expect(old.allSatisfy { $0 != nil })
+      let moves = Counter()
+      let faults = FaultInjection {
+        guard $0 == .moved else { return }
+        _ = moves.next()
+        let now = try pair()
+        #expect(now[0] == nil || now[1] == nil || now == old)
+        // The old main file without its log would lack what was committed last.
+        #expect(now[0] != old[0] || now == old)
+      }
+      try ship.run(faults: faults, commit: .inPlace)
+      var options = TransactionOptions()
+      (options.commit, options.faults) = (.inPlace, faults)
+      _ = try Transaction.rollback(ship.container(), options: options)
+      #expect(try moves.next() > 8 && pair() == old)
+    }
+  }
+
   @Test func theSameAsByExchange() throws {
     try Ship.withNotes("--leave-wal") { ship in
       try Directory(ship.folder.path).createDirectory("copies")
