@@ -284,6 +284,16 @@ int64_t platform_free_space(int descriptor) {
   return (int64_t)status.f_bavail * (int64_t)status.f_frsize;
 }
 
+int platform_reserve(int descriptor, int64_t start, int64_t length) {
+#ifdef __linux__
+  return fallocate(descriptor, FALLOC_FL_KEEP_SIZE, start, length);
+#else
+  (void)descriptor, (void)start, (void)length;
+  errno = EOPNOTSUPP;
+  return -1;
+#endif
+}
+
 // MARK: Directories
 
 platform_directory *platform_directory_open(int descriptor) {

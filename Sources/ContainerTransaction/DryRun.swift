@@ -64,7 +64,7 @@ extension Transaction {
 enum TemporaryStage {
   static func with<Value>(for container: Container, _ body: (Directory) throws -> Value) throws -> Value {
     let name = try ContainerPath("look-\(TransactionID.new())")
-    guard let state = try? StateDirectory.existing(for: container),
+    guard let state = try? StateDirectory.existing(for: container, .beside),
       let stages = try? state.directory.directory(StateDirectory.stage),
       (try? stages.createDirectory(name)) != nil
     else { return try ScratchDirectory.withTemporary(body) }

@@ -1,10 +1,23 @@
 import AppContainer
+import Synchronization
 
 /// The moments of a transaction at which tests interrupt it: one after every step that a crash could separate
 /// from the next.
 public enum FaultPoint: String, Sendable, CaseIterable {
-  case staged, checked, treeBuilt = "tree-built", synced, rewalked, committed, exchanged, carried
-  case undoKept = "undo-kept", oldRemoved = "old-removed", done
+  case staged, checked
+  /// By exchange: the new tree is built. In place: the plan of all moves is written.
+  case treeBuilt = "tree-built"
+  case synced, rewalked, committed
+  /// By exchange only.
+  case exchanged
+  /// In place only: after each single move.
+  case moved
+  /// In place only: all is moved, directories have their metadata, and it is on disk.
+  case placed
+  case carried
+  case undoKept = "undo-kept"
+  case oldRemoved = "old-removed"
+  case done
 }
 
 /// What happens at the fault points: nothing, outside of tests.
@@ -14,9 +27,17 @@ public struct FaultInjection: Sendable {
   /// Nothing happens.
   public static let none = FaultInjection { _ in }
 
-  /// The process dies at a point, as in a power cut.
-  public static func kill(at point: FaultPoint) -> FaultInjection {
-    FaultInjection { if $0 == point { killOwnProcess() } }
+  /// The process dies at a point, as in a power cut: when it comes there for the `count`th time.
+  public static func kill(at point: FaultPoint, count: Int = 1) -> FaultInjection {
+    let seen = Mutex(0)
+    return FaultInjection {
+      guard $0 == point else { return }
+      let isNow = seen.withLock { seen in
+        seen += 1
+        return seen == count
+      }
+      if isNow { killOwnProcess() }
+    }
   }
 
   /// Runs a closure at every point.

@@ -10,6 +10,8 @@ public struct TransactionOptions: Sendable {
   public var checksResult = true
   /// How much of what is replaced is kept.
   public var undoLimits = UndoLimits()
+  /// Which way a commit may take.
+  public var commit: CommitPreference = .automatic
   /// Where tests interrupt.
   public var faults = FaultInjection.none
   /// The transaction that this one undoes.
@@ -31,7 +33,9 @@ public struct TransactionOutcome<Value> {
   public var changes: Int
   /// Paths that an app changed at the same moment, kept under `conflict/<transaction>/`.
   public var conflicts: [ContainerPath]
-  /// What could not be made sure of.
+  /// How it was put in place; nil when there was nothing to change.
+  public var way: CommitWay?
+  /// What could not be made sure of, and why it was not put in place by exchange.
   public var notes: [String]
   /// What was found of interrupted transactions.
   public var recovered: [RecoveryReport]
@@ -65,22 +69,24 @@ public enum Transaction {
     options: TransactionOptions = TransactionOptions(), body: (StagedContainer) throws -> Value
   ) throws -> TransactionOutcome<Value> {
     let lock = try ContainerLock(container.root, exclusive: true, timeout: options.lockTimeout)
-    let state = try StateDirectory.create(for: container)
-    let recovered = try Recovery(state: state, root: lock.root).run()
-    let index: TreeIndex
+    let recovered = try recover(container, root: lock.root)
+    let index = try TreeIndex(of: lock.root)
+    let (way, state) = try CommitChoice(container: container, root: lock.root, index: index)
+      .make(options.commit)
     let use: UseGuard
     do {
-      try ExchangeProbe(container, root: lock.root, state: state).run()
-      index = try TreeIndex(of: lock.root)
-      use = try UseGuard(container, root: lock.root, index: index)
+      use = try UseGuard(container, root: lock.root, own: [state.parent], index: index)
     } catch {
       state.removeIfUnused()
       throw error
     }
-    var outcome = try perform(container, kind, summary, options, state, body) { folder in
+    var outcome = try perform(container, kind, summary, options, state, way, body) { folder in
       (lock.root, index, use.locks)
     }
     outcome.notes = use.notes + outcome.notes
+    if case .inPlace = way, options.commit == .automatic, outcome.transaction != nil {
+      outcome.notes.insert("changed \(way)", at: 0)
+    }
     outcome.recovered = recovered
     return outcome
   }
@@ -92,7 +98,15 @@ public enum Transaction {
     _ container: Container, _ kind: TransactionKind, summary: String,
     options: TransactionOptions = TransactionOptions(), body: (StagedContainer) throws -> Value
   ) throws -> TransactionOutcome<Value> {
-    let state = try StateDirectory.create(for: container)
+    let state: StateDirectory
+    do {
+      state = try StateDirectory.create(for: container)
+    } catch let error as ContainerError where error.code == .permission {
+      throw TransactionError(
+        .notWritable,
+        "cannot be made, for the directory that it is to be in cannot be written; run it as that directory's owner",
+        path: container.root, cause: error)
+    }
     // There is no root whose inode could carry the lock yet.
     guard try state.directory.tryLock(exclusive: true) else {
       throw TransactionError(
@@ -108,7 +122,7 @@ public enum Transaction {
         .exists, "already exists; name a path where nothing is, or change this container",
         path: container.root)
     }
-    var outcome = try perform(container, kind, summary, options, state, body) { folder in
+    var outcome = try perform(container, kind, summary, options, state, .exchange, body) { folder in
       let nothing: ContainerPath = "nothing"
       try folder.createDirectory(nothing)
       return (try folder.directory(nothing), nil, [:])
@@ -123,12 +137,15 @@ public enum Transaction {
 
   private static func perform<Value>(
     _ container: Container, _ kind: TransactionKind, _ summary: String, _ options: TransactionOptions,
-    _ state: StateDirectory, _ body: (StagedContainer) throws -> Value, before: (Directory) throws -> Before
+    _ state: StateDirectory, _ way: CommitWay, _ body: (StagedContainer) throws -> Value,
+    before: (Directory) throws -> Before
   ) throws -> TransactionOutcome<Value> {
     let transaction = try TransactionID.new()
     var begin = JournalRecord(.begin, transaction)
     (begin.kind, begin.summary) = (kind, summary)
     (begin.undoes, begin.source) = (options.undoes, options.source)
+    let store = UndoStore(states: try StateDirectory.all(of: container))
+    begin.number = (try store.records().compactMap(\.number).max() ?? 0) + 1
     let stage = try StateDirectory.folder(StateDirectory.stage, transaction)
     try state.directory.createDirectory(stage)
     do {
@@ -146,11 +163,12 @@ public enum Transaction {
 
       let changes = try ChangeList(staged)
       var outcome = TransactionOutcome(
-        value: value, transaction: transaction, changes: changes.changes.count, conflicts: [], notes: [],
+        value: value, transaction: transaction, changes: changes.changes.count, conflicts: [], way: way,
+        notes: [],
         recovered: [])
       if changes.changes.isEmpty && before.index != nil {
         try discard(transaction, state)
-        outcome.transaction = nil
+        (outcome.transaction, outcome.way) = (nil, nil)
         return outcome
       }
       let undo = UndoRecord(
@@ -158,14 +176,14 @@ public enum Transaction {
       // The locks on the databases are the stage's: they are held until the commit is over.
       let result = try withExtendedLifetime(staged) {
         try Commit(
-          staged: staged, state: state, transaction: transaction, folder: folder, index: before.index,
-          faults: options.faults
+          staged: staged, state: state, way: way, transaction: transaction, folder: folder,
+          index: before.index, faults: options.faults
         ).run(changes, undo: undo)
       }
       outcome.conflicts = result.conflicts
       do {
         if let error = result.unfinished { throw error }
-        try UndoStore(state: state).prune(options.undoLimits)
+        try store.prune(options.undoLimits)
       } catch {
         outcome.isFinished = false
         outcome.notes.append(
@@ -173,25 +191,42 @@ public enum Transaction {
       }
       return outcome
     } catch {
-      // Whatever throws does so before the exchange; a journal that could not be written is left to a recovery.
+      // Whatever throws does so while the container is old, or says that it is interrupted; a journal that could not be
+      // written is left to a recovery.
       if try !isCommitted(transaction, state) { try? discard(transaction, state) }
       throw error
     }
   }
 
-  /// Ends what an interrupted transaction left, as every command does at its start.
+  /// Ends what an interrupted transaction left, as every command does at its start: an app that uses containers which may
+  /// be changed in place calls it before it opens anything in its own.
+  ///
+  /// With nothing to do it costs a few system calls: then no lock is taken and nothing written.
+  ///
+  /// - Returns: what was found, and how the container stands; empty when nothing was interrupted.
+  /// - Throws: ``TransactionError``: `locked` (another process is at work, and nothing may be interrupted),
+  ///   `damagedState`, `interrupted` (a commit in place that can go neither forwards nor back now).
+  @discardableResult
   public static func recover(_ container: Container, lockTimeout: Double = 0) throws -> [RecoveryReport] {
     try? ScratchDirectory.removeStaleTemporary()
-    guard let state = try StateDirectory.existing(for: container) else { return [] }
-    if try state.parent.status(state.rootName) == nil {
-      guard try state.directory.tryLock(exclusive: true) else {
-        throw TransactionError(
-          .locked, "locked by another process that makes it; wait for it", path: container.root)
+    let states = try StateDirectory.all(of: container)
+    guard try states.contains(where: Recovery.isNeeded) else { return [] }
+    if FollowedStatus.identity(container.root) == nil {
+      for state in states {
+        guard try state.directory.tryLock(exclusive: true) else {
+          throw TransactionError(
+            .locked, "locked by another process that makes it; wait for it", path: container.root)
+        }
       }
-      return try Recovery(state: state, root: nil).run()
+      return try states.flatMap { try Recovery(state: $0, root: nil).run() }
     }
     let lock = try ContainerLock(container.root, exclusive: true, timeout: lockTimeout)
-    return try Recovery(state: state, root: lock.root).run()
+    return try recover(container, root: lock.root)
+  }
+
+  /// With the lock held; the state inside first, whose commits leave mixtures.
+  private static func recover(_ container: Container, root: Directory) throws -> [RecoveryReport] {
+    try StateDirectory.all(of: container).reversed().flatMap { try Recovery(state: $0, root: root).run() }
   }
 
   private static func discard(_ transaction: TransactionID, _ state: StateDirectory) throws {

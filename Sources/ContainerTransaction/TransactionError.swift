@@ -8,8 +8,10 @@ public struct TransactionError: Error, CustomStringConvertible, Sendable {
     case inUse
     /// The container changed while the transaction was prepared.
     case changedMeanwhile
-    /// The directories cannot be exchanged here.
-    case exchangeImpossible
+    /// A commit was killed half way, or stopped and could not be taken back: `recover` ends it.
+    case interrupted
+    /// The container, or a part of it, cannot be changed by this user in this place.
+    case notWritable
     /// Both the transaction and the app changed the same thing.
     case conflict
     /// A check of the staged result failed.

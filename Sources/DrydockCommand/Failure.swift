@@ -50,9 +50,9 @@ struct Failure {
 
   private static func status(_ code: TransactionError.Code) -> ExitStatus {
     switch code {
-    case .locked, .inUse, .changedMeanwhile: .busy
+    case .locked, .inUse, .changedMeanwhile, .interrupted: .busy
     case .conflict: .conflict
-    case .exchangeImpossible, .checkFailed, .nothingToUndo, .damagedState, .noSpace, .missing, .exists:
+    case .notWritable, .checkFailed, .nothingToUndo, .damagedState, .noSpace, .missing, .exists:
       .failed
     case .ambiguous: .validation
     }

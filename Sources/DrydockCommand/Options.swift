@@ -85,6 +85,7 @@ struct ContainerOptions: ParsableArguments {
     options.lockTimeout = try lockTimeout ?? Self.seconds("LOCK_TIMEOUT") ?? 0
     options.busyTimeout = try busyTimeout ?? Self.seconds("BUSY_TIMEOUT") ?? 5
     options.faults = try Self.faults()
+    options.commit = try Self.preference()
     return options
   }
 
@@ -96,15 +97,28 @@ struct ContainerOptions: ParsableArguments {
     return value
   }
 
-  /// For tests: `DRYDOCK_KILL_AT=exchanged` makes the process die at that step of a commit.
+  /// `DRYDOCK_COMMIT`: `exchange` refuses where only a commit in place works, `in-place` takes that way everywhere.
+  private static func preference() throws -> CommitPreference {
+    guard let name = Environment["COMMIT"] else { return .automatic }
+    guard let preference = CommitPreference(rawValue: name) else {
+      let known = CommitPreference.allCases.map(\.rawValue).joined(separator: ", ")
+      throw UsageError(message: "DRYDOCK_COMMIT is \(name): one of \(known)")
+    }
+    return preference
+  }
+
+  /// For tests: `DRYDOCK_KILL_AT=exchanged` makes the process die at that step of a commit, `moved:3` when it comes
+  /// there for the third time.
   private static func faults() throws -> FaultInjection {
     guard let name = Environment["KILL_AT"] else { return .none }
-    guard let point = FaultPoint(rawValue: name) else {
+    let parts = name.split(separator: ":", maxSplits: 1).map(String.init)
+    guard let point = parts.first.flatMap(FaultPoint.init), let count = Int(parts.count > 1 ? parts[1] : "1")
+    else {
       throw UsageError(
         message:
           "DRYDOCK_KILL_AT is \(name): one of \(FaultPoint.allCases.map(\.rawValue).joined(separator: ", "))")
     }
-    return .kill(at: point)
+    return .kill(at: point, count: count)
   }
 }
 

@@ -126,8 +126,8 @@ struct BadPlaceTests {
     }
   }
 
-  @Test("Another user's directory around the container: refused, nothing changed", arguments: changes)
-  func otherUser(_ command: [String]) throws {
+  @Test("Another user's directory around the container: changed in place")
+  func otherUser() throws {
     try #require(getuid() == 0, "run as root, as CI does: only root can become another user")
     try Lab.with { lab in
       let archive = try placed(lab)
@@ -135,23 +135,23 @@ struct BadPlaceTests {
       for path in ["", "Migrations", "Backups"] { try lab.run(Tools.system("chmod"), "0755", lab(path)) }
       try lab.run(Tools.system("chmod"), "0644", archive)
       try lab.run(Tools.system("chmod"), "0777", lab("tmp"))
-      try lab.run(Tools.system("chown"), "-Rh", "65534:65534", lab("Place/Notes"))
-      let before = try lab.tree("Place")
       let user = ["--reuid=65534", "--regid=65534", "--clear-groups"]
-      func run(_ arguments: [String]) throws -> CommandResult {
-        try Command.run(
-          Tools.system("setpriv"), user + [lab.program] + arguments, environment: lab.environment,
-          directory: lab.directory.path)
+      // Where only the owner of a name may move it, it is no use that the directory can be written.
+      for mode in ["0755", "1777"] {
+        try lab.run(Tools.system("chmod"), mode, lab("Place"))
+        try lab.run(Tools.system("chown"), "-Rh", "65534:65534", lab("Place/Notes"))
+        if mode == "1777" { try lab.run(Tools.system("chown"), "0", lab("Place/Notes")) }
+        if mode == "1777" { try lab.run(Tools.system("chmod"), "0777", lab("Place/Notes")) }
+        try expectInPlace(
+          lab, archive, mode == "0755" ? "cannot be written" : "move the container",
+          readers: [["snapshot", "Place/Notes", "-o", "tmp/\(mode).tar.zst"]], restores: mode == "0755",
+          tree: { try lab.tree("Place/Notes") }
+        ) { arguments in
+          try Command.run(
+            Tools.system("setpriv"), user + [lab.program] + arguments, environment: lab.environment,
+            directory: lab.directory.path)
+        }
       }
-      let result = try run(command.map { $0 == "{A}" ? archive : $0 })
-      lab.expect(result, refusedWith: 1, ["Place", "cannot be written"], #_sourceLocation)
-      for reader in [
-        ["inspect"], ["status"], ["migrate", "--dry-run"], ["snapshot", "-o", "tmp/a.tar.zst"], ["log"],
-      ] {
-        let result = try run([reader[0], "Place/Notes"] + reader.dropFirst())
-        #expect(result.succeeded, "\(reader) \(result)")
-      }
-      try lab.tree("Place").expectSame(as: before, comparing: TreeListing.untouched)
     }
   }
 
@@ -187,46 +187,75 @@ struct BadPlaceTests {
 
   // MARK: Mount points
 
-  @Test("A container that is a mount point: exit 1 says so, nothing changed", arguments: ["bind", "tmpfs"])
+  @Test("A container that is a mount point is changed in place", arguments: ["bind", "tmpfs", "inside"])
   func mountPoint(_ kind: String) throws {
     try Lab.with { lab in
       let archive = try placed(lab)
-      try lab.run(Tools.system("mv"), lab("Place/Notes"), lab("Real"))
-      try lab.run(Tools.system("mkdir"), lab("Place/Notes"))
-      let mount =
-        kind == "bind"
-        ? "mount --bind \"$0/Real\" \"$0/Place/Notes\""
-        : "mount -t tmpfs none \"$0/Place/Notes\"; cp -a \"$0/Real/.\" \"$0/Place/Notes/\""
-      let space = try Namespace(lab, mount)
-      let before = try space.tree("Place/Notes")
-      for command in Self.changes {
-        let result = try space.run(lab.program, command.map { $0 == "{A}" ? archive : $0 })
-        lab.expect(
-          result, refusedWith: 1, ["Place/Notes", "mounted", "nothing was changed"], #_sourceLocation)
+      if kind != "inside" {
+        try lab.run(Tools.system("mv"), lab("Place/Notes"), lab("Real"))
+        try lab.run(Tools.system("mkdir"), lab("Place/Notes"))
       }
-      let dry = try space.drydock("migrate", "Place/Notes", "--dry-run")
-      #expect(dry.succeeded, "\(dry)")
-      let after = try space.tree("Place/Notes")
-      #expect(after.differences(from: before, comparing: TreeListing.untouched) == [])
+      try lab.run(Tools.system("mkdir"), lab(kind == "inside" ? "Place/Notes/Documents/Mounted" : "unused"))
+      let mounts = [
+        "bind": "mount --bind \"$0/Real\" \"$0/Place/Notes\"",
+        "tmpfs": "mount -t tmpfs none \"$0/Place/Notes\"; cp -a \"$0/Real/.\" \"$0/Place/Notes/\"",
+        "inside":
+          "mount -t tmpfs none \"$0/Place/Notes/Documents/Mounted\"; echo mail > \"$0/Place/Notes/Documents/Mounted/mail\"",
+      ]
+      let space = try Namespace(lab, mounts[kind] ?? "")
+      try expectInPlace(
+        lab, archive, "mounted", readers: [["snapshot", "Place/Notes", "-r", "Backups"]],
+        tree: { try space.tree("Place/Notes") }
+      ) { try space.run(lab.program, $0) }
+      if kind == "inside" {
+        #expect(try RawFiles.read(Array(space("Place/Notes/Documents/Mounted/mail").utf8)).count == 5)
+      }
     }
   }
 
-  @Test("A file system mounted inside the container: refused, nothing changed")
-  func mountInside() throws {
+  @Test("A container that is bind-mounted elsewhere stays in step with itself, in place")
+  func mountedElsewhere() throws {
     try Lab.with { lab in
       let archive = try placed(lab)
-      let space = try Namespace(
-        lab,
-        "mount -t tmpfs none \"$0/Place/Notes/Documents/Inbox\"; echo mail > \"$0/Place/Notes/Documents/Inbox/mail\""
-      )
-      let before = try space.tree("Place/Notes")
-      for command in Self.changes {
-        let result = try space.run(lab.program, command.map { $0 == "{A}" ? archive : $0 })
-        lab.expect(result, refusedWith: 1, ["Documents/Inbox", "mounted"], #_sourceLocation)
-      }
-      let after = try space.tree("Place/Notes")
-      #expect(after.differences(from: before, comparing: TreeListing.untouched.subtracting([.changed])) == [])
+      try lab.run(Tools.system("mkdir"), lab("Elsewhere"))
+      let space = try Namespace(lab, "mount --bind \"$0/Place/Notes\" \"$0/Elsewhere\"")
+      try expectInPlace(
+        lab, archive, "mounted", place: "Elsewhere", readers: [], tree: { try space.tree("Place/Notes") }
+      ) { try space.run(lab.program, $0) }
     }
+  }
+
+  /// Migrates, rolls back and restores a container that cannot be exchanged, and is told why.
+  private func expectInPlace(
+    _ lab: Lab, _ archive: String, _ reason: String, place: String = "Place/Notes", readers: [[String]],
+    restores: Bool = true,
+    tree: () throws -> TreeListing, sourceLocation: SourceLocation = #_sourceLocation,
+    run: ([String]) throws -> CommandResult
+  ) throws {
+    let aspects = TreeListing.copied
+    func look() throws -> TreeListing { try tree().without(".drydock-state") }
+    let before = try look()
+    let migrated = try run(["migrate", place])
+    #expect(migrated.succeeded, "\(migrated)", sourceLocation: sourceLocation)
+    #expect(
+      migrated.errors.contains("note: changed in place: ") && migrated.errors.contains(reason), "\(migrated)",
+      sourceLocation: sourceLocation)
+    for reader in [["inspect", place], ["status", place], ["log", place], ["recover", place]] + readers {
+      let result = try run(reader)
+      #expect(result.succeeded, "\(reader) \(result)", sourceLocation: sourceLocation)
+    }
+    let rolledBack = try run(["rollback", place])
+    #expect(rolledBack.succeeded, "\(rolledBack)", sourceLocation: sourceLocation)
+    try look().expectSame(as: before, comparing: aspects, sourceLocation: sourceLocation)
+    // The archive's owner and mode of the root are another user's here.
+    guard restores else { return }
+    let restored = try run(["restore", archive, place, "--from-other", "--yes"])
+    #expect(restored.succeeded, "\(restored)", sourceLocation: sourceLocation)
+    let isBack = try look()["Documents/private.txt"] != nil
+    #expect(isBack, sourceLocation: sourceLocation)
+    let undone = try run(["rollback", place])
+    #expect(undone.succeeded, "\(undone)", sourceLocation: sourceLocation)
+    try look().expectSame(as: before, comparing: aspects, sourceLocation: sourceLocation)
   }
 
   /// A container in a directory of its own, with an archive of it, and something for a restore to do.

@@ -28,6 +28,20 @@ struct Journal {
     return open
   }
 
+  /// Whether a commit in place stands half way: the container is neither old nor new.
+  var isHalfDone: Bool {
+    var isHalf = false
+    for line in Self.lines(lab) {
+      let record = try? JSONSerialization.jsonObject(with: Data(line)) as? [String: Any]
+      switch record?["step"] as? String {
+      case "commit": isHalf = record?["inPlace"] as? Bool == true
+      case "carried", "done", "discarded": isHalf = false
+      default: continue
+      }
+    }
+    return isHalf
+  }
+
   /// The complete lines; what a crash cut does not count.
   private static func lines(_ lab: Lab) -> [ArraySlice<UInt8>] {
     guard let state = try? KillScene.state(in: lab), let bytes = try? lab.read(state + "/journal") else {

@@ -23,6 +23,8 @@ struct KillScene {
   let duration: (begin: Double, commit: Double, end: Double)
 
   static let trial = "Trial"
+  /// Where a commit in place keeps its state.
+  private static let inside = ".drydock-state"
   /// The history names times and the transaction; everything else is the same in every run.
   private static let history = "Library/Application Support/.drydock/history.json"
 
@@ -56,7 +58,8 @@ struct KillScene {
       arguments = ["rollback", trial]
     }
     try lab.run(Tools.system("mv"), "--", lab(trial), lab("Template"))
-    if let state = try Self.state(in: lab) {
+    // A state in the container moves with it.
+    if let state = try Self.state(in: lab), !state.hasSuffix(Self.inside) {
       try lab.run(Tools.system("mv"), "--", lab(state), lab("TemplateState"))
     }
 
@@ -64,7 +67,7 @@ struct KillScene {
     var listings: (TreeListing, TreeListing)?
     for _ in 0..<3 {
       try Self.reset(lab)
-      let before = try lab.tree(trial)
+      let before = try Self.tree(lab)
       let journal = Journal(lab)
       let start = Date()
       let running = try lab.start(arguments)
@@ -75,7 +78,7 @@ struct KillScene {
       let result = try running.wait()
       durations.append((moments[0], moments[1], Date().timeIntervalSince(start)))
       guard result.succeeded else { throw SystemFailure("\(operation): \(result)") }
-      listings = (before, try lab.tree(trial))
+      listings = (before, try Self.tree(lab))
     }
     durations.sort { $0.2 < $1.2 }
     duration = durations[1]
@@ -89,8 +92,11 @@ struct KillScene {
   /// A fresh copy of the container and its state, as if nothing had happened yet; gives how it looks.
   func reset() throws -> TreeListing {
     try Self.reset(lab)
-    return try lab.tree(Self.trial)
+    return try Self.tree(lab)
   }
+
+  /// The container without Drydock's state in it.
+  private static func tree(_ lab: Lab) throws -> TreeListing { try lab.tree(trial).without(inside) }
 
   private static func reset(_ lab: Lab) throws {
     for name in try lab.names() where name == trial || name.hasPrefix(".drydock-") { try lab.remove(name) }
@@ -102,8 +108,9 @@ struct KillScene {
   // MARK: Judging
 
   /// How the container stands, before any other command has looked at it; what is neither wholly old nor wholly
-  /// new is recorded.
+  /// new is recorded. While a commit in place is half done it may be a mixture: then it will be new.
   func outcome(_ before: TreeListing, _ context: String) throws -> Outcome? {
+    if Journal(lab).isHalfDone { return .new }
     let (outcome, report) = try standing(before)
     if outcome == nil { Issue.record("\(operation), \(context): neither old nor new\n\(report)") }
     return outcome
@@ -111,7 +118,7 @@ struct KillScene {
 
   /// How the container stands; neither old nor new is nil, and a report of what differs from both.
   func standing(_ before: TreeListing) throws -> (outcome: Outcome?, report: String) {
-    let now = try lab.tree(Self.trial)
+    let now = try Self.tree(lab)
     let fromOld = now.differences(from: before, comparing: TreeListing.untouched.subtracting([.changed]))
     if fromOld.isEmpty { return (.old, "") }
     let fromNew = differencesFromNew(now)
@@ -151,7 +158,7 @@ struct KillScene {
     }
     let left = try leftovers()
     #expect(left == [], "\(operation), \(context)")
-    let after = try lab.tree(Self.trial)
+    let after = try Self.tree(lab)
     switch outcome {
     case .old:
       let aspects = TreeListing.untouched.subtracting([.changed])
@@ -159,14 +166,14 @@ struct KillScene {
       // The lock is free, nothing is in the way: the same command completes.
       let again = try lab.drydock(arguments)
       #expect(again.succeeded, "\(operation), \(context), once more: \(again)")
-      #expect(differencesFromNew(try lab.tree(Self.trial)) == [], "\(operation), \(context), once more")
+      #expect(differencesFromNew(try Self.tree(lab)) == [], "\(operation), \(context), once more")
     case .new:
       #expect(differencesFromNew(after) == [], "\(operation), \(context)")
       // What an interrupted command has done can be undone like anything else.
       let undo = try lab.drydock(
         operation == .rollback ? ["rollback", Self.trial, "--redo"] : ["rollback", Self.trial])
       #expect(undo.succeeded, "\(operation), \(context), undone: \(undo)")
-      let undone = try lab.tree(Self.trial)
+      let undone = try Self.tree(lab)
       #expect(
         undone.differences(from: before, comparing: aspectsOfUndo) == [], "\(operation), \(context), undone")
     }
@@ -193,6 +200,7 @@ struct KillScene {
 
   static func state(in lab: Lab) throws -> String? {
     try lab.names().first { $0.hasPrefix(".drydock-") }
+      ?? (lab.exists(trial + "/" + inside) ? trial + "/" + inside : nil)
   }
 
   private static func stateName(of container: String) throws -> String {

@@ -8,6 +8,8 @@ struct Lab {
   let directory: TemporaryDirectory
   let program: String
   let app: String
+  /// `DRYDOCK_COMMIT` of the program under test.
+  var commit: String?
 
   static let repository = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent().path
@@ -42,7 +44,7 @@ struct Lab {
   /// What the program under test finds in its environment: nothing of the caller's, and a directory for temporary
   /// files that the test can look into.
   var environment: [String: String?] {
-    ["TMPDIR": directory("tmp"), "COLUMNS": nil, "NO_COLOR": "1"]
+    ["TMPDIR": directory("tmp"), "COLUMNS": nil, "NO_COLOR": "1", "DRYDOCK_COMMIT": commit]
   }
 
   /// Runs `drydock`.

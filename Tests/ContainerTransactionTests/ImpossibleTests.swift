@@ -20,12 +20,17 @@ import Testing
     return try Command.run("sudo", ["-n", command] + arguments)
   }
 
-  private func impossible(_ ship: Ship, _ words: String) throws {
-    let before = try TreeListing(ship.folder.path)
-    let error = try #require(ship.failure { try ship.run() })
-    #expect(error.code == .exchangeImpossible && error.message.contains(words), "\(error)")
-    expectNone(try TreeListing(ship.folder.path).changes(from: before, ignoringTimesOf: [""]))
+  /// Changes the container, which cannot be exchanged, and takes it back.
+  private func inPlace(_ ship: Ship, _ words: String) throws {
+    let before = try ship.listing()
+    let outcome = try ship.run()
+    guard case .inPlace(let reason) = outcome.way else { throw SystemFailure("\(outcome)") }
+    #expect(reason.contains(words) && outcome.notes.contains { $0.contains(reason) }, "\(outcome.notes)")
+    #expect(try ship.text("Documents/empty.txt") == "replaced" && ship.stages().isEmpty)
+    try ship.rollback()
+    expectNone(try ship.listing().changes(from: before))
     #expect(try ship.state() == nil)
+    ship.expect(.notWritable) { try ship.run(commit: .exchange) }
   }
 
   @Test func theContainerIsAMountPoint() throws {
@@ -34,14 +39,25 @@ import Testing
       try Directory(folder.path).createDirectory("c")
       try mount("-t", "tmpfs", "-o", "size=1m", "tmpfs", folder("c")) {
         try ship.put("Documents/empty.txt", "x")
-        try impossible(ship, "mounted at the container's root")
+        try inPlace(ship, "mounted at the container's root")
       }
       // A directory of the same file system, mounted on itself.
       try ship.put("Documents/empty.txt", "x")
       try mount("--bind", folder("c"), folder("c")) {
-        try impossible(ship, "mounted at the container's root")
+        try inPlace(ship, "mounted at the container's root")
+        try ship.run("the last in place")
       }
-      #expect(try ship.run().transaction != nil)
+      // What is kept in the container stays with it when it is exchanged, and both logs are one.
+      let exchanged = try ship.run("by exchange") { try $0.write([1], to: "later") }
+      #expect(exchanged.way == .exchange)
+      #expect(try ship.log().map(\.summary).suffix(2) == ["the last in place", "by exchange"])
+      // Mounted again: what an exchange has kept beside it is behind another mount, and comes back all the same.
+      try mount("--bind", folder("c"), folder("c")) {
+        try ship.rollback()
+        #expect(try !ship.exists("later") && ship.text("Documents/empty.txt") == "replaced")
+      }
+      try ship.rollback()
+      #expect(try ship.text("Documents/empty.txt") == "x")
     }
   }
 
@@ -49,12 +65,23 @@ import Testing
     try Ship.withFiles(["Documents/empty.txt": "x", "Library/mounted/below": "y"]) { ship in
       try mount("-t", "tmpfs", "-o", "size=1m", "tmpfs", ship.root + "/Library/mounted") {
         try ship.put("Library/mounted/inside", "z")
-        try impossible(ship, "mounted inside the container")
+        try inPlace(ship, "mounted inside the container, at Library/mounted")
+        // What is on it cannot be changed in the same step.
+        let before = try ship.listing()
+        for body in [
+          { try $0.write([1], to: "Library/mounted/inside") },
+          { try $0.write([1], to: "Library/mounted/new") }, { try $0.remove("Library/mounted") },
+        ] as [(StagedContainer) throws -> Void] {
+          let refused = (try? ship.run { try body($0) }) == nil
+          #expect(refused)
+          expectNone(try ship.listing().changes(from: before))
+          #expect(try ship.stages().isEmpty)
+        }
       }
       try mount("--bind", ship.root + "/Documents", ship.root + "/Library/mounted") {
-        try impossible(ship, "mounted inside the container")
+        try inPlace(ship, "mounted inside the container")
       }
-      #expect(try ship.run().transaction != nil)
+      #expect(try ship.run().way == .exchange)
       #expect(try ship.text("Library/mounted/below") == "y")
     }
   }
@@ -64,7 +91,9 @@ import Testing
       try mount("--bind", ship.folder.path, ship.folder.path) {
         let remounted = try asRoot("mount", ["-o", "remount,bind,ro", ship.folder.path])
         #expect(remounted.succeeded, "\(remounted)")
-        try impossible(ship, "cannot be written")
+        let before = try TreeListing(ship.folder.path)
+        ship.expect(.notWritable) { try ship.run() }
+        expectNone(try TreeListing(ship.folder.path).changes(from: before))
         // Looking needs no writable directory.
         let outcome = try Transaction.dryRun(on: ship.container(), body: Ship.change)
         #expect(!outcome.difference.isEmpty)
@@ -98,6 +127,34 @@ import Testing
   }
 
   // MARK: Full disks
+
+  /// With less and less space: a commit in place is done, or has changed nothing.
+  @Test func noSpaceInPlace() throws {
+    for room in [0, 8, 16, 24, 32, 40, 48, 60, 80] {
+      try TemporaryDirectory.with { folder in
+        try mount("-t", "tmpfs", "-o", "size=1m", "tmpfs", folder.path) {
+          let ship = Ship(folder: folder)
+          try Directory(folder.path).createDirectory("c")
+          try ship.put("Documents/empty.txt", "x")
+          let before = try ship.listing()
+          let free = Int(try ship.live().freeSpace() ?? 0) - room * 1024
+          try Directory(folder.path).create("filler", [UInt8](repeating: 0, count: max(free, 0)))
+          do {
+            try ship.run(commit: .inPlace)
+            #expect(try ship.text("Documents/new/sub/deep.txt") == "deep", "\(room)")
+          } catch {
+            expectNone(try ship.listing().changes(from: before), "\(room)")
+          }
+          try Directory(folder.path).removeFile("filler")
+          _ = try Transaction.recover(ship.container())
+          #expect(try ship.stages().isEmpty, "\(room)")
+          if try !ship.exists("Documents/new") { try ship.run(commit: .inPlace) }
+          try ship.rollback(commit: .inPlace)
+          expectNone(try ship.listing().changes(from: before), "\(room)")
+        }
+      }
+    }
+  }
 
   @Test func noSpace() throws {
     try TemporaryDirectory.with { folder in

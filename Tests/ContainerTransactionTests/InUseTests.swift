@@ -138,7 +138,7 @@ import Testing
   }
 
   /// The lock is on the inode: while a transaction finishes, the new root is locked as the old one was.
-  @Test(arguments: FaultPoint.allCases) func isLockedAtEveryPoint(point: FaultPoint) throws {
+  @Test(arguments: CommitFaultTests.ofExchange) func isLockedAtEveryPoint(point: FaultPoint) throws {
     try Ship.withFiles(["a": "a"]) { ship in
       let own = ship
       nonisolated(unsafe) var reached = false

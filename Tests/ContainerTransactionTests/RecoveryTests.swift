@@ -28,7 +28,7 @@ import Testing
     }
   }
 
-  @Test(arguments: FaultPoint.allCases) func creationStoppedAtEveryPoint(point: FaultPoint) throws {
+  @Test(arguments: CommitFaultTests.ofExchange) func creationStoppedAtEveryPoint(point: FaultPoint) throws {
     struct Stop: Error {}
     try TemporaryDirectory.with { folder in
       let ship = Ship(folder: folder)

@@ -35,7 +35,8 @@ struct Ship {
 
   func container() throws -> Container { try Container(at: root) }
   func live() throws -> Directory { try Directory(root) }
-  func listing() throws -> TreeListing { try TreeListing(root) }
+  /// All of the container but Drydock's own state in it.
+  func listing() throws -> TreeListing { try TreeListing(root).without(".drydock-state") }
 
   /// Writes a file as an app does, in place when it exists.
   func put(_ path: String, _ text: String) throws {
@@ -84,19 +85,23 @@ struct Ship {
   @discardableResult
   func run(
     _ summary: String = "test", faults: FaultInjection = .none, kind: TransactionKind = .migrate,
-    limits: UndoLimits = UndoLimits(), _ body: (StagedContainer) throws -> Void = change
+    limits: UndoLimits = UndoLimits(), commit: CommitPreference = .automatic,
+    _ body: (StagedContainer) throws -> Void = change
   ) throws -> TransactionOutcome<Void> {
     var options = TransactionOptions()
     options.faults = faults
-    options.undoLimits = limits
+    (options.undoLimits, options.commit) = (limits, commit)
     return try Transaction.run(on: container(), kind, summary: summary, options: options, body: body)
   }
 
   @discardableResult
-  func rollback(discardingNewer: Bool = false, redoing: Bool = false) throws -> TransactionOutcome<
-    RollbackReport
-  > {
-    try Transaction.rollback(container(), discardingNewer: discardingNewer, redoing: redoing)
+  func rollback(
+    discardingNewer: Bool = false, redoing: Bool = false, commit: CommitPreference = .automatic
+  ) throws -> TransactionOutcome<RollbackReport> {
+    var options = TransactionOptions()
+    options.commit = commit
+    return try Transaction.rollback(
+      container(), discardingNewer: discardingNewer, redoing: redoing, options: options)
   }
 
   /// What an error says, by its code.
@@ -126,12 +131,16 @@ struct Ship {
   // MARK: State
 
   /// The state directory, nil when there is none.
-  func state() throws -> Directory? { try StateDirectory.existing(for: container())?.directory }
+  func state(_ place: StateDirectory.Place = .beside) throws -> Directory? {
+    try StateDirectory.existing(for: container(), place)?.directory
+  }
 
-  /// What is left of stages.
+  /// What is left of stages, wherever they were.
   func stages() throws -> [String] {
-    guard let state = try state(), try state.status("stage") != nil else { return [] }
-    return try state.directory("stage").names().map { String(decoding: $0, as: UTF8.self) }
+    try StateDirectory.Place.allCases.flatMap { place -> [String] in
+      guard let state = try state(place), try state.status("stage") != nil else { return [] }
+      return try state.directory("stage").names().map { String(decoding: $0, as: UTF8.self) }
+    }
   }
 
   func log() throws -> [TransactionLogEntry] { try Transaction.log(container()) }

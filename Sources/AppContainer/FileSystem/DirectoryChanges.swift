@@ -118,6 +118,15 @@ extension Directory {
     try removeDirectory(path)
   }
 
+  /// Whether this user may add and remove names in a directory below.
+  public func isWritable(_ path: ContainerPath) throws -> Bool {
+    try withParent(of: path) { parent, name in
+      name.pointee == 0
+        ? faccessat(parent, ".", W_OK | X_OK, AT_EACCESS) == 0
+        : faccessat(parent, name, W_OK | X_OK, AT_EACCESS) == 0
+    }
+  }
+
   // MARK: Metadata
 
   /// Sets permission bits; a link's own are never changed.

@@ -153,4 +153,17 @@ extension Directory {
   public func syncFile(_ file: FileDescriptor, _ path: ContainerPath) throws {
     guard platform_sync(file.rawValue) == 0 else { throw ContainerError.lastCall("cannot sync", full(path)) }
   }
+
+  /// Sets blocks aside behind a file's end, so that a later write does not fail for lack of space. A file system that
+  /// cannot is passed over.
+  ///
+  /// - Throws: ``ContainerError`` with code `noSpace`.
+  public func reserve(_ length: Int64, behind file: FileDescriptor, _ path: ContainerPath) throws {
+    let end = Int64(try FileStatus(of: file, path: full(path)).size)
+    guard platform_reserve(file.rawValue, end, length) != 0 else { return }
+    let error = currentErrno()
+    if error == .noSpace || error == .diskQuotaExceeded {
+      throw ContainerError.system("cannot write", full(path), error)
+    }
+  }
 }

@@ -79,7 +79,15 @@ final class SnapshotWriter {
       return
     } catch let error as ContainerError where error.code == .permission {
       try skip(scanned.path, .unreadable)
+    } catch let error as ContainerError where Self.meansOtherKind(error) {
+      // A file when the scan saw it, and now a link or a directory, or the reverse.
+      try skip(scanned.path, .unstable)
     }
+  }
+
+  private static func meansOtherKind(_ error: ContainerError) -> Bool {
+    guard let error = error.cause as? Errno else { return false }
+    return [.tooManySymbolicLinkLevels, .isDirectory, .notDirectory, .invalidArgument].contains(error)
   }
 
   /// Records what an earlier capture kept out or lost, unless this one has said so of the path itself.

@@ -66,6 +66,10 @@ int platform_open_beneath(int directory, const char *path, int flags);
 /// Free bytes for this user on the file system of `descriptor`, or -1.
 int64_t platform_free_space(int descriptor);
 
+/// Sets blocks aside behind the end of a file, whose size stays. ENOSPC when there are none; EOPNOTSUPP where the file
+/// system cannot.
+int platform_reserve(int descriptor, int64_t start, int64_t length);
+
 /// Reads directory entries: `next` returns NULL at the end (errno 0) or on failure (errno set).
 typedef struct platform_directory platform_directory;
 platform_directory *platform_directory_open(int descriptor);

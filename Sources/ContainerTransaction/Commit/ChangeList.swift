@@ -14,6 +14,9 @@ struct ChangeList {
     time = StagedContainer.now()
     for path in staged.overlay.nodes.keys.sorted() {
       guard let node = staged.overlay[path] else { continue }
+      guard path.components.first != ExclusionRules.stateDirectory.bytes else {
+        throw TransactionError(.exists, "Drydock's own state; choose another path", path: path.description)
+      }
       let before = try Self.before(path, staged)
       let after = try Self.after(node, path, staged)
       if before == nil && after == nil { continue }

@@ -1,30 +1,31 @@
 import AppContainer
 
-/// What follows an exchange, and what a recovery does when it was interrupted: carry over, keep the undo, remove
-/// the old tree. Each part may be run again.
+/// What follows once the container is new, and what a recovery does when that was interrupted: carry over, keep the
+/// undo, remove what is left. Each part may be run again.
 struct Finish {
   let state: StateDirectory
   let transaction: TransactionID
   let folder: Directory
-  /// The old tree, now at `tree` in the folder, and the new one, now live.
-  let old, new: Directory
+  /// After an exchange the old tree, now at `tree` in the folder; nil in place, where what was replaced is in the folder
+  /// itself.
+  let old: Directory?
   let faults: FaultInjection
 
-  /// - Parameter index: the old tree as the transaction saw it; nil when there is nothing to carry over any more.
+  /// - Parameter carry: carries over or keeps what an app wrote at the same moment; nil when that is done.
   /// - Returns: the paths that an app changed at the same moment.
-  func run(_ undo: UndoRecord, index: TreeIndex?, recovered: Bool) throws -> [ContainerPath] {
+  func run(
+    _ undo: UndoRecord, recovered: Bool, carry: (() throws -> [ContainerPath])?
+  ) throws -> [ContainerPath] {
     let journal = Journal(state: state.directory)
     var conflicts: [ContainerPath] = []
-    if let index {
-      conflicts = try CarryOver(
-        old: old, new: new, index: index, touched: undo.touched, keep: keepConflict
-      ).run()
+    if let carry {
+      conflicts = try carry()
       try journal.append(JournalRecord(.carried, transaction))
     }
     try faults.reach(.carried)
     try keepUndo(undo)
     try faults.reach(.undoKept)
-    try folder.removeTree(Commit.tree)
+    if old != nil { try folder.removeTree(Commit.tree) }
     try faults.reach(.oldRemoved)
 
     var done = JournalRecord(.done, transaction)
@@ -37,14 +38,34 @@ struct Finish {
     return conflicts
   }
 
+  /// After an exchange: what an app wrote into the old tree between the last look and the exchange.
+  func carryOver(to new: Directory, _ index: TreeIndex, _ undo: UndoRecord) throws -> [ContainerPath] {
+    guard let old else { return [] }
+    try moveState(from: old, to: new)
+    let kept = KeptConflicts(state: state, transaction: transaction)
+    return try CarryOver(old: old, new: new, index: index, touched: undo.touched) {
+      try kept.keep($0, in: old)
+    }.run()
+  }
+
+  /// The state that earlier commits in place have left in the container goes with it.
+  private func moveState(from old: Directory, to new: Directory) throws {
+    let name = ExclusionRules.stateDirectory
+    guard try old.status(name) != nil, try new.status(name) == nil else { return }
+    let time = try new.status().modified
+    try old.renameNew(name, in: new, to: name)
+    try new.setModified(time, of: .root)
+  }
+
   /// Moves the replaced inodes themselves: nothing is read, nothing compressed.
   private func keepUndo(_ undo: UndoRecord) throws {
     let path = try StateDirectory.folder(StateDirectory.undo, transaction)
     try state.directory.createDirectories(path)
     let target = try state.directory.directory(path)
     for change in undo.changes {
-      if let kept = change.kept, try target.status(kept) == nil, try old.status(change.path) != nil {
-        try old.rename(change.path, in: target, to: kept)
+      if let kept = change.kept, try target.status(kept) == nil {
+        let (source, name) = old.map { ($0, change.path) } ?? (folder, kept)
+        if try source.status(name) != nil { try source.rename(name, in: target, to: kept) }
       }
       if let copy = change.settingsAfter, try folder.status(copy) != nil {
         try folder.rename(copy, in: target, to: copy)
@@ -54,20 +75,6 @@ struct Finish {
       try folder.rename(UndoRecord.file, in: target, to: UndoRecord.file)
     }
     try target.sync()
-  }
-
-  private func keepConflict(_ path: ContainerPath) throws {
-    let base = try StateDirectory.folder(StateDirectory.conflict, transaction)
-    try state.directory.createDirectories(base)
-    let target = try state.directory.directory(base)
-    try target.createDirectories(path.parent)
-    guard let status = try old.status(path) else { return }
-    if status.type == .directory {
-      try target.createDirectories(path)
-    } else if try target.status(path) == nil {
-      // Linked, not moved: what an undo keeps of the same path stays there too.
-      try old.link(path, in: target, to: path)
-    }
   }
 }
 

@@ -31,8 +31,9 @@ extension TreeIndex {
 
   /// An index from bytes.
   ///
+  /// - Parameter device: the container's device as it is now: it has another number after a restart of the machine.
   /// - Throws: ``TransactionError`` with code `damagedState`.
-  init(decoding bytes: [UInt8], path file: String) throws {
+  init(decoding bytes: [UInt8], path file: String, device: UInt64? = nil) throws {
     paths = [:]
     for record in bytes.split(separator: 0) {
       let fields = record.split(separator: UInt8(ascii: " "), maxSplits: 9, omittingEmptySubsequences: false)
@@ -46,7 +47,7 @@ extension TreeIndex {
           path: file)
       }
       paths[try ContainerPath(bytes: fields[9])] = IndexedStatus(
-        type: type, identity: FileIdentity(device: numbers[0], inode: numbers[1]), size: numbers[2],
+        type: type, identity: FileIdentity(device: device ?? numbers[0], inode: numbers[1]), size: numbers[2],
         modified: times[0], changed: times[1], mode: UInt16(truncatingIfNeeded: numbers[3]),
         user: UInt32(truncatingIfNeeded: numbers[4]), group: UInt32(truncatingIfNeeded: numbers[5]))
     }

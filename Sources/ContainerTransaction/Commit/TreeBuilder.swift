@@ -49,7 +49,7 @@ struct TreeBuilder {
     try target.apply(metadata, to: .root)
     guard try target.metadata(.root) == metadata else {
       throw TransactionError(
-        .exchangeImpossible,
+        .notWritable,
         "the owner, mode or attributes of this directory cannot be reproduced by this user; nothing was changed, "
           + "run it as root", path: path.isRoot ? staged.container.root : path.description)
     }
@@ -83,6 +83,8 @@ struct TreeBuilder {
   private func link(_ live: Directory, to target: Directory, _ path: ContainerPath) throws {
     for bytes in try live.names() {
       let name = ContainerPath(name: bytes)
+      // An earlier commit in place has left its state; after the exchange it moves over as a whole.
+      if path.isRoot && name == ExclusionRules.stateDirectory { continue }
       guard let status = try live.status(name) else { continue }
       guard status.type == .directory else {
         try live.link(name, in: target, to: name)

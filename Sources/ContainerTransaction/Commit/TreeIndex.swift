@@ -45,18 +45,17 @@ struct IndexedStatus: Hashable, Sendable {
 struct TreeIndex: Sendable {
   var paths: [ContainerPath: IndexedStatus] = [:]
 
-  /// Walks a tree, links not followed.
-  ///
-  /// - Throws: ``TransactionError`` `exchangeImpossible` when another file system is mounted inside: an exchange
-  ///   would carry it away.
+  /// Paths where something else is mounted: it is not part of the container.
+  var mounts: Set<ContainerPath> = []
+
+  /// Walks a tree, links not followed, mounts not entered, Drydock's own state left out.
   init(of root: Directory) throws {
     let mount = try root.status().mount
     try root.walk { entry in
-      if entry.status.mount != mount {
-        throw TransactionError(
-          .exchangeImpossible,
-          "another file system is mounted inside the container, so that it cannot be exchanged in one step; "
-            + "unmount it and run it again", path: root.full(entry.path))
+      if entry.path == ExclusionRules.stateDirectory { return .over }
+      guard entry.status.mount == mount else {
+        mounts.insert(entry.path)
+        return .over
       }
       paths[entry.path] = IndexedStatus(entry.status)
       return .into

@@ -8,13 +8,14 @@ public struct ContainerLock: Sendable {
 
   /// Takes the lock.
   ///
-  /// An exchange replaces the inode behind the path: after the lock is granted, the path must still name it.
+  /// An exchange replaces the inode behind the path: after the lock is granted, the path must still name it. Who only
+  /// reads is refused while a commit in place is half done: what is there is neither old nor new.
   ///
   /// - Parameters:
   ///   - path: the container's resolved root.
   ///   - exclusive: false for one who only reads.
   ///   - timeout: seconds to wait; 0 fails after a tenth of a second.
-  /// - Throws: ``TransactionError`` with code `locked`, naming who holds it.
+  /// - Throws: ``TransactionError``: `locked`, naming who holds it; `interrupted`.
   public init(_ path: String, exclusive: Bool, timeout: Double) throws {
     // A program that this process is just starting in another thread holds copies of all descriptors until it runs,
     // and so for a moment a lock that was given back already.
@@ -28,6 +29,7 @@ public struct ContainerLock: Sendable {
         if try root.tryLock(exclusive: exclusive) {
           if try Directory(path).status().identity == root.status().identity {
             self.root = root
+            if !exclusive { try Self.requireWhole(root) }
             return
           }
           continue
@@ -42,6 +44,21 @@ public struct ContainerLock: Sendable {
       }
       Thread.sleep(forTimeInterval: 0.02)
     }
+  }
+}
+
+extension ContainerLock {
+  /// With the lock held nobody is at work: a commit in place that has no end was interrupted.
+  private static func requireWhole(_ root: Directory) throws {
+    let name = ExclusionRules.stateDirectory
+    guard try root.status(name)?.type == .directory,
+      let commit = try Journal(state: root.directory(name)).records().unfinishedInPlace
+    else { return }
+    throw TransactionError(
+      .interrupted,
+      "transaction \(commit.transaction) was interrupted while it changed the container in place, which is neither "
+        + "old nor new; run `drydock recover` (in code: `Transaction.recover`) as its owner, or as root",
+      path: root.path)
   }
 }
 

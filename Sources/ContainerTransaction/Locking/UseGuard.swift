@@ -8,12 +8,14 @@ struct UseGuard {
   /// What could not be seen.
   let notes: [String]
 
-  /// - Parameter index: the container as it is now.
+  /// - Parameters:
+  ///   - own: other directories that Drydock itself has open.
+  ///   - index: the container as it is now.
   /// - Throws: ``TransactionError`` with code `inUse`, naming each process and path.
-  init(_ container: Container, root: Directory, index: TreeIndex) throws {
+  init(_ container: Container, root: Directory, own: [Directory], index: TreeIndex) throws {
     var inodes = index.inodes()
     inodes[try root.status().identity] = .root
-    let files = OpenFileSearch(inodes: inodes, ownDescriptors: [root.descriptor.rawValue])
+    let files = OpenFileSearch(inodes: inodes, ownDescriptors: Set(([root] + own).map(\.descriptor.rawValue)))
     var search = files.run()
     // A program that another thread of this process is just starting holds copies of all descriptors until it
     // runs, and another Drydock command that tries for the lock has the root open for a moment: what is really

@@ -46,13 +46,25 @@ extension StagedContainer {
     try replace(path, with: .inode(StagedInode(name: name, type: .symbolicLink)))
   }
 
-  /// Takes an inode that exists elsewhere on the same file system (an undo's) by a link to it.
+  /// Takes an inode that exists elsewhere (an undo's) by a link to it, or by a copy where it cannot be linked: when the
+  /// container was mounted since, the undo is on another file system or behind another mount.
   func adopt(_ source: ContainerPath, in directory: Directory, type: FileType, at path: ContainerPath) throws
   {
     try createDirectory(path.parent)
     let name = newName()
-    try directory.link(source, in: stage, to: name)
-    try replace(path, with: .inode(StagedInode(name: name, type: type, isShared: true)))
+    do {
+      try directory.link(source, in: stage, to: name)
+      try replace(path, with: .inode(StagedInode(name: name, type: type, isShared: true)))
+    } catch let error as ContainerError where error.meansNoLink {
+      if type == .symbolicLink {
+        try stage.createLink(name, target: directory.linkTarget(source))
+      } else {
+        try requireSpace(directory.status(source)?.size ?? 0, for: path)
+        try directory.copyContents(of: source, to: name, in: stage)
+      }
+      if let metadata = try directory.metadata(source) { try stage.apply(metadata, to: name) }
+      try replace(path, with: .inode(StagedInode(name: name, type: type)))
+    }
   }
 
   /// Gives a staged path the inode of another one: a hard link.

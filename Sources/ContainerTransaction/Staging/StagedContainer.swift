@@ -75,6 +75,7 @@ public final class StagedContainer {
     var names: Set<ContainerPath> = []
     if try live.status(path)?.type == .directory {
       names = Set(try live.directory(path).names().map { path.appending(name: $0) })
+      names.remove(ExclusionRules.stateDirectory)
     }
     for child in overlay.children(of: path) {
       if case .removed = overlay[child] { names.remove(child) } else { names.insert(child) }

@@ -12,9 +12,9 @@ struct JournalRecord: Codable, Sendable {
   enum Step: String, Codable {
     /// Staging starts; nothing of the container has changed.
     case begin
-    /// The new tree is complete and on disk; the exchange follows.
+    /// The new tree, or everything that is to be moved in, is complete and on disk; the exchange or the moves follow.
     case commit
-    /// What the app wrote at the moment of the exchange has been carried over.
+    /// All is in its place, and what the app wrote at that moment has been carried over or kept.
     case carried
     /// Finished: the container is new and the undo is kept.
     case done
@@ -30,9 +30,13 @@ struct JournalRecord: Codable, Sendable {
   var summary: String?
   var undoes: TransactionID?
   var source: String?
+  /// Counts the transactions of a container through all its journals.
+  var number: Int?
   // With `commit`: the inode behind the container's path before and after; no `before` when it is created.
   var rootBefore: FileIdentity?
   var rootAfter: FileIdentity?
+  /// The commit is in place: from here on the container is a mixture until `carried`.
+  var inPlace: Bool?
   // With `done`:
   var changes: Int?
   var conflicts: Int?
@@ -82,7 +86,7 @@ struct Journal {
     do {
       // After a cut line the next one starts where the cut one did.
       let end = try endOfLastLine(file)
-      try file.resize(to: end)
+      if try file.seek(offset: 0, from: .end) != end { try file.resize(to: end) }
       _ = try file.writeAll(toAbsoluteOffset: end, line)
     } catch let error as Errno {
       throw ContainerError.system("cannot write", state.full(StateDirectory.journal), error)
@@ -91,8 +95,27 @@ struct Journal {
     if isNew { try state.sync() }
   }
 
+  /// Sets space aside for the records that end a transaction.
+  func reserve() throws {
+    let file = try state.open(StateDirectory.journal, .readWrite)
+    defer { try? file.close() }
+    try state.reserve(4096, behind: file, StateDirectory.journal)
+  }
+
   private func endOfLastLine(_ file: FileDescriptor) throws -> Int64 {
     let bytes = try file.contents(limit: 64 << 20, path: state.full(StateDirectory.journal))
     return Int64((bytes.lastIndex(of: UInt8(ascii: "\n")) ?? -1) + 1)
+  }
+}
+
+extension [JournalRecord] {
+  /// The commit in place that was interrupted before the container was whole again.
+  var unfinishedInPlace: JournalRecord? {
+    first { commit in
+      commit.step == .commit && commit.inPlace == true
+        && !contains {
+          $0.transaction == commit.transaction && [.carried, .done, .discarded].contains($0.step)
+        }
+    }
   }
 }

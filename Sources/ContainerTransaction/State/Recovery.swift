@@ -18,11 +18,20 @@ public struct RecoveryReport: Sendable, Equatable {
   public var conflicts: [ContainerPath]
 }
 
-/// Ends what a killed transaction left, with the container's lock held.
+/// Ends what a killed transaction left, with the container's lock held, in one of the places where state can be.
 struct Recovery {
   let state: StateDirectory
   /// The live root, or nil when there is none.
   let root: Directory?
+
+  /// Whether there may be something to end: a stage that is left, or a transaction without an end. Only looks.
+  static func isNeeded(in state: StateDirectory) throws -> Bool {
+    guard try state.directory.status(StateDirectory.stage) != nil else { return false }
+    if try !state.directory.directory(StateDirectory.stage).names().isEmpty { return true }
+    let records = try Journal(state: state.directory).records()
+    let ended = Set(records.filter { $0.step == .done || $0.step == .discarded }.map(\.transaction))
+    return records.contains { $0.step == .begin && !ended.contains($0.transaction) }
+  }
 
   /// - Returns: a report for each interrupted transaction; leftovers of dry runs are removed in silence.
   func run() throws -> [RecoveryReport] {
@@ -63,15 +72,16 @@ struct Recovery {
     }
   }
 
-  /// - Returns: nil when the exchange had not happened, so that the stage can go.
+  /// - Returns: nil when the container is old, so that the stage can go.
   private func resume(
     _ transaction: TransactionID, _ commit: JournalRecord, _ own: [JournalRecord], _ folder: Directory,
     _ journal: Journal
   ) throws -> RecoveryReport? {
-    guard let root, let after = commit.rootAfter else { return nil }
-    let live = try root.status().identity
-    if live == commit.rootBefore { return nil }
-    guard live == after else {
+    // Numbers of devices are given anew when a machine starts: inodes alone tell which root it is.
+    guard let root, let after = commit.rootAfter?.inode else { return nil }
+    let status = try root.status()
+    if commit.inPlace != true && status.inode == commit.rootBefore?.inode { return nil }
+    guard status.inode == after else {
       throw TransactionError(
         .damagedState,
         "transaction \(transaction) was interrupted, and since then the container was replaced by something "
@@ -83,17 +93,51 @@ struct Recovery {
       try folder.status(UndoRecord.file) != nil
       ? UndoRecord(in: folder) : UndoRecord(in: state.directory.directory(undoFolder))
     let isCarried = own.contains { $0.step == .carried }
-    let index =
-      try isCarried || commit.rootBefore == nil
-      ? nil
-      : TreeIndex(
-        decoding: folder.contents(TreeIndex.file, limit: 1 << 30), path: folder.full(TreeIndex.file))
+    var index: TreeIndex?
+    if !isCarried && commit.rootBefore != nil {
+      index = try TreeIndex(
+        decoding: folder.contents(TreeIndex.file, limit: 1 << 30), path: folder.full(TreeIndex.file),
+        device: status.device)
+    }
+    let conflicts =
+      commit.inPlace == true
+      ? try finishInPlace(transaction, record, index, folder, root)
+      : try finishExchange(transaction, commit, record, index, folder, root)
+    return conflicts.map { RecoveryReport(transaction: transaction, outcome: .new, conflicts: $0) }
+  }
+
+  private func finishExchange(
+    _ transaction: TransactionID, _ commit: JournalRecord, _ undo: UndoRecord, _ index: TreeIndex?,
+    _ folder: Directory, _ root: Directory
+  ) throws -> [ContainerPath]? {
     let old = try oldTree(of: transaction, commit, in: folder)
-    let conflicts = try Finish(
-      state: state, transaction: transaction, folder: folder, old: old, new: root,
-      faults: .none
-    ).run(record, index: index, recovered: true)
-    return RecoveryReport(transaction: transaction, outcome: .new, conflicts: conflicts)
+    let finish = Finish(state: state, transaction: transaction, folder: folder, old: old, faults: .none)
+    return try finish.run(
+      undo, recovered: true,
+      carry: index.map { index in
+        { try finish.carryOver(to: root, index, undo) }
+      })
+  }
+
+  /// Forwards, and only where that cannot be done, back.
+  ///
+  /// - Returns: nil when the container is old.
+  private func finishInPlace(
+    _ transaction: TransactionID, _ undo: UndoRecord, _ index: TreeIndex?, _ folder: Directory,
+    _ root: Directory
+  ) throws -> [ContainerPath]? {
+    let finish = Finish(state: state, transaction: transaction, folder: folder, old: nil, faults: .none)
+    guard let index else { return try finish.run(undo, recovered: true, carry: nil) }
+    let moves = InPlaceMoves(
+      state: state, transaction: transaction, folder: folder, live: root, plan: try MovePlan(in: folder),
+      undo: undo, faults: .none)
+    do {
+      try moves.forward()
+    } catch {
+      try moves.takeBack(after: error)
+      return nil
+    }
+    return try finish.run(undo, recovered: true) { try moves.lookBack(at: index) }
   }
 
   /// The old tree, an empty directory when it is gone already.
@@ -106,7 +150,7 @@ struct Recovery {
       return try folder.directory(empty)
     }
     // What is removed at the end must be what the transaction replaced, and nothing else.
-    guard commit.rootBefore == nil || status.identity == commit.rootBefore else {
+    guard commit.rootBefore == nil || status.inode == commit.rootBefore?.inode else {
       throw TransactionError(
         .damagedState,
         "transaction \(transaction) was interrupted, and what it replaced is not what it had staged; put it back "

@@ -31,11 +31,10 @@ public struct TransactionLogEntry: Sendable, Codable, Equatable {
 }
 
 extension Transaction {
-  /// All transactions of a container, oldest first.
+  /// All transactions of a container, oldest first, whether its state is beside it, in it, or in both places.
   public static func log(_ container: Container) throws -> [TransactionLogEntry] {
-    guard let state = try StateDirectory.existing(for: container) else { return [] }
-    let records = try Journal(state: state.directory).records()
-    let store = UndoStore(state: state)
+    let store = UndoStore(states: try StateDirectory.all(of: container))
+    let records = try store.records()
     let undoable = Set(try store.transactions())
     let steps = Dictionary(grouping: records, by: \.transaction).mapValues { Set($0.map(\.step)) }
     let undone = UndoStore.undone(records)

@@ -68,8 +68,7 @@ extension Transaction {
       redoing
         ? "the last transaction is no rollback, so there is nothing to redo"
         : "no transaction is left to undo; `drydock log` lists them", path: container.root)
-    guard let state = try StateDirectory.existing(for: container) else { throw none }
-    let store = UndoStore(state: state)
+    let store = UndoStore(states: try StateDirectory.all(of: container))
     for transaction in try store.transactions().reversed() {
       guard let folder = try store.folder(transaction) else { continue }
       let record = try UndoRecord(in: folder)

@@ -34,13 +34,27 @@ public struct UndoLimits: Sendable {
   public init() {}
 }
 
-/// The undos that are kept.
+/// The undos that are kept, wherever a container's state is.
 struct UndoStore {
-  let state: StateDirectory
+  let states: [StateDirectory]
+
+  /// The records of all journals, transactions in the order in which they began.
+  func records() throws -> [JournalRecord] {
+    let journals = try states.map { try Journal(state: $0.directory).records() }
+    if journals.count == 1 { return journals[0] }
+    let numbers = Dictionary(
+      journals.joined().compactMap { record in record.number.map { (record.transaction, $0) } },
+      uniquingKeysWith: { first, _ in first })
+    return journals.joined().enumerated().sorted { left, right in
+      let (a, b) = (numbers[left.element.transaction] ?? 0, numbers[right.element.transaction] ?? 0)
+      return (a, left.offset) < (b, right.offset)
+    }.map(\.element)
+  }
 
   /// The transactions that can be undone, in the order they were committed.
-  func transactions() throws -> [TransactionID] {
-    let records = try Journal(state: state.directory).records()
+  func transactions() throws -> [TransactionID] { try transactions(records()) }
+
+  private func transactions(_ records: [JournalRecord]) throws -> [TransactionID] {
     let done = records.filter { $0.step == .done }.map(\.transaction)
     let undone = Self.undone(records)
     return try done.filter { try !undone.contains($0) && folder($0) != nil }
@@ -54,8 +68,10 @@ struct UndoStore {
 
   func folder(_ transaction: TransactionID) throws -> Directory? {
     let path = try StateDirectory.folder(StateDirectory.undo, transaction)
-    guard try state.directory.status(path.appending(name: UndoRecord.file.bytes)) != nil else { return nil }
-    return try state.directory.directory(path)
+    for state in states where try state.directory.status(path.appending(name: UndoRecord.file.bytes)) != nil {
+      return try state.directory.directory(path)
+    }
+    return nil
   }
 
   /// Bytes that an undo keeps on disk.
@@ -66,15 +82,21 @@ struct UndoStore {
     }
   }
 
-  func remove(_ transaction: TransactionID) throws {
-    try state.directory.removeTree(StateDirectory.folder(StateDirectory.undo, transaction))
+  /// Removes an undo; one in a state that this user may not write stays.
+  private func remove(_ transaction: TransactionID) throws {
+    for state in states {
+      do {
+        try state.directory.removeTree(StateDirectory.folder(StateDirectory.undo, transaction))
+      } catch let error as ContainerError where error.code == .permission && states.count > 1 {}
+    }
   }
 
   /// Removes the oldest beyond the limits.
   func prune(_ limits: UndoLimits) throws {
-    for transaction in Self.undone(try Journal(state: state.directory).records()) { try remove(transaction) }
+    let records = try records()
+    for transaction in Self.undone(records) { try remove(transaction) }
     var bytes: UInt64 = 0
-    for (number, transaction) in try transactions().reversed().enumerated() {
+    for (number, transaction) in try transactions(records).reversed().enumerated() {
       bytes += try size(transaction)
       if number > 0 && (number >= limits.count || bytes > limits.bytes) { try remove(transaction) }
     }

@@ -1,0 +1,99 @@
+import AppContainer
+import Foundation
+
+/// The commit in place, for a container that cannot be exchanged: a mount point, one with something mounted inside, one
+/// whose parent cannot be written, is on another file system, or knows no exchange.
+///
+/// The state is in the container, `.drydock-state/`: the same file system and mount, so that every move is a rename.
+///
+/// 1. A plan of all moves is written, with everything they need: staged inodes, new directories, the undo's record,
+///    the index of the live tree. After COMMIT nothing but renames is left (and records, for which the journal has space
+///    set aside), so that a full disk does not stop it.
+/// 2. All is synced; the live tree is looked at again; each directory that will change is asked whether it can be.
+/// 3. COMMIT. From here on a crash leads forward: a recovery carries out the plan, whatever part of it is done.
+/// 4. The moves. What is replaced is exchanged with its successor in one step, so that the path is never without one
+///    of the two; where the file system cannot, it is absent for a moment. What goes is moved aside, what is new is moved in.
+///    A database with sidecars goes main file first and comes main file last: no program can ever see a main file beside
+///    a log that is not its own, before a crash or after it. SQLite's locks are held on the old main file all the while;
+///    the new one needs none, since it comes last and whole.
+/// 5. Directories get their metadata; all is synced.
+/// 6. The second look: what was moved aside must be what the first look saw. Where an app was faster, its version is kept
+///    under `conflict/`, as after an exchange. What it wrote elsewhere has never been touched. CARRIED.
+/// 7. As after an exchange: keep the undo, DONE.
+///
+/// When a move fails in step 4, all is taken back by the same plan: nothing has changed. When that fails too, or the
+/// process is killed, the container is a mixture until a recovery: ``ContainerLock`` lets no reader near it, and `recover`
+/// goes forward, or, where that cannot be, back.
+extension Commit {
+  func inPlace(_ changes: ChangeList, _ undo: UndoRecord) throws -> Result {
+    let plan = try MovePlan(changes, staged, in: folder)
+    try folder.create(MovePlan.file, plan.encoded())
+    try faults.reach(.treeBuilt)
+    try folder.syncFileSystem()
+    try faults.reach(.synced)
+    try lookAgain()
+    try requireChangeable(changes)
+    try faults.reach(.rewalked)
+
+    let journal = Journal(state: state.directory)
+    try journal.reserve()
+    var record = JournalRecord(.commit, transaction)
+    let root = try staged.live.status().identity
+    (record.rootBefore, record.rootAfter, record.inPlace) = (root, root, true)
+    try journal.append(record)
+    try state.directory.sync()
+    try state.parent.sync()
+
+    let moves = InPlaceMoves(
+      state: state, transaction: transaction, folder: folder, live: staged.live, plan: plan, undo: undo,
+      faults: faults)
+    do {
+      try faults.reach(.committed)
+      try moves.forward()
+    } catch {
+      try moves.takeBack(after: error)
+      throw error
+    }
+    do {
+      try faults.reach(.placed)
+      let finish = Finish(state: state, transaction: transaction, folder: folder, old: nil, faults: faults)
+      return Result(
+        conflicts: try finish.run(undo, recovered: false) { try moves.lookBack(at: index) })
+    } catch {
+      return Result(unfinished: error)
+    }
+  }
+
+  /// Every directory that a move reaches into must be on the state's own mount and may be changed by this user, who
+  /// may also be its owner and give himself the right for a moment.
+  private func requireChangeable(_ changes: ChangeList) throws {
+    let live = staged.live
+    let own = try state.directory.status()
+    let user = geteuid()
+    for path in Set(changes.changes.flatMap { [$0.path, $0.path.parent] }) {
+      guard let status = try live.status(path) else { continue }
+      guard status.mount == own.mount, status.device == own.device else {
+        throw TransactionError(
+          .notWritable,
+          "another file system is mounted here, and what is on it cannot be changed in one transaction; nothing was "
+            + "changed, unmount it and run it again", path: live.full(path))
+      }
+      let isForeign = status.type == .directory && user != 0 && status.user != user
+      if try isForeign && !live.isWritable(path) { throw foreign(path) }
+    }
+    for change in changes.changes {
+      guard let before = change.before, before.type == .directory, user != 0, before.metadata.user != user,
+        var after = change.after?.metadata
+      else { continue }
+      after.modified = before.metadata.modified
+      if after != before.metadata { throw foreign(change.path) }
+    }
+  }
+
+  private func foreign(_ path: ContainerPath) -> TransactionError {
+    TransactionError(
+      .notWritable,
+      "this directory belongs to another user, so that it cannot be changed; nothing was changed, run it as its owner, "
+        + "or as root", path: staged.live.full(path))
+  }
+}

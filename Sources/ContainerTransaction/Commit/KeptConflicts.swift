@@ -1,0 +1,73 @@
+import AppContainer
+
+/// What an app wrote at the very moment of a commit where the transaction had changed the same path: it is kept under
+/// `conflict/<transaction>/`.
+struct KeptConflicts {
+  let state: StateDirectory
+  let transaction: TransactionID
+
+  /// Keeps what stands at a path of a directory. A file is linked rather than moved: what an undo keeps of the same path
+  /// stays there too.
+  ///
+  /// - Parameter name: its name in the directory, when that is not its path in the container.
+  func keep(_ path: ContainerPath, in directory: Directory, as name: ContainerPath? = nil) throws {
+    let name = name ?? path
+    guard let status = try directory.status(name) else { return }
+    let target = try folder(for: path)
+    if status.type == .directory {
+      try target.createDirectories(path)
+    } else if try target.status(path) == nil {
+      do {
+        try directory.link(name, in: target, to: path)
+      } catch let error as ContainerError where error.meansNoLink {
+        try directory.copyContents(of: name, to: path, in: target)
+      }
+    }
+  }
+
+  /// Moves what stands at a path out of a directory, with all that is below it.
+  func take(_ path: ContainerPath, from directory: Directory, as name: ContainerPath? = nil) throws {
+    let target = try folder(for: path)
+    var place = path
+    while try target.status(place) != nil { place = place.withSuffix("~") }
+    try directory.renameOnto(nothingAt: place, name ?? path, in: target)
+  }
+
+  /// Everything that is kept, sorted: files, links, and directories that were empty.
+  func paths() throws -> [ContainerPath] {
+    let base = try StateDirectory.folder(StateDirectory.conflict, transaction)
+    guard try state.directory.status(base) != nil else { return [] }
+    let kept = try state.directory.directory(base)
+    var found: [ContainerPath] = []
+    try kept.walk { entry in
+      let isDirectory = entry.status.type == .directory
+      if try !isDirectory || kept.directory(entry.path).names().isEmpty { found.append(entry.path) }
+      return .into
+    }
+    return found
+  }
+
+  private func folder(for path: ContainerPath) throws -> Directory {
+    let base = try StateDirectory.folder(StateDirectory.conflict, transaction)
+    try state.directory.createDirectories(base)
+    let target = try state.directory.directory(base)
+    try target.createDirectories(path.parent)
+    return target
+  }
+}
+
+extension Directory {
+  /// Renames to a name that must be free, also where the file system cannot refuse a taken one by itself.
+  ///
+  /// - Throws: `ContainerError` with cause `EEXIST` when it is not free.
+  func renameOnto(nothingAt target: ContainerPath, _ path: ContainerPath, in other: Directory) throws {
+    do {
+      try renameNew(path, in: other, to: target)
+    } catch let error as ContainerError where error.meansNoSuchRename {
+      if try other.status(target) != nil {
+        throw ContainerError.system("cannot move to", other.full(target), .fileExists)
+      }
+      try rename(path, in: other, to: target)
+    }
+  }
+}

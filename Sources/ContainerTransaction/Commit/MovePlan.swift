@@ -1,0 +1,113 @@
+import AppContainer
+import Foundation
+
+/// All moves of a commit in place, in their order, as they are written down before the first of them.
+struct MovePlan: Codable, Sendable {
+  static let file: ContainerPath = "plan"
+
+  /// One move between the live container and the transaction's folder.
+  struct Move: Codable, Sendable {
+    enum Kind: String, Codable {
+      /// What is at the path goes into the folder, as `old`.
+      case aside
+      /// The folder's `new` goes to the path, where nothing is.
+      case place
+      /// Both in one step: at every moment the path has the old or the new one.
+      case swap
+    }
+
+    var kind: Kind
+    var path: ContainerPath
+    var old, new: ContainerPath?
+    /// The inode number of `new`, by which it is known wherever it is. (Not its device: that may have another number after
+    /// the machine has been started again.)
+    var inode: UInt64?
+    /// A database's main file: what lies at its sidecars' names and is not of this plan goes before it comes.
+    var isDatabase = false
+  }
+
+  var moves: [Move] = []
+
+  /// Plans a stage's moves, and makes the directories that are new in the folder, so that they only have to be moved.
+  init(_ changes: ChangeList, _ staged: StagedContainer, in folder: Directory) throws {
+    let records = changes.changes
+    let paths = Set(records.map(\.path))
+    // Databases with sidecars on either side: no main file may ever stand beside a log that is not its own, and SQLite
+    // takes a log without a main file for none.
+    let mains = records.filter { change in
+      change.grain == .database
+        && DatabaseFormat.sidecarSuffixes.contains { paths.contains(change.path.withSuffix($0)) }
+    }
+    let sidecars = Set(mains.flatMap { main in DatabaseFormat.sidecarSuffixes.map(main.path.withSuffix) })
+    let grouped = sidecars.union(mains.map(\.path))
+
+    var number = 0
+    func aside(_ change: ChangeRecord) {
+      number += 1
+      moves.append(
+        Move(
+          kind: .aside, path: change.path,
+          old: change.kept ?? ContainerPath(name: Array("gone-\(number)".utf8))))
+    }
+    func come(_ kind: Move.Kind, _ change: ChangeRecord) throws {
+      guard case .inode(let inode) = staged.overlay[change.path] else { return }
+      moves.append(
+        Move(
+          kind: kind, path: change.path, old: kind == .swap ? change.kept : nil, new: inode.name,
+          inode: try folder.status(inode.name)?.inode, isDatabase: change.grain == .database))
+    }
+
+    for main in mains where main.before != nil { aside(main) }
+    for change in records where sidecars.contains(change.path) && change.before != nil { aside(change) }
+    // What goes, the deepest first; also what makes way for something of another kind.
+    for change in records.reversed() where !grouped.contains(change.path) && change.isRemoved {
+      aside(change)
+    }
+    for change in records where change.after?.type == .directory && change.before?.type != .directory {
+      number += 1
+      let name = ContainerPath(name: Array("made-\(number)".utf8))
+      try folder.createDirectory(name)
+      if let metadata = change.after?.metadata { try folder.apply(metadata, to: name) }
+      try folder.setMode((change.after?.metadata.mode ?? 0o700) | 0o700, of: name)
+      moves.append(
+        Move(kind: .place, path: change.path, new: name, inode: try folder.status(name)?.inode))
+    }
+    for change in records where !grouped.contains(change.path) {
+      guard let after = change.after, after.type != .directory else { continue }
+      let isReplaced = change.before.map { $0.type != .directory } ?? false
+      try come(isReplaced ? .swap : .place, change)
+    }
+    for change in records where sidecars.contains(change.path) && change.after != nil {
+      try come(.place, change)
+    }
+    for main in mains where main.after != nil { try come(.place, main) }
+  }
+
+  func encoded() throws -> [UInt8] {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    return [UInt8](try encoder.encode(self))
+  }
+
+  /// Reads the plan in a folder.
+  ///
+  /// - Throws: ``TransactionError`` with code `damagedState`.
+  init(in folder: Directory) throws {
+    do {
+      self = try JSONDecoder().decode(MovePlan.self, from: Data(folder.contents(Self.file, limit: 1 << 30)))
+    } catch let error as DecodingError {
+      throw TransactionError(
+        .damagedState, "the plan of an interrupted commit in place cannot be read; nothing was moved",
+        path: folder.full(Self.file), cause: error)
+    }
+  }
+}
+
+extension ChangeRecord {
+  /// Whether something goes from the path without a successor of a kind that could be exchanged with it.
+  fileprivate var isRemoved: Bool {
+    guard let before else { return false }
+    guard let after else { return true }
+    return (before.type == .directory) != (after.type == .directory)
+  }
+}

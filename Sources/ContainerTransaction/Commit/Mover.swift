@@ -1,0 +1,149 @@
+import AppContainer
+
+/// Carries out the moves of a plan, forwards or back. Each is one rename, or two; each looks first where its parts are,
+/// so that all of it may be run again, in either direction, after a crash between any two.
+struct Mover {
+  let live, folder: Directory
+  let conflicts: KeptConflicts
+  let plan: MovePlan
+  let faults: FaultInjection
+
+  // MARK: Forwards
+
+  func forward() throws {
+    for move in plan.moves {
+      try forward(move)
+      try faults.reach(.moved)
+    }
+  }
+
+  private func forward(_ move: MovePlan.Move) throws {
+    switch move.kind {
+    case .aside: try aside(move)
+    case .place: try place(move)
+    case .swap: try swap(move)
+    }
+  }
+
+  private func aside(_ move: MovePlan.Move) throws {
+    guard let old = move.old, try live.status(move.path) != nil else { return }
+    if try folder.status(old) == nil {
+      try withWritableParent(of: move.path) {
+        try live.renameOnto(nothingAt: old, move.path, in: folder)
+      }
+    } else if !isPlaced(later: move.path) {
+      // It has gone already, and an app has made it anew.
+      try withWritableParent(of: move.path) { try conflicts.take(move.path, from: live) }
+    }
+  }
+
+  /// Whether a successor that comes by another move of the plan is at the path already.
+  private func isPlaced(later path: ContainerPath) -> Bool {
+    plan.moves.contains { $0.kind == .place && $0.path == path }
+  }
+
+  private func place(_ move: MovePlan.Move) throws {
+    guard let new = move.new, let status = try folder.status(new), status.inode == move.inode else { return }
+    // An app may make the same path again and again; not for ever.
+    for attempt in 0..<100 {
+      do {
+        if move.isDatabase { try clearSidecars(of: move.path) }
+        try withWritableParent(of: move.path) {
+          try folder.renameOnto(nothingAt: move.path, new, in: live)
+        }
+        return
+      } catch let error as ContainerError where error.isErrno(.fileExists) && attempt < 99 {
+        if try status.type == .directory && live.status(move.path)?.type == .directory {
+          return try folder.removeDirectory(new)
+        }
+        try conflicts.take(move.path, from: live)
+      } catch let error as ContainerError where error.code == .notFound && attempt < 99 {
+        // An app has removed the directory above.
+        try live.createDirectories(move.path.parent, mode: 0o755)
+      }
+    }
+  }
+
+  private func clearSidecars(of main: ContainerPath) throws {
+    for sidecar in DatabaseFormat.sidecarSuffixes.map(main.withSuffix) {
+      guard let status = try live.status(sidecar) else { continue }
+      let isOwn = plan.moves.contains { $0.path == sidecar && $0.inode == status.inode }
+      if !isOwn { try conflicts.take(sidecar, from: live) }
+    }
+  }
+
+  private func swap(_ move: MovePlan.Move) throws {
+    guard let new = move.new, let old = move.old, let status = try folder.status(new) else { return }
+    if status.inode == move.inode {
+      guard try folder.status(old) == nil, try live.status(move.path) != nil else {
+        // The app has removed it, or it was moved aside and the crash came before its successor did.
+        return try place(move)
+      }
+      do {
+        try withWritableParent(of: move.path) { try folder.exchange(new, in: live, with: move.path) }
+      } catch let error as ContainerError where error.meansNoSuchRename {
+        try withWritableParent(of: move.path) {
+          try live.renameOnto(nothingAt: old, move.path, in: folder)
+        }
+        return try place(move)
+      }
+    }
+    // The folder's `new` is what was live until the exchange.
+    if try folder.status(old) == nil {
+      try folder.rename(new, in: folder, to: old)
+    } else {
+      try conflicts.take(move.path, from: folder, as: new)
+    }
+  }
+
+  // MARK: Back
+
+  /// Takes back whatever has been moved.
+  func back() throws {
+    for move in plan.moves.reversed() { try back(move) }
+  }
+
+  private func back(_ move: MovePlan.Move) throws {
+    if let new = move.new, let inode = move.inode {
+      let atPath = try live.status(move.path)
+      let inFolder = try folder.status(new)
+      if let inFolder, inFolder.inode != inode, atPath?.inode == inode {
+        // Exchanged, and no further.
+        return try folder.exchange(new, in: live, with: move.path)
+      }
+      if let atPath, atPath.inode == inode, inFolder == nil {
+        // A directory that an app has put something into stays with it.
+        if atPath.type == .directory, try !live.directory(move.path).names().isEmpty { return }
+        if move.kind == .swap, let old = move.old, try folder.status(old) != nil {
+          try folder.rename(old, in: folder, to: new)
+          do {
+            return try folder.exchange(new, in: live, with: move.path)
+          } catch let error as ContainerError where error.meansNoSuchRename {
+            try folder.rename(new, in: folder, to: old)
+          }
+        }
+        try live.renameOnto(nothingAt: new, move.path, in: folder)
+      }
+    }
+    guard let old = move.old, try folder.status(old) != nil else { return }
+    if try live.status(move.path) == nil {
+      try folder.renameOnto(nothingAt: move.path, old, in: live)
+    } else {
+      // An app has made it anew meanwhile: its own stays, what was there before is kept.
+      try conflicts.take(move.path, from: folder, as: old)
+    }
+  }
+
+  // MARK: Directories that may not be written
+
+  /// A directory's owner may change what is in it after all: its mode comes back with the directories' metadata.
+  private func withWritableParent(of path: ContainerPath, _ body: () throws -> Void) throws {
+    do {
+      try body()
+    } catch let error as ContainerError where error.isErrno(.permissionDenied) {
+      guard let status = try live.status(path.parent), status.mode & 0o700 != 0o700 else { throw error }
+      try live.setMode(status.mode | 0o700, of: path.parent)
+      try body()
+    }
+  }
+}

@@ -1,0 +1,85 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Files that another process removes, lets grow, cuts and turns into links and directories while they are read.
+@Suite("Moving targets")
+struct HammerTests {
+  private static let script = """
+    import os, random, shutil, sys
+    base = sys.argv[1]
+    secret = sys.argv[2]
+    print("ready", flush=True)
+    os.set_blocking(0, False)
+    random.seed(7)
+    while True:
+        try:
+            if os.read(0, 1) == b"": break
+        except BlockingIOError: pass
+        path = os.path.join(base, "f%d" % random.randrange(12))
+        kind = random.randrange(5)
+        try:
+            if kind == 0 and os.path.isfile(path) and not os.path.islink(path):
+                with open(path, "ab") as file: file.write(b"more" * random.randrange(50000))
+                continue
+            if os.path.isdir(path) and not os.path.islink(path): shutil.rmtree(path)
+            elif os.path.lexists(path): os.remove(path)
+            if kind == 1: os.symlink(secret, path)
+            elif kind == 2: os.mkdir(path)
+            elif kind == 3: open(path, "wb").write(b"x" * random.randrange(300000))
+        except OSError: pass
+    """
+
+  @Test("Snapshots hold what stood still, and nothing from behind a link")
+  func snapshots() throws {
+    try Lab.with { lab in
+      try lab.create(version: 4)
+      try lab.write("secret.txt", "never in an archive 5f3a9c")
+      try lab.run(Tools.system("mkdir"), lab("Notes/Documents/Hammer"))
+      let hammer = try Command.spawn(
+        Tools.system("python3"), ["-c", Self.script, lab("Notes/Documents/Hammer"), lab("secret.txt")])
+      try hammer.waitForLine("ready")
+      for number in 0..<6 {
+        let result = try lab.drydock("snapshot", "Notes", "-o", "\(number).tar.zst")
+        // 3: done, and something never stood still.
+        #expect([0, 3].contains(result.exitCode), "\(result)")
+        let verified = try lab.drydock("verify", "--data", "\(number).tar.zst")
+        #expect(verified.succeeded, "\(verified)")
+        let held = try lab.run(
+          "/bin/sh", "-c", "zstd -dcq '\(lab("\(number).tar.zst"))' | grep -ac 5f3a9c || true")
+        #expect(held.trimmingCharacters(in: .newlines) == "0")
+        try lab.succeed("restore", "\(number).tar.zst", "Restored-\(number)")
+      }
+      #expect(hammer.isRunning)
+      hammer.closeInput()
+      _ = try hammer.wait()
+      #expect(try lab.names("tmp") == [])
+    }
+  }
+
+  @Test("A migration stops in words, or is done", arguments: ["exchange", "in-place"])
+  func migrate(_ way: String) throws {
+    try Lab.with { lab in
+      var lab = lab
+      lab.commit = way
+      try lab.create()
+      try lab.run(Tools.system("mkdir"), lab("Notes/Documents/Hammer"))
+      let hammer = try Command.spawn(
+        Tools.system("python3"), ["-c", Self.script, lab("Notes/Documents/Hammer"), lab("drydock.yaml")])
+      try hammer.waitForLine("ready")
+      for _ in 0..<4 {
+        let result = try lab.drydock("migrate", "Notes")
+        // 1: something vanished under its hands, and nothing was changed.
+        #expect([0, 1, 5, 6].contains(result.exitCode), "\(result)")
+        // Whatever it said, it is one of the two.
+        #expect(lab.exists("Notes/" + Lab.newDatabase) != lab.exists("Notes/" + Lab.oldDatabase))
+        #expect(lab.exists("Notes/" + Lab.newDatabase) || [1, 5].contains(result.exitCode))
+      }
+      hammer.closeInput()
+      _ = try hammer.wait()
+      try lab.succeed("recover", "Notes")
+      try lab.succeed("migrate", "Notes")
+      #expect(try lab.names("tmp") == [] && lab.exists("Notes/" + Lab.newDatabase))
+    }
+  }
+}
