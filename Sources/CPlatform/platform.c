@@ -229,6 +229,17 @@ int platform_sync_filesystem(int descriptor) {
 #endif
 }
 
+void platform_spread_directories(int descriptor) {
+#ifdef __linux__
+  int flags = 0;
+  if (ioctl(descriptor, FS_IOC_GETFLAGS, &flags) != 0) return;
+  flags |= FS_TOPDIR_FL;
+  (void)ioctl(descriptor, FS_IOC_SETFLAGS, &flags);
+#else
+  (void)descriptor;
+#endif
+}
+
 void platform_begin_writing(int descriptor) {
 #ifdef __linux__
   // A hint: where it fails, the sync does all of it.

@@ -54,6 +54,8 @@ int platform_sync_filesystem(int descriptor);
 int platform_sync(int descriptor);
 /// Lets the system begin to write what it holds of a file, without waiting: a later sync has less to do.
 void platform_begin_writing(int descriptor);
+/// Asks the file system to put directories that are made in this one far from each other, where it knows how (ext4).
+void platform_spread_directories(int descriptor);
 
 /// Makes `target` share the blocks of `source`: EOPNOTSUPP, EXDEV or EINVAL where the file system cannot.
 int platform_clone(int source, int target);

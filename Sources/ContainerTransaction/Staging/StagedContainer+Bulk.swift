@@ -35,6 +35,7 @@ extension StagedContainer {
       try requireSpace(size, for: first.path)
     }
     for file in groups.joined() { try createDirectory(file.path.parent) }
+    stage.spreadDirectories()
     let folders = groups.map { _ in newName() }
     let made = Mutex<[Int: [FileMetadata?]]>([:])
     let failure = Mutex<(any Error)?>(nil)
