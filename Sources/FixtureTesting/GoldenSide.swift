@@ -67,6 +67,9 @@ public struct GoldenSide: ComparisonSide {
       throw FixtureError(.malformed, "the database \(path) has no SQL", path: golden.directory)
     }
     let root = try Directory(golden.directory)
+    guard try root.status(source) != nil else {
+      throw FixtureError(.malformed, "the golden lacks the SQL of \(path)", path: root.full(source))
+    }
     guard let sql = String(validating: try root.contents(source, limit: 1 << 30), as: UTF8.self) else {
       throw FixtureError(.malformed, "the SQL is not UTF-8", path: root.full(source))
     }

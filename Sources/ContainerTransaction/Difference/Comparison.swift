@@ -120,6 +120,8 @@ public struct Comparison {
       }
     } catch let error as ContainerError where error.code == .permission {
       notCompared.append(NotCompared(path: path, reason: OmissionReason.unreadable, isLoss: true))
+    } catch let error as ContainerError where error.code == .notFound {
+      notCompared.append(NotCompared(path: path, reason: OmissionReason.vanished, isLoss: true))
     }
   }
 
@@ -243,6 +245,8 @@ public struct Comparison {
 public enum OmissionReason {
   /// It could not be read, now or when the archive was written.
   public static let unreadable = "cannot be read"
+  /// The app removed it while it was compared.
+  public static let vanished = "went while it was compared"
 }
 
 /// Compares settings key by key.

@@ -1,4 +1,5 @@
 import AppContainer
+import Foundation
 import GRDB
 
 /// Compares two database files: definitions by name, rows by primary key. SQLite does the work, so that no table
@@ -46,6 +47,7 @@ struct DatabaseComparison {
           return Result(schema: [encoding], tables: [])
         }
         try db.execute(sql: "ATTACH ? AS before", arguments: [before])
+        try addMissingCollations(db)
         let (old, new) = (try DatabaseSchema(db, "before"), try DatabaseSchema(db, "main"))
         let tables = old.comparedTables(db).intersection(new.comparedTables(db))
         return Result(
@@ -56,6 +58,38 @@ struct DatabaseComparison {
       }
     } catch let error as DatabaseError {
       throw ContainerError.database("cannot compare the database with what it was", after, error)
+    }
+  }
+
+  /// SQLite does not even scan a table whose key is in an order that only the app knows. What stands in for it here
+  /// is never asked: such a key is compared in a copy, by bytes.
+  private func addMissingCollations(_ db: Database) throws {
+    var names: Set<String> = []
+    for schema in ["main", "before"] {
+      let indexes = try String.fetchAll(
+        db, sql: "SELECT name FROM \(schema).sqlite_schema WHERE type = 'index'")
+      for index in indexes {
+        names.formUnion(
+          try String.fetchAll(
+            db, sql: "SELECT coll FROM pragma_index_xinfo(?, ?) WHERE coll IS NOT NULL",
+            arguments: [index, schema]))
+      }
+      let tables = try String.fetchAll(
+        db, sql: "SELECT name FROM pragma_table_list WHERE schema = ? AND wr = 1", arguments: [schema])
+      for table in tables {
+        // The key of such a table is no index of the schema; its columns are found by the table's own name.
+        names.formUnion(
+          try String.fetchAll(
+            db, sql: "SELECT coll FROM pragma_index_xinfo(?, ?) WHERE coll IS NOT NULL",
+            arguments: ["sqlite_autoindex_\(table)_1", schema]))
+      }
+    }
+    names.subtract(["BINARY", "NOCASE", "RTRIM"])
+    for name in names {
+      db.add(
+        collation: DatabaseCollation(name) {
+          $0 == $1 ? .orderedSame : $0 < $1 ? .orderedAscending : .orderedDescending
+        })
     }
   }
 

@@ -31,7 +31,7 @@ struct RowComparison {
   {
     // Without affinity and collation, so that nothing is taken for equal that is not.
     let list = (key.columns + values).map { name in
-      "+\(name == key.rowid ? name : quoted(name)) AS \(quoted(name))"
+      "+\(name == key.rowid ? name : quoted(name)) COLLATE BINARY AS \(quoted(name))"
     }.joined(separator: ", ")
     let index = key.columns.map(quoted).joined(separator: ", ")
     func remove() throws {
