@@ -54,7 +54,7 @@ let package = Package(
       swiftSettings: strict),
     .target(
       name: "FixtureTesting",
-      dependencies: ["MigrationEngine", "ContainerTransaction", "AppContainer", grdb],
+      dependencies: ["MigrationEngine", "ContainerTransaction", "AppContainer", "AgeEncryption", grdb],
       swiftSettings: strict),
     .target(
       name: "Drydock",

@@ -1,65 +1,98 @@
 import Drydock
 
 /// A difference as a person reads it: a sign, what, from what to what.
-enum DifferenceText {
+struct DifferenceText {
+  /// How many lines a section has at most; nil means all.
+  var limit: Int?
+
+  /// What a dry run would change, in full.
   static func write(_ difference: ContainerDifference) {
     if difference.isEmpty { return Output.line("  nothing would change") }
-    var file: ContainerPath?
-    for setting in difference.settings {
-      if setting.file != file { Output.line("settings \(setting.file)") }
-      file = setting.file
-      Output.line("  \(sign(setting.change)) \(setting.key)\(values(setting.before, setting.after))")
+    DifferenceText().write(difference)
+  }
+
+  func write(_ difference: ContainerDifference) {
+    var rest = difference.settings[...]
+    while let file = rest.first?.file {
+      let own = rest.prefix { $0.file == file }
+      rest = rest.dropFirst(own.count)
+      section(
+        "settings \(file)", own.map { "\(sign($0.change)) \(plain($0.key))\(values($0.before, $0.after))" })
+    }
+    for vault in difference.vault {
+      Output.line("vault \(vault.path): \(vault.change.rawValue)")
     }
     for database in difference.databases { write(database) }
-    if !difference.files.isEmpty { Output.line("files") }
-    for file in difference.files {
-      let kind = file.type == .directory ? "/" : file.type == .symbolicLink ? " (link)" : ""
-      let moved = file.movedFrom.map { " (from \($0))" } ?? ""
-      Output.line("  \(sign(file.change)) \(file.path)\(kind)\(moved)\(sizes(file))")
-    }
+    if !difference.files.isEmpty { section("files", difference.files.map(line)) }
   }
 
-  private static func write(_ database: ContainerDifference.Database) {
+  private func section(_ heading: String, _ lines: [String]) {
+    Output.line(heading)
+    let shown = limit.map { min($0, lines.count) } ?? lines.count
+    for line in lines.prefix(shown) { Output.line("  \(line)") }
+    if shown < lines.count { Output.line("  … and \(lines.count - shown) more") }
+  }
+
+  // MARK: Databases
+
+  private func write(_ database: ContainerDifference.Database) {
     let moved = database.movedFrom.map { " (from \($0))" } ?? ""
     let state = database.change == .removed ? ": removed" : moved
-    Output.line("database \(database.path)\(state)")
-    for object in database.schema {
-      Output.line("  \(sign(object.change)) \(object.kind) \(object.name)")
-      if object.change == .changed {
-        Output.line("      was \(flat(object.before))")
-        Output.line("      is  \(flat(object.after))")
-      } else if object.change == .added {
-        Output.line("      \(flat(object.after))")
+    let isNew = database.change == .added && database.movedFrom == nil
+    Output.line("database \(database.path)\(state)\(isNew ? ": added" : "")")
+    if let problem = database.problem { return Output.line("  ~ other bytes; \(problem)") }
+    for object in database.schema { write(object) }
+    for table in database.tables { write(table) }
+  }
+
+  private func write(_ object: ContainerDifference.SchemaObject) {
+    let heading = "  \(sign(object.change)) \(object.kind) \(plain(object.name))"
+    if object.kind == "pragma" { return Output.line(heading + values(object.before, object.after)) }
+    Output.line(heading)
+    for column in object.columns {
+      Output.line(
+        "      \(sign(column.change)) column \(plain(column.name))\(values(column.before, column.after))")
+    }
+    // The columns say most of what a table's SQL would.
+    if object.change == .changed, limit == nil || object.columns.isEmpty {
+      Output.line("      was \(flat(object.before))")
+      Output.line("      is  \(flat(object.after))")
+    } else if object.change == .added {
+      Output.line("      \(flat(object.after))")
+    }
+  }
+
+  private func write(_ table: ContainerDifference.Table) {
+    let counts = [(table.added, "added"), (table.removed, "removed"), (table.changed, "changed")]
+    let text = counts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
+    Output.line("  ~ rows of \(plain(table.name)): \(text)")
+    for row in table.rows {
+      let key = row.key.map { "\(plain($0.name)) \(plain($0.before ?? $0.after ?? ""))" }
+      let columns = row.columns.map { field in
+        row.change == .changed
+          ? "\(plain(field.name))\(values(field.before, field.after))"
+          : "\(plain(field.name)) \(plain(field.before ?? field.after ?? ""))"
       }
+      let rest = columns.isEmpty ? "" : "  (\(columns.joined(separator: ", ")))"
+      Output.line("      \(sign(row.change)) \(key.joined(separator: ", "))\(rest)")
     }
-    for table in database.tables {
-      let counts = [(table.added, "added"), (table.removed, "removed"), (table.changed, "changed")]
-      let text = counts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
-      Output.line("  ~ rows of \(table.name): \(text)")
-    }
-    if database.schema.isEmpty && database.tables.isEmpty && database.change == .changed {
-      Output.line("  ~ replaced as a whole")
-    }
+    let more = table.added + table.removed + table.changed - table.rows.count
+    if !table.rows.isEmpty && more > 0 { Output.line("      … and \(more) more") }
   }
 
-  private static func sign(_ change: ContainerDifference.Change) -> String {
-    switch change {
-    case .added: "+"
-    case .removed: "-"
-    case .changed: "~"
+  // MARK: Files
+
+  private func line(_ file: ContainerDifference.File) -> String {
+    let kind = file.type == .directory ? "/" : file.type == .symbolicLink ? " (link)" : ""
+    let moved = file.movedFrom.map { " (from \($0))" } ?? ""
+    let told = file.aspects.filter { $0 != .content }.map { aspect in
+      aspect == .mode ? "mode \(file.modeBefore ?? "?") → \(file.modeAfter ?? "?")" : aspect.rawValue
     }
+    let aspects = told.isEmpty ? "" : "  \(told.joined(separator: ", "))"
+    return "\(sign(file.change)) \(file.path)\(kind)\(moved)\(sizes(file))\(aspects)"
   }
 
-  private static func values(_ before: String?, _ after: String?) -> String {
-    switch (before, after) {
-    case (let before?, let after?): ": \(before) → \(after)"
-    case (nil, let after?): ": \(after)"
-    case (let before?, nil): " (was \(before))"
-    case (nil, nil): ""
-    }
-  }
-
-  private static func sizes(_ file: ContainerDifference.File) -> String {
+  private func sizes(_ file: ContainerDifference.File) -> String {
     switch (file.sizeBefore, file.sizeAfter) {
     case (let before?, let after?) where before != after: "  \(Output.size(before)) → \(Output.size(after))"
     case (nil, let after?) where file.type == .file: "  \(Output.size(after))"
@@ -67,7 +100,42 @@ enum DifferenceText {
     }
   }
 
-  private static func flat(_ sql: String?) -> String {
-    (sql ?? "").split(whereSeparator: \.isWhitespace).joined(separator: " ")
+  // MARK: Words
+
+  private func sign(_ change: ContainerDifference.Change) -> String {
+    switch change {
+    case .added: "+"
+    case .removed: "-"
+    case .changed: "~"
+    }
+  }
+
+  private func values(_ before: String?, _ after: String?) -> String {
+    switch (before, after) {
+    case (let before?, let after?): ": \(plain(before)) → \(plain(after))"
+    case (nil, let after?): ": \(plain(after))"
+    case (let before?, nil): " (was \(plain(before)))"
+    case (nil, nil): ""
+    }
+  }
+
+  private func flat(_ sql: String?) -> String {
+    plain((sql ?? "").split(whereSeparator: \.isWhitespace).joined(separator: " "))
+  }
+
+  /// Without what would act on a terminal, or break the line; a long one cut, unless all is asked for.
+  private func plain(_ text: String) -> String {
+    var result = ""
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\n": result += "\\n"
+      case "\t": result += "\\t"
+      case _ where scalar.value < 0x20 || (0x7f..<0xa0).contains(scalar.value):
+        result += "\\u{\(String(scalar.value, radix: 16))}"
+      default: result.unicodeScalars.append(scalar)
+      }
+    }
+    guard limit != nil, result.count > 300 else { return result }
+    return "\(result.prefix(300))…"
   }
 }

@@ -70,7 +70,8 @@ struct DrydockCommand: ParsableCommand {
       Exit codes:
         0   done, or nothing to do
         1   failed, nothing changed
-        2   changes are pending (only with --exit-code)
+        2   changes are pending (with --exit-code), or verify finds the container
+            to be another than the archive
         3   done, but incomplete
         4   validation: edited, missing, out of order, unknown version, damaged
             archive, other instance
@@ -81,7 +82,8 @@ struct DrydockCommand: ParsableCommand {
     version: DrydockVersion.number,
     subcommands: [
       InspectCommand.self, ExplainCommand.self, SnapshotCommand.self, ListCommand.self, ShowCommand.self,
-      VerifyCommand.self, RestoreCommand.self, MigrateCommand.self, StatusCommand.self, ValidateCommand.self,
-      BaselineCommand.self, RollbackCommand.self, LogCommand.self, RecoverCommand.self, InitCommand.self,
+      VerifyCommand.self, DiffCommand.self, RestoreCommand.self, MigrateCommand.self, StatusCommand.self,
+      ValidateCommand.self, BaselineCommand.self, RollbackCommand.self, LogCommand.self, RecoverCommand.self,
+      InitCommand.self,
     ])
 }

@@ -26,6 +26,9 @@ struct Failure {
     case let error as MigrationError:
       (code, message, path) = (error.code.rawValue, error.message, error.path)
       status = Self.status(error.code)
+    case let error as FixtureError:
+      (code, message, path) = (error.code.rawValue, error.message, error.path)
+      status = Self.status(error.code)
     case let error as UsageError:
       (code, message, path) = ("usage", error.message, nil)
       status = .usage
@@ -79,6 +82,13 @@ struct Failure {
       .validation
     case .stepFailed, .checkFailed, .verifyFailed, .sql: .failed
     case .usage: .usage
+    }
+  }
+
+  private static func status(_ code: FixtureError.Code) -> ExitStatus {
+    switch code {
+    case .malformed: .validation
+    case .notBuilt, .notFound: .failed
     }
   }
 

@@ -45,26 +45,24 @@ struct ContainerOptions: ParsableArguments {
       "Name of this instance; by default Apple's UUID of it, or the directory's name.", valueName: "name"))
   var instance: String?
 
-  @Option(
-    help: ArgumentHelp(
-      "Wait so long for another drydock command on the same container; 0 by default.", valueName: "seconds"))
-  var lockTimeout: Double?
-
-  @Option(
-    help: ArgumentHelp("Wait so long for a database that is locked; 5 by default.", valueName: "seconds"))
-  var busyTimeout: Double?
+  @OptionGroup var wait: WaitOptions
 
   /// The container; what an interrupted command left is ended first, and told.
   func open(_ common: CommonOptions) throws -> Container {
     let container = try Container(at: path, configuration: common.configuration(), instance: instance)
+    try Self.recover(container)
+    return container
+  }
+
+  /// Ends what an interrupted command left, and tells it.
+  static func recover(_ container: Container) throws {
     do {
-      Self.tell(try Transaction.recover(container), container)
+      tell(try Transaction.recover(container), container)
     } catch let error as TransactionError where error.code == .locked {
       // Another command is at work on it: nothing is interrupted, and whoever needs the lock will say so.
     } catch let error as ContainerError where error.code == .permission {
       Output.note("drydock: note: \(error.description)")
     }
-    return container
   }
 
   static func tell(_ reports: [RecoveryReport], _ container: Container) {
@@ -78,6 +76,21 @@ struct ContainerOptions: ParsableArguments {
       for path in report.conflicts { Output.note("drydock: kept aside, for both changed it: \(path)") }
     }
   }
+
+  /// How its transactions are run.
+  func transaction() throws -> TransactionOptions { try wait.transaction() }
+}
+
+/// How long a command waits for others.
+struct WaitOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "Wait so long for another drydock command on the same container; 0 by default.", valueName: "seconds"))
+  var lockTimeout: Double?
+
+  @Option(
+    help: ArgumentHelp("Wait so long for a database that is locked; 5 by default.", valueName: "seconds"))
+  var busyTimeout: Double?
 
   /// How its transactions are run.
   func transaction() throws -> TransactionOptions {

@@ -11,7 +11,7 @@ enum House {
         "ArchiveFile", "AgeEncryption",
       ]
     ),
-    ("FixtureTesting", ["MigrationEngine", "ContainerTransaction", "AppContainer", "GRDB"]),
+    ("FixtureTesting", ["MigrationEngine", "ContainerTransaction", "AppContainer", "AgeEncryption", "GRDB"]),
     ("MigrationEngine", ["ContainerTransaction", "AppContainer", "AgeEncryption", "GRDB"]),
     (
       "BackupRepository",

@@ -10,6 +10,8 @@ struct JSONTests {
     ["explain", "Notes", "new/"], ["explain", "Notes", "Documents"],
     ["snapshot", "Notes", "-r", "Backups"], ["list", "-r", "Backups"], ["show", "{A}"],
     ["show", "{A}", "Documents/Notes"], ["verify", "{A}"], ["verify", "-r", "Backups", "--data"],
+    ["diff", "{A}", "Notes"], ["diff", "Notes", "{A}", "--exit-code", "--all"],
+    ["verify", "{A}", "--container", "Notes"],
     ["status", "Notes"], ["validate"], ["migrate", "Notes", "--dry-run"], ["migrate", "Notes", "--to", "1"],
     ["migrate", "Notes"], ["migrate", "Notes"], ["status", "Notes"], ["log", "Notes"], ["rollback", "Notes"],
     ["rollback", "Notes", "--redo"], ["restore", "{A}", "Notes", "--dry-run"], ["restore", "{A}", "Notes"],
@@ -82,7 +84,9 @@ struct JSONTests {
   static let failures: [(Int32, [String])] = [
     (1, ["inspect", "Nowhere"]), (1, ["explain", "Notes", "../x"]), (64, ["snapshot", "Notes"]),
     (1, ["list", "-r", "Nowhere"]), (1, ["show", "Nowhere"]), (4, ["show", "drydock.yaml"]),
-    (64, ["verify"]), (1, ["restore", "Nowhere", "Notes"]),
+    (64, ["verify"]), (64, ["verify", "--container", "Notes"]), (1, ["diff", "Nowhere", "Notes"]),
+    (4, ["diff", "Notes", "drydock.yaml"]), (1, ["diff", "Notes", "Notes", "--path", "Nowhere"]),
+    (64, ["diff", "Notes", "Notes", "--only", "rows"]), (1, ["restore", "Nowhere", "Notes"]),
     (64, ["migrate", "Notes", "--to", "9"]), (4, ["migrate", "Notes", "-m", "Nowhere"]),
     (1, ["status", "Nowhere"]), (4, ["validate", "-m", "Nowhere"]), (64, ["baseline", "Notes", "--to", "9"]),
     (1, ["rollback", "Notes"]), (1, ["log", "Nowhere"]), (1, ["recover", "Nowhere"]), (1, ["init"]),
@@ -102,6 +106,37 @@ struct JSONTests {
       let message = try #require(error["message"] as? String)
       #expect(!message.isEmpty && result.errors.contains(message), "\(result)")
       #expect(Self.oddKeys(error) == [])
+    }
+  }
+
+  @Test("A difference is told by store")
+  func difference() throws {
+    try Lab.with { lab in
+      try lab.create()
+      let archive = try lab.snapshot()
+      try lab.run(
+        Tools.system("sqlite3"), lab("Notes/" + Lab.oldDatabase), "UPDATE task SET title = 'New' WHERE id = 1"
+      )
+      try lab.write("Notes/Documents/new.txt", "new")
+      let result = try lab.drydock("diff", archive, "Notes", "--json", "--exit-code")
+      #expect(result.exitCode == 2)
+      let document = try Self.document(result)
+      #expect(Self.oddKeys(document) == [] && document["equal"] as? Bool == false)
+      #expect((document["a"] as? [String: Any])?["kind"] as? String == "archive")
+      #expect((document["b"] as? [String: Any])?["kind"] as? String == "container")
+      let difference = try #require(document["difference"] as? [String: Any])
+      let files = try #require(difference["files"] as? [[String: Any]])
+      #expect(files.map { $0["path"] as? String } == ["Documents/new.txt"])
+      let database = try #require((difference["databases"] as? [[String: Any]])?.first)
+      let table = try #require((database["tables"] as? [[String: Any]])?.first)
+      #expect(table["changed"] as? Int == 1 && table["name"] as? String == "task")
+      let row = try #require((table["rows"] as? [[String: Any]])?.first)
+      #expect((row["columns"] as? [[String: Any]])?.first?["after"] as? String == "\"New\"")
+
+      let verified = try lab.drydock("verify", archive, "--container", "Notes", "--json")
+      #expect(verified.exitCode == 2)
+      let container = try #require(try Self.document(verified)["container"] as? [String: Any])
+      #expect(container["equal"] as? Bool == false && container["difference"] != nil)
     }
   }
 

@@ -47,6 +47,10 @@ public indirect enum PropertyListValue: Hashable, Sendable {
     switch (self, other) {
     case (.single(let left), .real(let right)): Double(left) == right
     case (.real(let left), .single(let right)): left == Double(right)
+    case (.array(let left), .array(let right)):
+      left.count == right.count && zip(left, right).allSatisfy { $0.matches($1) }
+    case (.dictionary(let left), .dictionary(let right)):
+      left.count == right.count && left.allSatisfy { key, value in right[key]?.matches(value) == true }
     default: self == other
     }
   }

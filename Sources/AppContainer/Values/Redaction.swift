@@ -16,15 +16,23 @@ public enum Redaction {
       || text.hasPrefix("AGE-SECRET-KEY-")
   }
 
-  /// A setting's value as it may be shown.
+  /// A setting's value as it may be shown; what is secret inside of it is left out likewise.
   public static func shown(_ value: PropertyListValue, key: String) -> String {
-    guard isSecret(key: key, value: value) else { return value.description }
-    let size =
-      switch value {
-      case .string(let text): "\(text.count) characters"
-      case .data(let bytes): "\(bytes.count) bytes"
-      default: value.typeName
-      }
-    return "(secret, \(size))"
+    if isSecret(key: key, value: value) {
+      let size =
+        switch value {
+        case .string(let text): "\(text.count) characters"
+        case .data(let bytes): "\(bytes.count) bytes"
+        default: value.typeName
+        }
+      return "(secret, \(size))"
+    }
+    switch value {
+    case .array(let values): return "[" + values.map { shown($0, key: "") }.joined(separator: ", ") + "]"
+    case .dictionary(let values):
+      let pairs = values.sorted { $0.key < $1.key }.map { "\($0.key): \(shown($0.value, key: $0.key))" }
+      return "{" + pairs.joined(separator: ", ") + "}"
+    default: return value.description
+    }
   }
 }

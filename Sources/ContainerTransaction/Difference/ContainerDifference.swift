@@ -1,6 +1,7 @@
 import AppContainer
 
-/// What is different between a container as it was and as it will be, over its stores. Secrets are redacted.
+/// What is different between two sides, such as a container as it was and as it will be, over all stores. Secrets
+/// are redacted.
 public struct ContainerDifference: Sendable, Codable, Equatable {
   /// How something differs.
   public enum Change: String, Sendable, Codable {
@@ -17,6 +18,14 @@ public struct ContainerDifference: Sendable, Codable, Equatable {
     public var before: String?, after: String?
   }
 
+  /// The file of secrets. What is in it cannot be told without its key.
+  public struct Vault: Sendable, Codable, Equatable {
+    /// Its place.
+    public var path: ContainerPath
+    /// How it differs.
+    public var change: Change
+  }
+
   /// One database.
   public struct Database: Sendable, Codable, Equatable {
     /// Its place.
@@ -25,19 +34,33 @@ public struct ContainerDifference: Sendable, Codable, Equatable {
     public var movedFrom: ContainerPath?
     /// How it differs as a whole.
     public var change: Change
-    /// Tables, indexes, views and triggers whose definition differs.
-    public var schema: [SchemaObject]
+    /// Tables, indexes, views, triggers and numbers of the header whose definition differs.
+    public var schema: [SchemaObject] = []
     /// Tables whose rows differ.
-    public var tables: [Table]
+    public var tables: [Table] = []
+    /// Why schema and rows could not be compared; the bytes differ then.
+    public var problem: String?
   }
 
   /// One object of a schema.
   public struct SchemaObject: Sendable, Codable, Equatable {
-    /// `table`, `index`, `view` or `trigger`, and its name.
+    /// `table`, `index`, `view`, `trigger`, or `pragma` for a number in the database's header; and its name.
     public var kind: String, name: String
     /// How it differs.
     public var change: Change
-    /// Its SQL before and after.
+    /// Its SQL, or number, before and after.
+    public var before: String?, after: String?
+    /// The columns that differ, of a table that both sides have.
+    public var columns: [Column] = []
+  }
+
+  /// One column of a table, as its type and constraints.
+  public struct Column: Sendable, Codable, Equatable {
+    /// Its name.
+    public var name: String
+    /// How it differs.
+    public var change: Change
+    /// Such as `INTEGER NOT NULL DEFAULT 0`, before and after.
     public var before: String?, after: String?
   }
 
@@ -47,10 +70,35 @@ public struct ContainerDifference: Sendable, Codable, Equatable {
     public var name: String
     /// Numbers of rows.
     public var added: Int, removed: Int, changed: Int
+    /// Some of these rows, as many of each kind as were asked for.
+    public var rows: [Row] = []
+  }
+
+  /// One row.
+  public struct Row: Sendable, Codable, Equatable {
+    /// How it differs.
+    public var change: Change
+    /// The columns that tell which row it is.
+    public var key: [Field]
+    /// The columns that differ; of an added or removed row, all.
+    public var columns: [Field]
+  }
+
+  /// One value of a row, as a person reads it: shortened, secrets redacted.
+  public struct Field: Sendable, Codable, Equatable {
+    /// The column's name.
+    public var name: String
+    /// The value before and after; nil where there is none.
+    public var before: String?, after: String?
   }
 
   /// One file, link or directory.
   public struct File: Sendable, Codable, Equatable {
+    /// What about a path differs.
+    public enum Aspect: String, Sendable, Codable {
+      case type, content, target, mode, attributes, owner, time
+    }
+
     /// Its place.
     public var path: ContainerPath
     /// Where it was before, when it moved.
@@ -59,12 +107,18 @@ public struct ContainerDifference: Sendable, Codable, Equatable {
     public var type: FileType
     /// How it differs.
     public var change: Change
+    /// What about it differs, when both sides have it.
+    public var aspects: [Aspect] = []
     /// Bytes before and after.
     public var sizeBefore: UInt64?, sizeAfter: UInt64?
+    /// Permission bits before and after, in octal, where they differ.
+    public var modeBefore: String?, modeAfter: String?
   }
 
   /// Settings, by file and key.
   public var settings: [Setting] = []
+  /// The file of secrets.
+  public var vault: [Vault] = []
   /// Databases, by path.
   public var databases: [Database] = []
   /// Everything else, by path.
@@ -74,5 +128,5 @@ public struct ContainerDifference: Sendable, Codable, Equatable {
   public init() {}
 
   /// Whether nothing differs.
-  public var isEmpty: Bool { settings.isEmpty && databases.isEmpty && files.isEmpty }
+  public var isEmpty: Bool { settings.isEmpty && vault.isEmpty && databases.isEmpty && files.isEmpty }
 }

@@ -1,4 +1,5 @@
 import AppContainer
+import Foundation
 import GRDB
 
 /// Compares two database files: definitions by name, rows by primary key. SQLite does the work, so that no table
@@ -6,123 +7,108 @@ import GRDB
 struct DatabaseComparison {
   /// Paths of two closed database files in a private directory.
   let before, after: String
+  /// How many rows of a table are told, of each kind.
+  let rowLimit: Int
 
   struct Result {
     var schema: [ContainerDifference.SchemaObject]
     var tables: [ContainerDifference.Table]
   }
 
+  /// Compares a database of one side with one of another.
+  static func run(
+    _ before: any ComparisonSide, _ old: ContainerPath, _ after: any ComparisonSide, _ new: ContainerPath,
+    in scratch: Directory, rowLimit: Int
+  ) throws -> Result {
+    let names: (ContainerPath, ContainerPath) = ("before", "after")
+    defer {
+      try? scratch.removeDatabase(names.0)
+      try? scratch.removeDatabase(names.1)
+    }
+    return try DatabaseComparison(
+      before: before.databaseFile(of: old, in: scratch, as: names.0),
+      after: after.databaseFile(of: new, in: scratch, as: names.1), rowLimit: rowLimit
+    ).run()
+  }
+
   func run() throws -> Result {
     do {
-      let queue = try DatabaseQueue(path: after)
+      let encodings = (try encoding(of: before), try encoding(of: after))
+      var configuration = GRDB.Configuration()
+      // A schema may be anybody's: what it calls must be harmless.
+      configuration.prepareDatabase { try $0.execute(sql: "PRAGMA trusted_schema=OFF") }
+      let queue = try DatabaseQueue(path: after, configuration: configuration)
       defer { try? queue.close() }
       return try queue.writeWithoutTransaction { db in
+        guard encodings.0 == encodings.1 else {
+          // SQLite puts only databases of one encoding side by side.
+          let encoding = ContainerDifference.SchemaObject(
+            kind: "pragma", name: "encoding", change: .changed, before: encodings.0, after: encodings.1)
+          return Result(schema: [encoding], tables: [])
+        }
         try db.execute(sql: "ATTACH ? AS before", arguments: [before])
-        let (old, new) = (try objects(db, "before"), try objects(db, "main"))
-        let tables = new.keys.filter { new[$0]?.isTable == true && old[$0]?.isTable == true }
+        try addMissingCollations(db)
+        let (old, new) = (try DatabaseSchema(db, "before"), try DatabaseSchema(db, "main"))
+        let tables = old.comparedTables(db).intersection(new.comparedTables(db))
         return Result(
-          schema: Self.schema(old, new), tables: try tables.sorted().compactMap { try compare($0.name, db) })
+          schema: try pragmas(db) + DatabaseSchema.difference(old, new),
+          tables: try tables.sorted().compactMap {
+            try RowComparison(table: $0, db: db, limit: rowLimit).run()
+          })
       }
     } catch let error as DatabaseError {
       throw ContainerError.database("cannot compare the database with what it was", after, error)
     }
   }
 
-  // MARK: Definitions
-
-  private struct Name: Hashable, Comparable {
-    var kind, name: String
-    static func < (left: Name, right: Name) -> Bool { (left.kind, left.name) < (right.kind, right.name) }
-  }
-
-  private struct Object {
-    var sql: String?
-    var isTable: Bool
-  }
-
-  private func objects(_ db: Database, _ schema: String) throws -> [Name: Object] {
-    let rows = try Row.fetchAll(
-      db,
-      sql: "SELECT type, name, sql FROM \(schema).sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
-    var objects: [Name: Object] = [:]
-    for row in rows {
-      let sql: String? = row["sql"]
-      let isVirtual = sql?.lowercased().hasPrefix("create virtual") ?? false
-      objects[Name(kind: row["type"], name: row["name"])] = Object(
-        sql: sql, isTable: row["type"] == "table" && !isVirtual)
-    }
-    return objects
-  }
-
-  private static func schema(_ old: [Name: Object], _ new: [Name: Object]) -> [ContainerDifference
-    .SchemaObject]
-  {
-    Set(old.keys).union(new.keys).sorted().compactMap { name in
-      let (before, after) = (old[name], new[name])
-      if before != nil, after != nil, before?.sql == after?.sql { return nil }
-      return .init(
-        kind: name.kind, name: name.name, change: before == nil ? .added : after == nil ? .removed : .changed,
-        before: before?.sql, after: after?.sql)
-    }
-  }
-
-  // MARK: Rows
-
-  private func compare(_ table: String, _ db: Database) throws -> ContainerDifference.Table? {
-    let new = try columns(table, "main", db)
-    let old = try columns(table, "before", db)
-    let shared = new.filter { column in old.contains { $0.name == column.name } }.map(\.name)
-    // Without a primary key of its own, a table's rows are known by their rowid.
-    let declared = new.filter { $0.key > 0 }.sorted { $0.key < $1.key }.map(\.name)
-    var key = declared
-    let quoted = "\"\(table.replacing("\"", with: "\"\""))\""
-    func count(_ sql: String) throws -> Int { try Int.fetchOne(db, sql: sql) ?? 0 }
-    if declared.isEmpty || !declared.allSatisfy(shared.contains) {
-      guard try hasRowid(table, "main", db), try hasRowid(table, "before", db) else {
-        // Nothing tells which row is which.
-        return .init(
-          name: table, added: try count("SELECT count(*) FROM main.\(quoted)"),
-          removed: try count("SELECT count(*) FROM before.\(quoted)"), changed: 0)
+  /// SQLite does not even scan a table whose key is in an order that only the app knows. What stands in for it here
+  /// is never asked: such a key is compared in a copy, by bytes.
+  private func addMissingCollations(_ db: Database) throws {
+    var names: Set<String> = []
+    for schema in ["main", "before"] {
+      let indexes = try String.fetchAll(
+        db, sql: "SELECT name FROM \(schema).sqlite_schema WHERE type = 'index'")
+      for index in indexes {
+        names.formUnion(
+          try String.fetchAll(
+            db, sql: "SELECT coll FROM pragma_index_xinfo(?, ?) WHERE coll IS NOT NULL",
+            arguments: [index, schema]))
       }
-      key = ["rowid"]
+      let tables = try String.fetchAll(
+        db, sql: "SELECT name FROM pragma_table_list WHERE schema = ? AND wr = 1", arguments: [schema])
+      for table in tables {
+        // The key of such a table is no index of the schema; its columns are found by the table's own name.
+        names.formUnion(
+          try String.fetchAll(
+            db, sql: "SELECT coll FROM pragma_index_xinfo(?, ?) WHERE coll IS NOT NULL",
+            arguments: ["sqlite_autoindex_\(table)_1", schema]))
+      }
     }
-    // By bytes: a column's own collation may be the app's and unknown here, and takes different texts for equal.
-    let join = key.map { "n.\(quote($0)) COLLATE BINARY IS o.\(quote($0))" }.joined(separator: " AND ")
-    func missing(_ from: String, _ other: String, _ a: String, _ b: String) -> String {
-      """
-      SELECT count(*) FROM \(from).\(quoted) \(a)
-      WHERE NOT EXISTS (SELECT 1 FROM \(other).\(quoted) \(b) WHERE \(join))
-      """
+    names.subtract(["BINARY", "NOCASE", "RTRIM"])
+    for name in names {
+      db.add(
+        collation: DatabaseCollation(name) {
+          $0 == $1 ? .orderedSame : $0 < $1 ? .orderedAscending : .orderedDescending
+        })
     }
-    let values = shared.filter { !key.contains($0) }
-    let differs = values.map { "n.\(quote($0)) COLLATE BINARY IS NOT o.\(quote($0))" }.joined(
-      separator: " OR ")
-    let result = ContainerDifference.Table(
-      name: table, added: try count(missing("main", "before", "n", "o")),
-      removed: try count(missing("before", "main", "o", "n")),
-      changed: values.isEmpty
-        ? 0
-        : try count(
-          "SELECT count(*) FROM main.\(quoted) n JOIN before.\(quoted) o ON \(join) WHERE \(differs)"))
-    return result.added + result.removed + result.changed == 0 ? nil : result
   }
 
-  private func hasRowid(_ table: String, _ schema: String, _ db: Database) throws -> Bool {
-    try Bool.fetchOne(
-      db, sql: "SELECT wr = 0 FROM pragma_table_list(?) WHERE schema = ?", arguments: [table, schema]) ?? true
+  private func encoding(of path: String) throws -> String {
+    let queue = try DatabaseQueue(path: path)
+    defer { try? queue.close() }
+    return try queue.writeWithoutTransaction { try String.fetchOne($0, sql: "PRAGMA encoding") } ?? ""
   }
 
-  private struct Column {
-    var name: String
-    var key: Int
-  }
-
-  private func columns(_ table: String, _ schema: String, _ db: Database) throws -> [Column] {
-    try Row.fetchAll(db, sql: "SELECT name, pk FROM pragma_table_info(?, ?)", arguments: [table, schema])
-      .map { Column(name: $0["name"], key: $0["pk"]) }
-  }
-
-  private func quote(_ name: String) -> String {
-    name == "rowid" ? name : "\"\(name.replacing("\"", with: "\"\""))\""
+  /// Numbers in the header that mean something to an app.
+  private func pragmas(_ db: Database) throws -> [ContainerDifference.SchemaObject] {
+    try ["application_id", "user_version"].compactMap { name in
+      let old = try Int.fetchOne(db, sql: "PRAGMA before.\(name)") ?? 0
+      let new = try Int.fetchOne(db, sql: "PRAGMA main.\(name)") ?? 0
+      if old == new { return nil }
+      return .init(kind: "pragma", name: name, change: .changed, before: "\(old)", after: "\(new)")
+    }
   }
 }
+
+/// A name in SQL.
+func quoted(_ name: String) -> String { "\"\(name.replacing("\"", with: "\"\""))\"" }

@@ -1,92 +1,121 @@
+import AgeEncryption
 import AppContainer
 
 extension StagedContainer {
-  /// What the stage changes. Rows are compared where the stage kept what a database was before (a dry run does).
-  public func difference() throws -> ContainerDifference {
-    var difference = ContainerDifference()
-    for path in overlay.nodes.keys.sorted() {
-      guard let node = overlay[path] else { continue }
-      let before = try live.status(path)
-      switch node {
-      case .removed:
-        if try origins.values.contains(path) || live.isSidecar(path) { continue }
-        try addRemoval(of: path, before, to: &difference)
-      case .directory:
-        guard before?.type != .directory else { continue }
-        difference.files.append(
-          .init(path: path, movedFrom: origins[path], type: .directory, change: change(before)))
-      case .inode(let inode):
-        try addInode(inode, at: path, before, to: &difference)
-      }
-    }
+  /// What the stage changes.
+  ///
+  /// - Parameter rowLimit: how many rows of a table are told, of each kind.
+  public func difference(rowLimit: Int = 0) throws -> ContainerDifference {
+    var options = ComparisonOptions()
+    options.rowLimit = rowLimit
+    var difference = try Comparison(
+      of: ChangedSide(self, isAfter: false), with: ChangedSide(self, isAfter: true), options: options
+    ).difference
+    try tellMoves(in: &difference, rowLimit)
     return difference
   }
 
-  private func change(_ before: FileStatus?) -> ContainerDifference.Change {
-    before == nil ? .added : .changed
+  /// What moved is no removal, and is compared with what it was.
+  private func tellMoves(in difference: inout ContainerDifference, _ rowLimit: Int) throws {
+    let sources = Set(origins.values)
+    difference.databases.removeAll { $0.change == .removed && sources.contains($0.path) }
+    difference.files.removeAll { $0.change == .removed && sources.contains($0.path) }
+    for index in difference.files.indices {
+      difference.files[index].movedFrom = origins[difference.files[index].path]
+    }
+    for index in difference.databases.indices {
+      let path = difference.databases[index].path
+      guard let origin = origins[path] else { continue }
+      difference.databases[index].movedFrom = origin
+      guard let before = befores[path] else { continue }
+      let compared = try DatabaseComparison(
+        before: stage.full(before), after: stagedFile(of: path), rowLimit: rowLimit
+      ).run()
+      difference.databases[index].schema = compared.schema
+      difference.databases[index].tables = compared.tables
+    }
   }
 
-  private func addRemoval(
-    of path: ContainerPath, _ before: FileStatus?, to difference: inout ContainerDifference
-  ) throws {
-    guard let before else { return }
-    if container.isSettings(path), before.type == .file {
-      difference.settings += try settings(path, old: liveSettings(path), new: [:])
+  /// The path of a staged database's file, with all that it holds.
+  fileprivate func stagedFile(of path: ContainerPath) throws -> String {
+    guard case .inode(let inode) = overlay[path] else { throw missing(path) }
+    return stage.full(try wholeDatabase(inode, at: path))
+  }
+}
+
+/// The paths that a stage changes, as they were or as they will be.
+private struct ChangedSide: ComparisonSide {
+  private(set) var entries: [ComparedEntry] = []
+  let omitted: [ContainerPath: String] = [:]
+  private let staged: StagedContainer
+  private let live: LiveReader
+  private let isAfter: Bool
+
+  init(_ staged: StagedContainer, isAfter: Bool) throws {
+    self.staged = staged
+    self.isAfter = isAfter
+    live = LiveReader(staged: staged)
+    entries = try staged.overlay.nodes.keys.sorted().compactMap { try entry($0) }
+  }
+
+  private func entry(_ path: ContainerPath) throws -> ComparedEntry? {
+    let status = isAfter ? try staged.status(of: path) : try staged.live.status(path)
+    guard let status else { return nil }
+    // A database's sidecars are no paths of their own.
+    if try isAfter ? staged.isSidecar(path) : staged.live.isSidecar(path) { return nil }
+    var entry = ComparedEntry(path, try kind(of: path, status))
+    if let metadata = isAfter ? try staged.metadata(of: path) : try staged.live.metadata(path) {
+      try entry.describe(metadata)
+      (entry.owner, entry.modified) = ([metadata.user, metadata.group], metadata.modified)
     }
-    if try live.databaseUnit(path, status: before) != nil {
-      difference.databases.append(
-        .init(path: path, movedFrom: nil, change: .removed, schema: [], tables: []))
-    } else {
-      difference.files.append(
-        .init(path: path, movedFrom: nil, type: before.type, change: .removed, sizeBefore: before.size))
+    if entry.kind == .link {
+      entry.linkTarget = isAfter ? try staged.linkTarget(path) : try staged.live.linkTarget(path)
+    }
+    if [.file, .settings, .vault].contains(entry.kind) { entry.size = status.size }
+    return entry
+  }
+
+  private func kind(of path: ContainerPath, _ status: FileStatus) throws -> ComparedEntry.Kind {
+    switch status.type {
+    case .directory: return .directory
+    case .symbolicLink: return .link
+    case .other: return .other
+    case .file:
+      let isDatabase =
+        isAfter ? try staged.isDatabase(path) : try staged.live.databaseUnit(path, status: status) != nil
+      return isDatabase ? .database : staged.container.comparedKind(ofFile: path)
     }
   }
 
-  private func addInode(
-    _ inode: StagedInode, at path: ContainerPath, _ before: FileStatus?,
-    to difference: inout ContainerDifference
-  ) throws {
-    // What is no settings file is compared as a whole.
-    if container.isSettings(path), inode.type == .file, let new = try? defaults(path)?.root {
-      difference.settings += try settings(
-        path, old: before?.type == .file ? liveSettings(path) : [:], new: new)
-      if before == nil {
-        difference.files.append(
-          .init(path: path, type: .file, change: .added, sizeAfter: try status(of: path)?.size))
-      }
-      return
-    }
-    if try isDatabase(path) {
-      let compared = try befores[path].map {
-        try DatabaseComparison(before: stage.full($0), after: stage.full(inode.name)).run()
-      }
-      difference.databases.append(
-        .init(
-          path: path, movedFrom: origins[path], change: change(before), schema: compared?.schema ?? [],
-          tables: compared?.tables ?? []))
-      return
-    }
-    difference.files.append(
-      .init(
-        path: path, movedFrom: origins[path], type: inode.type, change: change(before),
-        sizeBefore: before?.size, sizeAfter: try status(of: path)?.size))
+  func digest(of path: ContainerPath) throws -> SHA256.Digest? {
+    guard isAfter else { return try live.digest(of: path) }
+    let place = staged.place(of: path)
+    return try ContentDigest.of(place.path, in: place.directory, isDatabase: false)
   }
 
-  private func liveSettings(_ path: ContainerPath) throws -> [String: PropertyListValue] {
-    // A settings file that is damaged is replaced as a whole: there are no keys to compare.
-    (try? PropertyListFile(bytes: live.contents(path)).root) ?? [:]
+  func settings(of path: ContainerPath) throws -> [String: PropertyListValue]? {
+    guard isAfter else { return try live.settings(of: path) }
+    return try PropertyListFile.settings(in: staged.read(path))
   }
 
-  private func settings(
-    _ file: ContainerPath, old: [String: PropertyListValue], new: [String: PropertyListValue]
-  ) throws -> [ContainerDifference.Setting] {
-    Set(old.keys).union(new.keys).sorted().compactMap { key in
-      let (before, after) = (old[key], new[key])
-      if before == after { return nil }
-      return .init(
-        file: file, key: key, change: before == nil ? .added : after == nil ? .removed : .changed,
-        before: before.map { Redaction.shown($0, key: key) },
-        after: after.map { Redaction.shown($0, key: key) })
+  /// Not asked for where the stage kept what a database was: that is compared at once.
+  func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest {
+    if staged.befores[path] != nil { return .unknown }
+    guard isAfter else { return try live.databaseDigest(of: path) }
+    do {
+      return .image(try staged.databaseDigest(path))
+    } catch let error as ContainerError where error.code == .malformed {
+      return .raw([:])
     }
+  }
+
+  func databaseFile(of path: ContainerPath, in scratch: Directory, as name: ContainerPath) throws -> String {
+    if isAfter { return try staged.stagedFile(of: path) }
+    if let before = staged.befores[path] { return staged.stage.full(before) }
+    return try live.databaseFile(of: path)
+  }
+
+  func forgetDatabase(_ path: ContainerPath) {
+    if !isAfter { staged.forgetCapture(of: path) }
   }
 }

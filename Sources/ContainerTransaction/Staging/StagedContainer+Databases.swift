@@ -216,7 +216,7 @@ extension StagedContainer {
 
   /// A file of the stage with all that a staged database holds: itself, or a copy that SQLite has put its staged log
   /// or journal into.
-  private func wholeDatabase(_ inode: StagedInode, at path: ContainerPath) throws -> ContainerPath {
+  func wholeDatabase(_ inode: StagedInode, at path: ContainerPath) throws -> ContainerPath {
     let sidecars = stagedSidecars(of: path).filter { $0.suffix != "-shm" }
     if sidecars.isEmpty { return inode.name }
     if let captured = captures[path] { return captured }

@@ -25,6 +25,8 @@ public final class StagedContainer {
   /// Captured copies that were only read so far, and copies of what a database was before.
   var captures: [ContainerPath: ContainerPath] = [:]
   var befores: [ContainerPath: ContainerPath] = [:]
+  /// Captured copies of live databases, for a comparison.
+  var liveCaptures: [ContainerPath: ContainerPath] = [:]
   /// Where paths that were moved came from, for a difference that says so.
   var origins: [ContainerPath: ContainerPath] = [:]
   private var count = 0

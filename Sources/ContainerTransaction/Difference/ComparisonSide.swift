@@ -1,0 +1,97 @@
+import AgeEncryption
+import AppContainer
+
+/// One of the two that are compared: a live container, a staged one, an archive, a golden.
+public protocol ComparisonSide {
+  /// Everything that takes part, sorted by path.
+  var entries: [ComparedEntry] { get }
+  /// What the side does not hold although it may exist, with all below it, and why.
+  var omitted: [ContainerPath: String] { get }
+
+  /// A file's content digest; nil for what can only be compared by what is in it.
+  func digest(of path: ContainerPath) throws -> SHA256.Digest?
+  /// The settings in a file; nil when it is no property list with a dictionary on top.
+  func settings(of path: ContainerPath) throws -> [String: PropertyListValue]?
+  /// What tells whether two databases are the same without opening them.
+  func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest
+  /// The path of a closed database file that is the caller's to open, as long as the side exists.
+  ///
+  /// - Parameters:
+  ///   - scratch: a private directory to put it into, where that is needed.
+  ///   - name: its name there.
+  /// - Throws: `ContainerError` with code `malformed` for what SQLite cannot open.
+  func databaseFile(of path: ContainerPath, in scratch: Directory, as name: ContainerPath) throws -> String
+  /// Called when a database is not needed any more.
+  func forgetDatabase(_ path: ContainerPath)
+}
+
+/// What tells whether two databases are the same without opening them.
+public enum DatabaseDigest: Equatable {
+  /// The digest of its captured content.
+  case image(SHA256.Digest)
+  /// SQLite cannot open it: the digests of its files, by the ending of their names.
+  case raw([String: SHA256.Digest])
+  /// Only its schema and rows can be compared.
+  case unknown
+}
+
+/// One path of a side. What a side does not know about it is nil and not compared.
+public struct ComparedEntry: Sendable {
+  /// What a path is.
+  public enum Kind: String, Sendable {
+    case directory, file, link, settings, database, vault
+    /// A socket, FIFO or device.
+    case other
+  }
+
+  /// The path.
+  public var path: ContainerPath
+  /// What it is.
+  public var kind: Kind
+  /// Permission bits.
+  public var mode: UInt16?
+  /// Bytes of content.
+  public var size: UInt64?
+  /// What a symbolic link points to.
+  public var linkTarget: [UInt8]?
+  /// Extended attributes, each with the beginning of its value's digest.
+  public var attributes: [String: String]?
+  /// Owner, and modification time in nanoseconds since 1970.
+  var owner: [UInt32]?, modified: Int64?
+
+  /// An entry of which nothing more is known.
+  public init(_ path: ContainerPath, _ kind: Kind) {
+    self.path = path
+    self.kind = kind
+  }
+
+  /// Takes mode and attributes from metadata.
+  public mutating func describe(_ metadata: FileMetadata) throws {
+    mode = metadata.mode
+    var shown: [String: String] = [:]
+    // What the system itself says about a file (SELinux labels) is no part of a container.
+    for attribute in metadata.attributes where attribute.name != "security.selinux" {
+      shown[attribute.name] = try attribute.value.withUnsafeBytes {
+        String(try SHA256.hash($0).hex.prefix(16))
+      }
+    }
+    attributes = shown
+  }
+
+  /// What it is to a file system.
+  var type: FileType {
+    switch kind {
+    case .directory: .directory
+    case .link: .symbolicLink
+    case .other: .other
+    case .file, .settings, .database, .vault: .file
+    }
+  }
+}
+
+extension Container {
+  /// What a regular file is that is no database.
+  public func comparedKind(ofFile path: ContainerPath) -> ComparedEntry.Kind {
+    path == vaultPath ? .vault : isSettings(path) ? .settings : .file
+  }
+}

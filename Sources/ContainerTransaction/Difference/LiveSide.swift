@@ -1,0 +1,134 @@
+import AgeEncryption
+import AppContainer
+
+/// A live container, as a side of a comparison: what a backup would take of it.
+public struct LiveSide: ComparisonSide {
+  /// See ``ComparisonSide``.
+  public private(set) var entries: [ComparedEntry] = []
+  /// See ``ComparisonSide``: what rules keep out of a backup, and what cannot be listed.
+  public private(set) var omitted: [ContainerPath: String] = [:]
+  private let reader: LiveReader
+
+  /// Looks at a container; `Transaction.inspect` gives the stage, in which databases are captured.
+  public init(_ staged: StagedContainer) throws {
+    reader = LiveReader(staged: staged)
+    var found: [ComparedEntry] = []
+    var left: [ContainerPath: String] = [:]
+    var root = ComparedEntry(.root, .directory)
+    if let metadata = try staged.live.metadata(.root) { try root.describe(metadata) }
+    found.append(root)
+    let scan = ContainerScan(staged.live, rules: ExclusionRules(staged.container))
+    try scan.visit { path, _ in
+      left[path] = OmissionReason.unreadable
+    } _: { scanned in
+      if let exclusion = scanned.exclusion {
+        left[scanned.path] = exclusion.description
+      } else if let entry = try Self.entry(scanned, staged) {
+        found.append(entry)
+      }
+      if scanned.kind == .mount { left[scanned.path] = "another file system is mounted there" }
+    }
+    (entries, omitted) = (found, left)
+  }
+
+  private static func entry(_ scanned: ScannedEntry, _ staged: StagedContainer) throws -> ComparedEntry? {
+    let path = scanned.path
+    let kind: ComparedEntry.Kind
+    switch scanned.kind {
+    case .directory: kind = .directory
+    case .symbolicLink: kind = .link
+    case .file: kind = staged.container.comparedKind(ofFile: path)
+    case .database: kind = .database
+    case .special: kind = .other
+    case .sidecar, .mount: return nil
+    }
+    var entry = ComparedEntry(path, kind)
+    // What vanished since the scan saw it is somebody else's removal.
+    guard kind != .other else { return entry }
+    guard let metadata = try staged.live.metadata(path) else { return nil }
+    try entry.describe(metadata)
+    if kind == .link { entry.linkTarget = try staged.live.linkTarget(path) }
+    if [.file, .settings, .vault].contains(kind) { entry.size = scanned.status.size }
+    return entry
+  }
+
+  /// See ``ComparisonSide``. Every byte is read: a size and a time can be the same by chance.
+  public func digest(of path: ContainerPath) throws -> SHA256.Digest? { try reader.digest(of: path) }
+  /// See ``ComparisonSide``.
+  public func settings(of path: ContainerPath) throws -> [String: PropertyListValue]? {
+    try reader.settings(of: path)
+  }
+  /// See ``ComparisonSide``.
+  public func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest {
+    try reader.databaseDigest(of: path)
+  }
+  /// See ``ComparisonSide``.
+  public func databaseFile(of path: ContainerPath, in scratch: Directory, as name: ContainerPath) throws
+    -> String
+  {
+    try reader.databaseFile(of: path)
+  }
+  /// See ``ComparisonSide``.
+  public func forgetDatabase(_ path: ContainerPath) { reader.staged.forgetCapture(of: path) }
+}
+
+/// Reads what is live, below a stage.
+struct LiveReader {
+  let staged: StagedContainer
+
+  func digest(of path: ContainerPath) throws -> SHA256.Digest? {
+    try ContentDigest.of(path, in: staged.live, isDatabase: false)
+  }
+
+  func settings(of path: ContainerPath) throws -> [String: PropertyListValue]? {
+    try PropertyListFile.settings(in: staged.live.contents(path))
+  }
+
+  func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest {
+    do {
+      return .image(try ContentDigest.of(staged.liveCapture(of: path), in: staged.stage, isDatabase: true))
+    } catch let error as ContainerError where error.code == .malformed {
+      return .raw(try rawDigests(of: path))
+    }
+  }
+
+  func databaseFile(of path: ContainerPath) throws -> String {
+    staged.stage.full(try staged.liveCapture(of: path))
+  }
+
+  private func rawDigests(of path: ContainerPath) throws -> [String: SHA256.Digest] {
+    var digests: [String: SHA256.Digest] = [:]
+    for suffix in [""] + DatabaseFormat.sidecarSuffixes
+    where try staged.live.status(path.withSuffix(suffix))?.type == .file {
+      digests[suffix] = try ContentDigest.of(path.withSuffix(suffix), in: staged.live, isDatabase: false)
+    }
+    return digests
+  }
+}
+
+extension PropertyListFile {
+  /// The settings in a file's bytes; nil when they are none.
+  public static func settings(in bytes: [UInt8]) throws -> [String: PropertyListValue]? {
+    do {
+      return try PropertyListFile(bytes: bytes).root
+    } catch let error as ContainerError where error.code == .malformed {
+      return nil
+    }
+  }
+}
+
+extension StagedContainer {
+  /// A captured copy of a live database, in the stage.
+  func liveCapture(of path: ContainerPath) throws -> ContainerPath {
+    if let captured = liveCaptures[path] { return captured }
+    let captured = try databaseCopy(of: path)
+    liveCaptures[path] = captured
+    return captured
+  }
+
+  /// Gives the space of a captured copy back.
+  func forgetCapture(of path: ContainerPath) {
+    guard let captured = liveCaptures.removeValue(forKey: path) else { return }
+    try? stage.removeDatabase(captured)
+  }
+}

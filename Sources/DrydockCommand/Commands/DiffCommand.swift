@@ -1,0 +1,141 @@
+import ArgumentParser
+import Drydock
+import Foundation
+
+struct DiffCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "diff", abstract: "Show what differs between two archives, containers or goldens.",
+    discussion: """
+      Compares settings by key, databases by schema and by row, all else by file:
+      what is only in A is marked -, what is only in B +, what differs ~. Secrets
+      are not shown. What rules keep out of a backup on either side does not count.
+      Nothing is changed, and the containers may be in use.
+
+      Examples:
+        drydock diff Notes@latest Notes -r Backups
+        drydock diff Before.tar.zst After.tar.zst --only databases --all
+        drydock diff Fixtures/v1/expected Notes --exit-code
+      """)
+
+  @Argument(
+    help: "An archive (its file, or with -r its id, INSTANCE@latest or latest), a container, or a golden.")
+  var a: String
+  @Argument(help: "Another one, which is told by how it differs from the first.") var b: String
+  @OptionGroup var repository: RepositoryOptions
+  @Option(
+    help: ArgumentHelp(
+      "Only this store: defaults, vault, databases or files; repeatable.", valueName: "store"))
+  var only: [ComparisonOptions.Store] = []
+  @Option(
+    name: .customLong("path"),
+    help: ArgumentHelp("Only this path, and what is below it; repeatable.", valueName: "path"))
+  var paths: [String] = []
+  @Flag(help: "Show all of it, not the first lines of each part; up to 10,000 rows of a table.") var all =
+    false
+  @Flag(help: "Exit with 2 when they differ.") var exitCode = false
+  @OptionGroup var wait: WaitOptions
+  @OptionGroup var common: CommonOptions
+
+  struct Result: Encodable {
+    var a: ComparedOperand, b: ComparedOperand
+    var equal: Bool
+    var compared: Int
+    var notCompared: [NotCompared]
+    var bytesRead: UInt64?
+    var difference: ContainerDifference
+  }
+
+  func run() throws {
+    let configuration = try common.configuration()
+    let (first, second) = (try operand(a, configuration), try operand(b, configuration))
+    var options = ComparisonOptions()
+    if !only.isEmpty { options.stores = Set(only) }
+    options.scope = try paths.map { try ContainerPath($0) }
+    options.rowLimit = all ? 10_000 : 5
+    let comparison = try Comparing.run(
+      first, second, configuration: configuration, options: options, transaction: wait.transaction())
+    let difference = comparison.difference
+    let archives = [first, second].compactMap(\.archive)
+    let bytesRead = archives.isEmpty ? nil : archives.map(\.bytesRead).reduce(0, +)
+    if common.json {
+      Output.json(
+        Result(
+          a: ComparedOperand(first, a), b: ComparedOperand(second, b), equal: difference.isEmpty,
+          compared: comparison.compared, notCompared: comparison.notCompared, bytesRead: bytesRead,
+          difference: difference))
+    } else {
+      Output.line("a: \(ComparedOperand(first, a).text)")
+      Output.line("b: \(ComparedOperand(second, b).text)")
+      if difference.isEmpty { Output.line("no difference in \(Output.count(comparison.compared, "path"))") }
+      DifferenceText(limit: all ? nil : 20).write(difference)
+      comparison.tellTheRest()
+      if let bytesRead {
+        let total = archives.map(\.fileSize).reduce(0, +)
+        Output.note("drydock: read \(Output.size(bytesRead)) of \(Output.size(total)) of archive")
+      }
+    }
+    if exitCode && !difference.isEmpty { throw ExitStatus.pending.code }
+    if comparison.isIncomplete { throw ExitStatus.incomplete.code }
+  }
+
+  private func operand(_ name: String, _ configuration: Configuration) throws -> Comparing.Operand {
+    if FileManager.default.fileExists(atPath: name) {
+      let operand = try Comparing.operand(at: name, configuration: configuration)
+      if case .container(let container) = operand { try ContainerOptions.recover(container) }
+      return operand
+    }
+    guard repository.path(configuration) != nil, !name.contains("/") else {
+      throw ContainerError(
+        .notFound,
+        "neither an archive, nor a container, nor a golden; give a path, or -r REPOSITORY with an id or "
+          + "INSTANCE@latest", path: name)
+    }
+    return .archive(try Archive(path: repository.archive(name, configuration)))
+  }
+}
+
+/// What was compared, as the result names it.
+struct ComparedOperand: Encodable {
+  var kind: String
+  var path: String
+  var app: String?
+  var instance: String?
+  var time: String?
+
+  init(_ operand: Comparing.Operand, _ path: String) {
+    self.path = path
+    switch operand {
+    case .archive(let archive):
+      (kind, self.path) = ("archive", archive.path)
+      (app, instance, time) = (archive.header.app, archive.header.instance, archive.header.time)
+    case .container(let container):
+      (kind, app, instance) = ("container", container.app, container.instance)
+    case .golden: kind = "golden"
+    }
+  }
+
+  var text: String {
+    let details = [app, time].compactMap { $0 }.joined(separator: ", ")
+    return "\(kind) \(path)\(details.isEmpty ? "" : " (\(details))")"
+  }
+}
+
+extension Comparing.Operand {
+  var archive: Archive? {
+    if case .archive(let archive) = self { archive } else { nil }
+  }
+}
+
+extension Comparison {
+  /// Says what was not compared.
+  func tellTheRest() {
+    let lost = notCompared.filter(\.isLoss)
+    let rest = notCompared.count - lost.count
+    if rest > 0 {
+      Output.line("not compared: \(Output.count(rest, "path")) that a rule keeps out of backups")
+    }
+    for path in lost { Output.note("drydock: not compared: \(path.path) \(path.reason)") }
+  }
+}
+
+extension ComparisonOptions.Store: ExpressibleByArgument {}

@@ -1,0 +1,125 @@
+import ArgumentParser
+import Drydock
+
+struct VerifyCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "verify", abstract: "Check archives: their structure, every byte, or against a container.",
+    discussion: """
+      Without --data the structure is checked: lengths, the list of paths against
+      its hash, the snapshot id. With --data every byte is read and compared.
+
+      With --container the archive is compared with a container, too: every byte of
+      its files, its databases by schema and rows. What rules keep out of a backup
+      on either side does not count. Exits with 2 when they are not the same.
+
+      Examples:
+        drydock verify -r Backups --data
+        drydock verify A.tar.zst --container Notes
+      """)
+
+  @Argument(help: "Archives: files, or with -r ids; none means all of the repository.") var archives:
+    [String] = []
+  @OptionGroup var repository: RepositoryOptions
+  @Flag(help: "Read every byte and compare it with its hash.") var data = false
+  @Option(
+    help: ArgumentHelp("Compare the archive with this container.", valueName: "container"))
+  var container: String?
+  @OptionGroup var expansion: ExpansionOptions
+  @OptionGroup var wait: WaitOptions
+  @OptionGroup var common: CommonOptions
+
+  struct Result: Encodable {
+    struct Item: Encodable {
+      var path: String
+      var ok: Bool
+      var entries: Int? = nil, contentBytes: UInt64? = nil, error: String? = nil
+    }
+    struct Against: Encodable {
+      var path: String
+      var equal: Bool
+      var compared: Int
+      var notCompared: [NotCompared]
+      var bytesRead: UInt64
+      var difference: ContainerDifference
+    }
+    var archives: [Item]
+    var container: Against? = nil
+  }
+
+  func validate() throws {
+    if container != nil && archives.count != 1 {
+      throw ValidationError("--container goes with one archive")
+    }
+  }
+
+  func run() throws {
+    let configuration = try common.configuration()
+    let limit = try expansion.limit()
+    var failed: Failure?
+    var result = Result(archives: [])
+    for name in try names(configuration) {
+      var path = name
+      do {
+        path = try repository.archive(name, configuration)
+        let report = try Verification.run(path: path, data: data, limit: limit)
+        result.archives.append(
+          .init(path: path, ok: true, entries: report.entries, contentBytes: report.contentBytes))
+        guard !common.json else { continue }
+        let depth = data ? "every byte" : "structure"
+        Output.line(
+          "ok  \(path)  \(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)), \(depth)"
+        )
+      } catch {
+        guard let failure = Failure(error) else { throw error }
+        failed = failed ?? failure
+        result.archives.append(.init(path: path, ok: false, error: failure.message))
+        if !common.json { Output.line("BAD \(path)  \(failure.message)") }
+      }
+    }
+    var comparison: Comparison?
+    if failed == nil, let container, let path = result.archives.first?.path {
+      let archive = try Archive(path: path, limit: limit)
+      let found = try compare(archive, container, configuration)
+      result.container = Result.Against(
+        path: container, equal: found.difference.isEmpty, compared: found.compared,
+        notCompared: found.notCompared, bytesRead: archive.bytesRead, difference: found.difference)
+      if !common.json { tell(found, container) }
+      comparison = found
+    }
+    if common.json { Output.json(result) }
+    if let failed { throw failed.status.code }
+    if comparison?.difference.isEmpty == false { throw ExitStatus.pending.code }
+    if comparison?.isIncomplete == true { throw ExitStatus.incomplete.code }
+  }
+
+  private func names(_ configuration: Configuration) throws -> [String] {
+    if !archives.isEmpty { return archives }
+    guard let path = repository.path(configuration) else {
+      throw UsageError(message: "nothing to verify; give archives, or -r REPOSITORY")
+    }
+    let listing = try Repository(path).list()
+    return listing.items.map(\.path) + listing.unreadable.map(\.path)
+  }
+
+  private func compare(
+    _ archive: Archive, _ path: String, _ configuration: Configuration
+  ) throws -> Comparison {
+    let opened = try Container(at: path, configuration: configuration)
+    try ContainerOptions.recover(opened)
+    var options = ComparisonOptions()
+    options.rowLimit = 5
+    return try Comparing.run(
+      .archive(archive), .container(opened), configuration: configuration, options: options,
+      transaction: wait.transaction())
+  }
+
+  private func tell(_ comparison: Comparison, _ path: String) {
+    if comparison.difference.isEmpty {
+      Output.line("same \(path)  \(Output.count(comparison.compared, "path")), every byte")
+    } else {
+      Output.line("OTHER \(path)  the container differs from the archive by")
+      DifferenceText(limit: 20).write(comparison.difference)
+    }
+    comparison.tellTheRest()
+  }
+}
