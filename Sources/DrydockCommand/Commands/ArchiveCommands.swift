@@ -1,53 +1,6 @@
 import ArgumentParser
 import Drydock
 
-struct ListCommand: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "list", abstract: "List the archives of a repository.",
-    discussion: "Example: drydock list -r Backups")
-
-  @OptionGroup var repository: RepositoryOptions
-  @OptionGroup var common: CommonOptions
-
-  struct Result: Encodable {
-    struct Item: Encodable {
-      var path: String
-      var bytes: UInt64
-      var header: ArchiveHeader
-    }
-    struct Unreadable: Encodable {
-      var path: String
-      var reason: String
-    }
-    var archives: [Item]
-    var unreadable: [Unreadable]
-  }
-
-  func run() throws {
-    guard let path = try repository.path(common.configuration()) else {
-      throw UsageError(message: "no repository is named; give -r DIRECTORY, or `repository:` in drydock.yaml")
-    }
-    let listing = try Repository(path).list()
-    if common.json {
-      Output.json(
-        Result(
-          archives: listing.items.map { .init(path: $0.path, bytes: $0.size, header: $0.header) },
-          unreadable: listing.unreadable.map { .init(path: $0.path, reason: $0.reason) }))
-    } else {
-      let head = ["id", "time", "app", "instance", "version", "size"]
-      let rows = listing.items.map { item in
-        [
-          item.header.archive.short, item.header.time, item.header.app, item.header.instance,
-          item.header.schemaVersion.map(String.init) ?? "?", Output.size(item.size),
-        ]
-      }
-      if rows.isEmpty { Output.line("no archives") } else { Output.table([head] + rows, indent: "") }
-      for item in listing.unreadable { Output.note("drydock: cannot be read: \(item.path): \(item.reason)") }
-    }
-    if !listing.unreadable.isEmpty { throw ExitStatus.incomplete.code }
-  }
-}
-
 struct ShowCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "show", abstract: "Show what is in an archive, and what was left out of it.",
@@ -152,15 +105,23 @@ struct VerifyCommand: ParsableCommand {
   func run() throws {
     let configuration = try common.configuration()
     var names = archives
+    var unreadable: [Repository.Unreadable] = []
     if archives.isEmpty {
       guard let path = repository.path(configuration) else {
         throw UsageError(message: "nothing to verify; give archives, or -r REPOSITORY")
       }
       let listing = try Repository(path).list()
-      names = listing.items.map(\.path) + listing.unreadable.map(\.path)
+      names = listing.items.map(\.path)
+      unreadable = listing.unreadable
     }
     var failed: Failure?
     var items: [Result.Item] = []
+    func tell(_ path: String, _ error: any Error) throws {
+      guard let failure = Failure(error) else { throw error }
+      failed = failed ?? failure
+      items.append(.init(path: path, ok: false, error: failure.message))
+      if !common.json { Output.line("BAD \(path)  \(failure.message)") }
+    }
     for name in names {
       var path = name
       do {
@@ -172,13 +133,14 @@ struct VerifyCommand: ParsableCommand {
         Output.line(
           "ok  \(path)  \(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)), \(depth)"
         )
+      } catch let error as RepositoryError where error.code == .notFound && archives.isEmpty {
+        // Removed since the repository was looked at: there is nothing to say of it.
+        continue
       } catch {
-        guard let failure = Failure(error) else { throw error }
-        failed = failed ?? failure
-        items.append(.init(path: path, ok: false, error: failure.message))
-        if !common.json { Output.line("BAD \(path)  \(failure.message)") }
+        try tell(path, error)
       }
     }
+    for item in unreadable { try tell(item.path, item.error) }
     if common.json { Output.json(Result(archives: items)) }
     if let failed { throw failed.status.code }
   }
