@@ -124,6 +124,32 @@ import Testing
     #expect(Array(try RawFiles.read(Array((place + "/file").utf8))) == content)
   }
 
+  @Test func writersAndRemovalsTogether() throws {
+    let lab = try Lab()
+    try lab.write("file", SeededRandom.noise(100_000))
+    let (root, path, kept) = (lab.root, lab.repository, try lab.snapshot().path)
+    DispatchQueue.concurrentPerform(iterations: 6) { number in
+      do {
+        let repository = Repository(path)
+        for _ in 0..<4 {
+          var options = SnapshotOptions(target: .repository(path), tool: "test")
+          options.lockTimeout = 120
+          let report = try Snapshot.take(Container(at: root), options)
+          let item = try repository.list().items.first { $0.path == report.path }
+          if let item {
+            try repository.remove(item, lockTimeout: 120)
+          } else {
+            Issue.record("\(report.path)")
+          }
+        }
+      } catch {
+        Issue.record(error)
+      }
+    }
+    #expect(try RawFiles.names(in: Array(path.utf8)).count == 1)
+    #expect(try Verification.run(path: kept, data: true).readData)
+  }
+
   @Test func anotherArchiveBehindThePathIsNotRemoved() throws {
     let lab = try Lab()
     let repository = Repository(lab.repository)

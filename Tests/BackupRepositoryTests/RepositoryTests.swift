@@ -190,6 +190,23 @@ import Testing
     #expect(try lastName(listing.find("half.tar.zst")) == "half.tar.zst")
   }
 
+  @Test func whatAnArchiveSaysOfItselfDoesNothingToATerminal() throws {
+    let lab = try Lab()
+    let path = try add(lab, "1.tar.zst", instance: "a\u{1B}[2Jb")
+    try add(lab, "2.tar.zst", instance: "c")
+    try lab.write("file", "content")
+    let found = failure { _ = try Repository(lab.repository).find("latest") }
+    let restored = failure {
+      _ = try Restore.target(lab.root, for: Archive(path: path), configuration: lab.configuration)
+    }
+    for error in [found, restored] {
+      let message = (error as? RepositoryError)?.message ?? ""
+      #expect(message.contains(#"a\u{1b}[2Jb"#), "\(message)")
+    }
+    let listed = try Command.run(Tools.drydock(), ["list", "-r", lab.repository])
+    #expect(listed.succeeded && listed.output.contains(#"a\u{1b}[2Jb"#), "\(listed)")
+  }
+
   @Test func onlyHeadersAreRead() throws {
     let lab = try Lab()
     try lab.write("file", SeededRandom.noise(9 << 20))

@@ -16,11 +16,10 @@ struct RepositoryLock {
   init(_ path: String, exclusive: Bool, timeout: Double) throws {
     do {
       guard let directory = try Directory.locked(path, exclusive: exclusive, timeout: timeout) else {
-        let work = exclusive ? "at work on the repository" : "removing from the repository"
         throw RepositoryError(
           .locked,
-          "\(try LockHolders.names(path)) is \(work); wait for it, or give --lock-timeout SECONDS", path: path
-        )
+          "the repository is locked by \(try LockHolders.names(path)); wait for it, or give --lock-timeout SECONDS",
+          path: path)
       }
       self.directory = directory
     } catch let error as ContainerError {

@@ -61,10 +61,12 @@ struct ShowCommand: ParsableCommand {
           skipped: skipped))
     }
     let header = opened.header
-    Output.line("\(header.app), instance \(header.instance) (\(header.layout.rawValue)), \(header.time)")
+    Output.line(
+      "\(header.app), instance \(header.instance) (\(header.layout.rawValue)), \(header.time)".printable)
     Output.line("archive \(header.archive), snapshot \(opened.snapshot.prefix(16))…")
     Output.line(
-      "schema version \(header.schemaVersion.map(String.init) ?? "unknown"), written by \(header.tool)")
+      "schema version \(header.schemaVersion.map(String.init) ?? "unknown"), written by \(header.tool)"
+        .printable)
     Output.table(
       entries.map { entry in
         let target = entry.linkTarget.map { " → \($0)" } ?? entry.hardLink.map { " = \($0)" } ?? ""
@@ -141,7 +143,11 @@ struct VerifyCommand: ParsableCommand {
       }
     }
     for item in unreadable { try tell(item.path, item.error) }
-    if common.json { Output.json(Result(archives: items)) }
+    if common.json {
+      Output.json(Result(archives: items))
+    } else if items.isEmpty {
+      Output.line("no archives")
+    }
     if let failed { throw failed.status.code }
   }
 }
