@@ -18,6 +18,10 @@ public struct RepositoryError: Error, CustomStringConvertible, Sendable {
     case conflict
     /// A path that the archive does not have.
     case missing
+    /// Another process is at work on the repository.
+    case locked
+    /// The repository may not be read, or not be written.
+    case permission
     /// Reading or writing failed.
     case io
   }

@@ -65,7 +65,8 @@ struct Failure {
     switch code {
     case .damaged, .unsupported, .mismatch, .missing: .validation
     case .conflict: .conflict
-    case .notFound, .ambiguous, .overlap, .io: .failed
+    case .locked: .busy
+    case .notFound, .ambiguous, .overlap, .permission, .io: .failed
     }
   }
 

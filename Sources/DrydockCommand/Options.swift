@@ -197,10 +197,19 @@ struct RepositoryOptions: ParsableArguments {
   /// An archive by its file's path, or else by its name in the repository.
   func archive(_ name: String, _ configuration: Configuration) throws -> String {
     if FileManager.default.fileExists(atPath: name) { return name }
-    guard let path = path(configuration), !name.contains("/") else {
+    // `APP/INSTANCE@latest` has a slash, too.
+    guard let path = path(configuration), !name.contains("/") || name.contains("@") else {
       throw RepositoryError(
         .notFound, "no such archive; give a file, or -r REPOSITORY with an id or INSTANCE@latest", path: name)
     }
-    return try Repository(path).find(name)
+    let listing = try Repository(path).list()
+    let found = try listing.find(name)
+    if let first = listing.unreadable.first, !listing.unreadable.contains(where: { $0.path == found }) {
+      let number = Output.count(listing.unreadable.count, "archive")
+      Output.note(
+        "drydock: note: \(number) of \(path) cannot be read and could not be chosen, such as \(first.path)"
+          .printable)
+    }
+    return found
   }
 }

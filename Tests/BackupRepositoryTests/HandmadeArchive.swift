@@ -22,12 +22,15 @@ struct HandmadeArchive {
   /// SQL that is run on the finished manifest, `PRAGMA writable_schema` and all.
   var sql: String?
 
-  init(_ lab: Lab, name: String = "handmade.tar.zst") throws {
+  init(
+    _ lab: Lab, name: String = "handmade.tar.zst", id: ArchiveID? = nil, app: String = "com.example.lab",
+    instance: String = "box", time: String = "2026-11-20T10:15:00Z"
+  ) throws {
     path = lab.repository + "/" + name
-    id = try ArchiveID.new()
+    self.id = try id ?? ArchiveID.new()
     header = try ArchiveHeader(
-      archive: id, app: "com.example.lab", instance: "box", layout: .generic, schemaVersion: nil,
-      time: "2026-11-20T10:15:00Z", tool: "test"
+      archive: self.id, app: app, instance: instance, layout: .generic, schemaVersion: nil, time: time,
+      tool: "test"
     ).encoded()
   }
 

@@ -7,41 +7,50 @@ import Testing
 
 /// Finding archives.
 @Suite struct RepositoryTests {
-  /// A repository with archives of two instances over three days; gives each one's path by name.
+  /// A repository with archives of several instances over some days; gives each one's path by name.
   private func repository(_ lab: Lab) throws -> [String: String] {
     var paths: [String: String] = [:]
     for (instance, time) in [
       ("red", "2026-11-12T08:00:00Z"), ("red", "2026-11-14T08:00:00Z"), ("red", "2026-11-14T23:59:59Z"),
-      ("blue", "2026-11-13T12:00:00Z"), ("a@b", "2026-11-10T00:00:00Z"),
+      ("blue", "2026-11-13T12:00:00Z"), ("a@b", "2026-11-10T00:00:00Z"), ("a/b", "2026-11-10T00:00:01Z"),
     ] {
-      var archive = try HandmadeArchive(lab, name: "\(instance)-\(time).tar.zst")
-      archive.addRoot()
-      archive.header = try ArchiveHeader(
-        archive: archive.id, app: "com.example.lab", instance: instance, layout: .generic, schemaVersion: nil,
-        time: time, tool: "test"
-      ).encoded()
-      paths["\(instance) \(time.prefix(13))"] = try archive.write()
+      let name = "\(instance)-\(time)".replacing("/", with: "-") + ".tar.zst"
+      paths["\(instance) \(time.prefix(13))"] = try add(lab, name, instance: instance, time: time)
     }
     return paths
+  }
+
+  @discardableResult
+  private func add(
+    _ lab: Lab, _ name: String, id: String? = nil, app: String = "com.example.lab", instance: String = "box",
+    time: String = "2026-11-20T10:15:00Z"
+  ) throws -> String {
+    var archive = try HandmadeArchive(
+      lab, name: name, id: id.map { ArchiveID(unchecked: $0) }, app: app, instance: instance, time: time)
+    archive.addRoot()
+    return try archive.write()
   }
 
   @Test func archivesAreFoundByWhatAPersonSays() throws {
     let lab = try Lab()
     let paths = try repository(lab)
-    let repository = Repository(lab.repository)
-    #expect(
-      try repository.list().items.map(\.header.time) == repository.list().items.map(\.header.time).sorted())
-    #expect(try repository.list().items.count == 5)
-    #expect(try repository.find("red@latest") == paths["red 2026-11-14T23"])
-    #expect(try repository.find("red@2026-11-14") == paths["red 2026-11-14T23"])
-    #expect(try repository.find("red@2026-11-14T12:00:00Z") == paths["red 2026-11-14T08"])
-    #expect(try repository.find("red@2026-11-13") == paths["red 2026-11-12T08"])
-    #expect(try repository.find("red@2026-11") == paths["red 2026-11-14T23"])
-    #expect(try repository.find("blue@2030-01-01") == paths["blue 2026-11-13T12"])
-    #expect(try repository.find("a@b@latest") == paths["a@b 2026-11-10T00"])
-    for item in try repository.list().items {
-      #expect(try repository.find(item.header.archive.description) == item.path)
-      #expect(try repository.find(item.header.archive.short.uppercased()) == item.path)
+    let listing = try Repository(lab.repository + "//").list()
+    #expect(listing.items.map(\.header.time) == listing.items.map(\.header.time).sorted())
+    #expect(listing.items.count == 6)
+    for (name, found) in [
+      ("red@latest", "red 2026-11-14T23"), ("red@2026-11-14", "red 2026-11-14T23"),
+      ("red@2026-11-14T12:00:00Z", "red 2026-11-14T08"), ("red@2026-11-14T12:00", "red 2026-11-14T08"),
+      ("red@2026-11-14T08:00:00Z", "red 2026-11-14T08"), ("red@20261114T080000Z", "red 2026-11-14T08"),
+      ("red@2026-11-14T07:59:59Z", "red 2026-11-12T08"), ("red@2026-11-14T08Z", "red 2026-11-14T08"),
+      ("red@2026-11-13", "red 2026-11-12T08"), ("red@2026-11", "red 2026-11-14T23"),
+      ("red@2026", "red 2026-11-14T23"), ("blue@2030-01-01", "blue 2026-11-13T12"),
+      ("com.example.lab/red@2026-11-13", "red 2026-11-12T08"), ("a@b@latest", "a@b 2026-11-10T00"),
+      ("a/b@latest", "a/b 2026-11-10T00"), ("com.example.lab/a/b@latest", "a/b 2026-11-10T00"),
+    ] { #expect(try listing.find(name) == paths[found], "\(name)") }
+    for item in listing.items {
+      #expect(try listing.find(item.header.archive.description) == item.path)
+      #expect(try listing.find(item.header.archive.short.uppercased()) == item.path)
+      #expect(try listing.find(item.fileName) == item.path)
     }
   }
 
@@ -49,29 +58,100 @@ import Testing
     let lab = try Lab()
     _ = try repository(lab)
     let repository = Repository(lab.repository)
-    let error = failure { _ = try repository.find("latest") }
-    #expect(code(error) == "ambiguous")
-    #expect(["red", "blue", "a@b"].allSatisfy { "\(error as Any)".contains($0) })
-    for name in ["red@2026-11-11", "green@latest", "zz", "", "@", "red@", "red@yesterday", "red@latest2"] {
-      #expect(code(failure { _ = try repository.find(name) }) == "notFound", "\(name)")
+    for name in ["latest", "2026-11-30", "com.example.lab@latest"] {
+      let error = failure { _ = try repository.find(name) }
+      let when = name.split(separator: "@").last ?? ""
+      #expect(code(error) == "ambiguous")
+      #expect(["red", "blue", "a@b"].allSatisfy { "\(error as Any)".contains("\($0)@\(when)") }, "\(name)")
+    }
+    for (name, words) in [
+      ("red@2026-11-11", "the oldest is of 2026-11-12T08:00:00Z"), ("green@latest", "there are a/b@latest"),
+      ("RED@latest", "red@latest"), ("zz", "no archive is zz"), ("", "no archive"), ("ab1", "4 digits"),
+      ("@", "names no time"), ("red@", "names no time"), ("red@yesterday", "INSTANCE@2026-11-14T12:00:00Z"),
+      ("red@latest2", "no time"), ("red@2026-13-01", "no time"), ("red@2026-11-32", "no time"),
+      ("red@2026-11-14T24:00", "no time"), ("red@2026-11-14T12:00+01:00", "no time"),
+      ("red@26-11-14", "no time"),
+      ("red@2026-11T12", "no time"), ("a\u{1B}[2J@now", "a\\u{1b}[2J@now"),
+    ] {
+      let error = failure { _ = try repository.find(name) }
+      #expect(code(error) == "notFound" && "\(error as Any)".contains(words), "\(name): \(error as Any)")
     }
     #expect(code(failure { _ = try Repository(lab.directory("none")).list() }) == "notFound")
+    try lab.write("file", "x")
+    #expect(code(failure { _ = try Repository(lab.root + "/file").list() }) == "notFound")
     #expect(try Repository(lab.root).list().items.isEmpty)
+    #expect(
+      "\(failure { _ = try Repository(lab.root).find("latest") } as Any)".contains("there are no archives"))
+  }
+
+  @Test func oneInstanceNameInTwoApps() throws {
+    let lab = try Lab()
+    let one = try add(lab, "1.tar.zst", app: "org.one", instance: "main")
+    let two = try add(lab, "2.tar.zst", app: "org.two", instance: "main")
+    let other = try add(lab, "3.tar.zst", app: "org.two", instance: "other")
+    let listing = try Repository(lab.repository).list()
+    let error = failure { _ = try listing.find("main@2026-12") }
+    #expect(code(error) == "ambiguous")
+    #expect("\(error as Any)".contains(": org.one/main@2026-12, org.two/main@2026-12"))
+    #expect(try listing.find("org.one/main@2026-12") == one)
+    #expect(try listing.find("org.two/main@latest") == two)
+    #expect(try listing.find("other@latest") == other && listing.find("org.one@latest") == one)
+    let all = failure { _ = try listing.find("latest") }
+    #expect("\(all as Any)".contains(": org.one/main@latest, org.two/main@latest, other@latest"))
   }
 
   @Test func prefixOfSeveralIsAmbiguous() throws {
     let lab = try Lab()
-    let ids = try (0..<20).map { number in
-      var archive = try HandmadeArchive(lab, name: "\(number).tar.zst")
-      archive.addRoot()
-      _ = try archive.write()
-      return archive.id.description
+    let ids = [
+      "abcdef0123456789" + String(repeating: "0", count: 16),
+      "abcdef0123" + String(repeating: "1", count: 22),
+    ]
+    let paths = try ids.enumerated().map { try add(lab, "\($0).tar.zst", id: $1, instance: "box\($0)") }
+    let listing = try Repository(lab.repository).list()
+    // What a list shows can be typed.
+    #expect(listing.idLength == 11)
+    let error = failure { _ = try listing.find("ABCDEF01") }
+    #expect(code(error) == "ambiguous")
+    for words in ["abcdef01234 (2026-11-20T10:15:00Z, box0)", "abcdef01231 (2026-11-20T10:15:00Z, box1)"] {
+      #expect("\(error as Any)".contains(words), "\(error as Any)")
     }
-    // Twenty ids cannot have different first digits.
-    let digits = Dictionary(grouping: ids) { $0.prefix(1) }
-    let shared = try #require(digits.first { $0.value.count > 1 }?.key)
-    #expect(code(failure { _ = try Repository(lab.repository).find(String(shared)) }) == "ambiguous")
-    #expect(code(failure { _ = try Repository(lab.repository).find("latest") }) == "none")
+    #expect(try listing.find("abcdef01234") == paths[0] && listing.find("Abcdef01231") == paths[1])
+  }
+
+  @Test func copiesOfOneArchiveAreTheSame() throws {
+    let lab = try Lab()
+    try lab.write("file", "content")
+    let report = try lab.snapshot()
+    // The header names it, not its file.
+    _ = try lab.shell("cd repository; mv * 'renamed by hand.tar.zst'; cp -p renamed* copy.tar.zst")
+    let listing = try Repository(lab.repository).list()
+    #expect(listing.items.map(\.fileName) == ["copy.tar.zst", "renamed by hand.tar.zst"])
+    #expect(listing.items.allSatisfy { $0.header == report.header } && listing.idLength == 8)
+    let copy = lab.repository + "/copy.tar.zst"
+    #expect(try listing.find(report.archive.short) == copy)
+    #expect(["copy.tar.zst", "renamed by hand.tar.zst"].contains(try lastName(listing.find("box@latest"))))
+    // One that says the same and is another file is not taken for it.
+    var other = try HandmadeArchive(lab, name: "other.tar.zst", id: report.archive)
+    other.addRoot()
+    _ = try other.write()
+    let error = failure { _ = try Repository(lab.repository).find(report.archive.short) }
+    #expect(code(error) == "ambiguous")
+    for name in ["copy.tar.zst", "other.tar.zst", "renamed by hand.tar.zst"] {
+      #expect("\(error as Any)".contains(name))
+    }
+  }
+
+  private func lastName(_ path: String) -> String { (path as NSString).lastPathComponent }
+
+  @Test func theLaterOneOfASecondIsTheLatest() throws {
+    let lab = try Lab()
+    let paths = try ["z", "m", "a", "q"].map { try add(lab, $0 + ".tar.zst") }
+    _ = try lab.shell(
+      "cd repository; n=1; for f in z m a q; do touch -d \"2026-11-20 10:15:00.00000000$n\" $f.tar.zst; n=$((n+1)); done"
+    )
+    let listing = try Repository(lab.repository).list()
+    #expect(listing.items.map(\.path) == paths)
+    #expect(try listing.find("latest") == paths[3])
   }
 
   @Test func unreadableFilesAreListed() throws {
@@ -79,20 +159,97 @@ import Testing
     let good = try lab.snapshot().path
     let bytes = Array(try RawFiles.read(Array(good.utf8)))
     for (name, content) in [
-      ("empty", []), ("text", Array("no archive".utf8)), ("cut", Array(bytes.dropLast(30))),
-      ("half", Array(bytes.prefix(bytes.count / 2))),
+      ("empty.tar.zst", []), ("text.tar.zst", Array("no archive".utf8)),
+      ("cut.tar.zst", Array(bytes.dropLast(30))),
+      ("half.tar.zst", Array(bytes.prefix(bytes.count / 2))),
+      ("sealed.tar.zst.age", Array("age-encryption.org/v1\n-> X25519 abc\n".utf8)),
+      ("README.txt", Array("x".utf8)), (".hidden.tar.zst", Array("x".utf8)), (".tar.zst", Array("x".utf8)),
     ] as [(String, [UInt8])] {
-      try RawFiles.write(content, to: Array((lab.repository + "/\(name).tar.zst").utf8))
+      try RawFiles.write(content, to: Array((lab.repository + "/" + name).utf8))
     }
+    try RawFiles.write(bytes, to: Array((lab.repository + "/").utf8) + [0xFF] + Array(".tar.zst".utf8))
+    try add(lab, "time.tar.zst", time: "zzzz")
     try lab.make(lab.repository + "/directory.tar.zst")
+    try lab.make(lab.repository + "/other")
     _ = try lab.shell(
-      "echo x > repository/notes.txt; mkfifo repository/pipe.tar.zst; ln -s nowhere repository/link.tar.zst; tar -c box | zstd -q > repository/foreign.tar.zst"
+      "mkfifo repository/pipe.tar.zst; ln -s nowhere repository/link.tar.zst; tar -c box | zstd -q > repository/foreign.tar.zst"
     )
     let listing = try Repository(lab.repository).list()
     #expect(listing.items.map(\.path) == [good])
     let names = listing.unreadable.map { ($0.path as NSString).lastPathComponent }
-    #expect(names == ["cut.tar.zst", "empty.tar.zst", "foreign.tar.zst", "half.tar.zst", "text.tar.zst"])
+    #expect(
+      names == [
+        "cut.tar.zst", "directory.tar.zst", "empty.tar.zst", "foreign.tar.zst", "half.tar.zst",
+        "link.tar.zst",
+        "pipe.tar.zst", "sealed.tar.zst.age", "text.tar.zst", "time.tar.zst", "\\xff.tar.zst",
+      ])
     #expect(listing.unreadable.allSatisfy { !$0.reason.isEmpty })
-    #expect(try Repository(lab.repository).find("box@latest") == good)
+    #expect(listing.unreadable.first { $0.path.hasSuffix(".age") }?.reason.contains("encrypted") == true)
+    #expect(try listing.find("box@latest") == good)
+    // By its name it is found all the same, so that whoever reads it says what is wrong.
+    #expect(try lastName(listing.find("half.tar.zst")) == "half.tar.zst")
+  }
+
+  @Test func whatAnArchiveSaysOfItselfDoesNothingToATerminal() throws {
+    let lab = try Lab()
+    let path = try add(lab, "1.tar.zst", instance: "a\u{1B}[2Jb")
+    try add(lab, "2.tar.zst", instance: "c")
+    try lab.write("file", "content")
+    let found = failure { _ = try Repository(lab.repository).find("latest") }
+    let restored = failure {
+      _ = try Restore.target(lab.root, for: Archive(path: path), configuration: lab.configuration)
+    }
+    for error in [found, restored] {
+      let message = (error as? RepositoryError)?.message ?? ""
+      #expect(message.contains(#"a\u{1b}[2Jb"#), "\(message)")
+    }
+    let listed = try Command.run(Tools.drydock(), ["list", "-r", lab.repository])
+    #expect(listed.succeeded && listed.output.contains(#"a\u{1b}[2Jb"#), "\(listed)")
+  }
+
+  @Test func onlyHeadersAreRead() throws {
+    let lab = try Lab()
+    try lab.write("file", SeededRandom.noise(9 << 20))
+    let path = try lab.snapshot().path
+    var bytes = Array(try RawFiles.read(Array(path.utf8)))
+    // Whatever is between the first frame and the tables at the end could be anything.
+    let middle = 1024..<(bytes.count - 4096)
+    bytes.replaceSubrange(middle, with: [UInt8](repeating: 0x5A, count: middle.count))
+    try RawFiles.write(bytes, to: Array(path.utf8))
+    let listing = try Repository(lab.repository).list()
+    #expect(listing.items.map(\.path) == [path] && listing.unreadable.isEmpty)
+    #expect(code(failure { _ = try Verification.run(path: path, data: true) }) == "archive damaged")
+  }
+
+  @Test func namesThatCollide() throws {
+    let lab = try Lab()
+    try lab.write("file", "content")
+    let id = try ArchiveID.new()
+    let names = ArchiveName.candidates(app: "an app/", instance: "..é", time: "20261120T101500Z", id: id)
+    #expect(names[0] == "an-app-_container_20261120T101500Z_\(id.short).tar.zst")
+    let long = ArchiveName.candidates(
+      app: String(repeating: "a", count: 300), instance: String(repeating: "é", count: 300),
+      time: "20261120T101500Z",
+      id: id)
+    #expect(long.allSatisfy { $0.utf8.count + 4 <= 255 })
+    let publication = try Publication(.repository(lab.repository), lab.container(), lockTimeout: 0)
+    let published = try (0..<3).map { number in
+      try publication.with { scratch in
+        try scratch.create("archive", [UInt8(number)])
+        return try publication.publish("archive", in: scratch, as: names)
+      }
+    }
+    #expect(published.map(lastName) == names)
+    for (number, path) in published.enumerated() {
+      #expect(Array(try RawFiles.read(Array(path.utf8))) == [UInt8(number)])
+    }
+    let error = failure {
+      try publication.with { scratch in
+        try scratch.create("archive", [9])
+        _ = try publication.publish("archive", in: scratch, as: names)
+      }
+    }
+    #expect(code(error) == "overlap")
+    #expect(try RawFiles.names(in: Array(lab.repository.utf8)).count == 3)
   }
 }

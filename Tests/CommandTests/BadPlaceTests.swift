@@ -258,6 +258,78 @@ struct BadPlaceTests {
     try look().expectSame(as: before, comparing: aspects, sourceLocation: sourceLocation)
   }
 
+  // MARK: Repositories
+
+  @Test("A repository on a medium that cannot be written: read, and refused as a place for archives")
+  func readOnlyRepository() throws {
+    try Lab.with { lab in
+      let archive = try placed(lab)
+      let space = try Namespace(
+        lab, "mount --bind \"$0/Backups\" \"$0/Backups\"; mount -o remount,bind,ro \"$0/Backups\"")
+      for reader in [
+        ["list"], ["verify", "--data"], ["show", "latest"],
+        ["restore", "latest", "Place/Notes", "--dry-run"],
+        ["restore", "latest", "Place/Notes"],
+      ] {
+        let result = try space.run(lab.program, reader + ["-r", "Backups"])
+        #expect(result.succeeded, "\(reader) \(result)")
+      }
+      let result = try space.drydock("snapshot", "Place/Notes", "-r", "Backups")
+      lab.expect(
+        result, refusedWith: 1, ["Backups", "Read-only file system", "choose another place"], #_sourceLocation
+      )
+      #expect(try lab.names("Backups") == [(archive as NSString).lastPathComponent])
+    }
+  }
+
+  @Test("A repository of another user: read when it may be, and refused as a place for archives")
+  func otherUsersRepository() throws {
+    try #require(getuid() == 0, "run as root, as CI does: only root can become another user")
+    try Lab.with { lab in
+      let archive = try placed(lab)
+      for path in ["", "Backups"] { try lab.run(Tools.system("chmod"), "0755", lab(path)) }
+      try lab.run(Tools.system("chmod"), "0644", archive)
+      try lab.run(Tools.system("chmod"), "0777", lab("tmp"))
+      try lab.run(Tools.system("chown"), "-Rh", "65534:65534", lab("Place"))
+      func run(_ arguments: String...) throws -> CommandResult {
+        try Command.run(
+          Tools.system("setpriv"),
+          ["--reuid=65534", "--regid=65534", "--clear-groups", lab.program] + arguments + ["-r", "Backups"],
+          environment: lab.environment, directory: lab.directory.path)
+      }
+      for result in try [run("list"), run("verify", "latest"), run("restore", "latest", "Place/Notes")] {
+        #expect(result.succeeded, "\(result)")
+      }
+      let refused = try run("snapshot", "Place/Notes")
+      lab.expect(refused, refusedWith: 1, ["Backups", "Permission denied", "as its owner"], #_sourceLocation)
+      // An archive that may not be read is named; a repository that may not be entered, too.
+      try lab.run(Tools.system("chmod"), "0600", archive)
+      let listed = try run("list")
+      let reason = (archive as NSString).lastPathComponent + ": it may not be read"
+      #expect(listed.exitCode == 3 && listed.errors.contains(reason), "\(listed)")
+      try lab.run(Tools.system("chmod"), "0700", lab("Backups"))
+      try lab.expect(run("list"), refusedWith: 1, ["Backups", "Permission denied"], #_sourceLocation)
+    }
+  }
+
+  @Test("No space for an archive: none appears, nothing stays", arguments: [0, 8, 400])
+  func fullRepository(_ free: Int) throws {
+    try Lab.with { lab in
+      try lab.create("Notes", version: 4, photos: 8)
+      let disk = try fullDisk(lab, free: free)
+      let before = try lab.tree()
+      try FileManager.default.createDirectory(
+        atPath: disk("Disk/Backups"), withIntermediateDirectories: false)
+      let result = try disk.drydock("snapshot", "Notes", "-r", "Disk/Backups")
+      lab.expect(result, refusedWith: 1, ["No space left on device"], #_sourceLocation)
+      #expect(try RawFiles.names(in: Array(disk("Disk/Backups").utf8)).isEmpty)
+      try lab.tree().expectSame(as: before, comparing: TreeListing.untouched)
+      try RawFiles.remove(Array(disk("Disk/filler").utf8))
+      let again = try disk.drydock("snapshot", "Notes", "-r", "Disk/Backups")
+      #expect(again.succeeded, "\(again)")
+    }
+  }
+
   /// A container in a directory of its own, with an archive of it, and something for a restore to do.
   private func placed(_ lab: Lab) throws -> String {
     try lab.create("Place/Notes")

@@ -5,14 +5,14 @@ import Testing
 @Suite("Two commands at once")
 struct TogetherTests {
   /// Somebody who holds the container's lock, as another drydock command would, until `closeInput()`.
-  private func holder(_ lab: Lab, exclusive: Bool) throws -> RunningCommand {
+  private func holder(_ lab: Lab, of path: String = "Notes", exclusive: Bool) throws -> RunningCommand {
     let script = """
       import fcntl, os, sys
       fcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.\(exclusive ? "LOCK_EX" : "LOCK_SH"))
       print("locked", flush=True)
       sys.stdin.read()
       """
-    let holder = try Command.spawn(Tools.system("python3"), ["-c", script, lab("Notes")])
+    let holder = try Command.spawn(Tools.system("python3"), ["-c", script, lab(path)])
     try holder.waitForLine("locked")
     return holder
   }
@@ -76,6 +76,30 @@ struct TogetherTests {
       #expect(result.succeeded, "\(result)")
       try lab.tree().expectSame(as: before, comparing: TreeListing.untouched)
       reader.closeInput()
+    }
+  }
+
+  @Test("A repository that somebody removes from takes no archives meanwhile, and can be read")
+  func removal() throws {
+    try Lab.with { lab in
+      let archive = try prepare(lab)
+      let remover = try holder(lab, of: "Backups", exclusive: true)
+      let refused = try lab.drydock("snapshot", "Notes", "-r", "Backups")
+      lab.expect(
+        refused, refusedWith: 5, ["Backups", "locked by process \(remover.process)", "--lock-timeout"],
+        #_sourceLocation)
+      for reader in [["list"], ["verify"], ["show", "latest"], ["restore", "latest", "Notes"]] {
+        let result = try lab.drydock(reader + ["-r", "Backups"])
+        #expect(result.succeeded, "\(result)")
+      }
+      let waiting = try lab.start(["snapshot", "Notes", "-r", "Backups", "--lock-timeout", "60"])
+      remover.kill()
+      _ = try remover.wait()
+      let result = try waiting.wait()
+      #expect(result.succeeded, "a killed remover holds nothing: \(result)")
+      #expect(
+        try lab.names("Backups").count == 2
+          && lab.exists("Backups/" + (archive as NSString).lastPathComponent))
     }
   }
 

@@ -1,4 +1,5 @@
 import CPlatform
+import Foundation
 import SystemPackage
 
 extension Directory {
@@ -10,6 +11,31 @@ extension Directory {
     let error = currentErrno()
     if error == .wouldBlock || error == .resourceTemporarilyUnavailable { return false }
     throw ContainerError.system("cannot lock", path, error)
+  }
+
+  /// Opens a directory and locks it as ``tryLock(exclusive:)`` does, waiting for it.
+  ///
+  /// What is behind a path may be replaced meanwhile: after the lock is granted, the path must still name that inode.
+  ///
+  /// - Parameter timeout: seconds to wait; 0 waits for a tenth of a second.
+  /// - Returns: nil when the time is over.
+  public static func locked(_ path: String, exclusive: Bool, timeout: Double) throws -> Directory? {
+    // A program that this process is just starting in another thread holds copies of all descriptors until it runs,
+    // and so for a moment a lock that was given back already.
+    let deadline = Date().addingTimeInterval(max(timeout, 0.1))
+    while true {
+      // Whoever waits must not have it open meanwhile: who holds the lock would take it for a user.
+      let isOver = Date() >= deadline
+      do {
+        let directory = try Directory(path)
+        if try directory.tryLock(exclusive: exclusive) {
+          if try Directory(path).status().identity == directory.status().identity { return directory }
+          continue
+        }
+      }
+      if isOver { return nil }
+      Thread.sleep(forTimeInterval: 0.02)
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 import AppContainer
 import ArchiveFile
+import SystemPackage
 
 /// An archive, open for reading: its header and its manifest.
 public final class Archive {
@@ -41,6 +42,11 @@ public final class Archive {
   /// Reads an archive's header alone.
   public static func header(path: String) throws -> ArchiveHeader {
     try header(ArchiveReader(path: path), path)
+  }
+
+  /// Reads the header of an archive that is open; its position is moved.
+  static func header(_ file: FileDescriptor, path: String) throws -> ArchiveHeader {
+    try header(ArchiveReader(file), path)
   }
 
   private static func header(_ reader: ArchiveReader, _ path: String) throws -> ArchiveHeader {

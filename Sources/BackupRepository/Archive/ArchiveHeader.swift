@@ -57,6 +57,10 @@ public struct ArchiveHeader: Sendable, Codable, Equatable {
             + "use a newer Drydock", path: path)
       }
       self = try decoder.decode(ArchiveHeader.self, from: Data(bytes))
+      // Archives are sorted and chosen by it as text.
+      guard ArchiveTime.isWhole(time) else {
+        throw RepositoryError(.damaged, "its \(Self.memberName) says no time in UTC", path: path)
+      }
     } catch let error as DecodingError {
       throw RepositoryError(.damaged, "its \(Self.memberName) cannot be read", path: path, cause: error)
     }

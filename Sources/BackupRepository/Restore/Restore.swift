@@ -45,8 +45,9 @@ public enum Restore {
     guard try fromOther || isSame || lastRestored(existing) == source(header) else {
       throw RepositoryError(
         .mismatch,
-        "the archive is of \(header.app), instance \(header.instance), and the container of \(existing.app), "
-          + "instance \(existing.instance); give --from-other when that is what you want", path: path)
+        "the archive is of \(header.app.printable), instance \(header.instance.printable), and the container of "
+          + "\(existing.app), instance \(existing.instance); give --from-other when that is what you want",
+        path: path)
     }
     return .existing(existing)
   }

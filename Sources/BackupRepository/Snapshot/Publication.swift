@@ -1,15 +1,19 @@
 import AppContainer
 import ArchiveFile
+import SystemPackage
 
 /// The way of an archive to its place: written under a private name beside it, published in one step.
 struct Publication {
   private static let prefix = ".drydock-writing-"
 
-  private let folder: Directory
+  /// Of a repository, locked: nothing is removed from it meanwhile.
+  private var folder: Directory
   private let fileName: String?
 
-  /// - Throws: ``RepositoryError``: `overlap` when the container and the place contain each other, `notFound`.
-  init(_ target: SnapshotOptions.Target, _ container: Container) throws {
+  /// - Parameter lockTimeout: seconds to wait for the lock of a repository.
+  /// - Throws: ``RepositoryError``: `overlap` when the container and the place contain each other, `notFound`,
+  ///   `locked` while something is removed from the repository.
+  init(_ target: SnapshotOptions.Target, _ container: Container, lockTimeout: Double) throws {
     switch target {
     case .repository(let path):
       folder = try Self.open(path, "the repository")
@@ -29,13 +33,16 @@ struct Publication {
       }
     }
     try refuseOverlap(container)
+    if fileName == nil {
+      folder = try RepositoryLock(folder.path, exclusive: false, timeout: lockTimeout).directory
+    }
   }
 
   private static func open(_ path: String, _ what: String) throws -> Directory {
     do {
       return try Directory(realPath(path) ?? path)
-    } catch let error as ContainerError where error.code == .notFound {
-      throw RepositoryError(.notFound, "\(what) does not exist; make it with mkdir", path: path, cause: error)
+    } catch let error as ContainerError {
+      throw RepositoryError.place(error, what, path: path)
     }
   }
 
@@ -56,14 +63,47 @@ struct Publication {
 
   /// Runs the body with a private directory beside the target; what killed runs left is removed first.
   func with<T>(_ body: (Directory) throws -> T) throws -> T {
-    try ScratchDirectory.with(Self.prefix, in: folder, body)
+    var isMade = false
+    do {
+      return try ScratchDirectory.with(Self.prefix, in: folder) { scratch in
+        isMade = true
+        return try body(scratch)
+      }
+    } catch let error as ContainerError where !isMade {
+      throw RepositoryError.place(
+        error, fileName == nil ? "the repository" : "the directory", path: folder.path)
+    }
   }
 
   /// Gives the written file its name, never replacing one; on disk when this returns. Gives the path.
-  func publish(_ file: ContainerPath, in scratch: Directory, as name: String) throws -> String {
-    let target = try ContainerPath(fileName ?? name)
-    try scratch.renameNew(file, in: folder, to: target)
-    try folder.sync()
-    return folder.full(target)
+  ///
+  /// - Parameter names: for a repository; the first that is free.
+  /// - Throws: ``RepositoryError``: `overlap` when none is.
+  func publish(_ file: ContainerPath, in scratch: Directory, as names: [String]) throws -> String {
+    for name in fileName.map({ [$0] }) ?? names {
+      let target = try ContainerPath(name)
+      guard try place(file, in: scratch, as: target) else { continue }
+      try folder.sync()
+      return folder.full(target)
+    }
+    throw RepositoryError(
+      .overlap, "there is an archive of that name by now; an archive never replaces a file, run it again",
+      path: folder.full(try ContainerPath(fileName ?? names.first ?? "")))
+  }
+
+  /// - Returns: false when there is a file of that name.
+  private func place(_ file: ContainerPath, in scratch: Directory, as target: ContainerPath) throws -> Bool {
+    do {
+      do {
+        try scratch.renameNew(file, in: folder, to: target)
+      } catch let error as ContainerError where error.cause as? Errno == .invalidArgument {
+        // Network file systems know no such rename; a further name for the file replaces nothing either.
+        try scratch.link(file, in: folder, to: target)
+        try scratch.removeFile(file)
+      }
+      return true
+    } catch let error as ContainerError where error.cause as? Errno == .fileExists {
+      return false
+    }
   }
 }

@@ -11,7 +11,7 @@ public enum Snapshot {
   ///
   /// - Throws: ``RepositoryError``, `ContainerError`, `TransactionError` (`locked`), `ArchiveError`.
   public static func take(_ container: Container, _ options: SnapshotOptions) throws -> SnapshotReport {
-    let publication = try Publication(options.target, container)
+    let publication = try Publication(options.target, container, lockTimeout: options.lockTimeout)
     let lock = try ContainerLock(container.root, exclusive: false, timeout: options.lockTimeout)
     let now = Date()
     let id = try ArchiveID.new()
@@ -47,7 +47,7 @@ public enum Snapshot {
       try scratch.syncFile(file, name)
       let path = try publication.publish(
         name, in: scratch,
-        as: ArchiveName.of(
+        as: ArchiveName.candidates(
           app: container.app, instance: container.instance, time: UTCTime.compact(now), id: id))
       return SnapshotReport(
         path: path, archive: id, snapshot: snapshot.hex, header: header, entries: writer.entries,

@@ -14,7 +14,7 @@ public struct SnapshotOptions: Sendable {
   public var target: Target
   /// The number of the last applied migration, for the header; nil when it is not known.
   public var schemaVersion: Int?
-  /// Seconds to wait for the container's lock.
+  /// Seconds to wait for the container's lock, and for the repository's.
   public var lockTimeout: Double = 0
   /// Seconds to wait for a database that is locked.
   public var busyTimeout: Double = 5

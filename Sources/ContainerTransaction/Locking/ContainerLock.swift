@@ -17,33 +17,13 @@ public struct ContainerLock: Sendable {
   ///   - timeout: seconds to wait; 0 fails after a tenth of a second.
   /// - Throws: ``TransactionError``: `locked`, naming who holds it; `interrupted`.
   public init(_ path: String, exclusive: Bool, timeout: Double) throws {
-    // A program that this process is just starting in another thread holds copies of all descriptors until it runs,
-    // and so for a moment a lock that was given back already.
-    let deadline = Date().addingTimeInterval(max(timeout, 0.1))
-    while true {
-      // Whoever waits must not have the root open meanwhile: who holds the lock would take it for a user.
-      let isOver = Date() >= deadline
-      let holders: [String]
-      do {
-        let root = try Directory(path)
-        if try root.tryLock(exclusive: exclusive) {
-          if try Directory(path).status().identity == root.status().identity {
-            self.root = root
-            if !exclusive { try Self.requireWhole(root) }
-            return
-          }
-          continue
-        }
-        holders = isOver ? try LockHolders.of(root.status().identity) : []
-      }
-      if isOver {
-        throw TransactionError(
-          .locked,
-          "locked by \(holders.isEmpty ? "another process" : holders.joined(separator: ", ")); "
-            + "wait for it, or give --lock-timeout SECONDS", path: path)
-      }
-      Thread.sleep(forTimeInterval: 0.02)
+    guard let root = try Directory.locked(path, exclusive: exclusive, timeout: timeout) else {
+      throw TransactionError(
+        .locked,
+        "locked by \(try LockHolders.names(path)); wait for it, or give --lock-timeout SECONDS", path: path)
     }
+    if !exclusive { try Self.requireWhole(root) }
+    self.root = root
   }
 }
 
@@ -63,8 +43,16 @@ extension ContainerLock {
 }
 
 /// Who holds a `flock`, as the kernel tells in `/proc/locks`; unknown on other systems.
-enum LockHolders {
-  static func of(_ identity: FileIdentity) -> [String] {
+public enum LockHolders {
+  /// Those of the lock on a path, for a message: `process 4711 (drydock)`.
+  ///
+  /// - Throws: `ContainerError` when nothing is there.
+  public static func names(_ path: String) throws -> String {
+    let holders = of(try Directory(path).status().identity)
+    return holders.isEmpty ? "another process" : holders.joined(separator: ", ")
+  }
+
+  private static func of(_ identity: FileIdentity) -> [String] {
     guard let bytes = ProcessTable.contents("/proc/locks") else { return [] }
     let locks = String(decoding: bytes, as: UTF8.self)
     let own = ProcessInfo.processInfo.processIdentifier

@@ -1,53 +1,6 @@
 import ArgumentParser
 import Drydock
 
-struct ListCommand: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "list", abstract: "List the archives of a repository.",
-    discussion: "Example: drydock list -r Backups")
-
-  @OptionGroup var repository: RepositoryOptions
-  @OptionGroup var common: CommonOptions
-
-  struct Result: Encodable {
-    struct Item: Encodable {
-      var path: String
-      var bytes: UInt64
-      var header: ArchiveHeader
-    }
-    struct Unreadable: Encodable {
-      var path: String
-      var reason: String
-    }
-    var archives: [Item]
-    var unreadable: [Unreadable]
-  }
-
-  func run() throws {
-    guard let path = try repository.path(common.configuration()) else {
-      throw UsageError(message: "no repository is named; give -r DIRECTORY, or `repository:` in drydock.yaml")
-    }
-    let listing = try Repository(path).list()
-    if common.json {
-      Output.json(
-        Result(
-          archives: listing.items.map { .init(path: $0.path, bytes: $0.size, header: $0.header) },
-          unreadable: listing.unreadable.map { .init(path: $0.path, reason: $0.reason) }))
-    } else {
-      let head = ["id", "time", "app", "instance", "version", "size"]
-      let rows = listing.items.map { item in
-        [
-          item.header.archive.short, item.header.time, item.header.app, item.header.instance,
-          item.header.schemaVersion.map(String.init) ?? "?", Output.size(item.size),
-        ]
-      }
-      if rows.isEmpty { Output.line("no archives") } else { Output.table([head] + rows, indent: "") }
-      for item in listing.unreadable { Output.note("drydock: cannot be read: \(item.path): \(item.reason)") }
-    }
-    if !listing.unreadable.isEmpty { throw ExitStatus.incomplete.code }
-  }
-}
-
 struct ShowCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "show", abstract: "Show what is in an archive, and what was left out of it.",
@@ -110,10 +63,12 @@ struct ShowCommand: ParsableCommand {
           skipped: skipped))
     }
     let header = opened.header
-    Output.line("\(header.app), instance \(header.instance) (\(header.layout.rawValue)), \(header.time)")
+    Output.line(
+      "\(header.app), instance \(header.instance) (\(header.layout.rawValue)), \(header.time)".printable)
     Output.line("archive \(header.archive), snapshot \(opened.snapshot.prefix(16))…")
     Output.line(
-      "schema version \(header.schemaVersion.map(String.init) ?? "unknown"), written by \(header.tool)")
+      "schema version \(header.schemaVersion.map(String.init) ?? "unknown"), written by \(header.tool)"
+        .printable)
     Output.table(
       entries.map { entry in
         let target = entry.linkTarget.map { " → \($0)" } ?? entry.hardLink.map { " = \($0)" } ?? ""

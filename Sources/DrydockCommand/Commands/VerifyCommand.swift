@@ -57,7 +57,14 @@ struct VerifyCommand: ParsableCommand {
     let limit = try expansion.limit()
     var failed: Failure?
     var result = Result(archives: [])
-    for name in try names(configuration) {
+    let (names, unreadable) = try names(configuration)
+    func tellBad(_ path: String, _ error: any Error) throws {
+      guard let failure = Failure(error) else { throw error }
+      failed = failed ?? failure
+      result.archives.append(.init(path: path, ok: false, error: failure.message))
+      if !common.json { Output.line("BAD \(path)  \(failure.message)") }
+    }
+    for name in names {
       var path = name
       do {
         path = try repository.archive(name, configuration)
@@ -69,13 +76,15 @@ struct VerifyCommand: ParsableCommand {
         Output.line(
           "ok  \(path)  \(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)), \(depth)"
         )
+      } catch let error as RepositoryError where error.code == .notFound && archives.isEmpty {
+        // Removed since the repository was looked at: there is nothing to say of it.
+        continue
       } catch {
-        guard let failure = Failure(error) else { throw error }
-        failed = failed ?? failure
-        result.archives.append(.init(path: path, ok: false, error: failure.message))
-        if !common.json { Output.line("BAD \(path)  \(failure.message)") }
+        try tellBad(path, error)
       }
     }
+    for item in unreadable { try tellBad(item.path, item.error) }
+    if result.archives.isEmpty && !common.json { Output.line("no archives") }
     var comparison: Comparison?
     if failed == nil, let container, let path = result.archives.first?.path {
       let archive = try Archive(path: path, limit: limit)
@@ -92,13 +101,14 @@ struct VerifyCommand: ParsableCommand {
     if comparison?.isIncomplete == true { throw ExitStatus.incomplete.code }
   }
 
-  private func names(_ configuration: Configuration) throws -> [String] {
-    if !archives.isEmpty { return archives }
+  /// The archives to verify, and those of a repository that cannot even be listed.
+  private func names(_ configuration: Configuration) throws -> ([String], [Repository.Unreadable]) {
+    if !archives.isEmpty { return (archives, []) }
     guard let path = repository.path(configuration) else {
       throw UsageError(message: "nothing to verify; give archives, or -r REPOSITORY")
     }
     let listing = try Repository(path).list()
-    return listing.items.map(\.path) + listing.unreadable.map(\.path)
+    return (listing.items.map(\.path), listing.unreadable)
   }
 
   private func compare(

@@ -1,0 +1,167 @@
+import AppContainer
+import Foundation
+import TestSupport
+import Testing
+
+@testable import BackupRepository
+
+/// Who writes into a repository, who removes from it, and who was killed.
+@Suite struct RepositoryLockTests {
+  /// A snapshot of a container whose database somebody holds: it is in the middle of its work for as long as the test
+  /// wants.
+  private final class SlowSnapshot {
+    let process: RunningCommand
+    /// The name of what it is writing.
+    let scratch: String
+    private let holder: RunningCommand
+
+    init(_ lab: Lab, _ name: String) throws {
+      let root = lab.directory(name)
+      try lab.make(root)
+      let script = "CREATE TABLE t(x); INSERT INTO t VALUES(1)"
+      let made = try Command.run(Tools.system("sqlite3"), [root + "/data.db", script])
+      guard made.succeeded else { throw SystemFailure("\(made)") }
+      let hold = "PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE; SELECT 'held';"
+      holder = try Command.spawn(Tools.system("sqlite3"), ["-cmd", hold, root + "/data.db"])
+      try holder.waitForLine("held")
+      let before = try SlowSnapshot.writing(lab)
+      process = try Command.spawn(
+        Tools.drydock(), ["snapshot", root, "-r", lab.repository, "--busy-timeout", "250"], input: [])
+      let end = Date().addingTimeInterval(60)
+      var found: String?
+      while found == nil, Date() < end, process.isRunning {
+        usleep(5000)
+        found = try SlowSnapshot.writing(lab).first { !before.contains($0) }
+      }
+      guard let found else { throw SystemFailure("no snapshot began: \(process.errors)") }
+      scratch = found
+    }
+
+    /// Lets it come to its end.
+    func finish() throws -> CommandResult {
+      holder.closeInput()
+      return try process.wait()
+    }
+
+    /// What is written into the repository just now. A directory is not yet somebody's while it has nothing in it.
+    static func writing(_ lab: Lab) throws -> [String] {
+      try RawFiles.names(in: Array(lab.repository.utf8)).map { String(decoding: $0, as: UTF8.self) }
+        .filter { name in
+          name.hasPrefix(".drydock-writing-")
+            && RawFiles.exists(Array((lab.repository + "/" + name + "/manifest").utf8))
+        }
+    }
+  }
+
+  @Test func removalWaitsForWritersAndNotForKilledOnes() throws {
+    let lab = try Lab()
+    try lab.write("file", "content")
+    let repository = Repository(lab.repository)
+    let report = try lab.snapshot()
+    let item = try #require(repository.list().items.first)
+
+    let killed = try SlowSnapshot(lab, "one")
+    let error = failure { try repository.remove(item) }
+    #expect(code(error) == "locked")
+    let message = "\(error as Any)"
+    #expect(
+      message.contains("process \(killed.process.process) (drydock)") && message.contains("--lock-timeout"))
+    #expect(RawFiles.exists(Array(item.path.utf8)))
+
+    // A killed writer holds nothing, and leaves no lock file.
+    killed.process.kill()
+    _ = try killed.process.wait()
+    #expect(try SlowSnapshot.writing(lab) == [killed.scratch])
+    try repository.remove(item)
+    #expect(!RawFiles.exists(Array(report.path.utf8)))
+    #expect(code(failure { try repository.remove(item) }) == "notFound")
+
+    // The next writer removes what it left, and nothing of those who live.
+    let slow = try SlowSnapshot(lab, "two")
+    #expect(try SlowSnapshot.writing(lab) == [slow.scratch])
+    let next = try lab.snapshot()
+    #expect(try SlowSnapshot.writing(lab) == [slow.scratch])
+    let result = try slow.finish()
+    #expect(result.succeeded, "\(result)")
+    let listing = try repository.list()
+    #expect(listing.items.count == 2 && listing.unreadable.isEmpty)
+    #expect(listing.items.contains { $0.path == next.path })
+    #expect(try RawFiles.names(in: Array(lab.repository.utf8)).count == 2)
+    for item in listing.items { _ = try Verification.run(path: item.path, data: true) }
+  }
+
+  @Test func writersWaitForRemoval() throws {
+    let lab = try Lab()
+    try lab.write("file", "content")
+    let first = try lab.snapshot()
+    var holder: RepositoryLock? = try RepositoryLock(lab.repository, exclusive: true, timeout: 0)
+    let error = failure { try lab.snapshot() }
+    #expect(code(error) == "locked")
+    #expect("\(error as Any)".contains("this process itself"))
+    // Who reads does not mind.
+    #expect(try Repository(lab.repository).find("latest") == first.path)
+    _ = try Verification.run(path: first.path, data: true)
+    #expect(try lab.restore(first.path).transaction == nil)
+    withExtendedLifetime(holder) {}
+    holder = nil
+    // The kernel may give the lock back a moment later: another thread is just starting a program.
+    var options = SnapshotOptions(target: .repository(lab.repository), tool: "test")
+    options.lockTimeout = 30
+    _ = try Snapshot.take(lab.container(), options)
+    #expect(try RawFiles.names(in: Array(lab.repository.utf8)).count == 2)
+  }
+
+  @Test func anOpenArchiveIsReadableAfterItsRemoval() throws {
+    let lab = try Lab()
+    let content = SeededRandom.noise(9 << 20)
+    try lab.write("file", content)
+    let archive = try Archive(path: lab.snapshot().path)
+    let repository = Repository(lab.repository)
+    try repository.remove(try #require(repository.list().items.first), lockTimeout: 30)
+    #expect(try RawFiles.names(in: Array(lab.repository.utf8)).isEmpty)
+    let place = lab.directory("back")
+    _ = try Restore.run(archive, lab.target(archive, place))
+    #expect(Array(try RawFiles.read(Array((place + "/file").utf8))) == content)
+  }
+
+  @Test func writersAndRemovalsTogether() throws {
+    let lab = try Lab()
+    try lab.write("file", SeededRandom.noise(100_000))
+    let (root, path, kept) = (lab.root, lab.repository, try lab.snapshot().path)
+    DispatchQueue.concurrentPerform(iterations: 6) { number in
+      do {
+        let repository = Repository(path)
+        for _ in 0..<4 {
+          var options = SnapshotOptions(target: .repository(path), tool: "test")
+          options.lockTimeout = 120
+          let report = try Snapshot.take(Container(at: root), options)
+          let item = try repository.list().items.first { $0.path == report.path }
+          if let item {
+            try repository.remove(item, lockTimeout: 120)
+          } else {
+            Issue.record("\(report.path)")
+          }
+        }
+      } catch {
+        Issue.record(error)
+      }
+    }
+    #expect(try RawFiles.names(in: Array(path.utf8)).count == 1)
+    #expect(try Verification.run(path: kept, data: true).readData)
+  }
+
+  @Test func anotherArchiveBehindThePathIsNotRemoved() throws {
+    let lab = try Lab()
+    let repository = Repository(lab.repository)
+    _ = try lab.snapshot()
+    let item = try #require(repository.list().items.first)
+    let other = try lab.snapshot().path
+    _ = try lab.shell("mv '\(other)' '\(item.path)'")
+    #expect(code(failure { try repository.remove(item, lockTimeout: 30) }) == "notFound")
+    #expect(try repository.list().items.count == 1)
+    var outside = try #require(repository.list().items.first)
+    outside.path = lab.directory("elsewhere/") + outside.fileName
+    #expect(code(failure { try repository.remove(outside, lockTimeout: 30) }) == "notFound")
+    #expect(try repository.list().items.count == 1)
+  }
+}
