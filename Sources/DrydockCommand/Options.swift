@@ -36,7 +36,10 @@ enum Environment {
 struct ContainerOptions: ParsableArguments {
   @Argument(
     help: ArgumentHelp(
-      "The container: the directory with one app's data, or an .xcappdata bundle.", valueName: "container"))
+      """
+      The container: the directory with one app's data, or an .xcappdata bundle; to read it, also a .zip, .tar, .tar.gz \
+      or .tar.zst of one.
+      """, valueName: "container"))
   var path: String
 
   @Option(
@@ -56,6 +59,7 @@ struct ContainerOptions: ParsableArguments {
 
   /// The container; what an interrupted command left is ended first, and told.
   func open(_ common: CommonOptions) throws -> Container {
+    try refusePacked()
     let container = try Container(at: path, configuration: common.configuration(), instance: instance)
     do {
       Self.tell(try Transaction.recover(container), container)
@@ -65,6 +69,27 @@ struct ContainerOptions: ParsableArguments {
       Output.note("drydock: note: \(error.description)")
     }
     return container
+  }
+
+  /// Whether it is a file that has to be unpacked to be read.
+  var isPacked: Bool { PackedContainer.isOne(path) }
+
+  /// Runs a body with the container for reading only: packed into one file, it is unpacked for as long.
+  func reading<T>(
+    _ common: CommonOptions, _ expansion: ExpansionOptions, _ body: (Container) throws -> T
+  ) throws -> T {
+    guard isPacked else { return try body(open(common)) }
+    return try Container.reading(
+      at: path, configuration: common.configuration(), instance: instance, limit: expansion.limit(), body)
+  }
+
+  /// Throws for a file: what is packed has no state beside it, and no step that replaces it as a whole.
+  func refusePacked() throws {
+    guard isPacked else { return }
+    throw UsageError(
+      message:
+        "\(path) is a packed container, which is only read; unpack it (bsdtar -xpf FILE -C DIRECTORY) and give the "
+        + "directory")
   }
 
   static func tell(_ reports: [RecoveryReport], _ container: Container) {
@@ -128,6 +153,30 @@ struct MigrationOptions: ParsableArguments {
     let catalog = try MigrationCatalog.load(directory)
     for note in catalog.notes { Output.note("drydock: note: \(note)") }
     return catalog
+  }
+}
+
+/// How far an archive may expand.
+struct ExpansionOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      """
+      Trust an archive that expands to so much, such as 20GB; by default no more than 1 GiB, or 250 times its own size \
+      where that is more.
+      """, valueName: "size"))
+  var maxSize: String?
+
+  func limit() throws -> ExpansionLimit {
+    guard let text = maxSize ?? Environment["MAX_SIZE"] else { return .standard }
+    let units: [String: UInt64] = [
+      "": 1, "B": 1, "KB": 1000, "MB": 1_000_000, "GB": 1_000_000_000, "TB": 1_000_000_000_000,
+    ]
+    let digits = text.prefix { $0.isASCII && $0.isNumber }
+    let unit = text.dropFirst(digits.count).trimmingCharacters(in: .whitespaces).uppercased()
+    guard let number = UInt64(digits), let factor = units[unit],
+      case let (bytes, overflow) = number.multipliedReportingOverflow(by: factor), !overflow
+    else { throw UsageError(message: "\(text) is no size; give bytes, or a number with kB, MB, GB or TB") }
+    return ExpansionLimit(bytes: bytes)
   }
 }
 

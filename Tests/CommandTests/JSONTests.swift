@@ -10,6 +10,7 @@ struct JSONTests {
     ["explain", "Notes", "new/"], ["explain", "Notes", "Documents"],
     ["snapshot", "Notes", "-r", "Backups"], ["list", "-r", "Backups"], ["show", "{A}"],
     ["show", "{A}", "Documents/Notes"], ["verify", "{A}"], ["verify", "-r", "Backups", "--data"],
+    ["export", "{A}", "-o", "Copy.tar.zst"],
     ["status", "Notes"], ["validate"], ["migrate", "Notes", "--dry-run"], ["migrate", "Notes", "--to", "1"],
     ["migrate", "Notes"], ["migrate", "Notes"], ["status", "Notes"], ["log", "Notes"], ["rollback", "Notes"],
     ["rollback", "Notes", "--redo"], ["restore", "{A}", "Notes", "--dry-run"], ["restore", "{A}", "Notes"],

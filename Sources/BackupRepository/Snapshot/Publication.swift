@@ -10,6 +10,12 @@ struct Publication {
 
   /// - Throws: ``RepositoryError``: `overlap` when the container and the place contain each other, `notFound`.
   init(_ target: SnapshotOptions.Target, _ container: Container) throws {
+    try self.init(target)
+    try refuseOverlap(container)
+  }
+
+  /// - Throws: ``RepositoryError``: `overlap` when the file exists, `notFound`.
+  init(_ target: SnapshotOptions.Target) throws {
     switch target {
     case .repository(let path):
       folder = try Self.open(path, "the repository")
@@ -28,7 +34,6 @@ struct Publication {
           .overlap, "already exists; an archive never replaces a file, choose another name", path: path)
       }
     }
-    try refuseOverlap(container)
   }
 
   private static func open(_ path: String, _ what: String) throws -> Directory {
