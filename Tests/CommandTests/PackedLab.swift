@@ -42,6 +42,12 @@ extension Lab {
   @discardableResult
   func python(_ script: String) throws -> String { try run(Tools.system("python3"), "-c", script) }
 
+  /// Removes files whose names are not UTF-8, which zip programs cannot write.
+  func removeOddNames(_ name: String = "Notes") throws {
+    try python(
+      "import os\nfor d, _, n in os.walk(b'\(name)'):\n [os.remove(d+b'/'+f) for f in n if b'\\xff' in f]")
+  }
+
   /// The document of a command that must succeed.
   func document(_ arguments: String...) throws -> [String: Any] {
     let result = try drydock(arguments + ["--json"])

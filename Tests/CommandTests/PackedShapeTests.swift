@@ -16,23 +16,22 @@ struct PackedShapeTests {
   }
 
   @Test(
-    "A bundle inside a zip, as a whole or its content",
+    "A bundle inside a zip, as a whole or its content alone",
     arguments: [
-      ("cd Ada.xcappdata && zip", "Ada.xcappdata.zip", "Ada"),
-      ("cd Ada.xcappdata && zip", "Other.zip", "Other"),
-      ("whole", "x.zip", "Ada"),
+      (["Ada.xcappdata"], "x.zip", "Ada"),
+      (["-C", "Ada.xcappdata", "AppData", "AppDataInfo.plist"], "Bea.xcappdata.zip", "Bea"),
+      (["-C", "Ada.xcappdata", "AppData", "AppDataInfo.plist"], "Cleo.zip", "Cleo"),
     ])
-  func bundle(_ way: String, _ file: String, _ instance: String) throws {
+  func bundle(_ names: [String], _ file: String, _ instance: String) throws {
     try Lab.with { lab in
       try lab.create("Ada.xcappdata/AppData")
       try lab.remove("Ada.xcappdata/AppData/.com.apple.mobile_container_manager.metadata.plist")
       try lab.write("Ada.xcappdata/AppDataInfo.plist", Self.info)
+      try lab.removeOddNames("Ada.xcappdata")
       try detecting(lab)
-      let names =
-        way == "whole" ? ["Ada.xcappdata"] : ["-C", "Ada.xcappdata", "AppData", "AppDataInfo.plist"]
-      // As a tar for its names, called a zip: what counts is what is in it.
       let result = try Command.run(
-        Tools.system("bsdtar"), ["-cf", file] + names, directory: lab.directory.path)
+        Tools.system("bsdtar"), ["--format", "zip", "-cf", file] + names, environment: ["LC_ALL": "C.UTF-8"],
+        directory: lab.directory.path)
       #expect(result.succeeded, "\(result)")
       let container = try #require(try lab.document("inspect", file)["container"] as? [String: Any])
       #expect(container["app"] as? String == "com.example.notes")
@@ -88,7 +87,7 @@ struct PackedShapeTests {
       try lab.python(
         Self.double + """
           z = zipfile.ZipFile('Notes.zip', 'w')
-          z.writestr('Notes/Documents/._flagged.txt' if False else '\(name)',
+          z.writestr('\(name)',
                      double('com.apple.metadata:com_apple_backup_excludeItem', b'com.apple.backupd'))
           z.writestr('Notes/Documents/flagged.txt', 'f'); z.writestr('Notes/Documents/kept.txt', 'k')
           z.writestr('Notes/Documents/._own', 'a file of the app that is called so')

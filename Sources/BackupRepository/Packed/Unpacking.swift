@@ -30,22 +30,32 @@ final class Unpacking {
       try root.createDirectories(path)
       var open = metadata(member)
       open.mode |= 0o700
-      try root.apply(open, to: path, includingTime: false)
+      try apply(open, path, includingTime: false)
       directories[path] = (member.mode, member.modified)
     case .symbolicLink(let target):
       try root.createLink(path, target: target)
       var own = metadata(member)
       // Linux has none for links.
       own.attributes = []
-      try root.apply(own, to: path)
+      try apply(own, path)
     case .hardLink(let target):
       try root.link(ContainerPath(bytes: target), in: root, to: path)
     case .file(let size):
       try write(path, size, read)
-      try root.apply(metadata(member), to: path)
+      try apply(metadata(member), path)
       if path.name.starts(with: AppleDouble.prefix) && size <= UInt64(AppleDouble.sizeLimit) {
         doubles.append(path)
       }
+    }
+  }
+
+  /// What an attribute says may keep a path out of a backup: a place that takes none is no place to unpack to.
+  private func apply(_ metadata: FileMetadata, _ path: ContainerPath, includingTime: Bool = true) throws {
+    do {
+      try root.apply(metadata, to: path, includingTime: includingTime)
+    } catch var error as ContainerError where error.cause as? Errno == .notSupported {
+      error.message += "; set TMPDIR to a directory on a file system with extended attributes"
+      throw error
     }
   }
 
