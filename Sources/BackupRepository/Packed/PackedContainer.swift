@@ -25,15 +25,30 @@ public enum PackedContainer {
       let content: ContainerPath = "content"
       try scratch.createDirectory(content)
       let unpacking = Unpacking(into: try scratch.directory(content))
-      var isFirst = true
-      try file.members(limit: limit) { member, read in
-        if isFirst, member.name.elementsEqual(ArchiveHeader.memberName.utf8) { throw isArchive(path) }
-        isFirst = false
-        try unpacking.add(member, read)
+      do {
+        try unpack(file, unpacking, limit)
+      } catch var error as ContainerError {
+        // Where it was unpacked tells nobody anything, but for the file system.
+        error.path = error.path.map {
+          path + ($0.hasPrefix(scratch.full(content)) ? $0.dropFirst(scratch.full(content).count) : "")
+        }
+        if error.code == .noSpace {
+          error.message += "; it is unpacked below TMPDIR, which may be set to another place"
+        }
+        throw error
       }
-      try unpacking.finish()
       return try body(root(scratch, content, unpacking.hasRoot, stem(path)))
     }
+  }
+
+  private static func unpack(_ file: PackedFile, _ unpacking: Unpacking, _ limit: ExpansionLimit) throws {
+    var isFirst = true
+    try file.members(limit: limit) { member, read in
+      if isFirst, member.name.elementsEqual(ArchiveHeader.memberName.utf8) { throw isArchive(file.path) }
+      isFirst = false
+      try unpacking.add(member, read)
+    }
+    try unpacking.finish()
   }
 
   private static func isArchive(_ path: String) -> ContainerError {
