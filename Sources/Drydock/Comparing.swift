@@ -1,4 +1,5 @@
 import AppContainer
+import ArchiveFile
 import BackupRepository
 import ContainerTransaction
 import FixtureTesting
@@ -11,12 +12,16 @@ public enum Comparing {
     case archive(Archive), container(Container), golden(Golden)
   }
 
-  /// What is at a path: a file is an archive, a directory with a golden's list a golden, any other a container.
+  /// Runs a body with what is at a path: a file is an archive or a container packed into one file, a directory with a
+  /// golden's list a golden, any other a container.
   ///
-  /// - Throws: `ContainerError`: `notFound`, or `notAContainer` for what is none of the three; what opening it throws.
-  public static func operand(
-    at path: String, configuration: Configuration = Configuration(), instance: String? = nil
-  ) throws -> Operand {
+  /// - Parameter limit: how large an archive, or a packed container, may be when it is expanded.
+  /// - Throws: `ContainerError`: `notFound`, or `notAContainer` for what is none of these; what opening it and the
+  ///   body throw.
+  public static func with<T>(
+    at path: String, configuration: Configuration = Configuration(), instance: String? = nil,
+    limit: ExpansionLimit = .standard, _ body: (Operand) throws -> T
+  ) throws -> T {
     guard let resolved = realPath(path),
       let type = try? FileManager.default.attributesOfItem(atPath: resolved)[.type] as? FileAttributeType
     else {
@@ -24,14 +29,29 @@ public enum Comparing {
         .notFound, "nothing is there; give an archive, a container or a golden", path: path)
     }
     switch type {
+    case .typeDirectory where Golden.isGolden(resolved): return try body(.golden(Golden(path)))
+    case .typeRegular:
+      if let archive = try archive(path, limit) { return try body(.archive(archive)) }
+      fallthrough
     case .typeDirectory:
-      if Golden.isGolden(resolved) { return .golden(try Golden(path)) }
-      return .container(try Container(at: path, configuration: configuration, instance: instance))
-    case .typeRegular: return .archive(try Archive(path: path))
+      return try Container.reading(at: path, configuration: configuration, instance: instance, limit: limit) {
+        try body(.container($0))
+      }
     default:
       throw ContainerError(
         .notAContainer,
         "neither an archive (a file), nor a container or a golden (a directory); check the path", path: path)
+    }
+  }
+
+  /// The archive that a file is; nil for a packed container.
+  private static func archive(_ path: String, _ limit: ExpansionLimit) throws -> Archive? {
+    do {
+      return try Archive(path: path, limit: limit)
+    } catch let error as ArchiveError where PackedContainer.isOne(path) {
+      // A tar in zstd without our tables at its end is packed by another program, or was cut: its first member tells.
+      if PackedContainer.isArchive(path) { throw error }
+      return nil
     }
   }
 

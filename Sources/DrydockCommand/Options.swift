@@ -36,7 +36,10 @@ enum Environment {
 struct ContainerOptions: ParsableArguments {
   @Argument(
     help: ArgumentHelp(
-      "The container: the directory with one app's data, or an .xcappdata bundle.", valueName: "container"))
+      """
+      The container: the directory with one app's data, or an .xcappdata bundle; to read it, also a .zip, .tar, .tar.gz \
+      or .tar.zst of one.
+      """, valueName: "container"))
   var path: String
 
   @Option(
@@ -49,6 +52,7 @@ struct ContainerOptions: ParsableArguments {
 
   /// The container; what an interrupted command left is ended first, and told.
   func open(_ common: CommonOptions) throws -> Container {
+    try refusePacked()
     let container = try Container(at: path, configuration: common.configuration(), instance: instance)
     try Self.recover(container)
     return container
@@ -63,6 +67,27 @@ struct ContainerOptions: ParsableArguments {
     } catch let error as ContainerError where error.code == .permission {
       Output.note("drydock: note: \(error.description)")
     }
+  }
+
+  /// Whether it is a file that has to be unpacked to be read.
+  var isPacked: Bool { PackedContainer.isOne(path) }
+
+  /// Runs a body with the container for reading only: packed into one file, it is unpacked for as long.
+  func reading<T>(
+    _ common: CommonOptions, _ expansion: ExpansionOptions, _ body: (Container) throws -> T
+  ) throws -> T {
+    guard isPacked else { return try body(open(common)) }
+    return try Container.reading(
+      at: path, configuration: common.configuration(), instance: instance, limit: expansion.limit(), body)
+  }
+
+  /// Throws for a file: what is packed has no state beside it, and no step that replaces it as a whole.
+  func refusePacked() throws {
+    guard isPacked else { return }
+    throw UsageError(
+      message:
+        "\(path) is a packed container, which is only read; unpack it (bsdtar -xpf FILE -C DIRECTORY) and give the "
+        + "directory")
   }
 
   static func tell(_ reports: [RecoveryReport], _ container: Container) {

@@ -12,6 +12,7 @@ struct JSONTests {
     ["show", "{A}", "Documents/Notes"], ["verify", "{A}"], ["verify", "-r", "Backups", "--data"],
     ["diff", "{A}", "Notes"], ["diff", "Notes", "{A}", "--exit-code", "--all"],
     ["verify", "{A}", "--container", "Notes"],
+    ["export", "{A}", "-o", "Copy.tar.zst"],
     ["status", "Notes"], ["validate"], ["migrate", "Notes", "--dry-run"], ["migrate", "Notes", "--to", "1"],
     ["migrate", "Notes"], ["migrate", "Notes"], ["status", "Notes"], ["log", "Notes"], ["rollback", "Notes"],
     ["rollback", "Notes", "--redo"], ["restore", "{A}", "Notes", "--dry-run"], ["restore", "{A}", "Notes"],

@@ -85,7 +85,9 @@ public struct Container: Sendable {
       _ = try Directory(resolved)
     } catch let error as ContainerError where error.code == .notAContainer {
       throw ContainerError(
-        .notAContainer, "this is a file; a container is a directory with an app's data", path: path)
+        .notAContainer,
+        "this is a file; a container is a directory with an app's data, or to read it a zip or tar of one",
+        path: path)
     }
     guard resolved != "/" else {
       throw ContainerError(.notAContainer, "the root of the file system cannot be a container", path: path)

@@ -32,6 +32,8 @@ public struct ArchiveHeader: Sendable, Codable, Equatable {
   public var time: String
   /// The program that wrote it.
   public var tool: String
+  /// The archive whose snapshot this one is a copy of, when it was exported.
+  public var exportedFrom: ArchiveID?
 
   /// The header as JSON with sorted keys.
   func encoded() throws -> [UInt8] {

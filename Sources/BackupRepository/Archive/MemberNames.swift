@@ -1,4 +1,5 @@
 import AppContainer
+import ArchiveFile
 
 /// How paths of a container are named in an archive.
 enum MemberNames {
@@ -16,5 +17,16 @@ enum MemberNames {
     let prefix = Array((root + "/").utf8)
     guard name.starts(with: prefix) else { return nil }
     return try? ContainerPath(bytes: name.dropFirst(prefix.count))
+  }
+}
+
+extension ArchiveMember {
+  /// The member that stands for an entry of the manifest.
+  init(_ entry: ManifestEntry, _ kind: Kind) {
+    self.init(
+      name: MemberNames.name(of: entry.path), kind: kind, mode: entry.metadata.mode,
+      modified: entry.metadata.modified, userID: entry.metadata.user, groupID: entry.metadata.group,
+      attributes: entry.metadata.attributes.map { .init(name: Array($0.name.utf8), value: $0.value) },
+      isNoDump: entry.metadata.isNoDump)
   }
 }

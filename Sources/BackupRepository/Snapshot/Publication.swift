@@ -14,6 +14,23 @@ struct Publication {
   /// - Throws: ``RepositoryError``: `overlap` when the container and the place contain each other, `notFound`,
   ///   `locked` while something is removed from the repository.
   init(_ target: SnapshotOptions.Target, _ container: Container, lockTimeout: Double) throws {
+    try self.init(target) { try $0.refuseOverlap(container) }
+    try lock(timeout: lockTimeout)
+  }
+
+  /// - Parameter lockTimeout: seconds to wait for the lock of a repository.
+  /// - Throws: ``RepositoryError``: `overlap` when the file exists, `notFound`, `locked`.
+  init(_ target: SnapshotOptions.Target, lockTimeout: Double) throws {
+    try self.init(target) { _ in }
+    try lock(timeout: lockTimeout)
+  }
+
+  private mutating func lock(timeout: Double) throws {
+    guard fileName == nil else { return }
+    folder = try RepositoryLock(folder.path, exclusive: false, timeout: timeout).directory
+  }
+
+  private init(_ target: SnapshotOptions.Target, check: (Publication) throws -> Void) throws {
     switch target {
     case .repository(let path):
       folder = try Self.open(path, "the repository")
@@ -32,10 +49,7 @@ struct Publication {
           .overlap, "already exists; an archive never replaces a file, choose another name", path: path)
       }
     }
-    try refuseOverlap(container)
-    if fileName == nil {
-      folder = try RepositoryLock(folder.path, exclusive: false, timeout: lockTimeout).directory
-    }
+    try check(self)
   }
 
   private static func open(_ path: String, _ what: String) throws -> Directory {

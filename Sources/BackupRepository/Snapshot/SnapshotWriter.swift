@@ -139,11 +139,7 @@ final class SnapshotWriter {
   }
 
   func member(_ entry: ManifestEntry, _ kind: ArchiveMember.Kind) -> ArchiveMember {
-    ArchiveMember(
-      name: MemberNames.name(of: entry.path), kind: kind, mode: entry.metadata.mode,
-      modified: entry.metadata.modified, userID: entry.metadata.user, groupID: entry.metadata.group,
-      attributes: entry.metadata.attributes.map { .init(name: Array($0.name.utf8), value: $0.value) },
-      isNoDump: entry.metadata.isNoDump)
+    ArchiveMember(entry, kind)
   }
 
   func entry(

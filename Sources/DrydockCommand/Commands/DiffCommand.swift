@@ -33,6 +33,7 @@ struct DiffCommand: ParsableCommand {
   @Flag(help: "Show all of it, not the first lines of each part; up to 10,000 rows of a table.") var all =
     false
   @Flag(help: "Exit with 2 when they differ.") var exitCode = false
+  @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var wait: WaitOptions
   @OptionGroup var common: CommonOptions
 
@@ -47,7 +48,14 @@ struct DiffCommand: ParsableCommand {
 
   func run() throws {
     let configuration = try common.configuration()
-    let (first, second) = (try operand(a, configuration), try operand(b, configuration))
+    try with(a, configuration) { first in
+      try with(b, configuration) { second in try compare(first, second, configuration) }
+    }
+  }
+
+  private func compare(
+    _ first: Comparing.Operand, _ second: Comparing.Operand, _ configuration: Configuration
+  ) throws {
     var options = ComparisonOptions()
     if !only.isEmpty { options.stores = Set(only) }
     options.scope = try paths.map { try ContainerPath($0) }
@@ -78,19 +86,22 @@ struct DiffCommand: ParsableCommand {
     if comparison.isIncomplete { throw ExitStatus.incomplete.code }
   }
 
-  private func operand(_ name: String, _ configuration: Configuration) throws -> Comparing.Operand {
+  private func with(
+    _ name: String, _ configuration: Configuration, _ body: (Comparing.Operand) throws -> Void
+  ) throws {
     if FileManager.default.fileExists(atPath: name) {
-      let operand = try Comparing.operand(at: name, configuration: configuration)
-      if case .container(let container) = operand { try ContainerOptions.recover(container) }
-      return operand
+      return try Comparing.with(at: name, configuration: configuration, limit: expansion.limit()) { operand in
+        if case .container(let container) = operand { try ContainerOptions.recover(container) }
+        try body(operand)
+      }
     }
-    guard repository.path(configuration) != nil, !name.contains("/") else {
+    guard repository.path(configuration) != nil, !name.contains("/") || name.contains("@") else {
       throw ContainerError(
         .notFound,
         "neither an archive, nor a container, nor a golden; give a path, or -r REPOSITORY with an id or "
           + "INSTANCE@latest", path: name)
     }
-    return .archive(try Archive(path: repository.archive(name, configuration)))
+    try body(.archive(Archive(path: repository.archive(name, configuration), limit: expansion.limit())))
   }
 }
 

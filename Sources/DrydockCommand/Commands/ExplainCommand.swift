@@ -13,6 +13,7 @@ struct ExplainCommand: ParsableCommand {
 
   @OptionGroup var container: ContainerOptions
   @Argument(help: ArgumentHelp("A path in the container.", valueName: "path")) var inner: String
+  @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
   struct Result: Encodable {
@@ -28,8 +29,9 @@ struct ExplainCommand: ParsableCommand {
     var remark: String?
   }
 
-  func run() throws {
-    let opened = try container.open(common)
+  func run() throws { try container.reading(common, expansion, explain) }
+
+  private func explain(_ opened: Container) throws {
     let path = try ContainerPath(inner)
     let scan = ContainerScan(try Directory(opened.root), rules: ExclusionRules(opened))
     let found = try scan.explain(path, isDirectory: inner.hasSuffix("/"))

@@ -22,7 +22,9 @@ struct InitCommand: ParsableCommand {
 
   func run() throws {
     let path = FileManager.default.currentDirectoryPath + "/" + Configuration.fileName
-    let text = try ConfigurationTemplate(container.map { try Container(at: $0) }).text()
+    let text =
+      try container.map { try Container.reading(at: $0) { try ConfigurationTemplate($0).text() } }
+      ?? ConfigurationTemplate(nil).text()
     let directory = try Directory(FileManager.default.currentDirectoryPath)
     guard try directory.status(ContainerPath(Configuration.fileName)) == nil else {
       throw ContainerError(.io, "already exists, and is not replaced; edit it, or move it away", path: path)

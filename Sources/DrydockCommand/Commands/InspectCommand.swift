@@ -9,6 +9,7 @@ struct InspectCommand: ParsableCommand {
   @OptionGroup var container: ContainerOptions
   @Flag(help: "Only list what a backup leaves out, with its size on disk and its rule.") var excluded = false
   @OptionGroup var migrations: MigrationOptions
+  @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
   struct Excluded: Encodable {
@@ -21,11 +22,14 @@ struct InspectCommand: ParsableCommand {
     var pending: [String]?
   }
 
-  func run() throws {
+  func run() throws { try container.reading(common, expansion, inspect) }
+
+  private func inspect(_ opened: Container) throws {
     let configuration = try common.configuration()
-    let opened = try container.open(common)
     let options = try container.transaction()
-    let inspection = try ContainerInspection(opened, options: options)
+    var inspection = try ContainerInspection(opened, options: options)
+    // Where it was unpacked is nobody's business.
+    if container.isPacked { inspection.root = realPath(container.path) ?? container.path }
     if excluded {
       if common.json {
         return Output.json(Excluded(excluded: inspection.excluded, warnings: inspection.warnings))

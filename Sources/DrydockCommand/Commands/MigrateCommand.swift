@@ -19,6 +19,7 @@ struct MigrateCommand: ParsableCommand {
   @Option(help: ArgumentHelp("Stop at this version.", valueName: "number")) var to: Int?
   @Flag(help: "Show what would change, and change nothing.") var dryRun = false
   @Flag(help: "With --dry-run: exit with 2 when migrations are pending.") var exitCode = false
+  @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
   struct Result: Encodable {
@@ -31,23 +32,10 @@ struct MigrateCommand: ParsableCommand {
   }
 
   func run() throws {
+    if dryRun { return try container.reading(common, expansion, show) }
     let opened = try container.open(common)
     let catalog = try migrations.catalog(common.configuration())
     let options = try container.transaction()
-    if dryRun {
-      let outcome = try Migrating.dryRun(opened, catalog, to: to, options: options)
-      if common.json {
-        Output.json(Result(report: outcome.value, difference: outcome.difference, conflicts: []))
-      } else {
-        MigrationText.write(outcome.value, verb: "would run")
-        if outcome.value.changedAnything {
-          Output.line("dry run: nothing was changed; the difference would be")
-          DifferenceText.write(outcome.difference)
-        }
-      }
-      if exitCode && outcome.value.changedAnything { throw ExitStatus.pending.code }
-      return
-    }
     let outcome = try Migrating.run(opened, catalog, to: to, options: options)
     ContainerOptions.tell(outcome.recovered, opened)
     for note in outcome.notes { Output.note("drydock: note: \(note)") }
@@ -66,6 +54,21 @@ struct MigrateCommand: ParsableCommand {
     }
     try outcome.throwUnlessClean()
   }
+
+  private func show(_ opened: Container) throws {
+    let catalog = try migrations.catalog(common.configuration())
+    let outcome = try Migrating.dryRun(opened, catalog, to: to, options: container.transaction())
+    if common.json {
+      Output.json(Result(report: outcome.value, difference: outcome.difference, conflicts: []))
+    } else {
+      MigrationText.write(outcome.value, verb: "would run")
+      if outcome.value.changedAnything {
+        Output.line("dry run: nothing was changed; the difference would be")
+        DifferenceText.write(outcome.difference)
+      }
+    }
+    if exitCode && outcome.value.changedAnything { throw ExitStatus.pending.code }
+  }
 }
 
 struct StatusCommand: ParsableCommand {
@@ -76,6 +79,7 @@ struct StatusCommand: ParsableCommand {
   @OptionGroup var container: ContainerOptions
   @OptionGroup var migrations: MigrationOptions
   @Flag(help: "Exit with 2 when migrations are pending.") var exitCode = false
+  @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
   struct Result: Encodable {
@@ -92,8 +96,9 @@ struct StatusCommand: ParsableCommand {
     var problems: [String]
   }
 
-  func run() throws {
-    let opened = try container.open(common)
+  func run() throws { try container.reading(common, expansion, show) }
+
+  private func show(_ opened: Container) throws {
     let plan = try Migrating.plan(
       opened, migrations.catalog(common.configuration()), options: container.transaction())
     let problems = plan.problems

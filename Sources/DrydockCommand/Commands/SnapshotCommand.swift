@@ -22,6 +22,7 @@ struct SnapshotCommand: ParsableCommand {
     help:
       "Store what rules exclude too, but for Drydock's own state; a restore brings it back on demand only.")
   var includeExcluded = false
+  @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
   struct Result: Encodable {
@@ -53,7 +54,12 @@ struct SnapshotCommand: ParsableCommand {
           "no place for the archive; give -r REPOSITORY or -o FILE, or `repository: DIRECTORY` in drydock.yaml"
       )
     }
-    let opened = try container.open(common)
+    try container.reading(common, expansion) { try take($0, target, configuration) }
+  }
+
+  private func take(
+    _ opened: Container, _ target: SnapshotOptions.Target, _ configuration: Configuration
+  ) throws {
     let transaction = try container.transaction()
     // Made on first use, like any backup program's, but never out of a mistyped path.
     if case .repository(let path) = target { try makeRepository(path) }

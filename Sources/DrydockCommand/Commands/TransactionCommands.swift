@@ -68,7 +68,12 @@ struct LogCommand: ParsableCommand {
   }
 
   func run() throws {
-    let entries = try Transaction.log(container.open(common))
+    if container.isPacked {
+      Output.note(
+        "drydock: note: a packed container has no log: that is kept beside a container's directory, never in it"
+      )
+    }
+    let entries = try container.isPacked ? [] : Transaction.log(container.open(common))
     if common.json { return Output.json(Result(transactions: entries)) }
     if entries.isEmpty { return Output.line("no transactions yet") }
     Output.table(
@@ -101,6 +106,7 @@ struct RecoverCommand: ParsableCommand {
   }
 
   func run() throws {
+    try container.refusePacked()
     let configuration = try common.configuration()
     // A restore that was to make the container may have been killed before there was one.
     let planned = try Container.planned(at: container.path, configuration: configuration)

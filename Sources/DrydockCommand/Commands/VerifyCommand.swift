@@ -114,13 +114,14 @@ struct VerifyCommand: ParsableCommand {
   private func compare(
     _ archive: Archive, _ path: String, _ configuration: Configuration
   ) throws -> Comparison {
-    let opened = try Container(at: path, configuration: configuration)
-    try ContainerOptions.recover(opened)
     var options = ComparisonOptions()
     options.rowLimit = 5
-    return try Comparing.run(
-      .archive(archive), .container(opened), configuration: configuration, options: options,
-      transaction: wait.transaction())
+    return try Container.reading(at: path, configuration: configuration, limit: expansion.limit()) { opened in
+      if !PackedContainer.isOne(path) { try ContainerOptions.recover(opened) }
+      return try Comparing.run(
+        .archive(archive), .container(opened), configuration: configuration, options: options,
+        transaction: wait.transaction())
+    }
   }
 
   private func tell(_ comparison: Comparison, _ path: String) {

@@ -1,0 +1,97 @@
+import CLibArchive
+
+/// What libarchive read of a member of somebody else's archive: less strict than ``TarEntry``, as any program may have
+/// written it, and as strict about what it could do.
+enum PackedMember {
+  /// The member; its name is empty when it is the root itself.
+  ///
+  /// - Throws: `ArchiveError`: `unsafeName`, `encrypted`, `unsupported`, `limit`.
+  static func make(_ entry: OpaquePointer, isTar: Bool) throws -> ArchiveMember {
+    guard let text = archive_entry_pathname(entry) else {
+      throw ArchiveError.damaged("a member has no name that can be read")
+    }
+    let name = try plain(bytes(text))
+    guard archive_entry_is_encrypted(entry) == 0 else {
+      throw ArchiveError(
+        .encrypted,
+        "\(name.printable) is encrypted with a password, which is not supported; unpack the file first")
+    }
+    let kind = try kind(entry, name)
+    if name.isEmpty, kind != .directory { throw MemberName.unsafe(name, "is empty") }
+    var member = ArchiveMember(
+      name: name, kind: kind, mode: UInt16(truncatingIfNeeded: archive_entry_perm(entry)) & 0o7777,
+      modified: modified(entry), attributes: attributes(entry))
+    if isTar {
+      guard let user = UInt32(exactly: archive_entry_uid(entry)),
+        let group = UInt32(exactly: archive_entry_gid(entry))
+      else { throw ArchiveError.damaged("\(name.printable) has an impossible owner") }
+      (member.userID, member.groupID) = (user, group)
+      let flags = archive_entry_fflags_text(entry).map { String(cString: $0) } ?? ""
+      member.isNoDump = flags.split(separator: ",").contains { $0 == TarEntry.noDump }
+    }
+    return member
+  }
+
+  /// Without `./` in front and `/` behind, as `tar` of a directory's content and zip programs write names.
+  private static func plain(_ name: [UInt8]) throws -> [UInt8] {
+    var name = name[...]
+    while name.starts(with: "./".utf8) {
+      name = name.dropFirst(2)
+      // `.//etc` must not become `/etc`, nor `etc`.
+      if name.first == MemberName.slash { throw MemberName.unsafe(Array(name), "has an empty component") }
+    }
+    if name.count > 1, name.last == MemberName.slash { name.removeLast() }
+    if name.isEmpty || name.elementsEqual(".".utf8) { return [] }
+    try MemberName.validate(Array(name))
+    return Array(name)
+  }
+
+  private static func kind(_ entry: OpaquePointer, _ name: [UInt8]) throws -> ArchiveMember.Kind {
+    if let target = archive_entry_hardlink(entry) { return .hardLink(target: try plain(bytes(target))) }
+    switch Int(archive_entry_filetype(entry)) {
+    case Int(drydock_type_file):
+      guard let size = UInt64(exactly: archive_entry_size(entry)) else {
+        throw ArchiveError.damaged("\(name.printable) has a negative size")
+      }
+      return .file(size: size)
+    case Int(drydock_type_directory): return .directory
+    case Int(drydock_type_link):
+      guard let target = archive_entry_symlink(entry), target.pointee != 0 else {
+        throw ArchiveError.damaged("the link \(name.printable) has no target")
+      }
+      return .symbolicLink(target: bytes(target))
+    default:
+      throw ArchiveError(
+        .unsupported,
+        "\(name.printable) is a device, FIFO or socket, which is not unpacked; pack again without it")
+    }
+  }
+
+  /// An impossible time is as good as none: it is no reason not to read somebody's data.
+  private static func modified(_ entry: OpaquePointer) -> Int64 {
+    let (whole, overflow) = Int64(archive_entry_mtime(entry)).multipliedReportingOverflow(by: 1_000_000_000)
+    let (sum, overflow2) = whole.addingReportingOverflow(Int64(archive_entry_mtime_nsec(entry)))
+    return overflow || overflow2 ? 0 : sum
+  }
+
+  /// Of one name in two spellings (SCHILY and LIBARCHIVE, which bsdtar writes both) one.
+  private static func attributes(_ entry: OpaquePointer) -> [ArchiveMember.Attribute] {
+    var attributes: [[UInt8]: [UInt8]] = [:]
+    archive_entry_xattr_reset(entry)
+    while true {
+      var key: UnsafePointer<CChar>?
+      var value: UnsafeRawPointer?
+      var size = 0
+      guard archive_entry_xattr_next(entry, &key, &value, &size) == ARCHIVE_OK, let key else { break }
+      let content = [UInt8](UnsafeRawBufferPointer(start: value, count: value == nil ? 0 : size))
+      attributes[TarEntry.percentDecoded(bytes(key))] = content
+    }
+    return attributes.map { .init(name: $0, value: $1) }.sorted { $0.name.lexicographicallyPrecedes($1.name) }
+  }
+
+  private static func bytes(_ text: UnsafePointer<CChar>) -> [UInt8] {
+    var length = 0
+    while text[length] != 0 { length += 1 }
+    return UnsafeBufferPointer(start: text, count: length).map { UInt8(bitPattern: $0) }
+  }
+}

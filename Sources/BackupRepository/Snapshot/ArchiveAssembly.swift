@@ -1,0 +1,67 @@
+import AgeEncryption
+import AppContainer
+import ArchiveFile
+import Foundation
+import SystemPackage
+
+/// What all archives have around their content, and their way to their place: the header in front, the manifest behind.
+struct ArchiveAssembly {
+  let header: ArchiveHeader
+  /// The time of the capture.
+  let time: Date
+
+  /// Writes an archive and publishes it, never replacing a file; a killed run leaves none.
+  ///
+  /// - Parameter body: adds the members and ends the manifest; what it gives makes the result.
+  func publish<T>(
+    _ publication: Publication,
+    _ body: (Directory, ArchiveWriter, ManifestWriter) throws -> (String, ArchiveSummary) -> T
+  ) throws -> T {
+    try publication.with { scratch in
+      let name: ContainerPath = "archive"
+      let file = try scratch.createFile(name, mode: 0o644)
+      defer { try? file.close() }
+      let archive = try ArchiveWriter(to: file)
+      let json = try header.encoded()
+      _ = try archive.addMember(
+        .file(ArchiveHeader.memberName, size: UInt64(json.count), modified: modified), contents: json)
+      // The header alone is what a list of archives reads.
+      try archive.startFrame()
+      let manifestName: ContainerPath = "manifest"
+      let manifest = try ManifestWriter(path: scratch.full(manifestName), archive: header.archive)
+      let result = try body(scratch, archive, manifest)
+      let location = try store(manifestName, scratch, archive)
+      let summary = try archive.finish(manifest: location)
+      try scratch.syncFile(file, name)
+      let path = try publication.publish(
+        name, in: scratch,
+        as: ArchiveName.candidates(
+          app: header.app, instance: header.instance, time: UTCTime.compact(time), id: header.archive))
+      return result(path, summary)
+    }
+  }
+
+  private var modified: Int64 { Int64(time.timeIntervalSince1970) * 1_000_000_000 }
+
+  private func store(
+    _ manifest: ContainerPath, _ scratch: Directory, _ archive: ArchiveWriter
+  ) throws -> ManifestLocation {
+    let file = try scratch.open(manifest, .readOnly)
+    defer { try? file.close() }
+    let size = try scratch.status(manifest)?.size ?? 0
+    try archive.startFrame()
+    let offset = try archive.beginMember(.file(MemberNames.manifest, size: size, modified: modified))
+    let hash = try SHA256()
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
+    defer { buffer.deallocate() }
+    while true {
+      let count = try file.read(into: buffer)
+      if count == 0 { break }
+      let chunk = UnsafeRawBufferPointer(rebasing: buffer[..<count])
+      hash.update(chunk)
+      try archive.write(chunk)
+    }
+    _ = try archive.endMember()
+    return ManifestLocation(offset: offset, length: size, sha256: try hash.finalize())
+  }
+}

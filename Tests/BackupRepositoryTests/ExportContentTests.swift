@@ -1,0 +1,39 @@
+import AgeEncryption
+import AppContainer
+import TestSupport
+import Testing
+
+@testable import BackupRepository
+
+/// Archives whose checksums are right and whose parts disagree.
+@Suite struct ExportContentTests {
+  @Test func contentThatIsNotWhatTheManifestSaysIsNotExported() throws {
+    let lab = try Lab()
+    var handmade = try HandmadeArchive(lab)
+    handmade.addRoot()
+    try handmade.addFile("a", "one")
+    handmade.entries[1].digest = try SHA256.hash(Array("two".utf8))
+    let archive = try Archive(path: handmade.write())
+    let before = try RawFiles.names(in: Array(lab.repository.utf8))
+    let error = failure {
+      _ = try Export.run(archive, to: .file(lab.repository + "/out.tar.zst"), tool: "test")
+    }
+    #expect(code(error) == "damaged")
+    #expect(try RawFiles.names(in: Array(lab.repository.utf8)) == before)
+  }
+
+  @Test func entriesThatDoNotGiveTheSnapshotAreNotExported() throws {
+    let lab = try Lab()
+    var handmade = try HandmadeArchive(lab)
+    handmade.addRoot()
+    try handmade.addFile("a", "one")
+    handmade.sql =
+      "UPDATE property SET value = '\(String(repeating: "0", count: 64))' WHERE name = 'snapshot'"
+    let archive = try Archive(path: handmade.write())
+    let error = failure {
+      _ = try Export.run(archive, to: .repository(lab.repository), tool: "test")
+    }
+    #expect(code(error) == "damaged")
+    #expect(try RawFiles.names(in: Array(lab.repository.utf8)).count == 1)
+  }
+}

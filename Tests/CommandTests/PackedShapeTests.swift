@@ -1,0 +1,117 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Where the container is in a packed file, whose it is, and what macOS packs beside it.
+@Suite("What is in a packed file")
+struct PackedShapeTests {
+  private static let info = """
+    <?xml version="1.0" encoding="UTF-8"?>
+    <plist version="1.0"><dict><key>CFBundleIdentifier</key><string>com.example.notes</string></dict></plist>
+    """
+
+  private func detecting(_ lab: Lab) throws {
+    let text = String(decoding: try lab.read("drydock.yaml"), as: UTF8.self)
+    try lab.write("drydock.yaml", text.replacing(/(?m)^(app|layout|defaults):.*\n/, with: ""))
+  }
+
+  @Test(
+    "A bundle inside a zip, as a whole or its content alone",
+    arguments: [
+      (["Ada.xcappdata"], "x.zip", "Ada"),
+      (["-C", "Ada.xcappdata", "AppData", "AppDataInfo.plist"], "Bea.xcappdata.zip", "Bea"),
+      (["-C", "Ada.xcappdata", "AppData", "AppDataInfo.plist"], "Cleo.zip", "Cleo"),
+    ])
+  func bundle(_ names: [String], _ file: String, _ instance: String) throws {
+    try Lab.with { lab in
+      try lab.create("Ada.xcappdata/AppData")
+      try lab.remove("Ada.xcappdata/AppData/.com.apple.mobile_container_manager.metadata.plist")
+      try lab.write("Ada.xcappdata/AppDataInfo.plist", Self.info)
+      try lab.removeOddNames("Ada.xcappdata")
+      try detecting(lab)
+      let result = try Command.run(
+        Tools.system("bsdtar"), ["--format", "zip", "-cf", file] + names, environment: ["LC_ALL": "C.UTF-8"],
+        directory: lab.directory.path)
+      #expect(result.succeeded, "\(result)")
+      let container = try #require(try lab.document("inspect", file)["container"] as? [String: Any])
+      #expect(container["app"] as? String == "com.example.notes")
+      #expect(container["instance"] as? String == instance)
+      #expect(container["layout"] as? String == "ios")
+    }
+  }
+
+  @Test(
+    "A directory names its instance, else the file does",
+    arguments: [
+      ("Notes", ["Data"], "Data"), ("My notes.tar", ["-C", "Data", "."], "My notes"),
+      ("Odd.tar.gz", ["-C", "Data", "files"], "Odd"), ("Two.tar", ["-C", "Data", "files", "more"], "Two"),
+    ])
+  func names(_ file: String, _ arguments: [String], _ instance: String) throws {
+    try Lab.with { lab in
+      try lab.remove("drydock.yaml")
+      try lab.write("Data/files/a.txt", "a")
+      try lab.write("Data/more/b.txt", "b")
+      let result = try Command.run(
+        Tools.system("tar"), ["-cf", file] + arguments, directory: lab.directory.path)
+      #expect(result.succeeded, "\(result)")
+      let container = try #require(try lab.document("inspect", file)["container"] as? [String: Any])
+      #expect(container["instance"] as? String == instance)
+      let given = try #require(
+        try lab.document("inspect", file, "--container", "Mine")["container"] as? [String: Any])
+      #expect(given["instance"] as? String == "Mine")
+    }
+  }
+
+  /// An AppleDouble file with one attribute, as `copyfile` writes it.
+  private static let double = """
+    import struct, zipfile
+    def double(name, value):
+        name = name.encode() + b'\\0'
+        entry = struct.pack('>IIHB', 120 + 64, len(value), 0, len(name)) + name
+        header = b'ATTR' + struct.pack('>III', 0, 120 + 64 + len(value), 120 + 64) + struct.pack('>I', len(value))
+        header += bytes(12) + struct.pack('>HH', 0, 1) + entry
+        info = bytes(32) + b'\\0\\0' + header
+        info += bytes(120 + 64 - 50 - len(info)) + value
+        head = struct.pack('>II', 0x00051607, 0x00020000) + b'Mac OS X        ' + struct.pack('>H', 2)
+        return head + struct.pack('>III', 9, 50, len(info)) + struct.pack('>III', 2, 50 + len(info), 0) + info
+
+    """
+
+  @Test(
+    "What macOS packs beside files becomes their attributes: a flag keeps a file out of the backup",
+    arguments: [
+      "__MACOSX/Notes/Documents/._flagged.txt", "Notes/Documents/._flagged.txt",
+    ])
+  func appleDouble(_ name: String) throws {
+    try Lab.with { lab in
+      try lab.python(
+        Self.double + """
+          z = zipfile.ZipFile('Notes.zip', 'w')
+          z.writestr('\(name)',
+                     double('com.apple.metadata:com_apple_backup_excludeItem', b'com.apple.backupd'))
+          z.writestr('Notes/Documents/flagged.txt', 'f'); z.writestr('Notes/Documents/kept.txt', 'k')
+          z.writestr('Notes/Documents/._own', 'a file of the app that is called so')
+          z.writestr('Notes/Library/x', ''); z.writestr('Notes/.DS_Store', '')
+          z.close()
+          """)
+      let shown = try lab.document("snapshot", "Notes.zip", "-o", "A.tar.zst")
+      let excluded = try #require(shown["excluded"] as? [[String: Any]])
+      #expect(excluded.compactMap { $0["path"] as? String }.contains("Documents/flagged.txt"), "\(shown)")
+      let text = try lab.succeed("show", "A.tar.zst")
+      #expect(text.contains("Documents/kept.txt") && text.contains("Documents/._own"))
+      #expect(!text.contains("__MACOSX") && !text.contains("._flagged"))
+    }
+  }
+
+  @Test("An archive is not a packed container, and is told from one")
+  func archive() throws {
+    try Lab.with { lab in
+      try lab.create()
+      try lab.succeed("snapshot", "Notes", "-o", "A.tar.zst")
+      try lab.expectRefusal(
+        ["inspect", "A.tar.zst"], exit: 1,
+        ["A.tar.zst: this is an archive", "drydock show", "drydock restore"],
+        container: nil)
+    }
+  }
+}

@@ -1,0 +1,163 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// The container as one file: whatever packed it, every command that reads one takes it.
+@Suite("Packed containers")
+struct PackedTests {
+  @Test("A tar gives the same snapshot as the directory, byte for byte", arguments: Packing.whole)
+  func sameSnapshot(_ packing: Packing) throws {
+    try Lab.with { lab in
+      try lab.create()
+      // Both forms of a letter, and no letters at all.
+      try lab.python(
+        #"import unicodedata; [open(b'Notes/Documents/'+n, 'w') for n in (b'\xff\xfe', unicodedata.normalize('NFD', 'é').encode())]"#
+      )
+      let directory = try lab.document("snapshot", "Notes", "-o", "D.tar.zst")
+      let file = try packing.pack(in: lab)
+      let before = try lab.tree(file)
+      let packed = try lab.document("snapshot", file, "-o", "P.tar.zst")
+      #expect(packed["snapshot"] as? String == directory["snapshot"] as? String)
+      try lab.tree(file).expectSame(as: before, comparing: TreeListing.untouched)
+      let (one, other) = (try lab.document("show", "D.tar.zst"), try lab.document("show", "P.tar.zst"))
+      for key in ["entries", "excluded", "skipped"] {
+        #expect(one[key] as? NSArray == other[key] as? NSArray, "\(key)")
+      }
+      let headers = [one, other].compactMap { $0["header"] as? [String: Any] }
+      for key in ["app", "instance", "layout", "schema_version"] {
+        #expect(headers[0][key] as? NSObject == headers[1][key] as? NSObject, "\(key)")
+      }
+      #expect(try lab.names("tmp") == [])
+      #expect(try lab.names().filter { $0.hasPrefix(".drydock") } == [])
+    }
+  }
+
+  @Test("A zip gives every file, mode and link", arguments: Packing.zips)
+  func zip(_ packing: Packing) throws {
+    try Lab.with { lab in
+      try lab.create()
+      try lab.removeOddNames()
+      // The standard library of Python follows links.
+      if packing == .pythonZip { try lab.run(Tools.system("find"), "Notes", "-type", "l", "-delete") }
+      try lab.succeed("snapshot", "Notes", "-o", "D.tar.zst")
+      try lab.succeed("snapshot", try packing.pack(in: lab), "-o", "P.tar.zst", "--include-excluded")
+      let contents = { (name: String) in
+        let entries = try lab.document("show", name)["entries"] as? [[String: Any]] ?? []
+        return Dictionary(
+          entries.map { entry in
+            let parts = ["kind", "mode", "sha256", "link_target"].map { "\(entry[$0] ?? "")" }
+            return (entry["path"] as? String ?? "", parts)
+          }, uniquingKeysWith: { $1 })
+      }
+      let (directory, packed) = (try contents("D.tar.zst"), try contents("P.tar.zst"))
+      #expect(directory.count > 15)
+      for (path, entry) in directory { #expect(packed[path] == entry, "\(path)") }
+    }
+  }
+
+  @Test("Every reading command takes every format, and tells the same", arguments: Packing.allCases)
+  func reading(_ packing: Packing) throws {
+    try Lab.with { lab in
+      try lab.create()
+      try lab.removeOddNames()
+      let file = try packing.pack(in: lab)
+      let inspected = try #require(try lab.document("inspect", file)["container"] as? [String: Any])
+      let own = try #require(try lab.document("inspect", "Notes")["container"] as? [String: Any])
+      #expect(inspected["root"] as? String == lab(file))
+      for key in ["app", "instance", "layout", "schema_version", "settings", "databases"] {
+        #expect(inspected[key] as? NSObject == own[key] as? NSObject, "\(key)")
+      }
+      for arguments in [["explain", "tmp"], ["status"], ["migrate", "--dry-run"]] {
+        let rest = arguments.dropFirst()
+        let packed = try lab.drydock([arguments[0], file] + rest)
+        #expect(packed.succeeded, "\(packed)")
+        let plain = try lab.drydock([arguments[0], "Notes"] + rest).output
+        #expect(
+          packed.output.replacing(#/\d+(\.\d+)? ms/#, with: "")
+            == plain.replacing(#/\d+(\.\d+)? ms/#, with: ""))
+      }
+      let log = try lab.drydock("log", file)
+      #expect(
+        log.succeeded && log.output == "no transactions yet\n" && log.errors.contains("has no log"), "\(log)")
+      try lab.remove("drydock.yaml")
+      try lab.succeed("init", file)
+      #expect(
+        String(decoding: try lab.read("drydock.yaml"), as: UTF8.self).contains("app: \"com.example.notes\""))
+      #expect(try lab.names("tmp") == [])
+    }
+  }
+
+  @Test(
+    "What would change it is refused, and says what to do",
+    arguments: [
+      ["migrate", "Notes.tar"], ["rollback", "Notes.tar"], ["recover", "Notes.tar"],
+      ["baseline", "Notes.tar", "--to", "1"], ["restore", "A.tar.zst", "Notes.tar"],
+      ["restore", "A.tar.zst", "Notes.tar", "--dry-run"],
+    ])
+  func changing(_ arguments: [String]) throws {
+    try Lab.with { lab in
+      try lab.create()
+      try lab.succeed("snapshot", "Notes", "-o", "A.tar.zst")
+      try Packing.gnuTar.pack(in: lab)
+      let before = try lab.tree("Notes.tar")
+      try lab.expectRefusal(
+        arguments, exit: 64, ["Notes.tar is a packed container", "unpack it"], container: nil)
+      try lab.tree("Notes.tar").expectSame(as: before, comparing: TreeListing.untouched)
+    }
+  }
+
+  @Test(
+    "Committed and not yet checkpointed rows are there, as another program left them",
+    arguments: [
+      Packing.gnuTar, .bsdtarZip, .pythonZip,
+    ])
+  func log(_ packing: Packing) throws {
+    try Lab.with { lab in
+      try lab.python(
+        """
+        import os, sqlite3
+        os.makedirs('Notes/Documents'); os.makedirs('Notes/Library')
+        c = sqlite3.connect('Notes/Documents/a.sqlite', isolation_level=None)
+        c.execute('pragma journal_mode=wal'); c.execute('create table t (n)')
+        c.execute('pragma wal_checkpoint(truncate)')
+        c.executemany('insert into t values (?)', [(n,) for n in range(1000)])
+        c.execute('begin'); c.execute('insert into t values (-1)')
+        os._exit(0)
+        """)
+      #expect(lab.exists("Notes/Documents/a.sqlite-wal") && lab.exists("Notes/Documents/a.sqlite-shm"))
+      try lab.succeed("snapshot", try packing.pack(in: lab), "-o", "A.tar.zst")
+      try lab.run(Tools.system("bsdtar"), "-xf", "A.tar.zst")
+      let count = try lab.python(
+        "import sqlite3; print(sqlite3.connect('container/Documents/a.sqlite').execute('select count(*), min(n) from t').fetchone())"
+      )
+      #expect(count == "(1000, 0)\n")
+      #expect(!lab.exists("container/Documents/a.sqlite-wal"))
+    }
+  }
+
+  @Test("A killed command's copy goes with the next command on any container")
+  func killed() throws {
+    try Lab.with { lab in
+      try lab.create()
+      try lab.python("open('Notes/Documents/large', 'wb').truncate(400 << 20)")
+      try Packing.gzip.pack(in: lab)
+      try lab.run(Tools.system("truncate"), "-s", "0", lab("Notes/Documents/large"))
+      for next in ["Notes", "Small.tar"] {
+        let command = try lab.start(["snapshot", "Notes.tar.gz", "-o", "A.tar.zst"])
+        while try lab.names("tmp").isEmpty, command.isRunning { usleep(1000) }
+        let scratch = try #require(try lab.names("tmp").first)
+        let mode =
+          try FileManager.default.attributesOfItem(atPath: lab("tmp/" + scratch))[.posixPermissions] as? Int
+        #expect(mode == 0o700)
+        command.kill()
+        let result = try command.wait()
+        #expect(result.signal == SIGKILL, "\(result)")
+        #expect(try lab.names("tmp") == [scratch])
+        try lab.run(Tools.system("tar"), "-cf", "Small.tar", "Notes")
+        try lab.succeed("inspect", next)
+        #expect(try lab.names("tmp") == [])
+        #expect(!lab.exists("A.tar.zst"))
+      }
+    }
+  }
+}
