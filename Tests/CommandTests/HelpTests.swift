@@ -17,7 +17,8 @@ struct HelpTests {
   @Test("Every command that is asked for is there")
   func complete() throws {
     let wanted = [
-      "inspect", "explain", "snapshot", "list", "show", "verify", "diff", "export", "restore", "migrate", "status",
+      "inspect", "explain", "snapshot", "list", "show", "verify", "diff", "export", "restore", "migrate",
+      "status",
       "validate",
       "baseline", "rollback", "log", "recover", "init",
     ]
