@@ -58,8 +58,8 @@ struct RestorePlan {
     for (path, scanned) in live.paths.sorted(by: { $0.key < $1.key }) {
       if isStaleSidecar(path, scanned) {
         removals.append(path)  // rule 1
-      } else if !scope.contains(path) {
-        spare(path, nil)  // rule 7
+      } else if !scope.contains(path) || scanned.exclusion?.rule == .state {
+        spare(path, nil)  // rule 7; and nobody needs to be told of Drydock's own
       } else if let reason = sparing(path, scanned) {
         spare(path, reason)
       } else if recorded.kinds[path] == nil && !scanned.isSidecar {
