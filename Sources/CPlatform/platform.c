@@ -13,6 +13,9 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#ifdef __linux__
+#include <sys/vfs.h>
+#endif
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -292,7 +295,19 @@ int platform_open_beneath(int directory, const char *path, int flags) {
 int64_t platform_free_space(int descriptor) {
   struct statvfs status;
   if (fstatvfs(descriptor, &status) != 0) return -1;
+  // One that lives in memory, or over a network, may not count its blocks.
+  if (status.f_blocks == 0) return -1;
   return (int64_t)status.f_bavail * (int64_t)status.f_frsize;
+}
+
+bool platform_is_overlay(int descriptor) {
+#ifdef __linux__
+  struct statfs status;
+  return fstatfs(descriptor, &status) == 0 && (uint32_t)status.f_type == 0x794c7630u;
+#else
+  (void)descriptor;
+  return false;
+#endif
 }
 
 int platform_reserve(int descriptor, int64_t start, int64_t length) {

@@ -1,6 +1,7 @@
 import AppContainer
 import BackupRepository
 import ContainerTransaction
+import Foundation
 import MigrationEngine
 
 /// Restores an archive of an older schema version, migrated on the way.
@@ -84,6 +85,7 @@ public enum MigratedRestore {
       _ = try Restore.run(archive, .absent(whole), inner) {
         migration = try Migrating.migrate($0, catalog, version)
       }
+      try settleTimes(of: whole, archive.header)
       var snapshot = SnapshotOptions(target: .file(work.path + "/migrated"), tool: DrydockVersion.tool)
       snapshot.schemaVersion = version
       snapshot.includesExcluded = options.includeExcluded
@@ -92,6 +94,18 @@ public enum MigratedRestore {
       var outer = options
       outer.summary = options.summary ?? Restore.summary(archive.header) + ", migrated to \(version)"
       return try body(Archive(path: path), outer, migration)
+    }
+  }
+
+  /// What the migration wrote is as old as the snapshot: restored once more, it is the same.
+  private static func settleTimes(of whole: Container, _ header: ArchiveHeader) throws {
+    guard let time = try? Date(header.time, strategy: .iso8601).timeIntervalSince1970 else { return }
+    let captured = Int64(time) * 1_000_000_000
+    let root = try Directory(whole.root)
+    try root.walk { entry in
+      // What a snapshot holds is not younger than itself, but for a second that the header's time does not tell.
+      if entry.status.modified > captured + 1_000_000_000 { try root.setModified(captured, of: entry.path) }
+      return .into
     }
   }
 

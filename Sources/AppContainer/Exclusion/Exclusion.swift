@@ -18,6 +18,9 @@ public struct Exclusion: Hashable, Sendable, Codable {
     case pattern
     /// Drydock's own state.
     case state
+
+    /// Whether it is told by a flag on the inode itself, so that another inode's metadata would lose it.
+    public var isFlag: Bool { self == .appleAttribute || self == .robotsAttribute || self == .noDump }
   }
 
   /// The rule that decided.

@@ -114,15 +114,24 @@ public struct ContainerPath: Sendable {
     ContainerPath(unchecked: bytes + Array(suffix.utf8))
   }
 
-  private static func printable(_ bytes: [UInt8]) -> String {
+  /// Bytes of a name or link as a line can show them: escaped when they are no text, end the line or deceive.
+  public static func printable(_ bytes: [UInt8]) -> String {
     if let text = String(validating: bytes, as: UTF8.self),
-      !text.unicodeScalars.contains(where: { $0.value < 32 || (0x7f..<0xa0).contains($0.value) })
+      !text.unicodeScalars.contains(where: isDeceiving)
     {
       return text
     }
     return bytes.map { byte in
       (32..<127).contains(byte) ? String(UnicodeScalar(byte)) : "\\x" + hexadecimal(byte)
     }.joined()
+  }
+
+  /// Control characters, what ends a line, and what turns the direction of the text around.
+  private static func isDeceiving(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar.value {
+    case 0..<32, 0x7f..<0xa0, 0x61c, 0x200e...0x200f, 0x2028...0x202e, 0x2066...0x2069: true
+    default: false
+    }
   }
 }
 

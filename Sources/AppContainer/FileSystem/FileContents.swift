@@ -146,6 +146,9 @@ extension Directory {
     let free = platform_free_space(descriptor.rawValue)
     return free < 0 ? nil : UInt64(free)
   }
+
+  /// Whether this is on an overlay file system, whose directories may be those of a layer that cannot change.
+  public func isOverlay() -> Bool { platform_is_overlay(descriptor.rawValue) }
 }
 
 extension Directory {

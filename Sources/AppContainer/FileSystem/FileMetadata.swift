@@ -38,26 +38,28 @@ extension Directory {
 
   /// Puts metadata on a path: owner first (it clears set-id bits), attributes, mode, and the time last.
   ///
-  /// The owner is set only where it differs; one who is not root keeps what he made as his own. Attributes
-  /// outside `user.` that this user may not set are passed over likewise, and so is the inode flag on a file system
-  /// that has none. Attributes that the path has and the
-  /// metadata lacks are removed.
+  /// The owner is set only where it differs; one who is not root keeps what he made as his own, without the set-id bits
+  /// that were meant for somebody else's. Attributes outside `user.` that this user may not set are passed over
+  /// likewise, and so are all attributes, and the inode flag, on a file system that has none. Attributes that the path has
+  /// and the metadata lacks are removed.
   ///
   /// - Parameter includingTime: false for a directory that is still being filled.
   public func apply(_ metadata: FileMetadata, to path: ContainerPath, includingTime: Bool = true) throws {
     guard let status = try status(path) else {
       throw ContainerError(.notFound, "gone while its attributes were set", path: full(path))
     }
-    if status.user != metadata.user || status.group != metadata.group {
-      try ignoringPermission { try setOwner(user: metadata.user, group: metadata.group, of: path) }
-    }
+    let mode = try setOwner(metadata, of: path, status)
     let present = try attributes(path)
+    if present != metadata.attributes, status.type != .symbolicLink, status.mode & 0o200 == 0 {
+      // Whoever sets one must be able to write the path; the right mode follows.
+      try setMode(status.mode | 0o600, of: path)
+    }
     for attribute in metadata.attributes where !present.contains(attribute) {
-      if attribute.name.hasPrefix("user.") {
+      do {
         try setAttribute(attribute, of: path)
-      } else {
-        try ignoringPermission { try setAttribute(attribute, of: path) }
-      }
+      } catch let error as ContainerError
+        where attribute.name.hasPrefix("user.") ? error.meansNotThere : error.meansNotAllowed
+      {}
     }
     for attribute in present where !metadata.attributes.contains(where: { $0.name == attribute.name }) {
       try ignoringPermission { try removeAttribute(attribute.name, of: path) }
@@ -67,8 +69,28 @@ extension Directory {
       if status.mode & 0o400 == 0 { try setMode(status.mode | 0o400, of: path) }
       try ignoringPermission { try setNoDump(metadata.isNoDump, of: path) }
     }
-    if status.type != .symbolicLink { try setMode(metadata.mode, of: path) }
+    if status.type != .symbolicLink { try setMode(mode, of: path) }
     if includingTime { try setModified(metadata.modified, of: path) }
+  }
+
+  /// Sets the owner as far as this user may: both, else the group alone.
+  ///
+  /// - Returns: the mode that goes with the owner that the path has now.
+  private func setOwner(
+    _ metadata: FileMetadata, of path: ContainerPath, _ status: FileStatus
+  ) throws -> UInt16 {
+    guard status.user != metadata.user || status.group != metadata.group else { return metadata.mode }
+    do {
+      try setOwner(user: metadata.user, group: metadata.group, of: path)
+      return metadata.mode
+    } catch let error as ContainerError where error.meansNotAllowed {
+      try ignoringPermission { try setOwner(user: status.user, group: metadata.group, of: path) }
+    }
+    let made = try self.status(path)
+    var mode = metadata.mode
+    if made?.user != metadata.user { mode &= ~0o4000 }
+    if made?.group != metadata.group && status.type == .file { mode &= ~0o2000 }
+    return mode
   }
 
   private func ignoringPermission(_ body: () throws -> Void) throws {
@@ -78,8 +100,13 @@ extension Directory {
 
 extension ContainerError {
   /// Whether a call failed only because this user, or this file system, does not do such a thing.
-  var meansNotAllowed: Bool {
-    code == .permission
-      || (cause as? Errno).map { $0 == .notSupported || $0 == .inappropriateIOCTLForDevice } ?? false
+  fileprivate var meansNotAllowed: Bool {
+    // A user or group that this user namespace does not know is an invalid argument.
+    code == .permission || meansNotThere || cause as? Errno == .invalidArgument
+  }
+
+  /// Whether a call failed because this file system has no such thing.
+  fileprivate var meansNotThere: Bool {
+    (cause as? Errno).map { $0 == .notSupported || $0 == .inappropriateIOCTLForDevice } ?? false
   }
 }

@@ -35,9 +35,7 @@ struct LiveComparison {
       replaced.insert(entry.path)
       return .other
     }
-    let isSame =
-      try expected(entry.metadata, of: entry)
-      == staged.metadata(of: entry.path).map { expected($0, of: entry) }
+    let isSame = try hasMetadata(of: entry)
     if let first = entry.hardLink {
       // It gets the inode that its first name gets.
       return !isSame || replaced.contains(first) ? .other : .same
@@ -52,6 +50,15 @@ struct LiveComparison {
     // A copy of what the container holds, with other attributes, is no copy of the bytes of a raw database.
     let isCopied = entry.kind != .rawDatabase && (entry.kind == .database || !present.isDatabase)
     return isCopied ? .otherAttributes : .other
+  }
+
+  /// Whether the path carries what the archive says, as far as this user and file system can give it that.
+  private func hasMetadata(of entry: ManifestEntry) throws -> Bool {
+    guard let present = try staged.metadata(of: entry.path) else { return false }
+    let now = expected(present, of: entry)
+    if now == expected(entry.metadata, of: entry) { return true }
+    let type: FileType = entry.kind == .symbolicLink ? .symbolicLink : .file
+    return try now == expected(staged.attainable(entry.metadata, for: type), of: entry)
   }
 
   /// A database's times move with every checkpoint.

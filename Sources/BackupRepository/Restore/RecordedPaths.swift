@@ -21,7 +21,13 @@ struct RecordedPaths {
       excluded[never] = Exclusion(
         rule: .layout, origin: never, detail: "\(layout.rawValue) never restores \(never)")
     }
-    if !includesExcluded { kinds = kinds.filter { excluded[$0.key] == nil } }
+    if try !includesExcluded && manifest.storesExcluded() {
+      // Of an excluded directory only the top is on record.
+      let tops = excluded
+      kinds = kinds.filter { path, _ in
+        tops[path] == nil && !path.ancestors.contains { tops[$0] != nil }
+      }
+    }
     for (path, rule) in try manifest.flaggedDirectories() {
       flagged[path] = Exclusion(rule: rule, origin: path, detail: "\(path) was flagged")
     }
@@ -32,9 +38,9 @@ struct RecordedPaths {
 
   /// The rule that kept a path out, or a directory above it; of a stored path, the rule that should have.
   func exclusion(of path: ContainerPath) -> Exclusion? {
-    if let own = excluded[path] { return own }
-    // An explicit include brings a path in below an excluded directory.
-    return kinds[path] != nil ? nil : path.ancestors.lazy.compactMap { excluded[$0] ?? flagged[$0] }.first
+    if let found = excluded[path] ?? path.ancestors.lazy.compactMap({ excluded[$0] }).first { return found }
+    // An explicit include brings a path in below a flagged directory.
+    return kinds[path] != nil ? nil : path.ancestors.lazy.compactMap { flagged[$0] }.first
   }
 
   /// Why a path, or the directory that it is in, could not be stored.

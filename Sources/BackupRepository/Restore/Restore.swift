@@ -147,7 +147,7 @@ public enum Restore {
       try staged.remove(path, withExternalData: false)
     }
     for entry in plan.directories where try staged.status(of: entry.path)?.type != .directory {
-      try staged.putDirectory(at: entry.path, metadata: entry.metadata)
+      try staged.putDirectory(at: entry.path, metadata: staged.attainable(entry.metadata, for: .directory))
     }
     for entry in plan.contents + plan.links {
       if let present = try staged.status(of: entry.path), present.type == .directory {
@@ -161,8 +161,11 @@ public enum Restore {
     for entry in plan.attributes { try staged.setMetadata(entry.metadata, of: entry.path) }
     // Directories last: what was put into them moved their times.
     for entry in plan.directories {
-      if try staged.changesNames(in: entry.path) || staged.metadata(of: entry.path) != entry.metadata {
-        try staged.putDirectory(at: entry.path, metadata: entry.metadata)
+      let present = try staged.metadata(of: entry.path)
+      if !staged.changesNames(in: entry.path) && present == entry.metadata { continue }
+      let metadata = try staged.attainable(entry.metadata, for: .directory)
+      if staged.changesNames(in: entry.path) || present != metadata {
+        try staged.putDirectory(at: entry.path, metadata: metadata)
       }
     }
     var report = plan.report

@@ -25,6 +25,8 @@ struct RestorePlan {
   /// Live paths that stay, and the directories above them.
   private var spared: Set<ContainerPath> = []
   private var neededDirectories: Set<ContainerPath> = []
+  /// Directories whose flag keeps something that stays out of backups: without it, the next restore would remove that.
+  private var flaggedDirectories: Set<ContainerPath> = []
   private var comparison: LiveComparison
   /// Further names that are right, by the first one; and the first names that get another inode.
   private var rightLinks: [ContainerPath: [ManifestEntry]] = [:]
@@ -56,8 +58,8 @@ struct RestorePlan {
     for (path, scanned) in live.paths.sorted(by: { $0.key < $1.key }) {
       if isStaleSidecar(path, scanned) {
         removals.append(path)  // rule 1
-      } else if !scope.contains(path) {
-        spare(path, nil)  // rule 7
+      } else if !scope.contains(path) || scanned.exclusion?.rule == .state {
+        spare(path, nil)  // rule 7; and nobody needs to be told of Drydock's own
       } else if let reason = sparing(path, scanned) {
         spare(path, reason)
       } else if recorded.kinds[path] == nil && !scanned.isSidecar {
@@ -93,9 +95,11 @@ struct RestorePlan {
     }
   }
 
-  /// Whether the archive has a file or link where a directory above is now.
+  /// Whether a file or link of the archive comes where a directory above is now.
   private func isReplacedFromAbove(_ path: ContainerPath) -> Bool {
-    path.ancestors.contains { above in recorded.kinds[above].map { $0 != .directory } ?? false }
+    path.ancestors.contains { above in
+      recorded.kinds[above].map { $0 != .directory && scope.contains(above) } ?? false
+    }
   }
 
   /// Whether a file is a log or journal that a database, about to come back beside it, would take for its own.
@@ -110,6 +114,9 @@ struct RestorePlan {
   private mutating func spare(_ path: ContainerPath, _ reason: String?) {
     spared.insert(path)
     for above in path.ancestors where !neededDirectories.insert(above).inserted { break }
+    if let exclusion = live.paths[path]?.exclusion, exclusion.origin != path, exclusion.rule.isFlag {
+      flaggedDirectories.insert(exclusion.origin)
+    }
     guard let reason else { return }
     // One line for a directory tells of all below it.
     if let last = report.spared.last, path.isInside(last.path) { return }
@@ -125,7 +132,7 @@ struct RestorePlan {
       if entry.kind == .directory, present == nil, !entry.path.isRoot { missing[entry.path] = entry }
       return
     }
-    if spared.contains(entry.path) { return }
+    if spared.contains(entry.path) || flaggedDirectories.contains(entry.path) { return }
     if present == nil, !entry.path.isRoot, live.exclusionAbove(entry.path) != nil {
       // Rule 3: a directory that is flagged now does not keep a stored path away.
       report.restoredUnderExcluded.append(entry.path)

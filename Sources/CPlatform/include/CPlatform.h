@@ -65,7 +65,10 @@ ssize_t platform_copy_range(int source, int target, size_t length);
 /// Opens a path below `directory` without crossing a mount or following any link.
 int platform_open_beneath(int directory, const char *path, int flags);
 
-/// Free bytes for this user on the file system of `descriptor`, or -1.
+/// Whether `descriptor` is on an overlay file system (OVERLAYFS_SUPER_MAGIC).
+bool platform_is_overlay(int descriptor);
+
+/// Free bytes for this user on the file system of `descriptor`, or -1 when that is not known.
 int64_t platform_free_space(int descriptor);
 
 /// Sets blocks aside behind the end of a file, whose size stays. ENOSPC when there are none; EOPNOTSUPP where the file

@@ -64,6 +64,9 @@ struct ChangeList {
       var record = NodeRecord(type: inode.type, metadata: metadata, size: status.size, digest: inode.digest)
       if inode.type == .symbolicLink {
         record.digest = try SHA256.hash(staged.stage.linkTarget(inode.name))
+      } else if inode.type == .other {
+        // A socket or FIFO that a rollback puts back has no content to read.
+        record.digest = try FileType.other.digest
       } else if record.digest == nil {
         let isDatabase =
           try staged.stage.databaseUnit(inode.name, status: status) != nil

@@ -72,7 +72,8 @@ extension Commit {
     let user = geteuid()
     for path in Set(changes.changes.flatMap { [$0.path, $0.path.parent] }) {
       guard let status = try live.status(path) else { continue }
-      guard status.mount == own.mount, status.device == own.device else {
+      // A file of an overlay's lower layer has that layer's device, and can be moved all the same.
+      guard status.mount == own.mount, status.type != .directory || status.device == own.device else {
         throw TransactionError(
           .notWritable,
           "another file system is mounted here, and what is on it cannot be changed in one transaction; nothing was "

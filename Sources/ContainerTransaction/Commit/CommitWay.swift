@@ -74,6 +74,9 @@ struct CommitChoice {
   private func beside() throws -> StateDirectory {
     let status = try root.status()
     if status.isMountRoot { throw Refusal(reason: "a file system is mounted at the container's root") }
+    if root.isOverlay() {
+      throw Refusal(reason: "directories of an overlay file system may be those of a lower layer")
+    }
     if let mount = index.mounts.min() {
       throw Refusal(reason: "another file system is mounted inside the container, at \(mount)")
     }
@@ -121,18 +124,21 @@ struct CommitChoice {
     } catch let error as ContainerError {
       throw Refusal(reason: "this file system cannot exchange two directories", cause: error)
     }
-    // The root's with all it has; of the others owner and mode, each pair once.
+    // The root's with all it has; of the others owner, mode and the attributes that not everybody may set, each once.
     var modes: [FileMetadata: ContainerPath] = [:]
     for (path, status) in index.paths where status.type == .directory {
+      let special = try root.attributeNames(of: path).contains { !$0.hasPrefix("user.") }
       let metadata = FileMetadata(
-        mode: status.mode, user: status.user, group: status.group, modified: 0, attributes: [])
+        mode: status.mode, user: status.user, group: status.group, modified: 0,
+        attributes: special ? try root.attributes(path).filter { !$0.name.hasPrefix("user.") } : [])
       modes[metadata] = path
     }
     for (metadata, path) in modes {
       try stages.apply(metadata, to: a)
-      let made = try stages.status(a)
-      guard made?.mode == metadata.mode, made?.user == metadata.user, made?.group == metadata.group else {
-        throw Refusal(reason: "this user cannot reproduce the owner or mode of \(path)")
+      guard var made = try stages.metadata(a) else { continue }
+      made.modified = 0
+      guard made == metadata else {
+        throw Refusal(reason: "this user cannot reproduce the owner, mode or attributes of \(path)")
       }
     }
     guard let metadata = try root.metadata(.root) else { return }

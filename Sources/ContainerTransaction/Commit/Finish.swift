@@ -65,7 +65,10 @@ struct Finish {
     for change in undo.changes {
       if let kept = change.kept, try target.status(kept) == nil {
         let (source, name) = old.map { ($0, change.path) } ?? (folder, kept)
-        if try source.status(name) != nil { try source.rename(name, in: target, to: kept) }
+        // The old tree goes in the end, whatever mode its directories have until then.
+        try source.withWritableParent(of: name) {
+          if try source.status(name) != nil { try source.rename(name, in: target, to: kept) }
+        }
       }
       if let copy = change.settingsAfter, try folder.status(copy) != nil {
         try folder.rename(copy, in: target, to: copy)

@@ -28,12 +28,12 @@ struct Mover {
   private func aside(_ move: MovePlan.Move) throws {
     guard let old = move.old, try live.status(move.path) != nil else { return }
     if try folder.status(old) == nil {
-      try withWritableParent(of: move.path) {
+      try live.withWritableParent(of: move.path) {
         try live.renameOnto(nothingAt: old, move.path, in: folder)
       }
     } else if !isPlaced(later: move.path) {
       // It has gone already, and an app has made it anew.
-      try withWritableParent(of: move.path) { try conflicts.take(move.path, from: live) }
+      try live.withWritableParent(of: move.path) { try conflicts.take(move.path, from: live) }
     }
   }
 
@@ -48,7 +48,7 @@ struct Mover {
     for attempt in 0..<100 {
       do {
         if move.isDatabase { try clearSidecars(of: move.path) }
-        try withWritableParent(of: move.path) {
+        try live.withWritableParent(of: move.path) {
           try folder.renameOnto(nothingAt: move.path, new, in: live)
         }
         return
@@ -80,9 +80,9 @@ struct Mover {
         return try place(move)
       }
       do {
-        try withWritableParent(of: move.path) { try folder.exchange(new, in: live, with: move.path) }
+        try live.withWritableParent(of: move.path) { try folder.exchange(new, in: live, with: move.path) }
       } catch let error as ContainerError where error.meansNoSuchRename {
-        try withWritableParent(of: move.path) {
+        try live.withWritableParent(of: move.path) {
           try live.renameOnto(nothingAt: old, move.path, in: folder)
         }
         return try place(move)
@@ -131,19 +131,6 @@ struct Mover {
     } else {
       // An app has made it anew meanwhile: its own stays, what was there before is kept.
       try conflicts.take(move.path, from: folder, as: old)
-    }
-  }
-
-  // MARK: Directories that may not be written
-
-  /// A directory's owner may change what is in it after all: its mode comes back with the directories' metadata.
-  private func withWritableParent(of path: ContainerPath, _ body: () throws -> Void) throws {
-    do {
-      try body()
-    } catch let error as ContainerError where error.isErrno(.permissionDenied) {
-      guard let status = try live.status(path.parent), status.mode & 0o700 != 0o700 else { throw error }
-      try live.setMode(status.mode | 0o700, of: path.parent)
-      try body()
     }
   }
 }

@@ -29,7 +29,14 @@ public final class StagedContainer {
   var liveCaptures: [ContainerPath: ContainerPath] = [:]
   /// Where paths that were moved came from, for a difference that says so.
   var origins: [ContainerPath: ContainerPath] = [:]
+  /// What became of metadata that was put on a path, by what was wanted but for the time.
+  var attained: [Attempt: FileMetadata] = [:]
   private var count = 0
+
+  struct Attempt: Hashable {
+    var type: FileType
+    var metadata: FileMetadata
+  }
 
   init(
     _ container: Container, live: Directory, stage: Directory, locks: [ContainerPath: DatabaseLock],

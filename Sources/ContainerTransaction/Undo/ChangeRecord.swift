@@ -47,3 +47,10 @@ struct UndoRecord: Codable, Sendable {
   /// Sorted by path, parents first.
   var changes: [ChangeRecord]
 }
+
+extension FileType {
+  /// What stands for the content of something that has none: it equals itself, and no file.
+  var digest: SHA256.Digest {
+    get throws { try SHA256.hash(Array(rawValue.utf8)) }
+  }
+}

@@ -99,8 +99,7 @@ struct Undoing {
         // One that SQLite cannot open is compared by its bytes.
         return try ContentDigest.of(path, in: staged.live, isDatabase: true)
       }
-    // Something of another kind is never what a transaction wrote.
-    case .directory, .other: return try SHA256.hash(Array(status.type.rawValue.utf8))
+    case .directory, .other: return try status.type.digest
     }
   }
 
@@ -166,6 +165,7 @@ struct Undoing {
     }
     if live.modified == after.modified { metadata.modified = before.metadata.modified }
     if live.attributes == after.attributes { metadata.attributes = before.metadata.attributes }
+    if live.isNoDump == after.isNoDump { metadata.isNoDump = before.metadata.isNoDump }
     // Also where it differs in nothing: what comes back into it would move its time.
     if metadata != live || staged.changesNames(in: change.path) {
       try staged.putDirectory(at: change.path, metadata: metadata)

@@ -71,7 +71,8 @@ struct ShowCommand: ParsableCommand {
         .printable)
     Output.table(
       entries.map { entry in
-        let target = entry.linkTarget.map { " → \($0)" } ?? entry.hardLink.map { " = \($0)" } ?? ""
+        let link = entry.linkTarget.map { " → \(ContainerPath.printable(Array($0.utf8)))" }
+        let target = link ?? entry.hardLink.map { " = \($0)" } ?? ""
         return [entry.mode, entry.kind, Output.size(entry.bytes), entry.path.description + target]
       })
     if !excluded.isEmpty { Output.line("left out by rule") }

@@ -50,6 +50,9 @@ struct RestoreCommand: ParsableCommand {
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
+  /// How many spared paths a person is shown.
+  private static let shown = 100
+
   struct Result: Encodable {
     var transaction: String?
     var restored: [ContainerPath]
@@ -90,7 +93,7 @@ struct RestoreCommand: ParsableCommand {
       let outcome = try dryRun(opened, target, options, catalog)
       return write(outcome.value, transaction: nil, conflicts: [], difference: outcome.difference)
     }
-    guard try isConfirmed(opened, target, options) else { throw ExitStatus.failed.code }
+    guard try isConfirmed(opened, target, options, catalog) else { throw ExitStatus.failed.code }
     let outcome = try restore(opened, target, options, catalog)
     ContainerOptions.tell(outcome.recovered, target.container)
     for note in outcome.notes { Output.note("drydock: note: \(note)") }
@@ -116,11 +119,14 @@ struct RestoreCommand: ParsableCommand {
     return try MigratedRestore.dryRun(archive, target, options, catalog)
   }
 
-  private func isConfirmed(_ archive: Archive, _ target: Restore.Target, _ options: RestoreOptions) throws
-    -> Bool
-  {
+  private func isConfirmed(
+    _ archive: Archive, _ target: Restore.Target, _ options: RestoreOptions, _ catalog: MigrationCatalog?
+  ) throws -> Bool {
     guard !yes, !common.json, isatty(STDIN_FILENO) == 1 else { return true }
-    let plan = try Restore.plan(archive, target, options)
+    // What goes is known only once the archive is migrated.
+    let plan =
+      try catalog == nil
+      ? Restore.plan(archive, target, options) : dryRun(archive, target, options, catalog).value.restore
     guard !plan.removed.isEmpty else { return true }
     for path in plan.removed.prefix(10) { Output.note("  - \(path)") }
     if plan.removed.count > 10 { Output.note("  … and \(plan.removed.count - 10) more") }
@@ -159,7 +165,11 @@ struct RestoreCommand: ParsableCommand {
     if let migration = outcome.migration {
       MigrationText.write(migration, verb: difference == nil ? "ran" : "would run")
     }
-    for spared in report.spared { Output.line("  spared \(spared.path): \(spared.reason)") }
+    for spared in report.spared.prefix(Self.shown) {
+      Output.line("  spared \(spared.path): \(spared.reason)")
+    }
+    let more = report.spared.count - Self.shown
+    if more > 0 { Output.line("  … and \(more) more are spared; --json lists them") }
     for path in report.restoredUnderExcluded { Output.line("  restored, though excluded now: \(path)") }
     for path in conflicts {
       Output.note("drydock: the app changed it at the same moment, kept aside: \(path)")

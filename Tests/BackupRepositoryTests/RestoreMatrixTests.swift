@@ -1,0 +1,87 @@
+import AppContainer
+import ContainerTransaction
+import Foundation
+import TestSupport
+import Testing
+
+@testable import BackupRepository
+
+/// Restores in every combination of what the archive says of a path, what is live there, what the restore acts on and
+/// its options: each combination is a path of one container, and all must come out as the model says.
+@Suite struct RestoreMatrixTests {
+  typealias Node = RestoreModel.Node
+
+  /// What an archive has of a combination's path `x`: nodes by what follows its name.
+  struct Stored {
+    var nodes: [String: Node] = [:]
+    var excluded: [String] = []
+    var skipped: SkippedPath.Reason?
+  }
+
+  static let stored: [Stored] = [
+    Stored(nodes: ["": Node(content: .file("archive"))]),
+    Stored(nodes: ["": Node(content: .directory), "/c": Node(content: .file("archive"))]),
+    Stored(nodes: ["": Node(content: .link)]),
+    Stored(nodes: ["": Node(content: .database(1))]),
+    Stored(nodes: ["": Node(content: .file("archive"), isFlagged: true)]),
+    Stored(nodes: ["": Node(content: .database(1), isFlagged: true)]),
+    Stored(nodes: ["": Node(content: .directory, isFlagged: true), "/c": Node(content: .file("archive"))]),
+    Stored(nodes: [
+      "": Node(content: .directory), "/c": Node(content: .file("archive"), isFlagged: true),
+      "/n": Node(content: .file("archive")),
+    ]),
+    Stored(nodes: ["": Node(content: .directory), "/n": Node(content: .file("archive"))], excluded: ["/c"]),
+    Stored(excluded: [""]), Stored(skipped: .unstable),
+    Stored(nodes: ["": Node(content: .fifo)]), Stored(),
+  ]
+
+  /// What is live at `x`; nil is what the archive was made of.
+  static let live: [[String: Node]?] = [
+    nil, [:], ["": Node(content: .file("live"))], ["": Node(content: .file("live"), isFlagged: true)],
+    ["": Node(content: .file("archive"))], ["": Node(content: .link)],
+    ["": Node(content: .database(2))], ["": Node(content: .database(2), isFlagged: true)],
+    ["": Node(content: .fifo)], ["": Node(content: .directory)],
+    [
+      "": Node(content: .directory), "/c": Node(content: .file("live")), "/n": Node(content: .file("live")),
+      "/d": Node(content: .directory), "/d/e": Node(content: .database(2)),
+    ],
+    [
+      "": Node(content: .directory, isFlagged: true), "/c": Node(content: .file("live")),
+      "/n": Node(content: .file("live")),
+    ],
+    [
+      "": Node(content: .directory), "/c": Node(content: .file("live"), isFlagged: true),
+      "/n": Node(content: .file("live")), "/f": Node(content: .fifo),
+    ],
+  ]
+
+  /// What a restore acts on.
+  enum Reach: String, CaseIterable { case all, directory, eachPath, files, databases, settings }
+
+  @Test func everyOption() throws {
+    let matrix = try RestoreMatrix(Self.stored, Self.live, storesExcluded: true)
+    for bits in 0..<8 { try matrix.check(model(matrix, .all, bits), seed: bits) }
+  }
+
+  /// A scope decides nothing that the options decide: none of them, and all.
+  @Test func everyScope() throws {
+    let matrix = try RestoreMatrix(Self.stored, Self.live, storesExcluded: true)
+    for reach in Reach.allCases.dropFirst() {
+      for bits in [0, 7] { try matrix.check(model(matrix, reach, bits), seed: bits) }
+    }
+  }
+
+  @Test func withoutWhatIsExcluded() throws {
+    let matrix = try RestoreMatrix(Self.stored, Self.live, storesExcluded: false)
+    for bits in [0, 2] { try matrix.check(model(matrix, .all, bits), seed: bits) }
+  }
+
+  private func model(_ matrix: RestoreMatrix, _ reach: Reach, _ bits: Int) -> RestoreModel {
+    var model = matrix.model
+    model.scope = matrix.scope(reach)
+    model.keepExtra = bits & 1 != 0
+    model.overwriteExcluded = bits & 2 != 0
+    model.includeExcluded = bits & 4 != 0
+    return model
+  }
+}
