@@ -26,4 +26,7 @@ enum ArchiveFormat {
   static let tarEnd: UInt64 = 1024
   /// libarchive and GNU tar refuse a member whose extended header is larger than 1 MiB.
   static let largestExtendedHeader = 1_000_000
+
+  /// The bytes that content takes in a tar stream. Expects a size of less than 2^63, as libarchive gives no other.
+  static func padded(_ size: UInt64) -> UInt64 { (size + tarBlock - 1) / tarBlock * tarBlock }
 }

@@ -54,7 +54,7 @@ extension ArchiveReader {
       try located { try tree.add(member, mayRepeat: mayRepeat(member.name)) }
       let size = member.contentSize
       let room = tarSize - min(contentOffset, tarSize)
-      guard size <= room, paddedSize(size) <= room else {
+      guard size <= room, ArchiveFormat.padded(size) <= room else {
         throw ArchiveError.truncated("\(member.printableName) reaches beyond the end of the tar stream").at(
           path)
       }
@@ -65,19 +65,14 @@ extension ArchiveReader {
       } catch let error as ArchiveError {
         throw error.at(path)
       }
-      end = contentOffset + paddedSize(size)
+      end = contentOffset + ArchiveFormat.padded(size)
     }
     try checkEnd(after: end)
   }
 
-  /// Expects a size of less than 2^63, as libarchive gives no other.
-  private func paddedSize(_ size: UInt64) -> UInt64 {
-    (size + ArchiveFormat.tarBlock - 1) / ArchiveFormat.tarBlock * ArchiveFormat.tarBlock
-  }
-
-  /// After the last member come two blocks of zeros and nothing but zeros: else a reader that looks further than
+  /// Checks that after the last member come two blocks of zeros and nothing but zeros: else a reader that looks further than
   /// this one would see other members.
-  private func checkEnd(after end: UInt64) throws {
+  public func checkEnd(after end: UInt64) throws {
     guard tarSize - end >= ArchiveFormat.tarEnd else {
       throw ArchiveError.truncated("the tar stream has no end marker").at(path)
     }

@@ -14,7 +14,7 @@ public struct RangeSource: Sendable {
 
 /// Reads ranges of one archive's tar stream, from one thread.
 public final class RangeReader {
-  private let frameReader: FrameReader
+  let frameReader: FrameReader
   private let path: String?
 
   init(_ frameReader: FrameReader, path: String?) {
@@ -50,4 +50,7 @@ public final class RangeReader {
       try withExtendedLifetime(plain) { try body(UnsafeRawBufferPointer(rebasing: plain.bytes[start..<end])) }
     }
   }
+
+  /// The bytes that content of a size takes in a tar stream: whole blocks.
+  public static func padded(_ size: UInt64) -> UInt64 { ArchiveFormat.padded(size) }
 }

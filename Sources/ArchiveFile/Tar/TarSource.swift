@@ -8,7 +8,10 @@ final class TarSource {
   /// None before the first: many look at the first member only.
   private var lastNumber = -2
 
-  init(_ frames: FrameReader) { self.frames = frames }
+  /// - Parameter position: where the stream begins for its reader: at a member.
+  init(_ frames: FrameReader, from position: UInt64 = 0) {
+    (self.frames, self.position) = (frames, position)
+  }
 
   /// The next bytes, valid until the next call; empty at the end; nil on failure.
   func next() -> UnsafeRawBufferPointer? {

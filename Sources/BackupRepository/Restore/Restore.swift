@@ -154,7 +154,10 @@ public enum Restore {
         try staged.remove(entry.path)
       }
     }
-    try RestoredContents(archive).put(plan.contents, staged)
+    let contents = RestoredContents(archive, plan.members)
+    try contents.put(plan.contents, staged)
+    // Who reads all contents looks behind the last one, too.
+    if plan.readsEverything { try contents.checkEnd() }
     for entry in plan.links {
       if let first = entry.hardLink { try staged.putHardLink(at: entry.path, to: first) }
     }

@@ -15,6 +15,8 @@ struct RestorePlan {
   /// Live paths that go, the deepest first.
   private(set) var removals: [ContainerPath] = []
   private(set) var report = RestoreReport()
+  /// What must be in the tar around the contents.
+  private(set) var members = MemberGaps()
 
   private let archive: Archive
   private let staged: StagedContainer
@@ -44,11 +46,26 @@ struct RestorePlan {
     scope = try RestoreScope(options, recorded, live, staged.container)
     comparison = LiveComparison(live, staged, recorded, archive.header)
     decideLive()
-    try archive.manifest.entries { try decide($0) }
+    let id = try SnapshotID()
+    try archive.manifest.entries { entry in
+      try id.add(entry)
+      members.add(entry)
+      try decide(entry)
+    }
+    guard try id.finish().hex == archive.snapshot else {
+      throw RepositoryError(
+        .damaged, "the manifest's entries do not give its snapshot id; use another archive",
+        path: archive.path)
+    }
     // An inode gets all its names anew when it gets one.
     for first in movedFirsts { links += rightLinks[first] ?? [] }
     addMissingDirectories()
     try refuseTypeConflicts()
+  }
+
+  /// Whether the content of every entry comes from the archive.
+  var readsEverything: Bool {
+    !members.gaps.isEmpty && contents.count { $0.size > 0 } == members.gaps.count
   }
 
   // MARK: Live paths

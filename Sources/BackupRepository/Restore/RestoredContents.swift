@@ -10,8 +10,9 @@ struct RestoredContents {
   private static let smallestGroup: UInt64 = 16 << 20
 
   private let archive: Archive
+  private let members: MemberGaps
 
-  init(_ archive: Archive) { self.archive = archive }
+  init(_ archive: Archive, _ members: MemberGaps) { (self.archive, self.members) = (archive, members) }
 
   /// Puts files and symbolic links.
   ///
@@ -23,14 +24,26 @@ struct RestoredContents {
     }
     let files = entries.filter(\.isFile)
     let byPath = Dictionary(files.map { ($0.path, $0) }, uniquingKeysWith: { $1 })
-    let (source, path) = (archive.reader.rangeSource, archive.path)
+    let (source, path, members) = (archive.reader.rangeSource, archive.path, members)
+    let superseded = try archive.manifest.superseded()
     try staged.putFiles(groups(files)) {
       let ranges = source.reader()
+      let check = MemberCheck(ranges, members, superseded: superseded, path: path)
       return { file, target in
         guard let entry = byPath[file.path] else { return }
-        try Self.fill(target, entry, ranges, path)
+        try Self.fill(target, entry, ranges, check, path)
       }
     }
+  }
+
+  /// Checks what comes after the last content of the archive: nobody who reads all of it must find more there.
+  func checkEnd() throws {
+    let check = MemberCheck(
+      archive.reader.rangeSource.reader(), members, superseded: try archive.manifest.superseded(),
+      path: archive.path)
+    let manifest = archive.reader.manifest
+    try check.checkRest(manifestAt: manifest.offset)
+    try archive.reader.checkEnd(after: manifest.offset + RangeReader.padded(manifest.length))
   }
 
   /// Files that lie one after the other in the archive, in as many groups as keep all cores busy to the end; the
@@ -50,13 +63,15 @@ struct RestoredContents {
   }
 
   private static func fill(
-    _ file: StageFile, _ entry: ManifestEntry, _ ranges: RangeReader, _ path: String
+    _ file: StageFile, _ entry: ManifestEntry, _ ranges: RangeReader, _ check: MemberCheck,
+    _ path: String
   ) throws {
     var hash = try ContentHash(isDatabase: entry.kind == .database)
     if entry.size > 0 {
       guard let offset = entry.offset else {
         throw RepositoryError(.damaged, "its manifest does not say where \(entry.path) is", path: path)
       }
+      try check.check(contentAt: offset)
       try ranges.read(offset: offset, length: entry.size) { bytes in
         try file.write(bytes)
         hash.update(bytes)

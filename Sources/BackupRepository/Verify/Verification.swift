@@ -70,24 +70,10 @@ public enum Verification {
   private static func matches(
     _ entry: ManifestEntry, _ member: ArchiveMember, _ offset: UInt64, _ content: MemberContent
   ) throws -> Bool {
-    let metadata = FileMetadata(
-      mode: member.mode, user: member.userID, group: member.groupID, modified: member.modified,
-      attributes: member.attributes.map {
-        ExtendedAttribute(name: String(decoding: $0.name, as: UTF8.self), value: $0.value)
-      }, isNoDump: member.isNoDump)
-    guard metadata == entry.metadata else { return false }
-    switch member.kind {
-    case .directory: return entry.kind == .directory
-    case .symbolicLink(let target): return entry.kind == .symbolicLink && entry.linkTarget == target
-    case .hardLink(let target): return entry.hardLink.map { MemberNames.name(of: $0) } == target
-    case .file(let size):
-      guard entry.isFile, entry.hardLink == nil, size == entry.size, size == 0 || offset == entry.offset
-      else {
-        return false
-      }
-      var hash = try ContentHash(isDatabase: entry.kind == .database)
-      try content.read { hash.update($0) }
-      return try hash.finalize() == entry.digest
-    }
+    guard entry.agrees(with: member, at: offset) else { return false }
+    guard case .file = member.kind else { return true }
+    var hash = try ContentHash(isDatabase: entry.kind == .database)
+    try content.read { hash.update($0) }
+    return try hash.finalize() == entry.digest
   }
 }

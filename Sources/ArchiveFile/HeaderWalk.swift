@@ -1,0 +1,40 @@
+/// A walk over the headers of some members, for one who reads their content by its place.
+///
+/// It knows the names of these members only: that no name comes twice in an archive takes a walk over all.
+public final class HeaderWalk {
+  private let ranges: RangeReader
+  private let start: UInt64
+  private let decoder: TarDecoder
+  /// Where the next member's headers start in the tar stream.
+  public private(set) var position: UInt64
+
+  init(_ ranges: RangeReader, from start: UInt64) throws {
+    self.ranges = ranges
+    (self.start, position) = (start, start)
+    decoder = try TarDecoder(TarSource(ranges.frameReader, from: start))
+  }
+
+  /// The next member, and where its content starts.
+  ///
+  /// - Throws: `ArchiveError` when there is none, or its header is not as the format says.
+  public func next() throws -> (member: ArchiveMember, contentOffset: UInt64) {
+    guard let (member, header, content) = try decoder.nextMember() else {
+      throw ArchiveError.truncated("the tar stream ends before its last member")
+    }
+    // The decoder counts from where it began.
+    let (headerOffset, contentOffset) = (start &+ header, start &+ content)
+    guard headerOffset == position, headerOffset < contentOffset else {
+      throw ArchiveError.damaged("there is something in front of \(member.printableName)")
+    }
+    var bytes: [UInt8] = []
+    try ranges.read(offset: headerOffset, length: contentOffset - headerOffset) { bytes += $0 }
+    try TarHeader.check(bytes, of: member)
+    position = contentOffset &+ ArchiveFormat.padded(member.contentSize)
+    return (member, contentOffset)
+  }
+}
+
+extension RangeReader {
+  /// Walks over headers from a place where a member's start.
+  public func headers(from start: UInt64) throws -> HeaderWalk { try HeaderWalk(self, from: start) }
+}
