@@ -67,13 +67,15 @@ import Testing
   @Test func everyScope() throws {
     let matrix = try RestoreMatrix(Self.stored, Self.live, storesExcluded: true)
     for reach in Reach.allCases.dropFirst() {
-      for bits in [0, 7] { try matrix.check(model(matrix, reach, bits), seed: bits) }
+      for bits in reach == .files || reach == .eachPath ? [0, 7] : [7] {
+        try matrix.check(model(matrix, reach, bits), seed: bits)
+      }
     }
   }
 
   @Test func withoutWhatIsExcluded() throws {
     let matrix = try RestoreMatrix(Self.stored, Self.live, storesExcluded: false)
-    for bits in [0, 2] { try matrix.check(model(matrix, .all, bits), seed: bits) }
+    try matrix.check(model(matrix, .all, 2), seed: 2)
   }
 
   private func model(_ matrix: RestoreMatrix, _ reach: Reach, _ bits: Int) -> RestoreModel {
