@@ -44,7 +44,7 @@ struct HostileArchiveTests {
       try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "\u{1B}[2Jgone")
       let shown = try lab.succeed("show", try lab.snapshot())
       #expect(!shown.contains("\u{1B}"))
-      #expect(shown.contains("Documents/link → \\u{1b}[2Jgone"))
+      #expect(shown.contains("Documents/link → \\x1b[2Jgone"))
     }
   }
 
