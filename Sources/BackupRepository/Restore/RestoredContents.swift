@@ -57,7 +57,9 @@ struct RestoredContents {
       if groups.isEmpty || groups[groups.count - 1].size >= limit { groups.append((0, [])) }
       groups[groups.count - 1].size += entry.size
       groups[groups.count - 1].files.append(
-        NewFile(path: entry.path, metadata: entry.metadata, digest: entry.digest, size: entry.size))
+        NewFile(
+          path: entry.path, metadata: entry.metadata, digest: entry.digest, size: entry.size,
+          isDatabase: entry.kind != .file))
     }
     return groups.sorted { $0.size > $1.size }.map(\.files)
   }

@@ -85,11 +85,16 @@ struct ChangeList {
     if (after ?? before)?.type == .directory { return .directory }
     let areFiles = (before?.type ?? .file) == .file && (after?.type ?? .file) == .file
     if areFiles && staged.container.isSettings(path) { return .settings }
-    if try staged.isDatabase(path) { return .database }
+    if try isDatabase(path, staged) { return .database }
     if let status = try staged.live.status(path) {
       if try staged.live.databaseUnit(path, status: status) != nil { return .database }
       if try staged.live.isSidecar(path) { return .sidecar }
     }
     return .file
+  }
+
+  private static func isDatabase(_ path: ContainerPath, _ staged: StagedContainer) throws -> Bool {
+    if case .inode(let inode) = staged.overlay[path], let made = inode.made { return made.isDatabase }
+    return try staged.isDatabase(path)
   }
 }

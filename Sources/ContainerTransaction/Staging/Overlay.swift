@@ -9,8 +9,8 @@ struct StagedInode: Sendable {
   var type: FileType
   /// Its content's digest, when whoever wrote it knew.
   var digest: SHA256.Digest?
-  /// What it carries and its size, when whoever made it has looked.
-  var made: (metadata: FileMetadata, size: UInt64)?
+  /// What it carries, its size, and whether it is a database, when whoever made it knows.
+  var made: (metadata: FileMetadata, size: UInt64, isDatabase: Bool)?
   /// Whether an undo holds the same inode: it must not be written to.
   var isShared = false
 }

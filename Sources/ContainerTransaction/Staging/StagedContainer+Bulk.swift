@@ -13,14 +13,22 @@ public struct NewFile: Sendable {
   public var digest: SHA256.Digest?
   /// Bytes of content.
   public var size: UInt64
+  /// Whether it is a database, or a part of one.
+  public var isDatabase: Bool
 
   /// A file from its parts.
-  public init(path: ContainerPath, metadata: FileMetadata, digest: SHA256.Digest?, size: UInt64) {
+  public init(
+    path: ContainerPath, metadata: FileMetadata, digest: SHA256.Digest?, size: UInt64, isDatabase: Bool
+  ) {
     (self.path, self.metadata, self.digest, self.size) = (path, metadata, digest, size)
+    self.isDatabase = isDatabase
   }
 }
 
 extension StagedContainer {
+  /// A stage of more bytes than this takes the disk a while.
+  private static let largeStage: UInt64 = 64 << 20
+
   /// Fills one file of the stage.
   public typealias Filler = (NewFile, StageFile) throws -> Void
 
@@ -30,8 +38,8 @@ extension StagedContainer {
   /// - Parameter filler: makes what fills a group's files, on the group's own thread.
   /// - Throws: the first failure of a filler, `ContainerError`, ``TransactionError``.
   public func putFiles(_ groups: [[NewFile]], filler: @escaping @Sendable () throws -> Filler) throws {
+    let size = groups.joined().reduce(0) { $0 &+ $1.size }
     if let first = groups.first?.first {
-      let size = groups.joined().reduce(0) { $0 &+ $1.size }
       try requireSpace(size, for: first.path)
     }
     for file in groups.joined() { try createDirectory(file.path.parent) }
@@ -52,12 +60,14 @@ extension StagedContainer {
       }
     }
     if let error = failure.withLock({ $0 }) { throw error }
+    // What is on disk already when the commit syncs need not be waited for. A failure shows then.
+    if size > Self.largeStage { DispatchQueue.global().async { try? stage.syncFileSystem() } }
     let metadata = made.withLock { $0 }
     for (number, group) in groups.enumerated() {
       for (index, file) in group.enumerated() {
         var inode = StagedInode(
           name: folders[number].appending(name: Self.name(index)), type: .file, digest: file.digest)
-        inode.made = metadata[number]?[index].map { ($0, file.size) }
+        inode.made = metadata[number]?[index].map { ($0, file.size, file.isDatabase) }
         try replace(file.path, with: .inode(inode))
       }
     }
