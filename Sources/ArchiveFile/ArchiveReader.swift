@@ -17,7 +17,8 @@ public final class ArchiveReader {
   public let path: String?
 
   let frameReader: FrameReader
-  private let ranges: RangeReader
+  /// Reads ranges on this archive's own thread, ahead where it pays.
+  public let ranges: RangeReader
   private let file: FileDescriptor
   private let closesFile: Bool
   private let bytesReadAtOpening: UInt64

@@ -40,17 +40,10 @@ extension ArchiveReader {
     mayRepeat: ([UInt8]) -> Bool = { _ in false },
     _ visit: (ArchiveMember, UInt64, MemberContent) throws -> Void
   ) throws {
-    let decoder = try located { try TarDecoder(TarSource(frameReader)) }
+    let walk = try located { try ranges.headers(from: 0) }
     var tree = MemberTree()
     var end: UInt64 = 0
-    while let (member, headerOffset, contentOffset) = try located({ try decoder.nextMember() }) {
-      // What is between members is what another program could take for one.
-      guard headerOffset == end, headerOffset < contentOffset else {
-        throw ArchiveError.damaged("there is something in front of \(member.printableName)").at(path)
-      }
-      var header: [UInt8] = []
-      try read(offset: headerOffset, length: contentOffset - headerOffset) { header += $0 }
-      try located { try TarHeader.check(header, of: member) }
+    while let (member, contentOffset) = try located({ try walk.nextIfAny() }) {
       try located { try tree.add(member, mayRepeat: mayRepeat(member.name)) }
       let size = member.contentSize
       let room = tarSize - min(contentOffset, tarSize)
@@ -58,14 +51,14 @@ extension ArchiveReader {
         throw ArchiveError.truncated("\(member.printableName) reaches beyond the end of the tar stream").at(
           path)
       }
-      let content = MemberContent(decoder, size: size)
+      let content = MemberContent(walk.decoder, size: size)
       defer { content.end() }
       do {
         try visit(member, contentOffset, content)
       } catch let error as ArchiveError {
         throw error.at(path)
       }
-      end = contentOffset + ArchiveFormat.padded(size)
+      end = walk.position
     }
     try checkEnd(after: end)
   }

@@ -4,7 +4,7 @@
 public final class HeaderWalk {
   private let ranges: RangeReader
   private let start: UInt64
-  private let decoder: TarDecoder
+  let decoder: TarDecoder
   /// Where the next member's headers start in the tar stream.
   public private(set) var position: UInt64
 
@@ -14,15 +14,14 @@ public final class HeaderWalk {
     decoder = try TarDecoder(TarSource(ranges.frameReader, from: start))
   }
 
-  /// The next member, and where its content starts.
+  /// The next member, and where its content starts; nil at the stream's end.
   ///
-  /// - Throws: `ArchiveError` when there is none, or its header is not as the format says.
-  public func next() throws -> (member: ArchiveMember, contentOffset: UInt64) {
-    guard let (member, header, content) = try decoder.nextMember() else {
-      throw ArchiveError.truncated("the tar stream ends before its last member")
-    }
+  /// - Throws: `ArchiveError` when its header is not as the format says.
+  func nextIfAny() throws -> (member: ArchiveMember, contentOffset: UInt64)? {
+    guard let (member, header, content) = try decoder.nextMember() else { return nil }
     // The decoder counts from where it began.
     let (headerOffset, contentOffset) = (start &+ header, start &+ content)
+    // What is between members is what another program could take for one.
     guard headerOffset == position, headerOffset < contentOffset else {
       throw ArchiveError.damaged("there is something in front of \(member.printableName)")
     }
@@ -31,6 +30,14 @@ public final class HeaderWalk {
     try TarHeader.check(bytes, of: member)
     position = contentOffset &+ ArchiveFormat.padded(member.contentSize)
     return (member, contentOffset)
+  }
+
+  /// As ``nextIfAny()``, where a member must come.
+  public func next() throws -> (member: ArchiveMember, contentOffset: UInt64) {
+    guard let next = try nextIfAny() else {
+      throw ArchiveError.truncated("the tar stream ends before its last member")
+    }
+    return next
   }
 }
 

@@ -23,17 +23,18 @@ public enum MigratedRestore {
     }
   }
 
-  /// Restores and migrates: everything to the latest version, a part to the container's own.
+  /// Restores and migrates: everything to the latest version, a part to the container's own. Without a catalog it only
+  /// restores.
   ///
   /// - Throws: as `Restore.run` and `Migrating.run`; ``RepositoryError`` with code `mismatch` when a part is of a
   ///   newer version than the container, or the container's version is not known. Nothing has changed then.
   public static func run(
-    _ archive: Archive, _ target: Restore.Target, _ options: RestoreOptions, _ catalog: MigrationCatalog
+    _ archive: Archive, _ target: Restore.Target, _ options: RestoreOptions, _ catalog: MigrationCatalog?
   ) throws -> TransactionOutcome<Report> {
     var migration: MigrationReport?
-    guard options.isPartial else {
+    guard options.isPartial, let catalog else {
       let outcome = try Restore.run(archive, target, options) {
-        migration = try Migrating.migrate($0, catalog, nil)
+        if let catalog { migration = try Migrating.migrate($0, catalog, nil) }
       }
       return outcome.map { Report(restore: $0, migration: migration) }
     }
@@ -46,12 +47,12 @@ public enum MigratedRestore {
 
   /// Does what ``run(_:_:_:_:)`` does and throws it away.
   public static func dryRun(
-    _ archive: Archive, _ target: Restore.Target, _ options: RestoreOptions, _ catalog: MigrationCatalog
+    _ archive: Archive, _ target: Restore.Target, _ options: RestoreOptions, _ catalog: MigrationCatalog?
   ) throws -> DryRunOutcome<Report> {
     var migration: MigrationReport?
-    guard options.isPartial else {
+    guard options.isPartial, let catalog else {
       let outcome = try Restore.dryRun(archive, target, options) {
-        migration = try Migrating.migrate($0, catalog, nil)
+        if let catalog { migration = try Migrating.migrate($0, catalog, nil) }
       }
       return outcome.map { Report(restore: $0, migration: migration) }
     }

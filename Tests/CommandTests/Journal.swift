@@ -14,6 +14,9 @@ struct Journal {
   /// The number of records written since: 1 when the transaction has begun, 2 when its commit has.
   var records: Int { Self.lines(lab).count - start }
 
+  /// Whether any transaction was ever begun.
+  var hasBegun: Bool { !Self.lines(lab).isEmpty }
+
   /// The transaction that has begun and neither ended nor been given up.
   var interrupted: String? {
     var open: String?

@@ -10,7 +10,7 @@ enum PackedMember {
     guard let text = archive_entry_pathname(entry) else {
       throw ArchiveError.damaged("a member has no name that can be read")
     }
-    let name = try plain(bytes(text))
+    let name = try plain(LibArchive.bytes(text))
     guard archive_entry_is_encrypted(entry) == 0 else {
       throw ArchiveError(
         .encrypted,
@@ -20,7 +20,8 @@ enum PackedMember {
     if name.isEmpty, kind != .directory { throw MemberName.unsafe(name, "is empty") }
     var member = ArchiveMember(
       name: name, kind: kind, mode: UInt16(truncatingIfNeeded: archive_entry_perm(entry)) & 0o7777,
-      modified: modified(entry), attributes: attributes(entry))
+      // An impossible time is as good as none: it is no reason not to read somebody's data.
+      modified: LibArchive.modified(entry) ?? 0, attributes: attributes(entry))
     if isTar {
       guard let user = UInt32(exactly: archive_entry_uid(entry)),
         let group = UInt32(exactly: archive_entry_gid(entry))
@@ -47,7 +48,9 @@ enum PackedMember {
   }
 
   private static func kind(_ entry: OpaquePointer, _ name: [UInt8]) throws -> ArchiveMember.Kind {
-    if let target = archive_entry_hardlink(entry) { return .hardLink(target: try plain(bytes(target))) }
+    if let target = archive_entry_hardlink(entry) {
+      return .hardLink(target: try plain(LibArchive.bytes(target)))
+    }
     switch Int(archive_entry_filetype(entry)) {
     case Int(drydock_type_file):
       guard let size = UInt64(exactly: archive_entry_size(entry)) else {
@@ -59,7 +62,7 @@ enum PackedMember {
       guard let target = archive_entry_symlink(entry), target.pointee != 0 else {
         throw ArchiveError.damaged("the link \(name.printable) has no target")
       }
-      return .symbolicLink(target: bytes(target))
+      return .symbolicLink(target: LibArchive.bytes(target))
     default:
       throw ArchiveError(
         .unsupported,
@@ -67,31 +70,10 @@ enum PackedMember {
     }
   }
 
-  /// An impossible time is as good as none: it is no reason not to read somebody's data.
-  private static func modified(_ entry: OpaquePointer) -> Int64 {
-    let (whole, overflow) = Int64(archive_entry_mtime(entry)).multipliedReportingOverflow(by: 1_000_000_000)
-    let (sum, overflow2) = whole.addingReportingOverflow(Int64(archive_entry_mtime_nsec(entry)))
-    return overflow || overflow2 ? 0 : sum
-  }
-
   /// Of one name in two spellings (SCHILY and LIBARCHIVE, which bsdtar writes both) one.
   private static func attributes(_ entry: OpaquePointer) -> [ArchiveMember.Attribute] {
-    var attributes: [[UInt8]: [UInt8]] = [:]
-    archive_entry_xattr_reset(entry)
-    while true {
-      var key: UnsafePointer<CChar>?
-      var value: UnsafeRawPointer?
-      var size = 0
-      guard archive_entry_xattr_next(entry, &key, &value, &size) == ARCHIVE_OK, let key else { break }
-      let content = [UInt8](UnsafeRawBufferPointer(start: value, count: value == nil ? 0 : size))
-      attributes[TarEntry.percentDecoded(bytes(key))] = content
-    }
-    return attributes.map { .init(name: $0, value: $1) }.sorted { $0.name.lexicographicallyPrecedes($1.name) }
-  }
-
-  private static func bytes(_ text: UnsafePointer<CChar>) -> [UInt8] {
-    var length = 0
-    while text[length] != 0 { length += 1 }
-    return UnsafeBufferPointer(start: text, count: length).map { UInt8(bitPattern: $0) }
+    let pairs = LibArchive.attributes(entry).map { ($0.name, $0.value) }
+    return Dictionary(pairs, uniquingKeysWith: { $1 }).map { .init(name: $0, value: $1) }
+      .sorted { $0.name.lexicographicallyPrecedes($1.name) }
   }
 }

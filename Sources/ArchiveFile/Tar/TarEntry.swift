@@ -5,7 +5,7 @@ enum TarEntry {
   /// Throws `ArchiveError` for what an archive never holds: special files, sparse files, values out of range.
   static func member(_ entry: OpaquePointer) throws -> ArchiveMember {
     guard let text = archive_entry_pathname(entry) else { throw ArchiveError.damaged("a member has no name") }
-    var name = bytes(text)
+    var name = LibArchive.bytes(text)
     let kind = try kind(entry, name: name)
     // Tar marks directories by a slash at the end.
     if kind == .directory, name.count > 1, name.last == MemberName.slash { name.removeLast() }
@@ -39,7 +39,7 @@ enum TarEntry {
     }
     let kind: ArchiveMember.Kind
     if let target = archive_entry_hardlink(entry) {
-      kind = .hardLink(target: bytes(target))
+      kind = .hardLink(target: LibArchive.bytes(target))
     } else {
       switch Int(archive_entry_filetype(entry)) {
       case Int(drydock_type_file): return .file(size: size)
@@ -48,7 +48,7 @@ enum TarEntry {
         guard let target = archive_entry_symlink(entry), target.pointee != 0 else {
           throw ArchiveError.damaged("the link \(name.printable) has no target")
         }
-        kind = .symbolicLink(target: bytes(target))
+        kind = .symbolicLink(target: LibArchive.bytes(target))
       default:
         throw ArchiveError.damaged("\(name.printable) is a device, FIFO or socket, which no archive holds")
       }
@@ -58,53 +58,18 @@ enum TarEntry {
   }
 
   private static func modified(_ entry: OpaquePointer, name: [UInt8]) throws -> Int64 {
-    let (whole, overflow) = Int64(archive_entry_mtime(entry)).multipliedReportingOverflow(by: 1_000_000_000)
-    let (sum, overflow2) = whole.addingReportingOverflow(Int64(archive_entry_mtime_nsec(entry)))
-    guard !overflow, !overflow2 else {
+    guard let time = LibArchive.modified(entry) else {
       throw ArchiveError.damaged("\(name.printable) has an impossible time")
     }
-    return sum
+    return time
   }
 
   private static func attributes(_ entry: OpaquePointer, name: [UInt8]) throws -> [ArchiveMember.Attribute] {
-    var attributes: [ArchiveMember.Attribute] = []
-    archive_entry_xattr_reset(entry)
-    while true {
-      var key: UnsafePointer<CChar>?
-      var value: UnsafeRawPointer?
-      var size = 0
-      guard archive_entry_xattr_next(entry, &key, &value, &size) == ARCHIVE_OK, let key else { break }
-      let content = [UInt8](UnsafeRawBufferPointer(start: value, count: value == nil ? 0 : size))
-      attributes.append(.init(name: percentDecoded(bytes(key)), value: content))
-    }
+    var attributes = LibArchive.attributes(entry)
     attributes.sort { $0.name.lexicographicallyPrecedes($1.name) }
     guard !zip(attributes, attributes.dropFirst()).contains(where: { $0.name == $1.name }) else {
       throw ArchiveError.damaged("\(name.printable) has an extended attribute twice")
     }
     return attributes
-  }
-
-  /// libarchive writes attribute names with `%XX` for odd bytes, and does not undo that when it reads.
-  static func percentDecoded(_ name: [UInt8]) -> [UInt8] {
-    var result: [UInt8] = []
-    var index = 0
-    while index < name.count {
-      if name[index] == UInt8(ascii: "%"), index + 2 < name.count, name[index + 1] != UInt8(ascii: "+"),
-        let byte = UInt8(String(decoding: name[index + 1...index + 2], as: UTF8.self), radix: 16)
-      {
-        result.append(byte)
-        index += 3
-      } else {
-        result.append(name[index])
-        index += 1
-      }
-    }
-    return result
-  }
-
-  private static func bytes(_ text: UnsafePointer<CChar>) -> [UInt8] {
-    var length = 0
-    while text[length] != 0 { length += 1 }
-    return UnsafeBufferPointer(start: text, count: length).map { UInt8(bitPattern: $0) }
   }
 }

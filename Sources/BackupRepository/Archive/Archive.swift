@@ -72,13 +72,12 @@ public final class Archive {
   /// Checks that all content together stays within the limit that the archive was opened with.
   func checkExpansion() throws { try reader.checkExpansion(limit) }
 
-  /// Reads an entry's content piece by piece; its digest is not checked here.
-  func content(of entry: ManifestEntry, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
-    guard entry.size > 0 else { return }
-    guard let offset = entry.offset else {
-      throw RepositoryError(.damaged, "its manifest does not say where \(entry.path) is", path: path)
-    }
-    try reader.read(offset: offset, length: entry.size, into: body)
+  /// Reads an entry's content; see ``ManifestEntry/readContent(from:of:otherwise:into:)``.
+  func content(
+    of entry: ManifestEntry, otherwise advice: String = "use another archive",
+    _ body: (UnsafeRawBufferPointer) throws -> Void
+  ) throws {
+    try entry.readContent(from: reader.ranges, of: path, otherwise: advice, into: body)
   }
 
   /// Compressed bytes that were read from the file so far.

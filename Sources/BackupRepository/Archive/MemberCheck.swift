@@ -62,11 +62,7 @@ final class MemberCheck {
       if gap.start == 0 { try expect(ArchiveHeader.memberName, try walk.next().member) }
       while let entry = entries.first {
         let (member, offset) = try walk.next()
-        if let path = MemberNames.path(of: member.name),
-          superseded[offset] == SupersededMember(path: path, length: member.contentSize)
-        {
-          continue
-        }
+        if isSuperseded(member, offset) { continue }
         guard MemberNames.name(of: entry.path) == member.name, entry.agrees(with: member, at: offset) else {
           throw damaged("\(entry.path) in the tar is not what the manifest says")
         }
@@ -79,14 +75,19 @@ final class MemberCheck {
       while true {
         let (member, offset) = try walk.next()
         if offset == end { return try expect(last, member) }
-        guard let path = MemberNames.path(of: member.name),
-          superseded[offset] == SupersededMember(path: path, length: member.contentSize)
-        else { throw damaged("\(member.printableName) is in the tar and not in the manifest") }
+        guard isSuperseded(member, offset) else {
+          throw damaged("\(member.printableName) is in the tar and not in the manifest")
+        }
       }
     } catch {
       walk = nil
       throw (error as? ArchiveError)?.at(path) ?? error
     }
+  }
+
+  private func isSuperseded(_ member: ArchiveMember, _ offset: UInt64) -> Bool {
+    guard let path = MemberNames.path(of: member.name) else { return false }
+    return superseded[offset] == SupersededMember(path: path, length: member.contentSize)
   }
 
   private func expect(_ name: String, _ member: ArchiveMember) throws {

@@ -81,7 +81,9 @@ private final class Copy {
       try writer.addMember(ArchiveMember(entry, .hardLink(target: MemberNames.name(of: first))))
     } else if entry.isFile {
       entry.offset = try writer.beginMember(ArchiveMember(entry, .file(size: entry.size)))
-      try copyContent(of: source)
+      try archive.content(of: source, otherwise: "nothing was written, use another archive") {
+        try writer.write($0)
+      }
       try writer.endMember()
       bytes += entry.size
     } else if let target = entry.linkTarget {
@@ -92,19 +94,5 @@ private final class Copy {
     entries += 1
     try manifest.add(entry)
     progress?(bytes)
-  }
-
-  private func copyContent(of entry: ManifestEntry) throws {
-    var hash = try ContentHash(isDatabase: entry.kind == .database)
-    try archive.content(of: entry) { piece in
-      hash.update(piece)
-      try writer.write(piece)
-    }
-    guard try hash.finalize() == entry.digest else {
-      throw RepositoryError(
-        .damaged,
-        "the content of \(entry.path) is not what the manifest says; nothing was written, use another archive",
-        path: archive.path)
-    }
   }
 }

@@ -154,7 +154,7 @@ public enum Restore {
         try staged.remove(entry.path)
       }
     }
-    let contents = RestoredContents(archive, plan.members)
+    let contents = try RestoredContents(archive, plan.members)
     try contents.put(plan.contents, staged)
     // Who reads all contents looks behind the last one, too.
     if plan.readsEverything { try contents.checkEnd() }

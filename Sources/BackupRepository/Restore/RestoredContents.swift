@@ -11,8 +11,12 @@ struct RestoredContents {
 
   private let archive: Archive
   private let members: MemberGaps
+  private let superseded: [UInt64: SupersededMember]
 
-  init(_ archive: Archive, _ members: MemberGaps) { (self.archive, self.members) = (archive, members) }
+  init(_ archive: Archive, _ members: MemberGaps) throws {
+    (self.archive, self.members) = (archive, members)
+    superseded = try archive.manifest.superseded()
+  }
 
   /// Puts files and symbolic links.
   ///
@@ -24,14 +28,16 @@ struct RestoredContents {
     }
     let files = entries.filter(\.isFile)
     let byPath = Dictionary(files.map { ($0.path, $0) }, uniquingKeysWith: { $1 })
-    let (source, path, members) = (archive.reader.rangeSource, archive.path, members)
-    let superseded = try archive.manifest.superseded()
+    let (source, path) = (archive.reader.rangeSource, archive.path)
+    let (members, superseded) = (members, superseded)
     try staged.putFiles(groups(files)) {
       let ranges = source.reader()
       let check = MemberCheck(ranges, members, superseded: superseded, path: path)
       return { file, target in
         guard let entry = byPath[file.path] else { return }
-        try Self.fill(target, entry, ranges, check, path)
+        if entry.size > 0, let offset = entry.offset { try check.check(contentAt: offset) }
+        try entry.readContent(
+          from: ranges, of: path, otherwise: "nothing was changed, use another archive", into: target.write)
       }
     }
   }
@@ -39,8 +45,7 @@ struct RestoredContents {
   /// Checks what comes after the last content of the archive: nobody who reads all of it must find more there.
   func checkEnd() throws {
     let check = MemberCheck(
-      archive.reader.rangeSource.reader(), members, superseded: try archive.manifest.superseded(),
-      path: archive.path)
+      archive.reader.ranges, members, superseded: superseded, path: archive.path)
     let manifest = archive.reader.manifest
     try check.checkRest(manifestAt: manifest.offset)
     try archive.reader.checkEnd(after: manifest.offset + RangeReader.padded(manifest.length))
@@ -62,28 +67,5 @@ struct RestoredContents {
           isDatabase: entry.kind != .file))
     }
     return groups.sorted { $0.size > $1.size }.map(\.files)
-  }
-
-  private static func fill(
-    _ file: StageFile, _ entry: ManifestEntry, _ ranges: RangeReader, _ check: MemberCheck,
-    _ path: String
-  ) throws {
-    var hash = try ContentHash(isDatabase: entry.kind == .database)
-    if entry.size > 0 {
-      guard let offset = entry.offset else {
-        throw RepositoryError(.damaged, "its manifest does not say where \(entry.path) is", path: path)
-      }
-      try check.check(contentAt: offset)
-      try ranges.read(offset: offset, length: entry.size) { bytes in
-        try file.write(bytes)
-        hash.update(bytes)
-      }
-    }
-    guard try hash.finalize() == entry.digest else {
-      throw RepositoryError(
-        .damaged,
-        "the content of \(entry.path) is not what the manifest says; nothing was changed, use another archive",
-        path: path)
-    }
   }
 }

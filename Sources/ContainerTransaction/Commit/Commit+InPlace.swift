@@ -27,7 +27,7 @@ import Foundation
 extension Commit {
   func inPlace(_ changes: ChangeList, _ undo: UndoRecord) throws -> Result {
     let plan = try MovePlan(changes, staged, in: folder)
-    try folder.create(MovePlan.file, plan.encoded())
+    try folder.create(MovePlan.file, StateRecord.encode(plan))
     try faults.reach(.treeBuilt)
     try folder.syncFileSystem()
     try faults.reach(.synced)

@@ -64,7 +64,7 @@ struct Commit {
       let place = staged.place(of: change.path)
       try place.directory.copyContents(of: place.path, to: copy, in: folder)
     }
-    try folder.create(UndoRecord.file, undo.encoded())
+    try folder.create(UndoRecord.file, StateRecord.encode(undo))
     if let index { try folder.create(TreeIndex.file, index.encoded()) }
   }
 }

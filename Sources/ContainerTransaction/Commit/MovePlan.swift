@@ -1,5 +1,4 @@
 import AppContainer
-import Foundation
 
 /// All moves of a commit in place, in their order, as they are written down before the first of them.
 struct MovePlan: Codable, Sendable {
@@ -83,23 +82,13 @@ struct MovePlan: Codable, Sendable {
     for main in mains where main.after != nil { try come(.place, main) }
   }
 
-  func encoded() throws -> [UInt8] {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    return [UInt8](try encoder.encode(self))
-  }
-
   /// Reads the plan in a folder.
   ///
   /// - Throws: ``TransactionError`` with code `damagedState`.
   init(in folder: Directory) throws {
-    do {
-      self = try JSONDecoder().decode(MovePlan.self, from: Data(folder.contents(Self.file, limit: 1 << 30)))
-    } catch let error as DecodingError {
-      throw TransactionError(
-        .damagedState, "the plan of an interrupted commit in place cannot be read; nothing was moved",
-        path: folder.full(Self.file), cause: error)
-    }
+    self = try StateRecord.read(
+      Self.file, in: folder,
+      damaged: "the plan of an interrupted commit in place cannot be read; nothing was moved")
   }
 }
 

@@ -76,9 +76,7 @@ struct Journal {
 
   /// Appends a record, on disk when this returns.
   func append(_ record: JournalRecord) throws {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    let line = try [UInt8](encoder.encode(record)) + [UInt8(ascii: "\n")]
+    let line = try StateRecord.encode(record) + [UInt8(ascii: "\n")]
     let isNew = try state.status(StateDirectory.journal) == nil
     if isNew { try state.create(StateDirectory.journal, []) }
     let file = try state.open(StateDirectory.journal, .readWrite)

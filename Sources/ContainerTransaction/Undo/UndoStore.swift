@@ -1,25 +1,13 @@
 import AppContainer
-import Foundation
 
 extension UndoRecord {
-  /// The record as JSON.
-  func encoded() throws -> [UInt8] {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-    return [UInt8](try encoder.encode(self))
-  }
-
   /// Reads the record in a folder.
   ///
   /// - Throws: ``TransactionError`` with code `damagedState`.
   init(in folder: Directory) throws {
-    do {
-      self = try JSONDecoder().decode(UndoRecord.self, from: Data(folder.contents(Self.file, limit: 1 << 30)))
-    } catch let error as DecodingError {
-      throw TransactionError(
-        .damagedState, "the record of a transaction cannot be read, so that it cannot be undone",
-        path: folder.full(Self.file), cause: error)
-    }
+    self = try StateRecord.read(
+      Self.file, in: folder,
+      damaged: "the record of a transaction cannot be read, so that it cannot be undone")
   }
 }
 

@@ -90,33 +90,15 @@ struct RestoreCommand: ParsableCommand {
     }
     let catalog = migrate ? try migrations.catalog(configuration) : nil
     if dryRun {
-      let outcome = try dryRun(opened, target, options, catalog)
+      let outcome = try MigratedRestore.dryRun(opened, target, options, catalog)
       return write(outcome.value, transaction: nil, conflicts: [], difference: outcome.difference)
     }
     guard try isConfirmed(opened, target, options, catalog) else { throw ExitStatus.failed.code }
-    let outcome = try restore(opened, target, options, catalog)
+    let outcome = try MigratedRestore.run(opened, target, options, catalog)
     ContainerOptions.tell(outcome.recovered, target.container)
     for note in outcome.notes { Output.note("drydock: note: \(note)") }
     write(outcome.value, transaction: outcome.transaction, conflicts: outcome.conflicts, difference: nil)
     try outcome.throwUnlessClean()
-  }
-
-  private func restore(
-    _ archive: Archive, _ target: Restore.Target, _ options: RestoreOptions, _ catalog: MigrationCatalog?
-  ) throws -> TransactionOutcome<MigratedRestore.Report> {
-    guard let catalog else {
-      return try Restore.run(archive, target, options).map { .init(restore: $0, migration: nil) }
-    }
-    return try MigratedRestore.run(archive, target, options, catalog)
-  }
-
-  private func dryRun(
-    _ archive: Archive, _ target: Restore.Target, _ options: RestoreOptions, _ catalog: MigrationCatalog?
-  ) throws -> DryRunOutcome<MigratedRestore.Report> {
-    guard let catalog else {
-      return try Restore.dryRun(archive, target, options).map { .init(restore: $0, migration: nil) }
-    }
-    return try MigratedRestore.dryRun(archive, target, options, catalog)
   }
 
   private func isConfirmed(
@@ -126,7 +108,8 @@ struct RestoreCommand: ParsableCommand {
     // What goes is known only once the archive is migrated.
     let plan =
       try catalog == nil
-      ? Restore.plan(archive, target, options) : dryRun(archive, target, options, catalog).value.restore
+      ? Restore.plan(archive, target, options)
+      : MigratedRestore.dryRun(archive, target, options, catalog).value.restore
     guard !plan.removed.isEmpty else { return true }
     for path in plan.removed.prefix(10) { Output.note("  - \(path)") }
     if plan.removed.count > 10 { Output.note("  … and \(plan.removed.count - 10) more") }
