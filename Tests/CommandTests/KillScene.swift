@@ -120,7 +120,8 @@ struct KillScene {
   func standing(_ before: TreeListing) throws -> (outcome: Outcome?, report: String) {
     let now = try Self.tree(lab)
     let fromOld = now.differences(
-      from: before, comparing: TreeListing.untouched.subtracting([.changed]), ignoringTimesOf: timesOfTheState)
+      from: before, comparing: TreeListing.untouched.subtracting([.changed]), ignoringTimesOf: timesOfTheState
+    )
     if fromOld.isEmpty { return (.old, "") }
     let fromNew = differencesFromNew(now)
     if fromNew.isEmpty { return (.new, "") }
