@@ -4,14 +4,14 @@ import AppContainer
 /// Stages the way back of one transaction, path by path.
 struct Undoing {
   let staged: StagedContainer
-  /// The folder with the retained inodes.
-  let kept: Directory
+  /// The retained inodes.
+  let kept: KeptFiles
   let discardingNewer: Bool
   private(set) var conflicts: [RollbackConflict] = []
   /// Databases whose old main file was put back: their old sidecars follow.
   private var returned: Set<ContainerPath> = []
 
-  init(staged: StagedContainer, kept: Directory, discardingNewer: Bool) {
+  init(staged: StagedContainer, kept: KeptFiles, discardingNewer: Bool) {
     self.staged = staged
     self.kept = kept
     self.discardingNewer = discardingNewer
@@ -56,8 +56,8 @@ struct Undoing {
 
   private mutating func putBack(_ change: ChangeRecord) throws {
     guard let name = change.kept, let before = change.before else { return }
-    guard let status = try kept.status(name), status.size == before.size,
-      status.modified == before.metadata.modified
+    guard let status = try kept.status(name), status.modified == before.metadata.modified,
+      try kept.isSealed(name) ? kept.contents(name).count == before.size : status.size == before.size
     else {
       throw TransactionError(
         .nothingToUndo,
@@ -75,7 +75,13 @@ struct Undoing {
     if let present = try staged.status(of: change.path), present.type == .directory {
       try staged.remove(change.path)
     }
-    try staged.adopt(name, in: kept, type: before.type, at: change.path)
+    if try kept.isSealed(name) {
+      try staged.putFile(at: change.path, metadata: before.metadata, size: before.size) {
+        try $0.write(kept.contents(name))
+      }
+    } else {
+      try staged.adopt(name, in: kept.directory, type: before.type, at: change.path)
+    }
     returned.insert(change.path)
   }
 
