@@ -32,7 +32,7 @@ public final class StagedContainer {
   /// What became of metadata that was put on a path, by what was wanted but for the time.
   var attained: [Attempt: FileMetadata] = [:]
   /// Settings whose values a step has moved into the vault, and to whose keys an undo of them is sealed.
-  private(set) var movedSecrets: [MovedSecret] = []
+  public private(set) var movedSecrets: [MovedSecret] = []
   private(set) var sealedTo: Set<AgeRecipient> = []
   private var count = 0
 

@@ -145,7 +145,7 @@ struct Undoing {
     }
   }
 
-  private func settings(_ name: ContainerPath?) throws -> [String: PropertyListValue] {
+  func settings(_ name: ContainerPath?) throws -> [String: PropertyListValue] {
     guard let name else { return [:] }
     return try PropertyListFile(bytes: kept.contents(name)).root
   }
