@@ -60,7 +60,7 @@ let package = Package(
       name: "Drydock",
       dependencies: [
         "FixtureTesting", "MigrationEngine", "BackupRepository", "ContainerTransaction", "AppContainer",
-        "ArchiveFile",
+        "ArchiveFile", "AgeEncryption",
       ],
       swiftSettings: strict),
     // It imports `Drydock` only. The modules behind are declared so that it is rebuilt with them: SwiftPM looks at
@@ -79,6 +79,8 @@ let package = Package(
       name: "NotesApp", dependencies: [grdb], path: "Tests/NotesApp", swiftSettings: strict),
     .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
     .testTarget(name: "ArchitectureTests", swiftSettings: strict),
+    .testTarget(
+      name: "AgeEncryptionTests", dependencies: ["AgeEncryption", "TestSupport"], swiftSettings: strict),
     .testTarget(
       name: "ArchiveFileTests", dependencies: ["ArchiveFile", "AgeEncryption", "TestSupport", system],
       swiftSettings: strict),
