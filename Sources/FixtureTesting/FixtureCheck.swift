@@ -8,9 +8,15 @@ extension FixtureExpectation {
   /// - Parameters:
   ///   - root: The container's directory.
   ///   - defaults: The path of its settings.
-  public func findings(in root: String, defaults: ContainerPath) throws -> [String] {
+  ///   - vault: The path of its vault.
+  ///   - deviceKeys: What opens the vault; nil when nothing is expected of it.
+  public func findings(
+    in root: String, defaults: ContainerPath, vault: ContainerPath = Layout.ios.vaultPath,
+    deviceKeys: DeviceKeys? = nil
+  ) throws -> [String] {
     let directory = try Directory(root)
-    return try settingsFindings(directory, defaults) + queryFindings(directory) + fileFindings(directory)
+    return try settingsFindings(directory, defaults) + vaultFindings(directory, vault, deviceKeys)
+      + queryFindings(directory) + fileFindings(directory)
   }
 
   private func settingsFindings(_ root: Directory, _ path: ContainerPath) throws -> [String] {
