@@ -88,7 +88,7 @@ let package = Package(
       name: "AppContainerTests", dependencies: ["AppContainer", "TestSupport", grdb], swiftSettings: strict),
     .testTarget(
       name: "ContainerTransactionTests",
-      dependencies: ["ContainerTransaction", "AppContainer", "TestSupport", grdb], swiftSettings: strict),
+      dependencies: ["ContainerTransaction", "AppContainer", "AgeEncryption", "TestSupport", grdb], swiftSettings: strict),
     .testTarget(
       name: "BackupRepositoryTests",
       dependencies: [
@@ -99,7 +99,9 @@ let package = Package(
       exclude: ["HostileArchives"], swiftSettings: strict),
     .testTarget(
       name: "MigrationEngineTests",
-      dependencies: ["MigrationEngine", "ContainerTransaction", "AppContainer", "TestSupport", grdb],
+      dependencies: [
+        "MigrationEngine", "ContainerTransaction", "AppContainer", "AgeEncryption", "TestSupport", grdb,
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "FixtureTests",

@@ -29,7 +29,8 @@ public struct FixtureRunner: Sendable {
   /// - Throws: `FixtureError` when the container does not have the version that `fixture.yaml` says.
   public func build(_ fixture: Fixture, at root: String) throws -> Container {
     try fixture.build(
-      into: root, vault: configuration.vault ?? (configuration.layout ?? .ios).vaultPath, deviceKeys: deviceKeys)
+      into: root, vault: configuration.vault ?? (configuration.layout ?? .ios).vaultPath,
+      deviceKeys: deviceKeys)
     let container = try Container(at: root, configuration: configuration)
     let found: Int?
     do {

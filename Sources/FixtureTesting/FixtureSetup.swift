@@ -19,7 +19,8 @@ public struct FixtureSetup: Sendable {
   init(_ node: YAMLNode?) throws {
     guard let node else { return }
     let reader = try YAMLReader(
-      node, what: "container", keys: ["directories", "excluded", "attributes", "modes", "only-in-wal", "vault"])
+      node, what: "container",
+      keys: ["directories", "excluded", "attributes", "modes", "only-in-wal", "vault"])
     directories = try reader["directories"]?.paths("`directories`") ?? []
     excluded = try reader["excluded"]?.paths("`excluded`") ?? []
     vault = try FixtureVaultItem.items(reader["vault"])

@@ -8,7 +8,8 @@ public struct FixtureVaultItem: Sendable {
 
   init(_ node: YAMLNode) throws {
     let reader = try YAMLReader(
-      node, what: "a vault item", keys: ["service", "account", "access-group", "accessible", "label", "value"])
+      node, what: "a vault item",
+      keys: ["service", "account", "access-group", "accessible", "label", "value"])
     var value = Array(try reader.required("value").text("`value`").utf8)
     _ = try reader.required("accessible")
     item = VaultItem(

@@ -47,7 +47,8 @@ struct KeptFiles {
           + "one that the vault had then", path: path, cause: error)
     } catch let error as AgeError {
       throw ContainerError(
-        .malformed, "what this transaction replaced is kept sealed, and is damaged: \(error.message)", path: path,
+        .malformed, "what this transaction replaced is kept sealed, and is damaged: \(error.message)",
+        path: path,
         cause: error)
     }
   }

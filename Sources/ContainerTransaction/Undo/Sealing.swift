@@ -43,7 +43,8 @@ struct Sealing: Codable, Sendable {
       return .recipients(try recipients.map { try AgeRecipient($0) })
     } catch {
       throw TransactionError(
-        .damagedState, "the record of a transaction names a key that is none, so that nothing can be sealed to it",
+        .damagedState,
+        "the record of a transaction names a key that is none, so that nothing can be sealed to it",
         cause: error)
     }
   }

@@ -8,6 +8,8 @@ struct Undoing {
   let kept: KeptFiles
   let discardingNewer: Bool
   private(set) var conflicts: [RollbackConflict] = []
+  /// Settings that are in the vault, or were: whatever they are called, they are secrets.
+  private var secrets: Set<Sealing.Setting> = []
   /// Databases whose old main file was put back: their old sidecars follow.
   private var returned: Set<ContainerPath> = []
 
@@ -18,6 +20,7 @@ struct Undoing {
   }
 
   mutating func run(_ record: UndoRecord) throws {
+    secrets = Set(record.sealing?.settings ?? [])
     for change in record.changes {
       switch change.grain {
       case .settings: try undoSettings(change)
@@ -129,7 +132,10 @@ struct Undoing {
       let now = file.root[key]
       if now == before[key] { continue }
       if now != written[key] {
-        let shown = { (value: PropertyListValue?) in value.map { Redaction.shown($0, key: key) } ?? "absent" }
+        let isSecret = secrets.contains(.init(path: change.path, key: key))
+        let shown = { (value: PropertyListValue?) in
+          value.map { isSecret ? "(secret, \($0.typeName))" : Redaction.shown($0, key: key) } ?? "absent"
+        }
         conflicts.append(
           RollbackConflict(
             path: change.path, key: key, before: shown(before[key]), written: shown(written[key]),

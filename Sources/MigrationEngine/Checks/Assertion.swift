@@ -29,7 +29,8 @@ struct Assertion: Sendable {
       kind = .vault(try VaultAssertion(try YAMLReader(arguments, what: name, keys: VaultAssertion.keys)))
     default:
       throw position.error(
-        "unknown check `\(name)`; " + NearestWord.hint(for: name, among: ["sql", "defaults", "files", "vault"]))
+        "unknown check `\(name)`; "
+          + NearestWord.hint(for: name, among: ["sql", "defaults", "files", "vault"]))
     }
   }
 

@@ -26,7 +26,8 @@ struct VaultAssertion: Sendable {
     let given = words.filter { reader[$0] != nil }
     guard given.count == 1, let word = given.first, let node = reader[word] else {
       throw reader.position.error(
-        "`vault` has one of `exists`, `accessible`, `length`, `count` and `equals: before`, not \(given.count)")
+        "`vault` has one of `exists`, `accessible`, `length`, `count` and `equals: before`, not \(given.count)"
+      )
     }
     before = node.meansBefore ? node.position : nil
     switch word {

@@ -89,12 +89,14 @@ struct MoveDefaultsToVault: MigrationOperation {
       }
       switch ifExists {
       case .keep:
-        notes.append("the vault item \(item) is there already: kept, and the setting `\(key)` left where it is")
+        notes.append(
+          "the vault item \(item) is there already: kept, and the setting `\(key)` left where it is")
         return nil
       case .replace: item.created = existing.created
       case .fail:
         throw StepFailure(
-          message: "the vault item \(item) is there already, with another value than the setting `\(key)`: say "
+          message:
+            "the vault item \(item) is there already, with another value than the setting `\(key)`: say "
             + "`if-exists: keep` or `if-exists: replace`", path: stage.container.vaultPath.description)
       }
     }

@@ -23,13 +23,15 @@ enum SecretForm: String, CaseIterable, Sendable {
     case (.json?, _):
       guard let document = value.json else {
         throw StepFailure(
-          message: "the setting `\(key)`, \(value.nounPhrase), holds what JSON has no form for: a date, data, or "
+          message:
+            "the setting `\(key)`, \(value.nounPhrase), holds what JSON has no form for: a date, data, or "
             + "a number that is none")
       }
       bytes = try json(document)
     case (nil, _):
       throw StepFailure(
-        message: "the setting `\(key)` is \(value.nounPhrase), and a secret is text or data: say `as: text` or "
+        message:
+          "the setting `\(key)` is \(value.nounPhrase), and a secret is text or data: say `as: text` or "
           + "`as: json`")
     }
     return SecretBytes(wiping: &bytes)

@@ -59,7 +59,8 @@ struct VaultEdit {
     guard id != old.id, vault?[id] != nil, !moves.contains(where: { $0.old.id == id }) else { return true }
     if ifExists == .fail {
       throw StepFailure(
-        message: "the vault item \(id) is there already, so that \(old) cannot become it: say `if-exists: keep` or "
+        message:
+          "the vault item \(id) is there already, so that \(old) cannot become it: say `if-exists: keep` or "
           + "`if-exists: replace`", path: path.description)
     }
     return ifExists == .replace
