@@ -50,9 +50,11 @@ public final class ArchiveReader {
   public convenience init(_ file: FileDescriptor) throws { try self.init(file, path: nil, closesFile: false) }
 
   private init(_ file: FileDescriptor, path: String?, closesFile: Bool) throws {
+    let archive: ArchiveBytes
     let probe: ArchiveProbe
     do {
-      probe = try ArchiveProbe(file)
+      archive = try ArchiveBytes(file)
+      probe = try ArchiveProbe(archive)
     } catch let error as ArchiveError {
       throw error.at(path)
     }
@@ -60,9 +62,9 @@ public final class ArchiveReader {
     self.path = path
     self.closesFile = closesFile
     manifest = probe.manifest
-    fileSize = probe.size
+    fileSize = archive.size
     bytesReadAtOpening = probe.bytesRead
-    frameReader = FrameReader(file: file, index: probe.index)
+    frameReader = FrameReader(archive, probe.index)
     ranges = RangeReader(frameReader, path: path)
   }
 

@@ -43,7 +43,7 @@ public enum Export {
       return { path, summary in
         ExportReport(
           path: path, header: header, snapshot: snapshot, entries: copy.entries, contentBytes: copy.bytes,
-          archiveBytes: summary.compressedSize)
+          archiveBytes: summary.fileSize)
       }
     }
   }

@@ -28,7 +28,7 @@ public enum Snapshot {
       return { path, summary in
         SnapshotReport(
           path: path, archive: id, snapshot: snapshot.hex, header: header, entries: writer.entries,
-          contentBytes: writer.contentBytes, archiveBytes: summary.compressedSize, excluded: writer.excluded,
+          contentBytes: writer.contentBytes, archiveBytes: summary.fileSize, excluded: writer.excluded,
           skipped: writer.skipped, raw: writer.raw)
       }
     }
