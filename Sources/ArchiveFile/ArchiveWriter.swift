@@ -1,3 +1,4 @@
+import AgeEncryption
 import Foundation
 import SystemPackage
 
@@ -30,13 +31,16 @@ public final class ArchiveWriter {
   /// - Parameters:
   ///   - compressionLevel: zstd's, 1 to 19.
   ///   - threads: how many threads compress; by default one for each processor, and never more than four.
+  ///   - encryption: to whom the archive is encrypted; nil for one that everybody can read.
   /// - Throws: `ArchiveError`.
-  public init(to file: FileDescriptor, compressionLevel: Int32 = 3, threads: Int? = nil) throws {
+  public init(
+    to file: FileDescriptor, compressionLevel: Int32 = 3, threads: Int? = nil, encryption: AgeLock? = nil
+  ) throws {
     guard (1...19).contains(compressionLevel) else {
       throw ArchiveError(
         .invalidUse, "compression level \(compressionLevel) does not exist; choose one from 1 to 19")
     }
-    sink = ArchiveSink(file)
+    sink = try ArchiveSink(file, encryption: encryption)
     frames = FrameWriter(
       sink, level: compressionLevel, workers: threads ?? ProcessInfo.processInfo.activeProcessorCount)
     encoder = try TarEncoder(TarSink(frames))
@@ -137,7 +141,8 @@ public final class ArchiveWriter {
         SeekTable.Entry(
           compressedSize: UInt32(tail.count), plainSize: 0, checksum: ArchiveFormat.checksumOfNothing))
       tail += try SeekTable.encode(entries)
-      try sink.finish(tail)
+      try tail.withUnsafeBytes { try sink.write($0) }
+      try sink.finish()
       state = .finished
       return ArchiveSummary(fileSize: sink.fileSize, tarSize: tarPosition, frameCount: frameCount)
     }

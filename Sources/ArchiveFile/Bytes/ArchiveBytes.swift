@@ -5,41 +5,47 @@ import SystemPackage
 enum ArchiveBytes: Sendable {
   /// A file that is not encrypted, and its size.
   case plain(FileDescriptor, size: UInt64)
+  /// What an age file holds, of which only the chunks that are asked for are decrypted.
+  case sealed(AgeReader)
 
-  /// The bytes of an open file, whatever it is.
+  /// The bytes of an open file. Of an age file the end is authenticated, so that a cut is noticed here.
   ///
-  /// - Throws: `ArchiveError`: `encrypted`, `io`.
-  init(_ file: FileDescriptor) throws {
-    let size: UInt64
-    do {
-      size = UInt64(clamping: try file.seek(offset: 0, from: .end))
-    } catch {
-      throw ArchiveError.io("finding the archive's size", error)
-    }
+  /// - Throws: `ArchiveError`: `noIdentity` when no key opens it, `encrypted` when it is armored, `damaged`, `io`.
+  init(_ file: FileDescriptor, size: UInt64, keys: AgeKeys) throws {
     let plain = ArchiveBytes.plain(file, size: size)
     let head = try plain.readExactly(Int(min(size, UInt64(AgeHeader.probeLength))), at: 0)
-    guard !AgeHeader.isPresent(in: head) else {
-      throw ArchiveError(
-        .encrypted,
-        "the archive is encrypted, which this version cannot read; decrypt it first: "
-          + "age -d -i KEY.txt ARCHIVE.tar.zst.age > ARCHIVE.tar.zst")
+    guard AgeHeader.isPresent(in: head) else {
+      self = plain
+      return
     }
-    self = plain
+    guard head.first == UInt8(ascii: "a") else { throw ArchiveError.armored }
+    self = .sealed(
+      try ArchiveError.translating { try AgeReader(size: size, keys: keys) { try file.readExactly($0, at: $1) } })
   }
 
   /// How many there are.
   var size: UInt64 {
     switch self {
     case .plain(_, let size): size
+    case .sealed(let reader): reader.plainSize
+    }
+  }
+
+  /// How they are encrypted, in words; nil when they are not.
+  var encryption: String? {
+    switch self {
+    case .plain: nil
+    case .sealed(let reader): reader.header.summary
     }
   }
 
   /// Reads that many bytes at a place.
   ///
-  /// - Throws: `ArchiveError`: `truncated` when they end before, `io`.
+  /// - Throws: `ArchiveError`: `truncated` when they end before, `damaged` when they were changed, `io`.
   func readExactly(_ target: UnsafeMutableRawBufferPointer, at offset: UInt64) throws {
     switch self {
     case .plain(let file, _): try file.readExactly(target, at: offset)
+    case .sealed(let reader): try ArchiveError.translating { try reader.read(into: target, at: offset) }
     }
   }
 
@@ -52,6 +58,15 @@ enum ArchiveBytes: Sendable {
 }
 
 extension FileDescriptor {
+  /// The file's size in bytes. Throws `ArchiveError` `.io`, as for a pipe.
+  func size() throws -> UInt64 {
+    do {
+      return UInt64(clamping: try seek(offset: 0, from: .end))
+    } catch {
+      throw ArchiveError.io("finding the archive's size", error)
+    }
+  }
+
   /// Reads that many bytes at a place. Throws `ArchiveError` `.truncated` when the file ends before.
   func readExactly(_ target: UnsafeMutableRawBufferPointer, at offset: UInt64) throws {
     var done = 0
