@@ -32,10 +32,9 @@ public final class ArchiveReader {
   public convenience init(path: String, keys: AgeKeys = AgeKeys()) throws {
     let file: FileDescriptor
     do {
-      // Without waiting, so that a FIFO is refused instead of hanging; nothing else minds.
-      file = try FileDescriptor.open(FilePath(path), .readOnly, options: [.closeOnExec, .nonBlocking])
-    } catch {
-      throw ArchiveError.io("opening the archive", error).at(path)
+      file = try FileDescriptor.openArchive(path)
+    } catch let error as ArchiveError {
+      throw error.at(path)
     }
     do {
       try self.init(file, path: path, closesFile: true, keys)
@@ -78,8 +77,8 @@ public final class ArchiveReader {
 
   /// The bytes of the tar stream.
   public var tarSize: UInt64 { frameReader.index.tarSize }
-  /// How the archive is encrypted, in words; nil when it is not.
-  public var encryption: String? { archive.encryption }
+  /// How the archive is encrypted; nil when it is not.
+  public var encryption: ArchiveEncryption? { archive.encryption }
   /// The bytes of the archive itself, without what encryption adds.
   public var contentSize: UInt64 { archive.size }
   /// The data frames, in order.

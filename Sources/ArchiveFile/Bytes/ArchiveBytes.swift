@@ -12,13 +12,10 @@ enum ArchiveBytes: Sendable {
   ///
   /// - Throws: `ArchiveError`: `noIdentity` when no key opens it, `encrypted` when it is armored, `damaged`, `io`.
   init(_ file: FileDescriptor, size: UInt64, keys: AgeKeys) throws {
-    let plain = ArchiveBytes.plain(file, size: size)
-    let head = try plain.readExactly(Int(min(size, UInt64(AgeHeader.probeLength))), at: 0)
-    guard AgeHeader.isPresent(in: head) else {
-      self = plain
+    guard try ArchiveEncryption.isAge(file, size: size) else {
+      self = .plain(file, size: size)
       return
     }
-    guard head.first == UInt8(ascii: "a") else { throw ArchiveError.armored }
     self = .sealed(
       try ArchiveError.translating { try AgeReader(size: size, keys: keys) { try file.readExactly($0, at: $1) } })
   }
@@ -31,11 +28,11 @@ enum ArchiveBytes: Sendable {
     }
   }
 
-  /// How they are encrypted, in words; nil when they are not.
-  var encryption: String? {
+  /// How they are encrypted; nil when they are not.
+  var encryption: ArchiveEncryption? {
     switch self {
     case .plain: nil
-    case .sealed(let reader): reader.header.summary
+    case .sealed(let reader): ArchiveEncryption(reader.header)
     }
   }
 

@@ -109,7 +109,9 @@ extension Repository.Listing {
           + list(owners.sorted().map { named($0, when, candidates) }))
     }
     guard
-      let found = owned.last(where: { limit.map { limit in $0.label.time.prefix(limit.count) <= limit } ?? true })
+      let found = owned.last(where: { candidate in
+        limit.map { candidate.label.time.prefix($0.count) <= $0 } ?? true
+      })
     else {
       throw error(.notFound, "no archive is of \(when) or before; the oldest is of \(oldest.label.time)")
     }

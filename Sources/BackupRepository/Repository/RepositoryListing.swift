@@ -1,4 +1,5 @@
 import AppContainer
+import ArchiveFile
 
 extension Repository {
   /// One archive of a repository, as its header says, whatever its file is named.
@@ -9,10 +10,12 @@ extension Repository {
     public var size: UInt64, modified: Int64
     /// What it is.
     public var header: ArchiveHeader
-    /// How it is encrypted, in words, when it is.
-    public var encryption: String?
+    /// How it is encrypted, when it is.
+    public var encryption: ArchiveEncryption?
     /// The bytes of the archive inside of its encryption.
     var contentSize: UInt64
+    /// The file itself, whatever is behind its path later.
+    var identity: FileIdentity
 
     /// App and instance, which together own archives: `com.example.notes/red`.
     public var owner: String { ArchiveLabel(header).owner }
@@ -28,8 +31,10 @@ extension Repository {
     public var size: UInt64, modified: Int64
     /// What its name tells, which nothing vouches for; nil when it was named by hand.
     public var label: ArchiveLabel?
-    /// How it is encrypted, in words.
-    public var encryption: String
+    /// How it is encrypted.
+    public var encryption: ArchiveEncryption
+    /// Why it could not be opened.
+    public var error: ArchiveError
   }
 
   /// What is named like an archive and cannot be read.
