@@ -60,7 +60,7 @@ let package = Package(
       name: "Drydock",
       dependencies: [
         "FixtureTesting", "MigrationEngine", "BackupRepository", "ContainerTransaction", "AppContainer",
-        "ArchiveFile",
+        "ArchiveFile", "AgeEncryption",
       ],
       swiftSettings: strict),
     // It imports `Drydock` only. The modules behind are declared so that it is rebuilt with them: SwiftPM looks at
