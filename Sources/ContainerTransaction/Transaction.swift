@@ -10,6 +10,8 @@ public struct TransactionOptions: Sendable {
   public var checksResult = true
   /// How much of what is replaced is kept.
   public var undoLimits = UndoLimits()
+  /// What opens the vault, when it is at hand: nil leaves it sealed.
+  public var deviceKeys: DeviceKeys?
   /// Which way a commit may take.
   public var commit: CommitPreference = .automatic
   /// Where tests interrupt.
@@ -154,7 +156,7 @@ public enum Transaction {
       let before = try before(folder)
       let staged = StagedContainer(
         container, live: before.root, stage: folder, locks: before.locks, keepsBefore: false,
-        busyTimeout: options.busyTimeout)
+        options: options)
       staged.transaction = transaction.description
       let value = try body(staged)
       try options.faults.reach(.staged)
