@@ -18,7 +18,6 @@ final class ArmorReader {
 
   private let source: BufferedSource
   private var state = State.before
-  private var lineCount = 0
 
   init(_ source: BufferedSource) { self.source = source }
 
@@ -62,7 +61,6 @@ final class ArmorReader {
     guard state != .after else { return nil }
     let line = try nextLine()
     if line.elementsEqual(Self.last) {
-      guard lineCount > 0 else { throw AgeError.armor("there is nothing in it") }
       state = .after
       try checkTail()
       return nil
@@ -70,7 +68,6 @@ final class ArmorReader {
     guard state == .lines else {
       throw AgeError.armor("a line that is not full is followed by something else than the end line")
     }
-    lineCount += 1
     guard !line.isEmpty, line.count % 4 == 0, line.count <= Self.columns else {
       throw AgeError.armor("a line is empty, longer than 64 columns, or no whole base64")
     }
