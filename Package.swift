@@ -80,6 +80,8 @@ let package = Package(
     .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
     .testTarget(name: "ArchitectureTests", swiftSettings: strict),
     .testTarget(
+      name: "AgeEncryptionTests", dependencies: ["AgeEncryption", "TestSupport"], swiftSettings: strict),
+    .testTarget(
       name: "ArchiveFileTests", dependencies: ["ArchiveFile", "AgeEncryption", "TestSupport", system],
       swiftSettings: strict),
     .testTarget(

@@ -2,8 +2,8 @@ import AgeEncryption
 import Foundation
 import Testing
 
-/// The little that archives need of cryptography.
-@Suite struct AgeEncryptionTests {
+/// Digests, random bytes, and how age files are recognised.
+@Suite struct DigestTests {
   @Test func knownDigests() throws {
     let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
     let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

@@ -12,4 +12,12 @@ public enum RandomBytes {
     guard RAND_bytes(&bytes, length) == 1 else { throw LibCrypto.error("making random bytes") }
     return bytes
   }
+
+  /// The same for keys, from the generator that libcrypto keeps for them.
+  static func secret(_ count: Int) throws -> SecretBytes {
+    try SecretBytes(count: count) { memory in
+      let base = memory.baseAddress?.assumingMemoryBound(to: UInt8.self)
+      guard RAND_priv_bytes(base, Int32(memory.count)) == 1 else { throw LibCrypto.error("making a key") }
+    }
+  }
 }

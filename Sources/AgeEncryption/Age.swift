@@ -1,0 +1,33 @@
+/// Whole messages in memory. Files of any size go through `AgeWriter` and `AgeReader`.
+public enum Age {
+  /// Encrypts bytes: a binary age file.
+  ///
+  /// - Throws: `AgeError`.
+  public static func seal(_ plain: UnsafeRawBufferPointer, to lock: AgeLock) throws -> [UInt8] {
+    var file: [UInt8] = []
+    file.reserveCapacity(plain.count + plain.count / 4096 + 4096)
+    try withoutActuallyEscaping({ file.append(contentsOf: $0) }) { sink in
+      let writer = try AgeWriter(to: lock, sink: sink)
+      try writer.write(plain)
+      try writer.finish()
+    }
+    return file
+  }
+
+  /// Encrypts secret bytes: a binary age file.
+  ///
+  /// - Throws: `AgeError`.
+  public static func seal(_ plain: SecretBytes, to lock: AgeLock) throws -> [UInt8] {
+    try plain.withBytes { try seal($0, to: lock) }
+  }
+
+  /// Decrypts an age file, all of it or nothing.
+  ///
+  /// - Throws: `AgeError`.
+  public static func open(_ file: [UInt8], with keys: AgeKeys) throws -> SecretBytes {
+    let reader = try AgeReader(size: UInt64(file.count), keys: keys) { target, offset in
+      target.copyBytes(from: file[Int(offset)..<(Int(offset) + target.count)])
+    }
+    return try SecretBytes(count: Int(reader.plainSize)) { try reader.read(into: $0, at: 0) }
+  }
+}

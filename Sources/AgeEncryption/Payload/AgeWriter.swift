@@ -1,0 +1,67 @@
+/// Writes an age file as a stream.
+public final class AgeWriter {
+  private let sink: (UnsafeRawBufferPointer) throws -> Void
+  private let cipher: PayloadCipher
+  /// The chunk in the making. It is sealed when a byte comes that has no place in it: the last chunk is marked, and
+  /// only then it is known not to be the last.
+  private let plain: UnsafeMutableRawBufferPointer
+  private let sealed: UnsafeMutableRawBufferPointer
+  private var count = 0
+  private var number: UInt64 = 0
+  private var isFinished = false
+
+  /// Starts a file: the header goes to the sink at once.
+  ///
+  /// - Throws: `AgeError`, or what `sink` throws.
+  public init(to lock: AgeLock, sink: @escaping (UnsafeRawBufferPointer) throws -> Void) throws {
+    let start = try AgeFileStart(to: lock)
+    self.sink = sink
+    cipher = start.cipher
+    plain = .allocate(byteCount: PayloadCipher.chunkLength, alignment: 16)
+    sealed = .allocate(byteCount: PayloadCipher.sealedChunkLength, alignment: 16)
+    try start.bytes.withUnsafeBytes { try sink($0) }
+  }
+
+  deinit {
+    LibCrypto.wipe(plain)
+    plain.deallocate()
+    sealed.deallocate()
+  }
+
+  /// Adds content. After an error the file is of no use.
+  ///
+  /// - Throws: `AgeError`, or what the sink throws.
+  public func write(_ bytes: UnsafeRawBufferPointer) throws {
+    guard !isFinished else { throw AgeError(.malformed, "an age file was written to after its end") }
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      if count == plain.count { try flush(UnsafeRawBufferPointer(plain), isLast: false) }
+      if count == 0, rest.count > plain.count {
+        try flush(UnsafeRawBufferPointer(rebasing: rest.prefix(plain.count)), isLast: false)
+        rest = rest.dropFirst(plain.count)
+      } else {
+        let part = UnsafeRawBufferPointer(rebasing: rest.prefix(plain.count - count))
+        UnsafeMutableRawBufferPointer(rebasing: plain[count...]).copyMemory(from: part)
+        count += part.count
+        rest = rest.dropFirst(part.count)
+      }
+    }
+  }
+
+  /// Ends the file: the last chunk goes to the sink.
+  ///
+  /// - Throws: `AgeError`, or what the sink throws.
+  public func finish() throws {
+    guard !isFinished else { throw AgeError(.malformed, "an age file was ended twice") }
+    isFinished = true
+    try flush(UnsafeRawBufferPointer(rebasing: plain[..<count]), isLast: true)
+  }
+
+  private func flush(_ chunk: UnsafeRawBufferPointer, isLast: Bool) throws {
+    let result = UnsafeMutableRawBufferPointer(rebasing: sealed[..<(chunk.count + PayloadCipher.overhead)])
+    try cipher.seal(chunk, number: number, isLast: isLast, into: result)
+    number += 1
+    count = 0
+    try sink(UnsafeRawBufferPointer(result))
+  }
+}
