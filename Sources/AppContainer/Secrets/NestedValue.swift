@@ -21,7 +21,9 @@ struct NestedValue {
   private init?(data: [UInt8]) {
     if let document = NestedValue(bytes: data) {
       self = document
-    } else if data.count <= Self.sizeLimit, !data.contains(0), let text = String(validating: data, as: UTF8.self) {
+    } else if data.count <= Self.sizeLimit, !data.contains(0),
+      let text = String(validating: data, as: UTF8.self)
+    {
       value = .string(text)
     } else {
       return nil

@@ -15,7 +15,12 @@ public struct Redactor: Sendable {
   ///
   /// - Parameter key: the name that the value has; empty when it has none.
   public func shown(_ value: PropertyListValue, key: String) -> String {
-    shown(value, SecretName(key), depth: 0)
+    shown(value, named: SecretName(key))
+  }
+
+  /// A value for people, under a name that was judged.
+  public func shown(_ value: PropertyListValue, named name: SecretName) -> String {
+    shown(value, name, depth: 0)
   }
 
   /// A name for people, which it is as a rule; but keys of settings may be anything, a token too.
@@ -50,7 +55,9 @@ public struct Redactor: Sendable {
   }
 
   /// The fingerprint of a secret, such as `#3f9a1c2e`; nil when there is none.
-  public func mark(_ bytes: UnsafeRawBufferPointer) -> String? { fingerprint.map { "#" + $0.text(of: bytes) } }
+  public func mark(_ bytes: UnsafeRawBufferPointer) -> String? {
+    fingerprint.map { "#" + $0.text(of: bytes) }
+  }
 
   // MARK: Values
 
@@ -62,7 +69,8 @@ public struct Redactor: Sendable {
     case .dictionary(let values):
       let names = SecretFields(values, inside: name)
       let pairs = values.sorted { $0.key < $1.key }.map { key, value in
-        "\(self.shown(name: key)): \(shown(value, names[key], depth: depth))"
+        let shownKey = names.isSecret(key: key) ? shown(secret: key) : key
+        return "\(shownKey): \(shown(value, names[key], depth: depth))"
       }
       return "{" + pairs.joined(separator: ", ") + "}"
     case .string, .data:
@@ -85,7 +93,8 @@ public struct Redactor: Sendable {
       return secret(Self.counted(bytes.count, "byte"), bytes.withUnsafeBytes { mark($0) })
     default:
       let text = Array(value.description.utf8)
-      return secret(value.typeName, text.withUnsafeBytes { mark($0) })
+      let digits = text.count(where: SecretText.isDigit)
+      return secret(Self.counted(digits, "digit"), text.withUnsafeBytes { mark($0) })
     }
   }
 

@@ -24,7 +24,8 @@ public enum SecretName: Int, Sendable, Comparable {
       return
     }
     self = Self.judge(words)
-    let isAbout = words.count > 1 && (SecretWords.about.contains(last) || SecretWords.verbs.contains(words[0]))
+    let isAbout =
+      words.count > 1 && (SecretWords.about.contains(last) || SecretWords.verbs.contains(words[0]))
     if isAbout && self > .suspicious { self = .suspicious }
   }
 
@@ -43,7 +44,8 @@ public enum SecretName: Int, Sendable, Comparable {
     }
     if words.last == "session" || words == ["pass"] { return .secret }
     // A pin may be one on a map: its value has to look like a code.
-    if pairs.contains(where: SecretWords.codePairs.contains) || words.contains(where: SecretWords.code.contains)
+    if pairs.contains(where: SecretWords.codePairs.contains)
+      || words.contains(where: SecretWords.code.contains)
     {
       return .code
     }

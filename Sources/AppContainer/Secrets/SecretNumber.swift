@@ -38,7 +38,8 @@ enum SecretNumber {
       at += 1
     }
     guard at < bytes.count else { return groups }
-    let isInside = SecretText.isWord(bytes[at]) || (bytes[at] == UInt8(ascii: ".") && isDigit(after: at, bytes))
+    let isInside =
+      SecretText.isWord(bytes[at]) || (bytes[at] == UInt8(ascii: ".") && isDigit(after: at, bytes))
     return isInside ? [] : groups
   }
 
@@ -52,7 +53,8 @@ enum SecretNumber {
     if groups.count > 1 {
       let sizes = groups.map(\.count)
       let isGrouped =
-        sizes == [4, 6, 5] || sizes == [4, 6, 4] || sizes.dropLast().allSatisfy { $0 == 4 } && groups.count >= 4
+        sizes == [4, 6, 5] || sizes == [4, 6, 4]
+        || sizes.dropLast().allSatisfy { $0 == 4 } && groups.count >= 4
       if !isGrouped { return false }
     }
     return isIssued(digits) && isLuhn(digits)
@@ -87,14 +89,18 @@ enum SecretNumber {
   /// `078-05-1120`, with hyphens or spaces; areas, groups and serials that are never given out are none.
   private static func isSocialSecurity(_ index: Int, _ bytes: [UInt8]) -> Bool {
     let form = Array(bytes[index...].prefix(12))
-    guard form.count >= 11, form[3] == form[6], form[3] == 0x20 || form[3] == UInt8(ascii: "-") else { return false }
+    guard form.count >= 11, form[3] == form[6], form[3] == 0x20 || form[3] == UInt8(ascii: "-") else {
+      return false
+    }
     if form.count == 12, SecretText.isWord(form[11]) || form[11] == UInt8(ascii: "-") { return false }
     func number(_ range: Range<Int>) -> Int? {
       form[range].reduce(0 as Int?) { sum, byte in
         SecretText.isDigit(byte) ? sum.map { $0 * 10 + Int(byte) - 0x30 } : nil
       }
     }
-    guard let area = number(0..<3), let group = number(4..<6), let serial = number(7..<11) else { return false }
+    guard let area = number(0..<3), let group = number(4..<6), let serial = number(7..<11) else {
+      return false
+    }
     return area != 0 && area != 666 && area < 900 && group != 0 && serial != 0
   }
 

@@ -13,13 +13,20 @@ public enum SecretPattern {
     contains(value, name: SecretName(key), least: .suspicious, depth: 0)
   }
 
+  /// Whether a value, or something inside of it, looks like a secret under a name that was judged.
+  public static func isSecret(_ value: PropertyListValue, named name: SecretName) -> Bool {
+    contains(value, name: name, least: .suspicious, depth: 0)
+  }
+
   /// Whether it looks so much like one that its owner should be told: a name like `key` alone is not enough.
   public static func isClearlySecret(_ value: PropertyListValue, key: String = "") -> Bool {
     contains(value, name: SecretName(key), least: .code, depth: 0)
   }
 
   /// Whether a text without a name has a secret's form somewhere: a token, a private key, a card number.
-  public static func isSecret(text: String) -> Bool { contains(.string(text), name: .plain, least: .code, depth: 0) }
+  public static func isSecret(text: String) -> Bool {
+    contains(.string(text), name: .plain, least: .code, depth: 0)
+  }
 
   /// - Parameter least: what a name must say at least to make a value secret that has no secret's form.
   static func contains(_ value: PropertyListValue, name: SecretName, least: SecretName, depth: Int) -> Bool {
@@ -30,7 +37,7 @@ public enum SecretPattern {
     case .dictionary(let values):
       let names = SecretFields(values, inside: name)
       return values.contains { key, value in
-        SecretText.isSecret(key) || contains(value, name: names[key], least: least, depth: depth)
+        names.isSecret(key: key) || contains(value, name: names[key], least: least, depth: depth)
       }
     default:
       guard let nested = NestedValue(value) else { return false }
@@ -62,7 +69,8 @@ public enum SecretPattern {
 
   /// Words that are settings, not secrets, whatever their name.
   private static let answers: Set<String> = [
-    "true", "false", "yes", "no", "on", "off", "none", "null", "nil", "default", "auto", "always", "never", "ask",
+    "true", "false", "yes", "no", "on", "off", "none", "null", "nil", "default", "auto", "always", "never",
+    "ask",
   ]
 
   private static func isSecret(_ text: String, _ name: SecretName) -> Bool {
@@ -94,31 +102,4 @@ public enum SecretPattern {
     guard number.isFinite, number.magnitude < 1e19, number == number.rounded() else { return false }
     return isSecret(UInt64(number.magnitude), name)
   }
-}
-
-/// How the values of a dictionary are named: by their keys, or by a text beside them (`{name: auth_token, value: …}`).
-struct SecretFields {
-  private static let nameKeys: Set<String> = ["name", "key", "id", "identifier", "field", "header", "title", "account"]
-  private static let valueKeys: Set<String> = ["value", "data", "content", "text", "string", "blob", "body", "payload"]
-
-  private let outer: SecretName
-  private var beside = SecretName.plain
-
-  init(_ values: [String: PropertyListValue], inside outer: SecretName) {
-    self.outer = outer
-    for (key, value) in values where Self.nameKeys.contains(key.lowercased()) {
-      if case .string(let text) = value, text.utf8.count < 100 { beside = max(beside, SecretName(text)) }
-    }
-  }
-
-  subscript(_ key: String) -> SecretName {
-    let name = SecretName(key).inside(outer, name: key)
-    return Self.valueKeys.contains(key.lowercased()) ? max(name, beside) : name
-  }
-
-  /// Whether a field holds what another names.
-  static func holdsValue(_ key: String) -> Bool { valueKeys.contains(key.lowercased()) }
-
-  /// Whether a field holds a name for what stands beside it.
-  static func holdsName(_ key: String) -> Bool { nameKeys.contains(key.lowercased()) }
 }

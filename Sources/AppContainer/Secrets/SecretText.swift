@@ -84,8 +84,12 @@ struct SecretText {
     var name = bytes[max(0, index - Self.longestName)..<index]
     while let last = name.last, last == 0x20 || "\"'\\]".utf8.contains(last) { name.removeLast() }
     let isQuoted = name.endIndex < index && bytes[index - 1] != 0x20
-    let word = name.reversed().prefix { Self.isWord($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".") }
-    guard word.count > 1, word.count < Self.longestName, let value = value(behind: index) else { return false }
+    let word = name.reversed().prefix {
+      Self.isWord($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".")
+    }
+    guard word.count > 1, word.count < Self.longestName, let value = value(behind: index) else {
+      return false
+    }
     let start = name.endIndex - word.count
     switch bytes[index] {
     case UInt8(ascii: ":") where !isQuoted:

@@ -16,11 +16,13 @@ enum SecretToken {
   private static let list: [Form] =
     ["ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"].map { Form($0, 20) }
     + [
-      "glpat-", "gldt-", "glrt-", "glptt-", "glft-", "glcbt-", "glimt-", "glagent-", "gloas-", "glsoat-", "glffct-",
+      "glpat-", "gldt-", "glrt-", "glptt-", "glft-", "glcbt-", "glimt-", "glagent-", "gloas-", "glsoat-",
+      "glffct-",
     ].map { Form($0, 16) }
-    + ["xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxo-", "xoxe-", "xoxe.", "xoxc-", "xoxd-", "xapp-"].map {
-      Form($0, 10)
-    }
+    + ["xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxo-", "xoxe-", "xoxe.", "xoxc-", "xoxd-", "xapp-"].map
+  {
+    Form($0, 10)
+  }
     + ["sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_"].map { Form($0, 10) }
     // Amazon's identifiers of keys, sixteen capitals and digits behind.
     + ["AKIA", "ASIA", "ABIA", "ACCA"].map { Form($0, 16) }
@@ -28,7 +30,8 @@ enum SecretToken {
       Form("AIza", 35), Form("ya29.", 20), Form("GOCSPX-", 20), Form("1//0", 30), Form("npm_", 30),
       Form("pypi-AgE", 30), Form("SG.", 40), Form("sk-ant-", 20), Form("sk-proj-", 20), Form("sk-", 32),
       Form("shpat_", 30), Form("shpss_", 30), Form("dop_v1_", 40), Form("hf_", 30), Form("sq0atp-", 20),
-      Form("sq0csp-", 20), Form("EAACEdEose0cBA", 0), Form("AGE-SECRET-KEY-1", 0), Form("age-secret-key-1", 0),
+      Form("sq0csp-", 20), Form("EAACEdEose0cBA", 0), Form("AGE-SECRET-KEY-1", 0),
+      Form("age-secret-key-1", 0),
       Form("AGE-PLUGIN-", 10), Form("PuTTY-User-Key-File", 0), Form("eyJ", 37),
     ]
 
@@ -52,7 +55,8 @@ enum SecretToken {
 
   private static func isWebToken(_ rest: ArraySlice<UInt8>) -> Bool {
     let parts = rest.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-    return parts.count >= 3 && parts[0].count >= 8 && parts[1].count + (parts.count > 3 ? parts[2].count : 0) >= 8
+    return parts.count >= 3 && parts[0].count >= 8
+      && parts[1].count + (parts.count > 3 ? parts[2].count : 0) >= 8
   }
 
   /// The bytes of base64 in both alphabets, and what tokens put between.
@@ -63,7 +67,9 @@ enum SecretToken {
   /// Whether a whole text looks like a token that no known service made: one long word of letters and digits.
   static func isLikely(_ text: String) -> Bool {
     let bytes = Array(text.utf8)
-    guard bytes.count >= 12, bytes.allSatisfy({ isTokenByte($0) || $0 == UInt8(ascii: ":") }) else { return false }
+    guard bytes.count >= 12, bytes.allSatisfy({ isTokenByte($0) || $0 == UInt8(ascii: ":") }) else {
+      return false
+    }
     let digits = bytes.count(where: SecretText.isDigit)
     let letters = bytes.count { ($0 | 0x20 >= 0x61 && $0 | 0x20 <= 0x7A) }
     // Neither words nor versions; nor a date, which is digits with a T.
@@ -76,5 +82,7 @@ enum SecretToken {
     return changes * 3 > bytes.count
   }
 
-  private static func isUpper(_ byte: UInt8) -> Bool { byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z") }
+  private static func isUpper(_ byte: UInt8) -> Bool {
+    byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z")
+  }
 }

@@ -20,6 +20,8 @@ public final class StagedContainer {
   let keepsBefore: Bool
   /// Seconds to wait for a database that is locked.
   let busyTimeout: Double
+  /// What hides secrets in all that is told about this run.
+  public let redactor: Redactor
 
   var overlay = Overlay()
   /// Captured copies that were only read so far, and copies of what a database was before.
@@ -40,14 +42,14 @@ public final class StagedContainer {
 
   init(
     _ container: Container, live: Directory, stage: Directory, locks: [ContainerPath: DatabaseLock],
-    keepsBefore: Bool, busyTimeout: Double
+    keepsBefore: Bool, options: TransactionOptions
   ) {
     self.container = container
     self.live = live
     self.stage = stage
     self.locks = locks
     self.keepsBefore = keepsBefore
-    self.busyTimeout = busyTimeout
+    (busyTimeout, redactor) = (options.busyTimeout, options.redactor)
   }
 
   /// A name that nothing in the stage has yet.
