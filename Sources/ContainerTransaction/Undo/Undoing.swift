@@ -7,9 +7,13 @@ struct Undoing {
   /// The retained inodes.
   let kept: KeptFiles
   let discardingNewer: Bool
+<<<<<<< HEAD
   private(set) var conflicts: [RollbackConflict] = []
   /// Settings that are in the vault, or were: whatever they are called, they are secrets.
   private var secrets: Set<Sealing.Setting> = []
+=======
+  var conflicts: [RollbackConflict] = []
+>>>>>>> 0bf1cd2daf79d78018418ad2a73e6f20d6906091
   /// Databases whose old main file was put back: their old sidecars follow.
   private var returned: Set<ContainerPath> = []
 
@@ -24,6 +28,7 @@ struct Undoing {
     for change in record.changes {
       switch change.grain {
       case .settings: try undoSettings(change)
+      case .vault: try undoVault(change)
       case .database, .file: try undoWhole(change)
       case .sidecar, .directory: continue
       }
@@ -35,7 +40,7 @@ struct Undoing {
 
   // MARK: Files and databases
 
-  private mutating func undoWhole(_ change: ChangeRecord) throws {
+  mutating func undoWhole(_ change: ChangeRecord) throws {
     let now = try digest(change.path)
     let isAsWritten = now == change.after?.digest && (now == nil) == (change.after == nil)
     if !isAsWritten {
@@ -94,7 +99,7 @@ struct Undoing {
   }
 
   /// The content's digest as it is now; nil when nothing is there.
-  private func digest(_ path: ContainerPath) throws -> SHA256.Digest? {
+  func digest(_ path: ContainerPath) throws -> SHA256.Digest? {
     guard let status = try staged.status(of: path) else { return nil }
     switch status.type {
     case .symbolicLink: return try SHA256.hash(staged.linkTarget(path))
@@ -132,13 +137,20 @@ struct Undoing {
       let now = file.root[key]
       if now == before[key] { continue }
       if now != written[key] {
+<<<<<<< HEAD
         let isSecret = secrets.contains(.init(path: change.path, key: key))
         let shown = { (value: PropertyListValue?) in
           value.map { isSecret ? "(secret, \($0.typeName))" : Redaction.shown($0, key: key) } ?? "absent"
+=======
+        let redactor = staged.redactor
+        let shown = { (value: PropertyListValue?) in
+          value.map { redactor.shown($0, key: key) } ?? "absent"
+>>>>>>> 0bf1cd2daf79d78018418ad2a73e6f20d6906091
         }
         conflicts.append(
           RollbackConflict(
-            path: change.path, key: key, before: shown(before[key]), written: shown(written[key]),
+            path: change.path, key: redactor.shown(name: key), before: shown(before[key]),
+            written: shown(written[key]),
             now: shown(now)))
         if !discardingNewer { continue }
       }

@@ -62,8 +62,10 @@ struct DiffCommand: ParsableCommand {
     if !only.isEmpty { options.stores = Set(only) }
     options.scope = try paths.map { try ContainerPath($0) }
     options.rowLimit = all ? 10_000 : 5
+    let transaction = try wait.transaction()
+    options.redactor = transaction.redactor
     let comparison = try Comparing.run(
-      first, second, configuration: configuration, options: options, transaction: wait.transaction())
+      first, second, configuration: configuration, options: options, transaction: transaction)
     let difference = comparison.difference
     let archives = [first, second].compactMap(\.archive)
     let bytesRead = archives.isEmpty ? nil : archives.map(\.bytesRead).reduce(0, +)
