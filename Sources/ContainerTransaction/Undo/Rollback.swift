@@ -58,7 +58,7 @@ extension Transaction {
       var undoing = Undoing(staged: staged, kept: kept, discardingNewer: discardingNewer)
       // The keys that the vault has now: what a device no longer trusts gets nothing new.
       let recipients = try record.sealing.map { sealing in
-        try staged.vault()?.recipients ?? sealing.recipients.map { try AgeRecipient($0) }
+        try (try? staged.vault())?.recipients ?? sealing.recipients.map { try AgeRecipient($0) }
       }
       try undoing.run(record)
       try undoing.keepSealed(record, to: recipients ?? [])

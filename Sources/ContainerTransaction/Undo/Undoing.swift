@@ -7,13 +7,9 @@ struct Undoing {
   /// The retained inodes.
   let kept: KeptFiles
   let discardingNewer: Bool
-<<<<<<< HEAD
-  private(set) var conflicts: [RollbackConflict] = []
+  var conflicts: [RollbackConflict] = []
   /// Settings that are in the vault, or were: whatever they are called, they are secrets.
   private var secrets: Set<Sealing.Setting> = []
-=======
-  var conflicts: [RollbackConflict] = []
->>>>>>> 0bf1cd2daf79d78018418ad2a73e6f20d6906091
   /// Databases whose old main file was put back: their old sidecars follow.
   private var returned: Set<ContainerPath> = []
 
@@ -137,15 +133,10 @@ struct Undoing {
       let now = file.root[key]
       if now == before[key] { continue }
       if now != written[key] {
-<<<<<<< HEAD
+        let redactor = staged.redactor
         let isSecret = secrets.contains(.init(path: change.path, key: key))
         let shown = { (value: PropertyListValue?) in
-          value.map { isSecret ? "(secret, \($0.typeName))" : Redaction.shown($0, key: key) } ?? "absent"
-=======
-        let redactor = staged.redactor
-        let shown = { (value: PropertyListValue?) in
-          value.map { redactor.shown($0, key: key) } ?? "absent"
->>>>>>> 0bf1cd2daf79d78018418ad2a73e6f20d6906091
+          value.map { redactor.shown($0, key: isSecret ? "secret" : key) } ?? "absent"
         }
         conflicts.append(
           RollbackConflict(
