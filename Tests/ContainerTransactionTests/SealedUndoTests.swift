@@ -243,6 +243,25 @@ import Testing
     }
   }
 
+  /// A restore of an old archive brings the setting back; then that is rolled back.
+  @Test(arguments: [CommitPreference.exchange, .inPlace])
+  func whatCameBackAndWentAgainIsSealed(_ commit: CommitPreference) throws {
+    try withSecrets { ship, keys in
+      let old = try ship.live().contents(Ship.settings)
+      try move(ship, keys, commit)
+      let after = try ship.listing()
+      // No key is at hand.
+      try ship.run(kind: .restore, commit: commit) { try $0.write(old, to: Ship.settings) }
+      try ship.run(commit: commit) { try Self.set("theme", "blue", $0) }
+      #expect(try !holders(ship).isEmpty)
+      for _ in 0..<2 { try ship.rollback(commit: commit) }
+      #expect(try holders(ship) == [])
+      expectNone(try ship.listing().changes(from: after))
+      _ = try Transaction.rollback(ship.container(), redoing: true, options: options(keys, commit))
+      #expect(try ship.live().contents(Ship.settings) == old)
+    }
+  }
+
   @Test func whatTheAppChangedSinceIsNotShown() throws {
     try withSecrets { ship, keys in
       try move(ship, keys)

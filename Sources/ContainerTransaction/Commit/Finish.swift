@@ -93,6 +93,7 @@ struct Finish {
       names += try state.directory.directory(aside).settings(where: sealing.covers)
         .map { aside.appending(name: $0.bytes) }
     }
+    try MovedSettings.add(sealing, in: state.directory)
     // The state inside has moved over with the exchange: only now it is where it belongs.
     for state in try StateDirectory.all(of: container) {
       for name in names + sealing.older {

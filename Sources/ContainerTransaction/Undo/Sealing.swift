@@ -53,9 +53,11 @@ struct Sealing: Codable, Sendable {
 extension Sealing {
   /// What a stage wants sealed; nil when nothing.
   init?(_ staged: StagedContainer, _ states: [StateDirectory]) throws {
+    for state in states { try MovedSettings(in: state.directory).keepSealed(in: staged) }
     guard !staged.movedSecrets.isEmpty else { return nil }
     recipients = staged.sealedTo.map(\.description).sorted()
-    settings = staged.movedSecrets.map { Setting(path: $0.path, key: $0.key) }
+    settings = Set(staged.movedSecrets.map { Setting(path: $0.path, key: $0.key) })
+      .sorted { ($0.path, $0.key) < ($1.path, $1.key) }
     older = try states.flatMap {
       try HeldSecrets(state: $0, container: staged.container, secrets: staged.movedSecrets).find()
     }
