@@ -34,6 +34,7 @@ enum MadeUp {
     "https://example.com/?page=2#token=hunter2", "otpauth://totp/Notes:ada?secret=JBSWY3DPEHPK3PXP",
     "Server=db;User Id=ada;Password=hunter2;", "DB_PASSWORD=hunter2", "export API_KEY='hunter22'",
     "password: hunter2", "user: ada\npassword: hunter2\n", "<password>hunter2</password>",
+    "- password: hunter2", "notes\n  * PIN: 4821\n",
     "{\"user\": \"ada\", \"password\": \"hunter2\"", "{\"token\":\"hunter2\",",
     "[{\"a\": 1, \"secret\": \"hunter2\"}]",
     "{\\\"token\\\":\\\"hunter2\\\"}", "Cookie: sid=abc123; theme=dark",

@@ -112,8 +112,10 @@ struct SecretText {
     "authorization", "proxy-authorization", "cookie", "set-cookie",
   ]
 
+  /// What marks a line as an item, a quote or a remark may stand before.
   private func isLineStart(_ index: Int) -> Bool {
-    guard let before = bytes[..<index].last(where: { !Self.isBlank($0) }) else { return true }
+    guard let before = bytes[..<index].last(where: { !Self.isBlank($0) && !"-*#/>|".utf8.contains($0) })
+    else { return true }
     return before == 0x0A || before == 0x0D
   }
 
