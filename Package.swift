@@ -60,7 +60,7 @@ let package = Package(
       name: "Drydock",
       dependencies: [
         "FixtureTesting", "MigrationEngine", "BackupRepository", "ContainerTransaction", "AppContainer",
-        "ArchiveFile",
+        "ArchiveFile", "AgeEncryption",
       ],
       swiftSettings: strict),
     // It imports `Drydock` only. The modules behind are declared so that it is rebuilt with them: SwiftPM looks at
@@ -85,10 +85,12 @@ let package = Package(
       name: "ArchiveFileTests", dependencies: ["ArchiveFile", "AgeEncryption", "TestSupport", system],
       swiftSettings: strict),
     .testTarget(
-      name: "AppContainerTests", dependencies: ["AppContainer", "TestSupport", grdb], swiftSettings: strict),
+      name: "AppContainerTests", dependencies: ["AppContainer", "AgeEncryption", "TestSupport", grdb],
+      swiftSettings: strict),
     .testTarget(
       name: "ContainerTransactionTests",
-      dependencies: ["ContainerTransaction", "AppContainer", "TestSupport", grdb], swiftSettings: strict),
+      dependencies: ["ContainerTransaction", "AppContainer", "AgeEncryption", "TestSupport", grdb],
+      swiftSettings: strict),
     .testTarget(
       name: "BackupRepositoryTests",
       dependencies: [

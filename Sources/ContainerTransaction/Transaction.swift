@@ -12,6 +12,8 @@ public struct TransactionOptions: Sendable {
   public var redactor = Redactor()
   /// How much of what is replaced is kept.
   public var undoLimits = UndoLimits()
+  /// What opens the vault, when it is at hand: nil leaves it sealed.
+  public var deviceKeys: DeviceKeys?
   /// Which way a commit may take.
   public var commit: CommitPreference = .automatic
   /// Where tests interrupt.

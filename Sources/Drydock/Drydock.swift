@@ -22,6 +22,7 @@
 /// let target = try Restore.target("Notes", for: archive, configuration: configuration)
 /// _ = try Restore.run(archive, target)
 /// ```
+@_exported import AgeEncryption
 @_exported import AppContainer
 @_exported import ArchiveFile
 @_exported import BackupRepository

@@ -29,6 +29,9 @@ struct Failure {
     case let error as FixtureError:
       (code, message, path) = (error.code.rawValue, error.message, error.path)
       status = Self.status(error.code)
+    case let error as AgeError:
+      (code, message, path) = (error.code.rawValue, error.message, error.path)
+      status = error.code == .cryptography ? .failed : .validation
     case let error as UsageError:
       (code, message, path) = ("usage", error.message, nil)
       status = .usage
@@ -46,7 +49,7 @@ struct Failure {
     case .notFound, .notAContainer, .badPath, .unreadable, .io, .unsupported, .permission, .noSpace,
       .malformed:
       .failed
-    case .badConfiguration: .validation
+    case .badConfiguration, .vaultLocked, .badVault: .validation
     case .inUse: .busy
     }
   }

@@ -20,6 +20,8 @@ public final class StagedContainer {
   let keepsBefore: Bool
   /// Seconds to wait for a database that is locked.
   let busyTimeout: Double
+  /// What opens the vault, when it is at hand.
+  public let deviceKeys: DeviceKeys?
   /// What hides secrets in all that is told about this run.
   public let redactor: Redactor
 
@@ -50,6 +52,7 @@ public final class StagedContainer {
     self.locks = locks
     self.keepsBefore = keepsBefore
     (busyTimeout, redactor) = (options.busyTimeout, options.redactor)
+    deviceKeys = options.deviceKeys
   }
 
   /// A name that nothing in the stage has yet.
