@@ -22,9 +22,14 @@ struct AgeProgram {
 
   /// What `age` makes of `input`. Throws with its complaint when it does not end well.
   func run(_ arguments: [String], input: [UInt8] = []) throws -> [UInt8] {
-    let result = try Command.run(age, arguments, input: input)
+    let result = try result(arguments, input: input)
     guard result.succeeded else { throw SystemFailure("age \(arguments): \(result.errors)") }
     return result.outputBytes
+  }
+
+  /// How a run of `age` ends.
+  func result(_ arguments: [String], input: [UInt8] = []) throws -> CommandResult {
+    try Command.run(age, arguments, input: input)
   }
 
   /// The output of `age-keygen`.
