@@ -4,6 +4,10 @@ public struct ContainerError: Error, CustomStringConvertible, Sendable {
   public enum Code: String, Sendable {
     case notFound, notAContainer, badPath, badConfiguration, malformed, unreadable, inUse, io, unsupported
     case permission, noSpace
+    /// The vault is sealed, and no device key is at hand that opens it.
+    case vaultLocked
+    /// The vault's file is damaged, no vault, or of a newer format.
+    case badVault
   }
 
   /// The kind of failure.

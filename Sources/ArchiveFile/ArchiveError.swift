@@ -8,7 +8,9 @@ public struct ArchiveError: Error, Sendable, CustomStringConvertible {
     case truncated
     /// The file contradicts itself or its checksums.
     case damaged
-    /// The file is an age file, which this version cannot read.
+    /// The file is encrypted, and no key at hand opens it.
+    case noIdentity
+    /// The file is encrypted in a way that is not read.
     case encrypted
     /// The archive was written by a newer version.
     case unsupported

@@ -1,28 +1,23 @@
-import AgeEncryption
 import CLibZstd
-import SystemPackage
 
-/// Finds out what a file is, and reads the tables at an archive's end.
+/// Finds out whether bytes are an archive, and reads the tables at its end.
 struct ArchiveProbe {
   let index: FrameIndex
   let manifest: ManifestLocation
-  /// The bytes of the file.
-  let size: UInt64
   /// The bytes read so far.
   let bytesRead: UInt64
 
-  /// Throws `ArchiveError`: `.notAnArchive`, `.encrypted`, `.truncated`, `.damaged`, `.limit`, `.unsupported`, `.io`.
-  init(_ file: FileDescriptor) throws {
-    do {
-      size = UInt64(clamping: try file.seek(offset: 0, from: .end))
-    } catch {
-      throw ArchiveError.io("finding the archive's size", error)
-    }
+  /// Enough for the header of a frame.
+  private static let headSize: UInt64 = 64
+
+  /// Throws `ArchiveError`: `.notAnArchive`, `.truncated`, `.damaged`, `.limit`, `.unsupported`, `.io`.
+  init(_ archive: ArchiveBytes) throws {
+    let size = archive.size
     guard size > 0 else { throw ArchiveError.truncated("the file is empty") }
-    let head = try file.readExactly(Int(min(size, UInt64(AgeHeader.probeLength))), at: 0)
+    let head = try archive.readExactly(Int(min(size, Self.headSize)), at: 0)
     try Self.checkHead(head)
     let footerSize = UInt64(SeekTable.footerSize)
-    let footer = size > footerSize ? try file.readExactly(SeekTable.footerSize, at: size - footerSize) : []
+    let footer = size > footerSize ? try archive.readExactly(SeekTable.footerSize, at: size - footerSize) : []
     guard let count = try SeekTable.frameCount(footer: footer) else { throw Self.withoutSeekTable(head) }
 
     let tableSize = 8 + count * SeekTable.entrySize + SeekTable.footerSize
@@ -30,10 +25,10 @@ struct ArchiveProbe {
       throw ArchiveError.damaged("the seek table is larger than the file")
     }
     let tableOffset = size - UInt64(tableSize)
-    let entries = try SeekTable.decode(try file.readExactly(tableSize, at: tableOffset), count: count)
+    let entries = try SeekTable.decode(try archive.readExactly(tableSize, at: tableOffset), count: count)
     index = try FrameIndex(entries, tableOffset: tableOffset)
 
-    let frame = try file.readExactly(LocationFrame.size, at: index.locationOffset)
+    let frame = try archive.readExactly(LocationFrame.size, at: index.locationOffset)
     let isSkippable = frame.withUnsafeBytes {
       $0.littleEndian(at: 0, as: UInt32.self) == ArchiveFormat.locationMagic
         && $0.littleEndian(at: 4, as: UInt32.self) == UInt32(LocationFrame.payloadSize)
@@ -49,12 +44,6 @@ struct ArchiveProbe {
   }
 
   private static func checkHead(_ head: [UInt8]) throws {
-    if AgeHeader.isPresent(in: head) {
-      throw ArchiveError(
-        .encrypted,
-        "the archive is encrypted, which this version cannot read; decrypt it first: "
-          + "age -d -i KEY.txt ARCHIVE.tar.zst.age > ARCHIVE.tar.zst")
-    }
     let magic = withUnsafeBytes(of: ArchiveFormat.frameMagic.littleEndian) { Array($0) }
     if head.count < magic.count, magic.starts(with: head) {
       throw ArchiveError.truncated("the file has only \(head.count) bytes")

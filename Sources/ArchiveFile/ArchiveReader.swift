@@ -19,24 +19,25 @@ public final class ArchiveReader {
   let frameReader: FrameReader
   /// Reads ranges on this archive's own thread, ahead where it pays.
   public let ranges: RangeReader
+  private let archive: ArchiveBytes
   private let file: FileDescriptor
   private let closesFile: Bool
   private let bytesReadAtOpening: UInt64
 
   /// Opens an archive by path.
   ///
-  /// - Throws: `ArchiveError`: `.io`, `.notAnArchive`, `.encrypted`, `.truncated`, `.damaged`, `.limit` or
-  ///   `.unsupported`.
-  public convenience init(path: String) throws {
+  /// - Parameter keys: what opens it when it is encrypted.
+  /// - Throws: `ArchiveError`: `.io`, `.notAnArchive`, `.noIdentity`, `.encrypted`, `.truncated`, `.damaged`, `.limit`
+  ///   or `.unsupported`.
+  public convenience init(path: String, keys: AgeKeys = AgeKeys()) throws {
     let file: FileDescriptor
     do {
-      // Without waiting, so that a FIFO is refused instead of hanging; nothing else minds.
-      file = try FileDescriptor.open(FilePath(path), .readOnly, options: [.closeOnExec, .nonBlocking])
-    } catch {
-      throw ArchiveError.io("opening the archive", error).at(path)
+      file = try FileDescriptor.openArchive(path)
+    } catch let error as ArchiveError {
+      throw error.at(path)
     }
     do {
-      try self.init(file, path: path, closesFile: true)
+      try self.init(file, path: path, closesFile: true, keys)
     } catch {
       try? file.close()
       throw error
@@ -46,13 +47,17 @@ public final class ArchiveReader {
   /// Opens an archive by an open descriptor, which must stay open as long as the reader lives and which the
   /// reader does not close. Its position is moved.
   ///
-  /// - Throws: as `init(path:)`.
-  public convenience init(_ file: FileDescriptor) throws { try self.init(file, path: nil, closesFile: false) }
+  /// - Throws: as `init(path:keys:)`.
+  public convenience init(_ file: FileDescriptor, keys: AgeKeys = AgeKeys()) throws {
+    try self.init(file, path: nil, closesFile: false, keys)
+  }
 
-  private init(_ file: FileDescriptor, path: String?, closesFile: Bool) throws {
+  private init(_ file: FileDescriptor, path: String?, closesFile: Bool, _ keys: AgeKeys) throws {
     let probe: ArchiveProbe
     do {
-      probe = try ArchiveProbe(file)
+      fileSize = try file.size()
+      archive = try ArchiveBytes(file, size: fileSize, keys: keys)
+      probe = try ArchiveProbe(archive)
     } catch let error as ArchiveError {
       throw error.at(path)
     }
@@ -60,9 +65,8 @@ public final class ArchiveReader {
     self.path = path
     self.closesFile = closesFile
     manifest = probe.manifest
-    fileSize = probe.size
     bytesReadAtOpening = probe.bytesRead
-    frameReader = FrameReader(file: file, index: probe.index)
+    frameReader = FrameReader(archive, probe.index)
     ranges = RangeReader(frameReader, path: path)
   }
 
@@ -73,6 +77,10 @@ public final class ArchiveReader {
 
   /// The bytes of the tar stream.
   public var tarSize: UInt64 { frameReader.index.tarSize }
+  /// How the archive is encrypted; nil when it is not.
+  public var encryption: ArchiveEncryption? { archive.encryption }
+  /// The bytes of the archive itself, without what encryption adds.
+  public var contentSize: UInt64 { archive.size }
   /// The data frames, in order.
   public var frames: [ArchiveFrame] { frameReader.index.frames }
   /// The bytes of the file that were read so far, those that were read ahead included.

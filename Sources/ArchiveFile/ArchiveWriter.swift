@@ -1,10 +1,11 @@
+import AgeEncryption
 import Foundation
 import SystemPackage
 
 /// What a finished archive came to.
 public struct ArchiveSummary: Sendable, Hashable {
   /// The bytes of the file.
-  public let compressedSize: UInt64
+  public let fileSize: UInt64
   /// The bytes of the tar stream.
   public let tarSize: UInt64
   /// The number of data frames.
@@ -20,7 +21,7 @@ public struct ArchiveSummary: Sendable, Hashable {
 public final class ArchiveWriter {
   private enum State { case betweenMembers, inMember(ArchiveMember, remaining: UInt64), finished, failed }
 
-  private let file: FileDescriptor
+  private let sink: ArchiveSink
   private let frames: FrameWriter
   private let encoder: TarEncoder
   private var state = State.betweenMembers
@@ -30,15 +31,18 @@ public final class ArchiveWriter {
   /// - Parameters:
   ///   - compressionLevel: zstd's, 1 to 19.
   ///   - threads: how many threads compress; by default one for each processor, and never more than four.
+  ///   - encryption: to whom the archive is encrypted; nil for one that everybody can read.
   /// - Throws: `ArchiveError`.
-  public init(to file: FileDescriptor, compressionLevel: Int32 = 3, threads: Int? = nil) throws {
+  public init(
+    to file: FileDescriptor, compressionLevel: Int32 = 3, threads: Int? = nil, encryption: AgeLock? = nil
+  ) throws {
     guard (1...19).contains(compressionLevel) else {
       throw ArchiveError(
         .invalidUse, "compression level \(compressionLevel) does not exist; choose one from 1 to 19")
     }
-    self.file = file
+    sink = try ArchiveSink(file, encryption: encryption)
     frames = FrameWriter(
-      file: file, level: compressionLevel, workers: threads ?? ProcessInfo.processInfo.activeProcessorCount)
+      sink, level: compressionLevel, workers: threads ?? ProcessInfo.processInfo.activeProcessorCount)
     encoder = try TarEncoder(TarSink(frames))
   }
 
@@ -131,21 +135,16 @@ public final class ArchiveWriter {
       try encoder.finish()
       encoder.sink.flush()
       var entries = try frames.finish()
-      let dataSize = entries.reduce(UInt64(0)) { $0 + UInt64($1.compressedSize) }
       let frameCount = entries.count
       var tail = try LocationFrame.encode(manifest)
       entries.append(
         SeekTable.Entry(
           compressedSize: UInt32(tail.count), plainSize: 0, checksum: ArchiveFormat.checksumOfNothing))
       tail += try SeekTable.encode(entries)
-      do {
-        try file.writeAll(tail)
-      } catch {
-        throw ArchiveError.io("writing the archive", error)
-      }
+      try tail.withUnsafeBytes { try sink.write($0) }
+      try sink.finish()
       state = .finished
-      return ArchiveSummary(
-        compressedSize: dataSize + UInt64(tail.count), tarSize: tarPosition, frameCount: frameCount)
+      return ArchiveSummary(fileSize: sink.fileSize, tarSize: tarPosition, frameCount: frameCount)
     }
   }
 

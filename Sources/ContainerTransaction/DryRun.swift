@@ -27,7 +27,7 @@ extension Transaction {
     return try TemporaryStage.with(for: container) { folder in
       let staged = StagedContainer(
         container, live: lock.root, stage: folder, locks: [:], keepsBefore: true,
-        busyTimeout: options.busyTimeout)
+        options: options)
       let value = try body(staged)
       if options.checksResult { try StageCheck(staged).run() }
       return DryRunOutcome(value: value, difference: try staged.difference())
@@ -44,7 +44,7 @@ extension Transaction {
       try body(
         StagedContainer(
           container, live: lock.root, stage: folder, locks: [:], keepsBefore: false,
-          busyTimeout: options.busyTimeout))
+          options: options))
     }
   }
 }
@@ -84,7 +84,7 @@ extension Transaction {
       try folder.createDirectory(nothing)
       let staged = StagedContainer(
         container, live: try folder.directory(nothing), stage: folder, locks: [:], keepsBefore: true,
-        busyTimeout: options.busyTimeout)
+        options: options)
       let value = try body(staged)
       return DryRunOutcome(value: value, difference: try staged.difference())
     }

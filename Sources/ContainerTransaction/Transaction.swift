@@ -8,8 +8,12 @@ public struct TransactionOptions: Sendable {
   public var busyTimeout: Double = 5
   /// Whether staged databases and property lists are checked before the commit.
   public var checksResult = true
+  /// What hides secrets: the one of the run, so that equal ones can be told in all that it prints.
+  public var redactor = Redactor()
   /// How much of what is replaced is kept.
   public var undoLimits = UndoLimits()
+  /// What opens the vault, when it is at hand: nil leaves it sealed.
+  public var deviceKeys: DeviceKeys?
   /// Which way a commit may take.
   public var commit: CommitPreference = .automatic
   /// Where tests interrupt.
@@ -154,7 +158,7 @@ public enum Transaction {
       let before = try before(folder)
       let staged = StagedContainer(
         container, live: before.root, stage: folder, locks: before.locks, keepsBefore: false,
-        busyTimeout: options.busyTimeout)
+        options: options)
       staged.transaction = transaction.description
       let value = try body(staged)
       try options.faults.reach(.staged)

@@ -7,6 +7,8 @@ import Foundation
 struct DrydockMain {
   static func main() {
     raiseFileLimit()
+    // What a killed command left there may be plain data of an encrypted archive.
+    try? ScratchDirectory.removeStaleTemporary()
     do {
       try refuseUnknownCommand()
       var command = try DrydockCommand.parseAsRoot()
@@ -85,6 +87,6 @@ struct DrydockCommand: ParsableCommand {
       VerifyCommand.self, DiffCommand.self, ExportCommand.self, RestoreCommand.self, MigrateCommand.self,
       StatusCommand.self,
       ValidateCommand.self, BaselineCommand.self, RollbackCommand.self, LogCommand.self, RecoverCommand.self,
-      InitCommand.self,
+      VaultCommand.self, InitCommand.self,
     ])
 }

@@ -49,7 +49,7 @@ struct Failure {
     case .notFound, .notAContainer, .badPath, .unreadable, .io, .unsupported, .permission, .noSpace,
       .malformed:
       .failed
-    case .badConfiguration: .validation
+    case .badConfiguration, .vaultLocked, .badVault: .validation
     case .inUse: .busy
     }
   }

@@ -62,7 +62,7 @@ import Testing
         #expect(Array(tar[start..<start + entry.sample.content.count]) == entry.sample.content)
       }
       #expect(built.summary.tarSize == UInt64(tar.count))
-      #expect(built.summary.compressedSize == UInt64(built.bytes.count))
+      #expect(built.summary.fileSize == UInt64(built.bytes.count))
       #expect(reader.tarSize == UInt64(tar.count) && reader.frames.count == built.summary.frameCount)
       var manifest: [UInt8] = []
       try reader.readManifest { manifest += $0 }

@@ -119,7 +119,7 @@ struct FrameSinkProbe {
     self.path = path
     let file = try FileDescriptor.open(
       FilePath(path), .readWrite, options: [.create, .truncate], permissions: .ownerReadWrite)
-    frames = FrameWriter(file: file, level: 1, workers: 1)
+    frames = FrameWriter(try ArchiveSink(file), level: 1, workers: 1)
     sink = TarSink(frames)
   }
 
@@ -136,7 +136,7 @@ func seal(_ tar: [UInt8], at path: String) throws {
   let file = try FileDescriptor.open(
     FilePath(path), .readWrite, options: [.create, .truncate], permissions: .ownerReadWrite)
   try file.closeAfter {
-    let frames = FrameWriter(file: file, level: 1, workers: 2)
+    let frames = FrameWriter(try ArchiveSink(file), level: 1, workers: 2)
     let sink = TarSink(frames)
     #expect(tar.withUnsafeBytes { sink.append($0) })
     sink.flush()

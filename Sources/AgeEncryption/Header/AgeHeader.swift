@@ -60,6 +60,9 @@ public struct AgeHeader: Sendable {
     }
   }
 
+  /// Whether a passphrase opens the file, and not an identity.
+  public var needsPassphrase: Bool { passphrase != nil }
+
   /// How the file is encrypted, such as `encrypted to 2 recipients (X25519)`.
   public var summary: String {
     if passphrase != nil { return "encrypted with a passphrase (scrypt)" }

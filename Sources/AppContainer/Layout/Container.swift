@@ -107,8 +107,8 @@ public struct Container: Sendable {
   /// Where the history of migrations is.
   public var historyPath: ContainerPath { layout.historyPath }
 
-  /// Where the file of secrets is, when configured.
-  public var vaultPath: ContainerPath? { configuration.vault }
+  /// Where the file of secrets is, or would be.
+  public var vaultPath: ContainerPath { configuration.vault ?? layout.vaultPath }
 
   /// The places that a named database may be in, the present one first.
   ///

@@ -16,6 +16,15 @@ public enum Layout: String, Sendable, Codable, CaseIterable {
     }
   }
 
+  /// Where the file of secrets is, unless `drydock.yaml` says otherwise.
+  public var vaultPath: ContainerPath {
+    switch self {
+    case .ios: "Library/Vault/vault.age"
+    case .android: "files/vault.age"
+    case .generic: "vault.age"
+    }
+  }
+
   // MARK: What is never backed up
 
   /// The directories in a container's root that a backup takes from; nil means all.

@@ -14,6 +14,20 @@ public enum UTCTime {
     return padded(parts, ["-", "-", "T", ":", ":"]) + "Z"
   }
 
+  /// Whether a text is a time as records have it, with or without a fraction of a second.
+  public static func isText(_ text: String) -> Bool {
+    let pattern = Array("0000-00-00T00:00:00".utf8)
+    let bytes = Array(text.utf8)
+    let isDigit = { (byte: UInt8) in (0x30...0x39).contains(byte) }
+    guard bytes.count > pattern.count, bytes.last == UInt8(ascii: "Z"),
+      zip(bytes, pattern).allSatisfy({ $1 == 0x30 ? isDigit($0) : $0 == $1 })
+    else { return false }
+    let fraction = bytes[pattern.count...].dropLast()
+    return fraction.isEmpty
+      || (fraction.first == UInt8(ascii: ".") && fraction.count > 1
+        && fraction.dropFirst().allSatisfy(isDigit))
+  }
+
   private static func components(_ date: Date) -> [Int] {
     let seconds = Int(date.timeIntervalSince1970.rounded(.down))
     var clock = time_t(seconds)

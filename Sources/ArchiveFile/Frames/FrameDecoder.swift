@@ -1,6 +1,5 @@
 import Dispatch
 import Synchronization
-import SystemPackage
 
 /// Reads and decompresses single frames, on any thread, reusing memory.
 final class FrameDecoder: Sendable {
@@ -9,13 +8,13 @@ final class FrameDecoder: Sendable {
     var frames: [PlainFrame] = []
   }
 
-  private let file: FileDescriptor
+  private let archive: ArchiveBytes
   private let pool = Mutex(Pool())
   private let bytes = Atomic<UInt64>(0)
   private let queue = DispatchQueue(label: "drydock.frames.reading", attributes: .concurrent)
   private let jobs = DispatchGroup()
 
-  init(file: FileDescriptor) { self.file = file }
+  init(_ archive: ArchiveBytes) { self.archive = archive }
 
   /// The compressed bytes read so far.
   var bytesRead: UInt64 { bytes.load(ordering: .relaxed) }
@@ -26,7 +25,7 @@ final class FrameDecoder: Sendable {
     let decompressor = try pooled.0 ?? FrameDecompressor()
     let plain = pooled.1 ?? PlainFrame()
     defer { pool.withLock { $0.decompressors.append(decompressor) } }
-    try decompressor.decompress(frame, of: file, into: plain)
+    try decompressor.decompress(frame, of: archive, into: plain)
     bytes.add(UInt64(frame.compressedSize), ordering: .relaxed)
     return plain
   }

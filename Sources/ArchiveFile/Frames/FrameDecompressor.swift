@@ -1,5 +1,4 @@
 import CLibZstd
-import SystemPackage
 
 /// A zstd decompression context and the memory for one frame's compressed bytes, used by one thread at a time.
 ///
@@ -21,10 +20,10 @@ final class FrameDecompressor: @unchecked Sendable {
   }
 
   /// Reads a frame and decompresses it, checking everything that the frame and the seek table say of each other.
-  func decompress(_ frame: ArchiveFrame, of file: FileDescriptor, into output: PlainFrame) throws {
+  func decompress(_ frame: ArchiveFrame, of archive: ArchiveBytes, into output: PlainFrame) throws {
     let doing = "reading the frame at byte \(frame.fileOffset)"
     let target = UnsafeMutableRawBufferPointer(rebasing: input[..<frame.compressedSize])
-    try file.readExactly(target, at: frame.fileOffset)
+    try archive.readExactly(target, at: frame.fileOffset)
     let bytes = UnsafeRawBufferPointer(target)
     guard bytes.littleEndian(at: 0, as: UInt32.self) == ArchiveFormat.frameMagic else {
       throw ArchiveError.damaged("\(doing) failed: no frame starts there")
@@ -51,31 +50,5 @@ final class FrameDecompressor: @unchecked Sendable {
         throw ArchiveError.damaged("\(doing) failed: it is shorter than it says")
       }
     }
-  }
-}
-
-extension FileDescriptor {
-  /// Reads that many bytes at a place. Throws `ArchiveError` `.truncated` when the file ends before.
-  func readExactly(_ target: UnsafeMutableRawBufferPointer, at offset: UInt64) throws {
-    var done = 0
-    while done < target.count {
-      let count: Int
-      do {
-        count = try read(
-          fromAbsoluteOffset: Int64(clamping: offset) + Int64(done),
-          into: UnsafeMutableRawBufferPointer(rebasing: target[done...]))
-      } catch {
-        throw ArchiveError.io("reading the archive", error)
-      }
-      guard count > 0 else { throw ArchiveError.truncated("the archive shrank while it was read") }
-      done += count
-    }
-  }
-
-  /// As above, into an array.
-  func readExactly(_ count: Int, at offset: UInt64) throws -> [UInt8] {
-    var bytes = [UInt8](repeating: 0, count: count)
-    try bytes.withUnsafeMutableBytes { try readExactly($0, at: offset) }
-    return bytes
   }
 }

@@ -1,5 +1,4 @@
 import Foundation
-import SystemPackage
 
 /// The plain bytes of an archive's frames in any order: keeps the last few, and reads ahead when told how far.
 final class FrameReader {
@@ -11,9 +10,9 @@ final class FrameReader {
 
   private static let cacheSize = 2
 
-  init(file: FileDescriptor, index: FrameIndex) {
+  init(_ archive: ArchiveBytes, _ index: FrameIndex) {
     self.index = index
-    decoder = FrameDecoder(file: file)
+    decoder = FrameDecoder(archive)
     depth = min(max(ProcessInfo.processInfo.activeProcessorCount, 1), 4)
   }
 

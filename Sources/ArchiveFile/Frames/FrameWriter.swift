@@ -1,8 +1,7 @@
 import Dispatch
 import Synchronization
-import SystemPackage
 
-/// Compresses frames on several threads and writes them to a file in their order.
+/// Compresses frames on several threads and writes them in their order.
 ///
 /// The caller fills one buffer while the workers compress and write others; there are only so many buffers, which
 /// bounds the memory. Whichever worker has the frame that is next in line writes it, and all that wait behind it.
@@ -21,7 +20,7 @@ final class FrameWriter: Sendable {
     var failure: (any Error)?
   }
 
-  private let file: FileDescriptor
+  private let sink: ArchiveSink
   private let level: Int32
   private let workers: Int
   private let state: Mutex<State>
@@ -33,8 +32,8 @@ final class FrameWriter: Sendable {
   /// More workers than this would outrun the one thread that reads and hashes.
   static let maximumWorkers = 4
 
-  init(file: FileDescriptor, level: Int32, workers: Int) {
-    self.file = file
+  init(_ sink: ArchiveSink, level: Int32, workers: Int) {
+    self.sink = sink
     self.level = level
     self.workers = min(max(workers, 1), Self.maximumWorkers)
     let buffers = (0..<self.workers + 2).map { _ in FrameBuffer() }
@@ -77,7 +76,7 @@ final class FrameWriter: Sendable {
     }
   }
 
-  /// Drops what is not written yet and waits until no thread uses the file any more.
+  /// Drops what is not written yet and waits until no thread uses the sink any more.
   func cancel() {
     state.withLock { state in
       if state.failure == nil {
@@ -130,9 +129,9 @@ final class FrameWriter: Sendable {
     while let buffer = nextInLine() {
       var failure: (any Error)?
       do {
-        try write(buffer.frame)
+        try sink.write(buffer.frame)
       } catch {
-        failure = ArchiveError.io("writing the archive", error)
+        failure = error
       }
       state.withLock { state in
         if state.failure == nil { state.failure = failure }
@@ -143,17 +142,6 @@ final class FrameWriter: Sendable {
       freeBuffers.signal()
     }
   }
-
-  /// In pieces: given 4 MiB at once, Linux takes five times as long to find the memory for them.
-  private func write(_ frame: UnsafeRawBufferPointer) throws {
-    var rest = frame[...]
-    while !rest.isEmpty {
-      try file.writeAll(UnsafeRawBufferPointer(rebasing: rest.prefix(Self.pieceSize)))
-      rest = rest.dropFirst(Self.pieceSize)
-    }
-  }
-
-  private static let pieceSize = 256 << 10
 
   private func nextInLine() -> FrameBuffer? {
     let (next, dropped) = state.withLock { state -> (FrameBuffer?, Int) in

@@ -1,3 +1,4 @@
+import AgeEncryption
 import AppContainer
 import ArchiveFile
 import SystemPackage
@@ -17,14 +18,16 @@ public final class Archive {
 
   /// Opens an archive; reads its end, its first member and its manifest, and nothing else.
   ///
-  /// - Parameter limit: how large its manifest may be, and its content when that is read.
-  /// - Throws: `ArchiveError`, ``RepositoryError``.
-  public init(path: String, limit: ExpansionLimit = .standard) throws {
+  /// - Parameters:
+  ///   - keys: what opens it when it is encrypted.
+  ///   - limit: how large its manifest may be, and its content when that is read.
+  /// - Throws: `ArchiveError` (`noIdentity` when no key opens it), ``RepositoryError``.
+  public init(path: String, keys: AgeKeys = AgeKeys(), limit: ExpansionLimit = .standard) throws {
     self.path = path
     self.limit = limit
     let reader: ArchiveReader
     do {
-      reader = try ArchiveReader(path: path)
+      reader = try ArchiveReader(path: path, keys: keys)
     } catch let error as ArchiveError where error.code == .io && FollowedStatus.identity(path) == nil {
       throw RepositoryError(.notFound, "no such archive; check the path", path: path, cause: error)
     }
@@ -39,14 +42,26 @@ public final class Archive {
     }
   }
 
+  /// How it is encrypted; nil when it is not.
+  public var encryption: ArchiveEncryption? { reader.encryption }
+
   /// Reads an archive's header alone.
-  public static func header(path: String) throws -> ArchiveHeader {
-    try header(ArchiveReader(path: path), path)
+  public static func header(path: String, keys: AgeKeys = AgeKeys()) throws -> ArchiveHeader {
+    try header(ArchiveReader(path: path, keys: keys), path)
+  }
+
+  /// What is to be known of an archive without its manifest.
+  struct Start {
+    var header: ArchiveHeader
+    var encryption: ArchiveEncryption?
+    var contentSize: UInt64
   }
 
   /// Reads the header of an archive that is open; its position is moved.
-  static func header(_ file: FileDescriptor, path: String) throws -> ArchiveHeader {
-    try header(ArchiveReader(file), path)
+  static func start(_ file: FileDescriptor, keys: AgeKeys, path: String) throws -> Start {
+    let reader = try ArchiveReader(file, keys: keys)
+    return Start(
+      header: try header(reader, path), encryption: reader.encryption, contentSize: reader.contentSize)
   }
 
   private static func header(_ reader: ArchiveReader, _ path: String) throws -> ArchiveHeader {

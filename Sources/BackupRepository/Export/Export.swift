@@ -1,3 +1,4 @@
+import AgeEncryption
 import AppContainer
 import ArchiveFile
 import Foundation
@@ -16,19 +17,20 @@ public enum Export {
   /// compared with its hash on its way; nothing is published unless all are right.
   ///
   /// - Parameters:
+  ///   - encryption: to whom the new archive is encrypted; nil for one that everybody can read.
   ///   - lockTimeout: seconds to wait while something is removed from the repository.
   ///   - tool: the program's name and version, for the header.
   ///   - progress: called now and then with the bytes of content that were written so far.
   /// - Throws: ``RepositoryError`` (`damaged`, `overlap`, `notFound`), `ArchiveError`, `ContainerError`.
   public static func run(
-    _ archive: Archive, to target: SnapshotOptions.Target, tool: String, lockTimeout: Double = 0,
-    progress: (@Sendable (UInt64) -> Void)? = nil
+    _ archive: Archive, to target: SnapshotOptions.Target, encryption: AgeLock? = nil, tool: String,
+    lockTimeout: Double = 0, progress: (@Sendable (UInt64) -> Void)? = nil
   ) throws -> ExportReport {
     try archive.checkExpansion()
     let publication = try Publication(target, lockTimeout: lockTimeout)
     var header = archive.header
     (header.archive, header.exportedFrom, header.tool) = (try ArchiveID.new(), archive.header.archive, tool)
-    let assembly = ArchiveAssembly(header: header, time: try time(of: archive))
+    let assembly = ArchiveAssembly(header: header, time: try time(of: archive), encryption: encryption)
     return try assembly.publish(publication) { [header] _, writer, manifest in
       let copy = Copy(archive, writer, manifest, progress)
       try archive.manifest.entries(copy.add)
@@ -43,7 +45,7 @@ public enum Export {
       return { path, summary in
         ExportReport(
           path: path, header: header, snapshot: snapshot, entries: copy.entries, contentBytes: copy.bytes,
-          archiveBytes: summary.compressedSize)
+          archiveBytes: summary.fileSize)
       }
     }
   }

@@ -1,3 +1,4 @@
+import AgeEncryption
 import AppContainer
 import ArchiveFile
 
@@ -13,10 +14,11 @@ public struct Repository: Sendable {
   }
 
   /// Reads the headers of all archives, and nothing else of them. Whatever is not named like an archive is left
-  /// alone.
+  /// alone. Of encrypted ones that no key opens, the name is all that is told.
   ///
+  /// - Parameter keys: what opens encrypted ones.
   /// - Throws: ``RepositoryError``: `notFound`, `permission`, `io`.
-  public func list() throws -> Listing {
+  public func list(keys: AgeKeys = AgeKeys()) throws -> Listing {
     let directory: Directory
     let names: [[UInt8]]
     do {
@@ -31,7 +33,11 @@ public struct Repository: Sendable {
     for bytes in names where ArchiveName.isArchive(bytes) {
       let name = ContainerPath(name: bytes)
       do {
-        if let item = try item(name, in: directory) { listing.items.append(item) }
+        switch try found(name, in: directory, keys) {
+        case .item(let item): listing.items.append(item)
+        case .sealed(let sealed): listing.sealed.append(sealed)
+        case nil: break
+        }
       } catch let error as ArchiveError {
         listing.unreadable.append(.init(path: directory.full(name), reason: error.message, error: error))
       } catch let error as RepositoryError {
@@ -40,12 +46,14 @@ public struct Repository: Sendable {
         listing.unreadable.append(.init(path: directory.full(name), reason: error.message, error: error))
       }
     }
-    listing.items.sort { ($0.header.time, $0.modified, $0.path) < ($1.header.time, $1.modified, $1.path) }
+    listing.sort()
     return listing
   }
 
+  private enum Found { case item(Item), sealed(Sealed) }
+
   /// An archive by its file; nil when it is gone.
-  private func item(_ name: ContainerPath, in directory: Directory) throws -> Item? {
+  private func found(_ name: ContainerPath, in directory: Directory, _ keys: AgeKeys) throws -> Found? {
     guard let status = try directory.status(name) else { return nil }
     let path = directory.full(name)
     guard status.type == .file else {
@@ -59,9 +67,19 @@ public struct Repository: Sendable {
       // Without waiting, should it be replaced by a FIFO.
       let file = try directory.open(name, .readOnly, options: .nonBlocking)
       defer { try? file.close() }
-      return Item(
-        path: path, size: status.size, modified: status.modified, header: try Archive.header(file, path: path)
-      )
+      do {
+        let start = try Archive.start(file, keys: keys, path: path)
+        return .item(
+          Item(
+            path: path, size: status.size, modified: status.modified, header: start.header,
+            encryption: start.encryption, contentSize: start.contentSize, identity: status.identity))
+      } catch let error as ArchiveError where error.code == .noIdentity {
+        guard let encryption = try ArchiveEncryption.of(file) else { throw error }
+        return .sealed(
+          Sealed(
+            path: path, size: status.size, modified: status.modified,
+            label: ArchiveName.label(of: lastName(path)), encryption: encryption, error: error.at(path)))
+      }
     } catch let error as ContainerError where error.code == .notFound {
       return nil
     } catch let error as ContainerError where error.code == .permission {
@@ -72,7 +90,9 @@ public struct Repository: Sendable {
   /// The archive that a person means; see ``Listing/find(_:)``.
   ///
   /// - Throws: ``RepositoryError``.
-  public func find(_ name: String) throws -> String { try list().find(name) }
+  public func find(_ name: String, keys: AgeKeys = AgeKeys()) throws -> String {
+    try list(keys: keys).find(name)
+  }
 
   /// Removes an archive, on disk when this returns. Nobody writes into the repository meanwhile; who is reading the
   /// archive can read it to its end.
@@ -84,8 +104,8 @@ public struct Repository: Sendable {
     let directory = try RepositoryLock(path, exclusive: true, timeout: lockTimeout).directory
     do {
       let name = try ContainerPath(item.fileName)
-      guard directory.full(name) == item.path, let present = try self.item(name, in: directory),
-        present.header == item.header
+      guard directory.full(name) == item.path, let present = try directory.status(name),
+        present.identity == item.identity, present.size == item.size, present.modified == item.modified
       else {
         throw RepositoryError(
           .notFound, "the archive is not there any more; `drydock list -r` shows what there is",

@@ -9,10 +9,16 @@ struct ArchiveAssembly {
   let header: ArchiveHeader
   /// The time of the capture.
   let time: Date
+  /// To whom the archive is encrypted; nil for one that everybody can read.
+  var encryption: AgeLock?
+
+  /// Whether the archive is encrypted: else it must hold nothing that may not be read by everybody.
+  var isEncrypted: Bool { encryption != nil }
 
   /// Writes an archive and publishes it, never replacing a file; a killed run leaves none.
   ///
-  /// - Parameter body: adds the members and ends the manifest; what it gives makes the result.
+  /// - Parameter body: adds the members and ends the manifest; what it gives makes the result. It gets a private
+  ///   directory for what it must put on disk meanwhile.
   func publish<T>(
     _ publication: Publication,
     _ body: (Directory, ArchiveWriter, ManifestWriter) throws -> (String, ArchiveSummary) -> T
@@ -21,23 +27,40 @@ struct ArchiveAssembly {
       let name: ContainerPath = "archive"
       let file = try scratch.createFile(name, mode: 0o644)
       defer { try? file.close() }
-      let archive = try ArchiveWriter(to: file)
+      let archive = try ArchiveWriter(to: file, encryption: encryption)
       let json = try header.encoded()
       _ = try archive.addMember(
         .file(ArchiveHeader.memberName, size: UInt64(json.count), modified: modified), contents: json)
       // The header alone is what a list of archives reads.
       try archive.startFrame()
-      let manifestName: ContainerPath = "manifest"
-      let manifest = try ManifestWriter(path: scratch.full(manifestName), archive: header.archive)
-      let result = try body(scratch, archive, manifest)
-      let location = try store(manifestName, scratch, archive)
-      let summary = try archive.finish(manifest: location)
+      let result = try withWork(scratch) { work in
+        let manifestName: ContainerPath = "manifest"
+        let manifest = try ManifestWriter(path: work.full(manifestName), archive: header.archive)
+        let result = try body(work, archive, manifest)
+        return (result, try store(manifestName, work, archive))
+      }
+      let summary = try archive.finish(manifest: result.1)
       try scratch.syncFile(file, name)
       let path = try publication.publish(
         name, in: scratch,
         as: ArchiveName.candidates(
-          app: header.app, instance: header.instance, time: UTCTime.compact(time), id: header.archive))
-      return result(path, summary)
+          app: header.app, instance: header.instance, time: UTCTime.compact(time), id: header.archive,
+          isEncrypted: isEncrypted))
+      return result.0(path, summary)
+    }
+  }
+
+  /// Runs a body with a place for plain data: beside the archive, or when that is encrypted, never in the repository,
+  /// which may be on somebody else's disk. The directory for temporary files is cleaned by whichever command is next.
+  private func withWork<T>(_ scratch: Directory, _ body: (Directory) throws -> T) throws -> T {
+    guard isEncrypted else { return try body(scratch) }
+    return try ScratchDirectory.withTemporary { work in
+      do {
+        return try body(work)
+      } catch var error as ContainerError where error.code == .noSpace && error.path?.hasPrefix(work.path) == true {
+        error.message += "; what will be encrypted is prepared below TMPDIR, which may be set to another place"
+        throw error
+      }
     }
   }
 

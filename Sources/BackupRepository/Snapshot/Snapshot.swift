@@ -17,7 +17,8 @@ public enum Snapshot {
       archive: id, app: container.app, instance: container.instance, layout: container.layout,
       schemaVersion: options.schemaVersion, time: UTCTime.text(now), tool: options.tool)
 
-    return try ArchiveAssembly(header: header, time: now).publish(publication) { scratch, archive, manifest in
+    let assembly = ArchiveAssembly(header: header, time: now, encryption: options.encryption)
+    return try assembly.publish(publication) { scratch, archive, manifest in
       let writer = try SnapshotWriter(
         root: lock.root, scratch: scratch, archive: archive, manifest: manifest, options: options)
       try writer.storeAll(
@@ -28,7 +29,8 @@ public enum Snapshot {
       return { path, summary in
         SnapshotReport(
           path: path, archive: id, snapshot: snapshot.hex, header: header, entries: writer.entries,
-          contentBytes: writer.contentBytes, archiveBytes: summary.compressedSize, excluded: writer.excluded,
+          contentBytes: writer.contentBytes, archiveBytes: summary.fileSize,
+          isEncrypted: assembly.isEncrypted, excluded: writer.excluded,
           skipped: writer.skipped, raw: writer.raw)
       }
     }

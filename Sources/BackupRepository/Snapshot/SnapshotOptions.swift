@@ -1,3 +1,4 @@
+import AgeEncryption
 import AppContainer
 
 /// Where a snapshot goes and how it is taken.
@@ -12,6 +13,9 @@ public struct SnapshotOptions: Sendable {
 
   /// Where the archive goes.
   public var target: Target
+  /// To whom the archive is encrypted; nil for one that everybody can read. Nothing of it is read back: who has only
+  /// recipients can write archives that they cannot open.
+  public var encryption: AgeLock?
   /// The number of the last applied migration, for the header; nil when it is not known.
   public var schemaVersion: Int?
   /// Seconds to wait for the container's lock, and for the repository's.
@@ -47,6 +51,8 @@ public struct SnapshotReport: Sendable {
   public var entries: Int, contentBytes: UInt64
   /// Bytes of the archive.
   public var archiveBytes: UInt64
+  /// Whether it is encrypted.
+  public var isEncrypted: Bool
   /// What a rule excludes; stored all the same with ``SnapshotOptions/includesExcluded``.
   public var excluded: [ExcludedPath]
   /// What could not be stored.

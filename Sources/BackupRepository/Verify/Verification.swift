@@ -1,3 +1,4 @@
+import AgeEncryption
 import AppContainer
 import ArchiveFile
 
@@ -17,11 +18,12 @@ public enum Verification {
   /// the snapshot id. With `data`, reads every byte: the tar and the manifest must name the same paths with the same
   /// types, sizes, places and hashes.
   ///
+  /// - Parameter keys: what opens it when it is encrypted.
   /// - Throws: `ArchiveError`, or ``RepositoryError`` with code `damaged`: what is wrong, and where.
   public static func run(
-    path: String, data: Bool, limit: ExpansionLimit = .standard
+    path: String, keys: AgeKeys = AgeKeys(), data: Bool, limit: ExpansionLimit = .standard
   ) throws -> VerificationReport {
-    let archive = try Archive(path: path, limit: limit)
+    let archive = try Archive(path: path, keys: keys, limit: limit)
     if data { try archive.checkExpansion() }
     var entries: [ContainerPath: ManifestEntry] = [:]
     let id = try SnapshotID()

@@ -14,6 +14,8 @@ public struct ComparisonOptions: Sendable {
   public var scope: [ContainerPath] = []
   /// How many rows of a table are told, of each kind.
   public var rowLimit = 0
+  /// What hides secrets: the one of the run, so that equal ones can be told in all that it prints.
+  public var redactor = Redactor()
 
   /// All of everything, rows only counted.
   public init() {}
@@ -143,7 +145,7 @@ public struct Comparison {
     case .settings where takes(.defaults):
       let values = try side.settings(of: path) ?? [:]
       difference.settings += SettingsComparison.of(
-        path, old: change == .added ? [:] : values, new: change == .added ? values : [:])
+        path, old: change == .added ? [:] : values, new: change == .added ? values : [:], options.redactor)
     default: break
     }
     guard takes(.files) else { return }
@@ -214,7 +216,7 @@ public struct Comparison {
     let path = old.path
     if let a = try before.digest(of: path), try a == after.digest(of: path) { return true }
     guard let a = try before.settings(of: path), let b = try after.settings(of: path) else { return false }
-    difference.settings += SettingsComparison.of(path, old: a, new: b)
+    difference.settings += SettingsComparison.of(path, old: a, new: b, options.redactor)
     return true
   }
 
@@ -231,7 +233,8 @@ public struct Comparison {
     var database = ContainerDifference.Database(path: path, change: .changed)
     do {
       let result = try DatabaseComparison.run(
-        before, path, after, path, in: scratch, rowLimit: options.rowLimit)
+        before, path, after, path, in: scratch, rowLimit: options.rowLimit,
+        redactor: options.redactor)
       (database.schema, database.tables) = (result.schema, result.tables)
       if database.schema.isEmpty && database.tables.isEmpty { return }
     } catch let error as ContainerError where error.code == .malformed {
@@ -252,15 +255,17 @@ public enum OmissionReason {
 /// Compares settings key by key.
 enum SettingsComparison {
   static func of(
-    _ file: ContainerPath, old: [String: PropertyListValue], new: [String: PropertyListValue]
+    _ file: ContainerPath, old: [String: PropertyListValue], new: [String: PropertyListValue],
+    _ redactor: Redactor
   ) -> [ContainerDifference.Setting] {
     Set(old.keys).union(new.keys).sorted().compactMap { key in
       let (before, after) = (old[key], new[key])
       if let before, let after, before.matches(after) { return nil }
       return .init(
-        file: file, key: key, change: before == nil ? .added : after == nil ? .removed : .changed,
-        before: before.map { Redaction.shown($0, key: key) },
-        after: after.map { Redaction.shown($0, key: key) })
+        file: file, key: redactor.shown(name: key),
+        change: before == nil ? .added : after == nil ? .removed : .changed,
+        before: before.map { redactor.shown($0, key: key) },
+        after: after.map { redactor.shown($0, key: key) })
     }
   }
 }

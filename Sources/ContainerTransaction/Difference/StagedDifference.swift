@@ -8,6 +8,7 @@ extension StagedContainer {
   public func difference(rowLimit: Int = 0) throws -> ContainerDifference {
     var options = ComparisonOptions()
     options.rowLimit = rowLimit
+    options.redactor = redactor
     var difference = try Comparison(
       of: ChangedSide(self, isAfter: false), with: ChangedSide(self, isAfter: true), options: options
     ).difference
@@ -29,7 +30,7 @@ extension StagedContainer {
       difference.databases[index].movedFrom = origin
       guard let before = befores[path] else { continue }
       let compared = try DatabaseComparison(
-        before: stage.full(before), after: stagedFile(of: path), rowLimit: rowLimit
+        before: stage.full(before), after: stagedFile(of: path), rowLimit: rowLimit, redactor: redactor
       ).run()
       difference.databases[index].schema = compared.schema
       difference.databases[index].tables = compared.tables

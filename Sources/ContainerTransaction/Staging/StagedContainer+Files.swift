@@ -7,7 +7,9 @@ extension StagedContainer {
 
   /// Writes a file. Missing parents are made; what it replaces keeps its mode, owner and attributes, and a new
   /// file gets its directory's owner.
-  public func write(_ bytes: [UInt8], to path: ContainerPath) throws {
+  ///
+  /// - Parameter mode: permission bits that the file has to have, whatever it had before.
+  public func write(_ bytes: [UInt8], to path: ContainerPath, mode: UInt16? = nil) throws {
     let existing = try status(of: path)
     if let existing, existing.type != .file {
       throw TransactionError(
@@ -15,6 +17,7 @@ extension StagedContainer {
         path: path.description)
     }
     var metadata = try existing == nil ? newMetadata(in: path.parent, mode: 0o644) : self.metadata(of: path)
+    if let mode { metadata?.mode = mode }
     metadata?.modified = Self.now()
     try put(bytes, at: path, metadata: metadata)
   }

@@ -20,6 +20,10 @@ public final class StagedContainer {
   let keepsBefore: Bool
   /// Seconds to wait for a database that is locked.
   let busyTimeout: Double
+  /// What opens the vault, when it is at hand.
+  public let deviceKeys: DeviceKeys?
+  /// What hides secrets in all that is told about this run.
+  public let redactor: Redactor
 
   var overlay = Overlay()
   /// Captured copies that were only read so far, and copies of what a database was before.
@@ -40,14 +44,15 @@ public final class StagedContainer {
 
   init(
     _ container: Container, live: Directory, stage: Directory, locks: [ContainerPath: DatabaseLock],
-    keepsBefore: Bool, busyTimeout: Double
+    keepsBefore: Bool, options: TransactionOptions
   ) {
     self.container = container
     self.live = live
     self.stage = stage
     self.locks = locks
     self.keepsBefore = keepsBefore
-    self.busyTimeout = busyTimeout
+    (busyTimeout, redactor) = (options.busyTimeout, options.redactor)
+    deviceKeys = options.deviceKeys
   }
 
   /// A name that nothing in the stage has yet.

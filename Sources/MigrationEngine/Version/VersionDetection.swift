@@ -83,12 +83,13 @@ extension DetectedVersion {
         + "KEY}]`), or say the version with `drydock baseline CONTAINER --to N`", path: container.root)
   }
 
-  /// Whether the container holds nothing of the app's yet: no settings, secrets, databases or files.
+  /// Whether the container holds nothing of the app's yet: no settings, databases or files. The vault does not count: on a
+  /// device the keychain outlives the app, so that a container made anew may have the secrets of the one before.
   private static func isNew(_ stage: StagedContainer) throws -> Bool {
     let configuration = stage.container.configuration
     let named =
       configuration.databases.values.flatMap { $0 } + configuration.defaults.values
-      + [stage.container.standardDefaults, stage.container.vaultPath].compactMap { $0 }
+      + [stage.container.standardDefaults].compactMap { $0 }
     for path in named where try stage.status(of: path) != nil { return false }
     let layout = stage.container.layout
     for root in layout.includedRoots ?? [.root] where try holdsFile(root, layout, stage) { return false }
@@ -99,6 +100,7 @@ extension DetectedVersion {
     -> Bool
   {
     guard let status = try stage.status(of: path), !layout.neverIncluded.contains(path),
+      path != stage.container.vaultPath || status.type == .directory,
       path.isRoot || path != layout.historyPath.parent, path.nameString != ".DS_Store"
     else { return false }
     guard status.type == .directory else { return true }

@@ -100,7 +100,7 @@ enum FuzzTarget: String, CaseIterable {
     return try MemoryFile.with([]) { path in
       let file = try FileDescriptor.open(FilePath(path), .readWrite)
       return try file.closeAfter {
-        let frames = FrameWriter(file: file, level: 1, workers: 1)
+        let frames = FrameWriter(try ArchiveSink(file), level: 1, workers: 1)
         let sink = TarSink(frames)
         guard tar.withUnsafeBytes({ sink.append($0) }) else { return [] }
         sink.flush()

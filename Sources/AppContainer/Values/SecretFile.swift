@@ -1,0 +1,60 @@
+import AgeEncryption
+import SystemPackage
+
+/// Reads what is secret into memory that is wiped.
+public enum SecretFile {
+  /// The whole of a file, or of a pipe that is named like one.
+  ///
+  /// - Parameter limit: the most bytes that are read.
+  /// - Throws: ``ContainerError``: `unsupported` when there is more, and what reading it throws.
+  public static func read(_ path: String, limit: Int) throws -> SecretBytes {
+    let file: FileDescriptor
+    do {
+      file = try FileDescriptor.open(FilePath(path), .readOnly, options: [.closeOnExec])
+    } catch let error as Errno {
+      throw ContainerError.system("cannot read", path, error)
+    }
+    defer { try? file.close() }
+    return try read(file, limit: limit, path: path)
+  }
+
+  /// All that comes from standard input until its end.
+  public static func readStandardInput(limit: Int) throws -> SecretBytes {
+    try read(.standardInput, limit: limit, path: "standard input")
+  }
+
+  /// Writes a new file that only its owner can read.
+  ///
+  /// - Throws: ``ContainerError``; a file that is there already is never replaced.
+  public static func create(_ path: String, _ secret: SecretBytes) throws {
+    do {
+      let file = try FileDescriptor.open(
+        FilePath(path), .writeOnly, options: [.create, .exclusiveCreate, .closeOnExec], permissions: [.ownerReadWrite])
+      defer { try? file.close() }
+      _ = try secret.withBytes { try file.writeAll($0) }
+    } catch let error as Errno {
+      throw ContainerError.system("cannot write", path, error)
+    }
+  }
+
+  /// All that comes from a descriptor until its end.
+  private static func read(_ file: FileDescriptor, limit: Int, path: String) throws -> SecretBytes {
+    var count = 0
+    // One byte more than may come tells that there is more.
+    let room = try SecretBytes(count: limit + 1) { room in
+      do {
+        while count < room.count {
+          let read = try file.read(into: UnsafeMutableRawBufferPointer(rebasing: room[count...]))
+          if read == 0 { break }
+          count += read
+        }
+      } catch let error as Errno {
+        throw ContainerError.system("cannot read", path, error)
+      }
+    }
+    guard count <= limit else {
+      throw ContainerError(.unsupported, "more than the \(limit) bytes that are read here", path: path)
+    }
+    return room.withBytes { SecretBytes(copying: UnsafeRawBufferPointer(rebasing: $0[..<count])) }
+  }
+}

@@ -1,0 +1,42 @@
+import AgeEncryption
+
+/// Turns the errors of opening a vault's file into this module's.
+enum VaultErrors {
+  static func translating<Value>(_ bytes: [UInt8], _ path: String, _ body: () throws -> Value) throws -> Value
+  {
+    guard AgeHeader.isPresent(in: bytes.prefix(AgeHeader.probeLength)) else {
+      throw ContainerError(
+        .badVault,
+        bytes.isEmpty
+          ? "the vault's file is empty; restore it from a backup, or remove it to begin anew"
+          : "the vault's file is no age file; move it out of the way, or name another place with `vault:`",
+        path: path)
+    }
+    do {
+      return try body()
+    } catch let error as AgeError {
+      throw translated(error, bytes, path)
+    }
+  }
+
+  private static func translated(_ error: AgeError, _ bytes: [UInt8], _ path: String) -> ContainerError {
+    switch error.code {
+    case .noIdentity:
+      ContainerError(.vaultLocked, locked(Vault.summary(of: bytes)), path: path, cause: error)
+    case .cryptography:
+      ContainerError(.io, error.message, path: path, cause: error)
+    default:
+      ContainerError(.badVault, "the vault's file is damaged: \(error.message)", path: path, cause: error)
+    }
+  }
+
+  private static func locked(_ summary: String) -> String {
+    if summary.contains("passphrase") {
+      return
+        "the vault is \(summary), and a vault is sealed to device keys; decrypt it with `age -d`, and encrypt that "
+        + "to the device key with `age -r age1…`"
+    }
+    return
+      "none of the device keys at hand opens the vault, which is \(summary); give the right one with --device-key"
+  }
+}

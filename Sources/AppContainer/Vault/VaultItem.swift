@@ -1,0 +1,82 @@
+import AgeEncryption
+
+/// One secret of a vault, with the meaning that an item of Apple's keychain has.
+public struct VaultItem: Sendable {
+  /// What kind of secret it is.
+  public var itemClass: VaultItemClass
+  /// The text attributes. An empty one is the same as none, as in the keychain.
+  public private(set) var attributes: [VaultAttribute: String] = [:]
+  /// When a device can read it.
+  public var accessibility: VaultAccessibility
+  /// Whether the keychain copies it to the owner's other devices.
+  public var isSynchronizable = false
+  /// What a person has to show to read it; nil when nothing.
+  public var accessControl: VaultAccessControl?
+  /// When it was made and last changed, UTC: `2026-11-20T10:15:00Z`; nil when it is not known.
+  public var created: String?, modified: String?
+  /// The secret: bytes, which may be text.
+  public var value: SecretBytes
+  /// Fields of the document that this version does not know, as they stand there.
+  var unknown: [String: SecretBytes] = [:]
+
+  /// An item.
+  public init(
+    _ itemClass: VaultItemClass = .genericPassword, service: String? = nil, account: String? = nil,
+    accessGroup: String? = nil, accessibility: VaultAccessibility = .whenUnlocked, value: SecretBytes
+  ) {
+    (self.itemClass, self.accessibility, self.value) = (itemClass, accessibility, value)
+    self[.service] = service
+    self[.account] = account
+    self[.accessGroup] = accessGroup
+  }
+
+  /// A text attribute; nil when there is none.
+  public subscript(attribute: VaultAttribute) -> String? {
+    get { attributes[attribute] }
+    set { attributes[attribute] = newValue.flatMap { $0.isEmpty ? nil : $0 } }
+  }
+
+  /// What the secret is for.
+  public var service: String? {
+    get { self[.service] }
+    set { self[.service] = newValue }
+  }
+
+  /// Whose it is.
+  public var account: String? {
+    get { self[.account] }
+    set { self[.account] = newValue }
+  }
+
+  /// The group of apps that may read it; nil for the app's own.
+  public var accessGroup: String? {
+    get { self[.accessGroup] }
+    set { self[.accessGroup] = newValue }
+  }
+
+  /// A name for people.
+  public var label: String? {
+    get { self[.label] }
+    set { self[.label] = newValue }
+  }
+
+  /// What makes it unique.
+  public var id: ID { ID(self) }
+}
+
+extension VaultItem: Equatable {
+  /// In every byte of every attribute, and in its value.
+  public static func == (left: Self, right: Self) -> Bool {
+    left.id == right.id && left.accessibility == right.accessibility
+      && left.accessControl == right.accessControl && left.created == right.created
+      && left.modified == right.modified && left.value == right.value && left.unknown == right.unknown
+      && VaultAttribute.allCases.allSatisfy {
+        left[$0].map { Array($0.utf8) } == right[$0].map { Array($0.utf8) }
+      }
+  }
+}
+
+extension VaultItem: CustomStringConvertible {
+  /// Its name; never its value.
+  public var description: String { id.description }
+}
