@@ -29,7 +29,8 @@ public enum SecretFile {
   public static func create(_ path: String, _ secret: SecretBytes) throws {
     do {
       let file = try FileDescriptor.open(
-        FilePath(path), .writeOnly, options: [.create, .exclusiveCreate, .closeOnExec], permissions: [.ownerReadWrite])
+        FilePath(path), .writeOnly, options: [.create, .exclusiveCreate, .closeOnExec],
+        permissions: [.ownerReadWrite])
       defer { try? file.close() }
       _ = try secret.withBytes { try file.writeAll($0) }
     } catch let error as Errno {
