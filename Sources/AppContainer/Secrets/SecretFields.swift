@@ -20,10 +20,14 @@ public struct SecretFields {
     }
   }
 
-  /// Fields of which only the keys are known so far.
-  ///
-  /// - Parameter outer: what the name of all of them says.
-  public init(keys: some Sequence<String>, inside outer: SecretName) {
+  /// The columns of a table. What its name says is about those that hold a value; a table of sessions also says when
+  /// they were.
+  public init(columns: some Sequence<String>, of table: SecretName) {
+    self.init(keys: columns, inside: min(table, .suspicious))
+    if table > .suspicious { beside = table }
+  }
+
+  private init(keys: some Sequence<String>, inside outer: SecretName) {
     self.outer = outer
     hasValue = keys.contains { Self.valueKeys.contains($0.lowercased()) }
   }

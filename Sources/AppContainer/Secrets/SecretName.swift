@@ -24,6 +24,10 @@ public enum SecretName: Int, Sendable, Comparable {
       return
     }
     self = Self.judge(words)
+    // Many of them are as likely those of a sport.
+    if self == .secret, last == "session", name.lowercased().hasSuffix("sessions") {
+      self = .suspicious
+    }
     let isAbout =
       words.count > 1 && (SecretWords.about.contains(last) || SecretWords.verbs.contains(words[0]))
     if isAbout && self > .suspicious { self = .suspicious }

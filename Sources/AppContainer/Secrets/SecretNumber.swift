@@ -114,20 +114,27 @@ enum SecretNumber {
     else { return false }
     var compact: [UInt8] = []
     var at = index
-    while at < bytes.count, compact.count <= 34 {
+    while at < bytes.count, compact.count < 34 {
       let byte = bytes[at]
       if isUpper(byte) || SecretText.isDigit(byte) {
         compact.append(byte)
-      } else if byte == 0x20, compact.count.isMultiple(of: 4), compact.count == (at - index) * 4 / 5 {
-        // A group of four has ended.
+      } else if byte == 0x20, at - index == compact.count + compact.count / 4 - 1,
+        compact.count.isMultiple(of: 4)
+      {
+        // A group of four has ended, and maybe all of it.
+        if isRight(compact) { return true }
       } else {
-        if SecretText.isWord(byte) { return false }
         break
       }
       at += 1
     }
-    guard (15...34).contains(compact.count) else { return false }
-    let rotated = compact.dropFirst(4) + compact.prefix(4)
+    return (at == bytes.count || !SecretText.isWord(bytes[at])) && isRight(compact)
+  }
+
+  /// Whether the check digits fit: the remainder that ISO 7064 wants.
+  private static func isRight(_ account: [UInt8]) -> Bool {
+    guard account.count >= 15 else { return false }
+    let rotated = account.dropFirst(4) + account.prefix(4)
     let remainder = rotated.reduce(0) { sum, byte in
       SecretText.isDigit(byte)
         ? (sum * 10 + Int(byte) - 0x30) % 97 : (sum * 100 + Int(byte) - 0x41 + 10) % 97

@@ -39,6 +39,8 @@ struct SecretText {
 
   static func isDigit(_ byte: UInt8) -> Bool { byte >= 0x30 && byte <= 0x39 }
 
+  private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+
   private static func isSpace(_ byte: UInt8) -> Bool { byte <= 0x20 }
 
   private func has(_ text: StaticString, at index: Int) -> Bool {
@@ -87,25 +89,40 @@ struct SecretText {
     let word = name.reversed().prefix {
       Self.isWord($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".")
     }
-    guard word.count > 1, word.count < Self.longestName, let value = value(behind: index) else {
-      return false
-    }
+    guard word.count > 1, word.count < Self.longestName else { return false }
+    let judged = SecretName(String(decoding: word.reversed(), as: UTF8.self))
+    guard judged > .plain else { return false }
+    if isQuoted, judged == .secret, opensDocument(behind: index) { return true }
+    guard let value = value(behind: index) else { return false }
     let start = name.endIndex - word.count
     switch bytes[index] {
     case UInt8(ascii: ":") where !isQuoted:
       // In prose a colon says little: it has to be a line of its own with one word behind.
-      guard isLineStart(start), !value.isSpaced else { return false }
+      let header = String(decoding: word.reversed(), as: UTF8.self).lowercased()
+      guard isLineStart(start), !value.isSpaced || Self.headers.contains(header) else { return false }
     case UInt8(ascii: ">"):
       guard start > 0, bytes[start - 1] == UInt8(ascii: "<") else { return false }
     default: break
     }
-    let judged = SecretName(String(decoding: word.reversed(), as: UTF8.self))
     return SecretPattern.isSecret(leaf: .string(value.text), name: judged, looksInside: false)
   }
 
+  /// Headers of HTTP whose values have spaces.
+  private static let headers: Set<String> = [
+    "authorization", "proxy-authorization", "cookie", "set-cookie",
+  ]
+
+  /// What marks a line as an item, a quote or a remark may stand before.
   private func isLineStart(_ index: Int) -> Bool {
-    let before = bytes[..<index].reversed().prefix { $0 != 0x0A && $0 != 0x0D }
-    return before.allSatisfy(Self.isSpace)
+    guard let before = bytes[..<index].last(where: { !Self.isBlank($0) && !"-*#/>|".utf8.contains($0) })
+    else { return true }
+    return before == 0x0A || before == 0x0D
+  }
+
+  /// Whether a list or an object follows, of JSON that was cut or damaged.
+  private func opensDocument(behind index: Int) -> Bool {
+    let next = bytes[(index + 1)...].first { !Self.isSpace($0) }
+    return next == UInt8(ascii: "{") || next == UInt8(ascii: "[")
   }
 
   private struct Value {
@@ -124,8 +141,9 @@ struct SecretText {
     { end += 1 }
     // `//` follows the colon of a URL's scheme.
     guard end - start >= 3, !bytes[start...].starts(with: "//".utf8) else { return nil }
-    let rest = bytes[end...].prefix { $0 != 0x0A && $0 != 0x0D }
+    let next = bytes[end...].first { !Self.isBlank($0) }
     return Value(
-      text: String(decoding: bytes[start..<end], as: UTF8.self), isSpaced: !rest.allSatisfy(Self.isSpace))
+      text: String(decoding: bytes[start..<end], as: UTF8.self),
+      isSpaced: next != nil && next != 0x0A && next != 0x0D)
   }
 }

@@ -92,7 +92,7 @@ struct RowNames {
   init(table: String, columns: [String]) {
     // A store's metadata is a property list to which apps add what they like.
     let hidden: Set<String> = table == "Z_METADATA" ? ["Z_PLIST"] : []
-    let fields = SecretFields(keys: columns, inside: SecretName(table))
+    let fields = SecretFields(columns: columns, of: SecretName(table))
     self.fields = fields
     self.columns = Dictionary(
       columns.map { ($0, hidden.contains($0) ? .secret : fields[$0]) }, uniquingKeysWith: max)

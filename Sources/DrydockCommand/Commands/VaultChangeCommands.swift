@@ -90,7 +90,8 @@ struct VaultRenameCommand: ParsableCommand {
   @Argument(help: "The new name.") var newName: String?
   @Option(help: ArgumentHelp("The new service; '' for none.", valueName: "text")) var toService: String?
   @Option(help: ArgumentHelp("The new account; '' for none.", valueName: "text")) var toAccount: String?
-  @Option(help: ArgumentHelp("The new access group; '' for none.", valueName: "group")) var toAccessGroup: String?
+  @Option(help: ArgumentHelp("The new access group; '' for none.", valueName: "group")) var toAccessGroup:
+    String?
   @Option(help: ArgumentHelp("The new server.", valueName: "name")) var toServer: String?
   @OptionGroup var change: VaultChangeOptions
 
@@ -100,7 +101,8 @@ struct VaultRenameCommand: ParsableCommand {
     ]
     let attributes = given.compactMap { pair in pair.1.map { (pair.0, $0) } }
     guard newName != nil || !attributes.isEmpty else {
-      throw UsageError(message: "no new name is given; give it behind the item's, or --to-account and the like")
+      throw UsageError(
+        message: "no new name is given; give it behind the item's, or --to-account and the like")
     }
     let name = VaultName(newName, attributes: Dictionary(uniqueKeysWithValues: attributes))
     try change.run(.rename(address.address(), to: name), on: container)
@@ -109,7 +111,8 @@ struct VaultRenameCommand: ParsableCommand {
 
 struct VaultSetAccessibilityCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "set-accessibility", abstract: "Say anew when an item can be read, and so what backups do with it.",
+    commandName: "set-accessibility",
+    abstract: "Say anew when an item can be read, and so what backups do with it.",
     discussion: """
       Keychains do not change that of an item: a new one is written, read back and
       compared, and only then the old one dropped.
