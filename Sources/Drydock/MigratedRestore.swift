@@ -83,6 +83,7 @@ public enum MigratedRestore {
       var migration: MigrationReport?
       var inner = RestoreOptions()
       inner.includeExcluded = options.includeExcluded
+      inner.transaction.deviceKeys = options.transaction.deviceKeys
       _ = try Restore.run(archive, .absent(whole), inner) {
         migration = try Migrating.migrate($0, catalog, version)
       }

@@ -88,6 +88,6 @@ struct DrydockCommand: ParsableCommand {
       MigrateCommand.self,
       StatusCommand.self,
       ValidateCommand.self, BaselineCommand.self, RollbackCommand.self, LogCommand.self, RecoverCommand.self,
-      InitCommand.self,
+      VaultCommand.self, KeygenCommand.self, InitCommand.self,
     ])
 }

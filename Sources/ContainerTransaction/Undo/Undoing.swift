@@ -7,7 +7,7 @@ struct Undoing {
   /// The folder with the retained inodes.
   let kept: Directory
   let discardingNewer: Bool
-  private(set) var conflicts: [RollbackConflict] = []
+  var conflicts: [RollbackConflict] = []
   /// Databases whose old main file was put back: their old sidecars follow.
   private var returned: Set<ContainerPath> = []
 
@@ -21,6 +21,7 @@ struct Undoing {
     for change in record.changes {
       switch change.grain {
       case .settings: try undoSettings(change)
+      case .vault: try undoVault(change)
       case .database, .file: try undoWhole(change)
       case .sidecar, .directory: continue
       }
@@ -32,7 +33,7 @@ struct Undoing {
 
   // MARK: Files and databases
 
-  private mutating func undoWhole(_ change: ChangeRecord) throws {
+  mutating func undoWhole(_ change: ChangeRecord) throws {
     let now = try digest(change.path)
     let isAsWritten = now == change.after?.digest && (now == nil) == (change.after == nil)
     if !isAsWritten {
@@ -85,7 +86,7 @@ struct Undoing {
   }
 
   /// The content's digest as it is now; nil when nothing is there.
-  private func digest(_ path: ContainerPath) throws -> SHA256.Digest? {
+  func digest(_ path: ContainerPath) throws -> SHA256.Digest? {
     guard let status = try staged.status(of: path) else { return nil }
     switch status.type {
     case .symbolicLink: return try SHA256.hash(staged.linkTarget(path))
@@ -123,10 +124,14 @@ struct Undoing {
       let now = file.root[key]
       if now == before[key] { continue }
       if now != written[key] {
-        let shown = { (value: PropertyListValue?) in value.map { Redaction.shown($0, key: key) } ?? "absent" }
+        let redactor = staged.redactor
+        let shown = { (value: PropertyListValue?) in
+          value.map { redactor.shown($0, key: key) } ?? "absent"
+        }
         conflicts.append(
           RollbackConflict(
-            path: change.path, key: key, before: shown(before[key]), written: shown(written[key]),
+            path: change.path, key: redactor.shown(name: key), before: shown(before[key]),
+            written: shown(written[key]),
             now: shown(now)))
         if !discardingNewer { continue }
       }
