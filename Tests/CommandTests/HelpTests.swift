@@ -20,7 +20,7 @@ struct HelpTests {
       "inspect", "explain", "snapshot", "list", "show", "verify", "diff", "export", "restore", "migrate",
       "status",
       "validate",
-      "baseline", "rollback", "log", "recover", "init",
+      "baseline", "rollback", "log", "recover", "keygen", "init",
     ]
     let commands = try Self.commands()
     #expect(wanted.filter { !commands.contains($0) } == [])
