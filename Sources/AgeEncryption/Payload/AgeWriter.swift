@@ -1,24 +1,28 @@
 /// Writes an age file as a stream.
 public final class AgeWriter {
   private let sink: (UnsafeRawBufferPointer) throws -> Void
-  private let cipher: PayloadCipher
+  /// What the file begins with, and the cipher of its payload: what reads it back.
+  public let start: AgeFileStart
   /// The chunk in the making. It is sealed when a byte comes that has no place in it: the last chunk is marked, and
   /// only then it is known not to be the last.
   private let plain: UnsafeMutableRawBufferPointer
+  /// Sealed chunks on their way to the sink, several at once: each call of it may be one of the system.
   private let sealed: UnsafeMutableRawBufferPointer
+  private var sealedCount = 0
   private var count = 0
   private var number: UInt64 = 0
   private var isFinished = false
+
+  private static let batch = 4
 
   /// Starts a file: the header goes to the sink at once.
   ///
   /// - Throws: `AgeError`, or what `sink` throws.
   public init(to lock: AgeLock, sink: @escaping (UnsafeRawBufferPointer) throws -> Void) throws {
-    let start = try AgeFileStart(to: lock)
+    start = try AgeFileStart(to: lock)
     self.sink = sink
-    cipher = start.cipher
     plain = .allocate(byteCount: PayloadCipher.chunkLength, alignment: 16)
-    sealed = .allocate(byteCount: PayloadCipher.sealedChunkLength, alignment: 16)
+    sealed = .allocate(byteCount: Self.batch * PayloadCipher.sealedChunkLength, alignment: 16)
     try start.bytes.withUnsafeBytes { try sink($0) }
   }
 
@@ -58,10 +62,14 @@ public final class AgeWriter {
   }
 
   private func flush(_ chunk: UnsafeRawBufferPointer, isLast: Bool) throws {
-    let result = UnsafeMutableRawBufferPointer(rebasing: sealed[..<(chunk.count + PayloadCipher.overhead)])
-    try cipher.seal(chunk, number: number, isLast: isLast, into: result)
+    let end = sealedCount + chunk.count + PayloadCipher.overhead
+    let result = UnsafeMutableRawBufferPointer(rebasing: sealed[sealedCount..<end])
+    try start.cipher.seal(chunk, number: number, isLast: isLast, into: result)
     number += 1
     count = 0
-    try sink(UnsafeRawBufferPointer(result))
+    sealedCount = end
+    guard isLast || end == sealed.count else { return }
+    sealedCount = 0
+    try sink(UnsafeRawBufferPointer(rebasing: sealed[..<end]))
   }
 }
