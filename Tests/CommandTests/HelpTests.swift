@@ -29,7 +29,7 @@ struct HelpTests {
       "inspect", "explain", "snapshot", "list", "show", "verify", "diff", "export", "restore", "migrate",
       "status",
       "validate",
-      "baseline", "rollback", "log", "recover", "init", "vault",
+      "baseline", "rollback", "log", "recover", "keygen", "vault", "init",
     ]
     let commands = try Self.commands()
     #expect(wanted.filter { !commands.contains($0) } == [])
