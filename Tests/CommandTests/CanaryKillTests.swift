@@ -11,6 +11,7 @@ struct CanaryKillTests {
   func everyStep(_ way: String) throws {
     try Lab.with { lab in
       let canaries = try scene(lab, way)
+      try reset(canaries)
       let known = try canaries.run(Self.files, environment: ["DRYDOCK_KILL_AT": "?"])
       let steps =
         known.errors.trimmingCharacters(in: .newlines).split(separator: "one of ").last?

@@ -137,18 +137,20 @@ final class CanaryLab {
   private func mayHold(_ kind: Canary, stateOf container: String?, _ below: [String], _ isKilled: Bool)
     -> Bool
   {
-    guard let folder = below.first, below.count > 1, below.last?.hasSuffix(".json") == false else {
-      return false
-    }
+    // `stage/<transaction>/…`, `undo/<transaction>/<number>`; what is kept of records ends in `.json` there.
+    guard below.count >= 3, let folder = below.first,
+      below.count > 3 || below.last?.hasSuffix(".json") == false
+    else { return false }
     if folder == "stage" { return isKilled }
-    let isKept = folder == "undo" && below.count == 3
-    return isKept && (kind == .plain || container.map { !moved.contains($0) } == true)
+    return folder == "undo" && below.count == 3
+      && (kind == .plain || container.map { !moved.contains($0) } == true)
   }
 
   /// Whose state a directory beside the containers is.
   private func owner(ofState name: String) -> String? {
     if states[name] == nil {
-      for container in (try? lab.names()) ?? [] where !container.hasPrefix(".") {
+      // A container may be gone, and its state still there.
+      for container in Self.containers {
         let sum = try? Command.run(Tools.system("sha256sum"), input: Array(container.utf8)).output
         if let sum { states[".drydock-" + sum.prefix(16)] = container }
       }

@@ -25,7 +25,7 @@ struct CanaryRefusalTests {
     "- vault.move-from-defaults: {key: password, service: com.example.notes, account: first}",
     "- vault.convert: {service: com.example.notes, account: first, fields: [a, b], separator: ':'}",
     "- vault.convert: {service: com.example.notes, account: first, fields: [a], unmapped: keep}",
-    "- vault.rename: {from: {service: com.example.notes, account: first}, to: {account: second}}",
+    "- vault.rename: {service: com.example.notes, account: first, to: {account: second}}",
     "- vault.delete: {service: com.example.notes, account: first, destructive: gone}",
     "- vault.set-accessibility: {service: com.example.notes, account: first, accessible: always}",
   ]
@@ -50,8 +50,8 @@ struct CanaryRefusalTests {
     "- sql: {database: notes, query: SELECT password FROM login, equals: x}",
     "- sql: {database: notes, query: SELECT password FROM login WHERE id = 1, equals: x}",
     "- sql: {database: notes, query: SELECT pin FROM login WHERE id = 1, equals: 1}",
-    "- sql: {database: notes, query: SELECT json_extract('{}', password) FROM login, equals: 1}",
-    "- sql: {database: notes, query: SELECT no FROM login, equals: before}",
+    "- sql: {database: notes, query: \"SELECT json_extract('{}', password) FROM login\", equals: 1}",
+    "- sql: {database: notes, query: SELECT no FROM login, equals: 1}",
   ]
 
   @Test("Migrations on secrets, in dry runs and in earnest", arguments: ["exchange", "in-place"])
@@ -124,8 +124,9 @@ struct CanaryRefusalTests {
       let undo = try lab.names(state + "/undo").first ?? "-"
       var random = SeededRandom(seed: 11)
       for file in [
-        "Notes/" + Lab.settings, "Notes/" + Lab.oldDatabase, "Notes/Library/Vault/vault.age", "plain.tar.zst",
-        "sealed.tar.zst.age", "drydock.yaml", "\(state)/journal", "\(state)/undo/\(undo)/record.json",
+        "\(state)/undo/\(undo)/record.json", "\(state)/journal", "Notes/" + Lab.settings,
+        "Notes/" + Lab.oldDatabase, "Notes/Library/Vault/vault.age", "plain.tar.zst",
+        "sealed.tar.zst.age", "drydock.yaml",
       ] {
         let whole = try lab.read(file)
         for damage in 0..<3 {

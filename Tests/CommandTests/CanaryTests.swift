@@ -66,13 +66,15 @@ struct CanaryTests {
         "DRYDOCK_DEVICE_KEY": lab(CanaryLab.device), "DRYDOCK_COMMIT": isJSON ? "in-place" : "exchange",
       ]
       if isJSON { canaries.environment.merge(try Self.variables(canaries)) { $1 } }
-      for (number, step) in CanaryStory.steps.enumerated() {
+      // A passphrase costs a second each time, by design.
+      let steps = CanaryStory.steps.filter { !isJSON || !$0.words.contains("--passphrase-file") }
+      for (number, step) in steps.enumerated() {
         try step.before?(canaries)
         let words = step.words + (isJSON ? ["--json"] : [])
         let result = try canaries.run(words, input: Array(step.input.utf8), prints: step.prints)
         #expect(step.exits.contains(result.exitCode), "\(step.words.joined(separator: " "))\n\(result)")
         if step.prints { #expect(!Canary.needles(.sealed).found(in: Data(result.outputBytes)).isEmpty) }
-        if number.isMultiple(of: 6) { try canaries.searchDisk("after \(step.words.joined(separator: " "))") }
+        if number.isMultiple(of: 8) { try canaries.searchDisk("after \(step.words.joined(separator: " "))") }
       }
       try canaries.searchDisk("at the end")
       try canaries.searchArchives([.sealed])
@@ -132,7 +134,7 @@ struct CanaryTests {
         "IDENTITY", "RECIPIENTS", "DEVICE_KEY", "CONFIG", "REPOSITORY", "MAX_SIZE", "COMMIT", "KILL_AT",
       ] {
         let extra = ["DRYDOCK_" + variable: String(key)]
-        for line in ["snapshot Notes -r Backups", "vault list Notes", "show x", "migrate Notes --json"] {
+        for line in ["snapshot Notes -r Backups", "vault list Notes --json"] {
           let words = line.split(separator: " ").map(String.init)
           try canaries.run(words, environment: extra)
         }
