@@ -88,9 +88,10 @@ struct DrydockCommand: ParsableCommand {
     version: DrydockVersion.number,
     subcommands: [
       InspectCommand.self, ExplainCommand.self, SnapshotCommand.self, ListCommand.self, ShowCommand.self,
-      VerifyCommand.self, DiffCommand.self, ExportCommand.self, RestoreCommand.self, MigrateCommand.self,
+      VerifyCommand.self, DiffCommand.self, ExportCommand.self, RekeyCommand.self, RestoreCommand.self,
+      MigrateCommand.self,
       StatusCommand.self,
       ValidateCommand.self, BaselineCommand.self, RollbackCommand.self, LogCommand.self, RecoverCommand.self,
-      VaultCommand.self, InitCommand.self,
+      VaultCommand.self, KeygenCommand.self, InitCommand.self,
     ])
 }

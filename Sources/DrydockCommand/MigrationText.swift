@@ -25,8 +25,8 @@ enum MigrationText {
     let count = Set(report.exposed.map(\.archive)).count
     if count > 0 {
       Output.note(
-        "drydock: warning: \(Output.count(count, "archive")) not encrypted and still with a secret that is in the vault "
-          + "now; who has a copy of one has the secret: rotate it")
+        "drydock: warning: what was moved into the vault stands in the clear in \(Output.count(count, "archive")); "
+          + "who has a copy has the secret: rotate it")
       for item in report.exposed { Output.note("  \(item.archive): \(item.key) in \(item.file)".printable) }
     }
     for archive in report.notSearched {

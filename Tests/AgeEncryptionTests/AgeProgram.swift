@@ -1,4 +1,5 @@
 import AgeEncryption
+import Foundation
 import TestSupport
 
 /// The `age` and `age-keygen` programs, for checking against. When they are missing, tests fail.
@@ -30,6 +31,14 @@ struct AgeProgram {
   /// How a run of `age` ends.
   func result(_ arguments: [String], input: [UInt8] = []) throws -> CommandResult {
     try Command.run(age, arguments, input: input)
+  }
+
+  /// Runs `age` at a terminal, and answers whatever it asks. Throws with what it said when it does not end well.
+  func run(_ arguments: [String], answering answer: String) throws {
+    let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().path + "/at_terminal.py"
+    let result = try Command.run(
+      Tools.system("python3"), [script, answer, age] + arguments, limit: 60)
+    guard result.succeeded else { throw SystemFailure("age \(arguments): \(result.errors)") }
   }
 
   /// The output of `age-keygen`.

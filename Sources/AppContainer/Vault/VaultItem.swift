@@ -60,6 +60,21 @@ public struct VaultItem: Sendable {
     set { self[.label] = newValue }
   }
 
+  /// Whether the document says more of it than this version knows.
+  public var hasFurtherFields: Bool { !unknown.isEmpty }
+
+  /// What it says more, to compare.
+  public var furtherFields: SecretBytes {
+    SecretJSONWriter.document { writer in
+      writer.object { writer in
+        for (name, value) in unknown.sorted(by: { $0.key < $1.key }) {
+          writer.field(name)
+          writer.raw(value)
+        }
+      }
+    }
+  }
+
   /// What makes it unique.
   public var id: ID { ID(self) }
 }
@@ -67,12 +82,11 @@ public struct VaultItem: Sendable {
 extension VaultItem: Equatable {
   /// In every byte of every attribute, and in its value.
   public static func == (left: Self, right: Self) -> Bool {
-    left.id == right.id && left.accessibility == right.accessibility
-      && left.accessControl == right.accessControl && left.created == right.created
-      && left.modified == right.modified && left.value == right.value && left.unknown == right.unknown
-      && VaultAttribute.allCases.allSatisfy {
-        left[$0].map { Array($0.utf8) } == right[$0].map { Array($0.utf8) }
-      }
+    left.itemClass == right.itemClass && left.accessibility == right.accessibility
+      && left.isSynchronizable == right.isSynchronizable && left.accessControl == right.accessControl
+      && left.created == right.created && left.modified == right.modified && left.value == right.value
+      && left.unknown == right.unknown && left.attributes.count == right.attributes.count
+      && left.attributes.allSatisfy { right[$0.key]?.utf8.elementsEqual($0.value.utf8) ?? false }
   }
 }
 

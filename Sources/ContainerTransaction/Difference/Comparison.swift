@@ -17,6 +17,9 @@ public struct ComparisonOptions: Sendable {
   /// What hides secrets: the one of the run, so that equal ones can be told in all that it prints.
   public var redactor = Redactor()
 
+  /// What opens the vaults, when it is at hand.
+  public var deviceKeys: DeviceKeys?
+
   /// All of everything, rows only counted.
   public init() {}
 
@@ -147,7 +150,7 @@ public struct Comparison {
       if takes(.databases) { difference.databases.append(.init(path: path, change: change)) }
       return
     case .vault:
-      if takes(.vault) { difference.vault.append(.init(path: path, change: change)) }
+      if takes(.vault) { try addVault(path, change, in: side) }
       return
     case .settings where takes(.defaults):
       let values = try side.settings(of: path) ?? [:]
@@ -171,9 +174,7 @@ public struct Comparison {
       guard old.kind == new.kind else { return addFile(old, new, [.type]) }
       if takes(.databases) { try compareDatabases(old.path) }
     } else if kinds.contains(.vault) {
-      if takes(.vault), try differs(old, new) {
-        difference.vault.append(.init(path: old.path, change: .changed))
-      }
+      if takes(.vault), try differs(old, new) { try compareVaults(old, new) }
     } else if kinds.contains(.settings) {
       if try takes(.defaults) && !compareSettings(old, new) { aspects.append(.content) }
     } else if old.type == .file {
@@ -224,6 +225,30 @@ public struct Comparison {
     guard let a = try before.settings(of: path), let b = try after.settings(of: path) else { return false }
     settings.append((path, a, b))
     return true
+  }
+
+  // MARK: Vaults
+
+  private var vaults: (ContainerPath) -> VaultComparison {
+    { VaultComparison(path: $0, keys: options.deviceKeys, redactor: options.redactor) }
+  }
+
+  private mutating func addVault(
+    _ path: ContainerPath, _ change: ContainerDifference.Change, in side: any ComparisonSide
+  ) throws {
+    guard let file = try side.sealedVault(of: path) else {
+      return difference.vault.append(.init(path: path, change: change))
+    }
+    let found = vaults(path).difference(
+      change == .removed ? file : nil, change == .added ? file : nil, change)
+    if let found { difference.vault.append(found) }
+  }
+
+  private mutating func compareVaults(_ old: ComparedEntry, _ new: ComparedEntry) throws {
+    guard old.kind == new.kind, let before = try before.sealedVault(of: old.path),
+      let after = try after.sealedVault(of: old.path)
+    else { return difference.vault.append(.init(path: old.path, change: .changed)) }
+    if let found = vaults(old.path).difference(before, after, .changed) { difference.vault.append(found) }
   }
 
   // MARK: Databases

@@ -8,6 +8,7 @@ extension StagedContainer {
   public func difference(rowLimit: Int = 0) throws -> ContainerDifference {
     var options = ComparisonOptions()
     options.rowLimit = rowLimit
+    options.deviceKeys = deviceKeys
     options.redactor = redactor
     var difference = try Comparison(
       of: ChangedSide(self, isAfter: false), with: ChangedSide(self, isAfter: true), options: options
@@ -97,6 +98,10 @@ private struct ChangedSide: ComparisonSide {
   func settings(of path: ContainerPath) throws -> [String: PropertyListValue]? {
     guard isAfter else { return try live.settings(of: path) }
     return try PropertyListFile.settings(in: staged.read(path))
+  }
+
+  func sealedVault(of path: ContainerPath) throws -> [UInt8]? {
+    isAfter ? try staged.read(path) : try live.sealedVault(of: path)
   }
 
   /// Not asked for where the stage kept what a database was: that is compared at once.

@@ -77,12 +77,12 @@ struct VaultRenameCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rename", abstract: "Give an item another name, or another access group.",
     discussion: """
-      The new name is SERVICE/ACCOUNT, of an internet password SERVER/ACCOUNT; without
-      a slash the account stays.
+      The new name is SERVICE/ACCOUNT, of an internet password SERVER/ACCOUNT;
+      without a slash the account stays.
 
       Examples:
         drydock vault rename Notes com.example.notes/auth com.example.notes/token
-        drydock vault rename Notes com.example.notes/auth --to-access-group group.notes
+        drydock vault rename Notes com.example.notes --to-access-group group.notes
       """)
 
   @OptionGroup var container: ContainerOptions
@@ -90,7 +90,8 @@ struct VaultRenameCommand: ParsableCommand {
   @Argument(help: "The new name.") var newName: String?
   @Option(help: ArgumentHelp("The new service; '' for none.", valueName: "text")) var toService: String?
   @Option(help: ArgumentHelp("The new account; '' for none.", valueName: "text")) var toAccount: String?
-  @Option(help: ArgumentHelp("The new access group; '' for none.", valueName: "group")) var toAccessGroup: String?
+  @Option(help: ArgumentHelp("The new access group; '' for none.", valueName: "group")) var toAccessGroup:
+    String?
   @Option(help: ArgumentHelp("The new server.", valueName: "name")) var toServer: String?
   @OptionGroup var change: VaultChangeOptions
 
@@ -100,7 +101,8 @@ struct VaultRenameCommand: ParsableCommand {
     ]
     let attributes = given.compactMap { pair in pair.1.map { (pair.0, $0) } }
     guard newName != nil || !attributes.isEmpty else {
-      throw UsageError(message: "no new name is given; give it behind the item's, or --to-account and the like")
+      throw UsageError(
+        message: "no new name is given; give it behind the item's, or --to-account and the like")
     }
     let name = VaultName(newName, attributes: Dictionary(uniqueKeysWithValues: attributes))
     try change.run(.rename(address.address(), to: name), on: container)
@@ -109,14 +111,14 @@ struct VaultRenameCommand: ParsableCommand {
 
 struct VaultSetAccessibilityCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "set-accessibility", abstract: "Say anew when an item can be read, and so what backups do with it.",
+    commandName: "set-accessibility",
+    abstract: "Say anew when an item can be read, and so what backups do with it.",
     discussion: """
       Keychains do not change that of an item: a new one is written, read back and
       compared, and only then the old one dropped.
 
-      Classes: \(VaultAccessibility.allCases.map(\.rawValue).joined(separator: ",\n  "))
-
-      Example: drydock vault set-accessibility Notes com.example.notes/auth whenUnlocked
+      Example:
+        drydock vault set-accessibility Notes com.example.notes/auth whenUnlocked
       """)
 
   @OptionGroup var container: ContainerOptions
@@ -133,8 +135,8 @@ struct VaultRekeyCommand: ParsableCommand {
     discussion: """
       From then on the vault is sealed to the new keys only; --device-key has the
       one that opens it now. This takes nothing back: the old keys still open every
-      copy made before, such as the vaults in archives and in what rollbacks need. When
-      an old key got into wrong hands, change the secrets themselves, too.
+      copy made before, such as the vaults in archives and in what rollbacks need.
+      When an old key got into wrong hands, change the secrets themselves, too.
 
       Example:
         drydock vault rekey Notes --device-key old.txt --new-device-key new.txt

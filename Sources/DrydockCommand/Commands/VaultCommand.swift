@@ -7,7 +7,7 @@ struct VaultCommand: ParsableCommand {
     discussion: """
       The vault is a file of the container, encrypted to the key of its device. Its
       items have the meaning of the Apple keychain's. Each change is one transaction,
-      which `drydock rollback` undoes.
+      which `drydock rollback` undoes. With --json each prints one JSON document.
 
       Examples:
         drydock vault list Notes --device-key device.txt

@@ -63,7 +63,8 @@ struct VaultGetCommand: ParsableCommand {
   @Flag(help: "Show the value on a terminal.") var reveal = false
   @Option(
     name: [.short, .long],
-    help: ArgumentHelp("Write the value to this file, which must not exist; only its owner can read it.", valueName: "file"))
+    help: ArgumentHelp(
+      "Write the value to this file, which must not exist; only its owner can read it.", valueName: "file"))
   var output: String?
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var expansion: ExpansionOptions
@@ -78,7 +79,9 @@ struct VaultGetCommand: ParsableCommand {
     let isShown = output == nil && isatty(STDOUT_FILENO) == 1
     guard !isShown || reveal else {
       throw UsageError(
-        message: "standard output is a terminal, where others can read the value; pipe it, give --output FILE, or --reveal")
+        message:
+          "standard output is a terminal, where others can read the value; pipe it, give --output FILE, or --reveal"
+      )
     }
     try container.reading(common, expansion) { opened in
       let options = try container.transaction().with(deviceKeys)

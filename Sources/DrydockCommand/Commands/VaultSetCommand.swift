@@ -23,7 +23,8 @@ struct VaultSetCommand: ParsableCommand {
   @Flag(help: "An empty value is meant so.") var empty = false
   @Option(
     help: ArgumentHelp(
-      "What to do when the item is there: fail (by default), keep it, or replace its value.", valueName: "action"))
+      "What to do when the item is there: fail (by default), keep it, or replace its value.",
+      valueName: "action"))
   var ifExists: VaultChange.IfExists = .fail
   @OptionGroup var change: VaultChangeOptions
 
@@ -60,10 +61,12 @@ struct VaultItemOptions: ParsableArguments {
   @Flag(help: "The keychain copies it to the owner's other devices.") var synchronizable = false
   @Option(
     help: ArgumentHelp(
-      "What a person has to show to read it, such as userPresence or devicePasscode; repeatable.", valueName: "flag"))
+      "What a person has to show to read it, such as userPresence or devicePasscode; repeatable.",
+      valueName: "flag"))
   var accessControl: [VaultAccessControl.Flag] = []
   @Option(help: ArgumentHelp("A name for people.", valueName: "text")) var label: String?
-  @Option(help: ArgumentHelp("What kind of secret it is, for people.", valueName: "text")) var description: String?
+  @Option(help: ArgumentHelp("What kind of secret it is, for people.", valueName: "text")) var description:
+    String?
   @Option(help: ArgumentHelp("A remark.", valueName: "text")) var comment: String?
   @Option(help: ArgumentHelp("An internet password's server.", valueName: "name")) var server: String?
   @Option(help: ArgumentHelp("An internet password's protocol.", valueName: "name")) var `protocol`: String?
