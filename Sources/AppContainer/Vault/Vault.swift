@@ -78,6 +78,9 @@ public struct Vault: Sendable, Equatable {
   @discardableResult
   public mutating func remove(_ id: VaultItem.ID) -> VaultItem? { document.items.removeValue(forKey: id) }
 
+  /// Takes all items out.
+  public mutating func removeAll() { document.items.removeAll() }
+
   /// Has it sealed to other keys from now on. Copies that exist already stay readable with the old ones.
   ///
   /// - Throws: ``ContainerError`` with code `unsupported` for no key at all.

@@ -57,9 +57,15 @@ extension VaultItem.ID: CustomStringConvertible {
   /// A name for people, such as `com.example.notes/auth [group.x]`, or `imap://auth@mail.example.com:143` for an internet
   /// password. It holds no secret, and nothing that acts on a terminal.
   public var description: String {
-    let details = [attributes[.accessGroup], isSynchronizable ? "synchronizable" : nil].compactMap { $0 }
-    let text = details.isEmpty ? name : "\(name) [\(details.joined(separator: ", "))]"
+    let text = isDetailed ? "\(name) [\(details.joined(separator: ", "))]" : name
     return ContainerPath.printable(Array(text.utf8))
+  }
+
+  /// Whether the description says more than the name.
+  var isDetailed: Bool { !details.isEmpty }
+
+  private var details: [String] {
+    [attributes[.accessGroup], isSynchronizable ? "synchronizable" : nil].compactMap { $0 }
   }
 
   /// The name without what is in brackets, as it is: `service/account`.

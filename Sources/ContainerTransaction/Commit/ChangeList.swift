@@ -24,7 +24,9 @@ struct ChangeList {
       var change = ChangeRecord(
         path: path, grain: try Self.grain(path, before, after, staged), before: before, after: after)
       if before.map({ $0.type != .directory }) ?? false { change.kept = Self.name("before", changes.count) }
-      if change.grain == .settings, after != nil { change.settingsAfter = Self.name("after", changes.count) }
+      if [.settings, .vault].contains(change.grain), after != nil {
+        change.settingsAfter = Self.name("after", changes.count)
+      }
       changes.append(change)
     }
     for directory in touchedDirectories.sorted() where staged.overlay[directory] == nil {
@@ -84,6 +86,7 @@ struct ChangeList {
   ) throws -> ChangeRecord.Grain {
     if (after ?? before)?.type == .directory { return .directory }
     let areFiles = (before?.type ?? .file) == .file && (after?.type ?? .file) == .file
+    if areFiles && path == staged.container.vaultPath { return .vault }
     if areFiles && staged.container.isSettings(path) { return .settings }
     if try isDatabase(path, staged) { return .database }
     if let status = try staged.live.status(path) {

@@ -1,7 +1,7 @@
 import AppContainer
 import GRDB
 
-/// Checks what is about to be committed: staged databases are whole, staged property lists parse.
+/// Checks what is about to be committed: staged databases are whole, staged property lists parse, a staged vault opens.
 struct StageCheck {
   let staged: StagedContainer
 
@@ -15,8 +15,22 @@ struct StageCheck {
         try checkDatabase(path)
       } else if path.nameString.hasSuffix(".plist"), staged.container.isSettings(path) {
         _ = try staged.defaults(path)
+      } else if path == staged.container.vaultPath {
+        try checkVault(path)
       }
     }
+  }
+
+  /// Without a key there is nothing to be seen; sealed to other keys it may be on purpose.
+  private func checkVault(_ path: ContainerPath) throws {
+    guard staged.deviceKeys != nil else { return }
+    do {
+      _ = try staged.vault()
+    } catch let error as ContainerError where error.code == .badVault {
+      throw TransactionError(
+        .checkFailed, "the staged vault cannot be opened: \(error.message)", path: path.description,
+        cause: error)
+    } catch let error as ContainerError where error.code == .vaultLocked {}
   }
 
   private func checkDatabase(_ path: ContainerPath) throws {

@@ -16,6 +16,8 @@ struct ChangeRecord: Codable, Sendable {
   enum Grain: String, Codable {
     /// Key by key.
     case settings
+    /// Item by item, with the device key at hand.
+    case vault
     /// As a whole, compared by captured content.
     case database
     /// A `-wal`, `-shm` or `-journal` that went with the database's old content.
@@ -32,7 +34,7 @@ struct ChangeRecord: Codable, Sendable {
   var after: NodeRecord?
   /// The name of the retained inode under the undo's folder, when there was a file or link before.
   var kept: ContainerPath?
-  /// The name of a copy of the new settings file there, so that single keys can be told apart later.
+  /// The name of a copy of the new settings file or vault there, so that single keys or items can be told apart later.
   var settingsAfter: ContainerPath?
 }
 

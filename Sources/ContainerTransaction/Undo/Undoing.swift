@@ -7,7 +7,7 @@ struct Undoing {
   /// The folder with the retained inodes.
   let kept: Directory
   let discardingNewer: Bool
-  private(set) var conflicts: [RollbackConflict] = []
+  var conflicts: [RollbackConflict] = []
   /// Databases whose old main file was put back: their old sidecars follow.
   private var returned: Set<ContainerPath> = []
 
@@ -21,6 +21,7 @@ struct Undoing {
     for change in record.changes {
       switch change.grain {
       case .settings: try undoSettings(change)
+      case .vault: try undoVault(change)
       case .database, .file: try undoWhole(change)
       case .sidecar, .directory: continue
       }
@@ -32,7 +33,7 @@ struct Undoing {
 
   // MARK: Files and databases
 
-  private mutating func undoWhole(_ change: ChangeRecord) throws {
+  mutating func undoWhole(_ change: ChangeRecord) throws {
     let now = try digest(change.path)
     let isAsWritten = now == change.after?.digest && (now == nil) == (change.after == nil)
     if !isAsWritten {
@@ -85,7 +86,7 @@ struct Undoing {
   }
 
   /// The content's digest as it is now; nil when nothing is there.
-  private func digest(_ path: ContainerPath) throws -> SHA256.Digest? {
+  func digest(_ path: ContainerPath) throws -> SHA256.Digest? {
     guard let status = try staged.status(of: path) else { return nil }
     switch status.type {
     case .symbolicLink: return try SHA256.hash(staged.linkTarget(path))

@@ -1,0 +1,62 @@
+/// Which item of a vault is meant: by its name, by attributes, or both.
+public struct VaultAddress: Sendable, Equatable {
+  /// What the item is called: as a list prints it, `service/account`, or the service or server alone.
+  public var name: String?
+  /// What kind of secret it is.
+  public var itemClass: VaultItemClass?
+  /// The attributes it has to have; an empty text wants an item without.
+  public var attributes: [VaultAttribute: String]
+  /// Whether the keychain copies it to the owner's other devices.
+  public var isSynchronizable: Bool?
+
+  /// An address from its parts.
+  public init(
+    name: String? = nil, itemClass: VaultItemClass? = nil, attributes: [VaultAttribute: String] = [:],
+    isSynchronizable: Bool? = nil
+  ) {
+    (self.name, self.itemClass, self.attributes) = (name, itemClass, attributes)
+    self.isSynchronizable = isSynchronizable
+  }
+
+  /// Whether it says anything.
+  public var isEmpty: Bool { self == VaultAddress() }
+
+  /// The items that it fits, in order.
+  ///
+  /// A name that is some item's whole name means that one, and not those whose service it also is.
+  public func items(in vault: Vault) -> [VaultItem] {
+    let fitting = vault.sorted.filter(fits)
+    guard let name else { return fitting }
+    let ways: [(VaultItem) -> Bool] = [
+      { item in
+        let id = item.id
+        return id.isDetailed && id.description == name
+      },
+      { item in
+        let own = item.id.name
+        return own == name || ContainerPath.printable(Array(own.utf8)) == name
+      },
+      { item in item.service == name || item[.server] == name },
+    ]
+    return ways.lazy.map { fitting.filter($0) }.first { !$0.isEmpty } ?? []
+  }
+
+  private func fits(_ item: VaultItem) -> Bool {
+    if let itemClass, item.itemClass != itemClass { return false }
+    if let isSynchronizable, item.isSynchronizable != isSynchronizable { return false }
+    return attributes.allSatisfy { (item[$0.key] ?? "") == $0.value }
+  }
+}
+
+extension VaultAddress: CustomStringConvertible {
+  /// Such as `com.example.notes/auth, access group group.x`.
+  public var description: String {
+    let parts =
+      [name, itemClass?.rawValue].compactMap { $0 }
+      + attributes.sorted { $0.key.rawValue < $1.key.rawValue }.map {
+        $0.value.isEmpty ? "no \($0.key.words)" : "\($0.key.words) \($0.value)"
+      }
+      + [isSynchronizable.map { $0 ? "synchronizable" : "not synchronizable" }].compactMap { $0 }
+    return ContainerPath.printable(Array(parts.joined(separator: ", ").utf8))
+  }
+}

@@ -1,0 +1,95 @@
+import ArgumentParser
+import Drydock
+
+struct VaultCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "vault", abstract: "Look into a container's vault of secrets, and change it.",
+    discussion: """
+      The vault is a file of the container, encrypted to the key of its device. Its
+      items have the meaning of the Apple keychain's. Each change is one transaction,
+      which `drydock rollback` undoes.
+
+      Examples:
+        drydock vault list Notes --device-key device.txt
+        drydock vault set Notes com.example.notes/auth --value-file token.txt
+        drydock vault get Notes com.example.notes/auth | pbcopy
+      """,
+    subcommands: [
+      VaultListCommand.self, VaultGetCommand.self, VaultSetCommand.self, VaultRemoveCommand.self,
+      VaultRenameCommand.self, VaultSetAccessibilityCommand.self, VaultRekeyCommand.self,
+    ])
+}
+
+extension VaultAccessibility: ExpressibleByArgument {
+  public init?(argument: String) { self.init(argument) }
+}
+
+extension VaultItemClass: ExpressibleByArgument {
+  public init?(argument: String) { self.init(argument) }
+}
+
+extension VaultChange.IfExists: ExpressibleByArgument {}
+
+/// Which item is meant.
+struct VaultAddressOptions: ParsableArguments {
+  @Argument(
+    help: "The item: its name as `vault list` prints it, SERVICE/ACCOUNT, or the service or server alone.")
+  var name: String?
+
+  @Option(help: ArgumentHelp("Only an item of this service; '' for one without.", valueName: "text"))
+  var service: String?
+  @Option(help: ArgumentHelp("Only an item of this account; '' for one without.", valueName: "text"))
+  var account: String?
+  @Option(help: ArgumentHelp("Only an item of this server.", valueName: "name"))
+  var server: String?
+  @Option(help: ArgumentHelp("Only an item of this access group; '' for one without.", valueName: "group"))
+  var accessGroup: String?
+  @Option(
+    name: .customLong("class"),
+    help: ArgumentHelp("Only an item of this class.", valueName: "class"))
+  var itemClass: VaultItemClass?
+  @Flag(inversion: .prefixedNo, help: "Only an item that is synchronizable, or is not.")
+  var synchronizable: Bool?
+
+  /// - Throws: `UsageError` when nothing is said.
+  func address() throws -> VaultAddress {
+    let given: [(VaultAttribute, String?)] = [
+      (.service, service), (.account, account), (.server, server), (.accessGroup, accessGroup),
+    ]
+    let attributes = given.compactMap { pair in pair.1.map { (pair.0, $0) } }
+    let address = VaultAddress(
+      name: name, itemClass: itemClass, attributes: Dictionary(uniqueKeysWithValues: attributes),
+      isSynchronizable: synchronizable)
+    guard !address.isEmpty else {
+      throw UsageError(message: "no item is named; give SERVICE/ACCOUNT, or --service and --account")
+    }
+    return address
+  }
+}
+
+/// One item as results show it: everything but the value.
+struct ShownVaultItem: Encodable {
+  var name: String
+  var `class`: String
+  var attributes: [String: String]
+  var accessible: String
+  var synchronizable: Bool
+  var accessControl: [String]
+  var created: String?, modified: String?
+  var bytes: Int
+  var isText: Bool
+  var value: String
+
+  init(_ item: VaultItem, _ redactor: Redactor) {
+    name = item.description
+    self.class = item.itemClass.rawValue
+    attributes = Dictionary(uniqueKeysWithValues: item.attributes.map { ($0.key.rawValue, $0.value) })
+    accessible = item.accessibility.rawValue
+    synchronizable = item.isSynchronizable
+    accessControl = item.accessControl?.flags ?? []
+    (created, modified) = (item.created, item.modified)
+    bytes = item.value.count
+    isText = item.value.withBytes { String(validating: $0, as: UTF8.self) != nil }
+    value = redactor.shown(secret: item.value)
+  }
+}

@@ -1,0 +1,216 @@
+import AgeEncryption
+import Foundation
+import TestSupport
+import Testing
+
+@testable import AppContainer
+
+/// A vault's file, its keys, and its classes.
+@Suite struct VaultTests {
+  private func keys() throws -> DeviceKeys { try DeviceKeys(.generate()) }
+
+  private func vault(_ keys: DeviceKeys) throws -> Vault {
+    var vault = try Vault(new: keys)
+    vault.put(VaultItem(service: "s", account: "a", value: SecretBytes([1, 2, 3])))
+    return vault
+  }
+
+  private func code(_ body: () throws -> Void) -> ContainerError.Code? {
+    do { try body() } catch { return (error as? ContainerError)?.code }
+    return nil
+  }
+
+  @Test func sealedAndOpened() throws {
+    let keys = try keys()
+    let vault = try vault(keys)
+    let sealed = try vault.sealed()
+    #expect(try Vault(opening: sealed, with: keys, path: "v") == vault)
+    #expect(try sealed != vault.sealed(), "a file key and a nonce are never used twice")
+    #expect(vault.device.count == 32)
+    #expect(try Vault(new: keys).device != vault.device)
+  }
+
+  @Test func theAgeProgramOpensIt() throws {
+    try TemporaryDirectory.with { folder in
+      let key = try AgeIdentity.generate()
+      let text = KeyFile.text(of: key, created: "2026-11-20T10:15:00Z")
+      try RawFiles.write(text.withBytes { Array($0) }, to: Array(folder("key.txt").utf8))
+      let keys = try #require(try DeviceKeys(files: [folder("key.txt")]))
+      #expect(keys.recipients == [key.recipient])
+      let vault = try vault(keys)
+      try RawFiles.write(vault.sealed(), to: Array(folder("vault.age").utf8))
+      let opened = try Command.run(
+        Tools.system("age"), ["-d", "-i", folder("key.txt"), folder("vault.age")])
+      #expect(opened.succeeded, "\(opened)")
+      #expect(try VaultDocument(decoding: SecretBytes(opened.outputBytes), path: nil) == vault.document)
+      // What it encrypts, armored or not, is opened again.
+      for flags in [["-a"], []] {
+        let sealed = try Command.run(
+          Tools.system("age"), flags + ["-r", key.recipient.description], input: opened.outputBytes)
+        #expect(try Vault(opening: sealed.outputBytes, with: keys, path: "v") == vault)
+      }
+    }
+  }
+
+  @Test func severalKeysStaySeveral() throws {
+    let (one, two, other) = (try keys(), try keys(), try keys())
+    var vault = try vault(one)
+    try vault.rekey(to: one.recipients + two.recipients + one.recipients)
+    #expect(vault.recipients.count == 2)
+    let device = vault.device
+    var again = try Vault(opening: vault.sealed(), with: two, path: "v")
+    again.put(VaultItem(service: "t", value: SecretBytes([4])))
+    let opened = try Vault(opening: again.sealed(), with: one, path: "v")
+    #expect(opened == again && opened.device == device)
+    let sealed = try again.sealed()
+    #expect(code { _ = try Vault(opening: sealed, with: other, path: "v") } == .vaultLocked)
+    #expect(Vault.summary(of: sealed) == "encrypted to 2 recipients (X25519)")
+    #expect(code { try again.rekey(to: []) } == .unsupported)
+  }
+
+  @Test func aNewVaultIsForThePresentKeyOnly() throws {
+    let (present, earlier) = (try AgeIdentity.generate(), try AgeIdentity.generate())
+    let vault = try Vault(new: DeviceKeys(present, earlier: [earlier]))
+    #expect(vault.recipients == [present.recipient])
+  }
+
+  @Test func aWrongFileSaysWhatItIs() throws {
+    let keys = try keys()
+    func message(_ bytes: [UInt8], _ code: ContainerError.Code) throws -> String {
+      do {
+        _ = try Vault(opening: bytes, with: keys, path: "Library/Vault/vault.age")
+      } catch let error as ContainerError {
+        #expect(error.code == code && error.path == "Library/Vault/vault.age", "\(error)")
+        return error.message
+      }
+      Issue.record("nothing was thrown")
+      return ""
+    }
+    #expect(try message([], .badVault).contains("empty"))
+    #expect(try message(Array("{}".utf8), .badVault).contains("no age file"))
+    let stranger = try vault(DeviceKeys(.generate())).sealed()
+    #expect(try message(stranger, .vaultLocked).contains("encrypted to 1 recipient (X25519)"))
+    let passphrase = try Age.seal(
+      SecretBytes(Array("{}".utf8)), to: .passphrase(SecretBytes(Array("made-up".utf8)), workFactor: 2))
+    let advice = try message(passphrase, .vaultLocked)
+    #expect(advice.contains("encrypted with a passphrase (scrypt)") && advice.contains("age -r"))
+    let mine = try vault(keys).sealed()
+    #expect(try message(Array(mine.dropLast()), .badVault).contains("damaged"))
+    var changed = mine
+    changed[changed.count - 20] ^= 1
+    #expect(try message(changed, .badVault).contains("damaged"))
+    let nobody = VaultDocument(device: "00112233445566778899aabbccddeeff")
+    let sealed = try Age.seal(nobody.encoded(), to: .recipients(keys.recipients))
+    #expect(try message(sealed, .badVault).contains("`recipients`"))
+  }
+
+  @Test func keyFilesThatAreNoneAreToldBy() throws {
+    try TemporaryDirectory.with { folder in
+      try RawFiles.write(Array("# nothing\n".utf8), to: Array(folder("empty").utf8))
+      #expect(code { _ = try DeviceKeys(files: [folder("absent")]) } == .vaultLocked)
+      #expect(code { _ = try DeviceKeys(files: [folder("empty")]) } == .vaultLocked)
+      #expect(code { _ = try DeviceKeys(files: [folder.path]) } == .vaultLocked)
+      #expect(try DeviceKeys(files: []) == nil)
+    }
+  }
+
+  /// The table of the design: what a backup brings back.
+  @Test func whatReturns() {
+    func returns(_ class: VaultAccessibility) -> [Bool] {
+      [(true, true), (true, false), (false, true), (false, false)].map {
+        `class`.returns(toSameDevice: $0.0, fromEncrypted: $0.1)
+      }
+    }
+    for accessibility in [VaultAccessibility.whenUnlocked, .afterFirstUnlock, .always] {
+      #expect(returns(accessibility) == [true, true, true, false])
+      #expect(accessibility.leavesDevice)
+    }
+    let bound: [VaultAccessibility] = [
+      .whenUnlockedThisDeviceOnly, .afterFirstUnlockThisDeviceOnly, .alwaysThisDeviceOnly,
+    ]
+    for accessibility in bound {
+      #expect(returns(accessibility) == [true, true, false, false])
+      #expect(!accessibility.leavesDevice)
+    }
+    #expect(returns(.whenPasscodeSetThisDeviceOnly) == [false, false, false, false])
+    let codes = VaultAccessibility.allCases.map(\.code)
+    #expect(codes == ["ak", "ck", "dk", "aku", "cku", "dku", "akpu"])
+    #expect(VaultAccessibility("cku") == .afterFirstUnlockThisDeviceOnly)
+    #expect(VaultAccessibility("afterFirstUnlock") == .afterFirstUnlock && VaultAccessibility("x") == nil)
+  }
+
+  @Test func whatIsBoundToBiometry() {
+    #expect(!VaultAccessControl([.userPresence, .biometryAny]).isBoundToBiometry)
+    #expect(VaultAccessControl([.devicePasscode, .or, .biometryCurrentSet]).isBoundToBiometry)
+    #expect(VaultAccessControl(names: ["later"]).isBoundToBiometry, "what is unknown may be as strict")
+  }
+
+  @Test func names() {
+    func name(_ change: (inout VaultItem) -> Void) -> String {
+      var item = VaultItem(service: "com.example.notes", account: "auth", value: SecretBytes([]))
+      change(&item)
+      return item.description
+    }
+    #expect(name { _ in } == "com.example.notes/auth")
+    #expect(name { $0.account = nil } == "com.example.notes")
+    #expect(name { $0.service = "" } == "/auth")
+    #expect(name { ($0.service, $0.account) = (nil, nil) } == "(no name)")
+    #expect(name { $0.accessGroup = "group.x" } == "com.example.notes/auth [group.x]")
+    #expect(
+      name { ($0.accessGroup, $0.isSynchronizable) = ("g", true) }
+        == "com.example.notes/auth [g, synchronizable]")
+    #expect(name { $0.account = "Zoë 😀" } == "com.example.notes/Zoë 😀")
+    #expect(name { $0.account = "a\nb\u{1b}[31m" } == "com.example.notes/a\\x0ab\\x1b[31m")
+    var server = VaultItem(.internetPassword, account: "auth", value: SecretBytes([]))
+    server[.server] = "mail.example.com"
+    #expect(server.description == "auth@mail.example.com")
+    server[.protocol] = "imap"
+    server[.port] = "143"
+    server[.path] = "x"
+    #expect(server.description == "imap://auth@mail.example.com:143/x")
+  }
+
+  @Test func whatTellsItemsApart() throws {
+    var vault = try Vault(new: keys())
+    let plain = VaultItem(service: "s", account: "a", value: SecretBytes([1]))
+    var synchronizable = plain
+    synchronizable.isSynchronizable = true
+    var elsewhere = plain
+    elsewhere.accessGroup = "group.x"
+    var relabelled = plain
+    relabelled.label = "other"
+    for item in [plain, synchronizable, elsewhere, relabelled] { vault.put(item) }
+    #expect(vault.items.count == 3)
+    #expect(vault[plain.id] == relabelled)
+    #expect(vault[VaultItem.ID(service: "s", account: "a", accessGroup: "group.x")] == elsewhere)
+    #expect(vault.remove(elsewhere.id) == elsewhere && vault.remove(elsewhere.id) == nil)
+    #expect(vault.sorted.map(\.isSynchronizable) == [false, true])
+  }
+
+  @Test func tenThousandItemsAndLargeValues() throws {
+    let keys = try keys()
+    var vault = try Vault(new: keys)
+    for number in 0..<10_000 {
+      vault.put(
+        VaultItem(service: "s\(number % 7)", account: "\(number)", value: SecretBytes([UInt8(number % 251)])))
+    }
+    var random = SeededRandom(seed: 1)
+    let large = SecretBytes(random.bytes(1 << 20))
+    vault.put(VaultItem(service: "large", value: large))
+    let opened = try Vault(opening: vault.sealed(), with: keys, path: "v")
+    #expect(opened == vault)
+    #expect(opened[VaultItem.ID(service: "large")]?.value == large)
+  }
+
+  @Test func valuesAreNotShown() throws {
+    let item = VaultItem(service: "s", value: SecretBytes(Array("made-up-canary".utf8)))
+    var vault = try Vault(new: keys())
+    vault.put(item)
+    var shown = String(describing: item) + String(reflecting: item) + "\(vault)" + String(reflecting: vault)
+    dump(vault, to: &shown)
+    let bytes = Array("made-up-canary".utf8)
+    for secret in ["made-up-canary", "\(bytes)".dropFirst().dropLast().description] {
+      #expect(!shown.contains(secret))
+    }
+  }
+}
