@@ -1,3 +1,4 @@
+import AgeEncryption
 import AppContainer
 import ArchiveFile
 import BackupRepository
@@ -15,12 +16,14 @@ public enum Comparing {
   /// Runs a body with what is at a path: a file is an archive or a container packed into one file, a directory with a
   /// golden's list a golden, any other a container.
   ///
-  /// - Parameter limit: how large an archive, or a packed container, may be when it is expanded.
+  /// - Parameters:
+  ///   - keys: what opens an encrypted archive.
+  ///   - limit: how large an archive, or a packed container, may be when it is expanded.
   /// - Throws: `ContainerError`: `notFound`, or `notAContainer` for what is none of these; what opening it and the
   ///   body throw.
   public static func with<T>(
     at path: String, configuration: Configuration = Configuration(), instance: String? = nil,
-    limit: ExpansionLimit = .standard, _ body: (Operand) throws -> T
+    keys: AgeKeys = AgeKeys(), limit: ExpansionLimit = .standard, _ body: (Operand) throws -> T
   ) throws -> T {
     guard let resolved = realPath(path),
       let type = try? FileManager.default.attributesOfItem(atPath: resolved)[.type] as? FileAttributeType
@@ -31,7 +34,7 @@ public enum Comparing {
     switch type {
     case .typeDirectory where Golden.isGolden(resolved): return try body(.golden(Golden(path)))
     case .typeRegular:
-      if let archive = try archive(path, limit) { return try body(.archive(archive)) }
+      if let archive = try archive(path, keys, limit) { return try body(.archive(archive)) }
       fallthrough
     case .typeDirectory:
       return try Container.reading(at: path, configuration: configuration, instance: instance, limit: limit) {
@@ -45,9 +48,9 @@ public enum Comparing {
   }
 
   /// The archive that a file is; nil for a packed container.
-  private static func archive(_ path: String, _ limit: ExpansionLimit) throws -> Archive? {
+  private static func archive(_ path: String, _ keys: AgeKeys, _ limit: ExpansionLimit) throws -> Archive? {
     do {
-      return try Archive(path: path, limit: limit)
+      return try Archive(path: path, keys: keys, limit: limit)
     } catch let error as ArchiveError where PackedContainer.isOne(path) {
       // A tar in zstd without our tables at its end is packed by another program, or was cut: its first member tells.
       if PackedContainer.isArchive(path) { throw error }

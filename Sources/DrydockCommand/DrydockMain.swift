@@ -7,6 +7,8 @@ import Foundation
 struct DrydockMain {
   static func main() {
     raiseFileLimit()
+    // What a killed command left there may be plain data of an encrypted archive.
+    try? ScratchDirectory.removeStaleTemporary()
     do {
       try refuseUnknownCommand()
       var command = try DrydockCommand.parseAsRoot()

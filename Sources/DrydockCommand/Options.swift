@@ -220,14 +220,16 @@ struct RepositoryOptions: ParsableArguments {
   }
 
   /// An archive by its file's path, or else by its name in the repository.
-  func archive(_ name: String, _ configuration: Configuration) throws -> String {
+  ///
+  /// - Parameter keys: what opens encrypted ones: without, they are found by what their files' names tell.
+  func archive(_ name: String, _ configuration: Configuration, _ keys: ArchiveKeys) throws -> String {
     if FileManager.default.fileExists(atPath: name) { return name }
     // `APP/INSTANCE@latest` has a slash, too.
     guard let path = path(configuration), !name.contains("/") || name.contains("@") else {
       throw RepositoryError(
         .notFound, "no such archive; give a file, or -r REPOSITORY with an id or INSTANCE@latest", path: name)
     }
-    let listing = try Repository(path).list()
+    let listing = try Repository(path).list(keys: keys.quick)
     let found = try listing.find(name)
     if let first = listing.unreadable.first, !listing.unreadable.contains(where: { $0.path == found }) {
       let number = Output.count(listing.unreadable.count, "archive")

@@ -1,3 +1,5 @@
+import AgeEncryption
+
 /// What `drydock.yaml` says: every key is optional.
 public struct Configuration: Sendable, Equatable {
   /// How a container shows its schema version when it has no history.
@@ -48,6 +50,8 @@ public struct Configuration: Sendable, Equatable {
   public var fixtures: String?
   /// See ``migrations``.
   public var repository: String?
+  /// To whom new archives are encrypted; empty for archives that everybody can read.
+  public var recipients: [AgeRecipient] = []
   /// The file it was read from.
   public var file: String?
 

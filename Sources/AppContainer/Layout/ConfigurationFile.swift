@@ -1,3 +1,5 @@
+import AgeEncryption
+
 /// Reading `drydock.yaml`.
 extension Configuration {
   /// The file's name.
@@ -43,9 +45,8 @@ extension Configuration {
   init(_ document: YAMLDocument, folder: String) throws {
     guard let root = document.root else { return }
     let reader = try YAMLReader(root, what: Self.fileName, keys: Self.keys)
-    for later in ["groups", "recipients"] {
-      guard let node = reader[later], !node.isNull else { continue }
-      throw node.position.error("`\(later)` is not supported by this version of Drydock; take the key out")
+    if let node = reader["groups"], !node.isNull {
+      throw node.position.error("`groups` is not supported by this version of Drydock; take the key out")
     }
     app = try reader.text("app")
     layout = try reader.choice("layout", of: Layout.self)
@@ -70,6 +71,18 @@ extension Configuration {
     migrations = try reader.text("migrations").map(resolve)
     fixtures = try reader.text("fixtures").map(resolve)
     repository = try reader.text("repository").map(resolve)
+    if let node = reader["recipients"], !node.isNull {
+      recipients = try node.elements("`recipients`").map(Self.recipient)
+    }
+  }
+
+  private static func recipient(_ node: YAMLNode) throws -> AgeRecipient {
+    let text = try node.text("a recipient")
+    do {
+      return try AgeRecipient(text)
+    } catch let error as AgeError {
+      throw node.position.error(error.message)
+    }
   }
 
   private static func path(_ node: YAMLNode) throws -> ContainerPath {

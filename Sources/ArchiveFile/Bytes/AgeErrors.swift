@@ -25,6 +25,11 @@ extension ArchiveError {
     self.init(code, message, cause: error)
   }
 
+  /// The same error, with the option that helps.
+  func advising(_ option: String) -> ArchiveError {
+    ArchiveError(code, "\(message) (\(option))", path: path, cause: cause)
+  }
+
   /// An age file as text, in which no place can be found without reading all before it.
   static let armored = ArchiveError(
     .encrypted,

@@ -16,8 +16,14 @@ enum ArchiveBytes: Sendable {
       self = .plain(file, size: size)
       return
     }
-    self = .sealed(
-      try ArchiveError.translating { try AgeReader(size: size, keys: keys) { try file.readExactly($0, at: $1) } })
+    let source: AgeReader.Source = { try file.readExactly($0, at: $1) }
+    do {
+      self = .sealed(try ArchiveError.translating { try AgeReader(size: size, keys: keys, source: source) })
+    } catch let error as ArchiveError where error.code == .noIdentity {
+      let header = try ArchiveError.translating { try AgeHeader.read(size: size, source) }
+      throw error.advising(
+        header.needsPassphrase ? "--identity-passphrase-file FILE" : "--identity FILE, or DRYDOCK_IDENTITY")
+    }
   }
 
   /// How many there are.

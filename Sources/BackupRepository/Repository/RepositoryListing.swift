@@ -35,6 +35,8 @@ extension Repository {
     public var encryption: ArchiveEncryption
     /// Why it could not be opened.
     public var error: ArchiveError
+    /// The file's name.
+    public var fileName: String { lastName(path) }
   }
 
   /// What is named like an archive and cannot be read.
@@ -65,6 +67,21 @@ extension Repository {
       let ids = Set(items.map(\.header.archive.description)).sorted()
       let shared = zip(ids, ids.dropFirst()).map { zip($0, $1).prefix { $0 == $1 }.count }
       return max(8, (shared.max() ?? 0) + 1)
+    }
+
+    /// Only what is of an app and of an instance. What cannot be read, or is sealed and does not even have a name that
+    /// tells, may be of any.
+    public func filtered(app: String?, instance: String?) -> Listing {
+      var listing = self
+      listing.items.removeAll {
+        (app ?? $0.header.app) != $0.header.app || (instance ?? $0.header.instance) != $0.header.instance
+      }
+      listing.sealed.removeAll { sealed in
+        guard let label = sealed.label else { return false }
+        return app.map { ArchiveName.plain($0, 95) != label.app } ?? false
+          || instance.map { ArchiveName.plain($0, 95) != label.instance } ?? false
+      }
+      return listing
     }
 
     mutating func sort() {

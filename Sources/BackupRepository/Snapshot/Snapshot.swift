@@ -29,7 +29,8 @@ public enum Snapshot {
       return { path, summary in
         SnapshotReport(
           path: path, archive: id, snapshot: snapshot.hex, header: header, entries: writer.entries,
-          contentBytes: writer.contentBytes, archiveBytes: summary.fileSize, excluded: writer.excluded,
+          contentBytes: writer.contentBytes, archiveBytes: summary.fileSize,
+          isEncrypted: assembly.isEncrypted, excluded: writer.excluded,
           skipped: writer.skipped, raw: writer.raw)
       }
     }

@@ -51,6 +51,8 @@ public struct SnapshotReport: Sendable {
   public var entries: Int, contentBytes: UInt64
   /// Bytes of the archive.
   public var archiveBytes: UInt64
+  /// Whether it is encrypted.
+  public var isEncrypted: Bool
   /// What a rule excludes; stored all the same with ``SnapshotOptions/includesExcluded``.
   public var excluded: [ExcludedPath]
   /// What could not be stored.

@@ -14,6 +14,7 @@ struct ShowCommand: ParsableCommand {
   var archive: String
   @Argument(help: "Only this path of the container, and what is below it.") var path: String?
   @OptionGroup var repository: RepositoryOptions
+  @OptionGroup var key: KeyOptions
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
@@ -28,6 +29,7 @@ struct ShowCommand: ParsableCommand {
       var hardLink: ContainerPath?
     }
     var header: ArchiveHeader
+    var encryption: String?
     var snapshot: String
     var entries: [Entry]
     var excluded: [ExcludedPath]
@@ -35,8 +37,9 @@ struct ShowCommand: ParsableCommand {
   }
 
   func run() throws {
-    let opened = try Archive(
-      path: repository.archive(archive, common.configuration()), limit: expansion.limit())
+    var keys = try key.keys()
+    let file = try repository.archive(archive, common.configuration(), keys)
+    let opened = try Archive(path: file, keys: keys.opening(file), limit: expansion.limit())
     let scope = try path.map { try ContainerPath($0) }
     let inScope = { (path: ContainerPath) in scope.map { path == $0 || path.isInside($0) } ?? true }
     var entries: [Result.Entry] = []
@@ -59,13 +62,15 @@ struct ShowCommand: ParsableCommand {
     if common.json {
       return Output.json(
         Result(
-          header: opened.header, snapshot: opened.snapshot, entries: entries, excluded: excluded,
+          header: opened.header, encryption: opened.encryption?.description, snapshot: opened.snapshot,
+          entries: entries, excluded: excluded,
           skipped: skipped))
     }
     let header = opened.header
     Output.line(
       "\(header.app), instance \(header.instance) (\(header.layout.rawValue)), \(header.time)".printable)
     Output.line("archive \(header.archive), snapshot \(opened.snapshot.prefix(16))…")
+    if let encryption = opened.encryption { Output.line(encryption.description) }
     Output.line(
       "schema version \(header.schemaVersion.map(String.init) ?? "unknown"), written by \(header.tool)"
         .printable)

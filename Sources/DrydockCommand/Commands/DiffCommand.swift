@@ -33,6 +33,7 @@ struct DiffCommand: ParsableCommand {
   @Flag(help: "Show all of it, not the first lines of each part; up to 10,000 rows of a table.") var all =
     false
   @Flag(help: "Exit with 2 when they differ.") var exitCode = false
+  @OptionGroup var key: KeyOptions
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var wait: WaitOptions
   @OptionGroup var common: CommonOptions
@@ -48,8 +49,9 @@ struct DiffCommand: ParsableCommand {
 
   func run() throws {
     let configuration = try common.configuration()
-    try with(a, configuration) { first in
-      try with(b, configuration) { second in try compare(first, second, configuration) }
+    var keys = try key.keys()
+    try with(a, configuration, &keys) { first, keys in
+      try with(b, configuration, &keys) { second, _ in try compare(first, second, configuration) }
     }
   }
 
@@ -87,12 +89,16 @@ struct DiffCommand: ParsableCommand {
   }
 
   private func with(
-    _ name: String, _ configuration: Configuration, _ body: (Comparing.Operand) throws -> Void
+    _ name: String, _ configuration: Configuration, _ keys: inout ArchiveKeys,
+    _ body: (Comparing.Operand, inout ArchiveKeys) throws -> Void
   ) throws {
     if FileManager.default.fileExists(atPath: name) {
-      return try Comparing.with(at: name, configuration: configuration, limit: expansion.limit()) { operand in
+      let opening = try keys.opening(name)
+      return try Comparing.with(
+        at: name, configuration: configuration, keys: opening, limit: expansion.limit()
+      ) { operand in
         if case .container(let container) = operand { try ContainerOptions.recover(container) }
-        try body(operand)
+        try body(operand, &keys)
       }
     }
     guard repository.path(configuration) != nil, !name.contains("/") || name.contains("@") else {
@@ -101,7 +107,9 @@ struct DiffCommand: ParsableCommand {
         "neither an archive, nor a container, nor a golden; give a path, or -r REPOSITORY with an id or "
           + "INSTANCE@latest", path: name)
     }
-    try body(.archive(Archive(path: repository.archive(name, configuration), limit: expansion.limit())))
+    let path = try repository.archive(name, configuration, keys)
+    let archive = try Archive(path: path, keys: keys.opening(path), limit: expansion.limit())
+    try body(.archive(archive), &keys)
   }
 }
 

@@ -10,8 +10,12 @@ struct ExportCommand: ParsableCommand {
       way: a damaged archive is refused, and no file is left. Prints the path.
       Without -o and --to it goes into the repository of -r.
 
+      What is encrypted is not written in the clear unless --no-encryption asks for
+      it: say to whom the new archive is encrypted.
+
       Examples:
         drydock export latest -r Backups -o Notes.tar.zst
+        drydock export A.tar.zst.age --identity key.txt --recipient age1… --to USB
         drydock export Notes.tar.zst --to Elsewhere
       """)
 
@@ -25,6 +29,8 @@ struct ExportCommand: ParsableCommand {
     name: .customLong("to"),
     help: ArgumentHelp("Write into this directory of archives instead.", valueName: "directory"))
   var target: String?
+  @OptionGroup var key: SourceKeyOptions
+  @OptionGroup var recipients: RecipientOptions
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
@@ -35,6 +41,7 @@ struct ExportCommand: ParsableCommand {
     var entries: Int
     var contentBytes: UInt64
     var archiveBytes: UInt64
+    var encrypted: Bool
   }
 
   func run() throws {
@@ -46,20 +53,32 @@ struct ExportCommand: ParsableCommand {
       throw UsageError(message: "no place for the archive; give -o FILE, --to DIRECTORY or -r REPOSITORY")
     default: throw UsageError(message: "give either -o FILE or --to DIRECTORY")
     }
-    let opened = try Archive(
-      path: repository.archive(archive, common.configuration()), limit: expansion.limit())
+    let configuration = try common.configuration()
+    var keys = try key.keys()
+    let file = try repository.archive(archive, configuration, keys)
+    let lock = try recipients.lock(configuration)
+    if lock == nil, !recipients.noEncryption, let encryption = try ArchiveEncryption.of(path: file) {
+      throw UsageError(
+        message:
+          "\(file) is \(encryption), and the new archive would not be; give --recipient age1…, or --no-encryption if "
+          + "everybody may read it")
+    }
+    let opened = try Archive(path: file, keys: keys.opening(file), limit: expansion.limit())
     let progress = Progress(isShown: !common.json)
-    let report = try Export.run(opened, to: place, tool: DrydockVersion.tool) { progress.show($0) }
+    let report = try Export.run(
+      opened, to: place, encryption: lock, tool: DrydockVersion.tool
+    ) { progress.show($0) }
     progress.end()
     if common.json {
       return Output.json(
         Result(
           path: report.path, header: report.header, snapshot: report.snapshot, entries: report.entries,
-          contentBytes: report.contentBytes, archiveBytes: report.archiveBytes))
+          contentBytes: report.contentBytes, archiveBytes: report.archiveBytes, encrypted: lock != nil))
     }
     Output.note(
       "\(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)) of content in "
-        + "\(Output.size(report.archiveBytes)); every byte was compared with its hash")
+        + "\(Output.size(report.archiveBytes))\(lock == nil ? "" : ", encrypted"); every byte was compared with its hash"
+    )
     Output.line(report.path)
   }
 }

@@ -6,14 +6,18 @@ struct ListCommand: ParsableCommand {
     commandName: "list", abstract: "List the archives of a repository, oldest first.",
     discussion: """
       Reads only the header of each archive. Times are UTC. What an archive is, its
-      header says, not the name of its file.
+      header says, not the name of its file; of an encrypted one that no key at hand
+      opens, the name is all that is told, and nothing vouches for it.
 
-      Example: drydock list -r Backups
+      Examples:
+        drydock list -r Backups
+        drydock list -r Backups --identity key.txt
       """)
 
   @OptionGroup var repository: RepositoryOptions
   @Option(help: ArgumentHelp("Only archives of this app.", valueName: "app")) var app: String?
   @Option(help: ArgumentHelp("Only archives of this instance.", valueName: "name")) var instance: String?
+  @OptionGroup var key: KeyOptions
   @OptionGroup var common: CommonOptions
 
   struct Result: Encodable {
@@ -21,12 +25,23 @@ struct ListCommand: ParsableCommand {
       var path: String
       var bytes: UInt64
       var header: ArchiveHeader
+      var encryption: String?
+    }
+    struct Encrypted: Encodable {
+      var path: String
+      var bytes: UInt64
+      var encryption: String
+      var app: String?
+      var instance: String?
+      var time: String?
+      var id: String?
     }
     struct Unreadable: Encodable {
       var path: String
       var reason: String
     }
     var archives: [Item]
+    var encrypted: [Encrypted]
     var unreadable: [Unreadable]
   }
 
@@ -34,18 +49,23 @@ struct ListCommand: ParsableCommand {
     guard let path = try repository.path(common.configuration()) else {
       throw UsageError(message: "no repository is named; give -r DIRECTORY, or `repository:` in drydock.yaml")
     }
-    let listing = try Repository(path).list()
-    let items = listing.items.filter { item in
-      (app ?? item.header.app) == item.header.app
-        && (instance ?? item.header.instance) == item.header.instance
-    }
+    let listing = try Repository(path).list(keys: key.keys().all)
+      .filtered(app: app, instance: instance)
     if common.json {
       Output.json(
         Result(
-          archives: items.map { .init(path: $0.path, bytes: $0.size, header: $0.header) },
+          archives: listing.items.map {
+            .init(
+              path: $0.path, bytes: $0.size, header: $0.header, encryption: $0.encryption?.description)
+          },
+          encrypted: listing.sealed.map {
+            .init(
+              path: $0.path, bytes: $0.size, encryption: $0.encryption.description, app: $0.label?.app,
+              instance: $0.label?.instance, time: $0.label?.time, id: $0.label?.id)
+          },
           unreadable: listing.unreadable.map { .init(path: $0.path, reason: $0.reason) }))
     } else {
-      write(items, idLength: listing.idLength)
+      write(listing)
       for item in listing.unreadable {
         Output.note("drydock: cannot be read: \(item.path): \(item.reason)".printable)
       }
@@ -53,16 +73,26 @@ struct ListCommand: ParsableCommand {
     if !listing.unreadable.isEmpty { throw ExitStatus.incomplete.code }
   }
 
-  private func write(_ items: [Repository.Item], idLength: Int) {
-    guard !items.isEmpty else { return Output.line("no archives") }
+  private func write(_ listing: Repository.Listing) {
+    guard !listing.items.isEmpty || !listing.sealed.isEmpty else { return Output.line("no archives") }
     let head = ["id", "time", "app", "instance", "version", "kind", "size"]
-    let rows = items.map { item in
-      [
-        String(item.header.archive.description.prefix(idLength)), item.header.time, item.header.app.printable,
-        item.header.instance.printable, item.header.schemaVersion.map(String.init) ?? "?",
-        item.header.kind.rawValue, Output.size(item.size),
+    let rows = listing.items.map { item in
+      let header = item.header
+      return [
+        String(header.archive.description.prefix(listing.idLength)), header.time, header.app.printable,
+        header.instance.printable, header.schemaVersion.map(String.init) ?? "?", header.kind.rawValue,
+        Output.size(item.size), item.encryption == nil ? "" : "encrypted",
       ]
     }
-    Output.table([head] + rows, indent: "")
+    let sealed = listing.sealed.map { item in
+      let label = item.label
+      return [
+        label.map { String($0.id.prefix(listing.idLength)) } ?? "?", label?.time ?? "?", label?.app ?? "?",
+        label?.instance ?? "?", "?", "?", Output.size(item.size),
+        "\(item.encryption), not read" + (label == nil ? ": \(item.fileName.printable)" : ""),
+      ]
+    }
+    // Times as text sort as the times do, and what has none comes last.
+    Output.table([head] + (rows + sealed).sorted { $0[1] < $1[1] }, indent: "")
   }
 }

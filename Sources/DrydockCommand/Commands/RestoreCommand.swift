@@ -47,6 +47,7 @@ struct RestoreCommand: ParsableCommand {
   @OptionGroup var migrations: MigrationOptions
   @Flag(help: "Take another app's or instance's data.") var fromOther = false
   @Flag(help: "Do not ask before removing what the archive does not have.") var yes = false
+  @OptionGroup var key: KeyOptions
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
@@ -68,8 +69,9 @@ struct RestoreCommand: ParsableCommand {
 
   func run() throws {
     let configuration = try common.configuration()
-    let opened = try Archive(
-      path: repository.archive(archive, configuration), limit: expansion.limit())
+    var keys = try key.keys()
+    let file = try repository.archive(archive, configuration, keys)
+    let opened = try Archive(path: file, keys: keys.opening(file), limit: expansion.limit())
     // What an interrupted command left is ended before the container is looked at.
     if FileManager.default.fileExists(atPath: container.path) { _ = try container.open(common) }
     let target = try Restore.target(

@@ -7,9 +7,12 @@ struct SnapshotCommand: ParsableCommand {
     commandName: "snapshot", abstract: "Back a container up into an archive; the app may be running.",
     discussion: """
       Prints the archive's path. The container is not changed in any way. Stock
-      tools open the archive: tar --zstd -tf ARCHIVE.
+      tools open the archive: tar --zstd -tf ARCHIVE; encrypted to recipients:
+      age -d -i key.txt ARCHIVE | tar --zstd -t. To encrypt, no secret key is needed.
 
-      Example: drydock snapshot Notes -r Backups
+      Examples:
+        drydock snapshot Notes -r Backups
+        drydock snapshot Notes -r Backups --recipient age1…
       """)
 
   @OptionGroup var container: ContainerOptions
@@ -22,6 +25,7 @@ struct SnapshotCommand: ParsableCommand {
     help:
       "Store what rules exclude too, but for Drydock's own state; a restore brings it back on demand only.")
   var includeExcluded = false
+  @OptionGroup var recipients: RecipientOptions
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
@@ -32,6 +36,7 @@ struct SnapshotCommand: ParsableCommand {
     var entries: Int
     var contentBytes: UInt64
     var archiveBytes: UInt64
+    var encrypted: Bool
     var excluded: [ExcludedPath]
     var skipped: [SkippedPath]
     var rawDatabases: [String: String]
@@ -54,11 +59,12 @@ struct SnapshotCommand: ParsableCommand {
           "no place for the archive; give -r REPOSITORY or -o FILE, or `repository: DIRECTORY` in drydock.yaml"
       )
     }
-    try container.reading(common, expansion) { try take($0, target, configuration) }
+    let lock = try recipients.lock(configuration)
+    try container.reading(common, expansion) { try take($0, target, lock) }
   }
 
   private func take(
-    _ opened: Container, _ target: SnapshotOptions.Target, _ configuration: Configuration
+    _ opened: Container, _ target: SnapshotOptions.Target, _ lock: AgeLock?
   ) throws {
     let transaction = try container.transaction()
     // Made on first use, like any backup program's, but never out of a mistyped path.
@@ -72,6 +78,7 @@ struct SnapshotCommand: ParsableCommand {
     options.lockTimeout = transaction.lockTimeout
     options.busyTimeout = transaction.busyTimeout
     options.includesExcluded = includeExcluded
+    options.encryption = lock
     let progress = Progress(isShown: !common.json)
     options.progress = { progress.show($0) }
     let report = try Snapshot.take(opened, options)
@@ -84,7 +91,8 @@ struct SnapshotCommand: ParsableCommand {
       Output.json(
         Result(
           path: report.path, archive: report.archive, snapshot: report.snapshot, entries: report.entries,
-          contentBytes: report.contentBytes, archiveBytes: report.archiveBytes, excluded: report.excluded,
+          contentBytes: report.contentBytes, archiveBytes: report.archiveBytes, encrypted: report.isEncrypted,
+          excluded: report.excluded,
           skipped: report.skipped, rawDatabases: raw, warnings: warnings))
     } else {
       Output.line(report.path)
@@ -105,7 +113,7 @@ struct SnapshotCommand: ParsableCommand {
     guard !common.json else { return }
     Output.note(
       "\(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)) of content in "
-        + "\(Output.size(report.archiveBytes)); \(includeExcluded ? "stored although excluded:" : "left out") "
+        + "\(Output.size(report.archiveBytes))\(report.isEncrypted ? ", encrypted" : ""); \(includeExcluded ? "stored although excluded:" : "left out") "
         + "\(Output.count(report.excluded.count, "path"))\(includeExcluded ? "" : " by rule")")
     for skipped in report.skipped where skipped.isLoss {
       Output.note("drydock: not stored, \(skipped.reason.rawValue): \(skipped.path)")

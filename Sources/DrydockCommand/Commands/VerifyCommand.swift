@@ -24,6 +24,7 @@ struct VerifyCommand: ParsableCommand {
   @Option(
     help: ArgumentHelp("Compare the archive with this container.", valueName: "container"))
   var container: String?
+  @OptionGroup var key: KeyOptions
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var wait: WaitOptions
   @OptionGroup var common: CommonOptions
@@ -55,9 +56,10 @@ struct VerifyCommand: ParsableCommand {
   func run() throws {
     let configuration = try common.configuration()
     let limit = try expansion.limit()
+    var keys = try key.keys()
     var failed: Failure?
     var result = Result(archives: [])
-    let (names, unreadable) = try names(configuration)
+    let (names, unreadable) = try names(configuration, keys)
     func tellBad(_ path: String, _ error: any Error) throws {
       guard let failure = Failure(error) else { throw error }
       failed = failed ?? failure
@@ -67,8 +69,9 @@ struct VerifyCommand: ParsableCommand {
     for name in names {
       var path = name
       do {
-        path = try repository.archive(name, configuration)
-        let report = try Verification.run(path: path, data: data, limit: limit)
+        path = try repository.archive(name, configuration, keys)
+        let report = try Verification.run(
+          path: path, keys: keys.opening(path), data: data, limit: limit)
         result.archives.append(
           .init(path: path, ok: true, entries: report.entries, contentBytes: report.contentBytes))
         guard !common.json else { continue }
@@ -87,7 +90,7 @@ struct VerifyCommand: ParsableCommand {
     if result.archives.isEmpty && !common.json { Output.line("no archives") }
     var comparison: Comparison?
     if failed == nil, let container, let path = result.archives.first?.path {
-      let archive = try Archive(path: path, limit: limit)
+      let archive = try Archive(path: path, keys: keys.opening(path), limit: limit)
       let found = try compare(archive, container, configuration)
       result.container = Result.Against(
         path: container, equal: found.difference.isEmpty, compared: found.compared,
@@ -102,13 +105,15 @@ struct VerifyCommand: ParsableCommand {
   }
 
   /// The archives to verify, and those of a repository that cannot even be listed.
-  private func names(_ configuration: Configuration) throws -> ([String], [Repository.Unreadable]) {
+  private func names(
+    _ configuration: Configuration, _ keys: ArchiveKeys
+  ) throws -> ([String], [Repository.Unreadable]) {
     if !archives.isEmpty { return (archives, []) }
     guard let path = repository.path(configuration) else {
       throw UsageError(message: "nothing to verify; give archives, or -r REPOSITORY")
     }
-    let listing = try Repository(path).list()
-    return (listing.items.map(\.path), listing.unreadable)
+    let listing = try Repository(path).list(keys: keys.quick)
+    return (listing.items.map(\.path) + listing.sealed.map(\.path), listing.unreadable)
   }
 
   private func compare(
