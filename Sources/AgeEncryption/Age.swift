@@ -21,13 +21,32 @@ public enum Age {
     try plain.withBytes { try seal($0, to: lock) }
   }
 
-  /// Decrypts an age file, all of it or nothing.
+  /// Decrypts an age file, binary or armored: all of it or nothing.
   ///
   /// - Throws: `AgeError`.
   public static func open(_ file: [UInt8], with keys: AgeKeys) throws -> SecretBytes {
+    let file = try withoutArmor(file)
     let reader = try AgeReader(size: UInt64(file.count), keys: keys) { target, offset in
       target.copyBytes(from: file[Int(offset)..<(Int(offset) + target.count)])
     }
     return try SecretBytes(count: Int(reader.plainSize)) { try reader.read(into: $0, at: 0) }
+  }
+
+  private static func withoutArmor(_ file: [UInt8]) throws -> [UInt8] {
+    var position = 0
+    let source = BufferedSource { target in
+      let part = file[position...].prefix(target.count)
+      target.copyBytes(from: part)
+      position += part.count
+      return part.count
+    }
+    guard try ArmorReader.isPresent(source) else { return file }
+    let armor = ArmorReader(source)
+    var binary: [UInt8] = []
+    var piece = [UInt8](repeating: 0, count: 1 << 16)
+    while case let count = try piece.withUnsafeMutableBytes({ try armor.read(into: $0) }), count > 0 {
+      binary += piece[..<count]
+    }
+    return binary
   }
 }

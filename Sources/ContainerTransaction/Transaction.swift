@@ -8,6 +8,8 @@ public struct TransactionOptions: Sendable {
   public var busyTimeout: Double = 5
   /// Whether staged databases and property lists are checked before the commit.
   public var checksResult = true
+  /// What hides secrets: the one of the run, so that equal ones can be told in all that it prints.
+  public var redactor = Redactor()
   /// How much of what is replaced is kept.
   public var undoLimits = UndoLimits()
   /// What opens the vault, when it is at hand: nil leaves it sealed.

@@ -68,7 +68,9 @@ public enum Comparing {
     _ before: Operand, _ after: Operand, configuration: Configuration = Configuration(),
     options: ComparisonOptions = ComparisonOptions(), transaction: TransactionOptions = TransactionOptions()
   ) throws -> Comparison {
-    try withSide(before, configuration, transaction) { before in
+    var options = options
+    options.deviceKeys = options.deviceKeys ?? transaction.deviceKeys
+    return try withSide(before, configuration, transaction) { before in
       try withSide(after, configuration, transaction) { after in
         try Comparison(of: before, with: after, options: options)
       }

@@ -40,8 +40,14 @@ public struct ContainerInspection: Sendable, Codable {
   public var versionProblem: String?
   /// The stores.
   public var settings: [Settings] = [], databases: [Database] = []
-  /// The file of secrets and its size, where it is configured and there.
+  /// The file of secrets and its size, where there is one.
   public var vault: ContainerPath?, vaultBytes: UInt64?
+  /// How it is encrypted, such as `encrypted to 1 recipient (X25519)`.
+  public var vaultEncryption: String?
+  /// The names of its items; nil when no key at hand opens it.
+  public var vaultItems: [String]?
+  /// What keeps it from being opened, when something does.
+  public var vaultProblem: String?
   /// Files that are neither settings nor databases: their number and size in bytes.
   public var files = 0, fileBytes: UInt64 = 0
   /// What a backup leaves out.
@@ -72,6 +78,7 @@ public struct ContainerInspection: Sendable, Codable {
       case .database(let unit): try add(unit, entry.status.size, staged)
       case .file where entry.path == container.vaultPath:
         (vault, vaultBytes) = (entry.path, entry.status.size)
+        lookIntoVault(staged)
       case .file where container.isSettings(entry.path):
         settings.append(
           Settings(
@@ -84,6 +91,15 @@ public struct ContainerInspection: Sendable, Codable {
       }
     }
     warnings = ContainerWarning.find(in: container, excluded: excluded.map { ($0.path, $0.rule) })
+  }
+
+  private mutating func lookIntoVault(_ staged: StagedContainer) {
+    do {
+      vaultEncryption = try staged.vaultEncryption()
+      if staged.deviceKeys != nil { vaultItems = try staged.vault()?.sorted.map(\.description) }
+    } catch {
+      vaultProblem = (error as? ContainerError)?.message ?? String(describing: error)
+    }
   }
 
   private mutating func exclude(

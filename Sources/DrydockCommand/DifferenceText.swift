@@ -19,9 +19,7 @@ struct DifferenceText {
       section(
         "settings \(file)", own.map { "\(sign($0.change)) \(plain($0.key))\(values($0.before, $0.after))" })
     }
-    for vault in difference.vault {
-      Output.line("vault \(vault.path): \(vault.change.rawValue)")
-    }
+    for vault in difference.vault { write(vault) }
     for database in difference.databases { write(database) }
     if !difference.files.isEmpty { section("files", difference.files.map(line)) }
   }
@@ -31,6 +29,32 @@ struct DifferenceText {
     let shown = limit.map { min($0, lines.count) } ?? lines.count
     for line in lines.prefix(shown) { Output.line("  \(line)") }
     if shown < lines.count { Output.line("  … and \(lines.count - shown) more") }
+  }
+
+  // MARK: Vaults
+
+  private func write(_ vault: ContainerDifference.Vault) {
+    guard let items = vault.items else {
+      let problem = vault.problem.map { "; \(plain($0))" } ?? ""
+      return Output.line("vault \(vault.path): \(vault.change.rawValue)\(problem)")
+    }
+    var lines = items.map(line)
+    if let before = vault.recipientsBefore, let after = vault.recipientsAfter {
+      lines.append("~ sealed to: \(before.joined(separator: ", ")) → \(after.joined(separator: ", "))")
+    }
+    if let before = vault.deviceBefore, let after = vault.deviceAfter {
+      lines.append("~ device: \(before) → \(after)")
+    }
+    let state = vault.change == .changed ? "" : ": \(vault.change.rawValue)"
+    section("vault \(vault.path)\(state)", lines)
+  }
+
+  private func line(_ item: ContainerDifference.VaultItem) -> String {
+    let attributes = item.attributes.map { "\($0.name)\(values($0.before, $0.after))" }
+    let isValueTold = item.valueBefore != nil || item.valueAfter != nil
+    let value = isValueTold ? ["value\(values(item.valueBefore, item.valueAfter))"] : []
+    let details = (value + attributes).joined(separator: ", ")
+    return "\(sign(item.change)) \(item.name)\(details.isEmpty ? "" : "  \(details)")"
   }
 
   // MARK: Databases

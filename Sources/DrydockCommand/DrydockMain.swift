@@ -87,6 +87,6 @@ struct DrydockCommand: ParsableCommand {
       VerifyCommand.self, DiffCommand.self, ExportCommand.self, RestoreCommand.self, MigrateCommand.self,
       StatusCommand.self,
       ValidateCommand.self, BaselineCommand.self, RollbackCommand.self, LogCommand.self, RecoverCommand.self,
-      InitCommand.self,
+      VaultCommand.self, InitCommand.self,
     ])
 }

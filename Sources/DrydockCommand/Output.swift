@@ -42,13 +42,22 @@ enum Output {
       .joined()
   }
 
+  /// Bytes of the result as they are.
+  static func bytes(_ bytes: UnsafeRawBufferPointer) { write(bytes, to: STDOUT_FILENO) }
+
   private static func write(_ text: String, to descriptor: Int32) {
-    var bytes = Array(text.utf8)[...]
-    while !bytes.isEmpty {
-      let count = bytes.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
+    var text = text
+    text.withUTF8 { write(UnsafeRawBufferPointer($0), to: descriptor) }
+  }
+
+  private static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let piece = UnsafeRawBufferPointer(rebasing: rest)
+      let count = Foundation.write(descriptor, piece.baseAddress, piece.count)
       // Whoever reads has gone: there is nobody left to tell.
       guard count > 0 else { return }
-      bytes = bytes.dropFirst(count)
+      rest = rest.dropFirst(count)
     }
   }
 

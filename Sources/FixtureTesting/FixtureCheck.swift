@@ -8,36 +8,44 @@ extension FixtureExpectation {
   /// - Parameters:
   ///   - root: The container's directory.
   ///   - defaults: The path of its settings.
-  public func findings(in root: String, defaults: ContainerPath) throws -> [String] {
+  ///   - redactor: What hides secrets in the sentences.
+  public func findings(
+    in root: String, defaults: ContainerPath, redactor: Redactor = Redactor()
+  ) throws -> [String] {
     let directory = try Directory(root)
-    return try settingsFindings(directory, defaults) + queryFindings(directory) + fileFindings(directory)
+    return try settingsFindings(directory, defaults, redactor) + queryFindings(directory, redactor)
+      + fileFindings(directory)
   }
 
-  private func settingsFindings(_ root: Directory, _ path: ContainerPath) throws -> [String] {
+  private func settingsFindings(
+    _ root: Directory, _ path: ContainerPath, _ redactor: Redactor
+  ) throws -> [String] {
     let found =
       try root.status(path) == nil ? [:] : PropertyListFile(bytes: root.contents(path)).root
     var lines: [String] = []
     for (key, value) in settings.sorted(by: { $0.key < $1.key }) where found[key]?.matches(value) != true {
-      let state = found[key].map { "is the \($0.typeName) \($0)" } ?? "is absent"
-      lines.append("the setting `\(key)` \(state), expected the \(value.typeName) \(value)")
+      let state = found[key].map { "is the \($0.typeName) \(redactor.shown($0, key: key))" } ?? "is absent"
+      lines.append(
+        "the setting `\(key)` \(state), expected the \(value.typeName) \(redactor.shown(value, key: key))")
     }
     for key in absentSettings {
-      if let value = found[key] { lines.append("the setting `\(key)` is \(value), expected none") }
+      guard let value = found[key] else { continue }
+      lines.append("the setting `\(key)` is \(redactor.shown(value, key: key)), expected none")
     }
     return lines
   }
 
-  private func queryFindings(_ root: Directory) throws -> [String] {
+  private func queryFindings(_ root: Directory, _ redactor: Redactor) throws -> [String] {
     try queries.compactMap { query in
       guard try root.status(query.database) != nil else { return "the database \(query.database) is absent" }
-      let rows = try self.rows(of: query, in: root)
-      return rows == query.rows
-        ? nil
-        : "`\(query.sql)` on \(query.database) gives \(text(rows)), expected \(text(query.rows))"
+      let (columns, rows) = try self.rows(of: query, in: root)
+      if rows == query.rows { return nil }
+      let text = { (rows: [[YAMLScalar.Value]]) in Self.text(rows, columns, redactor) }
+      return "`\(query.sql)` on \(query.database) gives \(text(rows)), expected \(text(query.rows))"
     }
   }
 
-  private func rows(of query: Query, in root: Directory) throws -> [[YAMLScalar.Value]] {
+  private func rows(of query: Query, in root: Directory) throws -> ([String], [[YAMLScalar.Value]]) {
     try Scratch.with { scratch in
       for (suffix, name) in [("", "database"), ("-wal", "database-wal")] as [(String, ContainerPath)] {
         let source = suffix.isEmpty ? query.database : query.database.withSuffix(suffix)
@@ -46,7 +54,10 @@ extension FixtureExpectation {
       let queue = try DatabaseQueue(path: scratch.path + "/database")
       defer { try? queue.close() }
       return try queue.read { database in
-        try Row.fetchAll(database, sql: query.sql).map { row in row.databaseValues.map(\.yamlValue) }
+        let rows = try Row.fetchAll(database, sql: query.sql)
+        return (
+          rows.first?.columnNames.map { $0 } ?? [], rows.map { row in row.databaseValues.map(\.yamlValue) }
+        )
       }
     }
   }
@@ -58,8 +69,19 @@ extension FixtureExpectation {
       .map { "\($0) is not flagged as excluded from backups" }
   }
 
-  private func text(_ rows: [[YAMLScalar.Value]]) -> String {
-    "[" + rows.map { "[" + $0.map(\.summary).joined(separator: ", ") + "]" }.joined(separator: ", ") + "]"
+  private static func text(_ rows: [[YAMLScalar.Value]], _ columns: [String], _ redactor: Redactor) -> String
+  {
+    let texts = rows.map { row in
+      let values = row.enumerated().map { index, value in
+        let name = columns.indices.contains(index) ? columns[index] : ""
+        guard let listed = value.propertyListValue, SecretPattern.isSecret(listed, key: name) else {
+          return value.summary
+        }
+        return redactor.shown(listed, key: name)
+      }
+      return "[" + values.joined(separator: ", ") + "]"
+    }
+    return "[" + texts.joined(separator: ", ") + "]"
   }
 }
 

@@ -56,6 +56,9 @@ public struct GoldenSide: ComparisonSide {
     golden.settings[path]
   }
 
+  /// See ``ComparisonSide``: a golden has its digest only.
+  public func sealedVault(of path: ContainerPath) throws -> [UInt8]? { nil }
+
   /// See ``ComparisonSide``.
   public func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest { .unknown }
 

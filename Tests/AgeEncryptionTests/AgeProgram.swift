@@ -1,4 +1,5 @@
 import AgeEncryption
+import Foundation
 import TestSupport
 
 /// The `age` and `age-keygen` programs, for checking against. When they are missing, tests fail.
@@ -22,9 +23,22 @@ struct AgeProgram {
 
   /// What `age` makes of `input`. Throws with its complaint when it does not end well.
   func run(_ arguments: [String], input: [UInt8] = []) throws -> [UInt8] {
-    let result = try Command.run(age, arguments, input: input)
+    let result = try result(arguments, input: input)
     guard result.succeeded else { throw SystemFailure("age \(arguments): \(result.errors)") }
     return result.outputBytes
+  }
+
+  /// How a run of `age` ends.
+  func result(_ arguments: [String], input: [UInt8] = []) throws -> CommandResult {
+    try Command.run(age, arguments, input: input)
+  }
+
+  /// Runs `age` at a terminal, and answers whatever it asks. Throws with what it said when it does not end well.
+  func run(_ arguments: [String], answering answer: String) throws {
+    let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().path + "/at_terminal.py"
+    let result = try Command.run(
+      Tools.system("python3"), [script, answer, age] + arguments, limit: 60)
+    guard result.succeeded else { throw SystemFailure("age \(arguments): \(result.errors)") }
   }
 
   /// The output of `age-keygen`.

@@ -69,6 +69,52 @@ import Testing
     }
   }
 
+  @Test func settingsThatLookLikeSecrets() throws {
+    try Ground.with { ground in
+      let token = "hunter2-hunter2"
+      func file(_ settings: [String: PropertyListValue], _ format: PropertyListFile.Format = .binary) throws
+        -> [UInt8]
+      {
+        try PropertyListFile(format: format, root: settings).encoded()
+      }
+      let nested = try file(["deep": .array([.dictionary(["pin": .string("4821")])])])
+      try put(
+        ground, "Library/Preferences/a.plist",
+        file([
+          "auth_token": .string(token), "state": .data(nested), "theme": .string("dark"),
+          "showPassword": .boolean(true), "tokenCount": .integer(48_213),
+          "url": .string("https://a:\(token)@x.org"),
+          "key": .string("9f86d081884c7d659a2feaa0c55ad015"),
+        ]))
+      try put(ground, "Library/Preferences/b.plist", file(["password": .string(token)], .xml))
+      try put(ground, "Library/Preferences/damaged.plist", Array("bplist00 password \(token)".utf8))
+      try put(ground, "Library/Preferences/notes.txt", Array("password: \(token)".utf8))
+      try put(ground, "Documents/suite.plist", file(["apiKey": .string(token)]))
+      try put(ground, "Documents/other.plist", file(["apiKey": .string(token)]))
+      try put(ground, "Documents/off/suite.plist", file(["apiKey": .string(token)]))
+      try put(ground, "Library/Preferences/dir.plist/x", [])
+      ground.configuration.defaults = [
+        "group": "Documents/suite.plist", "off": "Documents/off/suite.plist", "gone": "Documents/gone.plist",
+      ]
+      ground.configuration.exclude = ["off"]
+      let container = try ground.container()
+      let excluded = [
+        (ContainerPath("Documents/off"), Exclusion(rule: .pattern, origin: "Documents/off", detail: "off"))
+      ]
+      let found = ContainerWarning.find(in: container, excluded: excluded)
+      #expect(
+        found.map {
+          "\($0.path?.description ?? "-") \($0.message.split(separator: "`").dropFirst().first ?? "")"
+        } == [
+          "Documents/suite.plist apiKey", "Library/Preferences/a.plist auth_token",
+          "Library/Preferences/a.plist state", "Library/Preferences/a.plist url",
+          "Library/Preferences/b.plist password",
+        ])
+      #expect(found.allSatisfy { $0.kind == .secret && !$0.description.contains("hunter2") })
+      #expect(ContainerWarning.find(in: container, excluded: excluded, secrets: false).isEmpty)
+    }
+  }
+
   @Test func flagsOnTheRoot() throws {
     try Ground.with { ground in
       try ground.make(["Documents/a"])

@@ -28,7 +28,7 @@ struct DatabasePair {
   }
 
   func compare(rows: Int = 100) throws -> DatabaseComparison.Result {
-    try DatabaseComparison(before: before, after: after, rowLimit: rows).run()
+    try DatabaseComparison(before: before, after: after, rowLimit: rows, redactor: Redactor()).run()
   }
 
   /// The rows that differ as short texts: `~ id=1 title="a"→"b"`.

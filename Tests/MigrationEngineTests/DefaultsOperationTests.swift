@@ -157,7 +157,7 @@ import Testing
   @Test func secretsStayOutOfMessages() throws {
     let result = try outcome(
       ["authToken": .string("hunter2")], "defaults.convert: {key: authToken, type: integer}")
-    #expect(!result.error.contains("hunter2") && result.error.contains("a string"))
+    #expect(!result.error.contains("hunter2") && result.error.contains("a string (secret, 7 characters, #"))
   }
 
   @Test func otherFilesAndSuites() throws {

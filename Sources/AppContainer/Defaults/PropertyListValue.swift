@@ -63,6 +63,9 @@ public struct PropertyListOpaque: Hashable, Sendable {
   /// The bytes after the marker (and after the count, where the kind has one).
   let payload: [UInt8]
 
+  /// Null, which property lists have no use for, and JSON has.
+  static let null = PropertyListOpaque(marker: 0, payload: [])
+
   /// The number of a keyed archiver's reference, when it is one.
   public var archiveReference: UInt64? {
     guard marker & 0xF0 == 0x80, payload.count <= 8 else { return nil }
@@ -86,6 +89,7 @@ extension PropertyListValue: CustomStringConvertible {
     case .dictionary(let values):
       "{"
         + values.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(separator: ", ") + "}"
+    case .unknown(.null): "null"
     case .unknown(let opaque): opaque.archiveReference.map { "reference \($0)" } ?? "unknown value"
     }
   }

@@ -12,6 +12,9 @@ public struct ContainerWarning: Sendable, Codable, Equatable {
     case rootFlag = "root-flag"
     /// A line of a rule file that has no effect.
     case rule
+    /// A setting that looks like a secret: in the settings file, and in archives that are not encrypted, anybody can
+    /// read it.
+    case secret
   }
 
   /// What about.
@@ -36,7 +39,10 @@ extension ContainerWarning {
   /// - Parameters:
   ///   - excluded: the topmost paths that rules keep out; only those are entered that the layout or a `CACHEDIR.TAG`
   ///     names. What an app has flagged itself, or a pattern names, is meant so.
-  public static func find(in container: Container, excluded: [(ContainerPath, Exclusion)]) -> [Self] {
+  ///   - secrets: whether settings that look like secrets are named; in an encrypted archive they are well kept.
+  public static func find(
+    in container: Container, excluded: [(ContainerPath, Exclusion)], secrets: Bool = true
+  ) -> [Self] {
     guard let root = try? Directory(container.root) else { return [] }
     var warnings = rootWarnings(root, container)
     warnings += (container.layout == .android ? container.configuration.android?.notes ?? [] : []).map {
@@ -48,6 +54,7 @@ extension ContainerWarning {
       // What vanishes or may not be read is no document that somebody could be warned about.
       try? look(at: top, in: root, container.layout, &left, &warnings)
     }
+    if secrets { warnings += SecretSettings.find(in: container, root: root, excluded: excluded.map(\.0)) }
     return warnings
   }
 

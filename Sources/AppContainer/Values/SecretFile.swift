@@ -18,8 +18,28 @@ public enum SecretFile {
     return try read(file, limit: limit, path: path)
   }
 
+  /// All that comes from standard input until its end.
+  public static func readStandardInput(limit: Int) throws -> SecretBytes {
+    try read(.standardInput, limit: limit, path: "standard input")
+  }
+
+  /// Writes a new file that only its owner can read.
+  ///
+  /// - Throws: ``ContainerError``; a file that is there already is never replaced.
+  public static func create(_ path: String, _ secret: SecretBytes) throws {
+    do {
+      let file = try FileDescriptor.open(
+        FilePath(path), .writeOnly, options: [.create, .exclusiveCreate, .closeOnExec],
+        permissions: [.ownerReadWrite])
+      defer { try? file.close() }
+      _ = try secret.withBytes { try file.writeAll($0) }
+    } catch let error as Errno {
+      throw ContainerError.system("cannot write", path, error)
+    }
+  }
+
   /// All that comes from a descriptor until its end.
-  public static func read(_ file: FileDescriptor, limit: Int, path: String) throws -> SecretBytes {
+  private static func read(_ file: FileDescriptor, limit: Int, path: String) throws -> SecretBytes {
     var count = 0
     // One byte more than may come tells that there is more.
     let room = try SecretBytes(count: limit + 1) { room in

@@ -60,6 +60,21 @@ public struct VaultItem: Sendable {
     set { self[.label] = newValue }
   }
 
+  /// Whether the document says more of it than this version knows.
+  public var hasFurtherFields: Bool { !unknown.isEmpty }
+
+  /// What it says more, to compare.
+  public var furtherFields: SecretBytes {
+    SecretJSONWriter.document { writer in
+      writer.object { writer in
+        for (name, value) in unknown.sorted(by: { $0.key < $1.key }) {
+          writer.field(name)
+          writer.raw(value)
+        }
+      }
+    }
+  }
+
   /// What makes it unique.
   public var id: ID { ID(self) }
 }

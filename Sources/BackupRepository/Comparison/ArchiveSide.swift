@@ -77,6 +77,15 @@ public struct ArchiveSide: ComparisonSide {
     return try PropertyListFile.settings(in: bytes)
   }
 
+  /// See ``ComparisonSide``.
+  public func sealedVault(of path: ContainerPath) throws -> [UInt8]? {
+    let entry = try entry(path)
+    guard entry.size <= Vault.sizeLimit else { return nil }
+    var bytes: [UInt8] = []
+    try read(entry) { bytes.append(contentsOf: $0) }
+    return bytes
+  }
+
   /// See ``ComparisonSide``: what the manifest says.
   public func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest {
     if let digests = raw[path] { return .raw(digests) }

@@ -14,6 +14,11 @@ public struct ComparisonOptions: Sendable {
   public var scope: [ContainerPath] = []
   /// How many rows of a table are told, of each kind.
   public var rowLimit = 0
+  /// What hides secrets: the one of the run, so that equal ones can be told in all that it prints.
+  public var redactor = Redactor()
+
+  /// What opens the vaults, when it is at hand.
+  public var deviceKeys: DeviceKeys?
 
   /// All of everything, rows only counted.
   public init() {}
@@ -138,12 +143,12 @@ public struct Comparison {
       if takes(.databases) { difference.databases.append(.init(path: path, change: change)) }
       return
     case .vault:
-      if takes(.vault) { difference.vault.append(.init(path: path, change: change)) }
+      if takes(.vault) { try addVault(path, change, in: side) }
       return
     case .settings where takes(.defaults):
       let values = try side.settings(of: path) ?? [:]
       difference.settings += SettingsComparison.of(
-        path, old: change == .added ? [:] : values, new: change == .added ? values : [:])
+        path, old: change == .added ? [:] : values, new: change == .added ? values : [:], options.redactor)
     default: break
     }
     guard takes(.files) else { return }
@@ -163,9 +168,7 @@ public struct Comparison {
       guard old.kind == new.kind else { return addFile(old, new, [.type]) }
       if takes(.databases) { try compareDatabases(old.path) }
     } else if kinds.contains(.vault) {
-      if takes(.vault), try differs(old, new) {
-        difference.vault.append(.init(path: old.path, change: .changed))
-      }
+      if takes(.vault), try differs(old, new) { try compareVaults(old, new) }
     } else if kinds.contains(.settings) {
       if try takes(.defaults) && !compareSettings(old, new) { aspects.append(.content) }
     } else if old.type == .file {
@@ -214,8 +217,32 @@ public struct Comparison {
     let path = old.path
     if let a = try before.digest(of: path), try a == after.digest(of: path) { return true }
     guard let a = try before.settings(of: path), let b = try after.settings(of: path) else { return false }
-    difference.settings += SettingsComparison.of(path, old: a, new: b)
+    difference.settings += SettingsComparison.of(path, old: a, new: b, options.redactor)
     return true
+  }
+
+  // MARK: Vaults
+
+  private var vaults: (ContainerPath) -> VaultComparison {
+    { VaultComparison(path: $0, keys: options.deviceKeys, redactor: options.redactor) }
+  }
+
+  private mutating func addVault(
+    _ path: ContainerPath, _ change: ContainerDifference.Change, in side: any ComparisonSide
+  ) throws {
+    guard let file = try side.sealedVault(of: path) else {
+      return difference.vault.append(.init(path: path, change: change))
+    }
+    let found = vaults(path).difference(
+      change == .removed ? file : nil, change == .added ? file : nil, change)
+    if let found { difference.vault.append(found) }
+  }
+
+  private mutating func compareVaults(_ old: ComparedEntry, _ new: ComparedEntry) throws {
+    guard old.kind == new.kind, let before = try before.sealedVault(of: old.path),
+      let after = try after.sealedVault(of: old.path)
+    else { return difference.vault.append(.init(path: old.path, change: .changed)) }
+    if let found = vaults(old.path).difference(before, after, .changed) { difference.vault.append(found) }
   }
 
   // MARK: Databases
@@ -231,7 +258,8 @@ public struct Comparison {
     var database = ContainerDifference.Database(path: path, change: .changed)
     do {
       let result = try DatabaseComparison.run(
-        before, path, after, path, in: scratch, rowLimit: options.rowLimit)
+        before, path, after, path, in: scratch, rowLimit: options.rowLimit,
+        redactor: options.redactor)
       (database.schema, database.tables) = (result.schema, result.tables)
       if database.schema.isEmpty && database.tables.isEmpty { return }
     } catch let error as ContainerError where error.code == .malformed {
@@ -252,15 +280,17 @@ public enum OmissionReason {
 /// Compares settings key by key.
 enum SettingsComparison {
   static func of(
-    _ file: ContainerPath, old: [String: PropertyListValue], new: [String: PropertyListValue]
+    _ file: ContainerPath, old: [String: PropertyListValue], new: [String: PropertyListValue],
+    _ redactor: Redactor
   ) -> [ContainerDifference.Setting] {
     Set(old.keys).union(new.keys).sorted().compactMap { key in
       let (before, after) = (old[key], new[key])
       if let before, let after, before.matches(after) { return nil }
       return .init(
-        file: file, key: key, change: before == nil ? .added : after == nil ? .removed : .changed,
-        before: before.map { Redaction.shown($0, key: key) },
-        after: after.map { Redaction.shown($0, key: key) })
+        file: file, key: redactor.shown(name: key),
+        change: before == nil ? .added : after == nil ? .removed : .changed,
+        before: before.map { redactor.shown($0, key: key) },
+        after: after.map { redactor.shown($0, key: key) })
     }
   }
 }

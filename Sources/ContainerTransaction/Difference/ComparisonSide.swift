@@ -12,6 +12,8 @@ public protocol ComparisonSide {
   func digest(of path: ContainerPath) throws -> SHA256.Digest?
   /// The settings in a file; nil when it is no property list with a dictionary on top.
   func settings(of path: ContainerPath) throws -> [String: PropertyListValue]?
+  /// The vault's sealed file; nil when the side has no more of it than its digest.
+  func sealedVault(of path: ContainerPath) throws -> [UInt8]?
   /// What tells whether two databases are the same without opening them.
   func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest
   /// The path of a closed database file that is the caller's to open, as long as the side exists.

@@ -18,12 +18,34 @@ public struct ContainerDifference: Sendable, Codable, Equatable {
     public var before: String?, after: String?
   }
 
-  /// The file of secrets. What is in it cannot be told without its key.
+  /// The file of secrets. What is in it can be told with the device's key only.
   public struct Vault: Sendable, Codable, Equatable {
     /// Its place.
     public var path: ContainerPath
     /// How it differs.
     public var change: Change
+    /// The items that differ; nil when they could not be compared.
+    public var items: [VaultItem]?
+    /// The public keys that it is sealed to, before and after, where they differ.
+    public var recipientsBefore: [String]?, recipientsAfter: [String]?
+    /// The random name of its device, before and after, where they differ.
+    public var deviceBefore: String?, deviceAfter: String?
+    /// Why the items could not be compared; the bytes differ then.
+    public var problem: String?
+  }
+
+  /// One secret; never its value.
+  public struct VaultItem: Sendable, Codable, Equatable {
+    /// Its name, such as `com.example.notes/auth`.
+    public var name: String
+    /// What kind of secret it is.
+    public var itemClass: String
+    /// How it differs.
+    public var change: Change
+    /// The attributes that differ; of an added or removed item, all.
+    public var attributes: [Field] = []
+    /// What stands for the value before and after, where it differs: its length and a fingerprint.
+    public var valueBefore: String?, valueAfter: String?
   }
 
   /// One database.

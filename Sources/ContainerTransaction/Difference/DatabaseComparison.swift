@@ -9,6 +9,7 @@ struct DatabaseComparison {
   let before, after: String
   /// How many rows of a table are told, of each kind.
   let rowLimit: Int
+  let redactor: Redactor
 
   struct Result {
     var schema: [ContainerDifference.SchemaObject]
@@ -18,7 +19,7 @@ struct DatabaseComparison {
   /// Compares a database of one side with one of another.
   static func run(
     _ before: any ComparisonSide, _ old: ContainerPath, _ after: any ComparisonSide, _ new: ContainerPath,
-    in scratch: Directory, rowLimit: Int
+    in scratch: Directory, rowLimit: Int, redactor: Redactor
   ) throws -> Result {
     let names: (ContainerPath, ContainerPath) = ("before", "after")
     defer {
@@ -27,7 +28,7 @@ struct DatabaseComparison {
     }
     return try DatabaseComparison(
       before: before.databaseFile(of: old, in: scratch, as: names.0),
-      after: after.databaseFile(of: new, in: scratch, as: names.1), rowLimit: rowLimit
+      after: after.databaseFile(of: new, in: scratch, as: names.1), rowLimit: rowLimit, redactor: redactor
     ).run()
   }
 
@@ -47,13 +48,14 @@ struct DatabaseComparison {
           return Result(schema: [encoding], tables: [])
         }
         try db.execute(sql: "ATTACH ? AS before", arguments: [before])
+        db.add(function: redactor.databaseFunction)
         try addMissingCollations(db)
         let (old, new) = (try DatabaseSchema(db, "before"), try DatabaseSchema(db, "main"))
         let tables = old.comparedTables(db).intersection(new.comparedTables(db))
         return Result(
-          schema: try pragmas(db) + DatabaseSchema.difference(old, new),
+          schema: try pragmas(db) + DatabaseSchema.difference(old, new, redactor),
           tables: try tables.sorted().compactMap {
-            try RowComparison(table: $0, db: db, limit: rowLimit).run()
+            try RowComparison(table: $0, db: db, limit: rowLimit, redactor: redactor).run()
           })
       }
     } catch let error as DatabaseError {

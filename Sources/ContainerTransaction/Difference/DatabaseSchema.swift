@@ -1,3 +1,4 @@
+import AppContainer
 import GRDB
 
 /// What a database's schema has, by kind and name.
@@ -77,30 +78,37 @@ struct DatabaseSchema {
   }
 
   /// What is in one of two schemas only, or another in each.
-  static func difference(_ old: DatabaseSchema, _ new: DatabaseSchema) -> [ContainerDifference.SchemaObject] {
-    Set(old.objects.keys).union(new.objects.keys).sorted().compactMap { name in
+  static func difference(
+    _ old: DatabaseSchema, _ new: DatabaseSchema, _ redactor: Redactor
+  ) -> [ContainerDifference.SchemaObject] {
+    func shown(_ sql: String?) -> String? { sql.map { ShownSQL($0, redactor).text } }
+    return Set(old.objects.keys).union(new.objects.keys).sorted().compactMap { name in
       let (before, after) = (old.objects[name], new.objects[name])
       if before != nil, after != nil, before?.sql == after?.sql { return nil }
       var object = ContainerDifference.SchemaObject(
         kind: name.kind, name: name.name, change: before == nil ? .added : after == nil ? .removed : .changed,
-        before: before?.sql, after: after?.sql)
-      if let before, let after { object.columns = difference(before.columns, after.columns) }
+        before: shown(before?.sql), after: shown(after?.sql))
+      if let before, let after { object.columns = difference(before.columns, after.columns, redactor) }
       return object
     }
   }
 
   private static func difference(
-    _ old: [(name: String, text: String)], _ new: [(name: String, text: String)]
+    _ old: [(name: String, text: String)], _ new: [(name: String, text: String)], _ redactor: Redactor
   ) -> [ContainerDifference.Column] {
+    func shown(_ column: (name: String, text: String)) -> String {
+      ShownSQL(column.text, named: column.name, redactor).text
+    }
     let removed = old.filter { column in !new.contains { $0.name == column.name } }.map {
-      ContainerDifference.Column(name: $0.name, change: .removed, before: $0.text)
+      ContainerDifference.Column(name: $0.name, change: .removed, before: shown($0))
     }
     return removed
       + new.compactMap { column in
-        let before = old.first { $0.name == column.name }?.text
-        if before == column.text { return nil }
+        let before = old.first { $0.name == column.name }
+        if before?.text == column.text { return nil }
         return .init(
-          name: column.name, change: before == nil ? .added : .changed, before: before, after: column.text)
+          name: column.name, change: before == nil ? .added : .changed, before: before.map(shown),
+          after: shown(column))
       }
   }
 }

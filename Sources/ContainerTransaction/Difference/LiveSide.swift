@@ -59,6 +59,8 @@ public struct LiveSide: ComparisonSide {
     try reader.settings(of: path)
   }
   /// See ``ComparisonSide``.
+  public func sealedVault(of path: ContainerPath) throws -> [UInt8]? { try reader.sealedVault(of: path) }
+  /// See ``ComparisonSide``.
   public func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest {
     try reader.databaseDigest(of: path)
   }
@@ -83,6 +85,8 @@ struct LiveReader {
   func settings(of path: ContainerPath) throws -> [String: PropertyListValue]? {
     try PropertyListFile.settings(in: staged.live.contents(path))
   }
+
+  func sealedVault(of path: ContainerPath) throws -> [UInt8]? { try staged.live.contents(path) }
 
   func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest {
     do {

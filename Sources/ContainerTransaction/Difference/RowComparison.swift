@@ -1,3 +1,4 @@
+import AppContainer
 import GRDB
 
 /// Compares the rows of a table that both databases have, over the columns that both have.
@@ -9,6 +10,7 @@ struct RowComparison {
   let db: Database
   /// How many rows are told, of each kind.
   let limit: Int
+  let redactor: Redactor
 
   func run() throws -> ContainerDifference.Table? {
     let (old, new) = (try TableKey(table, "before", db), try TableKey(table, "main", db))
@@ -63,7 +65,8 @@ struct RowComparison {
       (.added, result.added, join.added),
     ]
     for case (let change, let number, let from?) in parts where number > 0 && limit > 0 {
-      result.rows += try join.rows(change, from, limit, db)
+      let names = RowNames(table: table, columns: join.key + join.values)
+      result.rows += try join.rows(change, from, limit, db).map { $0.shown(names, redactor) }
     }
     return result
   }
@@ -134,7 +137,7 @@ struct RowJoin {
   /// The first rows that differ, in the order of their keys.
   func rows(
     _ change: ContainerDifference.Change, _ from: String, _ limit: Int, _ db: Database
-  ) throws -> [ContainerDifference.Row] {
+  ) throws -> [ComparedRow] {
     let (isOld, isNew) = (change != .added, change != .removed)
     let own = isOld ? "o" : "n"
     let shown = values.prefix(Self.shownColumns)
@@ -150,27 +153,22 @@ struct RowJoin {
     let sql = "SELECT \(list.joined(separator: ", ")) \(from) ORDER BY \(order) LIMIT \(limit)"
     return try Row.fetchAll(db, sql: sql).map { row in
       var at = 0
-      let keys = key.map { (name: $0, value: RowValue(row, &at)) }
-      let isSecret = keys.contains(where: \.value.namesSecret)
-      var fields: [ContainerDifference.Field] = []
+      var compared = ComparedRow(change: change)
+      compared.key = key.map { name in
+        let value = RowValue(row, &at)
+        return .init(name: name, before: isOld ? value : nil, after: isNew ? value : nil)
+      }
       for name in shown {
-        let old = isOld ? RowValue(row, &at) : nil
-        let new = isNew ? RowValue(row, &at) : nil
+        var column = ComparedRow.Column(name: name)
+        if isOld { column.before = RowValue(row, &at) }
+        if isNew { column.after = RowValue(row, &at) }
         if isOld && isNew {
+          column.isSame = row[at]
           at += 1
-          if row[at - 1] as Bool { continue }
         }
-        fields.append(
-          .init(
-            name: name, before: old?.shown(name, isSecret: isSecret),
-            after: new?.shown(name, isSecret: isSecret)))
+        compared.columns.append(column)
       }
-      let fieldsOfKey = keys.map { name, value in
-        let text = value.shown(name, isSecret: false)
-        return ContainerDifference.Field(
-          name: name, before: isOld ? text : nil, after: isNew ? text : nil)
-      }
-      return .init(change: change, key: fieldsOfKey, columns: fields)
+      return compared
     }
   }
 }

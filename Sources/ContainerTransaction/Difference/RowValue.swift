@@ -5,10 +5,13 @@ import GRDB
 struct RowValue {
   private static let taken = 2000
   private static let shownLength = 120
+  /// Above so many bytes a secret has no fingerprint.
+  private static let markedLength = 1 << 16
 
   private let type: String
   private let text: String
   private let length: Int
+  private let mark: String?
 
   /// The SQL expressions that ``init(_:_:)`` reads.
   static func selection(_ column: String) -> [String] {
@@ -17,6 +20,10 @@ struct RowValue {
       "CASE typeof(\(column)) WHEN 'text' THEN substr(\(column), 1, \(taken)) WHEN 'blob' THEN '' "
         + "ELSE CAST(\(column) AS TEXT) END",
       "length(\(column))",
+      // What is not taken out as a whole is fingerprinted where it is.
+      "CASE WHEN length(\(column)) <= \(markedLength) AND (typeof(\(column)) = 'blob' "
+        + "OR typeof(\(column)) = 'text' AND length(\(column)) > \(taken)) "
+        + "THEN \(Redactor.markFunction)(\(column)) END",
     ]
   }
 
@@ -25,28 +32,86 @@ struct RowValue {
     type = row[at] ?? "null"
     text = row[at + 1] ?? ""
     length = row[at + 2] ?? 0
-    at += 3
+    mark = row[at + 3]
+    at += 4
   }
 
-  /// Whether, as a key, it says that the row's values are secret: `auth_token` in a table of names and values.
-  var namesSecret: Bool { type == "text" && text.count < 100 && Redaction.isSecret(key: text) }
+  /// The text when there is all of it here, to see whether it names what stands beside it.
+  var name: String? { type == "text" && isWhole ? text : nil }
 
-  /// The value of a column for people: `"text"`, `12`, `blob (5 bytes)`.
-  func shown(_ column: String, isSecret: Bool) -> String {
+  private var isWhole: Bool { length <= text.unicodeScalars.count }
+
+  /// The value of a column for people: `"text"`, `12`, `blob (5 bytes)`; secrets by their length.
+  func shown(_ name: SecretName, _ redactor: Redactor) -> String {
     switch type {
     case "null": return "null"
-    case "text":
-      // Of a long token only its beginning is here.
-      let isToken = text.hasPrefix("eyJ") && length > text.count
-      if isSecret || isToken || Redaction.isSecret(key: column, value: .string(text)) {
-        return "(secret, \(length) characters)"
-      }
-      if length <= Self.shownLength { return "\"\(text)\"" }
-      return "\"\(text.prefix(Self.shownLength))…\" (\(length) characters)"
+    case "text": return shownText(name, redactor)
     case "blob":
-      let isSecret = isSecret || Redaction.isSecret(key: column)
-      return isSecret ? "(secret, \(length) bytes)" : "blob (\(length) bytes)"
-    default: return isSecret || Redaction.isSecret(key: column) ? "(secret, \(type))" : text
+      let isSecret = length > 0 && (name >= .code || name == .suspicious && length >= 8)
+      return isSecret ? redactor.secret("\(length) bytes", mark) : "blob (\(length) bytes)"
+    case "integer": return Int64(text).map { redactor.shown(.integer($0), named: name) } ?? text
+    default: return Double(text).map { shownReal($0, name, redactor) } ?? text
     }
+  }
+
+  private func shownReal(_ number: Double, _ name: SecretName, _ redactor: Redactor) -> String {
+    SecretPattern.isSecret(.real(number), named: name) ? redactor.shown(.real(number), named: name) : text
+  }
+
+  private func shownText(_ name: SecretName, _ redactor: Redactor) -> String {
+    if isWhole {
+      let shown = redactor.shown(.string(text), named: name)
+      if length <= Self.shownLength || shown != "\"\(text)\"" { return shown }
+    } else if SecretPattern.isSecret(.string(text), named: name) {
+      return redactor.secret("\(length) characters", mark)
+    }
+    return "\"\(text.prefix(Self.shownLength))…\" (\(length) characters)"
+  }
+}
+
+extension Redactor {
+  fileprivate static let markFunction = "drydock_mark"
+
+  /// The SQL function that fingerprints a value inside of a database.
+  var databaseFunction: DatabaseFunction {
+    DatabaseFunction(Self.markFunction, argumentCount: 1, pure: true) { values in
+      switch values.first?.storage {
+      case .blob(let data): data.withUnsafeBytes { mark($0) }
+      case .string(var text): text.withUTF8 { mark(UnsafeRawBufferPointer($0)) }
+      default: nil
+      }
+    }
+  }
+}
+
+/// What the names of a table and of its columns say about the values in them.
+struct RowNames {
+  private let fields: SecretFields
+  private let columns: [String: SecretName]
+
+  init(table: String, columns: [String]) {
+    // A store's metadata is a property list to which apps add what they like.
+    let hidden: Set<String> = table == "Z_METADATA" ? ["Z_PLIST"] : []
+    let fields = SecretFields(columns: columns, of: SecretName(table))
+    self.fields = fields
+    self.columns = Dictionary(
+      columns.map { ($0, hidden.contains($0) ? .secret : fields[$0]) }, uniquingKeysWith: max)
+  }
+
+  /// What is known about each column of a row.
+  ///
+  /// - Parameter values: all columns of the row, and whether each belongs to its key.
+  func names(in values: [(name: String, value: RowValue, isKey: Bool)]) -> [String: SecretName] {
+    var fields = fields
+    var isNamed = false
+    for (name, value, isKey) in values {
+      if let text = value.name, fields.note(text, in: name, isKey: isKey) { isNamed = true }
+    }
+    if !isNamed { return columns }
+    // The key is what names the rest, and is shown unless it is a secret itself.
+    let keys = Set(values.filter(\.isKey).map(\.name))
+    return Dictionary(
+      columns.map { ($0.key, keys.contains($0.key) ? $0.value : max($0.value, fields[$0.key])) },
+      uniquingKeysWith: max)
   }
 }

@@ -8,6 +8,8 @@ extension StagedContainer {
   public func difference(rowLimit: Int = 0) throws -> ContainerDifference {
     var options = ComparisonOptions()
     options.rowLimit = rowLimit
+    options.deviceKeys = deviceKeys
+    options.redactor = redactor
     var difference = try Comparison(
       of: ChangedSide(self, isAfter: false), with: ChangedSide(self, isAfter: true), options: options
     ).difference
@@ -29,7 +31,7 @@ extension StagedContainer {
       difference.databases[index].movedFrom = origin
       guard let before = befores[path] else { continue }
       let compared = try DatabaseComparison(
-        before: stage.full(before), after: stagedFile(of: path), rowLimit: rowLimit
+        before: stage.full(before), after: stagedFile(of: path), rowLimit: rowLimit, redactor: redactor
       ).run()
       difference.databases[index].schema = compared.schema
       difference.databases[index].tables = compared.tables
@@ -96,6 +98,10 @@ private struct ChangedSide: ComparisonSide {
   func settings(of path: ContainerPath) throws -> [String: PropertyListValue]? {
     guard isAfter else { return try live.settings(of: path) }
     return try PropertyListFile.settings(in: staged.read(path))
+  }
+
+  func sealedVault(of path: ContainerPath) throws -> [UInt8]? {
+    isAfter ? try staged.read(path) : try live.sealedVault(of: path)
   }
 
   /// Not asked for where the stage kept what a database was: that is compared at once.

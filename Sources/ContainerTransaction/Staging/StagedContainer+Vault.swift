@@ -24,6 +24,11 @@ extension StagedContainer {
       opening: bytes, with: requireDeviceKeys("opening the vault"), path: container.vaultPath.description)
   }
 
+  /// How the vault's file is encrypted, which needs no key; nil when there is none.
+  public func vaultEncryption() throws -> String? {
+    try sealedVault().map { try Vault.encryption(of: $0, path: container.vaultPath.description) }
+  }
+
   /// The vault's file as it will be; nil when there is none.
   func sealedVault() throws -> [UInt8]? {
     guard try status(of: container.vaultPath) != nil else { return nil }

@@ -22,6 +22,8 @@ public final class StagedContainer {
   let busyTimeout: Double
   /// What opens the vault, when it is at hand.
   public let deviceKeys: DeviceKeys?
+  /// What hides secrets in all that is told about this run.
+  public let redactor: Redactor
 
   var overlay = Overlay()
   /// Captured copies that were only read so far, and copies of what a database was before.
@@ -49,7 +51,7 @@ public final class StagedContainer {
     self.stage = stage
     self.locks = locks
     self.keepsBefore = keepsBefore
-    busyTimeout = options.busyTimeout
+    (busyTimeout, redactor) = (options.busyTimeout, options.redactor)
     deviceKeys = options.deviceKeys
   }
 

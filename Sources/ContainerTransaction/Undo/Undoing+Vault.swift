@@ -92,6 +92,7 @@ extension Undoing {
   }
 
   private func shown(_ item: VaultItem?) -> String {
-    item.map { "\($0.value), accessible \($0.accessibility.rawValue)" } ?? "absent"
+    item.map { "\(staged.redactor.shown(secret: $0.value)), accessible \($0.accessibility.rawValue)" }
+      ?? "absent"
   }
 }

@@ -124,10 +124,14 @@ struct Undoing {
       let now = file.root[key]
       if now == before[key] { continue }
       if now != written[key] {
-        let shown = { (value: PropertyListValue?) in value.map { Redaction.shown($0, key: key) } ?? "absent" }
+        let redactor = staged.redactor
+        let shown = { (value: PropertyListValue?) in
+          value.map { redactor.shown($0, key: key) } ?? "absent"
+        }
         conflicts.append(
           RollbackConflict(
-            path: change.path, key: key, before: shown(before[key]), written: shown(written[key]),
+            path: change.path, key: redactor.shown(name: key), before: shown(before[key]),
+            written: shown(written[key]),
             now: shown(now)))
         if !discardingNewer { continue }
       }

@@ -2,12 +2,36 @@ import AgeEncryption
 import AppContainer
 import Foundation
 
+/// The name of an item as it is to be: `service/account`, or of an internet password `server/account`.
+public struct VaultName: Sendable {
+  /// The whole name; without a `/` it is the service or server alone.
+  public var text: String?
+  /// Single attributes, which win over it; an empty text takes one away.
+  public var attributes: [VaultAttribute: String]
+
+  /// A name, attributes, or both.
+  public init(_ text: String? = nil, attributes: [VaultAttribute: String] = [:]) {
+    (self.text, self.attributes) = (text, attributes)
+  }
+
+  /// What it says about an item of a class.
+  func attributes(of itemClass: VaultItemClass) -> [VaultAttribute: String] {
+    guard let text else { return attributes }
+    let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+    var named: [VaultAttribute: String] = [itemClass == .internetPassword ? .server : .service: parts[0]]
+    if parts.count > 1 { named[.account] = parts[1] }
+    return named.merging(attributes, uniquingKeysWith: { _, single in single })
+  }
+}
+
 /// An item that is to be put into a vault: what is said about it, and its value.
 public struct NewVaultItem: Sendable {
   /// What kind of secret it is.
   public var itemClass = VaultItemClass.genericPassword
-  /// Its text attributes.
-  public var attributes: [VaultAttribute: String]
+  /// Its name.
+  public var name: VaultName
+  /// What else it says in text.
+  public var attributes: [VaultAttribute: String] = [:]
   /// When a device can read it; nil leaves it as it is, and a new item is `whenUnlocked`, as in the keychain.
   public var accessibility: VaultAccessibility?
   /// Whether the keychain copies it to the owner's other devices.
@@ -18,16 +42,20 @@ public struct NewVaultItem: Sendable {
   public var value: SecretBytes
 
   /// An item with a value.
-  public init(attributes: [VaultAttribute: String], value: SecretBytes) {
-    (self.attributes, self.value) = (attributes, value)
-  }
+  public init(_ name: VaultName, value: SecretBytes) { (self.name, self.value) = (name, value) }
 
   /// The item, over the one that is there: what is not said stays.
   ///
   /// - Throws: `ContainerError` with code `unsupported` for what a keychain does not take.
   func item(over present: VaultItem?) throws -> VaultItem {
     var item = present ?? VaultItem(itemClass, value: value)
-    for (attribute, text) in attributes { item[attribute] = text }
+    let named = name.attributes(of: itemClass)
+    for (attribute, text) in attributes.merging(named, uniquingKeysWith: { _, name in name }) {
+      item[attribute] = text
+    }
+    guard named.contains(where: { !$0.value.isEmpty }) else {
+      throw ContainerError(.unsupported, "an item needs a name: a service, an account, or a server")
+    }
     item.isSynchronizable = isSynchronizable
     if let accessibility { item.accessibility = accessibility }
     if let accessControl { item.accessControl = accessControl }

@@ -14,8 +14,8 @@ public enum VaultChange: Sendable {
   case set(NewVaultItem, ifExists: IfExists)
   /// Takes an item out.
   case remove(VaultAddress)
-  /// Gives an item other attributes; an empty text takes one away.
-  case rename(VaultAddress, to: [VaultAttribute: String])
+  /// Gives an item another name, other attributes, or both.
+  case rename(VaultAddress, to: VaultName)
   /// Says anew when an item can be read: a new item takes the old one's place.
   case setAccessibility(VaultAddress, VaultAccessibility)
   /// Has the vault sealed to other keys.
@@ -60,7 +60,7 @@ extension VaultChange {
       let item = try vault.one(address)
       vault.remove(item.id)
       return VaultChangeReport(summary: "removed \(item)", item: item)
-    case .rename(let address, let attributes): return try Self.rename(address, attributes, in: &vault)
+    case .rename(let address, let name): return try Self.rename(address, name, in: &vault)
     case .setAccessibility(let address, let accessibility):
       var item = try vault.one(address)
       let before = item.accessibility
@@ -102,11 +102,11 @@ extension VaultChange {
   }
 
   private static func rename(
-    _ address: VaultAddress, _ attributes: [VaultAttribute: String], in vault: inout Vault
+    _ address: VaultAddress, _ name: VaultName, in vault: inout Vault
   ) throws -> VaultChangeReport {
     let old = try vault.one(address)
     var new = old
-    for (attribute, text) in attributes { new[attribute] = text }
+    for (attribute, text) in name.attributes(of: old.itemClass) { new[attribute] = text }
     if new == old { return VaultChangeReport(summary: "kept \(old)", item: old) }
     if new.id != old.id, let present = vault[new.id] {
       throw TransactionError(.exists, "\(present) is in the vault already; remove it first")

@@ -34,6 +34,7 @@ struct DiffCommand: ParsableCommand {
     false
   @Flag(help: "Exit with 2 when they differ.") var exitCode = false
   @OptionGroup var key: KeyOptions
+  @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var wait: WaitOptions
   @OptionGroup var common: CommonOptions
@@ -62,8 +63,10 @@ struct DiffCommand: ParsableCommand {
     if !only.isEmpty { options.stores = Set(only) }
     options.scope = try paths.map { try ContainerPath($0) }
     options.rowLimit = all ? 10_000 : 5
+    let transaction = try wait.transaction().with(deviceKeys)
+    options.redactor = transaction.redactor
     let comparison = try Comparing.run(
-      first, second, configuration: configuration, options: options, transaction: wait.transaction())
+      first, second, configuration: configuration, options: options, transaction: transaction)
     let difference = comparison.difference
     let archives = [first, second].compactMap(\.archive)
     let bytesRead = archives.isEmpty ? nil : archives.map(\.bytesRead).reduce(0, +)

@@ -9,6 +9,7 @@ struct InspectCommand: ParsableCommand {
   @OptionGroup var container: ContainerOptions
   @Flag(help: "Only list what a backup leaves out, with its size on disk and its rule.") var excluded = false
   @OptionGroup var migrations: MigrationOptions
+  @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
@@ -22,11 +23,14 @@ struct InspectCommand: ParsableCommand {
     var pending: [String]?
   }
 
+  /// How many items of a vault a person is shown.
+  private static let shownItems = 20
+
   func run() throws { try container.reading(common, expansion, inspect) }
 
   private func inspect(_ opened: Container) throws {
     let configuration = try common.configuration()
-    let options = try container.transaction()
+    let options = try container.transaction().with(deviceKeys)
     var inspection = try ContainerInspection(opened, options: options)
     // Where it was unpacked is nobody's business.
     if container.isPacked { inspection.root = realPath(container.path) ?? container.path }
@@ -84,9 +88,7 @@ struct InspectCommand: ParsableCommand {
           (database.tables.map { Output.count($0, "table") } ?? "SQLite cannot open it") + log,
         ]
       })
-    if let vault = inspection.vault {
-      Output.line("vault\n  \(vault)  \(Output.size(inspection.vaultBytes ?? 0))")
-    }
+    write(vaultOf: inspection)
     Output.line("files\n  \(Output.count(inspection.files, "file")), \(Output.size(inspection.fileBytes))")
     Output.line("a backup leaves out")
     Output.table(
@@ -96,5 +98,18 @@ struct InspectCommand: ParsableCommand {
           $0.rule.description,
         ]
       })
+  }
+
+  private func write(vaultOf inspection: ContainerInspection) {
+    guard let vault = inspection.vault else { return }
+    let items = inspection.vaultItems.map { [Output.count($0.count, "item")] } ?? []
+    let details =
+      [Output.size(inspection.vaultBytes ?? 0)] + items + [inspection.vaultEncryption].compactMap { $0 }
+    Output.line("vault\n  \(vault)  \(details.joined(separator: ", "))")
+    if let problem = inspection.vaultProblem { Output.line("    cannot be opened: \(problem)") }
+    let shown = inspection.vaultItems?.prefix(Self.shownItems) ?? []
+    for item in shown { Output.line("    \(item)") }
+    let more = (inspection.vaultItems?.count ?? 0) - shown.count
+    if more > 0 { Output.line("    … and \(more) more; `drydock vault list` shows all") }
   }
 }

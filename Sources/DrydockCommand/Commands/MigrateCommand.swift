@@ -19,6 +19,7 @@ struct MigrateCommand: ParsableCommand {
   @Option(help: ArgumentHelp("Stop at this version.", valueName: "number")) var to: Int?
   @Flag(help: "Show what would change, and change nothing.") var dryRun = false
   @Flag(help: "With --dry-run: exit with 2 when migrations are pending.") var exitCode = false
+  @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
@@ -35,7 +36,7 @@ struct MigrateCommand: ParsableCommand {
     if dryRun { return try container.reading(common, expansion, show) }
     let opened = try container.open(common)
     let catalog = try migrations.catalog(common.configuration())
-    let options = try container.transaction()
+    let options = try container.transaction().with(deviceKeys)
     let outcome = try Migrating.run(opened, catalog, to: to, options: options)
     ContainerOptions.tell(outcome.recovered, opened)
     for note in outcome.notes { Output.note("drydock: note: \(note)") }
@@ -57,7 +58,8 @@ struct MigrateCommand: ParsableCommand {
 
   private func show(_ opened: Container) throws {
     let catalog = try migrations.catalog(common.configuration())
-    let outcome = try Migrating.dryRun(opened, catalog, to: to, options: container.transaction())
+    let outcome = try Migrating.dryRun(
+      opened, catalog, to: to, options: container.transaction().with(deviceKeys))
     if common.json {
       Output.json(Result(report: outcome.value, difference: outcome.difference, conflicts: []))
     } else {

@@ -48,6 +48,7 @@ struct RestoreCommand: ParsableCommand {
   @Flag(help: "Take another app's or instance's data.") var fromOther = false
   @Flag(help: "Do not ask before removing what the archive does not have.") var yes = false
   @OptionGroup var key: KeyOptions
+  @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
@@ -84,7 +85,7 @@ struct RestoreCommand: ParsableCommand {
       keepExtra, overwriteExcluded, fromOther
     )
     options.includeExcluded = includeExcluded
-    options.transaction = try container.transaction()
+    options.transaction = try container.transaction().with(deviceKeys)
     if options.isPartial, case .existing(let container) = target {
       options.schemaVersion = try Migrating.schemaVersion(
         of: container, options: options.transaction

@@ -18,6 +18,7 @@ struct RollbackCommand: ParsableCommand {
   @OptionGroup var container: ContainerOptions
   @Flag(help: "Where both changed it, give up what the app wrote since.") var discardNewer = false
   @Flag(help: "Undo the last rollback instead.") var redo = false
+  @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var common: CommonOptions
 
   struct Result: Encodable {
@@ -31,7 +32,7 @@ struct RollbackCommand: ParsableCommand {
   func run() throws {
     let opened = try container.open(common)
     let outcome = try Transaction.rollback(
-      opened, discardingNewer: discardNewer, redoing: redo, options: container.transaction())
+      opened, discardingNewer: discardNewer, redoing: redo, options: container.transaction().with(deviceKeys))
     ContainerOptions.tell(outcome.recovered, opened)
     for note in outcome.notes { Output.note("drydock: note: \(note)") }
     let report = outcome.value

@@ -93,3 +93,13 @@ struct ShownVaultItem: Encodable {
     value = redactor.shown(secret: item.value)
   }
 }
+
+extension ShownVaultItem {
+  /// The item as a line of a table.
+  var row: [String] {
+    let control = accessControl.isEmpty ? [] : ["needs \(accessControl.joined(separator: ", "))"]
+    let label = attributes[VaultAttribute.label.rawValue].map { ["\"\($0)\""] } ?? []
+    let times = [created.map { "made \($0)" }, modified.map { "changed \($0)" }].compactMap { $0 }
+    return [name, `class`, accessible, value, (control + label + times).joined(separator: ", ").printable]
+  }
+}

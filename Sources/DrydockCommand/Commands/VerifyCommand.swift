@@ -25,6 +25,7 @@ struct VerifyCommand: ParsableCommand {
     help: ArgumentHelp("Compare the archive with this container.", valueName: "container"))
   var container: String?
   @OptionGroup var key: KeyOptions
+  @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var wait: WaitOptions
   @OptionGroup var common: CommonOptions
@@ -125,7 +126,7 @@ struct VerifyCommand: ParsableCommand {
       if !PackedContainer.isOne(path) { try ContainerOptions.recover(opened) }
       return try Comparing.run(
         .archive(archive), .container(opened), configuration: configuration, options: options,
-        transaction: wait.transaction())
+        transaction: wait.transaction().with(deviceKeys))
     }
   }
 

@@ -53,11 +53,13 @@ struct Assertion: Sendable {
 
   /// Compares what is with what is expected.
   ///
-  /// - Parameter before: what it saw before the migration; nil in `check:`.
-  func judge(_ now: Observation, before: Observation?) -> Verdict {
+  /// - Parameters:
+  ///   - before: what it saw before the migration; nil in `check:`.
+  ///   - redactor: what hides secrets in the verdict.
+  func judge(_ now: Observation, before: Observation?, _ redactor: Redactor) -> Verdict {
     switch kind {
-    case .sql(let assertion): assertion.judge(now, before: before)
-    case .defaults(let assertion): assertion.judge(now, before: before)
+    case .sql(let assertion): assertion.judge(now, before: before, redactor)
+    case .defaults(let assertion): assertion.judge(now, before: before, redactor)
     case .files(let assertion): assertion.judge(now, before: before)
     }
   }
@@ -78,8 +80,8 @@ enum Expectation: Sendable {
 enum Observation: Equatable, Sendable {
   /// The database is not in the container.
   case noDatabase(String)
-  /// A query's rows.
-  case rows([[PropertyListValue?]])
+  /// A query's rows, and the names of their columns.
+  case rows([[PropertyListValue?]], columns: [String])
   /// A setting, nil when it is absent.
   case setting(PropertyListValue?)
   /// How many paths match.

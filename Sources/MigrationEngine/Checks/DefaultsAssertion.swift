@@ -33,15 +33,15 @@ struct DefaultsAssertion: Sendable {
     .setting(try target.read(stage)?.root[key])
   }
 
-  func judge(_ now: Observation, before: Observation?) -> Verdict {
+  func judge(_ now: Observation, before: Observation?, _ redactor: Redactor) -> Verdict {
     guard case .setting(let value) = now else { return .failed("the setting `\(key)` could not be read") }
-    let shown = value.map { ShownValue.text($0, of: key) } ?? "absent"
+    let shown = value.map { redactor.typed($0, of: key) } ?? "absent"
     let passed: Bool
     let wanted: String
     switch expected {
     case .values(let values):
       passed = value.map { value in values.contains { $0.matches(value) } } ?? false
-      wanted = values.map { ShownValue.text($0, of: key) }.joined(separator: " or ")
+      wanted = values.map { redactor.typed($0, of: key) }.joined(separator: " or ")
     case .exists(let exists):
       passed = (value != nil) == exists
       wanted = exists ? "there" : "absent"

@@ -39,7 +39,7 @@ struct ConvertDefaults: MigrationOperation {
   func apply(to stage: StagedContainer) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
     guard let value = try edit.source(key, ifMissing) else { return edit.notes }
-    guard let converted = try convert(value, &edit.notes) else {
+    guard let converted = try convert(value, stage.redactor, &edit.notes) else {
       edit.values[key] = nil
       return try edit.save(to: stage)
     }
@@ -53,16 +53,19 @@ struct ConvertDefaults: MigrationOperation {
 
   /// The new value; nil when the setting is to go.
   private func convert(
-    _ value: PropertyListValue, _ notes: inout [String]
+    _ value: PropertyListValue, _ redactor: Redactor, _ notes: inout [String]
   ) throws -> PropertyListValue? {
-    let reason: String
+    var reason: String
+    let shown = redactor.typed(value, of: key)
     switch rule {
     case .type(let type):
       if let converted = type.convert(value) { return converted }
-      reason = "its value (\(ShownValue.text(value, of: key))) does not fit the type \(type.rawValue)"
+      reason = "its value (\(shown)) does not fit the type \(type.rawValue)"
     case .map(let map):
       if let converted = map[value] { return converted }
-      reason = "the map has no entry for \(ShownValue.text(value, of: key))" + map.hint(for: value)
+      reason = "the map has no entry for \(shown)"
+      // A hint would quote what is like the value.
+      if !SecretPattern.isSecret(value, key: key) { reason += map.hint(for: value) }
     }
     switch unmapped {
     case .fail:

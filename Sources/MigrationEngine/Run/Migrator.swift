@@ -67,7 +67,7 @@ public struct Migrator {
     _ assertion: Assertion, before: Observation?, _ code: MigrationError.Code, _ what: String
   ) throws -> [String] {
     let now = try located(assertion.position, what) { try assertion.observe(stage) }
-    switch assertion.judge(now, before: before) {
+    switch assertion.judge(now, before: before, stage.redactor) {
     case .passed: return []
     case .notRun(let remark): return ["\(assertion.position): \(what): \(remark)"]
     case .failed(let reason): throw MigrationError(code, "\(assertion.position): \(what): \(reason)")
@@ -114,7 +114,7 @@ extension Assertion {
     if before != nil { return try observe(stage) }
     guard case .sql(let assertion) = kind else { return nil }
     let path = try stage.namedDatabase(assertion.database, at: assertion.position)
-    return path == nil ? .noDatabase(assertion.database) : .rows([])
+    return path == nil ? .noDatabase(assertion.database) : .rows([], columns: [])
   }
 }
 

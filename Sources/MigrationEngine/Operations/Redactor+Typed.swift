@@ -1,11 +1,12 @@
 import AppContainer
 
-/// Settings in messages, with their types and without what may be a secret.
-enum ShownValue {
-  /// Bools and numbers as they are, short text in quotes; the rest, and all secrets, by their type.
-  static func text(_ value: PropertyListValue, of key: String) -> String {
+extension Redactor {
+  /// A setting in a message, with its type: Bools and numbers as they are, short text in quotes, the rest by its type;
+  /// secrets by their length.
+  func typed(_ value: PropertyListValue, of key: String) -> String {
     switch value {
-    case _ where Redaction.isSecret(key: key, value: value): value.nounPhrase
+    case .array, .dictionary: value.nounPhrase
+    case _ where SecretPattern.isSecret(value, key: key): "\(value.nounPhrase) \(shown(value, key: key))"
     case .boolean(let bool): "the Bool \(bool)"
     case .integer, .unsigned: "the integer \(value)"
     case .real, .single: "the real \(value)"

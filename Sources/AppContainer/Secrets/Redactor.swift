@@ -1,0 +1,103 @@
+import AgeEncryption
+
+/// Keeps secrets out of what people and logs see: in place of a secret stands its length and a fingerprint, such as
+/// `(secret, 24 characters, #3f9a1c2e)`.
+///
+/// Make one for each run, and pass it on: within a run equal secrets have equal fingerprints. The key of the
+/// fingerprints is random and lives no longer than the run, so that nobody can try out what a secret was.
+public struct Redactor: Sendable {
+  private let fingerprint: Fingerprint?
+
+  /// A redactor with a key of its own. Without any entropy in the system it shows no fingerprints.
+  public init() { fingerprint = try? Fingerprint() }
+
+  /// A value for people: secrets in it are replaced, all else is as in its description.
+  ///
+  /// - Parameter key: the name that the value has; empty when it has none.
+  public func shown(_ value: PropertyListValue, key: String) -> String {
+    shown(value, named: SecretName(key))
+  }
+
+  /// A value for people, under a name that was judged.
+  public func shown(_ value: PropertyListValue, named name: SecretName) -> String {
+    shown(value, name, depth: 0)
+  }
+
+  /// A name for people, which it is as a rule; but keys of settings may be anything, a token too.
+  public func shown(name: String) -> String {
+    SecretText.isSecret(name) ? shown(secret: name) : name
+  }
+
+  /// Stands for a secret text, by its number of characters.
+  public func shown(secret text: String) -> String {
+    var text = text
+    return secret(Self.counted(text.count, "character"), text.withUTF8 { mark(UnsafeRawBufferPointer($0)) })
+  }
+
+  /// Stands for secret bytes: by their characters when they are text, as the values of a vault are, else by their
+  /// number.
+  public func shown(secret bytes: UnsafeRawBufferPointer) -> String {
+    let characters = String(validating: bytes, as: UTF8.self)?.count
+    let size = characters.map { Self.counted($0, "character") } ?? Self.counted(bytes.count, "byte")
+    return secret(size, mark(bytes))
+  }
+
+  /// Stands for secret bytes.
+  public func shown(secret bytes: SecretBytes) -> String { bytes.withBytes { shown(secret: $0) } }
+
+  /// Stands for a secret that is not here as a whole.
+  ///
+  /// - Parameters:
+  ///   - size: such as `24 characters`.
+  ///   - mark: its fingerprint, when that is known.
+  public func secret(_ size: String, _ mark: String?) -> String {
+    "(secret, \(size)\(mark.map { ", \($0)" } ?? ""))"
+  }
+
+  /// The fingerprint of a secret, such as `#3f9a1c2e`; nil when there is none.
+  public func mark(_ bytes: UnsafeRawBufferPointer) -> String? {
+    fingerprint.map { "#" + $0.text(of: bytes) }
+  }
+
+  // MARK: Values
+
+  private func shown(_ value: PropertyListValue, _ name: SecretName, depth: Int) -> String {
+    if SecretPattern.isSecret(leaf: value, name: name, looksInside: false) { return shown(secret: value) }
+    switch value {
+    case .array(let values):
+      return "[" + values.map { shown($0, name, depth: depth) }.joined(separator: ", ") + "]"
+    case .dictionary(let values):
+      let names = SecretFields(values, inside: name)
+      let pairs = values.sorted { $0.key < $1.key }.map { key, value in
+        let shownKey = names.isSecret(key: key) ? shown(secret: key) : key
+        return "\(shownKey): \(shown(value, names[key], depth: depth))"
+      }
+      return "{" + pairs.joined(separator: ", ") + "}"
+    case .string, .data:
+      guard SecretPattern.contains(value, name: name, least: .suspicious, depth: depth) else {
+        return value.description
+      }
+      // Of a document in a text only what is secret in it is hidden; data is never shown anyway.
+      if case .string = value, depth < SecretPattern.depthLimit, let nested = NestedValue(value) {
+        return shown(nested.value, name, depth: depth + 1)
+      }
+      return shown(secret: value)
+    default: return value.description
+    }
+  }
+
+  private func shown(secret value: PropertyListValue) -> String {
+    switch value {
+    case .string(let text): return shown(secret: text)
+    case .data(let bytes):
+      return secret(Self.counted(bytes.count, "byte"), bytes.withUnsafeBytes { mark($0) })
+    default:
+      let text = Array(value.description.utf8)
+      let digits = text.count(where: SecretText.isDigit)
+      return secret(Self.counted(digits, "digit"), text.withUnsafeBytes { mark($0) })
+    }
+  }
+
+  /// `1 character`, `24 characters`.
+  static func counted(_ count: Int, _ what: String) -> String { "\(count) \(what)\(count == 1 ? "" : "s")" }
+}

@@ -1,0 +1,158 @@
+import AgeEncryption
+import TestSupport
+import Testing
+
+/// Files of several chunks that were cut, changed or put together in another way.
+@Suite("Damage") struct DamageTests {
+  private static let chunk = PayloadCipher.chunkLength
+  private static let sealed = PayloadCipher.sealedChunkLength
+
+  /// Opens a file in every way; each must come to the same code.
+  private func code(_ file: [UInt8], _ sealed: SealedFile) throws -> AgeError.Code? {
+    var codes: [AgeError.Code?] = []
+    var random = SeededRandom(seed: 1)
+    let ways: [() throws -> [UInt8]] = [
+      { try Age.open(file, with: sealed.keys).withBytes { Array($0) } },
+      {
+        let reader = try sealed.reader(of: file)
+        return try sealed.read(0..<Int(reader.plainSize), reader)
+      },
+      { try Streaming.open(file, sealed.keys, upTo: 100_000, &random) },
+    ]
+    for way in ways {
+      do {
+        #expect(try way() == sealed.plain)
+        codes.append(nil)
+      } catch let error as AgeError {
+        codes.append(error.code)
+      }
+    }
+    #expect(Set(codes).count == 1, "\(codes)")
+    return codes[0]
+  }
+
+  @Test("Cut anywhere, at borders of chunks above all") func cuts() throws {
+    for size in [Self.chunk, 2 * Self.chunk, 3 * Self.chunk + 100] {
+      let sealed = try SealedFile(size)
+      let start = sealed.payloadStart
+      let borders = Array(stride(from: start, through: sealed.sealed.count, by: Self.sealed))
+      var cuts = [sealed.sealed.count - 1]
+      for border in borders { cuts += [-1, 0, 1, 15, 16, 17].map { border + $0 } }
+      for cut in Set(cuts) where cut < sealed.sealed.count {
+        let expected: AgeError.Code = cut < start ? .header : .payload
+        #expect(try code(Array(sealed.sealed[..<cut]), sealed) == expected, "\(cut - start) of \(size)")
+      }
+      #expect(try code(sealed.sealed, sealed) == nil)
+    }
+  }
+
+  @Test("A flipped bit anywhere in the payload") func flippedBits() throws {
+    let sealed = try SealedFile(2 * Self.chunk + 50)
+    var random = SeededRandom(seed: 5)
+    let start = sealed.payloadStart
+    let places = (0..<40).map { _ in Int.random(in: start - 16..<sealed.sealed.count, using: &random) }
+    let borders = [
+      start - 16, start - 1, start, start + Self.sealed - 1, start + Self.sealed, sealed.sealed.count - 1,
+    ]
+    for place in places + borders {
+      var file = sealed.sealed
+      file[place] ^= 1 << UInt8(random.next() % 8)
+      #expect(try code(file, sealed) == .payload, "\(place - start)")
+    }
+  }
+
+  @Test("A flipped bit anywhere in the header, and a cut anywhere in it") func header() throws {
+    let sealed = try SealedFile(10)
+    for place in 0..<(sealed.payloadStart - 16) {
+      for bit in 0..<8 {
+        var file = sealed.sealed
+        file[place] ^= 1 << UInt8(bit)
+        let code = try code(file, sealed)
+        #expect(code == .header || code == .mac || code == .noIdentity, "bit \(bit) of \(place)")
+      }
+      #expect(try code(Array(sealed.sealed[..<place]), sealed) == .header)
+    }
+  }
+
+  @Test("Bytes behind the end, chunks left out, doubled, swapped or from another file") func puzzles() throws
+  {
+    let sealed = try SealedFile(3 * Self.chunk + 100)
+    let other = try SealedFile(3 * Self.chunk + 100)
+    let start = sealed.payloadStart
+    let head = Array(sealed.sealed[..<start])
+    let chunks = stride(from: start, to: sealed.sealed.count, by: Self.sealed).map {
+      Array(sealed.sealed[$0..<min($0 + Self.sealed, sealed.sealed.count)])
+    }
+    #expect(chunks.count == 4)
+    let orders = [
+      [0, 1, 3], [0, 2, 3], [1, 2, 3], [0, 1, 2], [1, 0, 2, 3], [0, 0, 1, 2, 3], [0, 1, 2, 3, 3], [3], [],
+    ]
+    for order in orders {
+      #expect(try code(head + order.flatMap { chunks[$0] }, sealed) == .payload, "\(order)")
+    }
+    #expect(try code(sealed.sealed + [0], sealed) == .payload)
+    #expect(try code(sealed.sealed + sealed.sealed, sealed) == .payload)
+    #expect(try code(head + other.sealed[other.payloadStart...], sealed) == .payload)
+  }
+
+  @Test("Chunks that are sealed as the format does not have it") func misuse() throws {
+    let sealed = try SealedFile(0)
+    func made(_ chunks: [(length: Int, number: UInt64, isLast: Bool)]) throws -> [UInt8] {
+      let start = try AgeFileStart(to: .recipients([sealed.identity.recipient]))
+      var file = start.bytes
+      for chunk in chunks {
+        let plain = [UInt8](repeating: 7, count: chunk.length)
+        var bytes = [UInt8](repeating: 0, count: chunk.length + PayloadCipher.overhead)
+        try plain.withUnsafeBytes { plain in
+          try bytes.withUnsafeMutableBytes {
+            try start.cipher.seal(plain, number: chunk.number, isLast: chunk.isLast, into: $0)
+          }
+        }
+        file += bytes
+      }
+      return file
+    }
+    let full = Self.chunk
+    let wrong: [[(length: Int, number: UInt64, isLast: Bool)]] = [
+      [(full, 0, false), (0, 1, true)],  // an empty last chunk
+      [(full, 0, false), (0, 1, false)], [(full, 0, false)], [(full, 0, false), (full, 1, false)],
+      [(100, 0, false), (100, 1, true)],  // a short chunk inside
+      [(full, 0, true), (100, 1, true)], [(full, 0, true), (full, 1, true)],  // two last ones
+      [(full, 0, false), (100, 0, true)], [(full, 0, false), (100, 2, true)],
+      [(full, 1, false), (100, 2, true)],
+      [(full + 1, 0, true)],  // a long one
+    ]
+    for chunks in wrong {
+      #expect(try code(made(chunks), sealed) == .payload, "\(chunks)")
+    }
+    let fine = try made([(full, 0, false), (100, 1, true)])
+    #expect(try Age.open(fine, with: sealed.keys).count == full + 100)
+  }
+
+  @Test("A stream gives out what came before the damage, and the same error ever after") func streaming()
+    throws
+  {
+    let sealed = try SealedFile(3 * Self.chunk)
+    var file = sealed.sealed
+    file[sealed.payloadStart + 2 * Self.sealed] ^= 1
+    var position = 0
+    let stream = try AgeStream(keys: sealed.keys) { target in
+      let part = file[position...].prefix(target.count)
+      target.copyBytes(from: part)
+      position += part.count
+      return part.count
+    }
+    var plain = [UInt8](repeating: 0, count: Self.chunk)
+    for number in 0..<2 {
+      #expect(try plain.withUnsafeMutableBytes { try stream.read(into: $0) } == Self.chunk)
+      #expect(plain == Array(sealed.plain[(number * Self.chunk)..<((number + 1) * Self.chunk)]))
+    }
+    for _ in 0..<2 {
+      let error = #expect(throws: AgeError.self) {
+        try plain.withUnsafeMutableBytes { try stream.read(into: $0) }
+      }
+      #expect(error?.code == .payload)
+    }
+    #expect(plain == [UInt8](repeating: 0, count: Self.chunk), "what is not authentic is wiped")
+  }
+}

@@ -1,0 +1,73 @@
+import AgeEncryption
+import TestSupport
+import Testing
+
+/// Key files as people keep them.
+@Suite("Key files") struct KeyFileTests {
+  @Test("Comments, empty lines and both line ends", arguments: ["\n", "\r\n"]) func identities(end: String)
+    throws
+  {
+    let second = try AgeIdentity.generate()
+    let lines = [
+      "# created: 2026-11-20T10:15:00Z", "# public key: x", KeyTests.secret, "", "#",
+      KeyTests.text(second.secretText),
+    ]
+    for text in [lines.joined(separator: end), lines.joined(separator: end) + end] {
+      let found = try KeyFile.identities(in: KeyTests.bytes(text), path: "key.txt")
+      #expect(found.map(\.recipient) == [try AgeRecipient(KeyTests.recipient), second.recipient])
+    }
+  }
+
+  @Test("What it writes is what age-keygen writes") func written() throws {
+    let identity = try AgeIdentity(KeyTests.bytes(KeyTests.secret))
+    let text = KeyFile.text(of: identity, created: "2026-11-20T10:15:00Z")
+    #expect(
+      KeyTests.text(text) == """
+        # created: 2026-11-20T10:15:00Z
+        # public key: \(KeyTests.recipient)
+        \(KeyTests.secret)
+
+        """)
+    #expect(try KeyFile.identities(in: text, path: nil).map(\.recipient) == [identity.recipient])
+  }
+
+  @Test("A bad line is told by its number, and not shown") func badIdentity() throws {
+    let bad = [
+      "# fine\n\nGFPYY\n", "\n\n\(KeyTests.secret.lowercased())", "\n\n \(KeyTests.secret)",
+      "\(KeyTests.secret)\n#\n\(KeyTests.secret)x", "\n\n\(KeyTests.recipient)", "\n\n\0",
+      "\n\nAGE-PLUGIN-YUBIKEY-1GFPYY",
+    ]
+    for text in bad {
+      let error = #expect(throws: AgeError.self) {
+        try KeyFile.identities(in: KeyTests.bytes(text), path: "key.txt")
+      }
+      #expect(error?.code == .malformed && error?.path == "key.txt")
+      #expect(error?.message.hasPrefix("line 3: ") == true)
+      #expect(error?.description.contains("GFPYY") == false)
+    }
+  }
+
+  @Test("A file without keys, and one that is encrypted itself") func none() throws {
+    for text in ["", "\n", "# nothing\n", "\r\n"] {
+      #expect(throws: AgeError.self) { try KeyFile.identities(in: KeyTests.bytes(text), path: nil) }
+      #expect(throws: AgeError.self) { try KeyFile.recipients(in: Array(text.utf8), path: nil) }
+    }
+    let sealed = try Age.seal(
+      KeyTests.bytes(KeyTests.secret), to: .passphrase(KeyTests.bytes("made up"), workFactor: 1))
+    let error = #expect(throws: AgeError.self) { try KeyFile.identities(in: SecretBytes(sealed), path: nil) }
+    #expect(error?.message.contains("encrypted") == true)
+  }
+
+  @Test("Files of recipients") func recipients() throws {
+    let text = "# people\r\n\(KeyTests.recipient)\r\n\n\(KeyTests.recipient)"
+    let found = try KeyFile.recipients(in: Array(text.utf8), path: "people.txt")
+    #expect(found.map(\.description) == [KeyTests.recipient, KeyTests.recipient])
+    for bad in [KeyTests.secret, "GFPYY", "\u{FEFF}\(KeyTests.recipient)", "\(KeyTests.recipient) # me"] {
+      let error = #expect(throws: AgeError.self) {
+        try KeyFile.recipients(in: Array("\n\(bad)\n".utf8), path: "people.txt")
+      }
+      #expect(error?.message.hasPrefix("line 2: ") == true)
+      #expect(error?.description.contains("GFPYY") == false)
+    }
+  }
+}

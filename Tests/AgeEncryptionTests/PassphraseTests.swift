@@ -1,0 +1,64 @@
+import AgeEncryption
+import Foundation
+import TestSupport
+import Testing
+
+/// Files that a passphrase opens. The age program asks for it, so it runs at a terminal.
+@Suite("Passphrases", .serialized) struct PassphraseTests {
+  private static let passphrase = "a made-up pässphrase"
+  private static let keys = AgeKeys(passphrases: [KeyTests.bytes(passphrase)])
+
+  @Test("age opens what is sealed here", arguments: [1, 65_537]) func theyOpen(size: Int) throws {
+    try TemporaryDirectory.with { directory in
+      let lock = AgeLock.passphrase(KeyTests.bytes(Self.passphrase), workFactor: 12)
+      let sealed = try Age.seal(SecretBytes(Samples.bytes(size)), to: lock)
+      let program = try AgeProgram(in: directory)
+      let input = try program.file("in.age", sealed)
+      try program.run(["-d", "-o", directory("out"), input], answering: Self.passphrase)
+      #expect(Array(try RawFiles.read(Array(directory("out").utf8))) == Samples.bytes(size))
+    }
+  }
+
+  @Test("What age seals is opened here, armored or not", arguments: [[], ["-a"]]) func weOpen(
+    options: [String]
+  ) throws {
+    try TemporaryDirectory.with { directory in
+      let program = try AgeProgram(in: directory)
+      let input = try program.file("in", Samples.bytes(100_000))
+      try program.run(["-p", "-a", "-o", directory("out"), input], answering: Self.passphrase)
+      let sealed = Array(try RawFiles.read(Array(directory("out").utf8)))
+      #expect(try Age.open(sealed, with: Self.keys) == SecretBytes(Samples.bytes(100_000)))
+    }
+  }
+
+  @Test("Several passphrases are tried in order") func several() throws {
+    let sealed = try Age.seal(
+      SecretBytes([1]), to: .passphrase(KeyTests.bytes(Self.passphrase), workFactor: 3))
+    let keys = AgeKeys(passphrases: [KeyTests.bytes("another"), KeyTests.bytes(Self.passphrase)])
+    #expect(try Age.open(sealed, with: keys) == SecretBytes([1]))
+    let wrong = AgeKeys(passphrases: [
+      KeyTests.bytes("another"), KeyTests.bytes(Self.passphrase.uppercased()),
+    ])
+    let error = #expect(throws: AgeError.self) { try Age.open(sealed, with: wrong) }
+    #expect(error?.code == .noIdentity && error?.message.contains("none of the 2 passphrases") == true)
+  }
+
+  @Test("The work factor is 18 where none is asked for, and costs what it says") func workFactor() throws {
+    guard case .passphrase(_, let standard) = AgeLock.passphrase(SecretBytes([1])) else { return }
+    #expect(standard == 18)
+    let sealed = try Age.seal(
+      SecretBytes([1]), to: .passphrase(KeyTests.bytes(Self.passphrase), workFactor: 3))
+    #expect(String(decoding: sealed.prefix(80), as: UTF8.self).contains(#/-> scrypt [A-Za-z0-9+/]{22} 3\n/#))
+  }
+
+  @Test("An empty passphrase and a factor out of range are refused", arguments: [-1, 0, 23, 64]) func bounds(
+    factor: Int
+  ) {
+    for lock in [
+      AgeLock.passphrase(KeyTests.bytes(Self.passphrase), workFactor: factor), .passphrase(SecretBytes([])),
+    ] {
+      let error = #expect(throws: AgeError.self) { try AgeFileStart(to: lock) }
+      #expect(error?.code == .malformed)
+    }
+  }
+}

@@ -1,0 +1,73 @@
+import AgeEncryption
+import TestSupport
+import Testing
+
+/// Every vector comes to what the specification says, through each way of opening a file.
+@Suite("Vectors") struct VectorTests {
+  @Test("There are vectors of every outcome") func complete() throws {
+    let outcomes = try Vector.names().map { try Vector($0).expected }
+    #expect(outcomes.count > 150)
+    for (outcome, count) in [
+      (Vector.Outcome.success, 10), (.noMatch, 5), (.macFailure, 3), (.headerFailure, 80),
+      (.payloadFailure, 10),
+      (.armorFailure, 25),
+    ] {
+      #expect(outcomes.count { $0 == outcome } >= count)
+    }
+  }
+
+  @Test("In memory", arguments: try Vector.names()) func memory(name: String) throws {
+    let vector = try Vector(name)
+    try check(vector) { Array(try Age.open(vector.file, with: vector.keys()).withBytes { Array($0) }) }
+  }
+
+  @Test("As a stream, in small pieces", arguments: try Vector.names()) func stream(name: String) throws {
+    let vector = try Vector(name)
+    var random = SeededRandom(seed: UInt64(vector.file.count))
+    try check(vector) { try Streaming.open(vector.file, vector.keys(), upTo: 7, &random) }
+  }
+
+  @Test("At random", arguments: try Vector.names().filter { !$0.hasPrefix("armor_") }) func random(
+    name: String
+  ) throws {
+    let vector = try Vector(name)
+    try check(vector) {
+      let reader = try AgeReader(size: UInt64(vector.file.count), keys: vector.keys()) { target, offset in
+        target.copyBytes(from: vector.file[Int(offset)..<(Int(offset) + target.count)])
+      }
+      var plain = [UInt8](repeating: 0, count: Int(reader.plainSize))
+      try plain.withUnsafeMutableBytes { try reader.read(into: $0, at: 0) }
+      return plain
+    }
+  }
+
+  @Test("The age program agrees", arguments: try Vector.names()) func program(name: String) throws {
+    let vector = try Vector(name)
+    // With a passphrase it wants a terminal: `PassphraseTests` has one.
+    guard let identity = vector.identities.first else { return }
+    try TemporaryDirectory.with { directory in
+      let text = vector.identities.joined(separator: "\n") + "\n"
+      let program = try AgeProgram(in: directory)
+      let result = try program.result(
+        ["-d", "-i", program.file("key", Array(text.utf8))], input: vector.file)
+      #expect(result.succeeded == (vector.expectedOfAge == .success), "\(identity) \(result)")
+      let complaints: [Vector.Outcome: String] = [
+        .noMatch: "no identity matched", .macFailure: "bad header MAC", .armorFailure: "invalid armor",
+      ]
+      if let complaint = complaints[vector.expectedOfAge] { #expect(result.errors.contains(complaint)) }
+    }
+  }
+
+  private func check(_ vector: Vector, _ open: () throws -> [UInt8]) throws {
+    let outcome: Vector.Outcome
+    do {
+      let plain = try open()
+      #expect(try SHA256.hash(plain).hex == vector.payload)
+      outcome = .success
+    } catch let error as AgeError {
+      outcome = try Vector.Outcome(error.code)
+      for secret in vector.identities + vector.passphrases { #expect(!error.message.contains(secret)) }
+    }
+    #expect(outcome == vector.expected)
+  }
+}
