@@ -14,11 +14,9 @@ import Testing
   enum Reach: CaseIterable { case all, onlyVault, path }
 
   static let items: [Model.Item] = Model.table.keys.sorted().flatMap { code in
-    [false, true].flatMap { isSynchronizable in
-      Model.Control.allCases.flatMap { control in
-        Model.Live.allCases.map {
-          Model.Item(code: code, isSynchronizable: isSynchronizable, control: control, live: $0)
-        }
+    ([(true, .none)] + Model.Control.allCases.map { (false, $0) }).flatMap { isSynchronizable, control in
+      Model.Live.allCases.map {
+        Model.Item(code: code, isSynchronizable: isSynchronizable, control: control, live: $0)
       }
     }
   }
@@ -43,9 +41,9 @@ import Testing
         for reach in Reach.allCases {
           scene.model.hasVault = hasVault
           scene.model.hasKey = false
-          try scene.check(reach)
+          if reach == .all { try scene.check(reach) }
           scene.model.hasKey = true
-          for bits in reach == .all ? 0..<4 : 1..<2 {
+          for bits in reach == .all ? 0..<3 : 1..<2 {
             (scene.model.includesSynchronizable, scene.model.keepsExtra) = (bits & 1 != 0, bits & 2 != 0)
             try scene.check(reach)
           }
@@ -147,7 +145,8 @@ private final class VaultScene {
       return
     }
     if model.source == .nothing {
-      #expect(try TreeListing(lab.root)[VaultLab.vault] == before[VaultLab.vault], comment)
+      let after = try TreeListing(lab.root)[VaultLab.vault]
+      #expect(after?.content == before[VaultLab.vault]?.content, comment)
       return
     }
     let vault = try lab.vault(keys)

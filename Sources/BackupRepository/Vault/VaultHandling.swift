@@ -24,7 +24,9 @@ extension RestoreOptions {
   public func forCopy() -> RestoreOptions {
     var options = RestoreOptions()
     options.includeExcluded = includeExcluded
-    options.transaction.deviceKeys = transaction.deviceKeys
+    (options.transaction.deviceKeys, options.transaction.redactor) = (
+      transaction.deviceKeys, transaction.redactor
+    )
     options.vault = .whole
     return options
   }
