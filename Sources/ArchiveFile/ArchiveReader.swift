@@ -19,7 +19,7 @@ public final class ArchiveReader {
   let frameReader: FrameReader
   /// Reads ranges on this archive's own thread, ahead where it pays.
   public let ranges: RangeReader
-  private let archive: ArchiveBytes
+  let archive: ArchiveBytes
   private let file: FileDescriptor
   private let closesFile: Bool
   private let bytesReadAtOpening: UInt64

@@ -20,11 +20,15 @@ struct DrydockMain {
       let status = DrydockCommand.exitCode(for: error)
       // The argument parser's own: help and version, which succeed, and command lines that make no sense.
       guard let failure = Failure(error) ?? (status == .failure ? Failure(unforeseen: error) : nil) else {
-        if asJSON, status != .success {
+        if status == .success { DrydockCommand.exit(withError: error) }
+        let arguments = Array(CommandLine.arguments.dropFirst())
+        if asJSON {
           Failure.document(
-            code: "usage", message: DrydockCommand.message(for: error), path: nil, status: status.rawValue)
+            code: "usage", message: Failure.usage(DrydockCommand.message(for: error), arguments: arguments),
+            path: nil, status: status.rawValue)
         }
-        DrydockCommand.exit(withError: error)
+        Output.note(Failure.usage(DrydockCommand.fullMessage(for: error), arguments: arguments))
+        Foundation.exit(status.rawValue)
       }
       failure.report(asJSON: asJSON)
       Foundation.exit(failure.status.rawValue)
@@ -84,9 +88,10 @@ struct DrydockCommand: ParsableCommand {
     version: DrydockVersion.number,
     subcommands: [
       InspectCommand.self, ExplainCommand.self, SnapshotCommand.self, ListCommand.self, ShowCommand.self,
-      VerifyCommand.self, DiffCommand.self, ExportCommand.self, RestoreCommand.self, MigrateCommand.self,
+      VerifyCommand.self, DiffCommand.self, ExportCommand.self, RekeyCommand.self, RestoreCommand.self,
+      MigrateCommand.self,
       StatusCommand.self,
       ValidateCommand.self, BaselineCommand.self, RollbackCommand.self, LogCommand.self, RecoverCommand.self,
-      VaultCommand.self, InitCommand.self,
+      VaultCommand.self, KeygenCommand.self, InitCommand.self,
     ])
 }

@@ -19,9 +19,7 @@ import Testing
     }
   }
 
-  @Test("What age seals is opened here, armored or not", arguments: [[], ["-a"]]) func weOpen(
-    options: [String]
-  ) throws {
+  @Test("What age seals is opened here, and armored") func weOpen() throws {
     try TemporaryDirectory.with { directory in
       let program = try AgeProgram(in: directory)
       let input = try program.file("in", Samples.bytes(100_000))

@@ -17,7 +17,7 @@ import Testing
       #expect(try code(opening: Array("hello".utf8), in: directory) == .notAnArchive)
       #expect(try code(opening: [UInt8](repeating: 0, count: 5000), in: directory) == .notAnArchive)
       #expect(
-        try code(opening: Array("age-encryption.org/v1\n-> X25519 abc".utf8), in: directory) == .encrypted)
+        try code(opening: Array("age-encryption.org/v1\n-> X25519 abc".utf8), in: directory) == .damaged)
       #expect(
         try code(opening: Array("-----BEGIN AGE ENCRYPTED FILE-----\nYWdl".utf8), in: directory) == .encrypted
       )

@@ -30,5 +30,20 @@ for path in glob.glob(repository + "/Tests/BackupRepositoryTests/HostileArchives
         seed("manifest", name, tar[at:-1024])
 for number, value in enumerate([{}, {"a": [1, 2.5, "t", b"d", True, "ü" * 20], "b": {"c": plistlib.UID(3)}}, [2**63]]):
     seed("plist", f"binary-{number}", plistlib.dumps(value, fmt=plistlib.FMT_BINARY))
+for path in glob.glob(repository + "/Tests/AgeEncryptionTests/Vectors/*"):
+    name, (head, file) = os.path.basename(path), open(path, "rb").read().split(b"\n\n", 1)
+    seed("age", name, file)
+    if file.startswith(b"age-encryption.org/v1\n") and (at := file.find(b"---")) > 0:
+        seed("stanzas", name, file[22:at])
+    identities = [line[10:] for line in head.split(b"\n") if line.startswith(b"identity: ")]
+    seed("keys", name, b"# made up\r\n" + b"\n".join(identities) + b"\n")
+seed("keys", "recipient", b"#\nage1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj\n")
+for name, chunks in {"empty": [(1, 0, 1)], "one": [(0, 0, 1)], "two": [(0, 0, 0), (9, 1, 1)], "three": [(0, 0, 0), (0, 1, 0), (0, 2, 1)]}.items():
+    seed("chunks", name, bytes(sum(chunks, ())))
+item = b'{"class": "genericPassword", "service": "s", "account": null, "accessible": "whenUnlocked", "value": "\\/w==", "created": "2026-11-20T10:15:00.5Z", "x": [-1.5e3, {"y": "\\ud83d\\ude00"}]}'
+other = b'{"class": "internetPassword", "server": "h", "port": 443, "accessible": "always", "value": "", "synchronizable": true, "access_control": ["or"]}'
+vault = b'{"format": 1, "device": "00112233445566778899aabbccddeeff", "recipients": ["age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj"], "items": [%s], "later": true}'
+for number, items in enumerate([b"", item, other, item + b"," + other, item + b"," + item]):
+    seed("vault", str(number), vault % items)
 for path in glob.glob(repository + "/Tests/Fuzzing/Finds/*/*"):
     seed(os.path.basename(os.path.dirname(path)), "find-" + os.path.basename(path), open(path, "rb").read())

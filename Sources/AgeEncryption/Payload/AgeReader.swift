@@ -18,16 +18,35 @@ public final class AgeReader: Sendable {
   /// Opens a file of `size` bytes: reads the header, unwraps the file key and authenticates the last chunk.
   ///
   /// - Throws: `AgeError`, or what `source` throws.
-  public init(size: UInt64, keys: AgeKeys, source: @escaping Source) throws {
-    header = try AgeHeader.read(size: size, source)
+  public convenience init(size: UInt64, keys: AgeKeys, source: @escaping Source) throws {
+    let header = try AgeHeader.read(size: size, source)
     let fileKey = try header.fileKey(with: keys)
     var nonce = [UInt8](repeating: 0, count: PayloadCipher.nonceLength)
     let nonceEnd = UInt64(header.byteCount + nonce.count)
     guard size >= nonceEnd else { throw AgeError.header("the file ends before the payload's nonce") }
-    try nonce.withUnsafeMutableBytes { [header] in try source($0, UInt64(header.byteCount)) }
-    cipher = try PayloadCipher(fileKey: fileKey, nonce: nonce)
-    layout = try PayloadLayout(fileSize: size, start: nonceEnd)
-    self.source = source
+    try nonce.withUnsafeMutableBytes { try source($0, UInt64(header.byteCount)) }
+    try self.init(
+      header, PayloadCipher(fileKey: fileKey, nonce: nonce),
+      PayloadLayout(fileSize: size, start: nonceEnd), source)
+  }
+
+  /// Opens a file that this process has written, to see whether it is what was meant: who wrote it may hold no key that
+  /// opens it. Its start must be, byte for byte, the one it was written with.
+  ///
+  /// - Throws: `AgeError`, or what `source` throws.
+  public convenience init(size: UInt64, writtenWith start: AgeFileStart, source: @escaping Source) throws {
+    var bytes = [UInt8](repeating: 0, count: Int(min(size, UInt64(start.bytes.count))))
+    try bytes.withUnsafeMutableBytes { try source($0, 0) }
+    guard bytes == start.bytes else { throw AgeError.header("it is not the one that was written") }
+    try self.init(
+      AgeHeader.read(size: size, source), start.cipher,
+      PayloadLayout(fileSize: size, start: UInt64(bytes.count)), source)
+  }
+
+  private init(
+    _ header: AgeHeader, _ cipher: PayloadCipher, _ layout: PayloadLayout, _ source: @escaping Source
+  ) throws {
+    (self.header, self.cipher, self.layout, self.source) = (header, cipher, layout, source)
     try LibCrypto.withScratch(PayloadCipher.chunkLength) { [layout] plain in
       let length = layout.plainLength(of: layout.last)
       try openChunks(layout.last...layout.last) { _, open in

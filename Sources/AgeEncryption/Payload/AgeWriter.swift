@@ -1,24 +1,29 @@
 /// Writes an age file as a stream.
 public final class AgeWriter {
   private let sink: (UnsafeRawBufferPointer) throws -> Void
-  private let cipher: PayloadCipher
+  /// What the file begins with, and the cipher of its payload: what reads it back.
+  public let start: AgeFileStart
   /// The chunk in the making. It is sealed when a byte comes that has no place in it: the last chunk is marked, and
   /// only then it is known not to be the last.
   private let plain: UnsafeMutableRawBufferPointer
+  /// Sealed chunks on their way to the sink, several at once: each call of it may be one of the system.
   private let sealed: UnsafeMutableRawBufferPointer
+  private var sealedCount = 0
   private var count = 0
   private var number: UInt64 = 0
-  private var isFinished = false
+  /// The last chunk is on its way, or a chunk was lost to an error: what followed would make a file with a hole.
+  private var isEnded = false
+
+  private static let batch = 4
 
   /// Starts a file: the header goes to the sink at once.
   ///
   /// - Throws: `AgeError`, or what `sink` throws.
   public init(to lock: AgeLock, sink: @escaping (UnsafeRawBufferPointer) throws -> Void) throws {
-    let start = try AgeFileStart(to: lock)
+    start = try AgeFileStart(to: lock)
     self.sink = sink
-    cipher = start.cipher
     plain = .allocate(byteCount: PayloadCipher.chunkLength, alignment: 16)
-    sealed = .allocate(byteCount: PayloadCipher.sealedChunkLength, alignment: 16)
+    sealed = .allocate(byteCount: Self.batch * PayloadCipher.sealedChunkLength, alignment: 16)
     try start.bytes.withUnsafeBytes { try sink($0) }
   }
 
@@ -32,7 +37,10 @@ public final class AgeWriter {
   ///
   /// - Throws: `AgeError`, or what the sink throws.
   public func write(_ bytes: UnsafeRawBufferPointer) throws {
-    guard !isFinished else { throw AgeError(.malformed, "an age file was written to after its end") }
+    guard !isEnded else {
+      throw AgeError(
+        .malformed, "an age file was written to after its end or after an error; begin a new one")
+    }
     var rest = bytes[...]
     while !rest.isEmpty {
       if count == plain.count { try flush(UnsafeRawBufferPointer(plain), isLast: false) }
@@ -52,16 +60,24 @@ public final class AgeWriter {
   ///
   /// - Throws: `AgeError`, or what the sink throws.
   public func finish() throws {
-    guard !isFinished else { throw AgeError(.malformed, "an age file was ended twice") }
-    isFinished = true
+    guard !isEnded else {
+      throw AgeError(.malformed, "an age file was ended twice or after an error; begin a new one")
+    }
     try flush(UnsafeRawBufferPointer(rebasing: plain[..<count]), isLast: true)
   }
 
   private func flush(_ chunk: UnsafeRawBufferPointer, isLast: Bool) throws {
-    let result = UnsafeMutableRawBufferPointer(rebasing: sealed[..<(chunk.count + PayloadCipher.overhead)])
-    try cipher.seal(chunk, number: number, isLast: isLast, into: result)
+    isEnded = true
+    let end = sealedCount + chunk.count + PayloadCipher.overhead
+    let result = UnsafeMutableRawBufferPointer(rebasing: sealed[sealedCount..<end])
+    try start.cipher.seal(chunk, number: number, isLast: isLast, into: result)
     number += 1
     count = 0
-    try sink(UnsafeRawBufferPointer(result))
+    sealedCount = end
+    if isLast || end == sealed.count {
+      sealedCount = 0
+      try sink(UnsafeRawBufferPointer(rebasing: sealed[..<end]))
+    }
+    isEnded = isLast
   }
 }

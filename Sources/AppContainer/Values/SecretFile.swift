@@ -1,5 +1,12 @@
 import AgeEncryption
+import CPlatform
 import SystemPackage
+
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
 
 /// Reads what is secret into memory that is wiped.
 public enum SecretFile {
@@ -23,7 +30,8 @@ public enum SecretFile {
     try read(.standardInput, limit: limit, path: "standard input")
   }
 
-  /// Writes a new file that only its owner can read.
+  /// Writes a new file that only its owner can read, and waits until it is on disk: it may hold the only copy of a
+  /// key. What could not be written whole is removed again.
   ///
   /// - Throws: ``ContainerError``; a file that is there already is never replaced.
   public static func create(_ path: String, _ secret: SecretBytes) throws {
@@ -31,11 +39,38 @@ public enum SecretFile {
       let file = try FileDescriptor.open(
         FilePath(path), .writeOnly, options: [.create, .exclusiveCreate, .closeOnExec],
         permissions: [.ownerReadWrite])
-      defer { try? file.close() }
-      _ = try secret.withBytes { try file.writeAll($0) }
+      do {
+        try file.closeAfter {
+          _ = try secret.withBytes { try file.writeAll($0) }
+          try sync(file)
+        }
+      } catch {
+        _ = FilePath(path).withPlatformString { unlink($0) }
+        throw error
+      }
+      let parent = FilePath(path).removingLastComponent()
+      let directory = try FileDescriptor.open(
+        parent.isEmpty ? "." : parent, .readOnly, options: [.directory, .closeOnExec])
+      try directory.closeAfter { try sync(directory) }
+    } catch Errno.fileExists {
+      throw ContainerError(
+        .io, "already exists, and is not replaced; give another name, or move it away", path: path)
     } catch let error as Errno {
       throw ContainerError.system("cannot write", path, error)
     }
+  }
+
+  /// Writes to standard output, and fails when not all of it went there.
+  public static func writeStandardOutput(_ secret: SecretBytes) throws {
+    do {
+      _ = try secret.withBytes { try FileDescriptor.standardOutput.writeAll($0) }
+    } catch let error as Errno {
+      throw ContainerError.system("cannot write", "standard output", error)
+    }
+  }
+
+  private static func sync(_ file: FileDescriptor) throws(Errno) {
+    guard platform_sync(file.rawValue) == 0 else { throw currentErrno() }
   }
 
   /// All that comes from a descriptor until its end.

@@ -1,6 +1,10 @@
 import AgeEncryption
 import SystemPackage
 
+#if canImport(Glibc)
+  import Glibc
+#endif
+
 /// The bytes of an archive, at any place and from any thread: those of a file, or what is sealed in an age file.
 enum ArchiveBytes: Sendable {
   /// A file that is not encrypted, and its size.
@@ -85,5 +89,13 @@ extension FileDescriptor {
       guard count > 0 else { throw ArchiveError.truncated("the archive shrank while it was read") }
       done += count
     }
+  }
+
+  /// Lets the system forget what it holds of a file in memory, where it can be asked to: what is read next comes from
+  /// the disk.
+  func forgetCached() {
+    #if canImport(Glibc)
+      posix_fadvise(rawValue, 0, 0, POSIX_FADV_DONTNEED)
+    #endif
   }
 }

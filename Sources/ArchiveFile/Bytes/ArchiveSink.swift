@@ -25,8 +25,25 @@ final class ArchiveSink: @unchecked Sendable {
 
   /// Adds bytes. Throws `ArchiveError` `.io`.
   func write(_ bytes: UnsafeRawBufferPointer) throws {
-    guard let seal else { return try output.append(bytes) }
-    try ArchiveError.translating { try seal.write(bytes) }
+    if let seal { return try ArchiveError.translating { try seal.write(bytes) } }
+    // In pieces: given 4 MiB at once, Linux takes five times as long to find the memory for them.
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      try output.append(UnsafeRawBufferPointer(rebasing: rest.prefix(Self.pieceSize)))
+      rest = rest.dropFirst(Self.pieceSize)
+    }
+  }
+
+  private static let pieceSize = 256 << 10
+
+  /// What was written, once it is finished, read back with the key that it was written with. Throws `ArchiveError`.
+  func written(to file: FileDescriptor) throws -> ArchiveBytes {
+    let size = try file.size()
+    guard let seal else { return .plain(file, size: size) }
+    return .sealed(
+      try ArchiveError.translating {
+        try AgeReader(size: size, writtenWith: seal.start) { try file.readExactly($0, at: $1) }
+      })
   }
 
   /// Ends the archive. Throws `ArchiveError` `.io`.
@@ -40,19 +57,12 @@ private final class FileOutput {
 
   init(_ file: FileDescriptor) { self.file = file }
 
-  /// In pieces: given 4 MiB at once, Linux takes five times as long to find the memory for them.
   func append(_ bytes: UnsafeRawBufferPointer) throws {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      do {
-        try file.writeAll(UnsafeRawBufferPointer(rebasing: rest.prefix(Self.pieceSize)))
-      } catch {
-        throw ArchiveError.io("writing the archive", error)
-      }
-      rest = rest.dropFirst(Self.pieceSize)
+    do {
+      try file.writeAll(bytes)
+    } catch {
+      throw ArchiveError.io("writing the archive", error)
     }
     size += UInt64(bytes.count)
   }
-
-  private static let pieceSize = 256 << 10
 }

@@ -4,7 +4,8 @@ import SystemPackage
 
 /// The way of an archive to its place: written under a private name beside it, published in one step.
 struct Publication {
-  private static let prefix = ".drydock-writing-"
+  /// What the names of directories for archives in the making start with.
+  static let prefix = ".drydock-writing-"
 
   /// Of a repository, locked: nothing is removed from it meanwhile.
   private var folder: Directory
