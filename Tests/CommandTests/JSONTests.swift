@@ -23,7 +23,8 @@ struct JSONTests {
   static let vaultSuccesses: [[String]] = [
     ["list", "Notes"], ["set", "Notes", "s/a", "--value-file", "drydock.yaml"], ["list", "Notes"],
     ["get", "Notes", "s/a"], ["get", "Notes", "s/a", "--output", "value.txt"],
-    ["rename", "Notes", "s/a", "s/b", "--dry-run"], ["rename", "Notes", "s/a", "s/b", "--to-access-group", "g"],
+    ["rename", "Notes", "s/a", "s/b", "--dry-run"],
+    ["rename", "Notes", "s/a", "s/b", "--to-access-group", "g"],
     ["set-accessibility", "Notes", "s/b", "afterFirstUnlock"],
     ["rekey", "Notes", "--new-device-key", "device.txt", "--dry-run"],
     ["rekey", "Notes", "--new-device-key", "device.txt"], ["remove", "Notes", "s/b"],

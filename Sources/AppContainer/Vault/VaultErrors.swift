@@ -33,9 +33,10 @@ enum VaultErrors {
   private static func locked(_ bytes: [UInt8]) -> String {
     let summary = Vault.summary(of: bytes)
     if (try? Age.header(of: bytes).needsPassphrase) ?? false {
-      return "the vault is \(summary), and a vault is sealed to device keys; decrypt it with `age -d`, and encrypt that "
-        + "to the device key with `age -r age1…`"
+      return "the vault is \(summary), and a vault is sealed to device keys; decrypt it with `age -d`, and "
+        + "encrypt that to the device key with `age -r age1…`"
     }
-    return "none of the device keys at hand opens the vault, which is \(summary); give the right one with --device-key"
+    return "none of the device keys at hand opens the vault, which is \(summary); give the right one with "
+      + "--device-key"
   }
 }
