@@ -101,7 +101,7 @@ struct RekeyTests {
         (["rekey", "P.tar.zst", "--replace"] + to, 1, ["is there already"]),
         (["rekey", "None", "--replace"] + to, 1, ["no such archive"]),
       ] as [([String], Int32, [String])] { try lab.expectRefusal(arguments, exit: exit, words) }
-      try lab.tree(".").without("tmp").expectSame(as: before)
+      try lab.tree(".").without("tmp").expectSame(as: before, ignoringTimesOf: [""])
       let none = try lab.drydock(["rekey", "-r", "Empty", "--replace"] + from + to)
       #expect(none.succeeded && none.output == "no archives\n", "\(none)")
     }
@@ -132,7 +132,7 @@ struct RekeyTests {
   func killed() throws {
     try Lab.with { lab in
       let (old, new) = try prepare(lab)
-      try lab.shell("head -c 30000000 /dev/urandom > Notes/Documents/noise; mkdir Backups")
+      try lab.shell("head -c 12000000 /dev/urandom > Notes/Documents/noise; mkdir Backups")
       try lab.sealed("A", to: old)
       let digest = try content(lab, "A", "old")
       let arguments = ["rekey", "-r", "Backups", "--identity", "old", "--recipient", new, "--replace"]
@@ -142,7 +142,7 @@ struct RekeyTests {
       let whole = Date().timeIntervalSince(begun)
       var random = SeededRandom(seed: 11)
       var keys: [String: Int] = [:]
-      for attempt in 0..<40 where attempt < 12 || keys.count < 2 {
+      for attempt in 0..<40 where attempt < 8 || keys.count < 2 {
         try lab.shell("rm -rf Backups; mkdir Backups; cp A Backups/a.tar.zst.age")
         let running = try lab.start(arguments)
         usleep(
