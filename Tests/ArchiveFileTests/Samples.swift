@@ -57,12 +57,13 @@ struct BuiltArchive {
 /// Writes an archive; a last member `manifest.sqlite` is its manifest.
 @discardableResult
 func writeArchive(
-  _ samples: [Sample], to path: String, manifest: [UInt8] = Array("the manifest".utf8), threads: Int = 2
+  _ samples: [Sample], to path: String, manifest: [UInt8] = Array("the manifest".utf8), threads: Int = 2,
+  encryption: AgeLock? = nil
 ) throws -> BuiltArchive {
   let file = try FileDescriptor.open(
     FilePath(path), .readWrite, options: [.create, .truncate], permissions: .ownerReadWrite)
   return try file.closeAfter {
-    let writer = try ArchiveWriter(to: file, threads: threads)
+    let writer = try ArchiveWriter(to: file, threads: threads, encryption: encryption)
     var offsets = try samples.map { try writer.addMember($0.member, contents: $0.content) }
     let offset = try writer.addMember(
       .file("manifest.sqlite", size: UInt64(manifest.count), modified: 0), contents: manifest)
