@@ -26,8 +26,8 @@ struct JSONTests {
     ["rename", "Notes", "s/a", "s/b", "--dry-run"],
     ["rename", "Notes", "s/a", "s/b", "--to-access-group", "g"],
     ["set-accessibility", "Notes", "s/b", "afterFirstUnlock"],
-    ["rekey", "Notes", "--new-device-key", "device.txt", "--dry-run"],
-    ["rekey", "Notes", "--new-device-key", "device.txt"], ["remove", "Notes", "s/b"],
+    ["rekey", "Notes", "--new-device-key", "device.key", "--dry-run"],
+    ["rekey", "Notes", "--new-device-key", "device.key"], ["remove", "Notes", "s/b"],
   ]
 
   @Test("Every command prints one document, and keys are snake case")
@@ -35,9 +35,8 @@ struct JSONTests {
     try Lab.with { lab in
       try lab.create()
       let archive = try lab.snapshot()
-      try lab.succeed("keygen", "-o", "device.txt")
       var seen: Set<String> = []
-      let vault = Self.vaultSuccesses.map { ["vault"] + $0 + ["--device-key", "device.txt"] }
+      let vault = Self.vaultSuccesses.map { ["vault"] + $0 + ["--device-key", "device.key"] }
       for arguments in Self.successes + vault {
         let words = arguments.map { $0 == "{A}" ? archive : $0 } + ["--json"]
         let result = try lab.drydock(words)
