@@ -49,6 +49,7 @@ struct VaultPlan {
     let way = VaultReturn(toSameDevice: false, fromEncrypted: true)
     guard var result = live.vault else {
       if case .closed(let reason) = live {
+        report.problem = reason
         report.leftBehind.append(
           .init(item: nil, reason: "the archive has no vault, and the container's stays: \(reason)"))
       }
@@ -138,6 +139,7 @@ struct VaultPlan {
   private mutating func leaveAll(
     _ archived: ArchivedVault, _ staying: [VaultExtract.Staying], _ reason: String
   ) {
+    report.problem = reason
     var names: [String?] = archived.items.keys.sorted().map(\.description) + staying.map(\.name)
     // Nobody knows what else there is.
     if archived.device == nil { names.insert(nil, at: 0) }
