@@ -7,7 +7,8 @@ enum RestoredVaultText {
 
   /// - Parameter isDone: false for a dry run.
   static func write(_ vault: RestoredVault, isDone: Bool) {
-    let counts = "\(vault.returned.count), removed: \(vault.removed.count), left behind: \(vault.leftBehind.count)"
+    let counts =
+      "\(vault.returned.count), removed: \(vault.removed.count), left behind: \(vault.leftBehind.count)"
     Output.line("vault items \(isDone ? "restored" : "to restore"): \(counts)")
     names(vault.returned, "+")
     names(vault.removed, "-")

@@ -166,14 +166,14 @@ struct VaultPlan {
 
   // MARK: Staging
 
-  /// Stages what is to be written or removed; what is put as it is comes with the other contents.
+  /// Stages what is to be written; what is put as it is comes with the other contents, and what goes with the other
+  /// removals.
   ///
   /// - Throws: what staging throws.
   func stage(_ staged: StagedContainer) throws {
     let path = staged.container.vaultPath
     switch action {
-    case .nothing, .put: break
-    case .remove: try staged.remove(path)
+    case .nothing, .put, .remove: break
     case .write(let vault):
       if let present = try staged.status(of: path), present.type != .file { try staged.remove(path) }
       try staged.setVault(vault)

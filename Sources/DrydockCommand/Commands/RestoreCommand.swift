@@ -143,7 +143,8 @@ struct RestoreCommand: ParsableCommand {
           transaction: transaction?.description, restored: report.restored, removed: report.removed,
           spared: report.spared, restoredUnderExcluded: report.restoredUnderExcluded,
           unchanged: report.unchanged,
-          bytesRead: report.bytesRead, conflicts: conflicts, vault: report.vault, migration: outcome.migration,
+          bytesRead: report.bytesRead, conflicts: conflicts, vault: report.vault,
+          migration: outcome.migration,
           difference: difference))
     }
     if let difference {

@@ -137,7 +137,8 @@ struct SnapshotCommand: ParsableCommand {
           + problem)
     } else if let leaving = vault.leaving, let staying = vault.staying {
       Output.note(
-        "\(Output.count(leaving, "item")) of the vault can come back on other devices; \(staying) on this one alone")
+        "\(Output.count(leaving, "item")) of the vault can come back on other devices; \(staying) on this one alone"
+      )
     } else if !hasKeys {
       Output.note(
         "drydock: note: \(vault.path) is stored sealed, and useful on this device alone; with --device-key the archive "
