@@ -121,6 +121,7 @@ public struct VaultExtract: Sendable, Equatable {
     }
     return Staying(
       name: name, accessibility: accessibility,
-      accessControl: flags.isEmpty ? nil : VaultAccessControl(names: flags), isSynchronizable: isSynchronizable)
+      accessControl: flags.isEmpty ? nil : VaultAccessControl(names: flags),
+      isSynchronizable: isSynchronizable)
   }
 }

@@ -57,8 +57,11 @@ struct ArchiveAssembly {
     return try ScratchDirectory.withTemporary { work in
       do {
         return try body(work)
-      } catch var error as ContainerError where error.code == .noSpace && error.path?.hasPrefix(work.path) == true {
-        error.message += "; what will be encrypted is prepared below TMPDIR, which may be set to another place"
+      } catch var error as ContainerError
+        where error.code == .noSpace && error.path?.hasPrefix(work.path) == true
+      {
+        error.message +=
+          "; what will be encrypted is prepared below TMPDIR, which may be set to another place"
         throw error
       }
     }
