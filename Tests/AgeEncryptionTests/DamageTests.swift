@@ -155,4 +155,54 @@ import Testing
     }
     #expect(plain == [UInt8](repeating: 0, count: Self.chunk), "what is not authentic is wiped")
   }
+
+  @Test("A writer that failed makes no file with a hole, and one that ended takes no more") func writing()
+    throws
+  {
+    struct Refusal: Error {}
+    let bytes = Samples.bytes(20 * Self.chunk)
+    let lock = AgeLock.recipients([try AgeIdentity.generate().recipient])
+    var isRefusing = false
+    var count = 0
+    let writer = try AgeWriter(to: lock) {
+      if isRefusing { throw Refusal() }
+      count += $0.count
+    }
+    isRefusing = true
+    #expect(throws: Refusal.self) { try bytes.withUnsafeBytes { try writer.write($0) } }
+    isRefusing = false
+    let before = count
+    #expect(throws: AgeError.self) { try bytes.withUnsafeBytes { try writer.write($0) } }
+    #expect(throws: AgeError.self) { try writer.finish() }
+    #expect(count == before)
+    let ended = try AgeWriter(to: lock) { _ in }
+    try ended.finish()
+    #expect(throws: AgeError.self) { try bytes.withUnsafeBytes { try ended.write($0) } }
+    #expect(throws: AgeError.self) { try ended.finish() }
+    #expect(throws: Refusal.self) { try AgeWriter(to: lock) { _ in throw Refusal() } }
+  }
+
+  @Test("A file that was just written is opened with what wrote it, and only that one") func reopening()
+    throws
+  {
+    let plain = Samples.bytes(2 * Self.chunk + 3)
+    let lock = AgeLock.recipients([try AgeIdentity.generate().recipient])
+    var file: [UInt8] = []
+    let writer = try AgeWriter(to: lock) { file.append(contentsOf: $0) }
+    try plain.withUnsafeBytes { try writer.write($0) }
+    try writer.finish()
+    func open(_ file: [UInt8]) throws -> [UInt8] {
+      let reader = try AgeReader(size: UInt64(file.count), writtenWith: writer.start) {
+        $0.copyBytes(from: file[Int($1)..<(Int($1) + $0.count)])
+      }
+      var read = [UInt8](repeating: 0, count: Int(reader.plainSize))
+      try read.withUnsafeMutableBytes { try reader.read(into: $0, at: 0) }
+      return read
+    }
+    #expect(try open(file) == plain)
+    let other = try plain.withUnsafeBytes { try Age.seal($0, to: lock) }
+    for wrong in [other, [], Array(file.prefix(50)), Array(file.dropLast()), file + [0]] {
+      #expect(throws: AgeError.self) { try open(wrong) }
+    }
+  }
 }

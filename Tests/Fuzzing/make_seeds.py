@@ -30,5 +30,15 @@ for path in glob.glob(repository + "/Tests/BackupRepositoryTests/HostileArchives
         seed("manifest", name, tar[at:-1024])
 for number, value in enumerate([{}, {"a": [1, 2.5, "t", b"d", True, "ü" * 20], "b": {"c": plistlib.UID(3)}}, [2**63]]):
     seed("plist", f"binary-{number}", plistlib.dumps(value, fmt=plistlib.FMT_BINARY))
+for path in glob.glob(repository + "/Tests/AgeEncryptionTests/Vectors/*"):
+    name, (head, file) = os.path.basename(path), open(path, "rb").read().split(b"\n\n", 1)
+    seed("age", name, file)
+    if file.startswith(b"age-encryption.org/v1\n") and (at := file.find(b"---")) > 0:
+        seed("stanzas", name, file[22:at])
+    identities = [line[10:] for line in head.split(b"\n") if line.startswith(b"identity: ")]
+    seed("keys", name, b"# made up\r\n" + b"\n".join(identities) + b"\n")
+seed("keys", "recipient", b"#\nage1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj\n")
+for name, chunks in {"empty": [(1, 0, 1)], "one": [(0, 0, 1)], "two": [(0, 0, 0), (9, 1, 1)], "three": [(0, 0, 0), (0, 1, 0), (0, 2, 1)]}.items():
+    seed("chunks", name, bytes(sum(chunks, ())))
 for path in glob.glob(repository + "/Tests/Fuzzing/Finds/*/*"):
     seed(os.path.basename(os.path.dirname(path)), "find-" + os.path.basename(path), open(path, "rb").read())

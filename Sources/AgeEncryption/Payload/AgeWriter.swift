@@ -11,7 +11,8 @@ public final class AgeWriter {
   private var sealedCount = 0
   private var count = 0
   private var number: UInt64 = 0
-  private var isFinished = false
+  /// The last chunk is on its way, or a chunk was lost to an error: what followed would make a file with a hole.
+  private var isEnded = false
 
   private static let batch = 4
 
@@ -36,7 +37,10 @@ public final class AgeWriter {
   ///
   /// - Throws: `AgeError`, or what the sink throws.
   public func write(_ bytes: UnsafeRawBufferPointer) throws {
-    guard !isFinished else { throw AgeError(.malformed, "an age file was written to after its end") }
+    guard !isEnded else {
+      throw AgeError(
+        .malformed, "an age file was written to after its end or after an error; begin a new one")
+    }
     var rest = bytes[...]
     while !rest.isEmpty {
       if count == plain.count { try flush(UnsafeRawBufferPointer(plain), isLast: false) }
@@ -56,20 +60,24 @@ public final class AgeWriter {
   ///
   /// - Throws: `AgeError`, or what the sink throws.
   public func finish() throws {
-    guard !isFinished else { throw AgeError(.malformed, "an age file was ended twice") }
-    isFinished = true
+    guard !isEnded else {
+      throw AgeError(.malformed, "an age file was ended twice or after an error; begin a new one")
+    }
     try flush(UnsafeRawBufferPointer(rebasing: plain[..<count]), isLast: true)
   }
 
   private func flush(_ chunk: UnsafeRawBufferPointer, isLast: Bool) throws {
+    isEnded = true
     let end = sealedCount + chunk.count + PayloadCipher.overhead
     let result = UnsafeMutableRawBufferPointer(rebasing: sealed[sealedCount..<end])
     try start.cipher.seal(chunk, number: number, isLast: isLast, into: result)
     number += 1
     count = 0
     sealedCount = end
-    guard isLast || end == sealed.count else { return }
-    sealedCount = 0
-    try sink(UnsafeRawBufferPointer(rebasing: sealed[..<end]))
+    if isLast || end == sealed.count {
+      sealedCount = 0
+      try sink(UnsafeRawBufferPointer(rebasing: sealed[..<end]))
+    }
+    isEnded = isLast
   }
 }

@@ -1,8 +1,8 @@
-import AgeEncryption
 import ContainerTransaction
 import Foundation
 import SystemPackage
 
+@testable import AgeEncryption
 @testable import AppContainer
 @testable import ArchiveFile
 @testable import BackupRepository
@@ -26,6 +26,14 @@ enum FuzzTarget: String, CaseIterable {
   case header
   /// A binary or XML property list.
   case plist
+  /// An age file, armored or not.
+  case age
+  /// The stanzas of an age header, with the right authentication code.
+  case stanzas
+  /// How a payload is cut into chunks.
+  case chunks
+  /// A file of age keys.
+  case keys
 
   func run(_ bytes: [UInt8]) {
     do {
@@ -37,8 +45,12 @@ enum FuzzTarget: String, CaseIterable {
       case .tables: try readTables(bytes)
       case .header: _ = try ArchiveHeader(decoding: bytes, path: "header")
       case .plist: _ = try BinaryPropertyListReader.read(bytes)
+      case .age: try openAge(bytes)
+      case .stanzas: try openStanzas(bytes)
+      case .chunks: try openChunks(bytes)
+      case .keys: try readKeys(bytes)
       }
-    } catch is ArchiveError, is RepositoryError, is ContainerError, is TransactionError {
+    } catch is ArchiveError, is RepositoryError, is ContainerError, is TransactionError, is AgeError {
       // Refused: what is to be done with nearly everything.
     } catch {
       fatalError("not an error of ours: \(error)")
