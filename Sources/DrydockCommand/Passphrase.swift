@@ -24,9 +24,12 @@ enum Passphrase {
 
   /// Asks without showing what is typed.
   static func ask(_ question: String) throws -> SecretBytes {
-    FileHandle.standardError.write(Data("\(question): ".utf8))
-    defer { FileHandle.standardError.write(Data("\n".utf8)) }
-    return try withoutEcho(readLine)
+    // Silent before it asks: whoever answers at once must not be seen, nor lose what was typed.
+    try withoutEcho {
+      FileHandle.standardError.write(Data("\(question): ".utf8))
+      defer { FileHandle.standardError.write(Data("\n".utf8)) }
+      return try readLine()
+    }
   }
 
   /// Asks for a new one, twice: a slip would lock everybody out.

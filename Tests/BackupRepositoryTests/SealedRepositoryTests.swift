@@ -1,0 +1,164 @@
+import AgeEncryption
+import AppContainer
+import ArchiveFile
+import Foundation
+import TestSupport
+import Testing
+
+@testable import BackupRepository
+
+/// Repositories with encrypted archives, with keys at hand and without.
+@Suite struct SealedRepositoryTests {
+  private let lab: Lab
+  private let identity: AgeIdentity
+  private let keys: AgeKeys
+
+  init() throws {
+    lab = try Lab()
+    identity = try AgeIdentity.generate()
+    keys = AgeKeys(identities: [identity])
+    try lab.write("file", "content")
+  }
+
+  private func path(_ name: String) -> String { lab.repository + "/" + name }
+
+  /// An archive of handmade header, encrypted by hand too.
+  @discardableResult
+  private func add(
+    _ name: String, instance: String = "box", time: String, id: String? = nil,
+    app: String = "com.example.lab",
+    sealed: Bool = true
+  ) throws -> String {
+    var archive = try HandmadeArchive(
+      lab, name: "handmade", id: id.map { ArchiveID(unchecked: $0) }, app: app, instance: instance, time: time
+    )
+    archive.addRoot()
+    let made = Array(try archive.write().utf8)
+    let bytes = try RawFiles.read(made)
+    try RawFiles.remove(made)
+    let stored =
+      sealed ? try Age.seal(SecretBytes(Array(bytes)), to: .recipients([identity.recipient])) : Array(bytes)
+    try RawFiles.write(stored, to: Array(path(name).utf8))
+    return path(name)
+  }
+
+  @Test func aSnapshotIsReadWithItsKeyAndWithNoOther() throws {
+    var options = SnapshotOptions(target: .repository(lab.repository), tool: "test")
+    options.encryption = .recipients([identity.recipient])
+    let report = try Snapshot.take(lab.container(), options)
+    #expect(report.isEncrypted && report.path.hasSuffix("_\(report.archive.short).tar.zst.age"))
+    #expect(code(failure { _ = try Archive(path: report.path) }) == "archive noIdentity")
+    #expect(code(failure { _ = try Archive.header(path: report.path) }) == "archive noIdentity")
+    #expect(try Archive.header(path: report.path, keys: keys) == report.header)
+    let archive = try Archive(path: report.path, keys: keys)
+    #expect(archive.encryption?.needsPassphrase == false && archive.snapshot == report.snapshot)
+    #expect(try Verification.run(path: report.path, keys: keys, data: true).entries == report.entries)
+    let plain = try lab.snapshot()
+    #expect(!plain.isEncrypted && plain.snapshot == report.snapshot)
+    #expect(try Archive(path: plain.path).encryption == nil)
+    #expect(try ArchiveEncryption.of(path: plain.path) == nil)
+    // What is exported is encrypted to whom it is said.
+    let copy = try Export.run(
+      archive, to: .file(lab.directory("copy")), encryption: .recipients([identity.recipient]), tool: "test")
+    #expect(try Archive(path: copy.path, keys: keys).header.exportedFrom == report.archive)
+    #expect(code(failure { _ = try Archive(path: copy.path) }) == "archive noIdentity")
+  }
+
+  @Test func aListTellsWhatNamesSay() throws {
+    let name = "com.example.lab_box_20261114T080000Z_0123abcd.tar.zst.age"
+    // The header says something else than the name, which a key shows.
+    try add(name, instance: "other", time: "2026-11-10T00:00:00Z")
+    try add("by hand.tar.zst.age", time: "2026-11-12T00:00:00Z")
+    try add("plain.tar.zst", time: "2026-11-13T00:00:00Z", sealed: false)
+    let blind = try Repository(lab.repository).list()
+    #expect(blind.items.map(\.fileName) == ["plain.tar.zst"] && blind.unreadable.isEmpty)
+    #expect(blind.sealed.map(\.fileName) == ["by hand.tar.zst.age", name])
+    #expect(
+      blind.sealed.last?.label
+        == ArchiveLabel(app: "com.example.lab", instance: "box", time: "2026-11-14T08:00:00Z", id: "0123abcd")
+    )
+    #expect(blind.sealed.first?.label == nil)
+    #expect(blind.sealed.allSatisfy { $0.encryption.description == "encrypted to 1 recipient (X25519)" })
+    #expect(blind.sealed.allSatisfy { $0.error.code == .noIdentity })
+    let seen = try Repository(lab.repository).list(keys: keys)
+    #expect(seen.sealed.isEmpty && seen.items.map(\.header.instance) == ["other", "box", "box"])
+    #expect(seen.items.map { $0.encryption == nil } == [false, false, true])
+    #expect(try Repository(lab.repository).list(keys: AgeKeys(identities: [.generate()])).sealed.count == 2)
+
+    let filtered = blind.filtered(app: "com.example.lab", instance: "red")
+    #expect(filtered.items.isEmpty && filtered.sealed.map(\.fileName) == ["by hand.tar.zst.age"])
+    #expect(blind.filtered(app: nil, instance: "box").sealed.count == 2)
+  }
+
+  @Test func whatIsSealedIsFoundByItsName() throws {
+    try add("plain.tar.zst", instance: "my box", time: "2026-11-13T00:00:00Z", sealed: false)
+    let first = try add(
+      "com.example.lab_my-box_20261112T080000Z_0123abcd.tar.zst.age", time: "2026-11-12T08:00:00Z")
+    let newest = try add(
+      "com.example.lab_my-box_20261114T080000Z_4567abcd.tar.zst.age", time: "2026-11-14T08:00:00Z")
+    let red = try add(
+      "com.example.lab_red-one_20261114T080000Z_89ababcd.tar.zst.age", time: "2026-11-14T08:00:00Z")
+    let listing = try Repository(lab.repository).list()
+    for (name, found) in [
+      ("my box@latest", newest), ("my-box@latest", newest), ("com.example.lab/my box@latest", newest),
+      ("my box@2026-11-13", path("plain.tar.zst")), ("my box@2026-11-12", first), ("red one@latest", red),
+      ("0123", first), ("0123abcd", first), ("89ababcd00112233445566778899aabb", red),
+      ((newest as NSString).lastPathComponent, newest),
+    ] { #expect(try listing.find(name) == found, "\(name)") }
+    let error = failure { _ = try listing.find("latest") }
+    #expect(code(error) == "ambiguous" && "\(error as Any)".contains("my box@latest, red-one@latest"))
+    #expect(code(failure { _ = try listing.find("blue@latest") }) == "notFound")
+    #expect(code(failure { _ = try listing.find("0123ffff") }) == "notFound")
+  }
+
+  @Test func copiesOfOneArchiveAreOne() throws {
+    let id = "0123456789abcdef0123456789abcdef"
+    let time = "2026-11-14T08:00:00Z"
+    let plain = try add("a.tar.zst", time: time, id: id, sealed: false)
+    let sealed = try add("com.example.lab_box_20261114T080000Z_01234567.tar.zst.age", time: time, id: id)
+    for keys in [keys, AgeKeys()] {
+      let listing = try Repository(lab.repository).list(keys: keys)
+      #expect(listing.idLength == 8)
+      #expect([plain, sealed].contains(try listing.find("01234567")))
+    }
+    // Without the key the one that can be read stands for both, the newest too.
+    let blind = try Repository(lab.repository).list()
+    #expect(try blind.find("latest") == plain && blind.find("0123") == plain)
+  }
+
+  @Test func aNameIsReadAsItIsWritten() throws {
+    let id = try ArchiveID.new()
+    for (app, instance) in [
+      ("com.example.notes", "box"), ("an app/", "..é"), ("a_b", String(repeating: "x", count: 300)),
+    ] {
+      for isEncrypted in [true, false] {
+        let names = ArchiveName.candidates(
+          app: app, instance: instance, time: "20261120T101500Z", id: id, isEncrypted: isEncrypted)
+        #expect(
+          names.count == 3 && names.allSatisfy { $0.utf8.count < 256 && $0.hasSuffix(".age") == isEncrypted })
+        for name in names {
+          let label = try #require(ArchiveName.label(of: name))
+          #expect(
+            label.app == ArchiveName.plain(app, 95) && label.instance == ArchiveName.plain(instance, 95))
+          #expect(
+            label.time == "2026-11-20T10:15:00Z" && id.description.hasPrefix(label.id) && label.id.count >= 8)
+          #expect(ArchiveName.isArchive(Array(name.utf8)))
+        }
+      }
+    }
+    for name in [
+      "a.tar.zst", "a_b_20261120T101500Z_0123abcd.tar", "a_b_20261320T101500Z_0123abcd.tar.zst",
+      "a_b_20261120T101500Z_0123abc.tar.zst", "a_b_c_20261120T101500Z_0123abcd.tar.zst",
+      "_b_20261120T101500Z_0123abcd.tar.zst",
+      "a_b_20261120T101500Z_0123ABCD.tar.zst.age",
+    ] { #expect(ArchiveName.label(of: name) == nil, "\(name)") }
+  }
+
+  @Test func anArchiveIsRemovedWithoutItsKey() throws {
+    try add("com.example.lab_box_20261114T080000Z_0123abcd.tar.zst.age", time: "2026-11-14T08:00:00Z")
+    let repository = Repository(lab.repository)
+    let item = try #require(repository.list(keys: keys).items.first)
+    try repository.remove(item)
+    #expect(code(failure { try repository.remove(item) }) == "notFound")
+  }
+}
