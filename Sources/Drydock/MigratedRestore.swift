@@ -81,10 +81,7 @@ public enum MigratedRestore {
         planned: work.path + "/whole", layout: archive.header.layout, app: archive.header.app,
         instance: archive.header.instance, configuration: container.configuration)
       var migration: MigrationReport?
-      var inner = RestoreOptions()
-      inner.includeExcluded = options.includeExcluded
-      inner.transaction.deviceKeys = options.transaction.deviceKeys
-      _ = try Restore.run(archive, .absent(whole), inner) {
+      let copy = try Restore.run(archive, .absent(whole), options.forCopy()) {
         migration = try Migrating.migrate($0, catalog, version)
       }
       try settleTimes(of: whole, archive.header)
@@ -93,7 +90,7 @@ public enum MigratedRestore {
       snapshot.includesExcluded = options.includeExcluded
       snapshot.missing = (try archive.manifest.excluded(), try archive.manifest.skipped())
       let path = try Snapshot.take(whole, snapshot).path
-      var outer = options
+      var outer = options.fromCopy(copy.value)
       outer.summary = options.summary ?? Restore.summary(archive.header) + ", migrated to \(version)"
       return try body(Archive(path: path), outer, migration)
     }

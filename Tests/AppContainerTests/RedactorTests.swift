@@ -115,6 +115,22 @@ struct RedactorTests {
     #expect(!SecretPattern.isSecret(.data(try archive("nickname")), key: "state"))
   }
 
+  @Test("A secret that has got another name is one still")
+  func known() {
+    let secret = PropertyListValue.string("correct horse battery")
+    let settings: [String: PropertyListValue] = [
+      "password": secret, "theme": .string("dark"),
+      "list": .array([.dictionary(["token": .string("hunter2-hunter2")])]),
+    ]
+    let knowing = redactor.knowing([settings])
+    for value in [secret, .array([secret]), .string("hunter2-hunter2"), .data(Array("hunter2-hunter2".utf8))]
+    {
+      #expect(!redactor.shown(value, key: "note").contains("secret"))
+      #expect(knowing.shown(value, key: "note").contains("(secret, "))
+    }
+    #expect(knowing.shown(.string("dark"), key: "note") == "\"dark\"")
+  }
+
   @Test("A key may be a secret itself")
   func keys() {
     let token = MadeUp.tokens[0]

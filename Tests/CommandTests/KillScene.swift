@@ -27,6 +27,8 @@ struct KillScene {
   private static let inside = ".drydock-state"
   /// The history names times and the transaction; everything else is the same in every run.
   private static let history = "Library/Application Support/.drydock/history.json"
+  /// Sealed anew, a vault is another file each time.
+  private static let vault = "Library/Vault/vault.age"
 
   init(_ operation: Operation, in lab: Lab) throws {
     self.lab = lab
@@ -38,6 +40,8 @@ struct KillScene {
       arguments = ["migrate", trial]
       // As an app leaves it that was killed itself: rows that are in the log only.
       try lab.create(trial, version: 0, "--leave-wal")
+      // What this keeps holds the token, too.
+      try lab.succeed("migrate", trial, "--to", "2")
     case .restore:
       try lab.create(trial, version: 4)
       let archive = try lab.snapshot(trial)
@@ -141,11 +145,11 @@ struct KillScene {
     }
     var aspects = TreeListing.copied
     if operation == .rollback { aspects.remove(.hardLink) }
-    let (wanted, got) = (reference.after.without(Self.history), now.without(Self.history))
+    let own = [Self.history, Self.vault]
+    let (wanted, got) = (reference.after.without(own), now.without(own))
     return got.differences(
       from: wanted, comparing: aspects, ignoringTimesOf: written.keys.map { readable($0) })
-      + ((reference.after[Self.history] == nil) == (now[Self.history] == nil)
-        ? [] : ["the history is not as it should be"])
+      + own.filter { (reference.after[$0] == nil) != (now[$0] == nil) }.map { "\($0) is not as it should be" }
   }
 
   /// The next command says how the container stands, and cleans up; then the operation can be completed.
@@ -167,6 +171,13 @@ struct KillScene {
     let left = try leftovers()
     #expect(left == [], "\(operation), \(context)")
     let after = try Self.tree(lab)
+    // Once it was moved, the token is in the settings or it is sealed, and nowhere else.
+    if operation == .rollback || (operation == .migrate && outcome == .new) {
+      let isBack = operation == .rollback && outcome == .new
+      let holders = try lab.tokenHolders().filter { !$0.hasPrefix("Template") }
+      #expect(
+        holders == (isBack ? ["\(Self.trial)/\(Lab.settings)"] : []), "\(operation), \(context), \(outcome)")
+    }
     switch outcome {
     case .old:
       let aspects = TreeListing.untouched.subtracting([.changed])

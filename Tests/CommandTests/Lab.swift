@@ -16,7 +16,15 @@ struct Lab {
   static let settings = "Library/Preferences/com.example.notes.plist"
   static let oldDatabase = "Documents/database.sqlite"
   static let newDatabase = "Library/Application Support/database.sqlite"
-  static let latest = 4
+  static let latest = 6
+  /// What the sample app keeps in its settings up to version 4, and in its vault from version 5 on.
+  static let token = "made-up-token-of-ada-lovelace"
+  /// The device key of this run of the tests, as `drydock keygen` writes it.
+  private static let deviceKey = Result {
+    let made = try Command.run(Tools.drydock(), ["keygen"])
+    guard made.succeeded else { throw SystemFailure("drydock keygen: \(made)") }
+    return made.output
+  }
 
   private init(_ directory: TemporaryDirectory) throws {
     self.directory = directory
@@ -29,6 +37,7 @@ struct Lab {
       .replacing("fixtures: .\n", with: "")
     try write("drydock.yaml", own)
     try FileManager.default.createDirectory(atPath: directory("tmp"), withIntermediateDirectories: false)
+    try write("device.key", Self.deviceKey.get())
   }
 
   /// Runs a test with a lab that is removed afterwards.
@@ -44,7 +53,10 @@ struct Lab {
   /// What the program under test finds in its environment: nothing of the caller's, and a directory for temporary
   /// files that the test can look into.
   var environment: [String: String?] {
-    ["TMPDIR": directory("tmp"), "COLUMNS": nil, "NO_COLOR": "1", "DRYDOCK_COMMIT": commit]
+    [
+      "TMPDIR": directory("tmp"), "COLUMNS": nil, "NO_COLOR": "1", "DRYDOCK_COMMIT": commit,
+      "DRYDOCK_DEVICE_KEY": directory("device.key"),
+    ]
   }
 
   /// Runs `drydock`.
@@ -112,6 +124,17 @@ struct Lab {
   }
 
   // MARK: Files
+
+  /// The files in a directory of the lab that hold the app's token in the clear, in whatever way it is written.
+  func tokenHolders(_ path: String = ".") throws -> [String] {
+    let forms = [
+      Data(Self.token.utf8), Data(Data(Self.token.utf8).base64EncodedString().utf8.dropLast(4)),
+      Self.token.data(using: .utf16BigEndian) ?? Data(),
+    ]
+    return try tree(path).entries.filter { _, entry in
+      forms.contains { entry.content.range(of: $0) != nil }
+    }.keys.map { String(decoding: $0, as: UTF8.self) }.sorted()
+  }
 
   func write(_ path: String, _ text: String) throws {
     try write(path, bytes: Array(text.utf8))

@@ -182,7 +182,7 @@ import Testing
     } else if test.before == nil {
       #expect(result.items == nil && result.notes.first?.contains(test.says) == true, "\(result)")
     } else {
-      #expect(result.items == test.before, "nothing was changed")
+      #expect(Set(result.items ?? []) == Set(test.before ?? []), "nothing was changed")
       #expect(result.error.hasPrefix("0001_test.yaml:2:5: vault."), "\(result.error)")
       #expect(result.error.contains(test.says), "\(result.error)")
     }

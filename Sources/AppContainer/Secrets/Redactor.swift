@@ -7,6 +7,8 @@ import AgeEncryption
 /// fingerprints is random and lives no longer than the run, so that nobody can try out what a secret was.
 public struct Redactor: Sendable {
   private let fingerprint: Fingerprint?
+  /// The fingerprints of texts and data that are secrets whatever their name is.
+  private var known: Set<String> = []
 
   /// A redactor with a key of its own. Without any entropy in the system it shows no fingerprints.
   public init() { fingerprint = try? Fingerprint() }
@@ -84,10 +86,42 @@ public struct Redactor: Sendable {
     fingerprint.map { "#" + $0.text(of: bytes) }
   }
 
+  /// A redactor that also hides what is a secret in these settings wherever else it stands: a token that has got a new
+  /// name is one still.
+  public func knowing(_ settings: some Sequence<[String: PropertyListValue]>) -> Redactor {
+    var result = self
+    for values in settings {
+      for (key, value) in values {
+        SecretPattern.visitSecrets(in: value, name: SecretName(key)) {
+          if let mark = mark(of: $0) { result.known.insert(mark) }
+        }
+      }
+    }
+    return result
+  }
+
+  /// Shorter texts are found by chance.
+  private static let leastKnown = 6
+
+  private func isKnown(_ value: PropertyListValue) -> Bool {
+    known.isEmpty ? false : mark(of: value).map(known.contains) ?? false
+  }
+
+  private func mark(of value: PropertyListValue) -> String? {
+    switch value {
+    case .string(var text):
+      text.utf8.count < Self.leastKnown ? nil : text.withUTF8 { mark(UnsafeRawBufferPointer($0)) }
+    case .data(let bytes): bytes.count < Self.leastKnown ? nil : bytes.withUnsafeBytes { mark($0) }
+    default: nil
+    }
+  }
+
   // MARK: Values
 
   private func shown(_ value: PropertyListValue, _ name: SecretName, depth: Int) -> String {
-    if SecretPattern.isSecret(leaf: value, name: name, looksInside: false) { return shown(secret: value) }
+    if SecretPattern.isSecret(leaf: value, name: name, looksInside: false) || isKnown(value) {
+      return shown(secret: value)
+    }
     switch value {
     case .array(let values):
       return "[" + values.map { shown($0, name, depth: depth) }.joined(separator: ", ") + "]"

@@ -46,6 +46,19 @@ public enum SecretPattern {
     }
   }
 
+  /// Calls a body with each text and data in a value that is a secret.
+  static func visitSecrets(in value: PropertyListValue, name: SecretName, _ body: (PropertyListValue) -> Void)
+  {
+    switch value {
+    case .array(let values):
+      for value in values { visitSecrets(in: value, name: name, body) }
+    case .dictionary(let values):
+      let names = SecretFields(values, inside: name)
+      for (key, value) in values { visitSecrets(in: value, name: names[key], body) }
+    default: if isSecret(leaf: value, name: name, looksInside: true) { body(value) }
+    }
+  }
+
   /// Whether a value as a whole is a secret, under a name that was judged.
   ///
   /// - Parameter looksInside: looks for a secret's form, too.

@@ -13,6 +13,8 @@ public final class Archive {
   public let manifest: ManifestReader
   /// The snapshot id: equal ones hold the same content.
   public let snapshot: String
+  /// Where the vault's items are that may leave their device; only an encrypted archive has them.
+  let vault: VaultMember?
   let reader: ArchiveReader
   private let limit: ExpansionLimit
 
@@ -37,8 +39,15 @@ public final class Archive {
     manifest = try ManifestReader(reader, archive: header.archive, path: path)
     let properties = try manifest.properties()
     snapshot = properties.snapshot
+    vault = try manifest.vault()
     guard properties.archive == header.archive.description else {
       throw RepositoryError(.damaged, "its header and its manifest name different archives", path: path)
+    }
+    guard vault == nil || reader.encryption != nil else {
+      throw RepositoryError(
+        .damaged,
+        "it holds a vault's items (\(MemberNames.vault)) and is not encrypted, which no archive of Drydock's is; when you "
+          + "decrypted it, use the file from before", path: path)
     }
   }
 

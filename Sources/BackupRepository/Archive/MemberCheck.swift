@@ -31,13 +31,16 @@ final class MemberCheck {
   private let ranges: RangeReader
   private let gaps: MemberGaps
   private let superseded: [UInt64: SupersededMember]
+  private let vault: VaultMember?
   private let path: String
   private var walk: HeaderWalk?
 
   init(
-    _ ranges: RangeReader, _ gaps: MemberGaps, superseded: [UInt64: SupersededMember], path: String
+    _ ranges: RangeReader, _ gaps: MemberGaps, superseded: [UInt64: SupersededMember], vault: VaultMember?,
+    path: String
   ) {
     (self.ranges, self.gaps, self.superseded, self.path) = (ranges, gaps, superseded, path)
+    self.vault = vault
   }
 
   /// Checks the headers in front of a content.
@@ -72,9 +75,18 @@ final class MemberCheck {
         }
       }
       guard let last else { return }
+      var vault = vault
       while true {
         let (member, offset) = try walk.next()
-        if offset == end { return try expect(last, member) }
+        if offset == end {
+          try expect(last, member)
+          guard vault == nil else { throw damaged("\(MemberNames.vault) is not where the manifest says") }
+          return
+        }
+        if vault?.agrees(with: member, at: offset) ?? false {
+          vault = nil
+          continue
+        }
         guard isSuperseded(member, offset) else {
           throw damaged("\(member.printableName) is in the tar and not in the manifest")
         }

@@ -4,6 +4,7 @@ import ArchiveFile
 /// How paths of a container are named in an archive.
 enum MemberNames {
   static let manifest = "manifest.sqlite"
+  static let vault = "vault.json"
   private static let root = "container"
 
   /// `container/<path>`; `container` for the root.

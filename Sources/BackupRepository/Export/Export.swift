@@ -9,6 +9,8 @@ public struct ExportReport: Sendable {
   public var path: String, header: ArchiveHeader, snapshot: String
   /// Number of stored paths, bytes of their content, and bytes of the archive.
   public var entries: Int, contentBytes: UInt64, archiveBytes: UInt64
+  /// Whether the vault's items for other devices were left out: an archive that is not encrypted never has them.
+  public var dropsVaultItems: Bool
 }
 
 /// Writes the snapshot of an archive into a full archive of its own, which needs no other one to be read.
@@ -36,6 +38,9 @@ public enum Export {
       try archive.manifest.entries(copy.add)
       for path in try archive.manifest.excluded() { try manifest.add(path) }
       for path in try archive.manifest.skipped() { try manifest.add(path) }
+      if assembly.isEncrypted, let extract = try archive.vaultExtract() {
+        try assembly.add(extract, to: writer, manifest)
+      }
       let snapshot = try manifest.finish(storesExcluded: archive.manifest.storesExcluded()).hex
       guard snapshot == archive.snapshot else {
         throw RepositoryError(
@@ -45,7 +50,7 @@ public enum Export {
       return { path, summary in
         ExportReport(
           path: path, header: header, snapshot: snapshot, entries: copy.entries, contentBytes: copy.bytes,
-          archiveBytes: summary.fileSize)
+          archiveBytes: summary.fileSize, dropsVaultItems: archive.vault != nil && !assembly.isEncrypted)
       }
     }
   }

@@ -89,6 +89,22 @@ public final class ManifestReader {
     }
   }
 
+  /// Where the vault's items are; nil when the archive has none.
+  func vault() throws -> VaultMember? {
+    let names = [ManifestSchema.vaultOffset, ManifestSchema.vaultLength, ManifestSchema.vaultHash]
+    let rows = try names.map { name in
+      try read { try Row.fetchOne($0, sql: "SELECT value FROM property WHERE name = ?", arguments: [name]) }
+        .map(ManifestRow.init)
+    }
+    if rows.allSatisfy({ $0 == nil }) { return nil }
+    guard let offset = rows[0]?.unsigned("value", UInt64.self),
+      let length = rows[1]?.unsigned("value", UInt64.self),
+      let digest = rows[2]?.bytes("value").flatMap({ SHA256.Digest(bytes: $0) }),
+      offset % 512 == 0, offset <= tarSize, length <= tarSize - offset, length <= Vault.sizeLimit
+    else { throw wrong("a place of the vault's items that cannot be") }
+    return VaultMember(offset: offset, length: length, digest: digest)
+  }
+
   // MARK: Entries
 
   private static let columns = """

@@ -41,4 +41,7 @@ enum ManifestSchema {
 
   /// The property, with the value 1, of a manifest whose entries may also be excluded paths.
   static let storesExcluded = "stores-excluded"
+
+  /// The properties that say where in an encrypted archive the vault's items are, and their hash.
+  static let vaultOffset = "vault-offset", vaultLength = "vault-length", vaultHash = "vault-sha256"
 }

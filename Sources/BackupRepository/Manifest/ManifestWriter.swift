@@ -92,6 +92,23 @@ final class ManifestWriter {
       "INSERT OR REPLACE INTO skipped VALUES (?, ?)", [PathValue(skipped.path), skipped.reason.rawValue])
   }
 
+  /// Where the vault's items are.
+  func add(_ vault: VaultMember) throws {
+    try run("INSERT INTO property VALUES (?, ?)", [ManifestSchema.vaultOffset, Int64(vault.offset)])
+    try run("INSERT INTO property VALUES (?, ?)", [ManifestSchema.vaultLength, Int64(vault.length)])
+    try run("INSERT INTO property VALUES (?, ?)", [ManifestSchema.vaultHash, Data(vault.digest.bytes)])
+  }
+
+  /// The content hash of a file that was added; nil when there is none of that path.
+  func digest(of path: ContainerPath) throws -> SHA256.Digest? {
+    try Self.telling {
+      try queue.writeWithoutTransaction {
+        try Data.fetchOne(
+          $0, sql: "SELECT sha256 FROM entry WHERE path = ? AND kind = 'file'", arguments: [PathValue(path)])
+      }
+    }.flatMap { SHA256.Digest(bytes: [UInt8]($0)) }
+  }
+
   /// A member that was written, and written again because its file had changed meanwhile.
   func addSuperseded(_ path: ContainerPath, offset: UInt64, length: UInt64) throws {
     try run("INSERT INTO superseded VALUES (?, ?, ?)", [Int64(offset), PathValue(path), Int64(length)])

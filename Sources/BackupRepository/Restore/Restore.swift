@@ -158,6 +158,7 @@ public enum Restore {
     try contents.put(plan.contents, staged)
     // Who reads all contents looks behind the last one, too.
     if plan.readsEverything { try contents.checkEnd() }
+    try plan.vault?.stage(staged)
     for entry in plan.links {
       if let first = entry.hardLink { try staged.putHardLink(at: entry.path, to: first) }
     }

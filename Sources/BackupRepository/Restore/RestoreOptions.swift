@@ -13,14 +13,18 @@ public struct RestoreOptions: Sendable {
   public var overwriteExcluded = false
   /// Brings back what was stored although a rule excluded it.
   public var includeExcluded = false
+  /// Brings back synchronizable items of the vault, which overwrite what the owner's other devices have.
+  public var includesSynchronizable = false
   /// Takes another app's or instance's data.
   public var fromOther = false
   /// The container's schema version as far as it is known, for a partial restore.
   public var schemaVersion: Int?
   /// What the log says of the transaction; by default which archive was restored.
   public var summary: String?
-  /// How the transaction is run.
+  /// How the transaction is run; its device keys open the vault.
   public var transaction = TransactionOptions()
+  /// What becomes of the vault; who restores a copy of an archive says which rules the archive itself comes under.
+  var vault = VaultHandling.byItem
 
   /// The usual options: everything, mirrored.
   public init() {}
@@ -49,9 +53,16 @@ public struct RestoreReport: Sendable {
   public var restoredUnderExcluded: [ContainerPath] = []
   /// Number of paths that were right already.
   public var unchanged = 0
+  /// What became of the vault's items; nil when it was right already, out of scope, or nowhere.
+  public var vault: RestoredVault?
+  /// Where the vault's items came from, for a restore of a copy of the archive.
+  var vaultOrigin: VaultOrigin?
   /// Compressed bytes that were read from the archive.
   public var bytesRead: UInt64 = 0
 
   /// No report yet.
   public init() {}
+
+  /// Whether something that should have come back did not.
+  public var isIncomplete: Bool { vault.map { !$0.leftBehind.isEmpty } ?? false }
 }

@@ -15,6 +15,8 @@ struct RestorePlan {
   /// Live paths that go, the deepest first.
   private(set) var removals: [ContainerPath] = []
   private(set) var report = RestoreReport()
+  /// What becomes of the vault; nil when nothing is to be decided.
+  private(set) var vault: VaultPlan?
   /// What must be in the tar around the contents.
   private(set) var members = MemberGaps()
 
@@ -30,6 +32,8 @@ struct RestorePlan {
   /// Directories whose flag keeps something that stays out of backups: without it, the next restore would remove that.
   private var flaggedDirectories: Set<ContainerPath> = []
   private var comparison: LiveComparison
+  /// The vault's file in the archive, when the container has another one.
+  private var vaultEntry: ManifestEntry?
   /// Further names that are right, by the first one; and the first names that get another inode.
   private var rightLinks: [ContainerPath: [ManifestEntry]] = [:]
   private var movedFirsts: Set<ContainerPath> = []
@@ -45,7 +49,7 @@ struct RestorePlan {
       archive.manifest, layout: archive.header.layout, includesExcluded: options.includeExcluded)
     scope = try RestoreScope(options, recorded, live, staged.container)
     comparison = LiveComparison(live, staged, recorded, archive.header)
-    decideLive()
+    try decideLive()
     let id = try SnapshotID()
     try archive.manifest.entries { entry in
       try id.add(entry)
@@ -57,6 +61,7 @@ struct RestorePlan {
         .damaged, "the manifest's entries do not give its snapshot id; use another archive",
         path: archive.path)
     }
+    if let vaultEntry { try decideVault(vaultEntry) }
     // An inode gets all its names anew when it gets one.
     for first in movedFirsts { links += rightLinks[first] ?? [] }
     addMissingDirectories()
@@ -65,13 +70,14 @@ struct RestorePlan {
 
   /// Whether the content of every entry comes from the archive.
   var readsEverything: Bool {
-    !members.gaps.isEmpty && contents.count { $0.size > 0 } == members.gaps.count
+    let read = contents.count { $0.size > 0 && $0.path != vaultEntry?.path }
+    return !members.gaps.isEmpty && read + (vaultEntry?.offset == nil ? 0 : 1) == members.gaps.count
   }
 
   // MARK: Live paths
 
   /// What of the live container stays although the archive does not have it, and what goes.
-  private mutating func decideLive() {
+  private mutating func decideLive() throws {
     for (path, scanned) in live.paths.sorted(by: { $0.key < $1.key }) {
       if isStaleSidecar(path, scanned) {
         removals.append(path)  // rule 1
@@ -79,6 +85,10 @@ struct RestorePlan {
         spare(path, nil)  // rule 7; and nobody needs to be told of Drydock's own
       } else if let reason = sparing(path, scanned) {
         spare(path, reason)
+      } else if recorded.kinds[path] == nil, path == staged.container.vaultPath, scanned.kind == .file,
+        !options.keepExtra
+      {
+        try decideExtraVault()
       } else if recorded.kinds[path] == nil && !scanned.isSidecar {
         options.keepExtra ? spare(path, nil) : removals.append(path)  // rule 6
       }
@@ -159,7 +169,12 @@ struct RestorePlan {
       if !entry.path.isRoot, present?.kind != .directory { report.restored.append(entry.path) }
       return
     }
-    switch try comparison.compare(entry, present) {
+    let result = try comparison.compare(entry, present)
+    if case .other = result, entry.path == staged.container.vaultPath {
+      vaultEntry = entry
+      return
+    }
+    switch result {
     case .same:
       if let first = entry.hardLink { rightLinks[first, default: []].append(entry) }
       report.unchanged += 1
@@ -187,16 +202,55 @@ struct RestorePlan {
 
   private mutating func bringBack(_ entry: ManifestEntry) throws {
     guard let first = entry.hardLink else { return contents.append(entry) }
-    if recorded.kinds[first] != nil && scope.contains(first) && !spared.contains(first) {
+    // A vault may not come back as it was.
+    let isReplaced = scope.contains(first) && !spared.contains(first) && first != staged.container.vaultPath
+    if recorded.kinds[first] != nil && isReplaced {
       movedFirsts.insert(first)
       links.append(entry)
     } else {
-      // Of a file that this restore leaves alone: the archive's content, as a file of its own.
-      var own = entry
-      own.hardLink = nil
-      own.offset = try archive.manifest.entry(first)?.offset
-      contents.append(own)
+      contents.append(try own(entry))
     }
+  }
+
+  /// Of a file that this restore leaves alone: the archive's content, as a file of its own.
+  private func own(_ entry: ManifestEntry) throws -> ManifestEntry {
+    guard let first = entry.hardLink else { return entry }
+    var own = entry
+    own.hardLink = nil
+    own.offset = try archive.manifest.entry(first)?.offset
+    return own
+  }
+
+  // MARK: The vault
+
+  /// Rule 8: the vault comes back item by item.
+  private mutating func decideVault(_ entry: ManifestEntry) throws {
+    let own = try own(entry)
+    let isVault = entry.kind == .file && entry.size <= Vault.sizeLimit
+    let sealed = isVault ? try RestoredContents(archive, members).read(own) : nil
+    let (plan, origin) = try VaultPlan.make(sealed, archive, staged, options)
+    switch plan.action {
+    case .put:
+      contents.append(own)
+      report.restored.append(entry.path)
+    case .write, .remove: report.restored.append(entry.path)
+    case .nothing: if plan.report.leftBehind.isEmpty { report.unchanged += 1 }
+    }
+    (vault, report.vault, report.vaultOrigin) = (plan, plan.report, origin)
+  }
+
+  /// Rule 6, for a vault that the archive lacks.
+  private mutating func decideExtraVault() throws {
+    let path = staged.container.vaultPath
+    let plan = VaultPlan(lackingFor: try LiveVault(staged))
+    switch plan.action {
+    case .remove: removals.append(path)
+    case .write:
+      spare(path, nil)
+      report.restored.append(path)
+    case .nothing, .put: spare(path, nil)
+    }
+    (vault, report.vault) = (plan, plan.report)
   }
 
   /// Rule 5: a file must not take the place of a directory in which something is spared, nor the other way round.

@@ -29,10 +29,10 @@ struct RestoredContents {
     let files = entries.filter(\.isFile)
     let byPath = Dictionary(files.map { ($0.path, $0) }, uniquingKeysWith: { $1 })
     let (source, path) = (archive.reader.rangeSource, archive.path)
-    let (members, superseded) = (members, superseded)
+    let (members, superseded, vault) = (members, superseded, archive.vault)
     try staged.putFiles(groups(files)) {
       let ranges = source.reader()
-      let check = MemberCheck(ranges, members, superseded: superseded, path: path)
+      let check = MemberCheck(ranges, members, superseded: superseded, vault: vault, path: path)
       return { file, target in
         guard let entry = byPath[file.path] else { return }
         if entry.size > 0, let offset = entry.offset { try check.check(contentAt: offset) }
@@ -42,10 +42,25 @@ struct RestoredContents {
     }
   }
 
+  /// Reads one content into memory.
+  ///
+  /// - Throws: as ``put(_:_:)``.
+  func read(_ entry: ManifestEntry) throws -> [UInt8] {
+    let ranges = archive.reader.ranges
+    let check = MemberCheck(
+      ranges, members, superseded: superseded, vault: archive.vault, path: archive.path)
+    var bytes: [UInt8] = []
+    if entry.size > 0, let offset = entry.offset { try check.check(contentAt: offset) }
+    try entry.readContent(
+      from: ranges, of: archive.path, otherwise: "nothing was changed, use another archive"
+    ) { bytes.append(contentsOf: $0) }
+    return bytes
+  }
+
   /// Checks what comes after the last content of the archive: nobody who reads all of it must find more there.
   func checkEnd() throws {
     let check = MemberCheck(
-      archive.reader.ranges, members, superseded: superseded, path: archive.path)
+      archive.reader.ranges, members, superseded: superseded, vault: archive.vault, path: archive.path)
     let manifest = archive.reader.manifest
     try check.checkRest(manifestAt: manifest.offset)
     try archive.reader.checkEnd(after: manifest.offset + RangeReader.padded(manifest.length))

@@ -64,7 +64,8 @@ struct ArchiveAssembly {
     }
   }
 
-  private var modified: Int64 { Int64(time.timeIntervalSince1970) * 1_000_000_000 }
+  /// The time of members that no path of the container stands for, nanoseconds since 1970.
+  var modified: Int64 { Int64(time.timeIntervalSince1970) * 1_000_000_000 }
 
   private func store(
     _ manifest: ContainerPath, _ scratch: Directory, _ archive: ArchiveWriter

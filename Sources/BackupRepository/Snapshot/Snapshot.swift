@@ -25,13 +25,15 @@ public enum Snapshot {
         ContainerScan(
           lock.root, rules: ExclusionRules(container), entersExcluded: options.includesExcluded))
       try writer.addMissing(options.missing.excluded, options.missing.skipped)
+      let vault = try SnapshotVault.look(container, lock.root, manifest, options)
+      if let extract = vault?.1 { try assembly.add(extract, to: archive, manifest) }
       let snapshot = try manifest.finish(storesExcluded: options.includesExcluded)
       return { path, summary in
         SnapshotReport(
           path: path, archive: id, snapshot: snapshot.hex, header: header, entries: writer.entries,
           contentBytes: writer.contentBytes, archiveBytes: summary.fileSize,
           isEncrypted: assembly.isEncrypted, excluded: writer.excluded,
-          skipped: writer.skipped, raw: writer.raw)
+          skipped: writer.skipped, raw: writer.raw, vault: vault?.0)
       }
     }
   }

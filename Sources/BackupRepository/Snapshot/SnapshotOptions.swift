@@ -16,6 +16,9 @@ public struct SnapshotOptions: Sendable {
   /// To whom the archive is encrypted; nil for one that everybody can read. Nothing of it is read back: who has only
   /// recipients can write archives that they cannot open.
   public var encryption: AgeLock?
+  /// What opens the vault: its items that may leave the device are in the archive too, when that is encrypted. Nil
+  /// stores the sealed file alone.
+  public var deviceKeys: DeviceKeys?
   /// The number of the last applied migration, for the header; nil when it is not known.
   public var schemaVersion: Int?
   /// Seconds to wait for the container's lock, and for the repository's.
@@ -60,6 +63,11 @@ public struct SnapshotReport: Sendable {
   /// Databases that SQLite could not open and that are stored as they were, with the reason.
   public var raw: [ContainerPath: String]
 
+  /// What it has of the vault; nil when it holds none.
+  public var vault: SnapshotVault?
+
   /// Whether something is missing that should be there.
-  public var isIncomplete: Bool { skipped.contains(where: \.isLoss) || !raw.isEmpty }
+  public var isIncomplete: Bool {
+    skipped.contains(where: \.isLoss) || !raw.isEmpty || vault?.problem != nil
+  }
 }

@@ -45,10 +45,15 @@ public enum Verification {
     var superseded = try archive.manifest.superseded()
     let repeated = Set(superseded.values.map { MemberNames.name(of: $0.path) })
     let damaged = { (what: String) in RepositoryError(.damaged, what, path: archive.path) }
+    var vault = archive.vault
     var number = 0
     try archive.reader.members(mayRepeat: { repeated.contains($0) }) { member, offset, content in
       number += 1
       if number == 1 || member.name == Array(MemberNames.manifest.utf8) { return }
+      if vault?.agrees(with: member, at: offset) ?? false {
+        vault = nil
+        return
+      }
       guard let path = MemberNames.path(of: member.name) else {
         throw damaged("it has a member that the format does not know: \(member.printableName)")
       }
@@ -66,6 +71,8 @@ public enum Verification {
     if let member = superseded.values.first {
       throw damaged("\(member.path) is said to be stored twice, and is not")
     }
+    guard vault == nil else { throw damaged("\(MemberNames.vault) is not where the manifest says") }
+    _ = try archive.vaultExtract()
     if let path = missing.keys.min() { throw damaged("\(path) is in the manifest and not in the tar") }
   }
 

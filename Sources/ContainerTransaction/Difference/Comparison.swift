@@ -50,6 +50,9 @@ public struct Comparison {
   private let before, after: any ComparisonSide
   private let options: ComparisonOptions
   private let scratch: Directory
+  /// Settings files with what each side has in it.
+  private var settings: [(path: ContainerPath, old: Settings, new: Settings)] = []
+  private typealias Settings = [String: PropertyListValue]
 
   /// Compares two sides.
   ///
@@ -92,6 +95,10 @@ public struct Comparison {
       if isNew { j += 1 }
     }
     notCompared.sort { $0.path < $1.path }
+    let redactor = options.redactor.knowing(settings.flatMap { [$0.old, $0.new] })
+    difference.settings = settings.flatMap {
+      SettingsComparison.of($0.path, old: $0.old, new: $0.new, redactor)
+    }
   }
 
   private func requireScope(_ old: [ComparedEntry], _ new: [ComparedEntry]) throws {
@@ -147,8 +154,7 @@ public struct Comparison {
       return
     case .settings where takes(.defaults):
       let values = try side.settings(of: path) ?? [:]
-      difference.settings += SettingsComparison.of(
-        path, old: change == .added ? [:] : values, new: change == .added ? values : [:], options.redactor)
+      settings.append((path, change == .added ? [:] : values, change == .added ? values : [:]))
     default: break
     }
     guard takes(.files) else { return }
@@ -217,7 +223,7 @@ public struct Comparison {
     let path = old.path
     if let a = try before.digest(of: path), try a == after.digest(of: path) { return true }
     guard let a = try before.settings(of: path), let b = try after.settings(of: path) else { return false }
-    difference.settings += SettingsComparison.of(path, old: a, new: b, options.redactor)
+    settings.append((path, a, b))
     return true
   }
 

@@ -87,7 +87,10 @@ struct ShownSQL {
 
   private mutating func remark(_ length: Int) {
     let content = String(decoding: bytes[index..<(index + length)], as: UTF8.self)
-    guard SecretPattern.isSecret(text: content) else { return take(length) }
+    // The marks that end a remark would end the line that a secret stands on.
+    let words = content.drop { "-/* ".contains($0) }
+    let plain = words.hasSuffix("*/") ? words.dropLast(2) : words
+    guard SecretPattern.isSecret(text: String(plain)) else { return take(length) }
     text += "/* \(redactor.shown(secret: content)) */"
     index += length
   }

@@ -63,6 +63,7 @@ struct VerifyCommand: ParsableCommand {
     let (names, unreadable) = try names(configuration, keys)
     func tellBad(_ path: String, _ error: any Error) throws {
       guard let failure = Failure(error) else { throw error }
+      let path = Redactor().shown(message: path)
       failed = failed ?? failure
       result.archives.append(.init(path: path, ok: false, error: failure.message))
       if !common.json { Output.line("BAD \(path)  \(failure.message)") }

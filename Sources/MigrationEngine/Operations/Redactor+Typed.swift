@@ -6,7 +6,9 @@ extension Redactor {
   func typed(_ value: PropertyListValue, of key: String) -> String {
     switch value {
     case .array, .dictionary: value.nounPhrase
-    case _ where SecretPattern.isSecret(value, key: key): "\(value.nounPhrase) \(shown(value, key: key))"
+    // A migration may have given it another name: what could be a token is hidden under any.
+    case _ where SecretPattern.isSecret(value, key: key) || SecretPattern.isSecret(value, named: .suspicious):
+      "\(value.nounPhrase) \(shown(value, key: key))"
     case .boolean(let bool): "the Bool \(bool)"
     case .integer, .unsigned: "the integer \(value)"
     case .real, .single: "the real \(value)"

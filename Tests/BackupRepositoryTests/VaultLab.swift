@@ -1,0 +1,92 @@
+import AgeEncryption
+import AppContainer
+import ContainerTransaction
+import TestSupport
+import Testing
+
+@testable import BackupRepository
+
+/// A container with a vault, and short ways to archive and restore it.
+final class VaultLab {
+  static let vault = "Secrets/vault.age"
+  static let archiveKey = Result { try AgeIdentity.generate() }
+
+  let lab: Lab
+  let root: String
+
+  init() throws {
+    lab = try Lab()
+    root = lab.root
+    lab.configuration.vault = try ContainerPath(Self.vault)
+  }
+
+  static func item(
+    _ account: String, _ value: String, _ accessibility: VaultAccessibility = .afterFirstUnlock,
+    isSynchronizable: Bool = false, _ accessControl: [VaultAccessControl.Flag]? = nil
+  ) -> VaultItem {
+    var item = VaultItem(
+      service: "s", account: account, accessibility: accessibility, value: SecretBytes(Array(value.utf8)))
+    item.isSynchronizable = isSynchronizable
+    item.accessControl = accessControl.map { VaultAccessControl($0) }
+    return item
+  }
+
+  /// Writes a vault, and a file beside it.
+  func write(_ vault: Vault?, file: String = "archived") throws {
+    if let vault { try lab.write(Self.vault, vault.sealed()) }
+    try lab.write("a.txt", file)
+  }
+
+  func vault(_ keys: DeviceKeys, in path: String? = nil) throws -> Vault {
+    try Vault(opening: bytes(in: path), with: keys, path: Self.vault)
+  }
+
+  func bytes(in path: String? = nil) throws -> [UInt8] {
+    Array(try RawFiles.read(Array(((path ?? root) + "/" + Self.vault).utf8)))
+  }
+
+  /// What is in the vault, values by name.
+  func values(_ keys: DeviceKeys, in path: String? = nil) throws -> [String: String] {
+    Dictionary(uniqueKeysWithValues: try vault(keys, in: path).sorted.map { ($0.description, $0.text) })
+  }
+
+  func snapshot(encrypted: Bool, _ keys: DeviceKeys?, to name: String? = nil) throws -> SnapshotReport {
+    var options = SnapshotOptions(
+      target: name.map { .file(lab.directory($0)) } ?? .repository(lab.repository), tool: "test")
+    if encrypted { options.encryption = .recipients([try Self.archiveKey.get().recipient]) }
+    options.deviceKeys = keys
+    return try Snapshot.take(lab.container(), options)
+  }
+
+  func open(_ path: String) throws -> Archive {
+    try Archive(path: path, keys: AgeKeys(identities: [Self.archiveKey.get()]))
+  }
+
+  @discardableResult
+  func restore(
+    _ archive: String, _ keys: DeviceKeys?, to path: String? = nil,
+    _ change: (inout RestoreOptions) -> Void = { _ in }
+  ) throws -> TransactionOutcome<RestoreReport> {
+    let archive = try open(archive)
+    return try Restore.run(archive, lab.target(archive, path), options(keys, change))
+  }
+
+  func dryRun(
+    _ archive: String, _ keys: DeviceKeys?, to path: String? = nil,
+    _ change: (inout RestoreOptions) -> Void = { _ in }
+  ) throws -> RestoreReport {
+    let archive = try open(archive)
+    return try Restore.dryRun(archive, lab.target(archive, path), options(keys, change)).value
+  }
+
+  private func options(_ keys: DeviceKeys?, _ change: (inout RestoreOptions) -> Void) -> RestoreOptions {
+    var options = RestoreOptions()
+    options.transaction.deviceKeys = keys
+    change(&options)
+    return options
+  }
+}
+
+extension VaultItem {
+  var text: String { value.withBytes { String(decoding: $0, as: UTF8.self) } }
+}

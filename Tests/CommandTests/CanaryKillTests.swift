@@ -1,0 +1,105 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// What a killed command leaves holds no secret in the clear but in its stage, and that is gone with the next command.
+@Suite("Canaries, after a kill")
+struct CanaryKillTests {
+  private static let files = ["migrate", "Trial"]
+
+  @Test("At every step of a commit that moves a secret to the vault", arguments: ["exchange", "in-place"])
+  func everyStep(_ way: String) throws {
+    try Lab.with { lab in
+      let canaries = try scene(lab, way)
+      try reset(canaries)
+      let known = try canaries.run(Self.files, environment: ["DRYDOCK_KILL_AT": "?"])
+      let steps =
+        known.errors.trimmingCharacters(in: .newlines).split(separator: "one of ").last?
+        .split(separator: ", ").map(String.init) ?? []
+      #expect(steps.count > 8, "\(known)")
+      var killed = 0
+      for step in steps {
+        try reset(canaries)
+        let result = try canaries.run(Self.files, environment: ["DRYDOCK_KILL_AT": step])
+        // Some steps are those of the other way.
+        if result.signal == SIGKILL { killed += 1 }
+        try check(canaries, "\(way), \(step)")
+      }
+      #expect(killed > 8, "\(killed) of \(steps)")
+    }
+  }
+
+  @Test("At random moments, whatever the command")
+  func randomMoments() throws {
+    try Lab.with { lab in
+      let canaries = try scene(lab, "exchange")
+      try reset(canaries)
+      try canaries.run(["snapshot", "Trial", "-o", "plain.tar.zst", "--no-encryption"])
+      try canaries.run([
+        "snapshot", "Trial", "-o", "sealed.tar.zst.age", "--recipients-file", "Keys/identity.pub",
+      ])
+      let identity = ["--identity", lab(CanaryLab.identity)]
+      let commands: [[String]] = [
+        Self.files, ["migrate", "Trial", "--dry-run"], ["inspect", "Trial"],
+        ["snapshot", "Trial", "-o", "Sealed/new.tar.zst.age", "--recipients-file", "Keys/identity.pub"],
+        ["restore", "sealed.tar.zst.age", "Trial"] + identity,
+        ["restore", "sealed.tar.zst.age", "Fresh"] + identity,
+        ["diff", "sealed.tar.zst.age", "Trial", "--all"] + identity,
+        ["verify", "sealed.tar.zst.age", "--container", "Trial"] + identity,
+        ["vault", "set", "Trial", "a/b", "--value-file", "Keys/first"],
+      ]
+      try lab.run(Tools.system("mkdir"), lab("Sealed"))
+      var random = SeededRandom(seed: 5)
+      var killed = 0
+      for (number, command) in (commands + commands).enumerated() {
+        try reset(canaries)
+        let start = Date()
+        if number < commands.count { try canaries.run(command) }
+        let duration = number < commands.count ? Date().timeIntervalSince(start) : 0.1
+        try reset(canaries)
+        let running = try lab.start(command, environment: canaries.environment)
+        usleep(UInt32(Double.random(in: 0.2...0.95, using: &random) * duration * 1e6))
+        running.kill()
+        let result = try running.wait()
+        if result.signal != nil { killed += 1 }
+        for (_, bytes) in [("", result.outputBytes), ("", result.errorBytes)] {
+          for kind in Canary.allCases {
+            #expect(Canary.needles(kind).found(in: Data(bytes)).isEmpty, "\(command)")
+          }
+        }
+        try check(canaries, "\(command)")
+      }
+      #expect(killed >= commands.count, "only \(killed) were killed")
+    }
+  }
+
+  private func scene(_ lab: Lab, _ way: String) throws -> CanaryLab {
+    let canaries = try CanaryLab(lab, container: "Template", version: 4)
+    canaries.environment = ["DRYDOCK_DEVICE_KEY": lab(CanaryLab.device), "DRYDOCK_COMMIT": way]
+    try canaries.run(["vault", "set", "Template", "com.example.notes/first", "--value-file", "Keys/first"])
+    return canaries
+  }
+
+  private func reset(_ canaries: CanaryLab) throws {
+    let lab = canaries.lab
+    for name in try lab.names() where ["Trial", "Fresh"].contains(name) || name.hasPrefix(".drydock-") {
+      try lab.remove(name)
+    }
+    if lab.exists("Sealed") { for name in try lab.names("Sealed") { try lab.remove("Sealed/" + name) } }
+    canaries.moved = []
+    try lab.copy("Template", to: "Trial")
+    if lab.exists("Trial/.drydock-state") { try lab.remove("Trial/.drydock-state") }
+  }
+
+  /// Right after the kill, after the next command, and once the token is in the vault.
+  private func check(_ canaries: CanaryLab, _ context: String) throws {
+    try canaries.searchDisk("\(context), killed", isKilled: true)
+    #expect(try canaries.run(["recover", "Trial"]).succeeded, "\(context)")
+    if canaries.lab.exists("Fresh") { try canaries.run(["recover", "Fresh"]) }
+    try canaries.searchDisk("\(context), recovered")
+    let result = try canaries.run(Self.files)
+    #expect(result.succeeded, "\(context)\n\(result)")
+    canaries.moved = ["Trial"]
+    try canaries.searchDisk("\(context), migrated")
+  }
+}

@@ -1,0 +1,160 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// A lab with canaries in every store, in which nothing may sing: whatever a command prints and leaves on disk is
+/// searched for them.
+final class CanaryLab {
+  let lab: Lab
+  /// Added to every command's environment.
+  var environment: [String: String?] = [:]
+  /// The directories that are containers.
+  static let containers: Set<String> = ["Notes", "Changed", "Empty", "Again", "Fresh", "Trial", "Template"]
+  /// Containers whose token is in the vault by now: it must be nowhere else.
+  var moved: Set<String> = []
+  private let needles: [(kind: Canary, needles: CanaryNeedles)]
+  private var states: [String: String] = [:]
+
+  static let device = "Keys/device.txt"
+  static let identity = "Keys/identity.txt"
+
+  init(_ lab: Lab, container: String = "Notes", version: Int = 2) throws {
+    self.lab = lab
+    var keys: [String] = []
+    try lab.run(Tools.system("mkdir"), "-m", "700", lab("Keys"))
+    for name in ["device", "device2", "identity", "other"] {
+      try lab.run(Tools.system("age-keygen"), "-o", lab("Keys/\(name).txt"))
+      let lines = String(decoding: try lab.read("Keys/\(name).txt"), as: UTF8.self).split(separator: "\n")
+      let key = try #require(lines.first { $0.hasPrefix("AGE-SECRET-KEY-1") })
+      keys.append(String(key.dropFirst("AGE-SECRET-KEY-1".count)))
+      let recipient = try #require(lines.first { $0.contains("public key: ") }?.split(separator: " ").last)
+      try lab.write("Keys/\(name).pub", "\(recipient)\n")
+    }
+    needles = Canary.allCases.map { ($0, Canary.needles($0, keys: keys)) }
+    try lab.write("Keys/passphrase.txt", Canary.sealed.value("passphrase") + "\n")
+    try lab.write("Keys/garbage.txt", "\(Canary.sealed.value("garbage"))\n\(Canary.sealed.value("more"))\n")
+    for name in ["first", "second", "third"] { try lab.write("Keys/\(name)", Canary.sealed.value(name)) }
+    try make(container, version: version)
+  }
+
+  /// Makes a container with canaries.
+  func make(_ name: String, version: Int) throws {
+    try lab.create(name, version: version, "--leave-wal")
+    try CanaryPlants(lab: lab, container: name).plant("a")
+  }
+
+  func recipient(_ name: String) throws -> String {
+    String(decoding: try lab.read("Keys/\(name).pub"), as: UTF8.self).trimmingCharacters(in: .newlines)
+  }
+
+  // MARK: Running
+
+  /// Runs a command and searches what it prints; nothing may be left in the directory for temporary files.
+  @discardableResult
+  func run(
+    _ words: [String], input: [UInt8] = [], prints: Bool = false, environment extra: [String: String?] = [:],
+    sourceLocation: SourceLocation = #_sourceLocation
+  ) throws -> CommandResult {
+    let variables = lab.environment.merging(environment) { $1 }.merging(extra) { $1 }
+    let result = try Command.run(
+      lab.program, words, environment: variables, input: input, directory: lab.directory.path)
+    var texts = [("standard error", result.errorBytes)]
+    if !prints { texts.append(("standard output", result.outputBytes)) }
+    for (stream, bytes) in texts {
+      for (_, needles) in needles {
+        let found = needles.found(in: Data(bytes))
+        #expect(
+          found.isEmpty, "drydock \(words.joined(separator: " ")): \(stream) has \(found)\n\(result)",
+          sourceLocation: sourceLocation)
+      }
+    }
+    let left = try lab.names("tmp")
+    #expect(
+      left.isEmpty || result.signal != nil, "drydock \(words.joined(separator: " ")) left tmp/\(left)",
+      sourceLocation: sourceLocation)
+    return result
+  }
+
+  // MARK: Searching the disk
+
+  /// Searches everything in the lab.
+  ///
+  /// - Parameter isKilled: a command was killed just now: until the next one its stage is there.
+  func searchDisk(
+    _ context: String, isKilled: Bool = false, sourceLocation: SourceLocation = #_sourceLocation
+  ) throws {
+    for path in try files() {
+      let full = lab.directory.path + "/" + path
+      var bytes = try Data(RawFiles.read(Array(full.utf8)))
+      bytes.append(contentsOf: Array("\n\(path)".utf8))
+      for (kind, needles) in needles where !mayHold(kind, path, isKilled) {
+        let found = needles.found(in: bytes)
+        #expect(found.isEmpty, "\(context): \(path) has \(found)", sourceLocation: sourceLocation)
+      }
+    }
+  }
+
+  /// Plain archives are compressed: what must not be in them is searched in what they hold.
+  func searchArchives(_ kinds: [Canary], sourceLocation: SourceLocation = #_sourceLocation) throws {
+    let archives = try files().filter { $0.hasSuffix(".tar.zst") }
+    #expect(!archives.isEmpty, sourceLocation: sourceLocation)
+    for archive in archives {
+      let tar = try Command.run(Tools.system("zstd"), ["-dcq", lab(archive)]).outputBytes
+      for (kind, needles) in needles where kinds.contains(kind) {
+        let found = needles.found(in: Data(tar))
+        #expect(found.isEmpty, "\(archive) holds \(found)", sourceLocation: sourceLocation)
+      }
+    }
+  }
+
+  /// The regular files, as paths in the lab.
+  private func files() throws -> [String] {
+    guard let walk = FileManager.default.enumerator(atPath: lab.directory.path) else { return [] }
+    return walk.compactMap { $0 as? String }.filter { path in
+      (try? RawFiles.status(Array((lab.directory.path + "/" + path).utf8)).st_mode & S_IFMT) == S_IFREG
+    }
+  }
+
+  /// The places where a canary lives by right, and no others.
+  private func mayHold(_ kind: Canary, _ path: String, _ isKilled: Bool) -> Bool {
+    let parts = path.split(separator: "/").map(String.init)
+    guard let top = parts.first else { return false }
+    if top == "Keys" { return true }
+    if kind == .sealed { return false }
+    if path.hasSuffix(".tar.zst") && !top.hasPrefix(".") { return true }
+    // Beside the container, or in it.
+    let inside = parts.firstIndex(of: ".drydock-state")
+    if top.hasPrefix(".drydock-") || inside != nil {
+      let container = inside == nil ? owner(ofState: top) : top
+      let below = parts[((inside ?? 0) + 1)...]
+      return mayHold(kind, stateOf: container, Array(below), isKilled)
+    }
+    if top == "tmp" { return isKilled }
+    return Self.containers.contains(top) && parts.count > 1 && (kind == .plain || !moved.contains(top))
+  }
+
+  /// In a state directory: the replaced files themselves, and what a killed command had staged; never a record.
+  private func mayHold(_ kind: Canary, stateOf container: String?, _ below: [String], _ isKilled: Bool)
+    -> Bool
+  {
+    // `stage/<transaction>/…`, `undo/<transaction>/<number>`; what is kept of records ends in `.json` there.
+    guard below.count >= 3, let folder = below.first,
+      below.count > 3 || below.last?.hasSuffix(".json") == false
+    else { return false }
+    if folder == "stage" { return isKilled }
+    return folder == "undo" && below.count == 3
+      && (kind == .plain || container.map { !moved.contains($0) } == true)
+  }
+
+  /// Whose state a directory beside the containers is.
+  private func owner(ofState name: String) -> String? {
+    if states[name] == nil {
+      // A container may be gone, and its state still there.
+      for container in Self.containers {
+        let sum = try? Command.run(Tools.system("sha256sum"), input: Array(container.utf8)).output
+        if let sum { states[".drydock-" + sum.prefix(16)] = container }
+      }
+    }
+    return states[name]
+  }
+}

@@ -1,0 +1,120 @@
+import Foundation
+import TestSupport
+
+/// A long session with a container full of canaries: every command, in every mode that it has.
+struct CanaryStory {
+  /// One command line; `{plain}` and `{sealed}` are archives.
+  struct Step {
+    var words: [String]
+    /// What the command reads from standard input.
+    var input = ""
+    /// Whether printing a secret is what the command is for.
+    var prints = false
+    /// Exit codes that are as they should be.
+    var exits: Set<Int32> = [0]
+    /// Done before it.
+    var before: (@Sendable (CanaryLab) throws -> Void)?
+  }
+
+  static func step(
+    _ line: String, input: String = "", prints: Bool = false, exits: Set<Int32> = [0],
+    before: (@Sendable (CanaryLab) throws -> Void)? = nil
+  ) -> Step {
+    Step(
+      words: line.split(separator: " ").map(String.init), input: input, prints: prints, exits: exits,
+      before: before)
+  }
+
+  /// In the order of a life: each step builds upon those before it.
+  static let steps: [Step] = [
+    step("inspect Notes"), step("inspect Notes --excluded"), step("explain Notes Documents/secret.txt"),
+    // The vault.
+    step("vault set Notes com.example.notes/first --value-file Keys/first"),
+    step(
+      "vault set Notes com.example.notes/second --accessible afterFirstUnlock",
+      input: Canary.sealed.value("stdin")),
+    step("vault set Notes com.example.notes/third --dry-run --value-file Keys/third"),
+    step("vault set Notes com.example.notes/third --value-file Keys/third --label hello --text"),
+    step("vault set Notes com.example.notes/first --if-exists replace --dry-run --value-file Keys/second"),
+    step("vault list Notes"), step("vault get Notes com.example.notes/first", prints: true),
+    step("vault get Notes com.example.notes/first --output Keys/got"),
+    step("vault rename Notes com.example.notes/first com.example.notes/one --dry-run"),
+    step("vault rename Notes com.example.notes/first com.example.notes/one"),
+    step("vault set-accessibility Notes com.example.notes/one afterFirstUnlock --dry-run"),
+    step("vault set-accessibility Notes com.example.notes/one afterFirstUnlock"),
+    step("vault rekey Notes --new-device-key Keys/device.txt --new-device-key Keys/device2.txt --dry-run"),
+    step("vault rekey Notes --new-device-key Keys/device.txt --new-device-key Keys/device2.txt"),
+    step("vault remove Notes com.example.notes/third --dry-run"),
+    step("vault remove Notes com.example.notes/third"), step("rollback Notes"), step("rollback Notes --redo"),
+    // Archives, plain and encrypted.
+    step("snapshot Notes -o plain.tar.zst --no-encryption"),
+    step("snapshot Notes -r Backups --no-encryption"),
+    step("snapshot Notes -o sealed.tar.zst.age --recipients-file Keys/identity.pub"),
+    step("snapshot Notes -r Sealed --recipients-file Keys/identity.pub --include-excluded"),
+    step("snapshot Notes -o passphrase.tar.zst.age --passphrase-file Keys/passphrase.txt"),
+    step("list -r Backups"), step("list -r Sealed"), step("list -r Sealed --identity Keys/identity.txt"),
+    step("show plain.tar.zst"), step("show sealed.tar.zst.age --identity Keys/identity.txt"),
+    step("show passphrase.tar.zst.age --passphrase-file Keys/passphrase.txt Documents"),
+    step("verify plain.tar.zst --data"), step("verify plain.tar.zst --container Notes", exits: [0, 2]),
+    step("verify sealed.tar.zst.age --data --identity Keys/identity.txt --container Notes", exits: [0, 2]),
+    step("verify -r Backups"),
+    // What differs, with other canaries on the other side.
+    step(
+      "diff Notes Changed --all",
+      before: { canaries in
+        try canaries.lab.copy("Notes", to: "Changed")
+        try CanaryPlants(lab: canaries.lab, container: "Changed").plant("b")
+      }), step("diff Notes Changed --exit-code", exits: [2]), step("diff Changed Notes --only defaults"),
+    step("diff Changed Notes --only databases --all"), step("diff Changed Notes --only vault"),
+    step("diff Changed Notes --only files"), step("diff plain.tar.zst Changed --all"),
+    step("diff Changed sealed.tar.zst.age --all --identity Keys/identity.txt"),
+    step("diff Changed Empty --all", before: { try $0.lab.create("Empty", version: 0, "--signed-out") }),
+    step("diff Empty Changed --all"), step("verify plain.tar.zst --container Changed", exits: [2]),
+    step("export plain.tar.zst -o copied.tar.zst", exits: [0]),
+    step(
+      "export sealed.tar.zst.age --identity Keys/identity.txt --to Sealed --recipients-file Keys/other.pub"),
+    // Coming back, and what the app changed on both sides.
+    step("restore plain.tar.zst Changed --from-other --dry-run", exits: [0, 3]),
+    step("restore plain.tar.zst Changed --from-other", exits: [0, 3]),
+    step("log Changed"),
+    step(
+      "rollback Changed", exits: [6],
+      before: {
+        try CanaryPlants(lab: $0.lab, container: "Changed").change(Lab.settings) {
+          $0["password"] = Canary.plain.value("c")
+          $0["credentials"] = ["inner": Canary.plain.value("c")]
+        }
+      }), step("rollback Changed --discard-newer"),
+    step("restore sealed.tar.zst.age Again --identity Keys/identity.txt", exits: [0, 3]),
+    step(
+      "restore sealed.tar.zst.age Changed --identity Keys/identity.txt --from-other --only defaults",
+      exits: [0, 3]),
+    step("restore plain.tar.zst Changed --from-other --path Documents --dry-run", exits: [0, 3]),
+    step("restore plain.tar.zst Fresh --migrate --dry-run", exits: [0, 3]),
+    // Migrations: the token goes to the vault.
+    step("status Notes"), step("validate"), step("migrate Notes --dry-run"),
+    step("migrate Notes --dry-run --to 4"),
+    step("migrate Notes", before: { $0.moved.insert("Notes") }), step("status Notes"),
+    step("vault list Notes"),
+    step("log Notes"), step("inspect Notes"), step("diff Notes plain.tar.zst --all"),
+    step("rollback Notes", before: { $0.moved.remove("Notes") }),
+    step("rollback Notes --redo", before: { $0.moved.insert("Notes") }), step("migrate Notes"),
+    step("snapshot Notes -o later.tar.zst --no-encryption"),
+    step("baseline Changed --to 6"), step("recover Notes"),
+    step("init Notes", before: { try $0.lab.remove("drydock.yaml") }),
+  ]
+
+  /// Leaf commands of the program, as it names them itself: `inspect`, `vault set`.
+  static func commands(of program: String) throws -> [String] {
+    let text = try Command.run(program, ["--experimental-dump-help"]).outputBytes
+    let document = try JSONSerialization.jsonObject(with: Data(text)) as? [String: Any]
+    func leaves(_ command: [String: Any], _ path: [String]) -> [String] {
+      let children = (command["subcommands"] as? [[String: Any]] ?? []).filter {
+        $0["commandName"] as? String != "help"
+      }
+      if children.isEmpty { return [path.joined(separator: " ")] }
+      return children.flatMap { leaves($0, path + [$0["commandName"] as? String ?? "?"]) }
+    }
+    return (document?["command"] as? [String: Any]).map { leaves($0, []) } ?? []
+  }
+}
