@@ -13,6 +13,10 @@ struct JSONTests {
     ["diff", "{A}", "Notes"], ["diff", "Notes", "{A}", "--exit-code", "--all"],
     ["verify", "{A}", "--container", "Notes"],
     ["export", "{A}", "-o", "Copy.tar.zst"],
+    [
+      "rekey", "{A}", "-o", "Sealed", "--recipient",
+      "age1f35gryhjktqrherf0f263jcmux6u4f3k9dsstrt73ws7fmy7wq4qvl69g0",
+    ],
     ["status", "Notes"], ["validate"], ["migrate", "Notes", "--dry-run"], ["migrate", "Notes", "--to", "1"],
     ["migrate", "Notes"], ["migrate", "Notes"], ["status", "Notes"], ["log", "Notes"], ["rollback", "Notes"],
     ["rollback", "Notes", "--redo"], ["restore", "{A}", "Notes", "--dry-run"], ["restore", "{A}", "Notes"],
