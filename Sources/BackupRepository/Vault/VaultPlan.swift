@@ -23,10 +23,11 @@ struct VaultPlan {
   ///   - way: which items may return; of an archive that is a copy of another one, between that and here.
   ///   - staying: what else is known to have been in the vault.
   ///   - keepsExtra: whether items stay that the archive does not have.
+  ///   - isMigrated: whether the items come out of a migration, which dates those anew that it makes.
   /// - Throws: `ContainerError`, `AgeError` when no new vault can be made.
   init(
     _ archived: ArchivedVault, into live: LiveVault, _ keys: DeviceKeys?, way: VaultReturn,
-    staying: [VaultExtract.Staying], keepsExtra: Bool
+    staying: [VaultExtract.Staying], keepsExtra: Bool, isMigrated: Bool
   ) throws {
     report.isSameDevice =
       archived.isWhole && way.toSameDevice ? true : live.vault.map { $0.device == archived.device }
@@ -36,7 +37,7 @@ struct VaultPlan {
     case (_, _, .none(let reason)): leaveAll(archived, staying, reason)
     case (_, let keys?, _):
       var result = try live.vault ?? Self.empty(archived, keys)
-      take(archived.items, way, into: &result)
+      take(archived.items, way, isMigrated, into: &result)
       leave(staying, way)
       if !keepsExtra { removeExtra(archived.items, Set(staying.map(\.name)), way, from: &result) }
       action = Self.action(result, archived, live)
@@ -69,9 +70,10 @@ struct VaultPlan {
     let archived = try ArchivedVault(sealed, archive, keys, path: staged.container.vaultPath)
     var origin = VaultOrigin(
       isSameDevice: archived.isWhole, isEncrypted: archive.encryption != nil, staying: archived.staying)
+    var isMigrated = false
     switch options.vault {
     case .whole: return (try VaultPlan(copying: archived, keys), origin)
-    case .byItemOf(let other): origin = other
+    case .byItemOf(let other): (origin, isMigrated) = (other, true)
     case .byItem: break
     }
     let way = VaultReturn(
@@ -79,7 +81,7 @@ struct VaultPlan {
       includesSynchronizable: options.includesSynchronizable)
     let plan = try VaultPlan(
       archived, into: LiveVault(staged), keys, way: way, staying: origin.staying,
-      keepsExtra: options.keepExtra)
+      keepsExtra: options.keepExtra, isMigrated: isMigrated)
     return (plan, origin)
   }
 
@@ -95,10 +97,10 @@ struct VaultPlan {
   // MARK: Items
 
   private mutating func take(
-    _ items: [VaultItem.ID: VaultItem], _ way: VaultReturn, into result: inout Vault
+    _ items: [VaultItem.ID: VaultItem], _ way: VaultReturn, _ isMigrated: Bool, into result: inout Vault
   ) {
     for (id, item) in items.sorted(by: { $0.key < $1.key }) {
-      if result[id] == item {
+      if let present = result[id], present == (isMigrated ? item.dated(as: present) : item) {
         report.unchanged += 1
       } else if let refusal = way.refusal(of: item) {
         report.leftBehind.append(.init(item: id.description, reason: refusal.description))
@@ -178,5 +180,14 @@ struct VaultPlan {
       if let present = try staged.status(of: path), present.type != .file { try staged.remove(path) }
       try staged.setVault(vault)
     }
+  }
+}
+
+extension VaultItem {
+  /// This item with another one's times.
+  fileprivate func dated(as other: VaultItem) -> VaultItem {
+    var item = self
+    (item.created, item.modified) = (other.created, other.modified)
+    return item
   }
 }
