@@ -77,6 +77,21 @@ public enum Comparing {
     }
   }
 
+  /// Compares a container's vault with an archive's by the items that a restore would bring back.
+  ///
+  /// - Returns: what such a restore would do; nil when there is nothing to say of items: no key opens both, or they are
+  ///   the same file.
+  public static func vault(
+    of archive: Archive, with container: Container, transaction: TransactionOptions
+  ) throws -> RestoredVault? {
+    guard transaction.deviceKeys != nil else { return nil }
+    var options = RestoreOptions()
+    options.stores = [.vault]
+    options.transaction = transaction
+    let vault = try Restore.plan(archive, .existing(container), options).vault
+    return vault?.problem == nil ? vault : nil
+  }
+
   private static func withSide<T>(
     _ operand: Operand, _ configuration: Configuration, _ transaction: TransactionOptions,
     _ body: (any ComparisonSide) throws -> T

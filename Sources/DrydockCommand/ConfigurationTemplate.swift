@@ -58,6 +58,9 @@ struct ConfigurationTemplate {
       #   data-extraction-rules: res/xml/data_extraction_rules.xml
       #   transfer: device
 
+      # Public keys of age's to which archives are encrypted; `drydock keygen` makes one.
+      # recipients: [age1…]
+
       # Directories, relative to this file.
       migrations: Migrations
       repository: Backups

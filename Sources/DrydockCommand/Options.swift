@@ -53,6 +53,12 @@ struct ContainerOptions: ParsableArguments {
   /// The container; what an interrupted command left is ended first, and told.
   func open(_ common: CommonOptions) throws -> Container {
     try refusePacked()
+    if let encryption = try? ArchiveEncryption.of(path: path) {
+      throw ContainerError(
+        .notAContainer,
+        "this file is \(encryption); `drydock restore` makes a container of an archive of drydock's, and of anything "
+          + "else `age -d`", path: path)
+    }
     let container = try Container(at: path, configuration: common.configuration(), instance: instance)
     try Self.recover(container)
     return container

@@ -61,6 +61,18 @@ import Testing
     }
   }
 
+  @Test("More chunks than one byte counts, both ways") func manyChunks() throws {
+    try TemporaryDirectory.with { directory in
+      let program = try AgeProgram(in: directory)
+      let identity = try AgeIdentity.generate()
+      let plain = Samples.bytes(258 * PayloadCipher.chunkLength + 1)
+      let ours = try plain.withUnsafeBytes { try Age.seal($0, to: .recipients([identity.recipient])) }
+      #expect(try program.run(["-d", "-i", program.keyFile(identity)], input: ours) == plain)
+      let theirs = try program.run(["-r", "\(identity.recipient)"], input: plain)
+      #expect(try Age.open(theirs, with: AgeKeys(identities: [identity])) == SecretBytes(plain))
+    }
+  }
+
   @Test("Keys that age-keygen makes are read here") func theirKeys() throws {
     try TemporaryDirectory.with { directory in
       let program = try AgeProgram(in: directory)

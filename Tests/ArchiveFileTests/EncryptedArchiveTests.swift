@@ -51,7 +51,8 @@ import Testing
       var random = SeededGenerator(3)
       let letters = random.bytes(400).map { 97 + $0 % 16 }
       // The tar grows by whole blocks; what letters become grows by single bytes.
-      let samples = { (size: Int, count: Int) -> [Sample] in [Sample("letters", Array(letters[..<count]))] + self.samples(size)
+      let samples = { (size: Int, count: Int) -> [Sample] in
+        [Sample("letters", Array(letters[..<count]))] + self.samples(size)
       }
       var content = 70_000
       for _ in 0..<3 {

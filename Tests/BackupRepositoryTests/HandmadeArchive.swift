@@ -19,6 +19,13 @@ struct HandmadeArchive {
   var entries: [ManifestEntry] = []
   var skipped: [SkippedPath] = []
   var excluded: [ExcludedPath] = []
+  /// To whom it is encrypted.
+  var encryption: AgeLock?
+  /// What `vault.json` holds, and what the manifest says of it; nil for what is not there.
+  var vault: [UInt8]?
+  var vaultRecord: (VaultMember) -> VaultMember? = { $0 }
+  /// Whether the manifest speaks of a `vault.json` that is not there.
+  var claimsVault = false
   /// SQL that is run on the finished manifest, `PRAGMA writable_schema` and all.
   var sql: String?
 
@@ -84,14 +91,14 @@ struct HandmadeArchive {
     let file = try FileDescriptor.open(
       FilePath(path), .readWrite, options: [.create, .truncate], permissions: .ownerReadWrite)
     return try file.closeAfter {
-      let writer = try ArchiveWriter(to: file)
+      let writer = try ArchiveWriter(to: file, encryption: encryption)
       try writer.addMember(
         .file(ArchiveHeader.memberName, size: UInt64(header.count), modified: 0), contents: header)
       var offsets: [[UInt8]: UInt64] = [:]
       for (member, content) in members {
         offsets[member.name] = try writer.addMember(member, contents: content)
       }
-      let manifest = try makeManifest(offsets)
+      let manifest = try makeManifest(offsets, addVault(to: writer))
       let offset = try writer.addMember(
         .file(MemberNames.manifest, size: UInt64(manifest.count), modified: 0), contents: manifest)
       _ = try writer.finish(
@@ -101,7 +108,18 @@ struct HandmadeArchive {
     }
   }
 
-  private func makeManifest(_ offsets: [[UInt8]: UInt64]) throws -> [UInt8] {
+  private func addVault(to writer: ArchiveWriter) throws -> VaultMember? {
+    guard let vault else {
+      return claimsVault ? VaultMember(offset: 512, length: 1, digest: try SHA256.hash([])) : nil
+    }
+    let offset = try writer.addMember(
+      .file(MemberNames.vault, size: UInt64(vault.count), mode: VaultMember.mode, modified: 0),
+      contents: vault)
+    return vaultRecord(
+      VaultMember(offset: offset, length: UInt64(vault.count), digest: try SHA256.hash(vault)))
+  }
+
+  private func makeManifest(_ offsets: [[UInt8]: UInt64], _ vault: VaultMember?) throws -> [UInt8] {
     try TemporaryDirectory.with { directory in
       let writer = try ManifestWriter(path: directory("manifest"), archive: id)
       for var entry in entries {
@@ -110,6 +128,7 @@ struct HandmadeArchive {
         }
         try writer.add(entry)
       }
+      if let vault { try writer.add(vault) }
       for path in skipped { try writer.add(path) }
       for path in excluded { try writer.add(path) }
       _ = try writer.finish()

@@ -13,6 +13,10 @@ struct JSONTests {
     ["diff", "{A}", "Notes"], ["diff", "Notes", "{A}", "--exit-code", "--all"],
     ["verify", "{A}", "--container", "Notes"],
     ["export", "{A}", "-o", "Copy.tar.zst"],
+    [
+      "rekey", "{A}", "-o", "Sealed", "--recipient",
+      "age1f35gryhjktqrherf0f263jcmux6u4f3k9dsstrt73ws7fmy7wq4qvl69g0",
+    ],
     ["status", "Notes"], ["validate"], ["migrate", "Notes", "--dry-run"], ["migrate", "Notes", "--to", "1"],
     ["migrate", "Notes"], ["migrate", "Notes"], ["status", "Notes"], ["log", "Notes"], ["rollback", "Notes"],
     ["rollback", "Notes", "--redo"], ["restore", "{A}", "Notes", "--dry-run"], ["restore", "{A}", "Notes"],
@@ -26,8 +30,8 @@ struct JSONTests {
     ["rename", "Notes", "s/a", "s/b", "--dry-run"],
     ["rename", "Notes", "s/a", "s/b", "--to-access-group", "g"],
     ["set-accessibility", "Notes", "s/b", "afterFirstUnlock"],
-    ["rekey", "Notes", "--new-device-key", "device.txt", "--dry-run"],
-    ["rekey", "Notes", "--new-device-key", "device.txt"], ["remove", "Notes", "s/b"],
+    ["rekey", "Notes", "--new-device-key", "device.key", "--dry-run"],
+    ["rekey", "Notes", "--new-device-key", "device.key"], ["remove", "Notes", "s/b"],
   ]
 
   @Test("Every command prints one document, and keys are snake case")
@@ -35,9 +39,8 @@ struct JSONTests {
     try Lab.with { lab in
       try lab.create()
       let archive = try lab.snapshot()
-      try lab.succeed("keygen", "-o", "device.txt")
       var seen: Set<String> = []
-      let vault = Self.vaultSuccesses.map { ["vault"] + $0 + ["--device-key", "device.txt"] }
+      let vault = Self.vaultSuccesses.map { ["vault"] + $0 + ["--device-key", "device.key"] }
       for arguments in Self.successes + vault {
         let words = arguments.map { $0 == "{A}" ? archive : $0 } + ["--json"]
         let result = try lab.drydock(words)

@@ -37,7 +37,7 @@ public struct VaultExtract: Sendable, Equatable {
   public func encoded() -> SecretBytes {
     var document = document
     if !staying.isEmpty {
-      document.unknown[Self.field] = SecretJSONWriter.document { writer in
+      let text = SecretJSONWriter.document { writer in
         writer.array { writer in
           for item in staying {
             writer.element()
@@ -45,6 +45,8 @@ public struct VaultExtract: Sendable, Equatable {
           }
         }
       }
+      // Without the line break at its end, in the middle of another document.
+      document.unknown[Self.field] = text.withBytes { .init(copying: .init(rebasing: $0.dropLast())) }
     }
     return document.encoded()
   }
@@ -121,6 +123,7 @@ public struct VaultExtract: Sendable, Equatable {
     }
     return Staying(
       name: name, accessibility: accessibility,
-      accessControl: flags.isEmpty ? nil : VaultAccessControl(names: flags), isSynchronizable: isSynchronizable)
+      accessControl: flags.isEmpty ? nil : VaultAccessControl(names: flags),
+      isSynchronizable: isSynchronizable)
   }
 }

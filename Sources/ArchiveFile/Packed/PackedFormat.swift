@@ -26,7 +26,8 @@ enum PackedFormat {
     if AgeHeader.isPresent(in: head) {
       throw ArchiveError(
         .encrypted,
-        "the file is encrypted, which this version cannot read; decrypt it first: age -d -i KEY.txt FILE")
+        "the file is encrypted, and a packed container is read only in the clear; decrypt it first: age -d -i KEY.txt FILE"
+      )
     }
     if head.starts(with: [0x50, 0x4B, 3, 4]) {
       self = .zip

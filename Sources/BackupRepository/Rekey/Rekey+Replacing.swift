@@ -25,6 +25,8 @@ extension Rekey {
     try place.check()
     return try ScratchDirectory.with(Publication.prefix, in: place.folder) { scratch in
       let size = try write(archive, into: scratch, encryption, progress)
+      // Whoever could read the old file can read the new one; only its owner or root can give it to somebody.
+      try? scratch.setOwner(user: place.status.user, group: place.status.group, of: file)
       try scratch.setMode(place.status.mode, of: file)
       // Alone, as who removes: nobody writes into the repository while a file of it goes.
       let lock = try RepositoryLock(place.folder.path, exclusive: true, timeout: lockTimeout)

@@ -34,20 +34,19 @@ struct ArchiveAssembly {
         .file(ArchiveHeader.memberName, size: UInt64(json.count), modified: modified), contents: json)
       // The header alone is what a list of archives reads.
       try archive.startFrame()
-      let result = try withWork(scratch) { work in
+      let (report, location) = try withWork(scratch) { work in
         let manifestName: ContainerPath = "manifest"
         let manifest = try ManifestWriter(path: work.full(manifestName), archive: header.archive)
-        let result = try body(work, archive, manifest)
-        return (result, try store(manifestName, work, archive))
+        return (try body(work, archive, manifest), try store(manifestName, work, archive))
       }
-      let summary = try archive.finish(manifest: result.1)
+      let summary = try archive.finish(manifest: location)
       try scratch.syncFile(file, name)
       let path = try publication.publish(
         name, in: scratch,
         as: ArchiveName.candidates(
           app: header.app, instance: header.instance, time: UTCTime.compact(time), id: header.archive,
           isEncrypted: isEncrypted))
-      return result.0(path, summary)
+      return report(path, summary)
     }
   }
 
@@ -58,8 +57,11 @@ struct ArchiveAssembly {
     return try ScratchDirectory.withTemporary { work in
       do {
         return try body(work)
-      } catch var error as ContainerError where error.code == .noSpace && error.path?.hasPrefix(work.path) == true {
-        error.message += "; what will be encrypted is prepared below TMPDIR, which may be set to another place"
+      } catch var error as ContainerError
+        where error.code == .noSpace && error.path?.hasPrefix(work.path) == true
+      {
+        error.message +=
+          "; what will be encrypted is prepared below TMPDIR, which may be set to another place"
         throw error
       }
     }

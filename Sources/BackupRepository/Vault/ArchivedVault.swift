@@ -29,7 +29,8 @@ enum ArchivedVault {
     self = try archive.vaultExtract().map { .extract($0, problem) } ?? .none(problem)
   }
 
-  static let noKey = "no device key is at hand; give it with --device-key FILE, or name it in DRYDOCK_DEVICE_KEY"
+  static let noKey =
+    "no device key is at hand; give it with --device-key FILE, or name it in DRYDOCK_DEVICE_KEY"
 
   /// The items.
   var items: [VaultItem.ID: VaultItem] {

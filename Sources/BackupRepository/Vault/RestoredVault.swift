@@ -18,6 +18,11 @@ public struct RestoredVault: Sendable, Codable, Equatable {
   public var leftBehind: [LeftBehind] = []
   /// Number of items that were right already.
   public var unchanged = 0
+  /// Why none came back, where the reason is the same for all: no key, or a file that does not open.
+  public var problem: String?
   /// Whether the archive is of this device; nil when that is not known.
   public var isSameDevice: Bool?
+
+  /// Whether the container had all that may come back, and nothing more.
+  public var isUpToDate: Bool { returned.isEmpty && removed.isEmpty && problem == nil }
 }

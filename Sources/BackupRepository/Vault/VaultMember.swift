@@ -11,7 +11,8 @@ struct VaultMember: Sendable, Equatable {
 
   /// Whether a member of the tar is this one, content aside.
   func agrees(with member: ArchiveMember, at offset: UInt64) -> Bool {
-    member.name == Array(MemberNames.vault.utf8) && member.kind == .file(size: length) && offset == self.offset
+    member.name == Array(MemberNames.vault.utf8) && member.kind == .file(size: length)
+      && offset == self.offset
       && member.mode == Self.mode && member.attributes.isEmpty && !member.isNoDump
   }
 

@@ -49,6 +49,7 @@ struct VaultPlan {
     let way = VaultReturn(toSameDevice: false, fromEncrypted: true)
     guard var result = live.vault else {
       if case .closed(let reason) = live {
+        report.problem = reason
         report.leftBehind.append(
           .init(item: nil, reason: "the archive has no vault, and the container's stays: \(reason)"))
       }
@@ -138,6 +139,7 @@ struct VaultPlan {
   private mutating func leaveAll(
     _ archived: ArchivedVault, _ staying: [VaultExtract.Staying], _ reason: String
   ) {
+    report.problem = reason
     var names: [String?] = archived.items.keys.sorted().map(\.description) + staying.map(\.name)
     // Nobody knows what else there is.
     if archived.device == nil { names.insert(nil, at: 0) }
@@ -164,14 +166,14 @@ struct VaultPlan {
 
   // MARK: Staging
 
-  /// Stages what is to be written or removed; what is put as it is comes with the other contents.
+  /// Stages what is to be written; what is put as it is comes with the other contents, and what goes with the other
+  /// removals.
   ///
   /// - Throws: what staging throws.
   func stage(_ staged: StagedContainer) throws {
     let path = staged.container.vaultPath
     switch action {
-    case .nothing, .put: break
-    case .remove: try staged.remove(path)
+    case .nothing, .put, .remove: break
     case .write(let vault):
       if let present = try staged.status(of: path), present.type != .file { try staged.remove(path) }
       try staged.setVault(vault)

@@ -34,6 +34,7 @@ struct ShowCommand: ParsableCommand {
     var entries: [Entry]
     var excluded: [ExcludedPath]
     var skipped: [SkippedPath]
+    var vaultItems: [String]?
   }
 
   func run() throws {
@@ -59,12 +60,13 @@ struct ShowCommand: ParsableCommand {
         .missing, "the archive does not have it; `drydock show` without a path lists what it has",
         path: scope?.description)
     }
+    // Whoever may read the archive may read these, and nobody's values.
+    let vaultItems = try scope == nil ? opened.vaultExtract()?.document.sorted.map(\.description) : nil
     if common.json {
       return Output.json(
         Result(
           header: opened.header, encryption: opened.encryption?.description, snapshot: opened.snapshot,
-          entries: entries, excluded: excluded,
-          skipped: skipped))
+          entries: entries, excluded: excluded, skipped: skipped, vaultItems: vaultItems))
     }
     let header = opened.header
     Output.line(
@@ -84,5 +86,8 @@ struct ShowCommand: ParsableCommand {
     Output.table(excluded.map { [$0.path.description, $0.exclusion.description] })
     if !skipped.isEmpty { Output.line("not stored") }
     Output.table(skipped.map { [$0.path.description, $0.reason.rawValue] })
+    guard let vaultItems else { return }
+    Output.line("vault items for other devices")
+    Output.table(vaultItems.map { [$0.printable] })
   }
 }

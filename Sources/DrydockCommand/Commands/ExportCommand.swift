@@ -42,6 +42,7 @@ struct ExportCommand: ParsableCommand {
     var contentBytes: UInt64
     var archiveBytes: UInt64
     var encrypted: Bool
+    var dropsVaultItems: Bool
   }
 
   func run() throws {
@@ -73,12 +74,18 @@ struct ExportCommand: ParsableCommand {
       return Output.json(
         Result(
           path: report.path, header: report.header, snapshot: report.snapshot, entries: report.entries,
-          contentBytes: report.contentBytes, archiveBytes: report.archiveBytes, encrypted: lock != nil))
+          contentBytes: report.contentBytes, archiveBytes: report.archiveBytes, encrypted: lock != nil,
+          dropsVaultItems: report.dropsVaultItems))
     }
     Output.note(
       "\(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)) of content in "
         + "\(Output.size(report.archiveBytes))\(lock == nil ? "" : ", encrypted"); every byte was compared with its hash"
     )
+    if report.dropsVaultItems {
+      Output.note(
+        "drydock: note: the vault's items for other devices are left out, as of every archive that is not encrypted; its "
+          + "sealed file is in it")
+    }
     Output.line(report.path)
   }
 }

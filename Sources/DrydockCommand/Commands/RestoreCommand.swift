@@ -10,7 +10,8 @@ struct RestoreCommand: ParsableCommand {
     discussion: """
       The container becomes what the archive holds, in one step, and the step can
       be rolled back. What a rule excludes from backups (caches, flagged files) is
-      left as it is. A container that does not exist is made.
+      left as it is. A container that does not exist is made. Secrets come back item
+      by item, with --device-key and as far as they may; exits with 3 when some do not.
 
       Examples:
         drydock restore Backups/A.tar.zst Notes --dry-run
@@ -45,6 +46,8 @@ struct RestoreCommand: ParsableCommand {
       """)
   var migrate = false
   @OptionGroup var migrations: MigrationOptions
+  @Flag(help: "Bring back synchronizable items of the vault, too: other devices get them, then.")
+  var includeSynchronizable = false
   @Flag(help: "Take another app's or instance's data.") var fromOther = false
   @Flag(help: "Do not ask before removing what the archive does not have.") var yes = false
   @OptionGroup var key: KeyOptions
@@ -64,6 +67,7 @@ struct RestoreCommand: ParsableCommand {
     var unchanged: Int
     var bytesRead: UInt64
     var conflicts: [ContainerPath]
+    var vault: RestoredVault?
     var migration: MigrationReport?
     var difference: ContainerDifference?
   }
@@ -84,7 +88,7 @@ struct RestoreCommand: ParsableCommand {
     (options.keepExtra, options.overwriteExcluded, options.fromOther) = (
       keepExtra, overwriteExcluded, fromOther
     )
-    options.includeExcluded = includeExcluded
+    (options.includeExcluded, options.includesSynchronizable) = (includeExcluded, includeSynchronizable)
     options.transaction = try container.transaction().with(deviceKeys)
     if options.isPartial, case .existing(let container) = target {
       options.schemaVersion = try Migrating.schemaVersion(
@@ -94,7 +98,9 @@ struct RestoreCommand: ParsableCommand {
     let catalog = migrate ? try migrations.catalog(configuration) : nil
     if dryRun {
       let outcome = try MigratedRestore.dryRun(opened, target, options, catalog)
-      return write(outcome.value, transaction: nil, conflicts: [], difference: outcome.difference)
+      write(outcome.value, transaction: nil, conflicts: [], difference: outcome.difference)
+      if outcome.value.restore.isIncomplete { throw ExitStatus.incomplete.code }
+      return
     }
     guard try isConfirmed(opened, target, options, catalog) else { throw ExitStatus.failed.code }
     let outcome = try MigratedRestore.run(opened, target, options, catalog)
@@ -102,6 +108,7 @@ struct RestoreCommand: ParsableCommand {
     for note in outcome.notes { Output.note("drydock: note: \(note)") }
     write(outcome.value, transaction: outcome.transaction, conflicts: outcome.conflicts, difference: nil)
     try outcome.throwUnlessClean()
+    if outcome.value.restore.isIncomplete { throw ExitStatus.incomplete.code }
   }
 
   private func isConfirmed(
@@ -136,7 +143,8 @@ struct RestoreCommand: ParsableCommand {
           transaction: transaction?.description, restored: report.restored, removed: report.removed,
           spared: report.spared, restoredUnderExcluded: report.restoredUnderExcluded,
           unchanged: report.unchanged,
-          bytesRead: report.bytesRead, conflicts: conflicts, migration: outcome.migration,
+          bytesRead: report.bytesRead, conflicts: conflicts, vault: report.vault,
+          migration: outcome.migration,
           difference: difference))
     }
     if let difference {
@@ -148,6 +156,7 @@ struct RestoreCommand: ParsableCommand {
       "\(verb): \(Output.count(report.restored.count, "path")), removed: \(report.removed.count), "
         + "right already: \(report.unchanged), spared: \(report.spared.count); "
         + "\(Output.size(report.bytesRead)) read from the archive")
+    if let vault = report.vault { RestoredVaultText.write(vault, isDone: difference == nil) }
     if let migration = outcome.migration {
       MigrationText.write(migration, verb: difference == nil ? "ran" : "would run")
     }

@@ -26,6 +26,7 @@ struct SnapshotCommand: ParsableCommand {
       "Store what rules exclude too, but for Drydock's own state; a restore brings it back on demand only.")
   var includeExcluded = false
   @OptionGroup var recipients: RecipientOptions
+  @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
@@ -40,6 +41,7 @@ struct SnapshotCommand: ParsableCommand {
     var excluded: [ExcludedPath]
     var skipped: [SkippedPath]
     var rawDatabases: [String: String]
+    var vault: SnapshotVault?
     var warnings: [ContainerWarning]
   }
 
@@ -79,13 +81,15 @@ struct SnapshotCommand: ParsableCommand {
     options.busyTimeout = transaction.busyTimeout
     options.includesExcluded = includeExcluded
     options.encryption = lock
+    // An archive that everybody can read never has what is in a vault: nobody looks.
+    if lock != nil { options.deviceKeys = try deviceKeys.deviceKeys() }
     let progress = Progress(isShown: !common.json)
     options.progress = { progress.show($0) }
     let report = try Snapshot.take(opened, options)
     progress.end()
     let warnings = ContainerWarning.find(
       in: opened, excluded: report.excluded.map { ($0.path, $0.exclusion) }, secrets: lock == nil)
-    tell(report, warnings)
+    tell(report, warnings, hasKeys: options.deviceKeys != nil)
     if common.json {
       let raw = Dictionary(uniqueKeysWithValues: report.raw.map { ($0.key.description, $0.value) })
       Output.json(
@@ -93,7 +97,8 @@ struct SnapshotCommand: ParsableCommand {
           path: report.path, archive: report.archive, snapshot: report.snapshot, entries: report.entries,
           contentBytes: report.contentBytes, archiveBytes: report.archiveBytes, encrypted: report.isEncrypted,
           excluded: report.excluded,
-          skipped: report.skipped, rawDatabases: raw, warnings: warnings))
+          skipped: report.skipped, rawDatabases: raw, vault: report.vault,
+          warnings: warnings))
     } else {
       Output.line(report.path)
     }
@@ -109,7 +114,7 @@ struct SnapshotCommand: ParsableCommand {
       ContainerPath(url.lastPathComponent), mode: 0o700)
   }
 
-  private func tell(_ report: SnapshotReport, _ warnings: [ContainerWarning]) {
+  private func tell(_ report: SnapshotReport, _ warnings: [ContainerWarning], hasKeys: Bool) {
     guard !common.json else { return }
     Output.note(
       "\(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)) of content in "
@@ -121,6 +126,23 @@ struct SnapshotCommand: ParsableCommand {
     for (path, reason) in report.raw.sorted(by: { $0.key < $1.key }) {
       Output.note("drydock: stored as it is, for SQLite cannot open it (\(reason)): \(path)")
     }
+    if let vault = report.vault, report.isEncrypted { tell(vault, hasKeys: hasKeys) }
     Output.warn(warnings)
+  }
+
+  private func tell(_ vault: SnapshotVault, hasKeys: Bool) {
+    if let problem = vault.problem {
+      Output.note(
+        "drydock: \(vault.path): stored as it is, and useful on this device alone, for its items cannot be copied: "
+          + problem)
+    } else if let leaving = vault.leaving, let staying = vault.staying {
+      Output.note(
+        "\(Output.count(leaving, "item")) of the vault can come back on other devices; \(staying) on this one alone"
+      )
+    } else if !hasKeys {
+      Output.note(
+        "drydock: note: \(vault.path) is stored sealed, and useful on this device alone; with --device-key the archive "
+          + "also holds the items that may leave it")
+    }
   }
 }

@@ -10,7 +10,8 @@ struct VerifyCommand: ParsableCommand {
 
       With --container the archive is compared with a container, too: every byte of
       its files, its databases by schema and rows. What rules keep out of a backup
-      on either side does not count. Exits with 2 when they are not the same.
+      on either side does not count. With the device key the vault is compared by the
+      items that a restore would bring back. Exits with 2 when they are not the same.
 
       Examples:
         drydock verify -r Backups --data
@@ -43,6 +44,7 @@ struct VerifyCommand: ParsableCommand {
       var notCompared: [NotCompared]
       var bytesRead: UInt64
       var difference: ContainerDifference
+      var vault: RestoredVault?
     }
     var archives: [Item]
     var container: Against? = nil
@@ -90,20 +92,21 @@ struct VerifyCommand: ParsableCommand {
     }
     for item in unreadable { try tellBad(item.path, item.error) }
     if result.archives.isEmpty && !common.json { Output.line("no archives") }
-    var comparison: Comparison?
+    var comparison: Compared?
     if failed == nil, let container, let path = result.archives.first?.path {
       let archive = try Archive(path: path, keys: keys.opening(path), limit: limit)
       let found = try compare(archive, container, configuration)
       result.container = Result.Against(
-        path: container, equal: found.difference.isEmpty, compared: found.compared,
-        notCompared: found.notCompared, bytesRead: archive.bytesRead, difference: found.difference)
+        path: container, equal: found.isEqual, compared: found.comparison.compared,
+        notCompared: found.comparison.notCompared, bytesRead: archive.bytesRead,
+        difference: found.comparison.difference, vault: found.vault)
       if !common.json { tell(found, container) }
       comparison = found
     }
     if common.json { Output.json(result) }
     if let failed { throw failed.status.code }
-    if comparison?.difference.isEmpty == false { throw ExitStatus.pending.code }
-    if comparison?.isIncomplete == true { throw ExitStatus.incomplete.code }
+    if comparison?.isEqual == false { throw ExitStatus.pending.code }
+    if comparison?.comparison.isIncomplete == true { throw ExitStatus.incomplete.code }
   }
 
   /// The archives to verify, and those of a repository that cannot even be listed.
@@ -118,25 +121,45 @@ struct VerifyCommand: ParsableCommand {
     return (listing.items.map(\.path) + listing.sealed.map(\.path), listing.unreadable)
   }
 
+  /// An archive against a container.
+  private struct Compared {
+    var comparison: Comparison
+    /// The vault by items, when it can be opened and is another file.
+    var vault: RestoredVault?
+    var isEqual: Bool { comparison.difference.isEmpty && vault?.isUpToDate ?? true }
+  }
+
   private func compare(
     _ archive: Archive, _ path: String, _ configuration: Configuration
-  ) throws -> Comparison {
+  ) throws -> Compared {
     var options = ComparisonOptions()
     options.rowLimit = 5
+    let transaction = try wait.transaction().with(deviceKeys)
     return try Container.reading(at: path, configuration: configuration, limit: expansion.limit()) { opened in
       if !PackedContainer.isOne(path) { try ContainerOptions.recover(opened) }
-      return try Comparing.run(
+      let vault = try Comparing.vault(of: archive, with: opened, transaction: transaction)
+      if vault != nil { options.stores.remove(.vault) }
+      let comparison = try Comparing.run(
         .archive(archive), .container(opened), configuration: configuration, options: options,
-        transaction: wait.transaction().with(deviceKeys))
+        transaction: transaction)
+      return Compared(comparison: comparison, vault: vault)
     }
   }
 
-  private func tell(_ comparison: Comparison, _ path: String) {
-    if comparison.difference.isEmpty {
+  private func tell(_ found: Compared, _ path: String) {
+    let comparison = found.comparison
+    if found.isEqual {
       Output.line("same \(path)  \(Output.count(comparison.compared, "path")), every byte")
     } else {
       Output.line("OTHER \(path)  the container differs from the archive by")
       DifferenceText(limit: 20).write(comparison.difference)
+      if let vault = found.vault, !vault.isUpToDate {
+        Output.line("vault items")
+        RestoredVaultText.writeDifference(vault)
+      }
+    }
+    if let left = found.vault?.leftBehind.count, left > 0 {
+      Output.line("not compared: \(Output.count(left, "vault item")) that no restore brings back here")
     }
     comparison.tellTheRest()
   }

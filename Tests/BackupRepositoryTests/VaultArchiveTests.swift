@@ -1,0 +1,168 @@
+import AgeEncryption
+import AppContainer
+import ArchiveFile
+import Foundation
+import TestSupport
+import Testing
+
+@testable import BackupRepository
+
+/// The items that may leave, in archives: who has them, who never has, and what is refused.
+@Suite struct VaultArchiveTests {
+  private func scene() throws -> (VaultLab, DeviceKeys) {
+    let lab = try VaultLab()
+    let keys = try DeviceKeys(.generate())
+    var vault = try Vault(new: keys)
+    vault.put(VaultLab.item("leaves", "leaving canary"))
+    vault.put(VaultLab.item("stays", "staying canary", .whenUnlockedThisDeviceOnly))
+    vault.put(VaultLab.item("asks", "asking canary", .whenUnlocked, [.userPresence]))
+    try lab.write(vault)
+    return (lab, keys)
+  }
+
+  private func extract(_ path: String, _ lab: VaultLab) throws -> VaultExtract? {
+    try lab.open(path).vaultExtract()
+  }
+
+  @Test func onlyAnEncryptedArchiveHasThemAndOnlyWithTheKey() throws {
+    let (lab, keys) = try scene()
+    let plain = try lab.snapshot(encrypted: false, keys)
+    #expect(try plain.vault?.leaving == nil && extract(plain.path, lab) == nil)
+    let sealed = try lab.snapshot(encrypted: true, nil)
+    #expect(try sealed.vault?.leaving == nil && extract(sealed.path, lab) == nil)
+    let both = try lab.snapshot(encrypted: true, keys)
+    #expect(both.vault == SnapshotVault(path: try ContainerPath(VaultLab.vault), leaving: 1, staying: 2))
+    let found = try #require(try extract(both.path, lab))
+    #expect(found.document.sorted.map(\.text) == ["leaving canary"])
+    #expect(found.staying.map(\.name) == ["s/asks", "s/stays"])
+    #expect(try found.document.device == lab.vault(keys).device && found.document.recipients.isEmpty)
+    #expect([plain, sealed, both].allSatisfy { $0.snapshot == plain.snapshot && !$0.isIncomplete })
+    for report in [plain, sealed, both] {
+      _ = try Verification.run(
+        path: report.path, keys: AgeKeys(identities: [VaultLab.archiveKey.get()]), data: true)
+    }
+  }
+
+  /// What does not leave is in the archive sealed, and nowhere else.
+  @Test func theStreamHoldsNothingMore() throws {
+    let (lab, keys) = try scene()
+    let archive = try lab.open(lab.snapshot(encrypted: true, keys).path)
+    var bytes: [UInt8] = []
+    try archive.reader.read(offset: 0, length: archive.reader.tarSize) { bytes += $0 }
+    let text = String(decoding: bytes, as: UTF8.self)
+    let base64 = { (text: String) in
+      SecretBytes(Array(text.utf8)).withBytes { Data($0).base64EncodedString() }
+    }
+    #expect(text.contains(base64("leaving canary")))
+    for secret in ["staying canary", "asking canary"] {
+      #expect(!text.contains(secret) && !text.contains(base64(secret)))
+    }
+  }
+
+  @Test func aKeyThatDoesNotFitIsToldAndTheArchiveIsMade() throws {
+    let (lab, _) = try scene()
+    let report = try lab.snapshot(encrypted: true, DeviceKeys(.generate()))
+    #expect(report.isIncomplete && report.vault?.problem?.contains("device key") == true)
+    #expect(try extract(report.path, lab) == nil)
+    try lab.lab.write(VaultLab.vault, "damaged")
+    let damaged = try lab.snapshot(encrypted: true, DeviceKeys(.generate()))
+    #expect(damaged.isIncomplete && damaged.vault?.problem?.contains("no age file") == true)
+    try lab.lab.remove(VaultLab.vault)
+    #expect(try lab.snapshot(encrypted: true, DeviceKeys(.generate())).vault == nil)
+  }
+
+  @Test func anExportKeepsThemWhereItIsEncrypted() throws {
+    let (lab, keys) = try scene()
+    let source = try lab.open(lab.snapshot(encrypted: true, keys).path)
+    let lock = AgeLock.recipients([try VaultLab.archiveKey.get().recipient])
+    let kept = try Export.run(
+      source, to: .file(lab.lab.directory("kept")), encryption: lock, tool: "test")
+    #expect(try !kept.dropsVaultItems && extract(kept.path, lab) == source.vaultExtract())
+    let dropped = try Export.run(source, to: .file(lab.lab.directory("dropped")), tool: "test")
+    #expect(try dropped.dropsVaultItems && extract(dropped.path, lab) == nil)
+    #expect(kept.snapshot == dropped.snapshot)
+  }
+
+  // MARK: Hostile archives
+
+  private func handmade(
+    _ lab: VaultLab, _ items: [VaultItem], _ change: (inout HandmadeArchive) throws -> Void = { _ in }
+  ) throws -> String {
+    var archive = try HandmadeArchive(lab.lab)
+    archive.addRoot()
+    try archive.addFile("a.txt", "content")
+    archive.encryption = .recipients([try VaultLab.archiveKey.get().recipient])
+    let document = VaultDocument(device: String(repeating: "0a", count: 16), items: items)
+    archive.vault = document.encoded().withBytes { Array($0) }
+    try change(&archive)
+    return try archive.write()
+  }
+
+  private func problem(_ path: String, _ lab: VaultLab) -> (any Error)? {
+    failure {
+      _ = try Verification.run(
+        path: path, keys: AgeKeys(identities: [VaultLab.archiveKey.get()]), data: true)
+    }
+  }
+
+  @Test func whatIsWrongWithThemIsRefused() throws {
+    let lab = try VaultLab()
+    let item = VaultLab.item("leaves", "value")
+    #expect(try problem(handmade(lab, [item]), lab) == nil)
+    let wrong: [(String, (inout HandmadeArchive) throws -> Void)] = [
+      ("not encrypted", { $0.encryption = nil }),
+      (
+        "not encrypted, and no record",
+        { archive in (archive.encryption, archive.vaultRecord) = (nil, { _ in nil }) }
+      ),
+      ("no record", { $0.vaultRecord = { _ in nil } }),
+      ("a record of nothing", { archive in (archive.vault, archive.claimsVault) = (nil, true) }),
+      (
+        "another hash",
+        { archive in
+          let other = try SHA256.hash([1])
+          archive.vaultRecord = { .init(offset: $0.offset, length: $0.length, digest: other) }
+        }
+      ),
+      (
+        "another place",
+        { $0.vaultRecord = { .init(offset: $0.offset - 512, length: $0.length, digest: $0.digest) } }
+      ),
+      (
+        "unaligned",
+        { $0.vaultRecord = { .init(offset: $0.offset + 1, length: $0.length, digest: $0.digest) } }
+      ),
+      ("outside", { $0.vaultRecord = { .init(offset: 1 << 40, length: $0.length, digest: $0.digest) } }),
+      ("endless", { $0.vaultRecord = { .init(offset: $0.offset, length: 1 << 62, digest: $0.digest) } }),
+      (
+        "shorter", { $0.vaultRecord = { .init(offset: $0.offset, length: $0.length - 1, digest: $0.digest) } }
+      ),
+      ("no JSON", { $0.vault = Array("{".utf8) }),
+      ("half a record", { $0.sql = "DELETE FROM property WHERE name = 'vault-length'" }),
+      ("text for a number", { $0.sql = "UPDATE property SET value = '512' WHERE name = 'vault-offset'" }),
+      ("negative", { $0.sql = "UPDATE property SET value = -512 WHERE name = 'vault-offset'" }),
+    ]
+    for (name, change) in wrong {
+      #expect(code(problem(try handmade(lab, [item], change), lab)) == "damaged", "\(name)")
+    }
+    // Nobody is made to take what may not have left.
+    for item in [
+      VaultLab.item("a", "v", .whenUnlockedThisDeviceOnly),
+      VaultLab.item("a", "v", .whenUnlocked, [.userPresence]),
+    ] {
+      #expect(code(problem(try handmade(lab, [item]), lab)) == "damaged")
+    }
+  }
+
+  /// A full restore looks at all of the stream, too, without verify.
+  @Test func aRestoreRefusesWhatTheManifestDoesNotSay() throws {
+    let lab = try VaultLab()
+    let path = try handmade(lab, [VaultLab.item("a", "v")]) { $0.vaultRecord = { _ in nil } }
+    #expect(code(failure { _ = try lab.restore(path, nil) }) == "damaged")
+    let misplaced = try handmade(lab, [VaultLab.item("a", "v")]) { archive in
+      archive.vaultRecord = { .init(offset: $0.offset - 512, length: $0.length, digest: $0.digest) }
+    }
+    #expect(code(failure { _ = try lab.restore(misplaced, nil) }) == "damaged")
+    #expect(!lab.lab.exists("a.txt"))
+  }
+}
