@@ -129,6 +129,10 @@ import Testing
         { $0.vaultRecord = { .init(offset: $0.offset - 512, length: $0.length, digest: $0.digest) } }
       ),
       (
+        "in an entry's content",
+        { $0.vaultRecord = { .init(offset: $0.offset - 1536, length: $0.length, digest: $0.digest) } }
+      ),
+      (
         "unaligned",
         { $0.vaultRecord = { .init(offset: $0.offset + 1, length: $0.length, digest: $0.digest) } }
       ),

@@ -90,12 +90,15 @@ struct CanaryTests {
       let canaries = try CanaryLab(lab)
       canaries.environment = ["DRYDOCK_DEVICE_KEY": lab(CanaryLab.device)]
       for line in [
-        "snapshot Notes -o plain.tar.zst", "export plain.tar.zst -o copy.tar.zst", "snapshot Notes -r Backups",
-        "keygen -o new.txt", "vault set Notes a/b --value-file Keys/first", "vault get Notes a/b --output got",
+        "snapshot Notes -o plain.tar.zst", "export plain.tar.zst -o copy.tar.zst",
+        "snapshot Notes -r Backups",
+        "keygen -o new.txt", "vault set Notes a/b --value-file Keys/first",
+        "vault get Notes a/b --output got",
       ] { #expect(try canaries.run(line.split(separator: " ").map(String.init)).succeeded, "\(line)") }
       let state = try #require(try lab.names().first { $0.hasPrefix(".drydock-") })
       let wanted: [(String, mode_t)] = [
-        ("plain.tar.zst", 0o600), ("copy.tar.zst", 0o600), ("new.txt", 0o600), ("got", 0o600), ("Backups", 0o700),
+        ("plain.tar.zst", 0o600), ("copy.tar.zst", 0o600), ("new.txt", 0o600), ("got", 0o600),
+        ("Backups", 0o700),
         (state, 0o700), ("Notes/Library/Vault/vault.age", 0o600),
       ]
       for (path, mode) in wanted {

@@ -131,7 +131,12 @@ public final class ManifestReader {
           db, sql: Self.columns + " WHERE e.rowid > ? ORDER BY e.rowid LIMIT 1000", arguments: [last]
         ).map(ManifestRow.init).map { row in (row.integer("number") ?? .max, try entry(row, db)) }
       }
-      guard let end = page.last?.0 else { return }
+      guard let end = page.last?.0 else {
+        guard try vault().map({ $0.offset >= free }) ?? true else {
+          throw wrong("the vault's items where an entry's content is")
+        }
+        return
+      }
       for (_, entry) in page {
         if let previous {
           guard previous.path < entry.path else { throw wrong("entries out of order (\(entry.path))") }
