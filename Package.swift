@@ -102,12 +102,15 @@ let package = Package(
       exclude: ["HostileArchives"], swiftSettings: strict),
     .testTarget(
       name: "MigrationEngineTests",
-      dependencies: ["MigrationEngine", "ContainerTransaction", "AppContainer", "TestSupport", grdb],
+      dependencies: [
+        "MigrationEngine", "ContainerTransaction", "AppContainer", "AgeEncryption", "TestSupport", grdb,
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "FixtureTests",
       dependencies: [
-        "FixtureTesting", "MigrationEngine", "ContainerTransaction", "AppContainer", "TestSupport",
+        "FixtureTesting", "MigrationEngine", "ContainerTransaction", "AppContainer", "AgeEncryption",
+        "TestSupport",
       ],
       swiftSettings: strict),
     .testTarget(

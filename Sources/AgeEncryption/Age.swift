@@ -32,6 +32,16 @@ public enum Age {
     return try SecretBytes(count: Int(reader.plainSize)) { try reader.read(into: $0, at: 0) }
   }
 
+  /// The header of an age file, binary or armored: how it is encrypted, which needs no key.
+  ///
+  /// - Throws: `AgeError` (`.header`, `.armor`).
+  public static func header(of file: [UInt8]) throws -> AgeHeader {
+    let file = try withoutArmor(file)
+    return try AgeHeader.read(size: UInt64(file.count)) { target, offset in
+      target.copyBytes(from: file[Int(offset)..<(Int(offset) + target.count)])
+    }
+  }
+
   private static func withoutArmor(_ file: [UInt8]) throws -> [UInt8] {
     var position = 0
     let source = BufferedSource { target in

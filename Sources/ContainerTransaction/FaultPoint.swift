@@ -16,6 +16,8 @@ public enum FaultPoint: String, Sendable, CaseIterable {
   case placed
   case carried
   case undoKept = "undo-kept"
+  /// Where a setting was moved into the vault: after each file that may hold it and is kept.
+  case sealed
   case oldRemoved = "old-removed"
   case done
 }

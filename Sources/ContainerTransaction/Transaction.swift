@@ -120,7 +120,7 @@ public enum Transaction {
     // What an interrupted creation left may be the container itself.
     let present =
       isThere ? try ContainerLock(container.root, exclusive: true, timeout: options.lockTimeout) : nil
-    let recovered = try Recovery(state: state, root: present?.root).run()
+    let recovered = try Recovery(container: container, state: state, root: present?.root).run()
     guard !isThere else {
       throw TransactionError(
         .exists, "already exists; name a path where nothing is, or change this container",
@@ -175,8 +175,9 @@ public enum Transaction {
         (outcome.transaction, outcome.way) = (nil, nil)
         return outcome
       }
-      let undo = UndoRecord(
+      var undo = UndoRecord(
         transaction: transaction, kind: kind, summary: summary, time: begin.time, changes: changes.changes)
+      undo.sealing = try Sealing(staged, store.states)
       // The locks on the databases are the stage's: they are held until the commit is over.
       let result = try withExtendedLifetime(staged) {
         try Commit(
@@ -222,7 +223,7 @@ public enum Transaction {
             .locked, "locked by another process that makes it; wait for it", path: container.root)
         }
       }
-      return try states.flatMap { try Recovery(state: $0, root: nil).run() }
+      return try states.flatMap { try Recovery(container: container, state: $0, root: nil).run() }
     }
     let lock = try ContainerLock(container.root, exclusive: true, timeout: lockTimeout)
     return try recover(container, root: lock.root)
@@ -230,7 +231,9 @@ public enum Transaction {
 
   /// With the lock held; the state inside first, whose commits leave mixtures.
   private static func recover(_ container: Container, root: Directory) throws -> [RecoveryReport] {
-    try StateDirectory.all(of: container).reversed().flatMap { try Recovery(state: $0, root: root).run() }
+    try StateDirectory.all(of: container).reversed().flatMap {
+      try Recovery(container: container, state: $0, root: root).run()
+    }
   }
 
   private static func discard(_ transaction: TransactionID, _ state: StateDirectory) throws {

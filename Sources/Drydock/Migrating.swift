@@ -1,3 +1,5 @@
+import AppContainer
+import BackupRepository
 import ContainerTransaction
 import MigrationEngine
 
@@ -14,26 +16,72 @@ public enum Migrating {
     }
   }
 
+  /// What a run of migrations did, and what it found elsewhere.
+  public struct Report: Sendable, Equatable {
+    /// The migrations.
+    public var migration: MigrationReport
+    /// Plain archives that still hold what was moved into the vault: these secrets have to be replaced by new ones.
+    public var exposed: [ExposedSecret] = []
+    /// Archives that could not be looked into for that, each with the reason.
+    public var notSearched: [String] = []
+  }
+
   /// Migrates.
   ///
-  /// - Parameter version: where to stop; the latest when nil.
-  /// - Throws: `MigrationError`, `TransactionError`, `ContainerError`; nothing has changed then.
+  /// - Parameters:
+  ///   - version: where to stop; the latest when nil.
+  ///   - repository: where the container's archives are, which are looked into when a setting was moved into the vault.
+  /// - Throws: `MigrationError`, `TransactionError`, `ContainerError` (`vaultLocked` when a step on the vault lacks the
+  ///   device key); nothing has changed then.
   public static func run(
-    _ container: Container, _ catalog: MigrationCatalog, to version: Int? = nil,
+    _ container: Container, _ catalog: MigrationCatalog, to version: Int? = nil, repository: String? = nil,
     options: TransactionOptions = TransactionOptions()
-  ) throws -> TransactionOutcome<MigrationReport> {
-    let plan = try plan(container, catalog, options: options)
+  ) throws -> TransactionOutcome<Report> {
+    // Whether a key is missing is known before anything is staged.
+    let plan = try Transaction.inspect(container, options: options) {
+      let plan = MigrationPlan(catalog: catalog, detected: try DetectedVersion.detect(in: $0))
+      try plan.requireKeys(to: version, for: $0)
+      return plan
+    }
     let names = try plan.pending(to: version).map(\.identifier)
     // A container that is up to date may be in use: there is nothing to refuse.
     if names.isEmpty && plan.detected.byTheApp.isEmpty {
       return TransactionOutcome(
-        unchanged: try dryRun(container, catalog, to: version, options: options).value)
+        unchanged: Report(
+          migration: try dryRun(container, catalog, to: version, options: options).value))
     }
     let summary =
       names.isEmpty ? "recorded what the app migrated itself" : "ran \(names.joined(separator: ", "))"
-    return try Transaction.run(on: container, .migrate, summary: summary, options: options) {
-      try migrate($0, catalog, version)
+    var moved: [MovedSecret] = []
+    let outcome = try Transaction.run(on: container, .migrate, summary: summary, options: options) { staged in
+      let report = try migrate(staged, catalog, version)
+      moved = staged.movedSecrets
+      return report
     }
+    return outcome.map {
+      search(repository, for: moved, of: container, Report(migration: $0), options.redactor)
+    }
+  }
+
+  /// The container is migrated: what goes wrong here is told, and no failure.
+  private static func search(
+    _ repository: String?, for moved: [MovedSecret], of container: Container, _ report: Report,
+    _ redactor: Redactor
+  ) -> Report {
+    guard let repository, !moved.isEmpty else { return report }
+    var report = report
+    do {
+      (report.exposed, report.notSearched) = try Repository(repository).exposed(
+        moved, of: container.app, configuration: container.configuration)
+      for index in report.exposed.indices {
+        report.exposed[index].key = redactor.shown(name: report.exposed[index].key)
+      }
+    } catch let error as RepositoryError where error.code == .notFound {
+      // None has been made yet.
+    } catch {
+      report.notSearched.append("\(repository): \(error)")
+    }
+    return report
   }
 
   /// Migrates a stage that is thrown away, and tells the difference that the real run would make.

@@ -20,11 +20,15 @@ struct DrydockMain {
       let status = DrydockCommand.exitCode(for: error)
       // The argument parser's own: help and version, which succeed, and command lines that make no sense.
       guard let failure = Failure(error) ?? (status == .failure ? Failure(unforeseen: error) : nil) else {
-        if asJSON, status != .success {
+        if status == .success { DrydockCommand.exit(withError: error) }
+        let arguments = Array(CommandLine.arguments.dropFirst())
+        if asJSON {
           Failure.document(
-            code: "usage", message: DrydockCommand.message(for: error), path: nil, status: status.rawValue)
+            code: "usage", message: Failure.usage(DrydockCommand.message(for: error), arguments: arguments),
+            path: nil, status: status.rawValue)
         }
-        DrydockCommand.exit(withError: error)
+        Output.note(Failure.usage(DrydockCommand.fullMessage(for: error), arguments: arguments))
+        Foundation.exit(status.rawValue)
       }
       failure.report(asJSON: asJSON)
       Foundation.exit(failure.status.rawValue)
@@ -33,10 +37,16 @@ struct DrydockMain {
 
   /// The parser would call a mistyped command an argument too many.
   private static func refuseUnknownCommand() throws {
-    guard let word = CommandLine.arguments.dropFirst().first, !word.hasPrefix("-") else { return }
-    let names = DrydockCommand.configuration.subcommands.compactMap { $0.configuration.commandName }
-    guard !names.contains(word), word != "help" else { return }
-    throw UsageError(message: "there is no command \(word); \(NearestWord.hint(for: word, among: names))")
+    var (known, path) = (DrydockCommand.configuration.subcommands, "")
+    for word in CommandLine.arguments.dropFirst() {
+      // The rest are arguments of a command, or options.
+      guard !known.isEmpty, !word.hasPrefix("-"), path + word != "help" else { return }
+      let names = known.compactMap { $0.configuration.commandName }
+      guard let command = known.first(where: { $0.configuration.commandName == word }) else {
+        throw UsageError(message: "there is no command \(path)\(word); \(NearestWord.hint(for: word, among: names))")
+      }
+      (known, path) = (command.configuration.subcommands, path + word + " ")
+    }
   }
 
   /// A container with many databases needs a descriptor for the lock on each.

@@ -10,6 +10,7 @@ struct Failure {
 
   /// Nil for what is not an error of Drydock's, such as those of the argument parser.
   init?(_ error: any Error) {
+    let (message, path): (String, String?)
     switch error {
     case let error as ContainerError:
       (code, message, path) = (error.code.rawValue, error.message, error.path)
@@ -37,11 +38,16 @@ struct Failure {
       status = .usage
     default: return nil
     }
+    // Messages are without secrets; but they quote what a command line and files of the user's say.
+    let redactor = Redactor()
+    self.message = redactor.shown(message: message)
+    self.path = path.map(redactor.shown(message:))
   }
 
   /// An error that no module has put into its own words.
   init(unforeseen error: any Error) {
-    (status, code, message, path) = (.failed, "failed", String(describing: error), nil)
+    (status, code, path) = (.failed, "failed", nil)
+    message = Redactor().shown(message: String(describing: error))
   }
 
   private static func status(_ code: ContainerError.Code) -> ExitStatus {
@@ -94,6 +100,17 @@ struct Failure {
     case .malformed: .validation
     case .notBuilt, .notFound: .failed
     }
+  }
+
+  /// What the argument parser says of a command line that makes no sense, without what looks like a secret in it: a
+  /// mistyped `vault` command may have the value of an item where none belongs.
+  static func usage(_ text: String, arguments: [String]) -> String {
+    var text = Redactor().shown(message: text)
+    guard arguments.first == "vault" else { return text }
+    for argument in arguments.dropFirst(2) where !argument.hasPrefix("-") {
+      text.replace("'\(argument)'", with: "(\(argument.count) characters)")
+    }
+    return text
   }
 
   /// Says it: one line on standard error, and with `--json` a document on standard output.

@@ -19,4 +19,18 @@ enum MigrationText {
     }
     for note in report.notes { Output.line("  \(note)") }
   }
+
+  /// Which archives still hold what is in the vault now, on standard error whatever the output is.
+  static func warn(_ report: Migrating.Report) {
+    let count = Set(report.exposed.map(\.archive)).count
+    if count > 0 {
+      Output.note(
+        "drydock: warning: what was moved into the vault stands in the clear in \(Output.count(count, "archive")); "
+          + "who has a copy has the secret: rotate it")
+      for item in report.exposed { Output.note("  \(item.archive): \(item.key) in \(item.file)".printable) }
+    }
+    for archive in report.notSearched {
+      Output.note("drydock: warning: not searched for what was moved into the vault: \(archive)".printable)
+    }
+  }
 }

@@ -3,9 +3,14 @@ import AppContainer
 extension Fixture {
   /// Makes the fixture's container.
   ///
-  /// - Parameter root: The directory to make; it must not exist, its parent must.
+  /// - Parameters:
+  ///   - root: The directory to make; it must not exist, its parent must.
+  ///   - vault: Where the vault is, when it has one.
+  ///   - deviceKeys: To whom the vault is sealed; needed when it has one.
   /// - Throws: `FixtureError` or `ContainerError`; what was made until then stays.
-  public func build(into root: String) throws {
+  public func build(
+    into root: String, vault: ContainerPath = Layout.ios.vaultPath, deviceKeys: DeviceKeys? = nil
+  ) throws {
     let (parent, name) = try split(root)
     let parentDirectory = try Directory(parent)
     guard try parentDirectory.status(name) == nil else {
@@ -18,6 +23,7 @@ extension Fixture {
       try add(entry, from: source, to: target)
       return .into
     }
+    try setup.makeVault(in: target, at: vault, deviceKeys)
     try apply(setup, to: target)
   }
 

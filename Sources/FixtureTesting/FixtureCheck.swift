@@ -8,13 +8,16 @@ extension FixtureExpectation {
   /// - Parameters:
   ///   - root: The container's directory.
   ///   - defaults: The path of its settings.
+  ///   - vault: The path of its vault.
+  ///   - deviceKeys: What opens the vault; nil when nothing is expected of it.
   ///   - redactor: What hides secrets in the sentences.
   public func findings(
-    in root: String, defaults: ContainerPath, redactor: Redactor = Redactor()
+    in root: String, defaults: ContainerPath, vault: ContainerPath = Layout.ios.vaultPath,
+    deviceKeys: DeviceKeys? = nil, redactor: Redactor = Redactor()
   ) throws -> [String] {
     let directory = try Directory(root)
-    return try settingsFindings(directory, defaults, redactor) + queryFindings(directory, redactor)
-      + fileFindings(directory)
+    return try settingsFindings(directory, defaults, redactor) + vaultFindings(directory, vault, deviceKeys)
+      + queryFindings(directory, redactor) + fileFindings(directory)
   }
 
   private func settingsFindings(

@@ -18,6 +18,8 @@ public struct FixtureExpectation: Sendable {
   public var settings: [String: PropertyListValue] = [:]
   /// Settings that must not exist.
   public var absentSettings: [String] = []
+  /// Exactly these vault items, by name, accessibility and value; nil when the vault is not looked into.
+  public var vault: [VaultItem]?
   /// Queries with their rows.
   public var queries: [Query] = []
   /// Paths that must exist.
@@ -28,7 +30,7 @@ public struct FixtureExpectation: Sendable {
   public var excluded: [ContainerPath] = []
 
   init(_ node: YAMLNode) throws {
-    let keys = ["error", "settings", "absent-settings", "queries", "files", "absent", "excluded"]
+    let keys = ["error", "settings", "absent-settings", "vault", "queries", "files", "absent", "excluded"]
     let reader = try YAMLReader(node, what: "expect", keys: keys)
     if let first = reader["error"] {
       error = try first.texts("`error`")
@@ -40,6 +42,7 @@ public struct FixtureExpectation: Sendable {
     }
     settings = try reader["settings"]?.pairs("`settings`").propertyListValues() ?? [:]
     absentSettings = try reader.texts("absent-settings") ?? []
+    vault = try FixtureVaultItem.items(reader["vault"])
     files = try reader["files"]?.paths("`files`") ?? []
     absent = try reader["absent"]?.paths("`absent`") ?? []
     excluded = try reader["excluded"]?.paths("`excluded`") ?? []

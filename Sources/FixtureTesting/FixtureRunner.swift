@@ -1,3 +1,4 @@
+import AgeEncryption
 import AppContainer
 import ContainerTransaction
 import MigrationEngine
@@ -8,13 +9,18 @@ public struct FixtureRunner: Sendable {
   public let catalog: MigrationCatalog
   /// What `drydock.yaml` says of the app's containers.
   public let configuration: Configuration
+  /// The device's keys: made for this runner, and for no longer.
+  public let deviceKeys: DeviceKeys
 
   private let stamp = MigrationStamp(tool: "fixture", transaction: "fixture")
 
   /// A runner for an app's migrations.
-  public init(catalog: MigrationCatalog, configuration: Configuration) {
+  ///
+  /// - Throws: `AgeError` when no key can be made.
+  public init(catalog: MigrationCatalog, configuration: Configuration) throws {
     self.catalog = catalog
     self.configuration = configuration
+    deviceKeys = DeviceKeys(try AgeIdentity.generate())
   }
 
   /// Makes a fixture's container; one that nothing gives a version is told it, as `drydock baseline` does.
@@ -22,7 +28,9 @@ public struct FixtureRunner: Sendable {
   /// - Parameter root: The directory to make; it must not exist.
   /// - Throws: `FixtureError` when the container does not have the version that `fixture.yaml` says.
   public func build(_ fixture: Fixture, at root: String) throws -> Container {
-    try fixture.build(into: root)
+    try fixture.build(
+      into: root, vault: configuration.vault ?? (configuration.layout ?? .ios).vaultPath,
+      deviceKeys: deviceKeys)
     let container = try Container(at: root, configuration: configuration)
     let found: Int?
     do {
@@ -47,7 +55,11 @@ public struct FixtureRunner: Sendable {
 
   /// Brings a container to the latest version.
   public func migrate(_ container: Container) throws -> TransactionOutcome<MigrationReport> {
-    try Transaction.run(on: container, .migrate, summary: "migrate to \(catalog.latest)") { stage in
+    var options = TransactionOptions()
+    options.deviceKeys = deviceKeys
+    return try Transaction.run(
+      on: container, .migrate, summary: "migrate to \(catalog.latest)", options: options
+    ) { stage in
       let plan = try MigrationPlan(catalog: catalog, detected: DetectedVersion.detect(in: stage))
       return try Migrator.run(plan, on: stage, stamp: stamp)
     }
@@ -63,7 +75,8 @@ public struct FixtureRunner: Sendable {
       guard fixture.expectation.error.isEmpty else { return ["migrating succeeded, expected an error"] }
       var lines = report.to == catalog.latest ? [] : ["the version is \(report.to), not \(catalog.latest)"]
       if let defaults = container.standardDefaults {
-        lines += try fixture.expectation.findings(in: container.root, defaults: defaults)
+        lines += try fixture.expectation.findings(
+          in: container.root, defaults: defaults, vault: container.vaultPath, deviceKeys: deviceKeys)
       }
       let again = try migrate(container)
       if again.transaction != nil { lines.append("migrating again changed \(again.changes) paths") }

@@ -13,13 +13,17 @@ public struct FixtureSetup: Sendable {
   public var modes: [ContainerPath: UInt16] = [:]
   /// Databases whose rows lie in the `-wal` alone, as after a crash of the app.
   public var onlyInWAL: Set<ContainerPath> = []
+  /// The vault's items, with made-up values; nil when there is no vault.
+  public var vault: [VaultItem]?
 
   init(_ node: YAMLNode?) throws {
     guard let node else { return }
     let reader = try YAMLReader(
-      node, what: "container", keys: ["directories", "excluded", "attributes", "modes", "only-in-wal"])
+      node, what: "container",
+      keys: ["directories", "excluded", "attributes", "modes", "only-in-wal", "vault"])
     directories = try reader["directories"]?.paths("`directories`") ?? []
     excluded = try reader["excluded"]?.paths("`excluded`") ?? []
+    vault = try FixtureVaultItem.items(reader["vault"])
     onlyInWAL = Set(try reader["only-in-wal"]?.paths("`only-in-wal`") ?? [])
     for pair in try reader["attributes"]?.pairs("`attributes`").pairs ?? [] {
       attributes[try pair.path()] = try pair.value.pairs("attributes of a path").pairs.map {

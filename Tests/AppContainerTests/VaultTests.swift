@@ -48,6 +48,7 @@ import Testing
         let sealed = try Command.run(
           Tools.system("age"), flags + ["-r", key.recipient.description], input: opened.outputBytes)
         #expect(try Vault(opening: sealed.outputBytes, with: keys, path: "v") == vault)
+        #expect(Vault.summary(of: sealed.outputBytes) == "encrypted to 1 recipient (X25519)")
       }
     }
   }

@@ -4,8 +4,17 @@ import Testing
 @Suite("Help")
 struct HelpTests {
   /// The commands that the program itself names.
-  static func commands() throws -> [String] {
-    let help = try Command.run(Tools.drydock(), ["--help"]).output
+  static func commands() throws -> [String] { try subcommands([]) }
+
+  /// Those and the commands inside of them, such as `vault list`.
+  static func allCommands() throws -> [String] {
+    try commands().flatMap { command in
+      [command] + (try subcommands([command])).map { "\(command) \($0)" }
+    }
+  }
+
+  private static func subcommands(_ command: [String]) throws -> [String] {
+    let help = try Command.run(Tools.drydock(), command + ["--help"]).output
     guard let start = help.range(of: "SUBCOMMANDS:\n") else { return [] }
     let list = help[start.upperBound...].split(separator: "\n", omittingEmptySubsequences: false)
     return list.prefix { !$0.isEmpty }.compactMap { line in
@@ -20,15 +29,15 @@ struct HelpTests {
       "inspect", "explain", "snapshot", "list", "show", "verify", "diff", "export", "restore", "migrate",
       "status",
       "validate",
-      "baseline", "rollback", "log", "recover", "keygen", "init",
+      "baseline", "rollback", "log", "recover", "keygen", "vault", "init",
     ]
     let commands = try Self.commands()
     #expect(wanted.filter { !commands.contains($0) } == [])
   }
 
-  @Test("It shows an example that the program understands", arguments: try commands())
+  @Test("It shows an example that the program understands", arguments: try allCommands())
   func example(_ command: String) throws {
-    let result = try Command.run(Tools.drydock(), [command, "--help"])
+    let result = try Command.run(Tools.drydock(), command.split(separator: " ").map(String.init) + ["--help"])
     #expect(result.succeeded && result.errors.isEmpty, "\(result)")
     let head = result.output.prefix(
       upTo: result.output.range(of: "USAGE:")?.lowerBound ?? result.output.startIndex)

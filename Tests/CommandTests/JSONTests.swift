@@ -23,13 +23,26 @@ struct JSONTests {
     ["restore", "{A}", "Again"], ["baseline", "Notes", "--to", "2"], ["recover", "Notes"], ["log", "Notes"],
   ]
 
+  /// The same for the vault, with the device's key.
+  static let vaultSuccesses: [[String]] = [
+    ["list", "Notes"], ["set", "Notes", "s/a", "--value-file", "drydock.yaml"], ["list", "Notes"],
+    ["get", "Notes", "s/a"], ["get", "Notes", "s/a", "--output", "value.txt"],
+    ["rename", "Notes", "s/a", "s/b", "--dry-run"],
+    ["rename", "Notes", "s/a", "s/b", "--to-access-group", "g"],
+    ["set-accessibility", "Notes", "s/b", "afterFirstUnlock"],
+    ["rekey", "Notes", "--new-device-key", "device.txt", "--dry-run"],
+    ["rekey", "Notes", "--new-device-key", "device.txt"], ["remove", "Notes", "s/b"],
+  ]
+
   @Test("Every command prints one document, and keys are snake case")
   func success() throws {
     try Lab.with { lab in
       try lab.create()
       let archive = try lab.snapshot()
+      try lab.succeed("keygen", "-o", "device.txt")
       var seen: Set<String> = []
-      for arguments in Self.successes {
+      let vault = Self.vaultSuccesses.map { ["vault"] + $0 + ["--device-key", "device.txt"] }
+      for arguments in Self.successes + vault {
         let words = arguments.map { $0 == "{A}" ? archive : $0 } + ["--json"]
         let result = try lab.drydock(words)
         #expect(result.succeeded, "\(words) \(result)")

@@ -61,6 +61,8 @@ struct Transcript: Equatable {
     line.replace(/\d{8}T\d{6}Z-[0-9a-f]{8}/, with: "{ID}")
     line.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/, with: "{TIME}")
     line.replace(/\b[0-9a-f]{16,64}\b/, with: "{ID}")
+    line.replace(/#[0-9a-f]{8}\b/, with: "#{MARK}")
+    line.replace(/\bage1[0-9a-z]{58}\b/, with: "{RECIPIENT}")
     line.replace(#/^[0-9a-f]{8} /#, with: "{ID} ")
     line.replace(#/restored [0-9a-f]{8} /#, with: "restored {ID} ")
     line.replace(/\b\d+(\.\d+)? ms\b/, with: "{MS} ms")

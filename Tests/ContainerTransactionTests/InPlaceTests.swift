@@ -17,7 +17,7 @@ import Testing
     return FaultInjection { if $0 == point, seen.next() == count { try body() } }
   }
 
-  static let points = FaultPoint.allCases.filter { $0 != .exchanged && $0 != .moved }
+  static let points = FaultPoint.allCases.filter { ![.exchanged, .moved, .sealed].contains($0) }
   static let after: [FaultPoint] = [.placed, .carried, .undoKept, .oldRemoved, .done]
 
   @Test(arguments: points) func stoppedAtEveryPoint(point: FaultPoint) throws {
@@ -225,7 +225,7 @@ import Testing
   }
 }
 
-private final class Counter: @unchecked Sendable {
+final class Counter: @unchecked Sendable {
   private var value = 0
   private let lock = NSLock()
 

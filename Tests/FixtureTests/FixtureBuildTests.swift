@@ -8,27 +8,28 @@ struct FixtureBuildTests {
   @Test("Every version and every wreckage is there")
   func names() throws {
     let names = Set(try Fixture.all(in: Sample.fixtures).map(\.name))
-    let versions = (0...4).map { "v\($0)" }
+    let versions = (0...6).map { "v\($0)" }
     let wreckage = [
       "no-database", "settings-never-written", "marker-before-move", "database-in-both-places",
-      "rows-only-in-wal",
+      "rows-only-in-wal", "2-as-shipped",
     ]
     #expect(names.isSuperset(of: versions + wreckage))
-    for version in 0...4 { #expect(try Sample.fixture("v\(version)").version == version) }
+    for version in 0...6 { #expect(try Sample.fixture("v\(version)").version == version) }
   }
 
   @Test("Every fixture builds", arguments: try Fixture.all(in: Sample.fixtures).map(\.name))
   func builds(_ name: String) throws {
     try TemporaryDirectory.with { directory in
       let fixture = try Sample.fixture(name)
-      try fixture.build(into: directory("container"))
+      let keys = try Sample.runner().deviceKeys
+      try fixture.build(into: directory("container"), deviceKeys: keys)
       let tree = try TreeListing(directory("container"))
       let flag = "user.com.apple.metadata:com_apple_backup_excludeItem"
       #expect(tree["Library/Application Support/Downloads"]?.attributes[Array(flag.utf8)]?.count == 61)
       #expect(tree["tmp"]?.kind == .directory)
       #expect(!tree.paths.contains { $0.hasSuffix(".sql") || $0.hasSuffix(".yaml") })
       #expect(throws: FixtureError.self, "what exists is never overwritten") {
-        try fixture.build(into: directory("container"))
+        try fixture.build(into: directory("container"), deviceKeys: keys)
       }
     }
   }

@@ -7,7 +7,7 @@ import Testing
 struct FixtureExpectationTests {
   @Test("The latest version is as expected without a migration")
   func latest() throws {
-    #expect(try findings("v4", asExpectedBy: "v4") == [])
+    #expect(try findings("v6", asExpectedBy: "v6") == [])
   }
 
   @Test("A container that was not migrated is not as expected")
@@ -26,15 +26,40 @@ struct FixtureExpectationTests {
   @Test("Rows, types and flags count")
   func details() throws {
     try TemporaryDirectory.with { directory in
-      let lines = try findings("v4", asExpectedBy: "v3")
+      let lines = try findings("v6", asExpectedBy: "v3")
       #expect(lines.count == 1 && lines[0].contains("the text `Oat, not cow`"), "\(lines)")
-      try Sample.fixture("v4").build(into: directory("container"))
+      let keys = try Sample.runner().deviceKeys
+      try Sample.fixture("v6").build(into: directory("container"), deviceKeys: keys)
       let flag = "user.com.apple.metadata:com_apple_backup_excludeItem"
       try ExtendedAttributes.remove(
         flag, of: Array(directory("container/Library/Application Support/Downloads").utf8))
       #expect(
-        try Sample.fixture("v4").expectation.findings(in: directory("container"), defaults: Sample.defaults)
+        try Sample.fixture("v6").expectation.findings(
+          in: directory("container"), defaults: Sample.defaults, deviceKeys: keys)
           == ["Library/Application Support/Downloads is not flagged as excluded from backups"])
+    }
+  }
+
+  @Test("Vault items count, by name, class and value, and no value is shown")
+  func vault() throws {
+    let name = "the vault item com.example.notes/auth"
+    #expect(try findings("v6", asExpectedBy: "v5").contains("\(name) has another value (19 bytes)"))
+    #expect(try findings("v4", asExpectedBy: "v5").contains("\(name) is absent"))
+    try TemporaryDirectory.with { directory in
+      let keys = try Sample.runner().deviceKeys
+      let items = """
+        - {service: com.example.notes, account: auth, accessible: whenUnlocked, value: made-up-token-ada-6}
+        - {service: com.example.notes, account: more, accessible: whenUnlocked, value: made-up}
+        """
+      let text = "version: 6\ncontainer:\n  vault:\n\(items.indented)\nexpect: {files: [a]}\n"
+      try RawFiles.write(Array(text.utf8), to: Array(directory("fixture.yaml").utf8))
+      #expect(try Command.run(Tools.system("mkdir"), [directory("container")]).succeeded)
+      try Fixture.load(directory.path).build(into: directory("built"), deviceKeys: keys)
+      let lines = try Sample.fixture("v6").expectation.findings(
+        in: directory("built"), defaults: Sample.defaults, deviceKeys: keys)
+      #expect(lines.contains("\(name) is accessible whenUnlocked, expected afterFirstUnlock"), "\(lines)")
+      #expect(lines.contains("the vault item com.example.notes/more exists, expected none"), "\(lines)")
+      #expect(!lines.contains { $0.contains("made-up") })
     }
   }
 
@@ -83,9 +108,16 @@ struct FixtureExpectationTests {
 
   private func findings(_ built: String, asExpectedBy other: String) throws -> [String] {
     try TemporaryDirectory.with { directory in
-      try Sample.fixture(built).build(into: directory("container"))
+      let keys = try Sample.runner().deviceKeys
+      try Sample.fixture(built).build(into: directory("container"), deviceKeys: keys)
       return try Sample.fixture(other).expectation.findings(
-        in: directory("container"), defaults: Sample.defaults)
+        in: directory("container"), defaults: Sample.defaults, deviceKeys: keys)
     }
+  }
+}
+
+extension String {
+  fileprivate var indented: String {
+    split(separator: "\n").map { "    " + $0 }.joined(separator: "\n")
   }
 }

@@ -44,17 +44,19 @@ struct FixtureMigrationTests {
       let before = try TreeListing(directory("container"))
       let outcome = try runner.migrate(container)
       if outcome.transaction == nil { return }
-      _ = try Transaction.rollback(container)
+      var options = TransactionOptions()
+      options.deviceKeys = runner.deviceKeys
+      _ = try Transaction.rollback(container, options: options)
       let after = try TreeListing(directory("container"))
       #expect(after.differences(from: before) == [])
     }
   }
 
-  @Test("What the app itself makes migrates too, to the schema of the app's newest version", arguments: 0...3)
+  @Test("What the app itself makes migrates too, to the schema of the app's newest version", arguments: 0...5)
   func realContainers(_ version: Int) throws {
     try TemporaryDirectory.with { directory in
       let app = try Tools.notesApp()
-      for (name, number) in [("old", version), ("new", 4)] {
+      for (name, number) in [("old", version), ("new", 6)] {
         #expect(try Command.run(app, ["create", directory(name), "--version", "\(number)"]).succeeded)
       }
       let runner = try Sample.runner()

@@ -30,11 +30,12 @@ struct NotesAppTests {
     }
   }
 
-  @Test("Each version has the schema and the settings of the fixture of that version", arguments: 0...4)
+  @Test("Each version has the schema and the settings of the fixture of that version", arguments: 0...6)
   func versions(_ version: Int) throws {
     try TemporaryDirectory.with { directory in
       try run(["create", directory("app"), "--version", String(version)])
-      try Sample.fixture("v\(version)").build(into: directory("fixture"))
+      try Sample.fixture("v\(version)").build(
+        into: directory("fixture"), deviceKeys: Sample.runner().deviceKeys)
       let place = version >= 3 ? "Library/Application Support" : "Documents"
       let columns = """
         SELECT m.name, c.name, c.type, c."notnull", c.dflt_value, c.pk FROM sqlite_schema m, pragma_table_info(m.name) c

@@ -16,7 +16,7 @@ enum Sample {
   }
 
   static func runner() throws -> FixtureRunner {
-    FixtureRunner(catalog: try MigrationCatalog.load(migrations), configuration: configuration)
+    try FixtureRunner(catalog: try MigrationCatalog.load(migrations), configuration: configuration)
   }
 
   /// What `Fixtures/drydock.yaml` says.

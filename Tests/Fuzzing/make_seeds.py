@@ -40,5 +40,10 @@ for path in glob.glob(repository + "/Tests/AgeEncryptionTests/Vectors/*"):
 seed("keys", "recipient", b"#\nage1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj\n")
 for name, chunks in {"empty": [(1, 0, 1)], "one": [(0, 0, 1)], "two": [(0, 0, 0), (9, 1, 1)], "three": [(0, 0, 0), (0, 1, 0), (0, 2, 1)]}.items():
     seed("chunks", name, bytes(sum(chunks, ())))
+item = b'{"class": "genericPassword", "service": "s", "account": null, "accessible": "whenUnlocked", "value": "\\/w==", "created": "2026-11-20T10:15:00.5Z", "x": [-1.5e3, {"y": "\\ud83d\\ude00"}]}'
+other = b'{"class": "internetPassword", "server": "h", "port": 443, "accessible": "always", "value": "", "synchronizable": true, "access_control": ["or"]}'
+vault = b'{"format": 1, "device": "00112233445566778899aabbccddeeff", "recipients": ["age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj"], "items": [%s], "later": true}'
+for number, items in enumerate([b"", item, other, item + b"," + other, item + b"," + item]):
+    seed("vault", str(number), vault % items)
 for path in glob.glob(repository + "/Tests/Fuzzing/Finds/*/*"):
     seed(os.path.basename(os.path.dirname(path)), "find-" + os.path.basename(path), open(path, "rb").read())

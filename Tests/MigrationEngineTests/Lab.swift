@@ -9,6 +9,8 @@ import TestSupport
 struct Lab {
   let directory: TemporaryDirectory
   var configuration = AppContainer.Configuration()
+  /// What opens the vault; none unless a test sets it.
+  var deviceKeys: DeviceKeys?
 
   static let settings: ContainerPath = "Library/Preferences/com.example.notes.plist"
   static let oldDatabase: ContainerPath = "Documents/database.sqlite"
@@ -34,6 +36,11 @@ struct Lab {
 
   var container: Container {
     get throws { try Container(at: directory("container"), configuration: configuration) }
+  }
+  var options: TransactionOptions {
+    var options = TransactionOptions()
+    options.deviceKeys = deviceKeys
+    return options
   }
   var stamp: MigrationStamp { MigrationStamp(tool: "test", transaction: "t-1") }
 
@@ -81,7 +88,7 @@ struct Lab {
   @discardableResult
   func migrate(to target: Int? = nil) throws -> MigrationReport {
     let catalog = try catalog()
-    return try Transaction.run(on: try container, .migrate, summary: "test") { stage in
+    return try Transaction.run(on: try container, .migrate, summary: "test", options: options) { stage in
       let plan = MigrationPlan(catalog: catalog, detected: try DetectedVersion.detect(in: stage))
       return try Migrator.run(plan, to: target, on: stage, stamp: stamp)
     }.value

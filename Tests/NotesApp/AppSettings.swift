@@ -5,7 +5,8 @@ enum AppSettings {
   static let path = "Library/Preferences/com.example.notes.plist"
 
   /// The settings as the app of a schema version wrote them.
-  static func values(version: Int) -> [String: Any] {
+  static func values(_ options: ContainerOptions) -> [String: Any] {
+    let version = options.version
     var values: [String: Any] = [
       "dataSchemaVersion": version,
       "launchCount": 42,
@@ -22,12 +23,15 @@ enum AppSettings {
     if version >= 2 {
       values["username"] = "Ada Lovelace"
       values["email"] = "ada@example.com"
-      values["theme"] = "dark"
+      values["theme"] = options.isAsShipped && version == 2 ? true : "dark"
     } else {
       values["user_name"] = "Ada Lovelace"
       values["user_email"] = "ada@example.com"
       values["dark_mode"] = true
     }
+    // From version 5 on it is in the vault; a container that this program makes of such a version is one of somebody
+    // who has not signed in.
+    values["auth_token"] = options.token
     return values
   }
 

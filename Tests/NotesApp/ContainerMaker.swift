@@ -20,7 +20,7 @@ struct ContainerMaker {
     }
     try writeMetadata()
     try RawFile.write(
-      AppSettings.encoded(AppSettings.values(version: options.version)), to: root + "/" + AppSettings.path,
+      AppSettings.encoded(AppSettings.values(options)), to: root + "/" + AppSettings.path,
       mode: 0o600)
     try NotesSchema(options: options).create(at: root + "/" + options.databasePlace)
     try writeDocuments()

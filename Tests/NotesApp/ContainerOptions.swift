@@ -13,11 +13,15 @@ struct ContainerOptions {
   let uuid: String
   let rollbackJournal: Bool
   let leaveWAL: Bool
+  /// The session's token; versions before 5 keep it in the settings.
+  let token: String?
+  /// Whether version 2 is the one that was shipped first, which wrote the dark theme as a switch.
+  let isAsShipped: Bool
 
   init(_ arguments: inout Arguments) throws {
     directory = try arguments.next("a directory")
     version = try arguments.number("--version") ?? 0
-    guard version <= 4 else { throw AppError("the app has the versions 0 to 4, not \(version)") }
+    guard version <= 6 else { throw AppError("the app has the versions 0 to 6, not \(version)") }
     tasks = try arguments.number("--tasks") ?? 200
     photos = try arguments.number("--photos") ?? 12
     texts = try arguments.number("--texts") ?? 20
@@ -26,6 +30,9 @@ struct ContainerOptions {
     uuid = try arguments.value("--uuid") ?? "6A1F0C52-3D7E-4B8A-9C11-0E5D2F7A4B90"
     rollbackJournal = arguments.flag("--rollback-journal")
     leaveWAL = arguments.flag("--leave-wal")
+    let given = try arguments.value("--token")
+    token = arguments.flag("--signed-out") || version > 4 ? nil : given ?? "made-up-token-of-ada-lovelace"
+    isAsShipped = arguments.flag("--as-shipped")
     try arguments.finish()
   }
 

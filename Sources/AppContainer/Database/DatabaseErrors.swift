@@ -18,7 +18,15 @@ extension ContainerError {
 
 extension DatabaseError {
   /// SQLite's message without the statement's arguments, which may be anybody's data.
-  public var plainMessage: String { message ?? "SQLite error \(resultCode.rawValue)" }
+  public var plainMessage: String {
+    guard let message else { return "SQLite error \(resultCode.rawValue)" }
+    return Self.quoting.first(where: message.hasPrefix) ?? message
+  }
+
+  /// After these words SQLite quotes what it was given, which may be the value of a row.
+  private static let quoting = [
+    "bad JSON path", "JSON path error", "malformed MATCH expression", "fts5: syntax error",
+  ]
 
   /// Whether it is no database to SQLite: encrypted or damaged.
   var meansUnreadable: Bool { resultCode == .SQLITE_NOTADB || resultCode == .SQLITE_CORRUPT }

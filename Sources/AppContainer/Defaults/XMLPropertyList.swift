@@ -34,7 +34,9 @@ enum XMLPropertyList {
     guard let details = (error as NSError).userInfo[NSDebugDescriptionErrorKey] as? String else {
       return (error as? ContainerError)?.message ?? error.localizedDescription
     }
-    return details.hasSuffix(".") ? String(details.dropLast()) : details
+    let plain = details.hasSuffix(".") ? String(details.dropLast()) : details
+    // In a damaged file a tag's name may be anything, a value too.
+    return plain.replacing(#/unknown tag .* on line/#.dotMatchesNewlines(), with: "an unknown tag on line")
   }
 
   private static func value(_ object: Any) throws -> PropertyListValue {

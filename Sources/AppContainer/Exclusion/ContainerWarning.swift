@@ -10,6 +10,8 @@ public struct ContainerWarning: Sendable, Codable, Equatable {
     case database
     /// A flag on the root, which has no effect.
     case rootFlag = "root-flag"
+    /// The vault, where no backup takes it.
+    case vault
     /// A line of a rule file that has no effect.
     case rule
     /// A setting that looks like a secret: in the settings file, and in archives that are not encrypted, anybody can
@@ -48,6 +50,7 @@ extension ContainerWarning {
     warnings += (container.layout == .android ? container.configuration.android?.notes ?? [] : []).map {
       Self(kind: .rule, path: nil, message: $0)
     }
+    warnings += vaultWarnings(root, container, excluded)
     var left = limit
     for (top, exclusion) in excluded {
       guard exclusion.rule == .cacheTag || container.layout.emptiedPlaces.contains(top) else { continue }
@@ -56,6 +59,22 @@ extension ContainerWarning {
     }
     if secrets { warnings += SecretSettings.find(in: container, root: root, excluded: excluded.map(\.0)) }
     return warnings
+  }
+
+  private static func vaultWarnings(
+    _ root: Directory, _ container: Container, _ excluded: [(ContainerPath, Exclusion)]
+  ) -> [Self] {
+    let path = container.vaultPath
+    guard let (_, exclusion) = excluded.first(where: { path == $0.0 || path.isInside($0.0) }),
+      (try? root.status(path))?.type == .file
+    else { return [] }
+    return [
+      Self(
+        kind: .vault, path: path,
+        message:
+          "the vault is where no backup takes it (\(exclusion)), so that its secrets are lost with the device; name "
+          + "another place for it, or give it to `include:` in drydock.yaml")
+    ]
   }
 
   private struct EnoughSeen: Error {}

@@ -28,6 +28,31 @@ public struct Redactor: Sendable {
     SecretText.isSecret(name) ? shown(secret: name) : name
   }
 
+  /// A message with what has a secret's form taken out, word by word: an argument that should have been a file's name,
+  /// a password in an address.
+  public func shown(message: String) -> String {
+    guard SecretText.isSecret(message) else { return message }
+    if let block = message.range(of: "-----BEGIN ") {
+      let rest = String(message[block.lowerBound...])
+      return shown(message: String(message[..<block.lowerBound])) + shown(secret: rest)
+    }
+    var (result, word) = ("", "")
+    func endWord() {
+      result += SecretText.isSecret(word) ? shown(secret: word) : word
+      word = ""
+    }
+    for character in message {
+      if character.isWhitespace || "\"'`,;()".contains(character) {
+        endWord()
+        result.append(character)
+      } else {
+        word.append(character)
+      }
+    }
+    endWord()
+    return result
+  }
+
   /// Stands for a secret text, by its number of characters.
   public func shown(secret text: String) -> String {
     var text = text

@@ -47,18 +47,12 @@ public struct Vault: Sendable, Equatable {
   ///
   /// - Throws: ``ContainerError`` with code `badVault` for what is no age file, or has a damaged header.
   public static func encryption(of bytes: [UInt8], path: String) throws -> String {
-    try VaultErrors.translating(bytes, path) { try header(bytes).summary }
+    try VaultErrors.translating(bytes, path) { try Age.header(of: bytes).summary }
   }
 
   /// The same for a message, such as `encrypted to 2 recipients (X25519)`.
   public static func summary(of bytes: [UInt8]) -> String {
-    (try? header(bytes).summary) ?? "no age file that can be read"
-  }
-
-  private static func header(_ bytes: [UInt8]) throws -> AgeHeader {
-    try AgeHeader.read(size: UInt64(bytes.count)) { target, offset in
-      target.copyBytes(from: bytes[Int(offset)..<Int(offset) + target.count])
-    }
+    (try? Age.header(of: bytes).summary) ?? "no age file that can be read"
   }
 
   /// The file: a binary age file, sealed to ``recipients``. It is another one each time.

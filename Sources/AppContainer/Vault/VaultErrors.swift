@@ -22,7 +22,7 @@ enum VaultErrors {
   private static func translated(_ error: AgeError, _ bytes: [UInt8], _ path: String) -> ContainerError {
     switch error.code {
     case .noIdentity:
-      ContainerError(.vaultLocked, locked(Vault.summary(of: bytes)), path: path, cause: error)
+      ContainerError(.vaultLocked, locked(bytes), path: path, cause: error)
     case .cryptography:
       ContainerError(.io, error.message, path: path, cause: error)
     default:
@@ -30,13 +30,13 @@ enum VaultErrors {
     }
   }
 
-  private static func locked(_ summary: String) -> String {
-    if summary.contains("passphrase") {
-      return
-        "the vault is \(summary), and a vault is sealed to device keys; decrypt it with `age -d`, and encrypt that "
-        + "to the device key with `age -r age1…`"
+  private static func locked(_ bytes: [UInt8]) -> String {
+    let summary = Vault.summary(of: bytes)
+    if (try? Age.header(of: bytes).needsPassphrase) ?? false {
+      return "the vault is \(summary), and a vault is sealed to device keys; decrypt it with `age -d`, and "
+        + "encrypt that to the device key with `age -r age1…`"
     }
-    return
-      "none of the device keys at hand opens the vault, which is \(summary); give the right one with --device-key"
+    return "none of the device keys at hand opens the vault, which is \(summary); give the right one with "
+      + "--device-key"
   }
 }

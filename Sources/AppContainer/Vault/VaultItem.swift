@@ -82,12 +82,11 @@ public struct VaultItem: Sendable {
 extension VaultItem: Equatable {
   /// In every byte of every attribute, and in its value.
   public static func == (left: Self, right: Self) -> Bool {
-    left.id == right.id && left.accessibility == right.accessibility
-      && left.accessControl == right.accessControl && left.created == right.created
-      && left.modified == right.modified && left.value == right.value && left.unknown == right.unknown
-      && VaultAttribute.allCases.allSatisfy {
-        left[$0].map { Array($0.utf8) } == right[$0].map { Array($0.utf8) }
-      }
+    left.itemClass == right.itemClass && left.accessibility == right.accessibility
+      && left.isSynchronizable == right.isSynchronizable && left.accessControl == right.accessControl
+      && left.created == right.created && left.modified == right.modified && left.value == right.value
+      && left.unknown == right.unknown && left.attributes.count == right.attributes.count
+      && left.attributes.allSatisfy { right[$0.key]?.utf8.elementsEqual($0.value.utf8) ?? false }
   }
 }
 

@@ -43,7 +43,8 @@ extension Commit {
       try state.rootParent().sync()
       try faults.reach(.exchanged)
       let finish = Finish(
-        state: state, transaction: transaction, folder: folder, old: staged.live, faults: faults)
+        container: staged.container, state: state, transaction: transaction, folder: folder, old: staged.live,
+        faults: faults)
       return Result(
         conflicts: try finish.run(
           undo, recovered: false,

@@ -56,7 +56,9 @@ extension Commit {
     }
     do {
       try faults.reach(.placed)
-      let finish = Finish(state: state, transaction: transaction, folder: folder, old: nil, faults: faults)
+      let finish = Finish(
+        container: staged.container, state: state, transaction: transaction, folder: folder, old: nil,
+        faults: faults)
       return Result(
         conflicts: try finish.run(undo, recovered: false) { try moves.lookBack(at: index) })
     } catch {

@@ -3,6 +3,7 @@ import AppContainer
 /// What follows once the container is new, and what a recovery does when that was interrupted: carry over, keep the
 /// undo, remove what is left. Each part may be run again.
 struct Finish {
+  let container: Container
   let state: StateDirectory
   let transaction: TransactionID
   let folder: Directory
@@ -25,6 +26,7 @@ struct Finish {
     try faults.reach(.carried)
     try keepUndo(undo)
     try faults.reach(.undoKept)
+    if let sealing = undo.sealing { try seal(undo, sealing) }
     if old != nil { try folder.removeTree(Commit.tree) }
     try faults.reach(.oldRemoved)
 
@@ -78,6 +80,27 @@ struct Finish {
       try folder.rename(UndoRecord.file, in: target, to: UndoRecord.file)
     }
     try target.sync()
+  }
+
+  /// Seals what is kept of the files that a moved setting was in: by this transaction, by earlier ones, and of what an
+  /// app wrote at the same moment.
+  private func seal(_ undo: UndoRecord, _ sealing: Sealing) throws {
+    let own = try StateDirectory.folder(StateDirectory.undo, transaction)
+    var names: [ContainerPath] = undo.changes.filter { sealing.covers($0.path) }
+      .flatMap { [$0.kept, $0.settingsAfter].compactMap { $0 } }.map { own.appending(name: $0.bytes) }
+    let aside = try StateDirectory.folder(StateDirectory.conflict, transaction)
+    if try state.directory.status(aside) != nil {
+      names += try state.directory.directory(aside).settings(where: sealing.covers)
+        .map { aside.appending(name: $0.bytes) }
+    }
+    try MovedSettings.add(sealing, in: state.directory)
+    // The state inside has moved over with the exchange: only now it is where it belongs.
+    for state in try StateDirectory.all(of: container) {
+      for name in names + sealing.older {
+        try sealing.seal(name, in: state.directory)
+        try faults.reach(.sealed)
+      }
+    }
   }
 }
 

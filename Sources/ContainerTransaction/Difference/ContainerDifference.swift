@@ -39,7 +39,7 @@ public struct ContainerDifference: Sendable, Codable, Equatable {
     /// Its name, such as `com.example.notes/auth`.
     public var name: String
     /// What kind of secret it is.
-    public var itemClass: String
+    public var `class`: String
     /// How it differs.
     public var change: Change
     /// The attributes that differ; of an added or removed item, all.

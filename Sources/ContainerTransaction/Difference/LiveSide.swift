@@ -86,7 +86,11 @@ struct LiveReader {
     try PropertyListFile.settings(in: staged.live.contents(path))
   }
 
-  func sealedVault(of path: ContainerPath) throws -> [UInt8]? { try staged.live.contents(path) }
+  /// Nil for what is too large to be a vault.
+  func sealedVault(of path: ContainerPath) throws -> [UInt8]? {
+    guard let size = try staged.live.status(path)?.size, size <= Vault.sizeLimit else { return nil }
+    return try staged.live.contents(path)
+  }
 
   func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest {
     do {

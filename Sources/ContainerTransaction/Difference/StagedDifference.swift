@@ -101,7 +101,9 @@ private struct ChangedSide: ComparisonSide {
   }
 
   func sealedVault(of path: ContainerPath) throws -> [UInt8]? {
-    isAfter ? try staged.read(path) : try live.sealedVault(of: path)
+    guard isAfter else { return try live.sealedVault(of: path) }
+    guard let size = try staged.status(of: path)?.size, size <= Vault.sizeLimit else { return nil }
+    return try staged.read(path)
   }
 
   /// Not asked for where the stage kept what a database was: that is compared at once.

@@ -54,7 +54,7 @@ struct VaultComparison {
       let (before, after) = (old[id], new[id])
       if before == after { return nil }
       var item = ContainerDifference.VaultItem(
-        name: id.description, itemClass: id.itemClass.rawValue,
+        name: id.description, class: id.itemClass.rawValue,
         change: before == nil ? .added : after == nil ? .removed : .changed)
       item.attributes = attributes(before, after)
       if before?.value != after?.value {

@@ -35,6 +35,9 @@ public final class StagedContainer {
   var origins: [ContainerPath: ContainerPath] = [:]
   /// What became of metadata that was put on a path, by what was wanted but for the time.
   var attained: [Attempt: FileMetadata] = [:]
+  /// Settings whose values a step has moved into the vault, and to whose keys an undo of them is sealed.
+  public private(set) var movedSecrets: [MovedSecret] = []
+  private(set) var sealedTo: Set<AgeRecipient> = []
   private var count = 0
 
   struct Attempt: Hashable {
@@ -59,6 +62,15 @@ public final class StagedContainer {
   func newName() -> ContainerPath {
     count += 1
     return (try? ContainerPath(String(count))) ?? .root
+  }
+
+  /// Says that a setting's value was moved into the vault: no undo holds it in the clear then, neither this
+  /// transaction's nor an earlier one's.
+  ///
+  /// - Parameter recipients: to whose keys the undos are sealed: the vault's.
+  public func keepSealed(_ secret: MovedSecret, to recipients: some Sequence<AgeRecipient>) {
+    movedSecrets.append(secret)
+    sealedTo.formUnion(recipients)
   }
 
   // MARK: Looking

@@ -20,6 +20,7 @@ public struct RecoveryReport: Sendable, Equatable {
 
 /// Ends what a killed transaction left, with the container's lock held, in one of the places where state can be.
 struct Recovery {
+  let container: Container
   let state: StateDirectory
   /// The live root, or nil when there is none.
   let root: Directory?
@@ -111,7 +112,8 @@ struct Recovery {
     _ folder: Directory, _ root: Directory
   ) throws -> [ContainerPath]? {
     let old = try oldTree(of: transaction, commit, in: folder)
-    let finish = Finish(state: state, transaction: transaction, folder: folder, old: old, faults: .none)
+    let finish = Finish(
+      container: container, state: state, transaction: transaction, folder: folder, old: old, faults: .none)
     return try finish.run(
       undo, recovered: true,
       carry: index.map { index in
@@ -126,7 +128,8 @@ struct Recovery {
     _ transaction: TransactionID, _ undo: UndoRecord, _ index: TreeIndex?, _ folder: Directory,
     _ root: Directory
   ) throws -> [ContainerPath]? {
-    let finish = Finish(state: state, transaction: transaction, folder: folder, old: nil, faults: .none)
+    let finish = Finish(
+      container: container, state: state, transaction: transaction, folder: folder, old: nil, faults: .none)
     guard let index else { return try finish.run(undo, recovered: true, carry: nil) }
     let moves = InPlaceMoves(
       state: state, transaction: transaction, folder: folder, live: root, plan: try MovePlan(in: folder),

@@ -48,6 +48,8 @@ struct UndoRecord: Codable, Sendable {
   var time: String
   /// Sorted by path, parents first.
   var changes: [ChangeRecord]
+  /// What is kept sealed; nil when no setting was moved into the vault.
+  var sealing: Sealing?
 }
 
 extension FileType {

@@ -1,3 +1,4 @@
+import AgeEncryption
 import AppContainer
 
 /// Something that both a transaction and, since then, the app changed.
@@ -38,6 +39,8 @@ extension Transaction {
   ) throws -> TransactionOutcome<RollbackReport> {
     let recovered = try recover(container, lockTimeout: options.lockTimeout)
     let (record, folder) = try newestUndo(container, redoing: redoing)
+    let kept = KeptFiles(directory: folder, keys: AgeKeys(identities: options.deviceKeys?.identities ?? []))
+    try kept.check(record)
     var options = options
     options.undoes = record.transaction
     // What comes back is what was there, damaged or not.
@@ -52,8 +55,13 @@ extension Transaction {
           "another command changed the container meanwhile; nothing was changed, run it again",
           path: container.root)
       }
-      var undoing = Undoing(staged: staged, kept: folder, discardingNewer: discardingNewer)
+      var undoing = Undoing(staged: staged, kept: kept, discardingNewer: discardingNewer)
+      // The keys that the vault has now: what a device no longer trusts gets nothing new.
+      let recipients = try record.sealing.map { sealing in
+        try (try? staged.vault())?.recipients ?? sealing.recipients.map { try AgeRecipient($0) }
+      }
       try undoing.run(record)
+      try undoing.keepSealed(record, to: recipients ?? [])
       if !undoing.conflicts.isEmpty && !discardingNewer { throw conflict(undoing.conflicts, container) }
       return RollbackReport(
         undone: record.transaction, kind: record.kind, summary: record.summary, discarded: undoing.conflicts)

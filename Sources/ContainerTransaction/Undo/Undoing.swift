@@ -4,20 +4,23 @@ import AppContainer
 /// Stages the way back of one transaction, path by path.
 struct Undoing {
   let staged: StagedContainer
-  /// The folder with the retained inodes.
-  let kept: Directory
+  /// The retained inodes.
+  let kept: KeptFiles
   let discardingNewer: Bool
   var conflicts: [RollbackConflict] = []
+  /// Settings that are in the vault, or were: whatever they are called, they are secrets.
+  private var secrets: Set<Sealing.Setting> = []
   /// Databases whose old main file was put back: their old sidecars follow.
   private var returned: Set<ContainerPath> = []
 
-  init(staged: StagedContainer, kept: Directory, discardingNewer: Bool) {
+  init(staged: StagedContainer, kept: KeptFiles, discardingNewer: Bool) {
     self.staged = staged
     self.kept = kept
     self.discardingNewer = discardingNewer
   }
 
   mutating func run(_ record: UndoRecord) throws {
+    secrets = Set(record.sealing?.settings ?? [])
     for change in record.changes {
       switch change.grain {
       case .settings: try undoSettings(change)
@@ -57,8 +60,8 @@ struct Undoing {
 
   private mutating func putBack(_ change: ChangeRecord) throws {
     guard let name = change.kept, let before = change.before else { return }
-    guard let status = try kept.status(name), status.size == before.size,
-      status.modified == before.metadata.modified
+    guard let status = try kept.status(name), status.modified == before.metadata.modified,
+      try kept.isSealed(name) ? kept.contents(name).count == before.size : status.size == before.size
     else {
       throw TransactionError(
         .nothingToUndo,
@@ -76,7 +79,13 @@ struct Undoing {
     if let present = try staged.status(of: change.path), present.type == .directory {
       try staged.remove(change.path)
     }
-    try staged.adopt(name, in: kept, type: before.type, at: change.path)
+    if try kept.isSealed(name) {
+      try staged.putFile(at: change.path, metadata: before.metadata, size: before.size) {
+        try $0.write(kept.contents(name))
+      }
+    } else {
+      try staged.adopt(name, in: kept.directory, type: before.type, at: change.path)
+    }
     returned.insert(change.path)
   }
 
@@ -125,8 +134,9 @@ struct Undoing {
       if now == before[key] { continue }
       if now != written[key] {
         let redactor = staged.redactor
+        let isSecret = secrets.contains(.init(path: change.path, key: key))
         let shown = { (value: PropertyListValue?) in
-          value.map { redactor.shown($0, key: key) } ?? "absent"
+          value.map { redactor.shown($0, key: isSecret ? "secret" : key) } ?? "absent"
         }
         conflicts.append(
           RollbackConflict(
@@ -144,7 +154,7 @@ struct Undoing {
     }
   }
 
-  private func settings(_ name: ContainerPath?) throws -> [String: PropertyListValue] {
+  func settings(_ name: ContainerPath?) throws -> [String: PropertyListValue] {
     guard let name else { return [:] }
     return try PropertyListFile(bytes: kept.contents(name)).root
   }

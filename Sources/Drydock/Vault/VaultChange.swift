@@ -74,7 +74,10 @@ extension VaultChange {
       let number = vault.recipients.count
       return VaultChangeReport(
         summary: "sealed the vault to \(number == 1 ? "another key" : "\(number) keys")",
-        recipients: vault.recipients)
+        notes: [
+          "the old keys still open every copy made before: in archives, elsewhere, and what is kept to roll back; where one "
+            + "is in wrong hands, change the secrets, too"
+        ], recipients: vault.recipients)
     }
   }
 

@@ -9,8 +9,13 @@ struct MigrateCommand: ParsableCommand {
       container as it was. A dry run does the same work on a copy of what changes,
       shows the difference, and throws it away.
 
+      Steps on the vault need the device key, in a dry run too. When settings were
+      moved into the vault, archives of the repository that are not encrypted and
+      still hold their values are listed: those secrets have to be rotated.
+
       Examples:
         drydock migrate Notes -m Migrations --dry-run
+        drydock migrate Notes -m Migrations --device-key device.key -r Backups
         drydock migrate Notes -m Migrations --to 3
       """)
 
@@ -19,13 +24,16 @@ struct MigrateCommand: ParsableCommand {
   @Option(help: ArgumentHelp("Stop at this version.", valueName: "number")) var to: Int?
   @Flag(help: "Show what would change, and change nothing.") var dryRun = false
   @Flag(help: "With --dry-run: exit with 2 when migrations are pending.") var exitCode = false
+  @OptionGroup var repository: RepositoryOptions
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
   struct Result: Encodable {
     var transaction: String? = nil
-    var report: MigrationReport, difference: ContainerDifference? = nil, conflicts: [ContainerPath]
+    var report: MigrationReport, difference: ContainerDifference? = nil
+    var exposed: [ExposedSecret] = [], notSearched: [String] = []
+    var conflicts: [ContainerPath]
   }
 
   func validate() throws {
@@ -35,17 +43,21 @@ struct MigrateCommand: ParsableCommand {
   func run() throws {
     if dryRun { return try container.reading(common, expansion, show) }
     let opened = try container.open(common)
-    let catalog = try migrations.catalog(common.configuration())
+    let configuration = try common.configuration()
+    let catalog = try migrations.catalog(configuration)
     let options = try container.transaction().with(deviceKeys)
-    let outcome = try Migrating.run(opened, catalog, to: to, options: options)
+    let outcome = try Migrating.run(
+      opened, catalog, to: to, repository: repository.path(configuration), options: options)
     ContainerOptions.tell(outcome.recovered, opened)
     for note in outcome.notes { Output.note("drydock: note: \(note)") }
     if common.json {
       Output.json(
         Result(
-          transaction: outcome.transaction?.description, report: outcome.value, conflicts: outcome.conflicts))
+          transaction: outcome.transaction?.description, report: outcome.value.migration,
+          exposed: outcome.value.exposed, notSearched: outcome.value.notSearched,
+          conflicts: outcome.conflicts))
     } else {
-      MigrationText.write(outcome.value, verb: "ran")
+      MigrationText.write(outcome.value.migration, verb: "ran")
       if let transaction = outcome.transaction {
         Output.line("transaction \(transaction); `drydock rollback` undoes it")
       }
@@ -53,6 +65,7 @@ struct MigrateCommand: ParsableCommand {
         Output.note("drydock: the app changed it at the same moment, kept aside: \(path)")
       }
     }
+    MigrationText.warn(outcome.value)
     try outcome.throwUnlessClean()
   }
 

@@ -84,7 +84,7 @@ struct SnapshotCommand: ParsableCommand {
     let report = try Snapshot.take(opened, options)
     progress.end()
     let warnings = ContainerWarning.find(
-      in: opened, excluded: report.excluded.map { ($0.path, $0.exclusion) })
+      in: opened, excluded: report.excluded.map { ($0.path, $0.exclusion) }, secrets: lock == nil)
     tell(report, warnings)
     if common.json {
       let raw = Dictionary(uniqueKeysWithValues: report.raw.map { ($0.key.description, $0.value) })

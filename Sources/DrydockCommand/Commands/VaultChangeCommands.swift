@@ -77,12 +77,12 @@ struct VaultRenameCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rename", abstract: "Give an item another name, or another access group.",
     discussion: """
-      The new name is SERVICE/ACCOUNT, of an internet password SERVER/ACCOUNT; without
-      a slash the account stays.
+      The new name is SERVICE/ACCOUNT, of an internet password SERVER/ACCOUNT;
+      without a slash the account stays.
 
       Examples:
         drydock vault rename Notes com.example.notes/auth com.example.notes/token
-        drydock vault rename Notes com.example.notes/auth --to-access-group group.notes
+        drydock vault rename Notes com.example.notes --to-access-group group.notes
       """)
 
   @OptionGroup var container: ContainerOptions
@@ -117,9 +117,8 @@ struct VaultSetAccessibilityCommand: ParsableCommand {
       Keychains do not change that of an item: a new one is written, read back and
       compared, and only then the old one dropped.
 
-      Classes: \(VaultAccessibility.allCases.map(\.rawValue).joined(separator: ",\n  "))
-
-      Example: drydock vault set-accessibility Notes com.example.notes/auth whenUnlocked
+      Example:
+        drydock vault set-accessibility Notes com.example.notes/auth whenUnlocked
       """)
 
   @OptionGroup var container: ContainerOptions
@@ -136,8 +135,8 @@ struct VaultRekeyCommand: ParsableCommand {
     discussion: """
       From then on the vault is sealed to the new keys only; --device-key has the
       one that opens it now. This takes nothing back: the old keys still open every
-      copy made before, such as the vaults in archives and in what rollbacks need. When
-      an old key got into wrong hands, change the secrets themselves, too.
+      copy made before, such as the vaults in archives and in what rollbacks need.
+      When an old key got into wrong hands, change the secrets themselves, too.
 
       Example:
         drydock vault rekey Notes --device-key old.txt --new-device-key new.txt

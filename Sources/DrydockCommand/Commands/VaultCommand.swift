@@ -7,7 +7,7 @@ struct VaultCommand: ParsableCommand {
     discussion: """
       The vault is a file of the container, encrypted to the key of its device. Its
       items have the meaning of the Apple keychain's. Each change is one transaction,
-      which `drydock rollback` undoes.
+      which `drydock rollback` undoes. With --json each prints one JSON document.
 
       Examples:
         drydock vault list Notes --device-key device.txt
@@ -21,10 +21,12 @@ struct VaultCommand: ParsableCommand {
 }
 
 extension VaultAccessibility: ExpressibleByArgument {
+  /// A class by its name or the keychain's code.
   public init?(argument: String) { self.init(argument) }
 }
 
 extension VaultItemClass: ExpressibleByArgument {
+  /// A class by its name or the keychain's code.
   public init?(argument: String) { self.init(argument) }
 }
 
@@ -83,7 +85,12 @@ struct ShownVaultItem: Encodable {
   init(_ item: VaultItem, _ redactor: Redactor) {
     name = item.description
     self.class = item.itemClass.rawValue
-    attributes = Dictionary(uniqueKeysWithValues: item.attributes.map { ($0.key.rawValue, $0.value) })
+    // What is for people may have a secret in it; what the item is called by has to be told.
+    let named = Set(item.itemClass.identifying)
+    attributes = Dictionary(
+      uniqueKeysWithValues: item.attributes.map { attribute, text in
+        (attribute.rawValue, named.contains(attribute) ? text : redactor.shown(name: text))
+      })
     accessible = item.accessibility.rawValue
     synchronizable = item.isSynchronizable
     accessControl = item.accessControl?.flags ?? []

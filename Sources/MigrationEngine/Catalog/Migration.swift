@@ -20,6 +20,14 @@ public struct Migration: Sendable {
   /// Remarks about scalars that mean something else in YAML 1.1.
   public let notes: [YAMLNote]
 
+  /// What in it opens the vault, and so needs the device key, such as `vault.rename`; nil when nothing does.
+  public var vaultUse: String? {
+    if let step = steps.first(where: { type(of: $0.operation).needsVault }) {
+      return type(of: step.operation).name
+    }
+    return (checks + verifications).contains(where: \.needsVault) ? "its check of the vault" : nil
+  }
+
   let steps: [MigrationStep]
   let down: [MigrationStep]
   let checks: [Assertion]

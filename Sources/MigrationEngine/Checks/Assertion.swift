@@ -8,6 +8,7 @@ struct Assertion: Sendable {
     case sql(SQLAssertion)
     case defaults(DefaultsAssertion)
     case files(FilesAssertion)
+    case vault(VaultAssertion)
   }
 
   /// Where it stands.
@@ -24,9 +25,12 @@ struct Assertion: Sendable {
       kind = .defaults(try DefaultsAssertion(reader))
     case "files":
       kind = .files(try FilesAssertion(try YAMLReader(arguments, what: name, keys: FilesAssertion.keys)))
+    case "vault":
+      kind = .vault(try VaultAssertion(try YAMLReader(arguments, what: name, keys: VaultAssertion.keys)))
     default:
       throw position.error(
-        "unknown check `\(name)`; " + NearestWord.hint(for: name, among: ["sql", "defaults", "files"]))
+        "unknown check `\(name)`; "
+          + NearestWord.hint(for: name, among: ["sql", "defaults", "files", "vault"]))
     }
   }
 
@@ -36,6 +40,7 @@ struct Assertion: Sendable {
     case .sql(let assertion): try assertion.observe(stage)
     case .defaults(let assertion): try assertion.observe(stage)
     case .files(let assertion): .count(try assertion.selection.matches(in: stage).count)
+    case .vault(let assertion): try assertion.observe(stage)
     }
   }
 
@@ -46,9 +51,15 @@ struct Assertion: Sendable {
       case .sql(let assertion): assertion.expected
       case .defaults(let assertion): assertion.expected
       case .files(let assertion): assertion.expected
+      case .vault(let assertion): assertion.before.map { .before($0) } ?? .null
       }
     if case .before(let position) = expected { return position }
     return nil
+  }
+
+  /// Whether it opens the vault, for which the device key is needed.
+  var needsVault: Bool {
+    if case .vault = kind { true } else { false }
   }
 
   /// Compares what is with what is expected.
@@ -61,6 +72,7 @@ struct Assertion: Sendable {
     case .sql(let assertion): assertion.judge(now, before: before, redactor)
     case .defaults(let assertion): assertion.judge(now, before: before, redactor)
     case .files(let assertion): assertion.judge(now, before: before)
+    case .vault(let assertion): assertion.judge(now, before: before)
     }
   }
 }
@@ -86,6 +98,8 @@ enum Observation: Equatable, Sendable {
   case setting(PropertyListValue?)
   /// How many paths match.
   case count(Int)
+  /// Vault items.
+  case items([VaultItem])
 }
 
 /// What came of an assertion.

@@ -7,6 +7,8 @@ protocol MigrationOperation: Sendable {
   static var name: String { get }
   /// The arguments that it takes.
   static var keys: [String] { get }
+  /// Whether it opens the vault, for which the device key is needed.
+  static var needsVault: Bool { get }
   /// Reads the arguments; unknown ones were refused already.
   init(reading reader: YAMLReader, files: MigrationFiles) throws
   /// Does it on the stage.
@@ -15,11 +17,17 @@ protocol MigrationOperation: Sendable {
   func apply(to stage: StagedContainer) throws -> [String]
 }
 
+extension MigrationOperation {
+  /// Most do not.
+  static var needsVault: Bool { false }
+}
+
 /// The operations of this version.
 enum Operations {
   static let all: [any MigrationOperation.Type] = [
     SetDefaults.self, SetDefaultDefaults.self, RenameDefaults.self, ConvertDefaults.self, DeleteDefaults.self,
-    RunSQL.self, MoveFiles.self, DeleteFiles.self,
+    MoveDefaultsToVault.self, RenameVaultItems.self, MoveVaultItems.self, SetVaultAccessibility.self,
+    ConvertVaultItems.self, DeleteVaultItems.self, RunSQL.self, MoveFiles.self, DeleteFiles.self,
   ]
 
   static let named: [String: any MigrationOperation.Type] = Dictionary(

@@ -1,3 +1,6 @@
+import AppContainer
+import ContainerTransaction
+
 /// What is to be done to a container, and what is wrong between it and the migrations.
 public struct MigrationPlan: Sendable {
   /// Where a migration stands.
@@ -119,5 +122,18 @@ public struct MigrationPlan: Sendable {
         .usage, "there is no migration \(target): the last one is \(catalog.latest)", path: catalog.directory)
     }
     return pending.filter { $0.number <= target }
+  }
+
+  /// Opens the vault when a migration that is to be run needs that: whether the device key is at hand is known before
+  /// anything is staged.
+  ///
+  /// - Throws: as ``pending(to:)``; `ContainerError`: `vaultLocked` without the key or with a wrong one, `badVault`.
+  public func requireKeys(to target: Int? = nil, for stage: StagedContainer) throws {
+    for migration in try pending(to: target) {
+      guard let use = migration.vaultUse else { continue }
+      try stage.requireDeviceKeys("\(use) of the migration \(migration.identifier)")
+      _ = try stage.vault()
+      return
+    }
   }
 }

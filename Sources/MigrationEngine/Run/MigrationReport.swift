@@ -1,3 +1,5 @@
+import AppContainer
+
 /// What a run of migrations did.
 public struct MigrationReport: Sendable, Codable, Equatable {
   /// One migration that was run.
@@ -14,6 +16,12 @@ public struct MigrationReport: Sendable, Codable, Equatable {
     public var notes: [String]
   }
 
+  /// A setting that is in the vault now.
+  public struct Moved: Sendable, Codable, Equatable {
+    /// The settings file and the key in it.
+    public var file: ContainerPath, key: String
+  }
+
   /// The version before.
   public var from: Int
   /// The version now.
@@ -24,6 +32,9 @@ public struct MigrationReport: Sendable, Codable, Equatable {
   public var byTheApp: [Int]
   /// Remarks that belong to no migration, such as a version marker that could not be kept up to date.
   public var notes: [String]
+
+  /// Settings that were moved into the vault.
+  public var moved: [Moved] = []
 
   /// Whether anything was changed in the container.
   public var changedAnything: Bool { !migrations.isEmpty || !byTheApp.isEmpty }

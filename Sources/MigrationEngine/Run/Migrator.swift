@@ -19,6 +19,7 @@ public struct Migrator {
     _ plan: MigrationPlan, to target: Int? = nil, on stage: StagedContainer, stamp: MigrationStamp
   ) throws -> MigrationReport {
     let pending = try plan.pending(to: target)
+    try plan.requireKeys(to: target, for: stage)
     let migrator = Migrator(stage: stage, stamp: stamp)
     var history = plan.detected.history
     var report = MigrationReport(
@@ -37,6 +38,7 @@ public struct Migrator {
     }
     if report.changedAnything { try history.write(to: stage) }
     if !pending.isEmpty { report.notes += try stage.writeMarkers(version: report.to) }
+    report.moved = stage.movedSecrets.map { .init(file: $0.path, key: $0.key) }
     return report
   }
 
@@ -80,7 +82,9 @@ public struct Migrator {
       return try body()
     } catch let error as TransactionError where error.isAboutTheContainer {
       throw error
-    } catch let error as ContainerError where error.code == .inUse || error.code == .noSpace {
+    } catch let error as ContainerError
+      where [.inUse, .noSpace, .vaultLocked, .badVault].contains(error.code)
+    {
       throw error
     } catch let failure as StepFailure {
       throw MigrationError(.stepFailed, "\(position): \(what): \(failure.message)", path: failure.path)

@@ -34,6 +34,8 @@ enum FuzzTarget: String, CaseIterable {
   case chunks
   /// A file of age keys.
   case keys
+  /// The document in a vault: what is accepted is written, and read again as the same.
+  case vault
 
   func run(_ bytes: [UInt8]) {
     do {
@@ -49,6 +51,7 @@ enum FuzzTarget: String, CaseIterable {
       case .stanzas: try openStanzas(bytes)
       case .chunks: try openChunks(bytes)
       case .keys: try readKeys(bytes)
+      case .vault: try readVault(bytes)
       }
     } catch is ArchiveError, is RepositoryError, is ContainerError, is TransactionError, is AgeError {
       // Refused: what is to be done with nearly everything.

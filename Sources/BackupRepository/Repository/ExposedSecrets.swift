@@ -1,0 +1,41 @@
+import AppContainer
+import ContainerTransaction
+
+/// A plain archive that still holds, in its settings, what was moved into the vault: whoever has the archive has the
+/// secret, which therefore has to be replaced by a new one.
+public struct ExposedSecret: Sendable, Codable, Equatable {
+  /// The archive's file.
+  public var archive: String
+  /// Its settings file and the key in it, which may have had another name then.
+  public var file: ContainerPath, key: String
+}
+
+extension Repository {
+  /// Looks into the settings of an app's plain archives for values that were moved into the vault. Only names come out of
+  /// it. Encrypted archives are passed over.
+  ///
+  /// - Returns: what was found, oldest archive first; and archives that could not be looked into, each with the reason.
+  /// - Throws: ``RepositoryError`` when the repository cannot be read.
+  public func exposed(
+    _ secrets: [MovedSecret], of app: String, configuration: Configuration = Configuration()
+  ) throws -> (found: [ExposedSecret], notRead: [String]) {
+    if secrets.isEmpty { return ([], []) }
+    let listing = try list()
+    var found: [ExposedSecret] = []
+    var notRead = listing.unreadable.map { "\($0.path): \($0.reason)" }
+    for item in listing.items where item.encryption == nil && item.header.app == app {
+      do {
+        let side = try ArchiveSide(Archive(path: item.path), configuration: configuration)
+        for entry in side.entries
+        where entry.kind == .settings || (entry.kind == .file && secrets.contains { $0.path == entry.path }) {
+          for key in secrets.keys(in: try side.settings(of: entry.path) ?? [:]) {
+            found.append(ExposedSecret(archive: item.path, file: entry.path, key: key))
+          }
+        }
+      } catch {
+        notRead.append("\(item.path): \(error)")
+      }
+    }
+    return (found, notRead)
+  }
+}

@@ -1,0 +1,61 @@
+import AgeEncryption
+import AppContainer
+
+/// The files that an undo keeps: as they were, or sealed.
+struct KeptFiles {
+  /// The undo's folder.
+  let directory: Directory
+  /// What opens those that are sealed.
+  let keys: AgeKeys
+
+  /// The name of a kept file once it is sealed.
+  static func sealed(_ name: ContainerPath) -> ContainerPath { name.withSuffix(".age") }
+
+  /// Whether a file is kept sealed.
+  func isSealed(_ name: ContainerPath) throws -> Bool {
+    try directory.status(name) == nil && directory.status(Self.sealed(name)) != nil
+  }
+
+  /// The status of a file as it is kept.
+  func status(_ name: ContainerPath) throws -> FileStatus? {
+    try directory.status(name) ?? directory.status(Self.sealed(name))
+  }
+
+  /// A file's content.
+  func contents(_ name: ContainerPath) throws -> [UInt8] {
+    guard try isSealed(name) else { return try directory.contents(name) }
+    return try open(name).withBytes { Array($0) }
+  }
+
+  /// The content of a file that is kept sealed.
+  ///
+  /// - Throws: `ContainerError` with code `vaultLocked` when no key opens it, `malformed` when it is damaged.
+  private func open(_ name: ContainerPath) throws -> SecretBytes {
+    let path = directory.full(Self.sealed(name))
+    do {
+      guard !keys.isEmpty else {
+        throw ContainerError(
+          .vaultLocked,
+          "what this transaction replaced is kept sealed, since it holds a setting that is in the vault now; give the "
+            + "device key with --device-key FILE or DRYDOCK_DEVICE_KEY", path: path)
+      }
+      return try Age.open(directory.contents(Self.sealed(name)), with: keys)
+    } catch let error as AgeError where error.code == .noIdentity {
+      throw ContainerError(
+        .vaultLocked,
+        "what this transaction replaced is kept sealed, and the device key that was given does not open it: give the "
+          + "one that the vault had then", path: path, cause: error)
+    } catch let error as AgeError {
+      throw ContainerError(
+        .malformed, "what this transaction replaced is kept sealed, and is damaged: \(error.message)",
+        path: path,
+        cause: error)
+    }
+  }
+
+  /// Opens all that is sealed, and forgets it: before anything is staged.
+  func check(_ record: UndoRecord) throws {
+    for name in record.changes.flatMap({ [$0.kept, $0.settingsAfter].compactMap { $0 } })
+    where try isSealed(name) { _ = try open(name) }
+  }
+}

@@ -1,0 +1,81 @@
+import AppContainer
+import ContainerTransaction
+
+/// `vault: {service, account, exists | accessible | length | count | equals: before}`: what vault items are. A value is
+/// never written in a migration: its length is, or that it is what it was before.
+struct VaultAssertion: Sendable {
+  static let keys = ["exists", "accessible", "length", "count", "equals"] + VaultSelection.keys
+
+  private enum Wanted: Sendable {
+    case exists(Bool)
+    case accessible(VaultAccessibility)
+    case length(Int64)
+    case count(Int64)
+    case countBefore
+    case valuesBefore
+  }
+
+  let selection: VaultSelection
+  private let wanted: Wanted
+  /// Where it compares with the state before the migration.
+  let before: YAMLPosition?
+
+  init(_ reader: YAMLReader) throws {
+    selection = try VaultSelection(reading: reader)
+    let words = ["exists", "accessible", "length", "count", "equals"]
+    let given = words.filter { reader[$0] != nil }
+    guard given.count == 1, let word = given.first, let node = reader[word] else {
+      throw reader.position.error(
+        "`vault` has one of `exists`, `accessible`, `length`, `count` and `equals: before`, not \(given.count)"
+      )
+    }
+    before = node.meansBefore ? node.position : nil
+    switch word {
+    case "exists": wanted = .exists(try node.boolean("`exists`"))
+    case "accessible": wanted = .accessible(try reader.choice("accessible") ?? .whenUnlocked)
+    case "length": wanted = .length(try node.integer("`length`"))
+    case "count": wanted = before == nil ? .count(try node.integer("`count`")) : .countBefore
+    default:
+      guard before != nil else {
+        throw node.position.error(
+          "a secret does not stand in a migration: write `equals: before`, or compare its `length`")
+      }
+      wanted = .valuesBefore
+    }
+  }
+
+  func observe(_ stage: StagedContainer) throws -> Observation {
+    .items(try stage.vault().map(selection.items) ?? [])
+  }
+
+  func judge(_ now: Observation, before: Observation?) -> Verdict {
+    guard case .items(let items) = now else { return .failed("the vault could not be looked into") }
+    var old: [VaultItem] = []
+    if case .items(let items) = before { old = items }
+    switch wanted {
+    case .exists(let exists):
+      if exists == !items.isEmpty { return .passed }
+      return .failed(exists ? "no vault item has \(selection)" : "the vault item \(items[0]) is there")
+    case .count(let count): return judge(items.count, count)
+    case .countBefore: return judge(items.count, Int64(old.count))
+    case .accessible(let wanted):
+      if let other = items.first(where: { $0.accessibility != wanted }) {
+        return .failed(
+          "the vault item \(other) is accessible \(other.accessibility.rawValue), not \(wanted.rawValue)")
+      }
+    case .length(let length):
+      if let other = items.first(where: { $0.value.count != length }) {
+        return .failed("the vault item \(other) has \(other.value.count) bytes, not \(length)")
+      }
+    case .valuesBefore:
+      if items.count != old.count || zip(items, old).contains(where: { $0.value != $1.value }) {
+        return .failed("the vault items with \(selection) do not have the values that they had before")
+      }
+    }
+    return items.isEmpty ? .failed("no vault item has \(selection)") : .passed
+  }
+
+  private func judge(_ count: Int, _ wanted: Int64) -> Verdict {
+    count == wanted ? .passed : .failed("\(count) vault items have \(selection), not \(wanted)")
+  }
+}

@@ -1,0 +1,299 @@
+import AgeEncryption
+import Foundation
+import TestSupport
+import Testing
+
+@testable import AppContainer
+@testable import ContainerTransaction
+
+/// A setting that moved into the vault is in no undo in the clear: neither in its own transaction's, nor in an earlier
+/// one's, nor in what was kept aside, whenever the commit stops.
+@Suite struct SealedUndoTests {
+  struct Stop: Error {}
+
+  /// Made-up secrets, in each way that a property list writes them.
+  static let secrets: [String: PropertyListValue] = [
+    "auth_token": .string("canary-0123456789abcdef"), "bookmark": .data(Array("canary-data-0123456789".utf8)),
+    "umlaut": .string("kanarienvögelchen-0123"),
+  ]
+  static let needles: [[UInt8]] = [
+    Array("canary-".utf8), Array("kanarien".utf8), "kanarien".utf16.flatMap { [0, UInt8($0)] },
+    Array("canary-".utf16.flatMap { [0, UInt8($0)] }),
+    Array(Data("canary-".utf8).base64EncodedString().utf8.dropLast(3)),
+  ]
+
+  /// A container whose settings hold secrets, changed once before they moved, in a format.
+  private func withSecrets(
+    _ format: PropertyListFile.Format = .binary, _ body: (Ship, DeviceKeys) throws -> Void
+  ) throws {
+    let keys = DeviceKeys(try AgeIdentity.generate())
+    try Ship.withFiles(["Documents/empty.txt": ""]) { ship in
+      try ship.live().createDirectories(Ship.settings.parent, mode: 0o755)
+      var file = PropertyListFile(format: format, root: Self.secrets)
+      file.root["theme"] = .string("dark")
+      try ship.live().create(Ship.settings, file.encoded(), mode: 0o640)
+      try ship.live().setAttribute(ExtendedAttribute(name: "user.note", value: [7]), of: Ship.settings)
+      try ship.run { try Self.set("theme", "light", $0) }
+      // Under an older name, and inside of something else.
+      try ship.run { staged in
+        guard var file = try staged.defaults(Ship.settings) else { return }
+        file.root["old_token"] = .dictionary(["value": file.root["auth_token"] ?? .boolean(false)])
+        try staged.setDefaults(file, at: Ship.settings)
+      }
+      try ship.run { staged in
+        guard var file = try staged.defaults(Ship.settings) else { return }
+        file.root["old_token"] = nil
+        try staged.setDefaults(file, at: Ship.settings)
+      }
+      try body(ship, keys)
+    }
+  }
+
+  private static func set(_ key: String, _ value: String, _ staged: StagedContainer) throws {
+    guard var file = try staged.defaults(Ship.settings) else { return }
+    file.root[key] = .string(value)
+    try staged.setDefaults(file, at: Ship.settings)
+  }
+
+  private func options(_ keys: DeviceKeys?, _ commit: CommitPreference) -> TransactionOptions {
+    var options = TransactionOptions()
+    (options.deviceKeys, options.commit) = (keys, commit)
+    return options
+  }
+
+  /// What a migration does: each secret becomes an item, and its setting goes.
+  @discardableResult
+  private func move(
+    _ ship: Ship, _ keys: DeviceKeys, _ commit: CommitPreference = .automatic, faults: FaultInjection = .none
+  ) throws -> TransactionOutcome<Void> {
+    var options = options(keys, commit)
+    options.faults = faults
+    return try Transaction.run(on: ship.container(), .migrate, summary: "move", options: options) { staged in
+      guard var file = try staged.defaults(Ship.settings) else { return }
+      var vault = try staged.vault() ?? Vault(new: keys)
+      for (key, value) in Self.secrets {
+        vault.put(VaultItem(service: "com.example.notes", account: key, value: SecretBytes([1, 2, 3])))
+        staged.keepSealed(MovedSecret(path: Ship.settings, key: key, value: value), to: vault.recipients)
+        file.root[key] = nil
+      }
+      try staged.setVault(vault)
+      try staged.setDefaults(file, at: Ship.settings)
+    }
+  }
+
+  /// Every file of the container and of its state that holds a secret in the clear.
+  private func holders(_ ship: Ship) throws -> [String] {
+    var found: [String] = []
+    let root = try Directory(ship.folder.path)
+    try root.walk { entry in
+      guard entry.status.type == .file else { return .into }
+      let bytes = try root.contents(entry.path)
+      if Self.needles.contains(where: bytes.contains) { found.append(entry.path.description) }
+      return .into
+    }
+    return found
+  }
+
+  @Test(arguments: [PropertyListFile.Format.binary, .xml], [CommitPreference.exchange, .inPlace])
+  func thereAndBack(_ format: PropertyListFile.Format, _ commit: CommitPreference) throws {
+    try withSecrets(format) { ship, keys in
+      let before = try ship.listing()
+      #expect(try holders(ship).count > 5, "the earlier undos hold it as long as the settings do")
+      try move(ship, keys, commit)
+      let after = try ship.listing()
+      #expect(try holders(ship) == [])
+      #expect(try ship.stages().isEmpty)
+
+      // Without the key, or with a wrong one, nothing is begun.
+      let records = try ship.log().count
+      for wrong in [nil, DeviceKeys(try AgeIdentity.generate())] {
+        let error = #expect(throws: ContainerError.self) {
+          try Transaction.rollback(ship.container(), options: options(wrong, commit))
+        }
+        #expect(error?.code == .vaultLocked)
+      }
+      #expect(try ship.log().count == records)
+      expectNone(try ship.listing().changes(from: after, comparing: TreeListing.untouched))
+
+      _ = try Transaction.rollback(ship.container(), options: options(keys, commit))
+      expectNone(try ship.listing().changes(from: before))
+      // What the settings hold again is nowhere else.
+      #expect(try holders(ship) == ["c/" + Ship.settings.description])
+      _ = try Transaction.rollback(ship.container(), redoing: true, options: options(keys, commit))
+      #expect(try holders(ship) == [])
+      _ = try Transaction.rollback(ship.container(), options: options(keys, commit))
+      expectNone(try ship.listing().changes(from: before))
+      // The earlier ones can be undone, too.
+      for _ in 0..<3 { _ = try Transaction.rollback(ship.container(), options: options(keys, commit)) }
+      let settings = try PropertyListFile(bytes: ship.live().contents(Ship.settings))
+      #expect(settings.root["theme"] == .string("dark") && settings.root["auth_token"] != nil)
+      #expect(settings.format == format)
+      // Moved anew, with undos of rollbacks about.
+      try move(ship, keys, commit)
+      #expect(try holders(ship) == [])
+    }
+  }
+
+  @Test(arguments: [CommitPreference.exchange, .inPlace])
+  func stoppedAtEveryPoint(_ commit: CommitPreference) throws {
+    let others: [FaultPoint] = [commit == .inPlace ? .exchanged : .placed, .moved, .sealed]
+    let points = FaultPoint.allCases.filter { !others.contains($0) }
+    var (sealed, isOver) = (0, false)
+    for (point, count) in points.map({ ($0, 1) }) + (1...30).map({ (FaultPoint.sealed, $0) }) where !isOver {
+      try withSecrets { ship, keys in
+        let before = try ship.listing()
+        let seen = Counter()
+        let faults = FaultInjection { if $0 == point, seen.next() == count { throw Stop() } }
+        let isOld: Bool
+        do {
+          let outcome = try move(ship, keys, commit, faults: faults)
+          if point == .sealed {
+            // There are not that many.
+            isOver = outcome.isFinished
+            sealed += isOver ? 0 : 1
+          }
+          isOld = false
+        } catch is Stop {
+          isOld = true
+        }
+        // Nobody who recovers has the key.
+        _ = try Transaction.recover(ship.container())
+        #expect(try ship.stages().isEmpty)
+        if isOld {
+          expectNone(try ship.listing().changes(from: before), "\(point)")
+          try move(ship, keys, commit)
+        }
+        #expect(try holders(ship) == [], "\(commit), \(point) \(count)")
+        _ = try Transaction.rollback(ship.container(), options: options(keys, commit))
+        expectNone(try ship.listing().changes(from: before), "\(point)")
+      }
+    }
+    #expect(sealed > 6, "\(sealed)")
+  }
+
+  @Test func theRedoIsSealedAtEveryPoint() throws {
+    for point in [FaultPoint.exchanged, .carried, .undoKept, .sealed, .oldRemoved] {
+      for redoing in [false, true] {
+        try withSecrets { ship, keys in
+          try move(ship, keys)
+          if redoing { _ = try Transaction.rollback(ship.container(), options: options(keys, .exchange)) }
+          var options = options(keys, .exchange)
+          options.faults = FaultInjection { if $0 == point { throw Stop() } }
+          let outcome = try Transaction.rollback(ship.container(), redoing: redoing, options: options)
+          #expect(!outcome.isFinished)
+          _ = try Transaction.recover(ship.container())
+          #expect(try holders(ship) == (redoing ? [] : ["c/" + Ship.settings.description]), "\(point)")
+        }
+      }
+    }
+  }
+
+  @Test(arguments: [CommitPreference.exchange, .inPlace])
+  func whatAnAppWroteAtTheSameMomentIsSealedToo(_ commit: CommitPreference) throws {
+    try withSecrets { ship, keys in
+      let own = ship
+      let faults = FaultInjection { point in
+        guard point == .committed else { return }
+        var file = try PropertyListFile(bytes: own.live().contents(Ship.settings))
+        file.root["launchCount"] = .integer(1)
+        try own.live().create("new", file.encoded())
+        try own.live().rename("new", in: own.live(), to: Ship.settings)
+      }
+      let outcome = try move(ship, keys, commit, faults: faults)
+      #expect(outcome.conflicts == [Ship.settings] && outcome.isFinished)
+      #expect(try holders(ship) == [])
+      let state = try #require(try ship.state(commit == .inPlace ? .inside : .beside))
+      var kept: [String] = []
+      try state.directory("conflict").walk { entry in
+        if entry.status.type == .file { kept.append(entry.path.nameString) }
+        return .into
+      }
+      #expect(kept == [Ship.settings.nameString + ".age"])
+    }
+  }
+
+  @Test func anEarlierConflictIsSealed() throws {
+    try withSecrets { ship, keys in
+      let own = ship
+      let app = FaultInjection { point in
+        guard point == .committed else { return }
+        var file = try PropertyListFile(bytes: own.live().contents(Ship.settings))
+        file.root["launchCount"] = .integer(1)
+        try own.live().create("new", file.encoded())
+        try own.live().rename("new", in: own.live(), to: Ship.settings)
+      }
+      let outcome = try ship.run(faults: app) { try Self.set("theme", "blue", $0) }
+      #expect(outcome.conflicts == [Ship.settings])
+      try move(ship, keys)
+      #expect(try holders(ship) == [])
+    }
+  }
+
+  @Test func bothPlacesOfStateAreLookedInto() throws {
+    try withSecrets { ship, keys in
+      try ship.run(commit: .inPlace) { try Self.set("theme", "blue", $0) }
+      #expect(try ship.state(.inside) != nil && ship.state(.beside) != nil)
+      for point in [FaultPoint.exchanged, .carried, .undoKept, .sealed] {
+        let faults = FaultInjection { if $0 == point { throw Stop() } }
+        #expect(try !move(ship, keys, .exchange, faults: faults).isFinished)
+        _ = try Transaction.recover(ship.container())
+        #expect(try holders(ship) == [], "\(point)")
+        _ = try Transaction.rollback(ship.container(), options: options(keys, .exchange))
+      }
+    }
+  }
+
+  /// A restore of an old archive brings the setting back; then that is rolled back.
+  @Test(arguments: [CommitPreference.exchange, .inPlace])
+  func whatCameBackAndWentAgainIsSealed(_ commit: CommitPreference) throws {
+    try withSecrets { ship, keys in
+      let old = try ship.live().contents(Ship.settings)
+      try move(ship, keys, commit)
+      let after = try ship.listing()
+      // No key is at hand.
+      try ship.run(kind: .restore, commit: commit) { try $0.write(old, to: Ship.settings) }
+      try ship.run(commit: commit) { try Self.set("theme", "blue", $0) }
+      #expect(try !holders(ship).isEmpty)
+      for _ in 0..<2 { try ship.rollback(commit: commit) }
+      #expect(try holders(ship) == [])
+      expectNone(try ship.listing().changes(from: after))
+      _ = try Transaction.rollback(ship.container(), redoing: true, options: options(keys, commit))
+      #expect(try ship.live().contents(Ship.settings) == old)
+    }
+  }
+
+  @Test func whatTheAppChangedSinceIsNotShown() throws {
+    try withSecrets { ship, keys in
+      try move(ship, keys)
+      var file = try PropertyListFile(bytes: ship.live().contents(Ship.settings))
+      file.root["umlaut"] = .string("another-canary-of-the-app")
+      try ship.live().removeFile(Ship.settings)
+      try ship.live().create(Ship.settings, file.encoded())
+      let error = ship.failure {
+        _ = try Transaction.rollback(ship.container(), options: options(keys, .exchange))
+      }
+      #expect(error?.code == .conflict && error?.message.contains("umlaut") == true)
+      #expect(error?.message.contains("canary") == false && error?.message.contains("kanarien") == false)
+    }
+  }
+
+  @Test func damageIsSaid() throws {
+    try withSecrets { ship, keys in
+      let transaction = try #require(try move(ship, keys).transaction)
+      let state = try #require(try ship.state())
+      let folder = try state.directory(StateDirectory.folder(StateDirectory.undo, transaction))
+      let sealed = try #require(
+        try folder.names().map { ContainerPath(name: $0) }.first { $0.nameString.hasSuffix(".age") })
+      var bytes = try folder.contents(sealed)
+      bytes[bytes.count - 1] ^= 1
+      try folder.removeFile(sealed)
+      try folder.create(sealed, bytes)
+      let before = try ship.listing()
+      let error = #expect(throws: ContainerError.self) {
+        try Transaction.rollback(ship.container(), options: options(keys, .exchange))
+      }
+      #expect(error?.code == .malformed && error?.message.contains("sealed") == true)
+      expectNone(try ship.listing().changes(from: before, comparing: TreeListing.untouched))
+    }
+  }
+}

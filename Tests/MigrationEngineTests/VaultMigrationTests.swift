@@ -1,0 +1,196 @@
+import AgeEncryption
+import AppContainer
+import ContainerTransaction
+import Foundation
+import MigrationEngine
+import TestSupport
+import Testing
+
+/// Migrations that open the vault: the key that they need, what they check, and the way back.
+@Suite struct VaultMigrationTests {
+  static let move = """
+    steps:
+      - vault.move-from-defaults: {key: token, service: s, account: a, accessible: afterFirstUnlock}
+    verify:
+      - vault: {service: s, account: a, accessible: afterFirstUnlock}
+      - vault: {service: s, length: 14}
+      - vault: {service-prefix: s, count: 1}
+      - defaults: {key: token, exists: false}
+    """
+
+  private func withLab(_ body: (inout Lab) throws -> Void) throws {
+    try Lab.with { lab in
+      try lab.set(["token": .string("canary-01234-x"), "theme": .string("dark")])
+      try lab.migration("0001_first.yaml", "steps:\n  - defaults.set-default: {values: {size: 1}}\n")
+      try lab.migration("0002_move.yaml", Self.move)
+      try lab.migration("0003_last.yaml", "steps:\n  - defaults.set: {values: {done: true}}\n")
+      _ = try lab.baseline(0)
+      try body(&lab)
+    }
+  }
+
+  private func listing(_ lab: Lab) throws -> TreeListing { try TreeListing(lab.directory.path) }
+
+  @Test func withoutTheKeyNothingIsBegun() throws {
+    try withLab { lab in
+      let before = try TreeListing(lab.directory("container"))
+      for _ in 0..<2 {
+        let error = #expect(throws: ContainerError.self) { try lab.migrate() }
+        #expect(error?.code == .vaultLocked)
+        #expect(
+          error?.message.contains("vault.move-from-defaults of the migration 0002_move needs the device key")
+            == true)
+        #expect(error?.message.contains("--device-key") == true)
+      }
+      let after = try TreeListing(lab.directory("container"))
+      #expect(after.differences(from: before, comparing: TreeListing.untouched) == [])
+      // Up to there no key is needed; nor after it.
+      #expect(try lab.migrate(to: 1).to == 1)
+      lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
+      let moved = try lab.migrate(to: 2).moved
+      #expect(moved.map(\.key) == ["token"] && moved.map(\.file) == [Lab.settings])
+      lab.deviceKeys = nil
+      #expect(try lab.migrate().to == 3)
+    }
+  }
+
+  @Test func aWrongKeyOrADamagedVaultChangesNothing() throws {
+    try withLab { lab in
+      let keys = DeviceKeys(try AgeIdentity.generate())
+      let path = lab.directory("container/Library/Vault/vault.age")
+      try FileManager.default.createDirectory(
+        atPath: lab.directory("container/Library/Vault"), withIntermediateDirectories: true)
+      let sealed = try Vault(new: keys).sealed()
+      var damaged = sealed
+      damaged[damaged.count - 1] ^= 1
+      let cases: [([UInt8], DeviceKeys, ContainerError.Code)] = [
+        (sealed, DeviceKeys(try AgeIdentity.generate()), .vaultLocked), (damaged, keys, .badVault),
+        (Array("no vault".utf8), keys, .badVault),
+      ]
+      for (bytes, key, code) in cases {
+        try Data(bytes).write(to: URL(fileURLWithPath: path))
+        lab.deviceKeys = key
+        let error = #expect(throws: ContainerError.self) { try lab.migrate() }
+        #expect(error?.code == code, "\(String(describing: error))")
+        #expect(try lab.settings()?["token"] == .string("canary-01234-x") && lab.settings()?["size"] == nil)
+      }
+      // What does not open the vault runs beside a damaged one.
+      #expect(try lab.migrate(to: 1).to == 1)
+    }
+  }
+
+  @Test func theDryRunIsTheRealRun() throws {
+    try withLab { lab in
+      lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
+      let before = try listing(lab)
+      let catalog = try lab.catalog()
+      let dry = try Transaction.dryRun(on: lab.container, options: lab.options) { stage in
+        try Migrator.run(
+          MigrationPlan(catalog: catalog, detected: DetectedVersion.detect(in: stage)), on: stage,
+          stamp: lab.stamp)
+      }
+      let changes = try listing(lab).differences(from: before, comparing: TreeListing.untouched)
+      #expect(changes.filter { !$0.contains(".drydock-") } == [])
+      var real = try lab.migrate()
+      var told = dry.value
+      for index in real.migrations.indices {
+        (real.migrations[index].milliseconds, told.migrations[index].milliseconds) = (0, 0)
+      }
+      #expect(told == real)
+      #expect(dry.difference.settings.map(\.key).sorted() == ["done", "size", "token"])
+      #expect(dry.difference.vault.map(\.path) == [try lab.container.vaultPath])
+      #expect(!"\(dry)".contains("canary"))
+    }
+  }
+
+  @Test func theSecretIsNowhereAndComesBack() throws {
+    try withLab { lab in
+      let keys = DeviceKeys(try AgeIdentity.generate())
+      lab.deviceKeys = keys
+      let before = try TreeListing(lab.directory("container"))
+      let report = try lab.migrate()
+      #expect(try holders(lab) == [])
+      let encoded = String(decoding: try JSONEncoder().encode(report), as: UTF8.self)
+      let history = String(decoding: try lab.history()?.encoded() ?? [], as: UTF8.self)
+      #expect(!encoded.contains("canary") && !history.contains("canary") && encoded.contains("\"token\""))
+
+      // What the app put into the vault since stays.
+      _ = try Transaction.run(on: lab.container, .restore, summary: "app", options: lab.options) { stage in
+        var vault = try #require(try stage.vault())
+        vault.put(VaultItem(service: "app", account: "own", value: SecretBytes([1])))
+        try stage.setVault(vault)
+      }
+      _ = try Transaction.rollback(lab.container, options: lab.options)
+      _ = try Transaction.rollback(lab.container, options: lab.options)
+      #expect(try TreeListing(lab.directory("container")).differences(from: before) == [])
+    }
+  }
+
+  @Test func aRollbackGoesItemByItem() throws {
+    try withLab { lab in
+      lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
+      _ = try lab.migrate()
+      // The app itself, with no transaction of Drydock's.
+      let path = lab.directory("container/Library/Vault/vault.age")
+      let keys = try #require(lab.deviceKeys)
+      var vault = try Vault(
+        opening: Array(Data(contentsOf: URL(fileURLWithPath: path))), with: keys, path: path)
+      vault.put(VaultItem(service: "app", account: "own", value: SecretBytes([1])))
+      try Data(try vault.sealed()).write(to: URL(fileURLWithPath: path))
+      _ = try Transaction.rollback(lab.container, options: lab.options)
+      let after = try Transaction.inspect(lab.container, options: lab.options) { try $0.vault() }
+      #expect(after?.sorted.map(\.description) == ["app/own"])
+      #expect(try lab.settings()?["token"] == .string("canary-01234-x"))
+    }
+  }
+
+  @Test(
+    arguments: [
+      ("vault: {service: s, exists: false}", "verify: the vault item s/a is there"),
+      ("vault: {service: other, exists: true}", "no vault item has service `other`"),
+      ("vault: {service: s, accessible: whenUnlocked}", "is accessible afterFirstUnlock, not whenUnlocked"),
+      ("vault: {service: s, length: 3}", "has 14 bytes, not 3"),
+      ("vault: {service: s, count: 2}", "1 vault items have"),
+      ("vault: {service: s, equals: before}", "do not have the values that they had before"),
+      ("vault: {service: s, count: before}", "1 vault items have service `s`, not 0"),
+      ("vault: {service: other, length: 3}", "no vault item has service `other`"),
+    ])
+  func whatAVerifyRefuses(_ assertion: String, _ message: String) throws {
+    try withLab { lab in
+      lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
+      try lab.migration("0002_move.yaml", Self.move + "\n  - \(assertion)\n")
+      let error = failure { try lab.migrate() }
+      #expect(error.code == .verifyFailed && error.text.contains(message), "\(error.text)")
+      #expect(!error.text.contains("canary"))
+      #expect(try lab.settings()?["token"] != nil)
+    }
+  }
+
+  @Test(
+    arguments: [
+      ("vault: {service: s, equals: x}", "a secret does not stand in a migration"),
+      ("vault: {service: s}", "`vault` has one of"), ("vault: {exists: true}", "does not say which items"),
+      ("valt: {service: s}", "unknown check `valt`; did you mean `vault`?"),
+    ])
+  func mistakesInAVerify(_ assertion: String, _ message: String) throws {
+    try Lab.with { lab in
+      try lab.migration("0001_a.yaml", Self.move + "\n  - \(assertion)\n")
+      let error = failure { try lab.catalog() }
+      #expect(error.text.contains(message) && error.text.contains("0001_a.yaml:"), "\(error.text)")
+    }
+  }
+
+  /// What of the container and its state holds the secret in the clear.
+  private func holders(_ lab: Lab) throws -> [String] {
+    let root = try Directory(lab.directory.path)
+    let needles = [Array("canary".utf8), Array(Data("canary".utf8).base64EncodedString().utf8)]
+    var found: [String] = []
+    try root.walk { entry in
+      guard entry.status.type == .file else { return .into }
+      let bytes = try root.contents(entry.path)
+      if needles.contains(where: bytes.contains) { found.append(entry.path.description) }
+      return .into
+    }
+    return found
+  }
+}

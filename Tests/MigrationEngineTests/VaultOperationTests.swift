@@ -1,0 +1,306 @@
+import AgeEncryption
+import AppContainer
+import ContainerTransaction
+import Foundation
+import MigrationEngine
+import TestSupport
+import Testing
+
+/// Each operation on the vault: what is there and what is not, what is kept, replaced and refused.
+@Suite struct VaultOperationTests {
+  /// An item as one line: its name, its class and its value.
+  static func line(_ item: VaultItem) -> String {
+    let value = item.value.withBytes { String(decoding: $0, as: UTF8.self) }
+    return "\(item) \(item.accessibility.code) \(value)"
+  }
+
+  /// An item from its line; the name is `service/account` or `service/account [group]`.
+  private func item(_ line: String) throws -> VaultItem {
+    let match = try #require(line.wholeMatch(of: /([^\/]*)\/([^ ]*)(?: \[(.*)\])? (\w+) (.*)/))
+    return VaultItem(
+      service: String(match.1), account: String(match.2), accessGroup: match.3.map(String.init),
+      accessibility: try #require(VaultAccessibility(String(match.4))),
+      value: SecretBytes(Array(String(match.5).utf8)))
+  }
+
+  /// What one step makes of settings and a vault; no vault when it is nil.
+  private func outcome(
+    _ step: String, _ items: [String]?, _ settings: [String: PropertyListValue] = [:]
+  ) throws -> (items: [String]?, settings: [String: PropertyListValue], notes: [String], error: String) {
+    try Lab.with { lab in
+      let keys = DeviceKeys(try AgeIdentity.generate())
+      lab.deviceKeys = keys
+      if !settings.isEmpty { try lab.set(settings) }
+      if let items {
+        let items = try items.map(item)
+        _ = try Transaction.run(on: lab.container, .restore, summary: "seal", options: lab.options) { stage in
+          var vault = try Vault(new: keys)
+          for item in items { vault.put(item) }
+          try stage.setVault(vault)
+        }
+      }
+      var notes: [String] = []
+      let error = failure { notes = try lab.run("  - " + step + "\n") }
+      let after = try Transaction.inspect(lab.container, options: lab.options) { try $0.vault() }
+      return (after?.sorted.map(Self.line), try lab.settings() ?? [:], notes, error.text)
+    }
+  }
+
+  struct Case: CustomTestStringConvertible, Sendable {
+    var step: String
+    var before: [String]?
+    /// Nil when the step fails.
+    var after: [String]?
+    /// A part of the error, or of the only remark.
+    var says = ""
+
+    var testDescription: String { step }
+  }
+
+  static let items = ["a.one/x ak 1", "a.one/y ck 2", "a.two/x ak 3", "b/x [g] ck 4"]
+
+  @Test(
+    arguments: [
+      // vault.rename
+      Case(
+        step: "vault.rename: {service: a.one, account: x, to: {account: z}}", before: items,
+        after: ["a.one/y ck 2", "a.one/z ak 1", "a.two/x ak 3", "b/x [g] ck 4"]),
+      Case(
+        step: "vault.rename: {service-prefix: a., to: {service-prefix: c.d.}}", before: items,
+        after: ["b/x [g] ck 4", "c.d.one/x ak 1", "c.d.one/y ck 2", "c.d.two/x ak 3"]),
+      Case(
+        step: "vault.rename: {account: x, access-group: g, to: {service: c, account: ''}}", before: items,
+        after: ["a.one/x ak 1", "a.one/y ck 2", "a.two/x ak 3", "c [g] ck 4"]),
+      Case(
+        step: "vault.rename: {service: nobody, to: {service: c}}", before: items, after: items,
+        says: "no vault item has service `nobody`: skipped"),
+      Case(
+        step: "vault.rename: {service: nobody, to: {service: c}, if-missing: fail}", before: items,
+        after: nil,
+        says: "no vault item has service `nobody`"),
+      Case(
+        step: "vault.rename: {service: a, to: {service: c}}", before: nil, after: nil,
+        says: "(there is no vault): skipped"),
+      Case(
+        step: "vault.rename: {service: a.two, to: {service: a.one}}", before: items, after: nil,
+        says: "the vault item a.one/x is there already, so that a.two/x cannot become it"),
+      Case(
+        step: "vault.rename: {service: a.two, to: {service: a.one}, if-exists: keep}", before: items,
+        after: items,
+        says: "the vault item a.one/x is there already: kept, and a.two/x too"),
+      Case(
+        step: "vault.rename: {service: a.two, to: {service: a.one}, if-exists: replace}", before: items,
+        after: ["a.one/x ak 3", "a.one/y ck 2", "b/x [g] ck 4"]),
+      Case(
+        step: "vault.rename: {service: a.one, to: {account: z}}", before: items, after: nil,
+        says: "a.one/x and a.one/y both become a.one/z"),
+      // Names move on: what an item leaves, another may take.
+      Case(
+        step: "vault.rename: {account-prefix: n, to: {account-prefix: nn}}",
+        before: ["s/n ak 1", "s/nn ak 2"],
+        after: ["s/nn ak 1", "s/nnn ak 2"]),
+      Case(
+        step: "vault.rename: {account-prefix: n, to: {account-prefix: nn}, if-exists: keep}",
+        before: ["s/n ak 1", "s/nn ak 2", "t/nnn ak 3"], after: ["s/nn ak 1", "s/nnn ak 2", "t/nnnn ak 3"]),
+      // vault.move-to
+      Case(
+        step: "vault.move-to: {service: a.one, to: h}", before: items,
+        after: ["a.one/x [h] ak 1", "a.one/y [h] ck 2", "a.two/x ak 3", "b/x [g] ck 4"]),
+      Case(
+        step: "vault.move-to: {access-group: g, to: ''}", before: items,
+        after: ["a.one/x ak 1", "a.one/y ck 2", "a.two/x ak 3", "b/x ck 4"]),
+      Case(
+        step: "vault.move-to: {service: b, access-group: '', to: g}", before: items + ["b/x ak 5"],
+        after: nil,
+        says: "the vault item b/x [g] is there already"),
+      Case(
+        step: "vault.move-to: {service: b, access-group: '', to: g, if-exists: replace}",
+        before: items + ["b/x ak 5"],
+        after: ["a.one/x ak 1", "a.one/y ck 2", "a.two/x ak 3", "b/x [g] ak 5"]),
+      Case(
+        step: "vault.move-to: {service: z, to: g, if-missing: fail}", before: items, after: nil,
+        says: "no vault item has service `z`"),
+      // vault.set-accessibility
+      Case(
+        step: "vault.set-accessibility: {service-prefix: a., accessible: afterFirstUnlockThisDeviceOnly}",
+        before: items, after: ["a.one/x cku 1", "a.one/y cku 2", "a.two/x cku 3", "b/x [g] ck 4"]),
+      Case(
+        step: "vault.set-accessibility: {account: q, accessible: whenUnlocked}", before: items, after: items,
+        says: "no vault item has account `q`: skipped"),
+      Case(
+        step: "vault.set-accessibility: {account: q, accessible: whenUnlocked, if-missing: fail}",
+        before: items,
+        after: nil, says: "no vault item has account `q`"),
+      // vault.convert
+      Case(
+        step: "vault.convert: {service: a.two, fields: token, with: {version: 2, scopes: [a, b]}}",
+        before: items,
+        after: [
+          "a.one/x ak 1", "a.one/y ck 2", #"a.two/x ak {"scopes":["a","b"],"token":"3","version":2}"#,
+          "b/x [g] ck 4",
+        ]),
+      Case(
+        step: "vault.convert: {service: s, fields: [user, password], separator: ':'}",
+        before: ["s/x ak me:it's \"quoted\""], after: [#"s/x ak {"password":"it's \"quoted\"","user":"me"}"#]),
+      Case(
+        step: "vault.convert: {service: s, fields: [user, password], separator: ':'}",
+        before: ["s/x ak a:b:c"],
+        after: nil,
+        says: "the vault item s/x cannot be converted: its value has 3 parts, and 2 fields are named"),
+      Case(
+        step: "vault.convert: {service: s, fields: [a, b], separator: ':', unmapped: keep}",
+        before: ["s/x ak a"],
+        after: ["s/x ak a"],
+        says: "the vault item s/x: its value has 1 part, and 2 fields are named: kept as it is"),
+      Case(
+        step: "vault.convert: {service: s, fields: [a, b], separator: ':', unmapped: delete}",
+        before: ["s/x ak a", "s/y ak a:b"], after: [#"s/y ak {"a":"a","b":"b"}"#],
+        says: "s/x: its value has 1 part"),
+      Case(
+        step: "vault.convert: {service: s, fields: token}", before: [#"s/x ak {"token":"1"}"#], after: nil,
+        says: "its value is a JSON document already"),
+      Case(
+        step: "vault.convert: {service: s, fields: token, if-missing: fail}", before: [], after: nil,
+        says: "no vault item has service `s`"),
+      // vault.delete
+      Case(
+        step: "vault.delete: {service-prefix: a., destructive: gone}", before: items, after: ["b/x [g] ck 4"]),
+      Case(step: "vault.delete: {service: b, destructive: gone}", before: ["b/x ak 1"], after: []),
+      Case(
+        step: "vault.delete: {service: z, destructive: gone}", before: items, after: items,
+        says: "no vault item has service `z`: skipped"),
+      Case(
+        step: "vault.delete: {service: z, destructive: gone, if-missing: fail}", before: items, after: nil,
+        says: "no vault item has service `z`"),
+    ])
+  func matrix(_ test: Case) throws {
+    let result = try outcome(test.step, test.before)
+    if let after = test.after ?? (test.says.contains("skipped") ? test.before : nil) {
+      #expect(result.error == "no error" && result.items == after, "\(result)")
+      #expect(result.notes.count == (test.says.isEmpty ? 0 : 1))
+      #expect(result.notes.allSatisfy { $0.contains(test.says) }, "\(result.notes)")
+    } else if test.before == nil {
+      #expect(result.items == nil && result.notes.first?.contains(test.says) == true, "\(result)")
+    } else {
+      #expect(result.items == test.before, "nothing was changed")
+      #expect(result.error.hasPrefix("0001_test.yaml:2:5: vault."), "\(result.error)")
+      #expect(result.error.contains(test.says), "\(result.error)")
+    }
+  }
+
+  @Test func aMoveFromSettingsMakesTheVault() throws {
+    let step = "vault.move-from-defaults: {key: t, service: s, account: a, accessible: afterFirstUnlock}"
+    let settings: [String: PropertyListValue] = ["t": .string("geheim-ä"), "other": .integer(1)]
+    let made = try outcome(step, nil, settings)
+    #expect(made.items == ["s/a ck geheim-ä"] && made.settings == ["other": .integer(1)] && made.notes == [])
+    let added = try outcome(step, ["s/b ak 1"], settings)
+    #expect(added.items == ["s/a ck geheim-ä", "s/b ak 1"])
+    // In another group it is another item.
+    let other = try outcome(step, ["s/a [g] ak 1"], settings)
+    #expect(other.items == ["s/a ck geheim-ä", "s/a [g] ak 1"])
+  }
+
+  @Test func aMoveFromSettingsOfWhatIsMissingOrThere() throws {
+    let step = "vault.move-from-defaults: {key: t, service: s, account: a"
+    let without = try outcome(step + "}", nil, ["other": .integer(1)])
+    #expect(without.items == nil && without.notes.first?.hasSuffix("`t` is not there: skipped") == true)
+    let noFile = try outcome(step + "}", nil)
+    #expect(noFile.items == nil && noFile.notes.first?.contains("there is no settings file") == true)
+    let fails = try outcome(step + ", if-missing: fail}", nil, ["other": .integer(1)])
+    #expect(fails.error.contains("vault.move-from-defaults: the setting `t` is not there"))
+
+    let settings: [String: PropertyListValue] = ["t": .string("new")]
+    let refused = try outcome(step + "}", ["s/a ak old"], settings)
+    #expect(
+      refused.error.contains("the vault item s/a is there already, with another value than the setting `t`"))
+    #expect(refused.items == ["s/a ak old"] && refused.settings == settings)
+    let kept = try outcome(step + ", if-exists: keep}", ["s/a ak old"], settings)
+    #expect(kept.items == ["s/a ak old"] && kept.settings == settings && kept.notes.count == 1)
+    let replaced = try outcome(step + ", if-exists: replace}", ["s/a ak old"], settings)
+    #expect(replaced.items == ["s/a ak new"] && replaced.settings == [:])
+    // The same value is no second one: the setting goes.
+    let same = try outcome(step + "}", ["s/a ck new"], settings)
+    #expect(same.items == ["s/a ck new"] && same.settings == [:] && same.notes.count == 1)
+    for result in [refused, kept, replaced, same] {
+      #expect(!(result.notes + [result.error]).contains { $0.contains("new") || $0.contains("old") })
+    }
+  }
+
+  @Test(
+    arguments: [
+      (.data([0x61, 0x62]), "", "ab"), (.integer(1234), ", as: text", "1234"),
+      (.boolean(true), ", as: text", "true"),
+      (.integer(1234), "", nil), (.boolean(true), "", nil), (.array([.string("a")]), ", as: text", nil),
+      (
+        .dictionary(["b": .array([.integer(1), .boolean(true), .real(0.5)]), "a": .string("/x")]),
+        ", as: json",
+        #"{"a":"/x","b":[1,true,0.5]}"#
+      ),
+      (.string("x\"y"), ", as: json", #""x\"y""#), (.dictionary(["a": .date(Date())]), ", as: json", nil),
+      (.data([1]), ", as: json", nil), (.real(.infinity), ", as: json", nil), (.string(""), "", ""),
+    ] as [(PropertyListValue, String, String?)])
+  func typesOfSettings(_ value: PropertyListValue, _ form: String, _ bytes: String?) throws {
+    let result = try outcome(
+      "vault.move-from-defaults: {key: t, service: s, account: a\(form)}", nil, ["t": value])
+    if let bytes {
+      #expect(result.items == ["s/a ak \(bytes)"] && result.settings == [:], "\(result)")
+    } else {
+      #expect(result.items == nil && result.settings == ["t": value])
+      #expect(result.error.contains("the setting `t`"), "\(result.error)")
+    }
+  }
+
+  @Test func severalSettingsAtOnce() throws {
+    let result = try outcome(
+      "vault.move-from-defaults: {keys: {t: auth, r: refresh, gone: other}, service: s, label: Session, access-group: g}",
+      nil, ["t": .string("1"), "r": .string("2")])
+    #expect(result.items == ["s/auth [g] ak 1", "s/refresh [g] ak 2"] && result.settings == [:])
+    #expect(result.notes.count == 1)
+  }
+
+  @Test(
+    arguments: [
+      ("vault.rename: {to: {service: a}}", "vault.rename does not say which items"),
+      ("vault.rename: {service: a, to: {}}", "`to` names a new"),
+      (
+        "vault.rename: {service: a, to: {servce: b}}",
+        "unknown key `servce` in `to` of vault.rename; did you mean `service`?"
+      ),
+      ("vault.rename: {service: a, to: {service-prefix: b}}", "a prefix replaces a prefix"),
+      (
+        "vault.rename: {service: a, service-prefix: b, to: {service: c}}",
+        "name either `service` or `service-prefix`"
+      ),
+      ("vault.rename: {service-prefix: '', to: {service: c}}", "every service starts with an empty prefix"),
+      (
+        "vault.renam: {service: a, to: {service: b}}",
+        "unknown operation `vault.renam`; did you mean `vault.rename`?"
+      ),
+      ("vault.move-to: {service: a}", "needs the key `to`"),
+      ("vault.set-accessibility: {service: a}", "needs the key `accessible`"),
+      (
+        "vault.set-accessibility: {service: a, accessible: whenUnlockd}",
+        "not the text `whenUnlockd`; did you mean `whenUnlocked`?"
+      ),
+      ("vault.convert: {service: a, fields: [x, y]}", "more than one field needs a `separator`"),
+      ("vault.convert: {service: a, fields: [x, x], separator: ':'}", "each once"),
+      ("vault.convert: {service: a, fields: x, with: {x: 1}}", "`x` is one of `fields`, too"),
+      ("vault.delete: {service: a}", "vault.delete destroys data: say why"),
+      ("vault.move-from-defaults: {service: s, account: a}", "needs `key`, or `keys`"),
+      ("vault.move-from-defaults: {key: a, keys: {b: c}, service: s}", "name either `key` or `keys`"),
+      ("vault.move-from-defaults: {keys: {b: c, d: c}, service: s}", "two settings become the account `c`"),
+      ("vault.move-from-defaults: {key: a, account: b}", "needs the key `service`"),
+      ("vault.move-from-defaults: {key: a, service: s, acount: b}", "unknown key `acount`"),
+      (
+        "vault.move-from-defaults: {key: a, service: s, as: xml}",
+        "`as` of vault.move-from-defaults is one of text, json"
+      ),
+    ])
+  func mistakes(_ step: String, _ message: String) throws {
+    try Lab.with { lab in
+      try lab.migration("0001_test.yaml", "steps:\n  - " + step + "\n")
+      let error = failure { try lab.catalog() }
+      #expect(error.text.contains(message) && error.text.contains("0001_test.yaml:2:"), "\(error.text)")
+    }
+  }
+}
