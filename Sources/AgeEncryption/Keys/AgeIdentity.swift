@@ -25,7 +25,8 @@ public final class AgeIdentity: Sendable, CustomStringConvertible {
     }
     guard let secret else {
       throw AgeError(
-        .malformed, "this is not an identity: give the line AGE-SECRET-KEY-1… as the key's file has it, whole"
+        .malformed,
+        "this is not an identity: it has to be the whole line of a key file, in upper case, as age-keygen writes it"
       )
     }
     try self.init(secret: secret)
