@@ -87,7 +87,8 @@ enum MadeUp {
     "sk-8 is a skate park", "SG. Hamburg", "AIza is a prefix", "task-force", "risk_live_and_well",
     "npm_modules",
     "hf_radio", "+49 30 123456", "030-1234-5678", "192.168.178.1:8080", "1/2/3", "-----", "----- BEGIN -----",
-    "Cookies: yes please, two of them", "passwordless=true", "session=on", "日本語 📝 テスト テスト テスト",
+    "Cookies: yes please, two of them", "AGE-SECRET-KEY-1…", "passwordless=true", "session=on",
+    "日本語 📝 テスト テスト テスト",
   ]
 }
 

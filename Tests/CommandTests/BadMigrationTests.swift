@@ -15,33 +15,33 @@ struct BadMigrationTests {
 
   static let files: [Case] = [
     Case(
-      name: "0005_x.yaml", text: "steps:\n  - defaults.renam: {keys: {a: b}}\n",
-      words: ["0005_x.yaml:2:5", "`defaults.renam`", "did you mean `defaults.rename`?"]),
+      name: "0007_x.yaml", text: "steps:\n  - defaults.renam: {keys: {a: b}}\n",
+      words: ["0007_x.yaml:2:5", "`defaults.renam`", "did you mean `defaults.rename`?"]),
     Case(
-      name: "0005_x.yaml", text: "steps:\n  - files.move: {form: a, to: b}\n",
-      words: ["0005_x.yaml:2:18", "`form`", "did you mean `from`?"]),
+      name: "0007_x.yaml", text: "steps:\n  - files.move: {form: a, to: b}\n",
+      words: ["0007_x.yaml:2:18", "`form`", "did you mean `from`?"]),
     Case(
-      name: "0005_x.yaml", text: "stpes:\n  - files.move: {from: a, to: b}\n",
-      words: ["0005_x.yaml:1:1", "`stpes`", "did you mean `steps`?"]),
+      name: "0007_x.yaml", text: "stpes:\n  - files.move: {from: a, to: b}\n",
+      words: ["0007_x.yaml:1:1", "`stpes`", "did you mean `steps`?"]),
     Case(
-      name: "0005_x.yaml", text: "steps:\n  - files.move: {from: a}\n", words: ["0005_x.yaml:2:", "`to`"]),
+      name: "0007_x.yaml", text: "steps:\n  - files.move: {from: a}\n", words: ["0007_x.yaml:2:", "`to`"]),
     Case(
-      name: "0005_x.yaml",
+      name: "0007_x.yaml",
       text: "steps:\n  - defaults.rename:\n      keys: {a: b}\n      if-exists: replce\n",
-      words: ["0005_x.yaml:4:18", "replce", "did you mean `replace`?"]),
+      words: ["0007_x.yaml:4:18", "replce", "did you mean `replace`?"]),
     Case(
-      name: "0005_x.yaml", text: "steps:\n  - files.delete: {paths: [Documents]}\n",
-      words: ["0005_x.yaml:2:", "destructive"]),
-    Case(name: "0005_x.yaml", text: "steps:\n  - [\n", words: ["0005_x.yaml:"]),
+      name: "0007_x.yaml", text: "steps:\n  - files.delete: {paths: [Documents]}\n",
+      words: ["0007_x.yaml:2:", "destructive"]),
+    Case(name: "0007_x.yaml", text: "steps:\n  - [\n", words: ["0007_x.yaml:"]),
     Case(
-      name: "0005_x.yaml", text: "steps:\n  - defaults.set: {values: {a: 1, a: 2}}\n",
-      words: ["0005_x.yaml:2:29", "`a`", "twice"]),
+      name: "0007_x.yaml", text: "steps:\n  - defaults.set: {values: {a: 1, a: 2}}\n",
+      words: ["0007_x.yaml:2:29", "`a`", "twice"]),
     Case(
-      name: "0005_x.yaml", text: "steps:\n  - files.move: {from: ../../etc, to: b}\n",
-      words: ["0005_x.yaml:2:24", "not a path below a container"]),
-    Case(name: "0005_x.sql", text: "-- migrate:up\nSELECT 1;\n", words: ["0005_x.sql", "drydock: database"]),
+      name: "0007_x.yaml", text: "steps:\n  - files.move: {from: ../../etc, to: b}\n",
+      words: ["0007_x.yaml:2:24", "not a path below a container"]),
+    Case(name: "0007_x.sql", text: "-- migrate:up\nSELECT 1;\n", words: ["0007_x.sql", "drydock: database"]),
     Case(name: "0004_again.yaml", text: "steps: []\n", words: ["number 4", "0004_again", "0004_task_names"]),
-    Case(name: "0006_gap.yaml", text: "steps: []\n", words: ["number 5 is missing", "0006_gap"]),
+    Case(name: "0008_gap.yaml", text: "steps: []\n", words: ["number 7 is missing", "0008_gap"]),
     Case(name: "five.yaml", text: "steps: []\n", words: ["five.yaml", "0001_name.yaml"]),
   ]
 
@@ -84,6 +84,8 @@ struct BadMigrationTests {
       }
       #expect(try lab.drydock("status", "Notes").exitCode == 4)
       try lab.write(file, bytes: text)
+      try lab.remove("Migrations/0006_repair_theme.yaml")
+      try lab.remove("Migrations/0005_token_to_vault.yaml")
       try lab.remove("Migrations/0004_task_names")
       try lab.remove("Migrations/0003_move_database.yaml")
       try lab.expectRefusal(["migrate", "Notes"], exit: 4, ["3", "move_database"])
@@ -95,7 +97,7 @@ struct BadMigrationTests {
     try Lab.with { lab in
       try lab.create()
       try lab.run(lab.app, "touch-settings", lab("Notes"), "dataSchemaVersion", "9")
-      try lab.expectRefusal(["migrate", "Notes"], exit: 4, ["9", "4"])
+      try lab.expectRefusal(["migrate", "Notes"], exit: 4, ["9", "6"])
       try lab.remove("Notes/Documents/Notes/About dataSchemaVersion.md")
       try lab.run(lab.app, "touch-settings", lab("Notes"), "dataSchemaVersion", "soon")
       try lab.expectRefusal(["migrate", "Notes"], exit: 4, ["dataSchemaVersion"])
@@ -112,7 +114,7 @@ struct BadMigrationTests {
     try Lab.with { lab in
       try lab.create()
       try lab.write(
-        "Migrations/0005_sql.sql",
+        "Migrations/0007_sql.sql",
         """
         -- drydock: database notes
         -- migrate:up
@@ -121,7 +123,7 @@ struct BadMigrationTests {
         INSERT INTO nowhere VALUES (1);
         """)
       for arguments in [["migrate", "Notes"], ["migrate", "Notes", "--dry-run"]] {
-        try lab.expectRefusal(arguments, exit: 1, ["0005_sql.sql:5:1", "nowhere"])
+        try lab.expectRefusal(arguments, exit: 1, ["0007_sql.sql:5:1", "nowhere"])
       }
       let check = try lab.run(lab.app, "check", lab("Notes/" + Lab.oldDatabase))
       #expect(check.contains("all accounts together 200000"))
@@ -134,24 +136,24 @@ struct BadMigrationTests {
   @Test("What would break the database's own rules is refused")
   func integrity() throws {
     try Lab.with { lab in
-      try lab.create(version: 4)
+      try lab.create(version: 6)
       try lab.write(
-        "Migrations/0005_sql.sql",
+        "Migrations/0007_sql.sql",
         "-- drydock: database notes\n-- migrate:up\nUPDATE task SET projectId = 99 WHERE id = 1;\n")
-      try lab.expectRefusal(["migrate", "Notes"], exit: 1, ["0005_sql.sql:3:1", "missing rows of project"])
+      try lab.expectRefusal(["migrate", "Notes"], exit: 1, ["0007_sql.sql:3:1", "missing rows of project"])
       try lab.write(
-        "Migrations/0005_sql.sql", "-- drydock: database notes\n-- migrate:up\nDELETE FROM task;\n")
+        "Migrations/0007_sql.sql", "-- drydock: database notes\n-- migrate:up\nDELETE FROM task;\n")
       try lab.expectRefusal(
-        ["migrate", "Notes"], exit: 1, ["0005_sql.sql:3:1", "DELETE without WHERE", "destructive"])
+        ["migrate", "Notes"], exit: 1, ["0007_sql.sql:3:1", "DELETE without WHERE", "destructive"])
     }
   }
 
   @Test("A check that does not hold, before and after")
   func checks() throws {
     try Lab.with { lab in
-      try lab.create(version: 4)
+      try lab.create(version: 6)
       try lab.write(
-        "Migrations/0005_x.yaml",
+        "Migrations/0007_x.yaml",
         """
         steps:
           - defaults.set: {values: {theme: purple}, if-exists: replace}
@@ -159,9 +161,9 @@ struct BadMigrationTests {
           - defaults: {key: theme, one-of: [dark, light]}
 
         """)
-      try lab.expectRefusal(["migrate", "Notes"], exit: 1, ["0005_x.yaml:4:5", "theme", "purple"])
+      try lab.expectRefusal(["migrate", "Notes"], exit: 1, ["0007_x.yaml:4:5", "theme", "purple"])
       try lab.write(
-        "Migrations/0005_x.yaml",
+        "Migrations/0007_x.yaml",
         """
         check:
           - sql: {database: notes, query: SELECT count(*) FROM task, equals: 7}
@@ -169,22 +171,22 @@ struct BadMigrationTests {
           - defaults.set: {values: {theme: dark}, if-exists: replace}
 
         """)
-      try lab.expectRefusal(["migrate", "Notes"], exit: 1, ["0005_x.yaml:2:5", "5", "7"])
+      try lab.expectRefusal(["migrate", "Notes"], exit: 1, ["0007_x.yaml:2:5", "5", "7"])
     }
   }
 
   @Test("`no` and `12:30` are text, and it is said")
   func yamlSurprises() throws {
     try Lab.with { lab in
-      try lab.create(version: 4)
+      try lab.create(version: 6)
       try lab.write(
-        "Migrations/0005_x.yaml",
+        "Migrations/0007_x.yaml",
         "steps:\n  - defaults.set: {values: {answer: no, alarm: 12:30, country: NO, really: true, octal: 0777}}\n"
       )
       let result = try lab.drydock("migrate", "Notes")
       #expect(result.succeeded, "\(result)")
       for (place, text) in [("2:37", "no"), ("2:48", "12:30"), ("2:64", "NO")] {
-        let note = result.errors.split(separator: "\n").first { $0.contains("0005_x.yaml:\(place)") }
+        let note = result.errors.split(separator: "\n").first { $0.contains("0007_x.yaml:\(place)") }
         #expect(note?.contains(text) == true && note?.contains("text") == true, "\(place) \(result.errors)")
       }
       let keys = ["answer", "alarm", "country", "really", "octal"]
@@ -199,14 +201,14 @@ struct BadMigrationTests {
   @Test("A map with `yes` and `no` does not fit a Bool, and the message says how to write it")
   func boolMap() throws {
     try Lab.with { lab in
-      try lab.create(version: 4)
+      try lab.create(version: 6)
       try lab.run(lab.app, "touch-settings", lab("Notes"), "sync", "true")
       try lab.write(
-        "Migrations/0005_x.yaml",
+        "Migrations/0007_x.yaml",
         "steps:\n  - defaults.convert: {key: sync, map: {yes: always, no: never}}\n")
-      try lab.expectRefusal(["migrate", "Notes"], exit: 1, ["0005_x.yaml:2:5", "sync", "true", "yes"])
+      try lab.expectRefusal(["migrate", "Notes"], exit: 1, ["0007_x.yaml:2:5", "sync", "true", "yes"])
       try lab.write(
-        "Migrations/0005_x.yaml",
+        "Migrations/0007_x.yaml",
         "steps:\n  - defaults.convert: {key: sync, map: {true: always, false: never}}\n")
       try lab.succeed("migrate", "Notes")
       #expect(try lab.settings().contains("sync = always"))

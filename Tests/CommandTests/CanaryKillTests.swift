@@ -46,6 +46,10 @@ struct CanaryKillTests {
         ["restore", "sealed.tar.zst.age", "Fresh"] + identity,
         ["diff", "sealed.tar.zst.age", "Trial", "--all"] + identity,
         ["verify", "sealed.tar.zst.age", "--container", "Trial"] + identity,
+        [
+          "rekey", "sealed.tar.zst.age", "-o", "Sealed/new.tar.zst.age", "--recipients-file",
+          "Keys/other.pub",
+        ] + identity,
         ["vault", "set", "Trial", "a/b", "--value-file", "Keys/first"],
       ]
       try lab.run(Tools.system("mkdir"), lab("Sealed"))

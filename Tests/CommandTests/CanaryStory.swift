@@ -73,6 +73,14 @@ struct CanaryStory {
     step("export plain.tar.zst -o copied.tar.zst", exits: [0]),
     step(
       "export sealed.tar.zst.age --identity Keys/identity.txt --to Sealed --recipients-file Keys/other.pub"),
+    step("keygen -o Keys/new.txt"), step("keygen -y Keys/identity.txt"), step("keygen"),
+    step(
+      "rekey sealed.tar.zst.age -o rekeyed.tar.zst.age --identity Keys/identity.txt --recipients-file Keys/other.pub"
+    ),
+    step("rekey plain.tar.zst --recipients-file Keys/identity.pub --to Sealed"),
+    step(
+      "rekey -r Sealed --identity Keys/identity.txt --identity Keys/other.txt --recipients-file Keys/new.pub --replace",
+      before: { try $0.lab.copy("Keys/device2.pub", to: "Keys/new.pub") }),
     // Coming back, and what the app changed on both sides.
     step("restore plain.tar.zst Changed --from-other --dry-run", exits: [0, 3]),
     step("restore plain.tar.zst Changed --from-other", exits: [0, 3]),
@@ -88,6 +96,12 @@ struct CanaryStory {
     step("restore sealed.tar.zst.age Again --identity Keys/identity.txt", exits: [0, 3]),
     step(
       "restore sealed.tar.zst.age Changed --identity Keys/identity.txt --from-other --only defaults",
+      exits: [0, 3]),
+    step(
+      "restore sealed.tar.zst.age Changed --identity Keys/identity.txt --from-other --only vault --dry-run",
+      exits: [0, 3]),
+    step(
+      "restore sealed.tar.zst.age Changed --identity Keys/identity.txt --from-other --only vault",
       exits: [0, 3]),
     step("restore plain.tar.zst Changed --from-other --path Documents --dry-run", exits: [0, 3]),
     step("restore plain.tar.zst Fresh --migrate --dry-run", exits: [0, 3]),

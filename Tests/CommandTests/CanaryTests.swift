@@ -84,6 +84,29 @@ struct CanaryTests {
     }
   }
 
+  @Test("What is plain, or a key, can be read by its owner only")
+  func modes() throws {
+    try Lab.with { lab in
+      let canaries = try CanaryLab(lab)
+      canaries.environment = ["DRYDOCK_DEVICE_KEY": lab(CanaryLab.device)]
+      for line in [
+        "snapshot Notes -o plain.tar.zst", "export plain.tar.zst -o copy.tar.zst",
+        "snapshot Notes -r Backups",
+        "keygen -o new.txt", "vault set Notes a/b --value-file Keys/first",
+        "vault get Notes a/b --output got",
+      ] { #expect(try canaries.run(line.split(separator: " ").map(String.init)).succeeded, "\(line)") }
+      let state = try #require(try lab.names().first { $0.hasPrefix(".drydock-") })
+      let wanted: [(String, mode_t)] = [
+        ("plain.tar.zst", 0o600), ("copy.tar.zst", 0o600), ("new.txt", 0o600), ("got", 0o600),
+        ("Backups", 0o700),
+        (state, 0o700), ("Notes/Library/Vault/vault.age", 0o600),
+      ]
+      for (path, mode) in wanted {
+        #expect(try RawFiles.status(Array(lab(path).utf8)).st_mode & 0o777 == mode, "\(path)")
+      }
+    }
+  }
+
   /// Every variable that the program knows, by its source; a new one must be tried here.
   private static func variables(_ canaries: CanaryLab) throws -> [String: String?] {
     let lab = canaries.lab

@@ -103,6 +103,27 @@ import Testing
     }
   }
 
+  /// Whatever a secret was called, and however short it is, a dry run does not show it.
+  @Test func aDryRunHidesWhatMoves() throws {
+    for value in [.string("canary-01234-x"), .string("abc"), .integer(4711)] as [PropertyListValue] {
+      try Lab.with { lab in
+        lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
+        try lab.set(["blob": value])
+        try lab.migration(
+          "0001_move.yaml", "steps:\n  - vault.move-from-defaults: {key: blob, service: s, as: text}\n")
+        _ = try lab.baseline(0)
+        let catalog = try lab.catalog()
+        let dry = try Transaction.dryRun(on: lab.container, options: lab.options) { stage in
+          try Migrator.run(
+            MigrationPlan(catalog: catalog, detected: DetectedVersion.detect(in: stage)), on: stage,
+            stamp: lab.stamp)
+        }
+        let text = "\(dry)"
+        #expect(!["canary", "\"abc\"", "4711"].contains { text.contains($0) }, "\(text)")
+      }
+    }
+  }
+
   @Test func theSecretIsNowhereAndComesBack() throws {
     try withLab { lab in
       let keys = DeviceKeys(try AgeIdentity.generate())

@@ -30,8 +30,8 @@ enum SecretToken {
       Form("AIza", 35), Form("ya29.", 20), Form("GOCSPX-", 20), Form("1//0", 30), Form("npm_", 30),
       Form("pypi-AgE", 30), Form("SG.", 40), Form("sk-ant-", 20), Form("sk-proj-", 20), Form("sk-", 32),
       Form("shpat_", 30), Form("shpss_", 30), Form("dop_v1_", 40), Form("hf_", 30), Form("sq0atp-", 20),
-      Form("sq0csp-", 20), Form("EAACEdEose0cBA", 0), Form("AGE-SECRET-KEY-1", 0),
-      Form("age-secret-key-1", 0),
+      Form("sq0csp-", 20), Form("EAACEdEose0cBA", 0), Form("AGE-SECRET-KEY-1", 10),
+      Form("age-secret-key-1", 10),
       Form("AGE-PLUGIN-", 10), Form("PuTTY-User-Key-File", 0), Form("eyJ", 37),
     ]
 

@@ -25,7 +25,8 @@ struct ArchiveAssembly {
   ) throws -> T {
     try publication.with { scratch in
       let name: ContainerPath = "archive"
-      let file = try scratch.createFile(name, mode: 0o644)
+      // A plain archive holds what was readable by its owner only.
+      let file = try scratch.createFile(name, mode: isEncrypted ? 0o644 : 0o600)
       defer { try? file.close() }
       let archive = try ArchiveWriter(to: file, encryption: encryption)
       let json = try header.encoded()

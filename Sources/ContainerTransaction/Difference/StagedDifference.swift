@@ -14,7 +14,21 @@ extension StagedContainer {
       of: ChangedSide(self, isAfter: false), with: ChangedSide(self, isAfter: true), options: options
     ).difference
     try tellMoves(in: &difference, rowLimit)
+    hideMovedSecrets(in: &difference)
     return difference
+  }
+
+  /// A setting that moves into the vault is a secret under any name, and however short.
+  private func hideMovedSecrets(in difference: inout ContainerDifference) {
+    for secret in movedSecrets {
+      let key = redactor.shown(name: secret.key)
+      for index in difference.settings.indices
+      where difference.settings[index].file == secret.path && difference.settings[index].key == key {
+        let shown = secret.shown(by: redactor)
+        difference.settings[index].before = difference.settings[index].before.map { _ in shown }
+        difference.settings[index].after = difference.settings[index].after.map { _ in shown }
+      }
+    }
   }
 
   /// What moved is no removal, and is compared with what it was.

@@ -23,7 +23,7 @@ public final class StagedContainer {
   /// What opens the vault, when it is at hand.
   public let deviceKeys: DeviceKeys?
   /// What hides secrets in all that is told about this run.
-  public let redactor: Redactor
+  public private(set) var redactor: Redactor
 
   var overlay = Overlay()
   /// Captured copies that were only read so far, and copies of what a database was before.
@@ -71,6 +71,8 @@ public final class StagedContainer {
   public func keepSealed(_ secret: MovedSecret, to recipients: some Sequence<AgeRecipient>) {
     movedSecrets.append(secret)
     sealedTo.formUnion(recipients)
+    // Whatever it was called: what is told from now on hides it.
+    redactor = secret.known(to: redactor)
   }
 
   // MARK: Looking

@@ -28,6 +28,12 @@ public struct MovedSecret: Sendable {
     }
   }
 
+  /// A redactor that hides the value wherever it stands.
+  func known(to redactor: Redactor) -> Redactor { redactor.knowing([["secret": value]]) }
+
+  /// The value for people: its length and its fingerprint.
+  func shown(by redactor: Redactor) -> String { redactor.shown(value, key: "secret") }
+
   /// Whether bytes that are no property list hold it.
   func isHeld(inBytes bytes: [UInt8]) -> Bool {
     parts.contains { $0.count >= Self.distinct && bytes.contains($0) }

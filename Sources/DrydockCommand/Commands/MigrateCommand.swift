@@ -103,6 +103,7 @@ struct StatusCommand: ParsableCommand {
       var name: String
       var state: String
       var record: MigrationRecord?
+      var needsDeviceKey: Bool
     }
     var version: Int
     var source: String
@@ -123,13 +124,17 @@ struct StatusCommand: ParsableCommand {
           version: plan.detected.version, source: plan.detected.source.description,
           latest: plan.catalog.latest,
           migrations: plan.entries.map {
-            .init(number: $0.number, name: $0.name, state: $0.state.rawValue, record: $0.record)
+            .init(
+              number: $0.number, name: $0.name, state: $0.state.rawValue, record: $0.record,
+              needsDeviceKey: $0.needsDeviceKey)
           }, problems: problems.map(\.description)))
     } else {
       Output.line("version \(plan.detected.version) of \(plan.catalog.latest), by \(plan.detected.source)")
       Output.table(
         plan.entries.map { entry in
-          let when = entry.record.map { "\($0.origin.rawValue) \(UTCTime.text($0.time))" } ?? ""
+          let when =
+            entry.record.map { "\($0.origin.rawValue) \(UTCTime.text($0.time))" }
+            ?? (entry.needsDeviceKey ? "needs the device key" : "")
           return [String(entry.number), entry.state.rawValue, entry.name, when]
         })
     }

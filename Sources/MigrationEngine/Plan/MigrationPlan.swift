@@ -29,6 +29,9 @@ public struct MigrationPlan: Sendable {
     public let record: MigrationRecord?
     /// Its files.
     public let migration: Migration?
+
+    /// Whether it is still to be run, and opens the vault.
+    public var needsDeviceKey: Bool { state == .pending && migration?.vaultUse != nil }
   }
 
   /// The migrations.
