@@ -12,7 +12,7 @@ struct JSONTests {
     ["show", "{A}", "Documents/Notes"], ["verify", "{A}"], ["verify", "-r", "Backups", "--data"],
     ["diff", "{A}", "Notes"], ["diff", "Notes", "{A}", "--exit-code", "--all"],
     ["verify", "{A}", "--container", "Notes"],
-    ["export", "{A}", "-o", "Copy.tar.zst"],
+    ["export", "{A}", "-o", "Copy.tar.zst"], ["keygen", "-o", "key.txt"],
     [
       "rekey", "{A}", "-o", "Sealed", "--recipient",
       "age1f35gryhjktqrherf0f263jcmux6u4f3k9dsstrt73ws7fmy7wq4qvl69g0",
@@ -23,7 +23,7 @@ struct JSONTests {
     ["restore", "{A}", "Again"], ["baseline", "Notes", "--to", "2"], ["recover", "Notes"], ["log", "Notes"],
   ]
 
-  /// The same for the vault, with the device's key.
+  /// The same for the vault.
   static let vaultSuccesses: [[String]] = [
     ["list", "Notes"], ["set", "Notes", "s/a", "--value-file", "drydock.yaml"], ["list", "Notes"],
     ["get", "Notes", "s/a"], ["get", "Notes", "s/a", "--output", "value.txt"],
@@ -40,8 +40,7 @@ struct JSONTests {
       try lab.create()
       let archive = try lab.snapshot()
       var seen: Set<String> = []
-      let vault = Self.vaultSuccesses.map { ["vault"] + $0 + ["--device-key", "device.key"] }
-      for arguments in Self.successes + vault {
+      for arguments in Self.successes + Self.vaultSuccesses.map({ ["vault"] + $0 }) {
         let words = arguments.map { $0 == "{A}" ? archive : $0 } + ["--json"]
         let result = try lab.drydock(words)
         #expect(result.succeeded, "\(words) \(result)")
