@@ -41,7 +41,7 @@ struct VaultValue {
         }
         return value
       }
-      guard String(validating: bytes, as: UTF8.self) != nil else {
+      guard value.isText else {
         throw UsageError(message: "the value is no text (UTF-8); leave --text out, nothing was changed")
       }
       return SecretBytes(copying: UnsafeRawBufferPointer(rebasing: bytes.dropLast(ending)))

@@ -146,6 +146,20 @@ import Testing
     #expect(VaultAccessControl(names: ["later"]).isBoundToBiometry, "what is unknown may be as strict")
   }
 
+  @Test func textIsUTF8() {
+    let texts: [[UInt8]] = [
+      [], Array("é 😀\u{0}".utf8), [0xFF], [0xC3], [0xC0, 0x80], [0xED, 0xA0, 0x80], [0x80],
+    ]
+    for bytes in texts {
+      #expect(SecretBytes(bytes).isText == (String(validating: bytes, as: UTF8.self) != nil), "\(bytes)")
+    }
+    var random = SeededRandom(seed: 3)
+    for _ in 0..<2000 {
+      let bytes = random.bytes(3).map { [UInt8(0x41), 0xC3, 0xE2, 0xF0, 0x82, 0xAC, 0x9F, $0][Int($0 % 8)] }
+      #expect(SecretBytes(bytes).isText == (String(validating: bytes, as: UTF8.self) != nil), "\(bytes)")
+    }
+  }
+
   @Test func names() {
     func name(_ change: (inout VaultItem) -> Void) -> String {
       var item = VaultItem(service: "com.example.notes", account: "auth", value: SecretBytes([]))

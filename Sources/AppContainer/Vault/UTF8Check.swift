@@ -1,3 +1,5 @@
+import AgeEncryption
+
 /// Whether bytes that come one by one are UTF-8.
 struct UTF8Check {
   private var pending: [UInt8] = []
@@ -20,5 +22,16 @@ struct UTF8Check {
     guard pending.count >= length else { return }
     if String(validating: pending, as: UTF8.self) == nil { isBroken = true }
     pending.removeAll(keepingCapacity: true)
+  }
+}
+
+extension SecretBytes {
+  /// Whether they are text, UTF-8; no string is made to find out, which nobody could wipe.
+  public var isText: Bool {
+    withBytes { bytes in
+      var check = UTF8Check()
+      for byte in bytes { check.take(byte) }
+      return check.isWhole
+    }
   }
 }

@@ -96,7 +96,7 @@ struct ShownVaultItem: Encodable {
     accessControl = item.accessControl?.flags ?? []
     (created, modified) = (item.created, item.modified)
     bytes = item.value.count
-    isText = item.value.withBytes { String(validating: $0, as: UTF8.self) != nil }
+    isText = item.value.isText
     value = redactor.shown(secret: item.value)
   }
 }
