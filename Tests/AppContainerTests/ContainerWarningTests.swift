@@ -115,6 +115,19 @@ import Testing
     }
   }
 
+  /// A text that is referred to a thousand times is small in a binary property list, and large to who reads it.
+  @Test func settingsThatExpandWithoutEndAreNotLookedThrough() throws {
+    try Ground.with { ground in
+      let text = PropertyListValue.string(String(repeating: "not a secret ", count: 1_000))
+      let list = PropertyListValue.array(Array(repeating: text, count: 1_000))
+      try put(
+        ground, "Library/Preferences/a.plist",
+        PropertyListFile(root: ["a": list, "password": .string("hunter2")]).encoded())
+      #expect(try ground.root.contents("Library/Preferences/a.plist").count < 50_000)
+      #expect(ContainerWarning.find(in: try ground.container(), excluded: []).isEmpty)
+    }
+  }
+
   @Test func flagsOnTheRoot() throws {
     try Ground.with { ground in
       try ground.make(["Documents/a"])

@@ -90,9 +90,10 @@ public struct Redactor: Sendable {
   /// name is one still.
   public func knowing(_ settings: some Sequence<[String: PropertyListValue]>) -> Redactor {
     var result = self
+    var search = SecretSearch(least: .plain)
     for values in settings {
       for (key, value) in values {
-        SecretPattern.visitSecrets(in: value, name: SecretName(key)) {
+        search.visit(value, SecretName(key)) {
           if let mark = mark(of: $0) { result.known.insert(mark) }
         }
       }
@@ -133,11 +134,9 @@ public struct Redactor: Sendable {
       }
       return "{" + pairs.joined(separator: ", ") + "}"
     case .string, .data:
-      guard SecretPattern.contains(value, name: name, least: .suspicious, depth: depth) else {
-        return value.description
-      }
+      guard SecretPattern.isSecret(value, named: name) else { return value.description }
       // Of a document in a text only what is secret in it is hidden; data is never shown anyway.
-      if case .string = value, depth < SecretPattern.depthLimit, let nested = NestedValue(value) {
+      if case .string = value, depth < SecretSearch.depthLimit, let nested = NestedValue(value) {
         return shown(nested.value, name, depth: depth + 1)
       }
       return shown(secret: value)

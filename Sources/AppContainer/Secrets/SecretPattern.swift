@@ -3,60 +3,28 @@
 /// It guesses, and rather once too often: a value that is hidden for nothing can still be told from another by its
 /// fingerprint, and a secret that was shown cannot be taken back.
 public enum SecretPattern {
-  /// How many times text or data inside of a value is taken apart: JSON in a string of JSON in a string.
-  static let depthLimit = 8
-
   /// Whether a value, or something inside of it, looks like a secret.
   ///
   /// - Parameter key: the name that it has; empty when it has none.
   public static func isSecret(_ value: PropertyListValue, key: String = "") -> Bool {
-    contains(value, name: SecretName(key), least: .suspicious, depth: 0)
+    isSecret(value, named: SecretName(key))
   }
 
   /// Whether a value, or something inside of it, looks like a secret under a name that was judged.
   public static func isSecret(_ value: PropertyListValue, named name: SecretName) -> Bool {
-    contains(value, name: name, least: .suspicious, depth: 0)
+    var search = SecretSearch(least: .suspicious)
+    return search.finds(in: value, name)
   }
 
   /// Whether it looks so much like one that its owner should be told: a name like `key` alone is not enough.
   public static func isClearlySecret(_ value: PropertyListValue, key: String = "") -> Bool {
-    contains(value, name: SecretName(key), least: .code, depth: 0)
+    var search = SecretSearch(least: .code)
+    return search.finds(in: value, SecretName(key))
   }
 
   /// Whether a text without a name has a secret's form somewhere: a token, a private key, a card number.
   public static func isSecret(text: String) -> Bool {
-    contains(.string(text), name: .plain, least: .code, depth: 0)
-  }
-
-  /// - Parameter least: what a name must say at least to make a value secret that has no secret's form.
-  static func contains(_ value: PropertyListValue, name: SecretName, least: SecretName, depth: Int) -> Bool {
-    let judged = name < least ? SecretName.plain : name
-    if isSecret(leaf: value, name: judged, looksInside: true) { return true }
-    switch value {
-    case .array(let values): return values.contains { contains($0, name: name, least: least, depth: depth) }
-    case .dictionary(let values):
-      let names = SecretFields(values, inside: name)
-      return values.contains { key, value in
-        names.isSecret(key: key) || contains(value, name: names[key], least: least, depth: depth)
-      }
-    default:
-      guard let nested = NestedValue(value) else { return false }
-      // Nobody nests so deep in good faith: then it counts as a secret.
-      return depth >= depthLimit || contains(nested.value, name: name, least: least, depth: depth + 1)
-    }
-  }
-
-  /// Calls a body with each text and data in a value that is a secret.
-  static func visitSecrets(in value: PropertyListValue, name: SecretName, _ body: (PropertyListValue) -> Void)
-  {
-    switch value {
-    case .array(let values):
-      for value in values { visitSecrets(in: value, name: name, body) }
-    case .dictionary(let values):
-      let names = SecretFields(values, inside: name)
-      for (key, value) in values { visitSecrets(in: value, name: names[key], body) }
-    default: if isSecret(leaf: value, name: name, looksInside: true) { body(value) }
-    }
+    isSecret(.string(text), named: .plain)
   }
 
   /// Whether a value as a whole is a secret, under a name that was judged.

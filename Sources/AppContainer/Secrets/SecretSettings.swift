@@ -7,8 +7,12 @@ enum SecretSettings {
       guard !excluded.contains(where: { path == $0 || path.isInside($0) }) else { return [] }
       // What cannot be read, or is no property list, is told elsewhere.
       guard let file = try? PropertyListFile(bytes: root.contents(path)) else { return [] }
+      var search = SecretSearch(least: .code)
       return file.root.sorted { $0.key < $1.key }.compactMap { key, value in
-        guard SecretPattern.isClearlySecret(value, key: key) || SecretText.isSecret(key) else { return nil }
+        // A backup must not wait for a file that nobody could look through.
+        guard SecretText.isSecret(key) || search.finds(in: value, SecretName(key)), search.isComplete else {
+          return nil
+        }
         return ContainerWarning(kind: .secret, path: path, message: message(key))
       }
     }
