@@ -43,7 +43,8 @@ struct DrydockMain {
       guard !known.isEmpty, !word.hasPrefix("-"), path + word != "help" else { return }
       let names = known.compactMap { $0.configuration.commandName }
       guard let command = known.first(where: { $0.configuration.commandName == word }) else {
-        throw UsageError(message: "there is no command \(path)\(word); \(NearestWord.hint(for: word, among: names))")
+        throw UsageError(
+          message: "there is no command \(path)\(word); \(NearestWord.hint(for: word, among: names))")
       }
       (known, path) = (command.configuration.subcommands, path + word + " ")
     }

@@ -89,7 +89,7 @@ import Testing
     let expected = [
       "empty": "archive truncated", "text": "archive notAnArchive", "directory": "archive io",
       "foreign.tar.zst": "archive notAnArchive", "noise.zst": "archive notAnArchive",
-      "zeros": "archive notAnArchive", "sealed.age": "archive encrypted", "none": "notFound",
+      "zeros": "archive notAnArchive", "sealed.age": "archive damaged", "none": "notFound",
       "dangling": "notFound", "none/none": "notFound", "text/none": "notFound",
     ]
     for (name, wanted) in expected {
