@@ -57,11 +57,12 @@ struct EncryptedArchiveTests {
       try lab.tree("New").expectSame(as: lab.tree("FromPlain"))
       try lab.tree("Tar/container").expectSame(as: lab.tree("New"), comparing: [.content, .type])
       // A passphrase takes most of a second for each.
+      _ = try lab.key("device")
       let commands = [
         ["verify", "A", "--data"], ["diff", "Notes", "A", "--exit-code"], ["show", "A"],
         ["verify", "A", "--container", "Notes"], ["diff", "A", "Notes", "--exit-code"],
         ["restore", "A", "New", "--dry-run", "--from-other"],
-        ["restore", "A", "Part", "--migrate", "-m", "Migrations"],
+        ["restore", "A", "Part", "--migrate", "-m", "Migrations", "--device-key", "device"],
       ]
       for command in commands.prefix(way.age == nil ? 2 : 7) { try lab.succeed(command + way.reading) }
       // The independent reader knows nothing of encryption, and need not.
