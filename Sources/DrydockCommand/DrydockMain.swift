@@ -69,7 +69,8 @@ struct DrydockCommand: ParsableCommand {
     commandName: "drydock",
     abstract: "Back up, migrate and restore an app's data, each in one atomic step.",
     discussion: """
-      A container is the directory with one app's data: settings, databases, files.
+      A container is the directory with one app's data: settings, secrets,
+      databases, files.
 
         drydock inspect Notes                what is in it, and what a backup omits
         drydock snapshot Notes -r Backups    back it up, while the app runs
@@ -87,7 +88,7 @@ struct DrydockCommand: ParsableCommand {
             to be another than the archive
         3   done, but incomplete
         4   validation: edited, missing, out of order, unknown version, damaged
-            archive, other instance
+            archive, wrong key, other instance
         5   locked, in use, or changed meanwhile
         6   conflict: both sides changed the same thing
         64  usage

@@ -83,13 +83,18 @@ final class CanaryLab {
   func searchDisk(
     _ context: String, isKilled: Bool = false, sourceLocation: SourceLocation = #_sourceLocation
   ) throws {
-    for path in try files() {
-      let full = lab.directory.path + "/" + path
-      var bytes = try Data(RawFiles.read(Array(full.utf8)))
+    let found = try foundOnDisk(isKilled: isKilled)
+    #expect(found.isEmpty, "\(context): \(found)", sourceLocation: sourceLocation)
+  }
+
+  /// What stands where it must not, one line for each file and canary.
+  func foundOnDisk(isKilled: Bool = false) throws -> [String] {
+    try files().flatMap { path -> [String] in
+      var bytes = try Data(RawFiles.read(Array((lab.directory.path + "/" + path).utf8)))
       bytes.append(contentsOf: Array("\n\(path)".utf8))
-      for (kind, needles) in needles where !mayHold(kind, path, isKilled) {
-        let found = needles.found(in: bytes)
-        #expect(found.isEmpty, "\(context): \(path) has \(found)", sourceLocation: sourceLocation)
+      return needles.compactMap { kind, needles in
+        let found = mayHold(kind, path, isKilled) ? [] : needles.found(in: bytes)
+        return found.isEmpty ? nil : "\(path) has \(found)"
       }
     }
   }
