@@ -6,27 +6,50 @@ struct HeldSecrets {
   let state: StateDirectory
   let container: Container
   let secrets: [MovedSecret]
+  /// What is larger is no settings file.
+  private static let sizeLimit = 64 << 20
 
-  /// Their paths below the state directory.
-  func find() throws -> [ContainerPath] {
-    try (undos() + conflicts()).filter { path in
-      guard try state.directory.status(path)?.type == .file else { return false }
-      return secrets.areHeld(inFile: try state.directory.contents(path))
+  /// A file that was kept: of what, and where it is below the state directory. No path when that is not known.
+  private struct Kept {
+    var path: ContainerPath?
+    var file: ContainerPath
+  }
+
+  /// The files, as paths below the state directory, and the settings that have such a value in them: by the names that
+  /// it had before.
+  func find() throws -> (files: [ContainerPath], settings: [Sealing.Setting]) {
+    var found: (files: [ContainerPath], settings: [Sealing.Setting]) = ([], [])
+    for kept in try undos() + conflicts() {
+      guard let status = try state.directory.status(kept.file), status.type == .file,
+        status.size <= Self.sizeLimit
+      else { continue }
+      let bytes = try state.directory.contents(kept.file)
+      guard secrets.areHeld(inFile: bytes) else { continue }
+      found.files.append(kept.file)
+      guard let path = kept.path, let file = try? PropertyListFile(bytes: bytes) else { continue }
+      found.settings += secrets.keys(in: file.root).map { Sealing.Setting(path: path, key: $0) }
+    }
+    return found
+  }
+
+  private func undos() throws -> [Kept] {
+    try names(StateDirectory.undo).flatMap { folder -> [Kept] in
+      let directory = try state.directory.directory(folder)
+      guard let record = try? UndoRecord(in: directory) else {
+        // What nobody can tell the paths of: any of it may have been settings.
+        return try directory.names().map { Kept(path: nil, file: folder.appending(name: $0)) }
+      }
+      return record.changes.filter { $0.grain == .settings || isSettings($0.path) }.flatMap { change in
+        [change.kept, change.settingsAfter].compactMap { $0 }
+          .map { Kept(path: change.path, file: folder.appending(name: $0.bytes)) }
+      }
     }
   }
 
-  private func undos() throws -> [ContainerPath] {
-    try names(StateDirectory.undo).flatMap { folder -> [ContainerPath] in
-      guard let record = try? UndoRecord(in: state.directory.directory(folder)) else { return [] }
-      return record.changes.filter { $0.grain == .settings || isSettings($0.path) }
-        .flatMap { [$0.kept, $0.settingsAfter].compactMap { $0 } }.map { folder.appending(name: $0.bytes) }
-    }
-  }
-
-  private func conflicts() throws -> [ContainerPath] {
+  private func conflicts() throws -> [Kept] {
     try names(StateDirectory.conflict).flatMap { folder in
       try state.directory.directory(folder).settings(where: isSettings).map {
-        folder.appending(name: $0.bytes)
+        Kept(path: nil, file: folder.appending(name: $0.bytes))
       }
     }
   }

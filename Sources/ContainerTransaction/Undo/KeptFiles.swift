@@ -29,7 +29,8 @@ struct KeptFiles {
 
   /// The content of a file that is kept sealed.
   ///
-  /// - Throws: `ContainerError` with code `vaultLocked` when no key opens it, `malformed` when it is damaged.
+  /// - Throws: `ContainerError` with code `vaultLocked` when no key opens it; ``TransactionError`` with code
+  ///   `nothingToUndo` when it is damaged.
   private func open(_ name: ContainerPath) throws -> SecretBytes {
     let path = directory.full(Self.sealed(name))
     do {
@@ -46,10 +47,10 @@ struct KeptFiles {
         "what this transaction replaced is kept sealed, and the device key that was given does not open it: give the "
           + "one that the vault had then", path: path, cause: error)
     } catch let error as AgeError {
-      throw ContainerError(
-        .malformed, "what this transaction replaced is kept sealed, and is damaged: \(error.message)",
-        path: path,
-        cause: error)
+      throw TransactionError(
+        .nothingToUndo,
+        "what this transaction replaced is kept sealed, and is damaged (\(error.message)); restore it from a backup",
+        path: path, cause: error)
     }
   }
 

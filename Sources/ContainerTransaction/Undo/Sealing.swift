@@ -12,7 +12,7 @@ struct Sealing: Codable, Sendable {
 
   /// Public keys, to whose owners it is sealed.
   var recipients: [String]
-  /// The settings that were moved: what is kept of their files is sealed.
+  /// The settings that were moved, and those that had their values before: what is kept of their files is sealed.
   var settings: [Setting]
   /// Files that other transactions have kept, as paths below a state directory, and that hold one of the values, too.
   var older: [ContainerPath]
@@ -56,10 +56,13 @@ extension Sealing {
     for state in states { try MovedSettings(in: state.directory).keepSealed(in: staged) }
     guard !staged.movedSecrets.isEmpty else { return nil }
     recipients = staged.sealedTo.map(\.description).sorted()
-    settings = Set(staged.movedSecrets.map { Setting(path: $0.path, key: $0.key) })
-      .sorted { ($0.path, $0.key) < ($1.path, $1.key) }
-    older = try states.flatMap {
+    let held = try states.map {
       try HeldSecrets(state: $0, container: staged.container, secrets: staged.movedSecrets).find()
     }
+    older = held.flatMap(\.files)
+    // Under the names that it had before, too: a restore of an old archive may bring it back under one of them.
+    settings = Set(
+      staged.movedSecrets.map { Setting(path: $0.path, key: $0.key) } + held.flatMap(\.settings)
+    ).sorted { ($0.path, $0.key) < ($1.path, $1.key) }
   }
 }
