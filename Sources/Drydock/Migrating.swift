@@ -8,11 +8,11 @@ public enum Migrating {
   /// The container's version and what is pending, without changing anything.
   ///
   /// - Throws: `MigrationError` with code `unknownVersion` when nothing says which version it is.
-  public static func plan(
+  public static func status(
     _ container: Container, _ catalog: MigrationCatalog, options: TransactionOptions = TransactionOptions()
-  ) throws -> MigrationPlan {
+  ) throws -> MigrationStatus {
     try Transaction.inspect(container, options: options) {
-      MigrationPlan(catalog: catalog, detected: try DetectedVersion.detect(in: $0))
+      MigrationStatus(catalog: catalog, detected: try DetectedVersion.detect(in: $0))
     }
   }
 
@@ -39,7 +39,7 @@ public enum Migrating {
   ) throws -> TransactionOutcome<Report> {
     // Whether a key is missing is known before anything is staged.
     let plan = try Transaction.inspect(container, options: options) {
-      let plan = MigrationPlan(catalog: catalog, detected: try DetectedVersion.detect(in: $0))
+      let plan = MigrationStatus(catalog: catalog, detected: try DetectedVersion.detect(in: $0))
       try plan.requireKeys(to: version, for: $0)
       return plan
     }
@@ -129,7 +129,7 @@ public enum Migrating {
   static func migrate(
     _ staged: StagedContainer, _ catalog: MigrationCatalog, _ version: Int?
   ) throws -> MigrationReport {
-    let plan = MigrationPlan(catalog: catalog, detected: try DetectedVersion.detect(in: staged))
+    let plan = MigrationStatus(catalog: catalog, detected: try DetectedVersion.detect(in: staged))
     return try Migrator.run(plan, to: version, on: staged, stamp: stamp(staged))
   }
 

@@ -60,7 +60,7 @@ public struct FixtureRunner: Sendable {
     return try Transaction.run(
       on: container, .migrate, summary: "migrate to \(catalog.latest)", options: options
     ) { stage in
-      let plan = try MigrationPlan(catalog: catalog, detected: DetectedVersion.detect(in: stage))
+      let plan = try MigrationStatus(catalog: catalog, detected: DetectedVersion.detect(in: stage))
       return try Migrator.run(plan, on: stage, stamp: stamp)
     }
   }

@@ -80,16 +80,16 @@ struct Lab {
 
   func catalog() throws -> MigrationCatalog { try MigrationCatalog.load(directory("migrations")) }
 
-  func plan() throws -> MigrationPlan {
+  func plan() throws -> MigrationStatus {
     let detected = try Transaction.inspect(try container) { try DetectedVersion.detect(in: $0) }
-    return MigrationPlan(catalog: try catalog(), detected: detected)
+    return MigrationStatus(catalog: try catalog(), detected: detected)
   }
 
   @discardableResult
   func migrate(to target: Int? = nil) throws -> MigrationReport {
     let catalog = try catalog()
     return try Transaction.run(on: try container, .migrate, summary: "test", options: options) { stage in
-      let plan = MigrationPlan(catalog: catalog, detected: try DetectedVersion.detect(in: stage))
+      let plan = MigrationStatus(catalog: catalog, detected: try DetectedVersion.detect(in: stage))
       return try Migrator.run(plan, to: target, on: stage, stamp: stamp)
     }.value
   }

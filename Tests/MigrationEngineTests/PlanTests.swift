@@ -13,7 +13,7 @@ import Testing
     }
   }
 
-  private func states(_ lab: Lab) throws -> [MigrationPlan.State] { try lab.plan().entries.map(\.state) }
+  private func states(_ lab: Lab) throws -> [MigrationStatus.State] { try lab.plan().entries.map(\.state) }
 
   @Test func pendingAndApplied() throws {
     try Lab.with { lab in

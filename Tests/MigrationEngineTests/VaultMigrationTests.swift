@@ -86,7 +86,7 @@ import Testing
       let catalog = try lab.catalog()
       let dry = try Transaction.dryRun(on: lab.container, options: lab.options) { stage in
         try Migrator.run(
-          MigrationPlan(catalog: catalog, detected: DetectedVersion.detect(in: stage)), on: stage,
+          MigrationStatus(catalog: catalog, detected: DetectedVersion.detect(in: stage)), on: stage,
           stamp: lab.stamp)
       }
       let changes = try listing(lab).differences(from: before, comparing: TreeListing.untouched)
@@ -115,7 +115,7 @@ import Testing
         let catalog = try lab.catalog()
         let dry = try Transaction.dryRun(on: lab.container, options: lab.options) { stage in
           try Migrator.run(
-            MigrationPlan(catalog: catalog, detected: DetectedVersion.detect(in: stage)), on: stage,
+            MigrationStatus(catalog: catalog, detected: DetectedVersion.detect(in: stage)), on: stage,
             stamp: lab.stamp)
         }
         let text = "\(dry)"

@@ -43,7 +43,7 @@ struct InspectCommand: ParsableCommand {
     }
     var pending: [String]?
     if migrations.directory(configuration) != nil, inspection.schemaVersion != nil {
-      pending = try Migrating.plan(opened, migrations.catalog(configuration), options: options).pending.map(
+      pending = try Migrating.status(opened, migrations.catalog(configuration), options: options).pending.map(
         \.identifier)
     }
     if common.json { return Output.json(Result(container: inspection, pending: pending)) }

@@ -115,7 +115,7 @@ struct StatusCommand: ParsableCommand {
   func run() throws { try container.reading(common, expansion, show) }
 
   private func show(_ opened: Container) throws {
-    let plan = try Migrating.plan(
+    let plan = try Migrating.status(
       opened, migrations.catalog(common.configuration()), options: container.transaction())
     let problems = plan.problems
     if common.json {

@@ -36,19 +36,19 @@ struct ConvertDefaults: MigrationOperation {
     ifExists = try reader.ifExists()
   }
 
-  func apply(to stage: StagedContainer) throws -> [String] {
+  func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
     guard let value = try edit.source(key, ifMissing) else { return edit.notes }
     guard let converted = try convert(value, stage.redactor, &edit.notes) else {
       edit.values[key] = nil
-      return try edit.save(to: stage)
+      return try edit.save(to: stage, &memory)
     }
     if to != key {
       guard try edit.mayWrite(to, ifExists) else { return edit.notes }
       edit.values[key] = nil
     }
     edit.values[to] = converted
-    return try edit.save(to: stage)
+    return try edit.save(to: stage, &memory)
   }
 
   /// The new value; nil when the setting is to go.

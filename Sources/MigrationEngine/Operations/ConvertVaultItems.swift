@@ -44,7 +44,7 @@ struct ConvertVaultItems: MigrationOperation {
     ifMissing = try reader.ifMissing()
   }
 
-  func apply(to stage: StagedContainer) throws -> [String] {
+  func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     var edit = try VaultEdit(stage)
     var (converted, gone): ([VaultItem.ID: SecretBytes], [VaultItem]) = ([:], [])
     let items = try edit.items(selection, ifMissing)
@@ -68,7 +68,7 @@ struct ConvertVaultItems: MigrationOperation {
       if let value = converted[item.id] { item.value = value }
     }
     edit.remove(gone)
-    return try edit.save(to: stage)
+    return try edit.save(to: stage, &memory)
   }
 
   private struct Reason: Error {

@@ -88,13 +88,14 @@ struct DefaultsEdit {
   }
 
   /// Writes the file when something changed; a missing one is made in the binary format.
-  mutating func save(to stage: StagedContainer) throws -> [String] {
+  mutating func save(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     var file = original ?? PropertyListFile()
     if values != file.root {
       for key in values.keys.sorted() {
         guard let value = values[key], file.root[key] != value, file.rounds(value) else { continue }
         notes.append("`\(key)`: the file is XML, which keeps whole seconds only")
       }
+      memory.note(settings: path, before: file.root, after: values)
       file.root = values
       try stage.setDefaults(file, at: path)
     }

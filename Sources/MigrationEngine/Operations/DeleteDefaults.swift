@@ -25,7 +25,7 @@ struct DeleteDefaults: MigrationOperation {
     _ = try reader.reason()
   }
 
-  func apply(to stage: StagedContainer) throws -> [String] {
+  func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
     for name in names where try edit.source(name, ifMissing) != nil { edit.values[name] = nil }
     if let prefix {
@@ -36,6 +36,6 @@ struct DeleteDefaults: MigrationOperation {
       }
       for name in found { edit.values[name] = nil }
     }
-    return try edit.save(to: stage)
+    return try edit.save(to: stage, &memory)
   }
 }

@@ -17,7 +17,7 @@ struct DeleteFiles: MigrationOperation {
     _ = try reader.reason()
   }
 
-  func apply(to stage: StagedContainer) throws -> [String] {
+  func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     var notes: [String] = []
     for selection in paths {
       // The history is Drydock's own, and is not deleted along with the directory it is in.

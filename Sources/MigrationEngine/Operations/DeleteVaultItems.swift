@@ -16,9 +16,9 @@ struct DeleteVaultItems: MigrationOperation {
     _ = try reader.reason()
   }
 
-  func apply(to stage: StagedContainer) throws -> [String] {
+  func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     var edit = try VaultEdit(stage)
     edit.remove(try edit.items(selection, ifMissing))
-    return try edit.save(to: stage)
+    return try edit.save(to: stage, &memory)
   }
 }

@@ -11,23 +11,64 @@ protocol MigrationOperation: Sendable {
   static var needsVault: Bool { get }
   /// Reads the arguments; unknown ones were refused already.
   init(reading reader: YAMLReader, files: MigrationFiles) throws
+  /// How the step can be taken back by itself, when the transaction's undo cannot be used.
+  var wayBack: WayBack { get }
   /// Does it on the stage.
   ///
+  /// - Parameter memory: takes what ``revert(on:_:)`` has to know later.
   /// - Returns: remarks for the report: what was skipped or kept, and why.
-  func apply(to stage: StagedContainer) throws -> [String]
+  func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String]
+  /// Takes the step back on the stage. What is no longer what the step wrote stays, with a remark, unless the arguments
+  /// alone say what the way back is: then newer data goes it, too.
+  ///
+  /// - Parameter memory: what the step wrote down; nil when the transaction's undo is gone.
+  /// - Throws: ``StepFailure`` when it cannot be taken back.
+  func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String]
+}
+
+/// How a step can be taken back by itself.
+enum WayBack: Sendable {
+  /// Its arguments say what was there, as with a rename.
+  case byArguments
+  /// What it wrote down when it was applied says so.
+  case byMemory
+  /// It cannot: the migration needs `down` steps, or says `irreversible: true`.
+  case none
 }
 
 extension MigrationOperation {
   /// Most do not.
   static var needsVault: Bool { false }
+
+  /// An operation that says nothing cannot be taken back.
+  var wayBack: WayBack { .none }
+
+  func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
+    throw StepFailure(
+      message: "\(Self.name) cannot be taken back by itself: the migration needs `down` steps")
+  }
 }
 
 /// The operations of this version.
 enum Operations {
   static let all: [any MigrationOperation.Type] = [
-    SetDefaults.self, SetDefaultDefaults.self, RenameDefaults.self, ConvertDefaults.self, DeleteDefaults.self,
-    MoveDefaultsToVault.self, RenameVaultItems.self, MoveVaultItems.self, SetVaultAccessibility.self,
-    ConvertVaultItems.self, DeleteVaultItems.self, RunSQL.self, MoveFiles.self, DeleteFiles.self,
+    SetDefaults.self,
+    SetDefaultDefaults.self,
+    RenameDefaults.self,
+    ConvertDefaults.self,
+    DeleteDefaults.self,
+
+    MoveDefaultsToVault.self,
+    RenameVaultItems.self,
+    MoveVaultItems.self,
+    SetVaultAccessibility.self,
+    ConvertVaultItems.self,
+    DeleteVaultItems.self,
+
+    RunSQL.self,
+
+    MoveFiles.self,
+    DeleteFiles.self,
   ]
 
   static let named: [String: any MigrationOperation.Type] = Dictionary(

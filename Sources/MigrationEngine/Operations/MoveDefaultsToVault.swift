@@ -59,7 +59,7 @@ struct MoveDefaultsToVault: MigrationOperation {
     }
   }
 
-  func apply(to stage: StagedContainer) throws -> [String] {
+  func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
     for (key, account) in moves {
       guard let value = try edit.source(key, ifMissing) else { continue }
@@ -71,7 +71,7 @@ struct MoveDefaultsToVault: MigrationOperation {
         MovedSecret(path: try target.path(in: stage.container), key: key, value: value), to: vault.recipients)
       edit.values[key] = nil
     }
-    return try edit.save(to: stage)
+    return try edit.save(to: stage, &memory)
   }
 
   /// Seals an item into the vault and reads it back; nil when another one is kept.

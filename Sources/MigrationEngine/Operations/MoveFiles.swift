@@ -23,7 +23,7 @@ struct MoveFiles: MigrationOperation {
     ifExists = try reader.ifExists()
   }
 
-  func apply(to stage: StagedContainer) throws -> [String] {
+  func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     guard try stage.status(of: from) != nil else {
       if ifMissing == .fail {
         throw StepFailure(message: "`\(from)` is not in the container", path: from.description)

@@ -20,10 +20,10 @@ struct MoveVaultItems: MigrationOperation {
     ifExists = try reader.ifExists()
   }
 
-  func apply(to stage: StagedContainer) throws -> [String] {
+  func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     var edit = try VaultEdit(stage)
     let items = try edit.items(selection, ifMissing)
     try edit.change(items, ifExists) { $0.accessGroup = group }
-    return try edit.save(to: stage)
+    return try edit.save(to: stage, &memory)
   }
 }

@@ -28,7 +28,7 @@ struct RenameDefaults: MigrationOperation {
     ifExists = try reader.ifExists()
   }
 
-  func apply(to stage: StagedContainer) throws -> [String] {
+  func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
     var moved: [(old: String, new: String, value: PropertyListValue)] = []
     for (old, new) in renames {
@@ -43,6 +43,6 @@ struct RenameDefaults: MigrationOperation {
         edit.values[item.old] = item.value
       }
     }
-    return try edit.save(to: stage)
+    return try edit.save(to: stage, &memory)
   }
 }

@@ -54,13 +54,13 @@ struct RenameVaultItems: MigrationOperation {
     return .prefix(old: old, new: try node.text("`\(key)-prefix`"))
   }
 
-  func apply(to stage: StagedContainer) throws -> [String] {
+  func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     var edit = try VaultEdit(stage)
     let items = try edit.items(selection, ifMissing)
     try edit.change(items, ifExists) { item in
       if let service { item.service = service.applied(to: item.service) }
       if let account { item.account = account.applied(to: item.account) }
     }
-    return try edit.save(to: stage)
+    return try edit.save(to: stage, &memory)
   }
 }

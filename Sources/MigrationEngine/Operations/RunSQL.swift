@@ -63,7 +63,7 @@ struct RunSQL: MigrationOperation {
       text: try files.text(of: text, namedAt: node.position), file: files.display(text), firstLine: 1)
   }
 
-  func apply(to stage: StagedContainer) throws -> [String] {
+  func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     guard let path = try stage.namedDatabase(database, at: position) else {
       if ifMissing == .fail { throw StepFailure(message: "the database \(database) is not in the container") }
       return ["the database \(database) is not there: skipped"]

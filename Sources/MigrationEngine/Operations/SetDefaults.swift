@@ -16,13 +16,13 @@ struct SetDefaults: MigrationOperation {
     ifExists = try reader.ifExists()
   }
 
-  func apply(to stage: StagedContainer) throws -> [String] {
+  func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
     for (key, value) in values.sorted(by: { $0.key < $1.key }) {
       if let existing = edit.values[key], existing.matches(value) { continue }
       if try edit.mayWrite(key, ifExists) { edit.values[key] = value }
     }
-    return try edit.save(to: stage)
+    return try edit.save(to: stage, &memory)
   }
 }
 
@@ -39,9 +39,9 @@ struct SetDefaultDefaults: MigrationOperation {
     values = try reader.required("values").pairs("`values`").propertyListValues()
   }
 
-  func apply(to stage: StagedContainer) throws -> [String] {
+  func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
     edit.values.merge(values) { existing, _ in existing }
-    return try edit.save(to: stage)
+    return try edit.save(to: stage, &memory)
   }
 }

@@ -18,10 +18,10 @@ struct SetVaultAccessibility: MigrationOperation {
     ifMissing = try reader.ifMissing()
   }
 
-  func apply(to stage: StagedContainer) throws -> [String] {
+  func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     var edit = try VaultEdit(stage)
     let items = try edit.items(selection, ifMissing)
     try edit.change(items) { $0.accessibility = accessibility }
-    return try edit.save(to: stage)
+    return try edit.save(to: stage, &memory)
   }
 }

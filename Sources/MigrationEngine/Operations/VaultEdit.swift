@@ -72,7 +72,7 @@ struct VaultEdit {
   }
 
   /// Writes the vault when something changed.
-  func save(to stage: StagedContainer) throws -> [String] {
+  func save(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     if let vault { try stage.setVault(vault) }
     return notes
   }

@@ -16,7 +16,7 @@ public struct Migrator {
   /// - Throws: ``MigrationError`` with the place of the step or check that failed. Errors that are about the
   ///   container as a whole (in use, no space) come through as they are.
   public static func run(
-    _ plan: MigrationPlan, to target: Int? = nil, on stage: StagedContainer, stamp: MigrationStamp
+    _ plan: MigrationStatus, to target: Int? = nil, on stage: StagedContainer, stamp: MigrationStamp
   ) throws -> MigrationReport {
     let pending = try plan.pending(to: target)
     try plan.requireKeys(to: target, for: stage)
@@ -52,8 +52,9 @@ public struct Migrator {
       try located(assertion.position, "verify") { try assertion.observeBefore(stage) }
     }
     for step in migration.steps {
+      var memory = StepMemory()
       let name = type(of: step.operation).name
-      let remarks = try located(step.position, name) { try step.operation.apply(to: stage) }
+      let remarks = try located(step.position, name) { try step.operation.apply(to: stage, &memory) }
       notes += remarks.map { "\(step.position): \(name): \($0)" }
     }
     for (assertion, before) in zip(migration.verifications, before) {

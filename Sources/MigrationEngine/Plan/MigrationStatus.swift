@@ -2,7 +2,7 @@ import AppContainer
 import ContainerTransaction
 
 /// What is to be done to a container, and what is wrong between it and the migrations.
-public struct MigrationPlan: Sendable {
+public struct MigrationStatus: Sendable {
   /// Where a migration stands.
   public enum State: String, Sendable, Codable {
     /// It is still to be run.

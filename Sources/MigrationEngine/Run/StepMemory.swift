@@ -1,0 +1,51 @@
+import AppContainer
+import ContainerTransaction
+import Foundation
+
+/// What one step of a migration writes down when it is applied, so that it can be taken back by itself later. It is kept
+/// with the transaction's undo, and goes with it; secrets that a vault holds are never in it.
+public struct StepMemory: Sendable, Codable, Equatable {
+  /// A setting that the step changed.
+  struct Setting: Sendable, Codable, Equatable {
+    var file: ContainerPath
+    var key: String
+    /// Nil where there was none, or is none now.
+    var before, after: StoredValue?
+  }
+
+  /// Sorted by key, file after file.
+  var settings: [Setting] = []
+
+  /// Notes the settings of a file that differ.
+  mutating func note(
+    settings file: ContainerPath, before: [String: PropertyListValue], after: [String: PropertyListValue]
+  ) {
+    for key in Set(before.keys).union(after.keys).sorted() where before[key] != after[key] {
+      settings.append(
+        Setting(
+          file: file, key: key, before: before[key].map(StoredValue.init),
+          after: after[key].map(StoredValue.init)))
+    }
+  }
+}
+
+/// A value as records hold it: a binary property list in base64, which keeps every type exactly.
+struct StoredValue: Sendable, Codable, Equatable {
+  let value: PropertyListValue
+
+  init(_ value: PropertyListValue) { self.value = value }
+
+  init(from decoder: any Decoder) throws {
+    let container = try decoder.singleValueContainer()
+    let bytes = [UInt8](try container.decode(Data.self))
+    guard let value = try PropertyListFile(bytes: bytes).root["value"] else {
+      throw DecodingError.dataCorruptedError(in: container, debugDescription: "no value")
+    }
+    self.value = value
+  }
+
+  func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(Data(try PropertyListFile(root: ["value": value]).encoded()))
+  }
+}
