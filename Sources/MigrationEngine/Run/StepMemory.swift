@@ -15,6 +15,21 @@ public struct StepMemory: Sendable, Codable, Equatable {
 
   /// Sorted by key, file after file.
   var settings: [Setting] = []
+  /// What was changed inside of JSON and property lists, in order.
+  var documents: [DocumentMemory] = []
+
+  /// What a step wrote down, for an operation that needs it.
+  ///
+  /// - Throws: ``StepFailure`` when it is gone.
+  static func required(_ memory: StepMemory?) throws -> StepMemory {
+    guard let memory else {
+      throw StepFailure(
+        message:
+          "what the step replaced is not known any more: the transaction's undo is gone; the migration needs "
+          + "`down` steps for this")
+    }
+    return memory
+  }
 
   /// Notes the settings of a file that differ.
   mutating func note(
