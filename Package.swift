@@ -14,8 +14,9 @@ let package = Package(
   name: "drydock",
   platforms: [.macOS(.v15)],
   products: [
-    .executable(name: "drydock", targets: ["DrydockCommand"]),
+    .executable(name: "drydock", targets: ["DrydockMain"]),
     .library(name: "Drydock", targets: ["Drydock"]),
+    .library(name: "DrydockCommand", targets: ["DrydockCommand"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -65,7 +66,7 @@ let package = Package(
       swiftSettings: strict),
     // It imports `Drydock` only. The modules behind are declared so that it is rebuilt with them: SwiftPM looks at
     // direct dependencies alone, and a program compiled for yesterday's layout of a type crashes.
-    .executableTarget(
+    .target(
       name: "DrydockCommand",
       dependencies: [
         "Drydock", "FixtureTesting", "MigrationEngine", "BackupRepository", "ContainerTransaction",
@@ -73,6 +74,7 @@ let package = Package(
         "ArchiveFile", "AgeEncryption", arguments,
       ],
       swiftSettings: strict),
+    .executableTarget(name: "DrydockMain", dependencies: ["DrydockCommand"], swiftSettings: strict),
 
     // Tests, and the sample app that they and the demo run as a real second process.
     .executableTarget(
@@ -114,7 +116,7 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "CommandTests", dependencies: ["DrydockCommand", "NotesApp", "TestSupport", grdb],
+      name: "CommandTests", dependencies: ["DrydockMain", "DrydockCommand", "NotesApp", "TestSupport", grdb],
       exclude: ["Transcripts"], swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]

@@ -3,6 +3,7 @@
 enum House {
   /// From the top of the house downwards.
   static let arrows: [(module: String, mayImport: Set<String>)] = [
+    ("DrydockMain", ["DrydockCommand"]),
     ("DrydockCommand", ["Drydock", "ArgumentParser"]),
     (
       "Drydock",
@@ -28,7 +29,7 @@ enum House {
   ]
 
   /// What a target declares without importing it. SwiftPM rebuilds a target when a module changes that it declares, and
-  /// the program uses the types of all modules through what `Drydock` re-exports: undeclared, a change of a type's
+  /// the commands use the types of all modules through what `Drydock` re-exports: undeclared, a change of a type's
   /// layout leaves a program behind that crashes.
   static let rebuiltWith: [String: Set<String>] = ["DrydockCommand": mayImport("Drydock") ?? []]
 

@@ -22,9 +22,7 @@ public struct Migration: Sendable {
 
   /// What in it opens the vault, and so needs the device key, such as `vault.rename`; nil when nothing does.
   public var vaultUse: String? {
-    if let step = steps.first(where: { type(of: $0.operation).needsVault }) {
-      return type(of: step.operation).name
-    }
+    if let step = steps.first(where: \.operation.needsVault) { return step.operation.name }
     return (checks + verifications).contains(where: \.needsVault) ? "its check of the vault" : nil
   }
 
@@ -45,7 +43,7 @@ public struct Migration: Sendable {
 /// One step with its place in the file.
 struct MigrationStep: Sendable {
   let position: YAMLPosition
-  let operation: any MigrationOperation
+  let operation: any MigrationAction
 }
 
 /// What the body of a migration says, before it gets its number.

@@ -53,7 +53,7 @@ public struct Migrator {
     }
     for step in migration.steps {
       var memory = StepMemory()
-      let name = type(of: step.operation).name
+      let name = step.operation.name
       let remarks = try located(step.position, name) { try step.operation.apply(to: stage, &memory) }
       notes += remarks.map { "\(step.position): \(name): \($0)" }
     }
