@@ -1,3 +1,4 @@
+import AgeEncryption
 import AppContainer
 import ContainerTransaction
 
@@ -8,6 +9,21 @@ struct DocumentMemory: Sendable, Codable, Equatable {
   /// The setting.
   var key: String?
   var changes: [DocumentChange]
+  /// SHA-256 of the file that the step wrote, when the transaction's undo keeps what it was before.
+  var written: String?
+}
+
+extension DocumentMemory {
+  /// Puts back the very file that was, when it is as the step wrote it, and the undo still has it.
+  fileprivate func putBackWhole(on stage: StagedContainer) throws -> Bool {
+    guard let written, let kept = stage.kept else { return false }
+    let bytes = try stage.read(file)
+    guard try SHA256.hash(bytes).description == written else { return false }
+    try stage.remove(file)
+    if try kept.putBack(file) { return true }
+    try stage.write(bytes, to: file)
+    return false
+  }
 }
 
 /// Takes changes back, the last one first.
@@ -31,6 +47,7 @@ extension StepMemory {
         guard try stage.status(of: memory.file) != nil else {
           return ["`\(memory.file)` is not there: skipped"]
         }
+        if try memory.putBackWhole(on: stage) { return [] }
         return try stage.changeDocument(at: memory.file, rule).notes
       }
       guard var file = try stage.defaults(memory.file), let value = file.root[key] else {

@@ -124,9 +124,12 @@ struct DefaultsEdit {
         guard let value = values[key], file.root[key] != value, file.rounds(value) else { continue }
         notes.append("`\(key)`: the file is XML, which keeps whole seconds only")
       }
-      memory.note(settings: path, before: file.root, after: values)
+      if original == nil { memory.made.append(path) }
       file.root = values
       try stage.setDefaults(file, at: path)
+      // As it is read back: XML drops fractions of a second.
+      memory.note(
+        settings: path, before: original?.root ?? [:], after: try stage.defaults(path)?.root ?? values)
     }
     return notes
   }

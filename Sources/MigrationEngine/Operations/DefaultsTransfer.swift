@@ -131,7 +131,9 @@ struct DefaultsTransfer: Sendable {
       }
     }
     var nothing = StepMemory()
-    return try source.save(to: stage, &nothing) + target.save(to: stage, &nothing)
+    let notes = try source.save(to: stage, &nothing) + target.save(to: stage, &nothing)
+    if target.values.isEmpty, memory?.made.contains(targetPath) == true { try stage.remove(targetPath) }
+    return notes
   }
 
   /// The settings that were moved: not those that were skipped or kept.

@@ -34,7 +34,13 @@ struct CopyDefaults: MigrationOperation {
     transfer = try DefaultsTransfer(reading: reader)
   }
 
+  var wayBack: WayBack { .byMemory }
+
   func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     try transfer.apply(to: stage, moving: false, &memory)
+  }
+
+  func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
+    try StepMemory.required(memory).revertSettings(on: stage)
   }
 }

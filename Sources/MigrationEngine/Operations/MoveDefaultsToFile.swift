@@ -40,7 +40,9 @@ struct MoveDefaultsToFile: MigrationOperation {
       case .keep:
         edit.notes.append("`\(to)` is there already: kept, and the setting `\(key)` left where it is")
         return edit.notes
-      case .replace: try stage.remove(to)
+      case .replace:
+        if try stage.isUntouched(to) { memory.removed.append(to) }
+        try stage.remove(to)
       case .fail:
         throw StepFailure(
           message: "the file `\(to)` of the setting `\(key)` is there already: say `if-exists: keep` or "
@@ -129,6 +131,9 @@ struct MoveDefaultsToFile: MigrationOperation {
     }
     edit.values[key] = value
     try stage.remove(to)
+    if memory.removed.contains(to), try stage.kept?.putBack(to) != true {
+      edit.notes.append("`\(to)`: what the step replaced is not kept any more")
+    }
     var nothing = StepMemory()
     return try edit.save(to: stage, &nothing)
   }

@@ -1,3 +1,4 @@
+import AgeEncryption
 import AppContainer
 import ContainerTransaction
 
@@ -44,8 +45,11 @@ struct DocumentFile: Sendable {
       }
       return ["`\(path)` is not there: skipped"]
     }
+    let isUntouched = try stage.isUntouched(path)
     let (notes, changes) = try stage.changeDocument(at: path, rule)
-    if !changes.isEmpty { memory.documents.append(DocumentMemory(file: path, key: nil, changes: changes)) }
+    guard !changes.isEmpty else { return notes }
+    let written = isUntouched ? try SHA256.hash(stage.read(path)).description : nil
+    memory.documents.append(DocumentMemory(file: path, key: nil, changes: changes, written: written))
     return notes
   }
 }

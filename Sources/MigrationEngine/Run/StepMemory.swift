@@ -17,6 +17,13 @@ public struct StepMemory: Sendable, Codable, Equatable {
   var settings: [Setting] = []
   /// What was changed inside of JSON and property lists, in order.
   var documents: [DocumentMemory] = []
+  /// What the step left alone, under the name that it had: a setting, a path. The way back leaves it, too.
+  var skipped: [String] = []
+  /// Files and directories that were not there before, such as the directory that a moved file went to, parents first.
+  /// On the way back those go that are empty then.
+  var made: [ContainerPath] = []
+  /// What the step took away as a whole. The transaction's undo has it, and `stage.kept` puts it back.
+  var removed: [ContainerPath] = []
 
   /// What a step wrote down, for an operation that needs it.
   ///
