@@ -29,6 +29,7 @@ struct Commit {
   /// - Throws: only when nothing has changed; or ``TransactionError`` with code `interrupted`.
   func run(_ changes: ChangeList, undo: UndoRecord) throws -> Result {
     try writeRecoveryFiles(changes, undo)
+    staged.finishWriting()
     return switch way {
     case .exchange: try byExchange(changes, undo)
     case .inPlace: try inPlace(changes, undo)
