@@ -332,12 +332,18 @@ platform_directory *platform_directory_open(int descriptor) {
 }
 
 const char *platform_directory_next(platform_directory *directory) {
+  int kind;
+  return platform_directory_next_kind(directory, &kind);
+}
+
+const char *platform_directory_next_kind(platform_directory *directory, int *kind) {
   for (;;) {
     errno = 0;
     struct dirent *entry = readdir((DIR *)directory);
     if (entry == NULL) return NULL;
     const char *name = entry->d_name;
     if (name[0] == '.' && (name[1] == 0 || (name[1] == '.' && name[2] == 0))) continue;
+    *kind = entry->d_type == DT_UNKNOWN ? 0 : entry->d_type == DT_DIR ? 1 : 2;
     return name;
   }
 }

@@ -152,6 +152,13 @@ extension Directory {
 }
 
 extension Directory {
+  /// Writes a file's content to disk.
+  public func syncFile(_ path: ContainerPath) throws {
+    let file = try open(path, .readOnly)
+    defer { try? file.close() }
+    try syncFile(file, path)
+  }
+
   /// Writes an open file's content to disk.
   public func syncFile(_ file: FileDescriptor, _ path: ContainerPath) throws {
     guard platform_sync(file.rawValue) == 0 else { throw ContainerError.lastCall("cannot sync", full(path)) }

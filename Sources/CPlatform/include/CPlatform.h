@@ -79,6 +79,8 @@ int platform_reserve(int descriptor, int64_t start, int64_t length);
 typedef struct platform_directory platform_directory;
 platform_directory *platform_directory_open(int descriptor);
 const char *platform_directory_next(platform_directory *directory);
+/// The same, and whether it is a directory (1), something else (2), or the file system does not tell (0).
+const char *platform_directory_next_kind(platform_directory *directory, int *kind);
 void platform_directory_close(platform_directory *directory);
 
 /// The process's own SIGKILL: what fault injection uses to die as a power cut would.
