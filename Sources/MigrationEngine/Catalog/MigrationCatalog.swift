@@ -91,8 +91,12 @@ public struct MigrationCatalog: Sendable {
       text[..<bar].allSatisfy({ $0.isASCII && $0.isNumber }), let number = Int(text[..<bar]), number > 0
     else { return nil }
     let name = text[text.index(after: bar)...]
-    let isName = name.allSatisfy { $0.isLetter || $0.isNumber || $0 == "_" || $0 == "-" }
-    return isName && !name.isEmpty ? (number, String(name)) : nil
+    return isName(name) ? (number, String(name)) : nil
+  }
+
+  /// Whether a migration can be called so.
+  static func isName(_ name: some StringProtocol) -> Bool {
+    !name.isEmpty && name.allSatisfy { $0.isLetter || $0.isNumber || $0 == "_" || $0 == "-" }
   }
 
   private static func ordered(_ found: [Int: Migration], _ directory: String) throws -> [Migration] {

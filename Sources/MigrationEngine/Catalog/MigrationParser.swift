@@ -21,10 +21,7 @@ struct MigrationParser {
     body.down = try reader["down"].map { try steps($0, "`down`") } ?? []
     body.checks = try reader["check"].map { try assertions($0, "`check`") } ?? []
     body.verifications = try reader["verify"].map { try assertions($0, "`verify`") } ?? []
-    if let before = body.checks.lazy.compactMap(\.before).first {
-      throw before.error(
-        "`check` runs before the migration: `before` has nothing to compare with; use `verify`")
-    }
+    try body.refuseBeforeInChecks()
     return body
   }
 
