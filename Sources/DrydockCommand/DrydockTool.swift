@@ -21,6 +21,7 @@ public protocol DrydockTool {
 }
 
 extension DrydockTool {
+  /// The name of the program's file.
   public static var name: String {
     CommandLine.arguments.first.map { ($0 as NSString).lastPathComponent } ?? "drydock"
   }

@@ -103,11 +103,16 @@ public final class MigrationContext {
 
   /// A text of the plan's own without the secrets that the vault holds, or what looks like one.
   func hidingSecrets(in text: String) -> String {
-    let known = vaultDraft.seen.compactMap { secret -> String? in
-      let text = secret.withBytes { String(validating: $0, as: UTF8.self) }
-      // Shorter ones are found by chance.
-      return text.flatMap { $0.count >= 6 ? $0 : nil }
+    let secrets = vaultDraft.seen.compactMap { secret in
+      secret.withBytes { String(validating: $0, as: UTF8.self) }
     }
+    // A setting may be but a part of the item that it has become.
+    let settings = drafts.replaced.compactMap { setting -> String? in
+      guard case .string(let text) = setting.value else { return nil }
+      return vaultDraft.seen.contains { $0.holds(setting.value) } ? text : nil
+    }
+    // Shorter ones are found by chance.
+    let known = (secrets + settings).filter { $0.count >= 6 }
     let hidden = known.sorted { $0.count > $1.count }.reduce(text) { text, secret in
       text.replacing(secret, with: stage.redactor.shown(secret: secret))
     }

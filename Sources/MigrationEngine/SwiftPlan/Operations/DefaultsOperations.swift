@@ -8,6 +8,7 @@ extension MigrationStage.Operation {
 /// The operations on settings, named as in a migration's file. `suite` is a name under `defaults:` of `drydock.yaml`; the
 /// app's own settings without one.
 public struct DefaultsOperations: Sendable {
+  /// What each of them is.
   public typealias Operation = MigrationStage.Operation
 
   /// `defaults.set`: writes settings.

@@ -7,6 +7,7 @@ extension MigrationStage.Operation {
 
 /// The operations on files, named as in a migration's file. A database goes with all that belongs to it.
 public struct FilesOperations: Sendable {
+  /// What each of them is.
   public typealias Operation = MigrationStage.Operation
 
   /// `files.move`: moves a file, a directory or a database.

@@ -7,6 +7,7 @@ extension MigrationStage.Operation {
 
 /// The operations on the vault, named as in a migration's file.
 public struct VaultOperations: Sendable {
+  /// What each of them is.
   public typealias Operation = MigrationStage.Operation
 
   /// `vault.move-from-defaults`: makes a setting a vault item.

@@ -10,11 +10,13 @@ public protocol SettingValue: Sendable {
 }
 
 extension SettingValue where Self: RawRepresentable, RawValue: SettingValue {
+  /// The case of a raw value; nil without one.
   public init?(setting: PropertyListValue) {
     guard let raw = RawValue(setting: setting) else { return nil }
     self.init(rawValue: raw)
   }
 
+  /// The raw value.
   public var setting: PropertyListValue { rawValue.setting }
 }
 
@@ -22,33 +24,40 @@ extension PropertyListValue: SettingValue {
   /// Any value.
   public init(setting: PropertyListValue) { self = setting }
 
+  /// Itself.
   public var setting: PropertyListValue { self }
 }
 
 extension String: SettingValue {
+  /// Text.
   public init?(setting: PropertyListValue) {
     guard case .string(let text) = setting else { return nil }
     self = text
   }
 
+  /// Text.
   public var setting: PropertyListValue { .string(self) }
 }
 
 extension Bool: SettingValue {
+  /// A Bool, and no number.
   public init?(setting: PropertyListValue) {
     guard case .boolean(let bool) = setting else { return nil }
     self = bool
   }
 
+  /// A Bool, and no number.
   public var setting: PropertyListValue { .boolean(self) }
 }
 
 extension Int: SettingValue {
+  /// An integer that fits.
   public init?(setting: PropertyListValue) {
     guard case .integer(let number) = setting else { return nil }
     self.init(exactly: number)
   }
 
+  /// An integer.
   public var setting: PropertyListValue { .integer(Int64(self)) }
 }
 
@@ -63,24 +72,29 @@ extension Double: SettingValue {
     }
   }
 
+  /// A real.
   public var setting: PropertyListValue { .real(self) }
 }
 
 extension Date: SettingValue {
+  /// A date.
   public init?(setting: PropertyListValue) {
     guard case .date(let date) = setting else { return nil }
     self = date
   }
 
+  /// A date.
   public var setting: PropertyListValue { .date(self) }
 }
 
 extension Data: SettingValue {
+  /// Data.
   public init?(setting: PropertyListValue) {
     guard case .data(let bytes) = setting else { return nil }
     self.init(bytes)
   }
 
+  /// Data.
   public var setting: PropertyListValue { .data([UInt8](self)) }
 }
 
@@ -93,6 +107,7 @@ extension Array: SettingValue where Element: SettingValue {
     self = elements
   }
 
+  /// A list.
   public var setting: PropertyListValue { .array(map(\.setting)) }
 }
 
@@ -105,5 +120,6 @@ extension Dictionary: SettingValue where Key == String, Value: SettingValue {
     self = elements
   }
 
+  /// A dictionary.
   public var setting: PropertyListValue { .dictionary(mapValues(\.setting)) }
 }
