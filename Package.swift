@@ -79,6 +79,9 @@ let package = Package(
     // Tests, and the sample app that they and the demo run as a real second process.
     .executableTarget(
       name: "NotesApp", dependencies: [grdb], path: "Tests/NotesApp", swiftSettings: strict),
+    .executableTarget(
+      name: "NotesTool", dependencies: ["DrydockCommand", "Drydock", grdb], path: "Tests/NotesTool",
+      swiftSettings: strict),
     .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
     .testTarget(name: "ArchitectureTests", swiftSettings: strict),
     .testTarget(
@@ -116,7 +119,8 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "CommandTests", dependencies: ["DrydockMain", "DrydockCommand", "NotesApp", "TestSupport", grdb],
+      name: "CommandTests",
+      dependencies: ["DrydockMain", "DrydockCommand", "NotesApp", "NotesTool", "TestSupport", grdb],
       exclude: ["Transcripts"], swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]

@@ -4,6 +4,8 @@ enum House {
   /// From the top of the house downwards.
   static let arrows: [(module: String, mayImport: Set<String>)] = [
     ("DrydockMain", ["DrydockCommand"]),
+    // The example of the guide on migrations in Swift: a program as somebody else writes it.
+    ("NotesTool", ["DrydockCommand", "Drydock", "GRDB"]),
     ("DrydockCommand", ["Drydock", "ArgumentParser"]),
     (
       "Drydock",

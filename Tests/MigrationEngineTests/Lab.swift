@@ -86,9 +86,11 @@ struct Lab {
   }
 
   @discardableResult
-  func migrate(to target: Int? = nil) throws -> MigrationReport {
-    let catalog = try catalog()
-    return try Transaction.run(on: try container, .migrate, summary: "test", options: options) { stage in
+  func migrate(to target: Int? = nil) throws -> MigrationReport { try migrate(catalog(), to: target) }
+
+  @discardableResult
+  func migrate(_ catalog: MigrationCatalog, to target: Int? = nil) throws -> MigrationReport {
+    try Transaction.run(on: try container, .migrate, summary: "test", options: options) { stage in
       let plan = MigrationStatus(catalog: catalog, detected: try DetectedVersion.detect(in: stage))
       return try Migrator.run(plan, to: target, on: stage, stamp: stamp)
     }.value
