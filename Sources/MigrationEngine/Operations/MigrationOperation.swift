@@ -83,6 +83,13 @@ enum Operations {
 
     MoveFiles.self,
     DeleteFiles.self,
+    CopyFiles.self,
+    CreateDirectory.self,
+    WriteFile.self,
+    SetBackupExclusion.self,
+    SetProtection.self,
+
+    RunScript.self,
   ]
 
   static let named: [String: any MigrationOperation.Type] = Dictionary(

@@ -15,6 +15,16 @@ public struct StepMemory: Sendable, Codable, Equatable {
 
   /// Sorted by key, file after file.
   var settings: [Setting] = []
+  /// Files and directories that were not there before, such as the directory that a moved file went to, parents first.
+  /// On the way back those go that are empty then.
+  var made: [ContainerPath] = []
+  /// What the step took away as a whole. The transaction's undo has it, and `stage.kept` puts it back.
+  var removed: [ContainerPath] = []
+  /// What the step put somewhere, in order.
+  var written: [Written] = []
+  var attributes: [Attribute] = []
+  /// What a script wrote, kept as the log of it; what has a secret's form is hidden.
+  var output: [String] = []
 
   /// Notes the settings of a file that differ.
   mutating func note(
