@@ -40,6 +40,33 @@ public struct Migration: Sendable {
   }
 }
 
+/// A step that cannot be taken back by itself, in a migration that brings no `down` steps.
+public struct StepWithoutWayBack: Sendable, Equatable, CustomStringConvertible {
+  /// Where it is.
+  public let position: YAMLPosition
+  /// Its operation, such as `files.delete`.
+  public let operation: String
+
+  /// `file:line:column: operation cannot be taken back …`
+  public var description: String {
+    "\(position): \(operation) cannot be taken back by itself: give the migration `down` steps, or say "
+      + "`irreversible: true`"
+  }
+}
+
+extension Migration {
+  /// The steps that keep the migration from being taken back by steps; none when it has `down` steps.
+  public var stepsWithoutWayBack: [StepWithoutWayBack] {
+    guard !hasDownSteps else { return [] }
+    return steps.filter { $0.operation.wayBack == .none }.map {
+      StepWithoutWayBack(position: $0.position, operation: $0.operation.name)
+    }
+  }
+
+  /// Whether it can be taken back by steps: by its own `down` steps, or because each step has a way back.
+  public var hasWayBack: Bool { !isIrreversible && stepsWithoutWayBack.isEmpty }
+}
+
 /// One step with its place in the file.
 struct MigrationStep: Sendable {
   let position: YAMLPosition

@@ -35,7 +35,7 @@ struct CopyFiles: MigrationOperation {
   }
 
   func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
-    try memory.known(Self.name).revertWritten(on: stage)
+    try StepMemory.required(memory).revertWritten(on: stage)
   }
 }
 

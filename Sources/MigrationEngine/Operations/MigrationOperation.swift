@@ -69,8 +69,13 @@ enum Operations {
     SetDefaults.self,
     SetDefaultDefaults.self,
     RenameDefaults.self,
+    MoveDefaults.self,
+    CopyDefaults.self,
     ConvertDefaults.self,
     DeleteDefaults.self,
+    PatchDefaults.self,
+    MigrateDocument.self,
+    MoveDefaultsToFile.self,
 
     MoveDefaultsToVault.self,
     RenameVaultItems.self,
@@ -87,6 +92,7 @@ enum Operations {
     CreateDirectory.self,
     WriteFile.self,
     SetBackupExclusion.self,
+    PatchFiles.self,
     SetProtection.self,
 
     RunScript.self,

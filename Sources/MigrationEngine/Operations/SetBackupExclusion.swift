@@ -22,6 +22,6 @@ struct SetBackupExclusion: MigrationOperation {
   }
 
   func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
-    try memory.known(Self.name).revertAttributes(on: stage)
+    try StepMemory.required(memory).revertAttributes(on: stage)
   }
 }

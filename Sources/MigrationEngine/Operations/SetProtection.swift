@@ -24,6 +24,6 @@ struct SetProtection: MigrationOperation {
   }
 
   func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
-    try memory.known(Self.name).revertAttributes(on: stage)
+    try StepMemory.required(memory).revertAttributes(on: stage)
   }
 }

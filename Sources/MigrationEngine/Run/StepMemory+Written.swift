@@ -7,6 +7,8 @@ extension StepMemory {
     var path: ContainerPath
     /// SHA-256 of what it put there, in hexadecimal digits; of a directory's whole content.
     var digest: String
+    /// Whether something else was there before.
+    var replaced: Bool
   }
 
   /// Puts something at a path, and notes what: with `replace`, what is there goes first.
@@ -22,24 +24,26 @@ extension StepMemory {
       missing.append(parent)
       parent = parent.parent
     }
-    if try stage.status(of: path) != nil {
+    let replaced = try stage.status(of: path) != nil
+    if replaced {
       guard ifExists == .replace else {
         throw StepFailure(
           message: "`\(path)` is there already: say `if-exists: keep` or `if-exists: replace`",
           path: path.description)
       }
       try stage.requireNoHistory(in: path)
-      removed.append(path)
+      if try stage.isUntouched(path) { removed.append(path) }
       try stage.remove(path)
     }
     try body()
     made += missing.reversed()
-    written.append(Written(path: path, digest: try stage.digest(of: path).hex))
+    written.append(Written(path: path, digest: try stage.digest(of: path).hex, replaced: replaced))
   }
 
   /// Takes away what the step put somewhere, where it still is that, and puts back what was there before.
   ///
-  /// - Returns: remarks on what was changed since, and stays, and on what is kept no more.
+  /// - Returns: remarks on what was changed since, and stays.
+  /// - Throws: ``StepFailure`` when what was there before is not kept.
   func revertWritten(on stage: StagedContainer) throws -> [String] {
     var notes: [String] = []
     for entry in written.reversed() {
@@ -52,24 +56,16 @@ extension StepMemory {
         continue
       }
       try stage.remove(entry.path)
-      if removed.contains(entry.path) {
-        notes.append("what was at `\(entry.path)` before is not kept any more: nothing is there now")
+      guard entry.replaced else { continue }
+      guard try removed.contains(entry.path) && stage.kept?.putBack(entry.path) == true else {
+        throw StepFailure(
+          message: "what was at `\(entry.path)` before is not kept: roll the whole transaction back, or give the migration "
+            + "`down` steps", path: entry.path.description)
       }
     }
     for directory in made.reversed() where try stage.status(of: directory)?.type == .directory {
       if try stage.children(of: directory).isEmpty { try stage.remove(directory) }
     }
     return notes
-  }
-}
-
-extension StepMemory? {
-  /// - Throws: ``StepFailure`` when what the step wrote down is gone.
-  func known(_ operation: String) throws -> StepMemory {
-    if let self { return self }
-    throw StepFailure(
-      message:
-        "what \(operation) wrote down for its way back is gone with the transaction's undo: the migration needs "
-        + "`down` steps")
   }
 }
