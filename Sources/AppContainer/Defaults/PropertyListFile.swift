@@ -41,10 +41,13 @@ public struct PropertyListFile: Sendable, Equatable {
   /// The file's content. The same settings give the same bytes.
   ///
   /// - Throws: `ContainerError` (`.unsupported`) for values that the XML format cannot hold.
-  public func encoded() throws -> [UInt8] {
+  public func encoded() throws -> [UInt8] { try Self.encode(.dictionary(root), as: format) }
+
+  /// The content of a property list whose top may be any value; see ``encoded()``.
+  public static func encode(_ top: PropertyListValue, as format: Format) throws -> [UInt8] {
     switch format {
-    case .binary: BinaryPropertyListWriter.write(.dictionary(root))
-    case .xml: try XMLPropertyList.write(.dictionary(root))
+    case .binary: BinaryPropertyListWriter.write(top)
+    case .xml: try XMLPropertyList.write(top)
     }
   }
 

@@ -69,6 +69,7 @@ enum Operations {
 
     MoveFiles.self,
     DeleteFiles.self,
+    Unarchive.self,
   ]
 
   static let named: [String: any MigrationOperation.Type] = Dictionary(
