@@ -41,7 +41,8 @@ struct ArchivedColumn: Sendable {
     return try stage.writeDatabase(at: path) { db in
       try db.execute(sql: "BEGIN IMMEDIATE")
       do {
-        let notes = try convert(conversion, db)
+        let store = try CoreDataGuard(db, model: nil)
+        let notes = try convert(conversion, db) + (store?.finish(db) ?? [])
         try db.execute(sql: "COMMIT")
         return notes
       } catch {

@@ -7,6 +7,8 @@ struct SQLRunner {
   let script: SQLScript
   /// The author's reason for destroying data; nil when the script must not.
   let destructive: String?
+  /// What a Core Data store is to be afterwards; nil when its schema has to stay.
+  var coreData: CoreDataModel?
 
   /// Runs it; the connection must have foreign keys off and no open transaction.
   ///
@@ -15,8 +17,14 @@ struct SQLRunner {
     let before = try? violations(db)
     try db.execute(sql: "BEGIN IMMEDIATE")
     do {
-      try runStatements(db)
-      let notes = try compare(before, db)
+      let store = try CoreDataGuard(db, model: coreData)
+      try runStatements(db, store)
+      var notes = try compare(before, db)
+      do {
+        notes += try store?.finish(db) ?? []
+      } catch let failure as StepFailure {
+        throw MigrationError(.sql, "\(script.position(at: 0)): \(failure.message)")
+      }
       try db.execute(sql: "COMMIT")
       return notes
     } catch {
@@ -25,7 +33,7 @@ struct SQLRunner {
     }
   }
 
-  private func runStatements(_ db: Database) throws {
+  private func runStatements(_ db: Database, _ store: CoreDataGuard?) throws {
     var splitter = try SQLSplitter(script: script, in: db)
     while let part = try splitter.next() {
       do {
@@ -33,6 +41,9 @@ struct SQLRunner {
           throw failure(part, reason)
         }
         try part.statement.execute()
+        try store?.check(db)
+      } catch let reason as StepFailure {
+        throw failure(part, reason.message)
       } catch let error as DatabaseError {
         throw failure(part, error.plainMessage, error)
       }
