@@ -96,6 +96,7 @@ enum Operations {
     SetProtection.self,
 
     RunScript.self,
+    Unarchive.self,
   ]
 
   static let named: [String: any MigrationOperation.Type] = Dictionary(
