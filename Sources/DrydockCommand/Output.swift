@@ -21,7 +21,9 @@ enum Output {
   }
 
   /// One JSON document, keys in snake case and sorted.
-  static func json(_ value: some Encodable) { write(encoded(value, .prettyPrinted) + "\n", to: STDOUT_FILENO) }
+  static func json(_ value: some Encodable) {
+    write(encoded(value, .prettyPrinted) + "\n", to: STDOUT_FILENO)
+  }
 
   /// A line of JSON Lines, as ``encodedLine(_:)`` gives it.
   static func line(encoded text: String) { write(text + "\n", to: STDOUT_FILENO) }

@@ -7,7 +7,8 @@ import Testing
 @Suite struct ContainerDirectoryTests {
   private func make(_ folder: TemporaryDirectory, _ paths: String...) throws {
     for path in paths {
-      try FileManager.default.createDirectory(atPath: folder("all/" + path), withIntermediateDirectories: true)
+      try FileManager.default.createDirectory(
+        atPath: folder("all/" + path), withIntermediateDirectories: true)
     }
   }
 
@@ -24,7 +25,8 @@ import Testing
   func shape() throws {
     try TemporaryDirectory.with { folder in
       try make(
-        folder, "b/Documents", "b/Library", "a/shared_prefs", "c/.drydock", "B/.drydock-state", "plain/deep/Documents",
+        folder, "b/Documents", "b/Library", "a/shared_prefs", "c/.drydock", "B/.drydock-state",
+        "plain/deep/Documents",
         "empty", ".drydock-0123456789abcdef/undo", "d.xcappdata/AppData", "e")
       try Data("{}".utf8).write(to: URL(fileURLWithPath: folder("all/c/.drydock/history.json")))
       try Data().write(to: URL(fileURLWithPath: folder("all/README")))

@@ -22,7 +22,11 @@ import Testing
 
   @Test("Nothing to do is done at once")
   func nothing() {
-    OrderedWork.run([Int](), jobs: 3) { $0 } deliver: { _, _ in Issue.record("there is nothing") }
+    OrderedWork.run([Int](), jobs: 3) {
+      $0
+    } deliver: { _, _ in
+      Issue.record("there is nothing")
+    }
   }
 
   @Test("As many are worked on at the same time as is said, and not more")

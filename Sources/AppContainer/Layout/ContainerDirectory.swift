@@ -28,7 +28,8 @@ public struct ContainerDirectory: Sendable {
     let directory = try Directory(resolved)
     if resolved != "/", try Container(at: resolved, configuration: configuration).showsThatItIsOne {
       throw ContainerError(
-        .notAContainer, "is a container itself; --all takes the directory that it is in, and the container is "
+        .notAContainer,
+        "is a container itself; --all takes the directory that it is in, and the container is "
           + "given without --all", path: path)
     }
     self.path = path

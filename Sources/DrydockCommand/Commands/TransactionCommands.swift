@@ -24,15 +24,13 @@ struct RollbackCommand: ParsableCommand {
 
   struct Result: Encodable, Sendable {
     var transaction: String?
-    var undone: String
-    var summary: String
+    var undone: [RollbackReport.Undone]
     var discarded: [RollbackConflict]
     var conflicts: [ContainerPath]
 
     init(_ outcome: TransactionOutcome<RollbackReport>) {
       (transaction, conflicts) = (outcome.transaction?.description, outcome.conflicts)
-      (undone, summary) = (outcome.value.undone.description, outcome.value.summary)
-      discarded = outcome.value.discarded
+      (undone, discarded) = (outcome.value.undone, outcome.value.discarded)
     }
   }
 
@@ -47,7 +45,9 @@ struct RollbackCommand: ParsableCommand {
     if common.json {
       Output.json(Result(outcome))
     } else {
-      Output.line("\(redo ? "redone" : "rolled back"): \(report.undone), which \(report.summary)")
+      for undone in report.undone {
+        Output.line("\(redo ? "redone" : "rolled back"): \(undone.transaction), which \(undone.summary)")
+      }
       for conflict in report.discarded { Output.line("  given up: \(conflict)") }
       if let transaction = outcome.transaction {
         Output.line("transaction \(transaction)\(redo ? "" : "; `drydock rollback --redo` takes it back")")

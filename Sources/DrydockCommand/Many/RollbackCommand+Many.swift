@@ -9,7 +9,9 @@ extension RollbackCommand {
       many.run { [discardNewer, redo] container in
         let outcome = try Transaction.rollback(
           container, discardingNewer: discardNewer, redoing: redo, options: options)
-        var text = "\(redo ? "redone" : "rolled back"): \(outcome.value.undone), which \(outcome.value.summary)"
+        var text = outcome.value.undone.map { "\($0.transaction), which \($0.summary)" }.joined(
+          separator: "; ")
+        text = "\(redo ? "redone" : "rolled back"): \(text)"
         if let exit = outcome.exit { text += ", exit \(exit.rawValue)" }
         return ManyResult(
           state: .changed, text: text, document: Result(outcome), exit: outcome.exit, notes: outcome.remarks)
@@ -27,11 +29,13 @@ extension RollbackCommand {
         let last = log.last(where: { $0.state == .undoable && ($0.kind == .rollback) == redo })
       else { continue }
       // A rollback is told by what it undid.
-      let undone = redo ? log.first { $0.transaction == last.undoes } ?? last : last
-      containers["\(undone.kind.rawValue): \(undone.summary)", default: []].append(child.name)
+      let undone = redo ? log.filter { last.undoes.contains($0.transaction) } : [last]
+      let text = undone.map { "\($0.kind.rawValue): \($0.summary)" }.joined(separator: "; ")
+      containers[text, default: []].append(child.name)
     }
     guard containers.count > 1 else { return }
-    let shown = containers.sorted { ($1.value.count, $0.key) < ($0.value.count, $1.key) }.prefix(5).map { text, names in
+    let shown = containers.sorted { ($1.value.count, $0.key) < ($0.value.count, $1.key) }.prefix(5).map {
+      text, names in
       "\(Output.count(names.count, "container")) such as \(ManyRows.shown(names[0])) (\(text))"
     }
     throw TransactionError(
