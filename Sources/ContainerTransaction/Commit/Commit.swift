@@ -55,12 +55,17 @@ struct Commit {
   }
 
   /// The path of a root must still name the directory that is locked and staged.
-  func requireSameRoot(_ root: ContainerPath, _ status: FileStatus?) throws {
-    guard try status?.identity == staged.live.status(root)?.identity else {
+  private func requireSameRoot(_ root: ContainerPath, _ status: FileStatus?) throws {
+    try requireSame(root, status, staged.live.status(root)?.identity)
+  }
+
+  /// What is found at a path must be the directory that was staged.
+  func requireSame(_ path: ContainerPath, _ status: FileStatus?, _ identity: FileIdentity?) throws {
+    guard status?.identity == identity else {
       throw TransactionError(
         .changedMeanwhile,
-        "\(root.isRoot ? "the container" : "the group's root") was replaced by another directory while the transaction "
-          + "was prepared; nothing was changed, run it again", path: staged.live.full(root))
+        "\(path.isRoot ? "the container" : "this") was replaced by another directory while the transaction was prepared; "
+          + "nothing was changed, run it again", path: staged.live.full(path))
     }
   }
 
