@@ -4,7 +4,8 @@ import AppContainer
 /// one system call for each puts it in the old one's place.
 ///
 /// With groups there are several roots and several calls. The first one decides: a recovery that finds one exchanged
-/// exchanges the others, too, and one that finds none discards all. The container's own root comes last.
+/// exchanges the others, too, and one that finds none discards all. The container's own root comes last; a new one comes
+/// first, since a recovery finds the rest by it.
 extension Commit {
   func byExchange(_ changes: ChangeList, _ undo: UndoRecord) throws -> Result {
     var record = JournalRecord(.commit, transaction)
@@ -13,7 +14,7 @@ extension Commit {
     }
     let own = try TreeBuilder(staged, changes).build(.root, as: Self.tree, in: folder)
     let tree = own.showing(groups: Dictionary(uniqueKeysWithValues: groups.map { ($0.group.id, $0.tree) }))
-    let roots = groups.map(\.root) + [CommitRoot(state)]
+    let roots = creates ? [CommitRoot(state)] + groups.map(\.root) : groups.map(\.root) + [CommitRoot(state)]
     try faults.reach(.treeBuilt)
     try folder.syncFileSystem()
     try faults.reach(.synced)
@@ -24,17 +25,13 @@ extension Commit {
     for root in [own] + groups.map(\.tree) where try !root.tryLock(exclusive: true) {
       throw TransactionError(.locked, "the new tree is locked by another process", path: root.path)
     }
-    record.rootBefore = try index == nil ? nil : staged.live.status().identity
+    record.rootBefore = try creates ? nil : staged.live.status().identity
     record.rootAfter = try tree.status().identity
     record.groups = groups.isEmpty ? nil : groups.map(\.group)
     try writeCommit(record)
     try faults.reach(.committed)
     do {
-      if index == nil {
-        try folder.renameNew(Self.tree, in: state.parent, to: state.rootName)
-      } else {
-        try exchange(roots)
-      }
+      try exchange(roots)
     } catch let error as TransactionError where error.code == .interrupted {
       throw error
     } catch {
@@ -96,7 +93,7 @@ extension Commit {
       }
     } catch {
       do {
-        for root in exchanged.reversed() { try root.exchange(in: folder) }
+        for root in exchanged.reversed() { try takeBack(root) }
       } catch let second {
         throw TransactionError(
           .interrupted,
@@ -111,6 +108,7 @@ extension Commit {
   /// Exchanges the new tree with what is at a root's path. Should that be another directory than the one that was staged,
   /// because somebody moved it away at this very moment, it is exchanged back.
   private func exchange(_ root: CommitRoot) throws {
+    if creates && root.path.isRoot { return try folder.renameNew(root.tree, in: root.parent, to: root.name) }
     do {
       try root.exchange(in: folder)
     } catch let error as ContainerError {
@@ -125,5 +123,10 @@ extension Commit {
       try root.exchange(in: folder)
       throw error
     }
+  }
+
+  private func takeBack(_ root: CommitRoot) throws {
+    guard creates && root.path.isRoot else { return try root.exchange(in: folder) }
+    try root.parent.renameNew(root.name, in: folder, to: root.tree)
   }
 }
