@@ -26,14 +26,19 @@ public struct ContainerGroup: Sendable, Equatable {
     var missing: [ContainerGroup] = []
     for group in configured(configuration, root: root) {
       // No link can be on the way through what is not there.
-      let path = URL(filePath: group.root).standardized.path(percentEncoded: false)
+      let path = standardized(group.root)
       if let resolved = realPath(path), (try? Directory(resolved)) != nil, !isInside(root, resolved) {
         found.append(ContainerGroup(id: group.id, root: resolved))
       } else {
-        missing.append(group)
+        missing.append(ContainerGroup(id: group.id, root: path))
       }
     }
     return (found, missing)
+  }
+
+  /// Without `.` and `..`, which is the same path where no link is on the way.
+  private static func standardized(_ path: String) -> String {
+    URL(filePath: path, directoryHint: .notDirectory).standardized.path(percentEncoded: false)
   }
 
   /// The groups whose directories exist, and the others.
@@ -55,7 +60,7 @@ public struct ContainerGroup: Sendable, Equatable {
     var missing: [ContainerGroup] = []
     for group in named {
       guard let resolved = realPath(group.root) else {
-        missing.append(group)
+        missing.append(ContainerGroup(id: group.id, root: standardized(group.root)))
         continue
       }
       do {
