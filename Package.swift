@@ -7,6 +7,7 @@ import PackageDescription
 let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
+let subprocess = Target.Dependency.product(name: "Subprocess", package: "swift-subprocess")
 let yams = Target.Dependency.product(name: "Yams", package: "Yams")
 let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 
@@ -14,14 +15,16 @@ let package = Package(
   name: "drydock",
   platforms: [.macOS(.v15)],
   products: [
-    .executable(name: "drydock", targets: ["DrydockCommand"]),
+    .executable(name: "drydock", targets: ["DrydockMain"]),
     .library(name: "Drydock", targets: ["Drydock"]),
+    .library(name: "DrydockCommand", targets: ["DrydockCommand"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+    .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2"),
   ],
   targets: [
     // System libraries: each has exactly one importer.
@@ -50,7 +53,8 @@ let package = Package(
       dependencies: ["ContainerTransaction", "AppContainer", "ArchiveFile", "AgeEncryption", grdb, system],
       swiftSettings: strict),
     .target(
-      name: "MigrationEngine", dependencies: ["ContainerTransaction", "AppContainer", "AgeEncryption", grdb],
+      name: "MigrationEngine",
+      dependencies: ["ContainerTransaction", "AppContainer", "AgeEncryption", grdb, subprocess],
       swiftSettings: strict),
     .target(
       name: "FixtureTesting",
@@ -65,7 +69,7 @@ let package = Package(
       swiftSettings: strict),
     // It imports `Drydock` only. The modules behind are declared so that it is rebuilt with them: SwiftPM looks at
     // direct dependencies alone, and a program compiled for yesterday's layout of a type crashes.
-    .executableTarget(
+    .target(
       name: "DrydockCommand",
       dependencies: [
         "Drydock", "FixtureTesting", "MigrationEngine", "BackupRepository", "ContainerTransaction",
@@ -73,10 +77,14 @@ let package = Package(
         "ArchiveFile", "AgeEncryption", arguments,
       ],
       swiftSettings: strict),
+    .executableTarget(name: "DrydockMain", dependencies: ["DrydockCommand"], swiftSettings: strict),
 
     // Tests, and the sample app that they and the demo run as a real second process.
     .executableTarget(
       name: "NotesApp", dependencies: [grdb], path: "Tests/NotesApp", swiftSettings: strict),
+    .executableTarget(
+      name: "NotesTool", dependencies: ["DrydockCommand", "Drydock", grdb], path: "Tests/NotesTool",
+      swiftSettings: strict),
     .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
     .testTarget(name: "ArchitectureTests", swiftSettings: strict),
     .testTarget(
@@ -114,7 +122,8 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "CommandTests", dependencies: ["DrydockCommand", "NotesApp", "TestSupport", grdb],
+      name: "CommandTests",
+      dependencies: ["DrydockMain", "DrydockCommand", "NotesApp", "NotesTool", "TestSupport", grdb],
       exclude: ["Transcripts"], swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]

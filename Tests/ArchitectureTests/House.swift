@@ -3,6 +3,9 @@
 enum House {
   /// From the top of the house downwards.
   static let arrows: [(module: String, mayImport: Set<String>)] = [
+    ("DrydockMain", ["DrydockCommand"]),
+    // The example of the guide on migrations in Swift: a program as somebody else writes it.
+    ("NotesTool", ["DrydockCommand", "Drydock", "GRDB"]),
     ("DrydockCommand", ["Drydock", "ArgumentParser"]),
     (
       "Drydock",
@@ -12,7 +15,7 @@ enum House {
       ]
     ),
     ("FixtureTesting", ["MigrationEngine", "ContainerTransaction", "AppContainer", "AgeEncryption", "GRDB"]),
-    ("MigrationEngine", ["ContainerTransaction", "AppContainer", "AgeEncryption", "GRDB"]),
+    ("MigrationEngine", ["ContainerTransaction", "AppContainer", "AgeEncryption", "GRDB", "Subprocess"]),
     (
       "BackupRepository",
       ["ContainerTransaction", "AppContainer", "ArchiveFile", "AgeEncryption", "GRDB", "SystemPackage"]
@@ -28,13 +31,13 @@ enum House {
   ]
 
   /// What a target declares without importing it. SwiftPM rebuilds a target when a module changes that it declares, and
-  /// the program uses the types of all modules through what `Drydock` re-exports: undeclared, a change of a type's
+  /// the commands use the types of all modules through what `Drydock` re-exports: undeclared, a change of a type's
   /// layout leaves a program behind that crashes.
   static let rebuiltWith: [String: Set<String>] = ["DrydockCommand": mayImport("Drydock") ?? []]
 
   /// Each has exactly one importer, which alone translates its errors and frees its handles.
   static let oneImporter: Set<String> = [
-    "CLibArchive", "CLibCrypto", "CLibZstd", "CPlatform", "Yams", "ArgumentParser",
+    "CLibArchive", "CLibCrypto", "CLibZstd", "CPlatform", "Yams", "ArgumentParser", "Subprocess",
   ]
 
   /// What comes with Swift and the system, for everybody.

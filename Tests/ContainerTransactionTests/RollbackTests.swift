@@ -25,7 +25,7 @@ import Testing
       #expect(try ship.stages().isEmpty)
 
       let undone = try ship.rollback()
-      #expect(undone.value.undone == outcome.transaction && undone.value.discarded.isEmpty)
+      #expect(undone.value.undone.first?.transaction == outcome.transaction && undone.value.discarded.isEmpty)
       expectNone(try ship.listing().changes(from: before))
       // The very inodes come back.
       let inodes = try ship.listing().changes(from: before, comparing: [.inode])
@@ -36,6 +36,26 @@ import Testing
       let times = ["Documents", "Documents/new", "Documents/new/sub", "Library/Preferences"]
       expectNone(try ship.listing().changes(from: after, ignoringTimesOf: times))
       try ship.rollback()
+      expectNone(try ship.listing().changes(from: before))
+    }
+  }
+
+  @Test("What a transaction changes after it has put it can be rolled back")
+  func changedAfterItWasPut() throws {
+    try Ship.withNotes { ship in
+      let before = try ship.listing()
+      let bytes = try ship.live().contents(Ship.database)
+      let digest = try ContentDigest.of(Ship.database, in: ship.live(), isDatabase: true)
+      _ = try Transaction.run(on: ship.container(), .restore, summary: "put and changed") { staged in
+        let metadata = try staged.metadata(of: Ship.database)
+        try staged.remove(Ship.database)
+        try staged.putFile(
+          at: Ship.database, metadata: metadata, digest: digest, size: UInt64(bytes.count)
+        ) { try $0.write(bytes) }
+        try staged.writeDatabase(at: Ship.database) { try $0.execute(sql: "DELETE FROM task WHERE id = 1") }
+      }
+      let undone = try ship.rollback()
+      #expect(undone.value.discarded.isEmpty)
       expectNone(try ship.listing().changes(from: before))
     }
   }

@@ -34,6 +34,7 @@ struct Commit {
   func run(_ changes: ChangeList, undo: UndoRecord) throws -> Result {
     try requireOpen(changes)
     try writeRecoveryFiles(changes, undo)
+    staged.finishWriting()
     return switch way {
     case .exchange: try byExchange(changes, undo)
     case .inPlace: try inPlace(changes, undo)

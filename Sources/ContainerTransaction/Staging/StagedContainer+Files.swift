@@ -195,7 +195,7 @@ extension StagedContainer {
   func own(_ path: ContainerPath) throws -> StagedInode {
     if case .inode(var inode) = overlay[path], !inode.isShared {
       // Whoever asks may change it.
-      inode.made = nil
+      (inode.made, inode.digest) = (nil, nil)
       overlay.set(.inode(inode), at: path)
       return inode
     }

@@ -1,5 +1,6 @@
 import AgeEncryption
 import AppContainer
+import Dispatch
 
 /// A container as it will be: reads fall through to the live one, writes go to the stage.
 ///
@@ -31,6 +32,8 @@ public final class StagedContainer {
   var befores: [ContainerPath: ContainerPath] = [:]
   /// Captured copies of live databases, for a comparison.
   var liveCaptures: [ContainerPath: ContainerPath] = [:]
+  /// Databases that a failure left half written: they may be thrown away only.
+  var spoiled: Set<ContainerPath> = []
   /// Where paths that were moved came from, for a difference that says so.
   var origins: [ContainerPath: ContainerPath] = [:]
   /// What became of metadata that was put on a path, by what was wanted but for the time.
@@ -38,6 +41,15 @@ public final class StagedContainer {
   /// Settings whose values a step has moved into the vault, and to whose keys an undo of them is sealed.
   public private(set) var movedSecrets: [MovedSecret] = []
   private(set) var sealedTo: Set<AgeRecipient> = []
+  /// Of a rollback: the transactions that it has undone, and those that it has undone in part.
+  var undoes: [TransactionID] = []
+  var partly: [TransactionID] = []
+  /// Files of the stage with what steps wrote down for their way back.
+  var steps: [ContainerPath] = []
+  /// What the undo still holds of the transaction whose steps are taken back: nil when it is gone, or none is.
+  public internal(set) var kept: KeptState?
+  /// What is being written to disk while the run goes on.
+  let writing = DispatchGroup()
   private var count = 0
 
   struct Attempt: Hashable {

@@ -13,23 +13,29 @@ struct RollbackCommand: ParsableCommand {
       Examples:
         drydock rollback Notes
         drydock rollback Notes --redo
+        drydock rollback --all Customers
       """)
 
-  @OptionGroup var container: ContainerOptions
+  @OptionGroup var container: ContainersOptions
   @Flag(help: "Where both changed it, give up what the app wrote since.") var discardNewer = false
   @Flag(help: "Undo the last rollback instead.") var redo = false
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
+  struct Result: Encodable, Sendable {
     var transaction: String?
-    var undone: String
-    var summary: String
+    var undone: [RollbackReport.Undone]
     var discarded: [RollbackConflict]
     var conflicts: [ContainerPath]
+
+    init(_ outcome: TransactionOutcome<RollbackReport>) {
+      (transaction, conflicts) = (outcome.transaction?.description, outcome.conflicts)
+      (undone, discarded) = (outcome.value.undone, outcome.value.discarded)
+    }
   }
 
   func run() throws {
+    if let many = try container.many(common) { return try run(many) }
     let opened = try container.open(common)
     let outcome = try Transaction.rollback(
       opened, discardingNewer: discardNewer, redoing: redo, options: container.transaction().with(deviceKeys))
@@ -37,13 +43,11 @@ struct RollbackCommand: ParsableCommand {
     for note in outcome.notes { Output.note("drydock: note: \(note)") }
     let report = outcome.value
     if common.json {
-      Output.json(
-        Result(
-          transaction: outcome.transaction?.description, undone: report.undone.description,
-          summary: report.summary,
-          discarded: report.discarded, conflicts: outcome.conflicts))
+      Output.json(Result(outcome))
     } else {
-      Output.line("\(redo ? "redone" : "rolled back"): \(report.undone), which \(report.summary)")
+      for undone in report.undone {
+        Output.line("\(redo ? "redone" : "rolled back"): \(undone.transaction), which \(undone.summary)")
+      }
       for conflict in report.discarded { Output.line("  given up: \(conflict)") }
       if let transaction = outcome.transaction {
         Output.line("transaction \(transaction)\(redo ? "" : "; `drydock rollback --redo` takes it back")")

@@ -1,0 +1,72 @@
+import ArgumentParser
+import Drydock
+
+/// The program's own command: what its help says, and its commands.
+struct RootCommand: ParsableCommand {
+  /// Made when it is first asked for: the program is known then.
+  static let configuration = CommandConfiguration(
+    commandName: Program.current.name,
+    abstract: "Back up, migrate and restore an app's data, each in one atomic step.",
+    discussion: """
+      A container is the directory with one app's data: settings, secrets,
+      databases, files.
+
+      \(examples)
+
+      Exit codes:
+        0   done, or nothing to do
+        1   failed, nothing changed
+        2   changes are pending (with --exit-code), or verify finds the container
+            to be another than the archive
+        3   done, but incomplete
+        4   validation: edited, missing, out of order, unknown version, damaged
+            archive, wrong key, other instance
+        5   locked, in use, or changed meanwhile
+        6   conflict: both sides changed the same thing
+        64  usage
+      """,
+    version: DrydockVersion.number,
+    subcommands: [
+      InspectCommand.self, ExplainCommand.self, SnapshotCommand.self, ListCommand.self, ShowCommand.self,
+      VerifyCommand.self, DiffCommand.self, ExportCommand.self, RekeyCommand.self, RestoreCommand.self,
+      MigrateCommand.self,
+      StatusCommand.self,
+      ValidateCommand.self, BaselineCommand.self, RollbackCommand.self, LogCommand.self, RecoverCommand.self,
+      VaultCommand.self, KeygenCommand.self, InitCommand.self,
+    ])
+
+  /// The main job, in two columns; what is too long for the first has its meaning below.
+  private static var examples: String {
+    let migrations = Program.current.plan == nil ? " -m Migrations" : ""
+    let lines = [
+      ("inspect Notes", "what is in it, and what a backup omits"),
+      ("snapshot Notes -r Backups", "back it up, while the app runs"),
+      ("migrate Notes\(migrations) --dry-run", "what would change, key by key"),
+      ("migrate Notes\(migrations)", "all pending migrations, or none"),
+      ("rollback Notes", "undo that, keeping later changes"),
+      ("restore latest Notes -r Backups", "back to the snapshot's state"),
+    ]
+    let width = 37
+    return lines.map { arguments, meaning in
+      let command = "\(Program.current.name) \(arguments)"
+      let fits = command.count < width
+      let gap = fits ? width - command.count : width + 2
+      return "  " + command + (fits ? "" : "\n") + String(repeating: " ", count: gap) + meaning
+    }.joined(separator: "\n")
+  }
+
+  /// The parser would call a mistyped command an argument too many.
+  static func refuseUnknownCommand() throws {
+    var (known, path) = (configuration.subcommands, "")
+    for word in CommandLine.arguments.dropFirst() {
+      // The rest are arguments of a command, or options.
+      guard !known.isEmpty, !word.hasPrefix("-"), path + word != "help" else { return }
+      let names = known.compactMap { $0.configuration.commandName }
+      guard let command = known.first(where: { $0.configuration.commandName == word }) else {
+        throw UsageError(
+          message: "there is no command \(path)\(word); \(NearestWord.hint(for: word, among: names))")
+      }
+      (known, path) = (command.configuration.subcommands, path + word + " ")
+    }
+  }
+}

@@ -1,0 +1,6 @@
+import DrydockCommand
+
+@main
+struct DrydockMain {
+  static func main() { DrydockProgram.main() }
+}
