@@ -4,7 +4,8 @@ import AppContainer
 /// it in the old one's place. It begins at the deepest directory that everything that changes is in.
 ///
 /// With groups there are several roots and several calls. The first one decides: a recovery that finds one exchanged
-/// exchanges the others, too, and one that finds none discards all. The container's own root comes last.
+/// exchanges the others, too, and one that finds none discards all. The container's own root comes last; a new one comes
+/// first, since a recovery finds the rest by it.
 extension Commit {
   func byExchange(_ changes: ChangeList, _ undo: UndoRecord) throws -> Result {
     var record = JournalRecord(.commit, transaction)
@@ -15,7 +16,7 @@ extension Commit {
     let own = try TreeBuilder(staged, changes).build(place, as: Self.tree, in: folder)
     let tree = own.showing(groups: Dictionary(uniqueKeysWithValues: groups.map { ($0.group.id, $0.tree) }))
     let root = place.isRoot ? CommitRoot(state) : CommitRoot(place, in: staged.live)
-    let roots = groups.map(\.root) + [root]
+    let roots = creates ? [root] + groups.map(\.root) : groups.map(\.root) + [root]
     try faults.reach(.treeBuilt)
     try folder.syncFileSystem()
     try faults.reach(.synced)
@@ -26,7 +27,7 @@ extension Commit {
     for root in [own] + groups.map(\.tree) where try !root.tryLock(exclusive: true) {
       throw TransactionError(.locked, "the new tree is locked by another process", path: root.path)
     }
-    record.rootBefore = try index == nil ? nil : staged.live.status(place)?.identity
+    record.rootBefore = try creates ? nil : staged.live.status(place)?.identity
     record.rootAfter = try tree.status().identity
     record.place = place.isRoot ? nil : place
     record.timeAbove = try root.timeAbove()
@@ -34,11 +35,7 @@ extension Commit {
     try writeCommit(record)
     try faults.reach(.committed)
     do {
-      if index == nil {
-        try folder.renameNew(Self.tree, in: state.parent, to: state.rootName)
-      } else {
-        try exchange(roots, record)
-      }
+      try exchange(roots, record)
     } catch let error as TransactionError where error.code == .interrupted {
       throw error
     } catch {
@@ -102,7 +99,7 @@ extension Commit {
       }
     } catch {
       do {
-        for root in exchanged.reversed() { try root.exchange(in: folder) }
+        for root in exchanged.reversed() { try takeBack(root) }
       } catch let second {
         throw TransactionError(
           .interrupted,
@@ -117,6 +114,7 @@ extension Commit {
   /// Exchanges the new tree with what is at a root's path. Should that be another directory than the one that was staged,
   /// because somebody moved it away at this very moment, it is exchanged back.
   private func exchange(_ root: CommitRoot, _ record: JournalRecord) throws {
+    if creates && root.path.isRoot { return try folder.renameNew(root.tree, in: root.parent, to: root.name) }
     do {
       try root.exchange(in: folder)
     } catch let error as ContainerError {
@@ -132,5 +130,10 @@ extension Commit {
       try root.exchange(in: folder)
       throw error
     }
+  }
+
+  private func takeBack(_ root: CommitRoot) throws {
+    guard creates && root.path.isRoot else { return try root.exchange(in: folder) }
+    try root.parent.renameNew(root.name, in: folder, to: root.tree)
   }
 }

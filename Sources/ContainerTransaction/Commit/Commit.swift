@@ -12,11 +12,13 @@ struct Commit {
   let transaction: TransactionID
   /// The transaction's folder: the staged inodes, what replaces the live container, and what a recovery needs.
   let folder: Directory
-  /// The container as it was when staging began; nil when there was none.
+  /// The container as it was when staging began; nil when there was none, and no groups.
   let index: TreeIndex?
   let faults: FaultInjection
   /// Why groups cannot be changed in one step with the container, by id.
   let closed: [String: String]
+  /// The container is made: nothing is there yet.
+  let creates: Bool
 
   /// What came of a commit.
   struct Result {
@@ -48,7 +50,7 @@ struct Commit {
         "\(moved) changed while the transaction was prepared; nothing was changed, run it again",
         path: staged.container.root)
     }
-    try requireSameRoot(.root, try? Directory(staged.container.root).status())
+    if !creates { try requireSameRoot(.root, try? Directory(staged.container.root).status()) }
     for group in staged.container.groups {
       try requireSameRoot(group.path, try? Directory(group.root).status())
     }

@@ -11,7 +11,7 @@ extension Commit {
   /// costs what is beside the changes, not the whole container. The root, where a group changes with it, and where this
   /// user may not do so further down.
   func place(of changes: ChangeList) throws -> ContainerPath {
-    guard index != nil, changedGroups(changes).isEmpty else { return .root }
+    guard !creates, changedGroups(changes).isEmpty else { return .root }
     var common: [[UInt8]]?
     for change in changes.changes {
       let stays = change.before?.type == .directory && change.after?.type == .directory

@@ -47,7 +47,9 @@ extension Recovery {
 
   /// The container as it was when it was staged; nil when nothing is to be compared with it any more.
   private func index(of interrupted: Interrupted) throws -> TreeIndex? {
-    guard !interrupted.isCarried, interrupted.commit.rootBefore != nil else { return nil }
+    guard !interrupted.isCarried, interrupted.commit.rootBefore != nil || !interrupted.groups.isEmpty else {
+      return nil
+    }
     return try TreeIndex(
       decoding: interrupted.folder.contents(TreeIndex.file, limit: 1 << 30),
       path: interrupted.folder.full(TreeIndex.file), device: interrupted.live.status().device)
