@@ -126,6 +126,7 @@ extension Commit {
     do {
       let before = try root.isOwn ? record.rootBefore : staged.live.status(root.path)?.identity
       try requireSame(root.path, folder.status(root.tree), before)
+      if root.isOwn && !root.path.isRoot { try requireSameRoot() }
     } catch {
       try root.exchange(in: folder)
       throw error

@@ -50,10 +50,15 @@ struct Commit {
         "\(moved) changed while the transaction was prepared; nothing was changed, run it again",
         path: staged.container.root)
     }
-    if !creates { try requireSameRoot(.root, try? Directory(staged.container.root).status()) }
+    if !creates { try requireSameRoot() }
     for group in staged.container.groups {
       try requireSameRoot(group.path, try? Directory(group.root).status())
     }
+  }
+
+  /// The container's path must still name the directory that is locked and staged.
+  func requireSameRoot() throws {
+    try requireSameRoot(.root, try? Directory(staged.container.root).status())
   }
 
   /// The path of a root must still name the directory that is locked and staged.
