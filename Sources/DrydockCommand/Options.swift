@@ -182,7 +182,8 @@ struct MigrationOptions: ParsableArguments {
   @Option(
     name: [.short, .long],
     help: ArgumentHelp(
-      "The directory of migrations; by default `migrations:` of drydock.yaml.", valueName: "directory"))
+      "The directory of migrations; by default `migrations:` of drydock.yaml.", valueName: "directory",
+      visibility: Program.current.plan == nil ? .default : .hidden))
   var migrations: String?
 
   func directory(_ configuration: Configuration) -> String? {
@@ -190,6 +191,12 @@ struct MigrationOptions: ParsableArguments {
   }
 
   func catalog(_ configuration: Configuration) throws -> MigrationCatalog {
+    if let plan = Program.current.plan {
+      guard migrations == nil else {
+        throw UsageError(message: "\(Program.current.name) brings its migrations with it; leave -m out")
+      }
+      return try MigrationCatalog(plan)
+    }
     guard let directory = directory(configuration) else {
       throw UsageError(
         message: "no migrations are named; give -m DIRECTORY, or `migrations: DIRECTORY` in drydock.yaml")

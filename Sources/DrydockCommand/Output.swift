@@ -7,7 +7,9 @@ enum Output {
   static func line(_ text: String = "") { write(plain(text) + "\n", to: STDOUT_FILENO) }
 
   /// A remark.
-  static func note(_ text: String) { write(plain(text) + "\n", to: STDERR_FILENO) }
+  static func note(_ text: String) {
+    write(plain(Program.current.named(text)) + "\n", to: STDERR_FILENO)
+  }
 
   /// Warnings, as remarks: the first ones of each kind, and how many more there are.
   static func warn(_ warnings: [ContainerWarning]) {
