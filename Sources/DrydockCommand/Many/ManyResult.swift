@@ -18,8 +18,8 @@ struct ManyResult: Sendable {
   var state: State
   /// What was done, in a few words.
   var text: String
-  /// What the command prints for one container with `--json`.
-  var document: any Encodable & Sendable
+  /// What the command prints for one container with `--json`; nil for one that is past what was asked for.
+  var document: (any Encodable & Sendable)?
   /// What the command would exit with for this container; nil for 0.
   var exit: ExitStatus?
   /// Remarks, for standard error.
