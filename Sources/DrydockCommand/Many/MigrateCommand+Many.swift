@@ -32,7 +32,8 @@ extension MigrateCommand {
   }
 
   private static func migrate(
-    _ container: Container, _ catalog: MigrationCatalog, _ to: Int?, _ options: TransactionOptions, each: Bool,
+    _ container: Container, _ catalog: MigrationCatalog, _ to: Int?, _ options: TransactionOptions,
+    each: Bool,
     committed: (TransactionOutcome<Migrating.Report>) -> Void
   ) throws -> ManyResult {
     guard each else {

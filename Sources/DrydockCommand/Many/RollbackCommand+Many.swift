@@ -26,7 +26,8 @@ extension RollbackCommand {
     var document = Result(outcome.value, conflicts: outcome.conflicts)
     document.transaction = outcome.transaction?.description
     var result = ManyResult(
-      state: outcome.transaction == nil ? .unchanged : .changed, text: text(outcome.value), document: document,
+      state: outcome.transaction == nil ? .unchanged : .changed, text: text(outcome.value),
+      document: document,
       exit: outcome.exit, notes: outcome.remarks)
     if let exit = result.exit { result.text += ", exit \(exit.rawValue)" }
     return result
@@ -77,6 +78,7 @@ extension RollbackCommand {
       .ambiguous,
       "the last transaction is not the same in all containers, so that it is not clear what is to be undone; nothing "
         + "was changed: \(shown.joined(separator: "; "))\(containers.count > 5 ? "; and others" : ""). "
-        + (redo ? "Redo them one by one" : "Say the version to go back to, with --to"), path: many.directory.path)
+        + (redo ? "Redo them one by one" : "Say the version to go back to, with --to"),
+      path: many.directory.path)
   }
 }
