@@ -121,8 +121,8 @@ struct DocumentEdit<Value: StructuredValue> {
   ) throws -> String? {
     guard let now = value[pointer] else { return "`\(pointer)` is not there: nothing to move back" }
     let saved = value
-    _ = try take(pointer)
-    if let replaced { _ = try putBack(replaced, at: pointer, order: nil) }
+    let place = try take(pointer)
+    if let replaced { _ = try putBack(replaced, at: pointer, order: place) }
     guard let remark = try putBack(now, at: from, order: order) else { return nil }
     value = saved
     return remark

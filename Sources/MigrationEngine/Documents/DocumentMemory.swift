@@ -10,7 +10,7 @@ struct DocumentMemory: Sendable, Codable, Equatable {
   var key: String?
   var changes: [DocumentChange]
   /// SHA-256 of the file that the step wrote, when the transaction's undo keeps what it was before.
-  var written: String?
+  var written: SHA256.Digest?
 }
 
 extension DocumentMemory {
@@ -18,7 +18,7 @@ extension DocumentMemory {
   fileprivate func putBackWhole(on stage: StagedContainer) throws -> Bool {
     guard let written, let kept = stage.kept else { return false }
     let bytes = try stage.read(file)
-    guard try SHA256.hash(bytes).description == written else { return false }
+    guard try SHA256.hash(bytes) == written else { return false }
     try stage.remove(file)
     if try kept.putBack(file) { return true }
     try stage.write(bytes, to: file)
