@@ -44,13 +44,13 @@ import Testing
       Array((String(repeating: "[", count: depth) + String(repeating: "]", count: depth)).utf8)
     }
     #expect(try JSONDocument(bytes: nested(201)).bytes == nested(201))
-    for depth in [202, 1_000_000] {
+    for depth in [202, 100_000] {
       #expect { try JSONDocument(bytes: nested(depth)) } throws: { "\($0)".contains("deeper than 200") }
     }
     #expect(throws: ContainerError.self) {
-      try JSONDocument(bytes: [UInt8](repeating: 0x5B, count: 1_000_000))
+      try JSONDocument(bytes: [UInt8](repeating: 0x5B, count: 100_000))
     }
-    let objects = String(repeating: "{\"a\":", count: 500_000)
+    let objects = String(repeating: "{\"a\":", count: 50_000)
     #expect(throws: ContainerError.self) { try JSONDocument(bytes: Array(objects.utf8)) }
   }
 
