@@ -88,7 +88,8 @@ struct Failure {
 
   private static func status(_ code: MigrationError.Code) -> ExitStatus {
     switch code {
-    case .catalog, .unknownVersion, .edited, .missing, .outOfOrder, .contradiction, .damagedHistory:
+    case .catalog, .noWayBack, .unknownVersion, .edited, .missing, .outOfOrder, .contradiction,
+      .damagedHistory:
       .validation
     case .stepFailed, .checkFailed, .verifyFailed, .sql: .failed
     case .usage: .usage
@@ -127,15 +128,22 @@ struct Failure {
     return startsWithPlace ? "\(message) (\(path))" : "\(path): \(message)"
   }
 
+  /// A failure in JSON.
+  struct Detail: Encodable {
+    var code: String
+    var message: String
+    var path: String?
+    var exitCode: Int32
+  }
+
+  /// It in JSON, with the exit code of the command as a whole.
+  func detail(status: ExitStatus) -> Detail {
+    Detail(code: code, message: message, path: path, exitCode: status.rawValue)
+  }
+
   /// The one JSON document of a command that failed.
   static func document(code: String, message: String, path: String?, status: Int32) {
     struct Document: Encodable {
-      struct Detail: Encodable {
-        var code: String
-        var message: String
-        var path: String?
-        var exitCode: Int32
-      }
       var error: Detail
     }
     Output.json(Document(error: .init(code: code, message: message, path: path, exitCode: status)))

@@ -32,10 +32,17 @@ struct DeleteFiles: MigrationOperation {
           throw StepFailure(
             message: "`\(path)` holds Drydock's history: name what is in it instead", path: path.description)
         }
+        try memory.noteRemoved(path, on: stage)
         try stage.remove(path)
       }
     }
     return notes
+  }
+
+  var wayBack: WayBack { .byMemory }
+
+  func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
+    try StepMemory.required(memory).putBackRemoved(on: stage)
   }
 }
 

@@ -11,7 +11,7 @@ struct RunSQL: MigrationOperation {
   /// Where the database is named, for messages.
   let position: YAMLPosition
   let up: SQLScript
-  /// The way back, kept for `rollback --down`.
+  /// The way back.
   let down: SQLScript?
   let ifMissing: IfMissing
   let destructive: String?
@@ -40,9 +40,13 @@ struct RunSQL: MigrationOperation {
       }
       let name = try file.text("`file`")
       let parts = try SQLFile(try files.text(of: name, namedAt: file.position), file: files.display(name))
+        .parts
+      if parts.count > 1 {
+        throw parts[1].head.position(at: 0).error("a step is for one database: make a step for each")
+      }
       // A file without sections is all way up.
-      up = parts.up ?? parts.head
-      down = parts.down
+      up = parts[0].up ?? parts[0].head
+      down = parts[0].down
     } else {
       up = try Self.script(try reader.required("up"), "`up`", files)
       down = try reader["down"].map { try Self.script($0, "`down`", files) }
@@ -66,9 +70,22 @@ struct RunSQL: MigrationOperation {
   func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     guard let path = try stage.namedDatabase(database, at: position) else {
       if ifMissing == .fail { throw StepFailure(message: "the database \(database) is not in the container") }
+      memory.skipped.append(database)
       return ["the database \(database) is not there: skipped"]
     }
     let runner = SQLRunner(script: up, destructive: destructive)
+    return try stage.writeDatabase(at: path) { try runner.run($0) }
+  }
+
+  var wayBack: WayBack { down.map(\.isBlank) == false ? .byArguments : .none }
+
+  func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
+    if memory?.skipped.contains(database) == true { return [] }
+    guard let down, let path = try stage.namedDatabase(database, at: position) else {
+      return ["the database \(database) is not there: skipped"]
+    }
+    // Whoever wrote the way back means it to take away what the way up made.
+    let runner = SQLRunner(script: down, destructive: "the way back")
     return try stage.writeDatabase(at: path) { try runner.run($0) }
   }
 }

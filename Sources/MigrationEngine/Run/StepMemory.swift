@@ -24,6 +24,12 @@ public struct StepMemory: Sendable, Codable, Equatable {
   var made: [ContainerPath] = []
   /// What the step took away as a whole. The transaction's undo has it, and `stage.kept` puts it back.
   var removed: [ContainerPath] = []
+  /// What the step took away after an earlier one of the same transaction had changed it: nothing keeps it.
+  var lost: [ContainerPath] = []
+  /// The vault items that the step changed.
+  var items: SealedItems?
+  /// Of settings that became vault items: their types, in the order of `items`.
+  var types: [SettingType] = []
 
   /// What a step wrote down, for an operation that needs it.
   ///
