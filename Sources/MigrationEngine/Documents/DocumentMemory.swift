@@ -54,9 +54,7 @@ extension StepMemory {
         return ["`\(key)` is not there: skipped"]
       }
       var notes: [String] = []
-      if let setting = settings.last(where: { $0.file == memory.file && $0.key == key }),
-        setting.after?.value == value
-      {
+      if let setting = setting(key, in: memory.file), setting.after?.value == value {
         // Untouched since: the very value comes back.
         file.root[key] = setting.before?.value
       } else {

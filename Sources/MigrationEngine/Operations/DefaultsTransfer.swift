@@ -126,9 +126,7 @@ struct DefaultsTransfer: Sendable {
         continue
       }
       // One that the target had already, with the same value, was not written.
-      if let written = memory.settings.first(where: { $0.file == targetPath && $0.key == new }) {
-        target.values[new] = written.before?.value
-      }
+      if let written = memory.setting(new, in: targetPath) { target.values[new] = written.before?.value }
     }
     var nothing = StepMemory()
     let notes = try source.save(to: stage, &nothing) + target.save(to: stage, &nothing)
