@@ -8,7 +8,7 @@ import Testing
   private func patched(_ json: String, _ steps: String) throws -> String {
     let node = try #require(try YAMLDocument(text: "[\(steps)]", file: "test.yaml").root)
     var document = try StructuredDocument(bytes: Array(json.utf8))
-    _ = try document.apply(DocumentPatch(node, "`patch`"), of: "`a.json`", Redactor())
+    _ = try document.apply(DocumentPatch(node, "`patch`"), of: DocumentName(file: "a.json", Redactor()))
     return String(decoding: try document.encoded(), as: UTF8.self)
   }
 
@@ -142,6 +142,12 @@ import Testing
         let step = "  - defaults.patch: {key: state, patch: [{op: test, path: /one, value: \(value)}]}\n"
         #expect(lab.failing(step).contains("`/one` is the integer 1, not"))
       }
+      // A secret under any of its names.
+      try lab.set(["authToken": ["value": "hunter2"]])
+      let secret = lab.failing(
+        "  - defaults.patch: {key: authToken, patch: [{op: test, path: /value, value: x}]}\n")
+      #expect(secret.contains("`/value` is a string (secret, 7 characters, #") && !secret.contains("hunter2"))
+      try lab.set(["state": [:]])
       let null = lab.failing("  - defaults.patch: {key: state, patch: [{op: add, path: /a, value: null}]}\n")
       #expect(null.hasPrefix("0001_test.yaml:2:") && null.contains("null is no value"), "\(null)")
     }

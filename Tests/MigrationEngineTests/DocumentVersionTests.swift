@@ -18,7 +18,7 @@ import Testing
     let node = try #require(try YAMLDocument(text: arguments + "\n" + versions, file: "test.yaml").root)
     let rule = try DocumentVersions(reading: YAMLReader(node, what: "the step", keys: DocumentVersions.keys))
     var document = try StructuredDocument(bytes: Array(json.utf8))
-    _ = try document.apply(rule, of: "`a.json`", Redactor())
+    _ = try document.apply(rule, of: DocumentName(file: "a.json", Redactor()))
     return String(decoding: try document.encoded(), as: UTF8.self)
   }
 

@@ -6,10 +6,14 @@ struct DocumentEdit<Value: StructuredValue> {
   private(set) var value: Value
   /// What was done, in order.
   private(set) var changes: [DocumentChange] = []
-  /// What hides secrets in messages.
-  let redactor: Redactor
+  private let name: DocumentName
 
-  init(_ value: Value, _ redactor: Redactor) { (self.value, self.redactor) = (value, redactor) }
+  init(_ value: Value, of name: DocumentName) { (self.value, self.name) = (value, name) }
+
+  /// A value in a message. One name on the way to it that says secret hides it.
+  func shown(_ value: Value, at pointer: JSONPointer) -> String {
+    value.shown(name.redactor, names: [name.key ?? ""] + pointer.tokens)
+  }
 
   // MARK: Changing
 

@@ -59,7 +59,7 @@ extension StepMemory {
         file.root[key] = setting.before?.value
       } else {
         var setting = try SettingDocument(value, key: key)
-        notes = try setting.document.apply(rule, of: "the setting `\(key)`", stage.redactor).notes
+        notes = try setting.document.apply(rule, of: DocumentName(setting: key, stage.redactor)).notes
         file.root[key] = try setting.value()
       }
       try stage.setDefaults(file, at: memory.file)
@@ -81,7 +81,7 @@ extension StagedContainer {
       error.path = path.description
       throw error
     }
-    let result = try document.apply(rule, of: "`\(path)`", redactor)
+    let result = try document.apply(rule, of: DocumentName(file: path, redactor))
     let changed = try document.encoded()
     // An untouched file keeps its time.
     if changed != bytes { try write(changed, to: path) }

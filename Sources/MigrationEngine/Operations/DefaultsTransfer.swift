@@ -113,11 +113,12 @@ struct DefaultsTransfer: Sendable {
     var target = try DefaultsEdit(to, stage)
     for (old, new) in try moved(memory, from: sourcePath) {
       guard let value = target.values[new] else {
-        target.notes.append("`\(new)` is not there: nothing to move back")
+        target.notes.append("\(target.shown(new)) is not there: nothing to move back")
         continue
       }
       guard source.values[old] == nil else {
-        target.notes.append("`\(old)` is there again: kept, and `\(new)` left where it is")
+        target.notes.append(
+          "\(target.shown(old)) is there again: kept, and \(target.shown(new)) left where it is")
         continue
       }
       source.values[old] = value
