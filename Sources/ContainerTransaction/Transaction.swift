@@ -189,7 +189,7 @@ public enum Transaction {
       staged.transaction = transaction.description
       let value = try body(staged)
       try options.faults.reach(.staged)
-      if options.checksResult { try StageCheck(staged).run() }
+      if options.checksResult || staged.isMadeAnew { try StageCheck(staged).run() }
       try options.faults.reach(.checked)
 
       let changes = try ChangeList(staged)

@@ -94,6 +94,7 @@ public final class Rollback {
   public func openKept(of origin: String?) throws {
     staged.kept = nil
     guard let origin else { return }
+    staged.isMadeAnew = true
     let undo = try undos.undoable(redoing: false).first { $0.candidate.origins.contains(origin) }
     staged.kept = undo.map {
       KeptState(origin: origin, staged: staged, record: $0.record, files: $0.kept)
