@@ -40,10 +40,53 @@ public struct Migration: Sendable {
   }
 }
 
+/// A step that cannot be taken back by itself, in a migration that brings no `down` steps.
+public struct StepWithoutWayBack: Sendable, Equatable, CustomStringConvertible {
+  /// Where it is.
+  public let position: YAMLPosition
+  /// Its operation, such as `files.delete`.
+  public let operation: String
+
+  /// `file:line:column: operation cannot be taken back …`
+  public var description: String {
+    "\(position): \(operation) cannot be taken back by itself: give the migration `down` steps, or say "
+      + "`irreversible: true`"
+  }
+}
+
+extension Migration {
+  /// The steps that keep the migration from being taken back by steps; none when it has `down` steps.
+  public var stepsWithoutWayBack: [StepWithoutWayBack] {
+    guard !hasDownSteps else { return [] }
+    return steps.filter { $0.operation.wayBack == .none }.map {
+      StepWithoutWayBack(position: $0.position, operation: $0.operation.name)
+    }
+  }
+
+  /// Whether it can be taken back by steps: by its own `down` steps, or because each step has a way back.
+  public var hasWayBack: Bool { !isIrreversible && stepsWithoutWayBack.isEmpty }
+}
+
 /// One step with its place in the file.
 struct MigrationStep: Sendable {
   let position: YAMLPosition
   let operation: any MigrationAction
+
+  init(position: YAMLPosition, operation: any MigrationAction) {
+    (self.position, self.operation) = (position, operation)
+  }
+
+  /// The step of an operation's word and its arguments.
+  ///
+  /// - Throws: `ContainerError` for an unknown word, and for arguments that make no sense.
+  init(_ name: String, at position: YAMLPosition, arguments: YAMLNode, files: MigrationFiles) throws {
+    guard let type = Operations.named[name] else {
+      throw position.error(
+        "unknown operation `\(name)`; " + NearestWord.hint(for: name, among: Array(Operations.named.keys)))
+    }
+    let reader = try YAMLReader(arguments, what: name, keys: type.keys)
+    self.init(position: position, operation: try type.init(reading: reader, files: files))
+  }
 }
 
 /// What the body of a migration says, before it gets its number.
@@ -55,12 +98,4 @@ struct MigrationBody: Sendable {
   var checks: [Assertion] = []
   var verifications: [Assertion] = []
   var notes: [YAMLNote] = []
-
-  /// Throws for a check that compares with a state that is not over yet.
-  func refuseBeforeInChecks() throws {
-    if let before = checks.lazy.compactMap(\.before).first {
-      throw before.error(
-        "`check` runs before the migration: `before` has nothing to compare with; use `verify`")
-    }
-  }
 }

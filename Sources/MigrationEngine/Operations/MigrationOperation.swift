@@ -69,8 +69,13 @@ enum Operations {
     SetDefaults.self,
     SetDefaultDefaults.self,
     RenameDefaults.self,
+    MoveDefaults.self,
+    CopyDefaults.self,
     ConvertDefaults.self,
     DeleteDefaults.self,
+    PatchDefaults.self,
+    MigrateDocument.self,
+    MoveDefaultsToFile.self,
 
     MoveDefaultsToVault.self,
     RenameVaultItems.self,
@@ -83,6 +88,7 @@ enum Operations {
 
     MoveFiles.self,
     DeleteFiles.self,
+    PatchFiles.self,
   ]
 
   static let named: [String: any MigrationOperation.Type] = Dictionary(
