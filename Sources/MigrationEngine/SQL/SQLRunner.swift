@@ -6,19 +6,27 @@ struct SQLRunner {
   let script: SQLScript
   /// The author's reason for destroying data; nil when the script must not.
   let destructive: String?
+  /// What a Core Data store is to be afterwards; nil when its schema has to stay.
+  var coreData: CoreDataModel?
 
   /// Runs it; the connection must have foreign keys off and no open transaction.
   ///
   /// - Returns: remarks for the report.
   func run(_ db: Database) throws -> [String] {
     do {
-      return try MigrationTransaction.run(db) { try runStatements(db) }
+      var notes: [String] = []
+      notes += try MigrationTransaction.run(db) {
+        let store = try CoreDataGuard(db, model: coreData)
+        try runStatements(db, store)
+        notes += try store?.finish(db) ?? []
+      }
+      return notes
     } catch let failure as StepFailure {
       throw MigrationError(.sql, "\(script.position(at: 0)): \(failure.message)")
     }
   }
 
-  private func runStatements(_ db: Database) throws {
+  private func runStatements(_ db: Database, _ store: CoreDataGuard?) throws {
     var splitter = try SQLSplitter(script: script, in: db)
     while let part = try splitter.next() {
       do {
@@ -26,6 +34,9 @@ struct SQLRunner {
           throw failure(part, reason)
         }
         try part.statement.execute()
+        try store?.check(db)
+      } catch let reason as StepFailure {
+        throw failure(part, reason.message)
       } catch let error as DatabaseError {
         throw failure(part, error.plainMessage, error)
       }
