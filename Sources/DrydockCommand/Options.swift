@@ -178,12 +178,16 @@ struct MigrationOptions: ParsableArguments {
     migrations ?? Environment["MIGRATIONS"] ?? configuration.migrations
   }
 
-  func catalog(_ configuration: Configuration) throws -> MigrationCatalog {
+  func requiredDirectory(_ configuration: Configuration) throws -> String {
     guard let directory = directory(configuration) else {
       throw UsageError(
         message: "no migrations are named; give -m DIRECTORY, or `migrations: DIRECTORY` in drydock.yaml")
     }
-    let catalog = try MigrationCatalog.load(directory)
+    return directory
+  }
+
+  func catalog(_ configuration: Configuration) throws -> MigrationCatalog {
+    let catalog = try MigrationCatalog.load(requiredDirectory(configuration))
     for note in catalog.notes { Output.note("drydock: note: \(note)") }
     return catalog
   }

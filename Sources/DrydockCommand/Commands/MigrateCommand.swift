@@ -144,39 +144,6 @@ struct StatusCommand: ParsableCommand {
   }
 }
 
-struct ValidateCommand: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "validate", abstract: "Check the migration files; needs no container.",
-    discussion: "Example: drydock validate -m Migrations")
-
-  @OptionGroup var migrations: MigrationOptions
-  @OptionGroup var common: CommonOptions
-
-  struct Result: Encodable {
-    struct Entry: Encodable {
-      var number: Int
-      var name: String
-      var summary: String?
-      var checksum: String
-    }
-    var migrations: [Entry]
-    var notes: [String]
-  }
-
-  func run() throws {
-    let catalog = try migrations.catalog(common.configuration())
-    if common.json {
-      return Output.json(
-        Result(
-          migrations: catalog.migrations.map {
-            .init(number: $0.number, name: $0.name, summary: $0.summary, checksum: $0.checksum.hex)
-          }, notes: catalog.notes.map(\.description)))
-    }
-    Output.line("\(Output.count(catalog.migrations.count, "migration")), in order")
-    Output.table(catalog.migrations.map { [$0.identifier, $0.summary ?? ""] })
-  }
-}
-
 struct BaselineCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "baseline", abstract: "Say which version a container has, without running anything.",

@@ -59,7 +59,7 @@ extension Migration {
   public var stepsWithoutWayBack: [StepWithoutWayBack] {
     guard !hasDownSteps else { return [] }
     return steps.filter { $0.operation.wayBack == .none }.map {
-      StepWithoutWayBack(position: $0.position, operation: type(of: $0.operation).name)
+      StepWithoutWayBack(position: $0.position, operation: $0.operation.name)
     }
   }
 
