@@ -88,7 +88,8 @@ struct Failure {
 
   private static func status(_ code: MigrationError.Code) -> ExitStatus {
     switch code {
-    case .catalog, .unknownVersion, .edited, .missing, .outOfOrder, .contradiction, .damagedHistory:
+    case .catalog, .unknownVersion, .edited, .missing, .outOfOrder, .contradiction, .damagedHistory,
+      .released:
       .validation
     case .stepFailed, .checkFailed, .verifyFailed, .sql: .failed
     case .usage: .usage

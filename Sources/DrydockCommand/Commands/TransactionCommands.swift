@@ -50,7 +50,7 @@ struct RollbackCommand: ParsableCommand {
       }
       for conflict in report.discarded { Output.line("  given up: \(conflict)") }
       if let transaction = outcome.transaction {
-        Output.line("transaction \(transaction)\(redo ? "" : "; `drydock rollback --redo` takes it back")")
+        Output.advice("transaction \(transaction)\(redo ? "" : "; `drydock rollback --redo` takes it back")")
       }
       for path in outcome.conflicts {
         Output.note("drydock: the app changed it at the same moment, kept aside: \(path)")

@@ -59,7 +59,8 @@ extension StepMemory {
       guard entry.replaced else { continue }
       guard try removed.contains(entry.path) && stage.kept?.putBack(entry.path) == true else {
         throw StepFailure(
-          message: "what was at `\(entry.path)` before is not kept: roll the whole transaction back, or give the migration "
+          message:
+            "what was at `\(entry.path)` before is not kept: roll the whole transaction back, or give the migration "
             + "`down` steps", path: entry.path.description)
       }
     }

@@ -38,6 +38,10 @@ extension MigrationCatalog {
     self = catalog
   }
 
+  static func read(_ plan: any MigrationPlan.Type) -> (MigrationCatalog, problems: [MigrationError]) {
+    read(plan.stages, String(describing: plan))
+  }
+
   /// The migrations of stages, with everything that is wrong in them.
   static func read(_ stages: [MigrationStage], _ name: String) -> (
     MigrationCatalog, problems: [MigrationError]
