@@ -89,7 +89,7 @@ struct Failure {
   private static func status(_ code: MigrationError.Code) -> ExitStatus {
     switch code {
     case .catalog, .noWayBack, .unknownVersion, .edited, .missing, .outOfOrder, .contradiction,
-      .damagedHistory:
+      .damagedHistory, .released:
       .validation
     case .stepFailed, .checkFailed, .verifyFailed, .sql: .failed
     case .usage: .usage

@@ -186,22 +186,37 @@ struct MigrationOptions: ParsableArguments {
       visibility: Program.current.plan == nil ? .default : .hidden))
   var migrations: String?
 
+  /// Where migrations are; for a program with a plan, its name.
   func directory(_ configuration: Configuration) -> String? {
-    migrations ?? Environment["MIGRATIONS"] ?? configuration.migrations
+    if Program.current.plan != nil { return Program.current.name }
+    return migrations ?? Environment["MIGRATIONS"] ?? configuration.migrations
   }
 
-  func catalog(_ configuration: Configuration) throws -> MigrationCatalog {
+  /// For what reads or writes files of migrations, which a program with a plan has none of.
+  func requiredDirectory(_ configuration: Configuration) throws -> String {
     if let plan = Program.current.plan {
-      guard migrations == nil else {
-        throw UsageError(message: "\(Program.current.name) brings its migrations with it; leave -m out")
-      }
-      return try MigrationCatalog(plan)
+      throw UsageError(
+        message: "the migrations of \(Program.current.name) are in Swift, in \(plan), and in no file")
     }
     guard let directory = directory(configuration) else {
       throw UsageError(
         message: "no migrations are named; give -m DIRECTORY, or `migrations: DIRECTORY` in drydock.yaml")
     }
-    let catalog = try MigrationCatalog.load(directory)
+    return directory
+  }
+
+  /// The plan that the program brings with it, if it does.
+  func plan() throws -> (any MigrationPlan.Type)? {
+    guard let plan = Program.current.plan else { return nil }
+    guard migrations == nil else {
+      throw UsageError(message: "\(Program.current.name) brings its migrations with it: leave -m out")
+    }
+    return plan
+  }
+
+  func catalog(_ configuration: Configuration) throws -> MigrationCatalog {
+    if let plan = try plan() { return try MigrationCatalog(plan) }
+    let catalog = try MigrationCatalog.load(requiredDirectory(configuration))
     for note in catalog.notes { Output.note("drydock: note: \(note)") }
     return catalog
   }

@@ -6,6 +6,9 @@ enum Output {
   /// A line of the result.
   static func line(_ text: String = "") { write(plain(text) + "\n", to: STDOUT_FILENO) }
 
+  /// A line of the result that names a command to run.
+  static func advice(_ text: String) { line(Program.current.named(text)) }
+
   /// A remark.
   static func note(_ text: String) {
     write(plain(Program.current.named(text)) + "\n", to: STDERR_FILENO)

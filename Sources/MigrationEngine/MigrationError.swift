@@ -16,6 +16,8 @@ public struct MigrationError: Error, CustomStringConvertible, Sendable {
     case missing
     /// A migration was never applied, but a later one was.
     case outOfOrder
+    /// What was released has been changed, removed, or something put before it.
+    case released
     /// A marker says less than the history, or two markers differ.
     case contradiction
     /// The history file cannot be understood.

@@ -119,6 +119,12 @@ struct CanaryStory {
     step("migrate Notes --each", before: { $0.moved.insert("Notes") }), step("rollback Notes --to 5"),
     step("rollback Notes --redo"),
     step("snapshot Notes -o later.tar.zst --no-encryption"),
+    step(
+      "repair Notes --accept 6",
+      before: {
+        let file = "Migrations/0006_repair_theme.yaml"
+        try $0.lab.write(file, String(decoding: $0.lab.read(file), as: UTF8.self) + "# edited\n")
+      }), step("release 1.0"), step("new photos"),
     step("baseline Changed --to 6"), step("recover Notes"),
     step("init Notes", before: { try $0.lab.remove("drydock.yaml") }),
   ]

@@ -4,7 +4,7 @@ import SystemPackage
 
 /// What a transaction is for.
 public enum TransactionKind: String, Sendable, Codable {
-  case migrate, restore, rollback, redo, baseline, vault
+  case migrate, restore, rollback, redo, baseline, repair, vault
 }
 
 /// One line of the journal.

@@ -113,6 +113,6 @@ struct InspectCommand: ParsableCommand {
     let shown = inspection.vaultItems?.prefix(Self.shownItems) ?? []
     for item in shown { Output.line("    \(item)") }
     let more = (inspection.vaultItems?.count ?? 0) - shown.count
-    if more > 0 { Output.line("    … and \(more) more; `drydock vault list` shows all") }
+    if more > 0 { Output.advice("    … and \(more) more; `drydock vault list` shows all") }
   }
 }

@@ -75,7 +75,7 @@ struct MigrateCommand: ParsableCommand {
     if !common.json {
       MigrationText.write(outcome.value.migration, verb: "ran")
       if let transaction = outcome.transaction {
-        Output.line("transaction \(transaction); `drydock rollback` undoes it")
+        Output.advice("transaction \(transaction); `drydock rollback` undoes it")
       }
       for path in outcome.conflicts {
         Output.note("drydock: the app changed it at the same moment, kept aside: \(path)")
@@ -167,39 +167,6 @@ struct StatusCommand: ParsableCommand {
     for problem in problems { Output.note("drydock: \(problem)") }
     if !problems.isEmpty { throw ExitStatus.validation.code }
     if exitCode && !plan.pending.isEmpty { throw ExitStatus.pending.code }
-  }
-}
-
-struct ValidateCommand: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "validate", abstract: "Check the migration files; needs no container.",
-    discussion: "Example: drydock validate -m Migrations")
-
-  @OptionGroup var migrations: MigrationOptions
-  @OptionGroup var common: CommonOptions
-
-  struct Result: Encodable {
-    struct Entry: Encodable {
-      var number: Int
-      var name: String
-      var summary: String?
-      var checksum: String
-    }
-    var migrations: [Entry]
-    var notes: [String]
-  }
-
-  func run() throws {
-    let catalog = try migrations.catalog(common.configuration())
-    if common.json {
-      return Output.json(
-        Result(
-          migrations: catalog.migrations.map {
-            .init(number: $0.number, name: $0.name, summary: $0.summary, checksum: $0.checksum.hex)
-          }, notes: catalog.notes.map(\.description)))
-    }
-    Output.line("\(Output.count(catalog.migrations.count, "migration")), in order")
-    Output.table(catalog.migrations.map { [$0.identifier, $0.summary ?? ""] })
   }
 }
 

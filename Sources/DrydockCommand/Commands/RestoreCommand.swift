@@ -180,7 +180,7 @@ struct RestoreCommand: ParsableCommand {
       Output.note("drydock: the app changed it at the same moment, kept aside: \(path)")
     }
     if let transaction {
-      Output.line("transaction \(transaction); `drydock rollback` undoes it")
+      Output.advice("transaction \(transaction); `drydock rollback` undoes it")
     } else if difference == nil {
       Output.line("nothing had to be changed")
     }

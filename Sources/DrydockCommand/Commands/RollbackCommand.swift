@@ -77,7 +77,7 @@ struct RollbackCommand: ParsableCommand {
     } else {
       RollbackText.write(outcome.value, verb: redo ? "redone" : "rolled back", steps: "took back")
       if let transaction = outcome.transaction {
-        Output.line("transaction \(transaction)\(redo ? "" : "; `drydock rollback --redo` takes it back")")
+        Output.advice("transaction \(transaction)\(redo ? "" : "; `drydock rollback --redo` takes it back")")
       }
       for path in outcome.conflicts {
         Output.note("drydock: the app changed it at the same moment, kept aside: \(path)")

@@ -40,7 +40,7 @@ struct VaultChangeOptions: ParsableArguments {
     } else {
       Output.line(outcome.value.summary)
       if let transaction = outcome.transaction {
-        Output.line("transaction \(transaction); `drydock rollback` undoes it")
+        Output.advice("transaction \(transaction); `drydock rollback` undoes it")
       } else {
         Output.line("nothing had to be changed")
       }

@@ -37,7 +37,7 @@ struct VaultListCommand: ParsableCommand {
           recipients: vault?.recipients.map(\.description) ?? [], items: items))
     }
     guard let vault else {
-      return Output.line("no vault; `drydock vault set` makes one at \(opened.vaultPath)")
+      return Output.advice("no vault; `drydock vault set` makes one at \(opened.vaultPath)")
     }
     Output.line(
       "\(opened.vaultPath): \(Output.count(items.count, "item")), sealed to "

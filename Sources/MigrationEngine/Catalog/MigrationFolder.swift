@@ -101,6 +101,9 @@ struct MigrationFolder {
       Migration(number: name.number, name: name.name, file: file, checksum: try files.checksum(), body))
   }
 
+  /// The number of the next new migration.
+  var nextNumber: Int { (identifiers.keys.max() ?? 0) + 1 }
+
   private mutating func note(_ name: MigrationName) {
     identifiers[name.number, default: []].append(Migration.padded(name.number) + "_" + name.name)
   }

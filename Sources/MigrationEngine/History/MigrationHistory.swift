@@ -20,6 +20,13 @@ public struct MigrationHistory: Sendable, Equatable {
 
   mutating func append(_ record: MigrationRecord) { records.append(record) }
 
+  /// Puts a record in the place of the one with its number.
+  mutating func replace(_ record: MigrationRecord) {
+    records = records.map { $0.number == record.number ? record : $0 }
+  }
+
+  mutating func remove(_ number: Int) { records.removeAll { $0.number == number } }
+
   // MARK: The file
 
   /// The version of the file's form that this tool writes and reads.

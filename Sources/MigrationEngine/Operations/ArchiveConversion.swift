@@ -100,7 +100,8 @@ struct ArchiveConversion: Sendable {
           .unsupported,
           "a property list has no form for nothing (null) in a list or as the whole: say `as: json`")
       }
-      return Document(value: plain, bytes: try PropertyListDocument(format: archive.format, value: plain).encoded())
+      return Document(
+        value: plain, bytes: try PropertyListDocument(format: archive.format, value: plain).encoded())
     }
   }
 }

@@ -98,12 +98,15 @@ extension StagedContainer {
   /// The place of a database that a migration names; an unknown name is an error at that place.
   func namedDatabase(_ name: String, at position: YAMLPosition) throws -> ContainerPath? {
     guard container.configuration.databases[name] != nil else {
-      let known = container.configuration.databases.keys.sorted()
-      throw position.error(
-        known.isEmpty
-          ? "no database is named in drydock.yaml: add `databases: {\(name): [PATH]}`"
-          : "drydock.yaml has no database `\(name)`; " + NearestWord.hint(for: name, among: known))
+      throw Self.unknown(name, container.configuration.databases.keys.sorted(), at: position)
     }
     return try databasePlace(name)
+  }
+
+  static func unknown(_ name: String, _ known: [String], at position: YAMLPosition) -> ContainerError {
+    position.error(
+      known.isEmpty
+        ? "no database is named in drydock.yaml: add `databases: {\(name): [PATH]}`"
+        : "drydock.yaml has no database `\(name)`; " + NearestWord.hint(for: name, among: known))
   }
 }

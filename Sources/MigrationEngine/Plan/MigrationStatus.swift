@@ -30,6 +30,9 @@ public struct MigrationStatus: Sendable {
     /// Its files.
     public let migration: Migration?
 
+    /// `0002_rename_settings`.
+    public var identifier: String { migration?.identifier ?? Migration.padded(number) + "_" + name }
+
     /// Whether it is still to be run, and opens the vault.
     public var needsDeviceKey: Bool { state == .pending && migration?.vaultUse != nil }
   }
@@ -92,18 +95,21 @@ public struct MigrationStatus: Sendable {
   }
 
   static func problem(_ entry: Entry) -> MigrationError? {
-    let name = Migration.padded(entry.number) + "_" + entry.name
+    let name = entry.identifier
     switch entry.state {
     case .pending, .applied: return nil
     case .missing:
       return MigrationError(
-        .missing, "migration \(name) was applied to this container, and its files are gone: bring them back")
+        .missing,
+        "migration \(name) was applied to this container, and its files are gone: bring them back, or "
+          + "take it out of the history with `drydock repair CONTAINER --remove \(entry.number)`")
     case .edited:
       let renamed = entry.record.map { $0.name != entry.name ? " (it was called \($0.name))" : "" } ?? ""
       return MigrationError(
         .edited,
         "migration \(name) was changed after it was applied to this container\(renamed): bring its files back, "
-          + "and put the change into a new migration", path: entry.migration?.file)
+          + "and put the change into a new migration; or, when it makes no difference, `drydock repair CONTAINER --accept "
+          + "\(entry.number)`", path: entry.migration?.file)
     case .outOfOrder:
       return MigrationError(
         .outOfOrder,

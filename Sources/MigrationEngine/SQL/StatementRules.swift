@@ -20,6 +20,13 @@ struct StatementRules {
       let database: Int = row["p1"] ?? 0
       drops = drops || (opcode == "DropTable" && database != 1) || detail.hasPrefix("sqlite_drop_column(")
     }
+    return loss(drops: drops)
+  }
+
+  /// What its words alone tell of ``refusal(_:)``, for a statement on tables that are not there to be explained.
+  var refusalByWords: String? { loss(drops: SQLWords(sql).drops) }
+
+  private func loss(drops: Bool) -> String? {
     if destructive != nil { return nil }
     let verb = drops ? nil : SQLWords(sql).verbWithoutWhere
     guard let what = drops ? "drops a table or a column" : verb.map({ "is \($0) without WHERE" }) else {
@@ -97,6 +104,23 @@ struct SQLWords {
     byte == UInt8(ascii: "_") || (byte >= 0x30 && byte <= 0x39)
       || (byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7A)
       || byte >= 0x80
+  }
+
+  /// Whether the statement makes, changes or removes tables and their like.
+  var definesSchema: Bool { words.first.map(["CREATE", "ALTER", "DROP"].contains) ?? false }
+
+  /// Whether it makes a trigger, inside of which are statements.
+  var makesTrigger: Bool {
+    words.first == "CREATE" && words.dropFirst().first { !["TEMP", "TEMPORARY"].contains($0) } == "TRIGGER"
+  }
+
+  /// Whether it is such a one with `IF EXISTS` or `IF NOT EXISTS`.
+  var asksForExistence: Bool { definesSchema && words.prefix(6).contains("EXISTS") }
+
+  /// Whether it drops a table or a column.
+  var drops: Bool {
+    words.starts(with: ["DROP", "TABLE"])
+      || (words.starts(with: ["ALTER", "TABLE"]) && words.contains("DROP"))
   }
 
   /// `DELETE` or `UPDATE`, when the statement is one and says nowhere which rows.

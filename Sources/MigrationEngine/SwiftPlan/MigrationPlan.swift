@@ -33,18 +33,32 @@ extension MigrationCatalog {
   /// - Parameter name: what messages call them.
   /// - Throws: as ``init(_:)``.
   public init(stages: [MigrationStage], name: String = "MigrationPlan") throws {
-    do {
-      let migrations = try stages.enumerated().map { index, stage in
+    let (catalog, problems) = Self.read(stages, name)
+    if let problem = problems.first { throw problem }
+    self = catalog
+  }
+
+  static func read(_ plan: any MigrationPlan.Type) -> (MigrationCatalog, problems: [MigrationError]) {
+    read(plan.stages, String(describing: plan))
+  }
+
+  /// The migrations of stages, with everything that is wrong in them.
+  static func read(_ stages: [MigrationStage], _ name: String) -> (
+    MigrationCatalog, problems: [MigrationError]
+  ) {
+    var (migrations, problems): ([Migration], [MigrationError]) = ([], [])
+    for (index, stage) in stages.enumerated() {
+      do {
         guard stage.version == index + 1 else {
           throw stage.position.error(
             "the stage `\(stage.name)` has the version \(stage.version) where \(index + 1) is due: stages stand in "
               + "order, from version 1 and without a gap")
         }
-        return try stage.migration()
+        migrations.append(try stage.migration())
+      } catch {
+        problems.append(MigrationError(reading: error))
       }
-      self.init(directory: name, migrations: migrations)
-    } catch let error as ContainerError {
-      throw MigrationError(.catalog, error.message, path: error.path, cause: error)
     }
+    return (MigrationCatalog(directory: name, migrations: migrations), problems)
   }
 }

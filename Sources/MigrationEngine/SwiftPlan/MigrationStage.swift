@@ -99,12 +99,10 @@ extension MigrationStage {
       summary: description, isIrreversible: isIrreversible, steps: steps, down: down,
       checks: checks.map { try $0.entry.assertion() },
       verifications: verifications.map { try $0.entry.assertion() })
-    try body.refuseBeforeInChecks()
+    if let problem = body.checks.lazy.compactMap(\.problemAsCheck).first { throw problem }
     files.contents = ["stage": Array(fingerprint.utf8)]
     return Migration(
-      number: version, name: name, file: position.file, checksum: try files.checksum(), summary: body.summary,
-      isIrreversible: body.isIrreversible, notes: [], steps: body.steps, down: body.down, checks: body.checks,
-      verifications: body.verifications)
+      number: version, name: name, file: position.file, checksum: try files.checksum(), body)
   }
 
   /// What the checksum covers: everything but the places in the code, and the code of closures.

@@ -24,12 +24,7 @@ struct StageEntry: Sendable {
 
   /// - Throws: `ContainerError` with the place in the source file, as for the same step of a file.
   func step(_ files: MigrationFiles) throws -> MigrationStep {
-    guard let type = Operations.named[name] else {
-      throw position.error(
-        "unknown operation `\(name)`; " + NearestWord.hint(for: name, among: Array(Operations.named.keys)))
-    }
-    let reader = try YAMLReader(node, what: name, keys: type.keys)
-    return MigrationStep(position: position, operation: try type.init(reading: reader, files: files))
+    try MigrationStep(name, at: position, arguments: node, files: files)
   }
 
   /// - Throws: as ``step(_:)``.

@@ -1,0 +1,54 @@
+import ArgumentParser
+import Drydock
+
+struct RepairCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "repair", abstract: "Bring a container's history in line with the migrations, as you say.",
+    discussion: """
+      --accept is for migrations that were edited after they were applied: their
+      files as they are now count as what was applied. --remove is for migrations
+      whose files are gone: the history forgets them. Nothing is run, and nothing but
+      the history and the version markers is touched. It is a transaction, and
+      `drydock rollback` undoes it.
+
+      Examples:
+        drydock repair Notes -m Migrations --accept 2 4
+        drydock repair Notes -m Migrations --remove 7
+      """)
+
+  @OptionGroup var container: ContainerOptions
+  @OptionGroup var migrations: MigrationOptions
+  @Option(
+    parsing: .upToNextOption,
+    help: ArgumentHelp("Migrations whose edit makes no difference.", valueName: "number"))
+  var accept: [Int] = []
+  @Option(
+    parsing: .upToNextOption,
+    help: ArgumentHelp("Migrations whose files are gone for good.", valueName: "number"))
+  var remove: [Int] = []
+  @OptionGroup var common: CommonOptions
+
+  struct Result: Encodable {
+    var transaction: String?
+    var notes: [String]
+  }
+
+  func validate() throws {
+    if accept.isEmpty && remove.isEmpty { throw ValidationError("name migrations with --accept or --remove") }
+  }
+
+  func run() throws {
+    let opened = try container.open(common)
+    let catalog = try migrations.catalog(common.configuration())
+    let outcome = try Migrating.repair(
+      opened, catalog, Repair(accept: accept, remove: remove), options: container.transaction())
+    ContainerOptions.tell(outcome.recovered, opened)
+    for note in outcome.notes { Output.note("drydock: note: \(note)") }
+    if common.json {
+      Output.json(Result(transaction: outcome.transaction?.description, notes: outcome.value))
+    } else {
+      for line in outcome.value { Output.line(line) }
+    }
+    try outcome.throwUnlessClean()
+  }
+}

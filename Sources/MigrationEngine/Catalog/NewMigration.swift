@@ -1,0 +1,76 @@
+import AppContainer
+
+/// Makes the files of a migration that is still to be written.
+public enum NewMigration {
+  /// What a migration can be written as.
+  public enum Form: Sendable {
+    /// A YAML file.
+    case steps
+    /// A SQL file for a database.
+    case sql(database: String)
+    /// A directory with `migration.yaml`.
+    case directory
+  }
+
+  /// Writes a template with the next free number. The directory of migrations is made when it is missing.
+  ///
+  /// - Returns: the path of the file to edit.
+  /// - Throws: ``MigrationError`` `usage` for a name that cannot be one; `ContainerError`.
+  public static func create(_ name: String, _ form: Form, in path: String) throws -> String {
+    guard MigrationName.isName(name) else {
+      let better = name.lowercased().map { $0.isLetter || $0.isNumber ? $0 : "_" }
+      throw MigrationError(
+        .usage,
+        "a migration's name has letters, digits, `_` and `-`"
+          + (name.isEmpty ? "" : ", such as \(String(better))"))
+    }
+    let directory = try makeDirectory(path)
+    let next = try MigrationFolder(path).nextNumber
+    let stem = Migration.padded(next) + "_" + name
+    let words = name.replacing("_", with: " ")
+    let summary = words.prefix(1).uppercased() + words.dropFirst()
+    let (file, text) =
+      switch form {
+      case .steps: (stem + ".yaml", steps(summary))
+      case .sql(let database): (stem + ".sql", sql(summary, database))
+      case .directory: (stem + "/migration.yaml", steps(summary))
+      }
+    if case .directory = form { try directory.createDirectory(ContainerPath(stem), mode: 0o755) }
+    try directory.create(ContainerPath(file), Array(text.utf8), mode: 0o644)
+    return path + "/" + file
+  }
+
+  private static func makeDirectory(_ path: String) throws -> Directory {
+    if FollowedStatus.identity(path) == nil {
+      let slash = path.lastIndex(of: "/")
+      let parent = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+      let name = slash.map { String(path[path.index(after: $0)...]) } ?? path
+      try Directory(parent).createDirectory(ContainerPath(name), mode: 0o755)
+    }
+    return try Directory(path)
+  }
+
+  private static func steps(_ summary: String) -> String {
+    """
+    description: \(summary)
+    # What is done, in this order; the guide on migrations lists all operations.
+    #   - defaults.rename: {keys: {user_name: username}}
+    steps: []
+    # What must be so afterwards.
+    #   - defaults: {key: username, exists: string}
+    verify: []
+
+    """
+  }
+
+  private static func sql(_ summary: String, _ database: String) -> String {
+    """
+    -- drydock: database \(database)
+    -- drydock: description \(summary)
+    -- migrate:up
+
+    -- migrate:down
+
+    """
+  }
+}

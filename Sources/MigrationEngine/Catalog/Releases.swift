@@ -1,0 +1,157 @@
+import AgeEncryption
+import AppContainer
+
+/// What has been released, as `releases.yaml` beside the migrations says: what users' containers may have, and what must
+/// not change any more.
+public struct Releases: Sendable, Equatable {
+  /// One release of the app.
+  public struct Release: Sendable, Equatable {
+    /// Its name, such as `2.5.0`.
+    public var name: String
+    /// The schema version that it has.
+    public var version: Int
+    /// The migrations that came with it.
+    public var migrations: [Frozen]
+  }
+
+  /// A migration as it was released.
+  public struct Frozen: Sendable, Equatable {
+    /// Its number.
+    public var number: Int
+    /// Its name, without the number.
+    public var name: String
+    /// SHA-256 over its files.
+    public var checksum: SHA256.Digest
+    /// Where `releases.yaml` says so.
+    let position: YAMLPosition
+  }
+
+  /// The releases, oldest first.
+  public private(set) var releases: [Release] = []
+  private let file: String
+
+  static let fileName = "releases.yaml"
+
+  /// The newest schema version that has been released; 0 when none has.
+  public var version: Int { releases.map(\.version).max() ?? 0 }
+
+  /// Reads `releases.yaml` of a directory of migrations; without one nothing has been released.
+  ///
+  /// - Throws: `ContainerError` with the place in the file.
+  public static func read(_ directory: String) throws -> Releases { try Releases(directory) }
+
+  private init(_ directory: String) throws {
+    file = directory + "/" + Self.fileName
+    let path = try ContainerPath(Self.fileName)
+    guard FollowedStatus.identity(file) != nil else { return }
+    let bytes = try Directory(directory).contents(path)
+    guard let root = try YAMLDocument(bytes, file: file).root else { return }
+    releases = try root.elements("the list of releases").map(Self.release)
+  }
+
+  private static func release(_ node: YAMLNode) throws -> Release {
+    let reader = try YAMLReader(node, what: "a release", keys: ["release", "version", "migrations"])
+    return Release(
+      name: try reader.required("release").text("`release`"),
+      version: Int(try reader.required("version").integer("`version`")),
+      migrations: try reader.required("migrations").elements("`migrations`").map(Self.frozen))
+  }
+
+  private static func frozen(_ node: YAMLNode) throws -> Frozen {
+    let reader = try YAMLReader(node, what: "a released migration", keys: ["number", "name", "checksum"])
+    let text = try reader.required("checksum")
+    guard let checksum = SHA256.Digest(hex: try text.text("`checksum`")) else {
+      throw text.position.error("`checksum` is a SHA-256 of 64 hexadecimal digits")
+    }
+    return Frozen(
+      number: Int(try reader.required("number").integer("`number`")),
+      name: try reader.required("name").text("`name`"), checksum: checksum, position: node.position)
+  }
+
+  /// What was edited, removed or inserted since it was released.
+  ///
+  /// - Parameter isComplete: whether the catalog has every migration of the directory.
+  func problems(in catalog: MigrationCatalog, isComplete: Bool = true) -> [MigrationError] {
+    var problems: [MigrationError] = []
+    var known: Set<Int> = []
+    for release in releases {
+      for frozen in release.migrations {
+        known.insert(frozen.number)
+        guard let now = catalog.migration(frozen.number) else {
+          if isComplete { problems.append(removed(frozen, release)) }
+          continue
+        }
+        if now.checksum != frozen.checksum || now.name != frozen.name {
+          problems.append(edited(now, frozen, release))
+        }
+      }
+    }
+    let newest = version
+    for migration in catalog.migrations where migration.number <= newest && !known.contains(migration.number)
+    {
+      problems.append(
+        MigrationError(
+          .released,
+          "migration \(migration.identifier) was inserted below version \(newest), which is released: containers that have "
+            + "that version would never run it; give it the next free number", path: migration.file))
+    }
+    return problems
+  }
+
+  private func removed(_ frozen: Frozen, _ release: Release) -> MigrationError {
+    let name = Migration.padded(frozen.number) + "_" + frozen.name
+    return MigrationError(
+      .released,
+      "\(frozen.position): migration \(name) was released with \(release.name), and its files are gone: bring them back"
+    )
+  }
+
+  private func edited(_ now: Migration, _ frozen: Frozen, _ release: Release) -> MigrationError {
+    let renamed = now.name == frozen.name ? "" : " (it was called \(frozen.name))"
+    return MigrationError(
+      .released,
+      "migration \(now.identifier) was changed after it was released with \(release.name)\(renamed): bring its files back, "
+        + "and put the change into a new migration", path: now.file)
+  }
+
+  /// Appends a release with all migrations that are in none yet. What the file says is never changed.
+  ///
+  /// - Returns: the release.
+  /// - Throws: ``MigrationError`` `usage` when there is a release of that name.
+  public mutating func add(_ name: String, _ catalog: MigrationCatalog) throws -> Release {
+    guard !name.isEmpty, !name.contains(where: { $0.isNewline || "\"\\".contains($0) }) else {
+      throw MigrationError(.usage, "a release's name is one line without quotes, such as 2.5.0")
+    }
+    guard !releases.contains(where: { $0.name == name }) else {
+      throw MigrationError(.usage, "the release \(name) is there already: what is released stays", path: file)
+    }
+    let old = Set(releases.flatMap(\.migrations).map(\.number))
+    let start = YAMLPosition(file: file, line: 1, column: 1)
+    let release = Release(
+      name: name, version: catalog.latest,
+      migrations: catalog.migrations.filter { !old.contains($0.number) }.map {
+        Frozen(number: $0.number, name: $0.name, checksum: $0.checksum, position: start)
+      })
+    try append(release, to: Directory(catalog.directory))
+    releases.append(release)
+    return release
+  }
+
+  private func append(_ release: Release, to directory: Directory) throws {
+    let path = try ContainerPath(Self.fileName)
+    var text =
+      FollowedStatus.identity(file) == nil
+      ? """
+      # What has been released, and must not change any more: `drydock release` appends to this file, and `drydock validate`
+      # compares. Keep it under version control.
+
+      """ : String(decoding: try directory.contents(path), as: UTF8.self)
+    if !text.hasSuffix("\n") { text += "\n" }
+    text += "- release: \"\(release.name)\"\n  version: \(release.version)\n"
+    text += release.migrations.isEmpty ? "  migrations: []\n" : "  migrations:\n"
+    for item in release.migrations {
+      text += "    - {number: \(item.number), name: \"\(item.name)\", checksum: \"\(item.checksum.hex)\"}\n"
+    }
+    try directory.replace(path, with: Array(text.utf8), mode: 0o644)
+  }
+}

@@ -1,0 +1,56 @@
+import ContainerTransaction
+
+/// Brings a container's history in line with the migrations, where a person has looked and says so.
+public struct Repair: Sendable {
+  /// Numbers of migrations that were edited after they were applied: as they are now counts as what was applied.
+  public var accept: [Int]
+  /// Numbers of migrations whose files are gone: the container is not said to have them any more.
+  public var remove: [Int]
+
+  /// A repair of the migrations that are named.
+  public init(accept: [Int] = [], remove: [Int] = []) {
+    (self.accept, self.remove) = (accept, remove)
+  }
+
+  /// Rewrites the history, and the version markers when the version becomes another. Nothing else is touched.
+  ///
+  /// - Returns: what was done, and remarks.
+  /// - Throws: ``MigrationError`` `usage` for a migration that is not in the state that is named.
+  public func run(_ catalog: MigrationCatalog, on stage: StagedContainer) throws -> [String] {
+    let status = MigrationStatus(catalog: catalog, detected: try DetectedVersion.detect(in: stage))
+    var history = status.detected.history
+    var notes: [String] = []
+    for number in accept.sorted() {
+      let entry = try Self.entry(number, .edited, "accept", status)
+      guard let migration = entry.migration, var record = entry.record else { continue }
+      (record.name, record.checksum) = (migration.name, migration.checksum)
+      history.replace(record)
+      notes.append("\(migration.identifier): its files as they are now count as what was applied")
+    }
+    for number in remove.sorted() {
+      let entry = try Self.entry(number, .missing, "remove", status)
+      history.remove(number)
+      notes.append("\(entry.identifier): no longer in the history")
+    }
+    try history.write(to: stage)
+    if history.version != status.detected.version {
+      notes += try stage.writeMarkers(version: history.version)
+    }
+    return notes
+  }
+
+  private static func entry(
+    _ number: Int, _ state: MigrationStatus.State, _ verb: String, _ status: MigrationStatus
+  ) throws -> MigrationStatus.Entry {
+    guard let entry = status.entries.first(where: { $0.number == number }) else {
+      throw MigrationError(.usage, "there is no migration \(number), neither in the files nor in the history")
+    }
+    guard entry.state == state else {
+      throw MigrationError(
+        .usage,
+        "`--\(verb)` is for migrations that are \(state.rawValue), and \(entry.identifier) is \(entry.state.rawValue)"
+      )
+    }
+    return entry
+  }
+}

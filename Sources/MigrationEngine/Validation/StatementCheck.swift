@@ -1,0 +1,127 @@
+import AppContainer
+import GRDB
+
+/// Finds the statements of migrations that SQLite cannot parse or that migrations may not have, without a container.
+///
+/// What the migrations themselves make is built up in empty databases in memory. A statement on what is not there is no
+/// mistake: the app made it. From the first of these on a database's schema is not known, and what is told is only what
+/// is wrong whatever the schema is.
+struct StatementCheck {
+  private(set) var problems: [MigrationError] = []
+  /// By database.
+  private var schemas: [String: DatabaseQueue] = [:]
+  private var isKnown: [String: Bool] = [:]
+  /// For what has no schema of its own.
+  private let nothing: DatabaseQueue
+
+  init() throws { nothing = try DatabaseQueue() }
+
+  /// Checks what a migration runs and asks, both ways.
+  mutating func add(_ migration: Migration) {
+    for assertion in migration.checks { query(assertion) }
+    for step in migration.steps {
+      if let sql = step.operation as? RunSQL {
+        run(sql.up, of: sql, destructive: sql.destructive)
+      } else if Self.mayReplaceDatabases(step.operation) {
+        for name in schemas.keys { isKnown[name] = false }
+      }
+    }
+    for assertion in migration.verifications { query(assertion) }
+    checkWayBack(migration)
+  }
+
+  /// It starts from what the way here has made, and leaves nothing.
+  private mutating func checkWayBack(_ migration: Migration) {
+    for schema in schemas.values {
+      try? schema.writeWithoutTransaction { try $0.execute(sql: "SAVEPOINT here") }
+    }
+    defer {
+      for schema in schemas.values {
+        try? schema.writeWithoutTransaction { try $0.execute(sql: "ROLLBACK TO here; RELEASE here") }
+      }
+    }
+    for step in migration.steps.reversed() {
+      // What it destroys is what the way here has made.
+      if let sql = step.operation as? RunSQL, let down = sql.down {
+        run(down, of: sql, destructive: "the way back")
+      }
+    }
+    for step in migration.down {
+      if let sql = step.operation as? RunSQL { run(sql.up, of: sql, destructive: sql.destructive) }
+    }
+  }
+
+  /// What deletes or replaces files, or does what only it knows, may leave other databases behind.
+  private static func mayReplaceDatabases(_ operation: any MigrationAction) -> Bool {
+    !(operation is MoveFiles) && !operation.name.hasPrefix("defaults.") && !operation.name.hasPrefix("vault.")
+  }
+
+  private mutating func schema(of database: String) throws -> DatabaseQueue {
+    if let schema = schemas[database] { return schema }
+    var configuration = GRDB.Configuration()
+    configuration.foreignKeysEnabled = false
+    configuration.allowsUnsafeTransactions = true
+    let schema = try DatabaseQueue(configuration: configuration)
+    (schemas[database], isKnown[database]) = (schema, true)
+    return schema
+  }
+
+  private mutating func query(_ assertion: Assertion) {
+    guard case .sql(let sql) = assertion.kind else { return }
+    do {
+      let schema = try schema(of: sql.database)
+      try schema.read { _ = try $0.makeStatement(sql: sql.query) }
+    } catch let error as DatabaseError {
+      tell(error, sql.database, at: assertion.position)
+    } catch {
+      problems.append(MigrationError(reading: error))
+    }
+  }
+
+  private mutating func run(_ script: SQLScript, of step: RunSQL, destructive: String?) {
+    do {
+      let schema = try schema(of: step.database)
+      schema.writeWithoutTransaction { db in
+        for part in script.statements() {
+          check(
+            StatementRules(sql: part.text, destructive: destructive), of: step.database, db,
+            at: script.position(at: part.offset))
+        }
+      }
+    } catch {
+      problems.append(MigrationError(reading: error))
+    }
+  }
+
+  private mutating func check(
+    _ rules: StatementRules, of database: String, _ db: Database, at position: YAMLPosition
+  ) {
+    do {
+      if let reason = try rules.refusal(db) {
+        return problems.append(MigrationError(.sql, "\(position): \(reason)"))
+      }
+      let words = SQLWords(rules.sql)
+      // Rows change no schema, and may be many.
+      if words.definesSchema { try db.execute(sql: rules.sql) }
+      // Who asks whether something is there does not know the schema either.
+      if words.asksForExistence { isKnown[database] = false }
+    } catch let error as DatabaseError {
+      if let reason = rules.refusalByWords {
+        problems.append(MigrationError(.sql, "\(position): \(reason)"))
+      }
+      tell(error, database, at: position)
+    } catch {
+      problems.append(MigrationError(reading: error))
+    }
+  }
+
+  private mutating func tell(_ error: DatabaseError, _ database: String, at position: YAMLPosition) {
+    let message = error.message ?? ""
+    if message.hasPrefix("no such ") && !message.hasPrefix("no such column") { isKnown[database] = false }
+    let isSyntax = ["syntax error", "unrecognized token", "incomplete input"].contains {
+      message.contains($0)
+    }
+    guard isSyntax || isKnown[database] == true else { return }
+    problems.append(MigrationError(.sql, "\(position): \(error.plainMessage)", cause: error))
+  }
+}

@@ -1,0 +1,87 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// The example of the guide on migrations in Swift, as a program of its own.
+@Suite("A tool over a plan in Swift")
+struct NotesToolTests {
+  private func tool(_ lab: Lab, _ arguments: String...) throws -> CommandResult {
+    try Command.run(
+      Tools.built("NotesTool"), arguments, environment: lab.environment, directory: lab.directory.path)
+  }
+
+  private func succeed(_ lab: Lab, _ arguments: [String]) throws -> String {
+    let result = try Command.run(
+      Tools.built("NotesTool"), arguments, environment: lab.environment, directory: lab.directory.path)
+    guard result.succeeded else { throw SystemFailure("NotesTool \(arguments): \(result)") }
+    return result.output
+  }
+
+  @Test(
+    "The guide's example is this program's text, and its program has five lines", arguments: ["Plan", "Tool"])
+  func guide(_ part: String) throws {
+    let root = Lab.repository
+    let source = try String(contentsOfFile: "\(root)/Tests/NotesTool/Notes\(part).swift", encoding: .utf8)
+    let guide = try String(
+      contentsOfFile: "\(root)/Sources/Drydock/Drydock.docc/SwiftMigrations.md", encoding: .utf8)
+    #expect(guide.contains("\n```swift\n\(source)```\n"))
+    if part == "Tool" { #expect(source.split(separator: "\n").count == 5) }
+  }
+
+  @Test("Status, validate, dry run, migrate and rollback work over the plan")
+  func story() throws {
+    try Lab.with { lab in
+      try lab.create()
+      let before = try lab.tree()
+      let status = try succeed(lab, ["status", "Notes"])
+      #expect(status.hasPrefix("version 0 of 4, by the setting `dataSchemaVersion`\n"), "\(status)")
+      #expect(status.contains(/4  pending  token_to_vault +needs the device key/))
+      #expect(
+        try succeed(lab, ["validate"]).hasPrefix("4 migrations, in order\n  0001_rename_settings  New names"))
+      let dry = try tool(lab, "migrate", "Notes", "--dry-run", "--exit-code")
+      #expect(dry.exitCode == 2 && dry.output.contains("+ theme: \"dark\""), "\(dry)")
+      #expect(dry.output.contains("+ column isCompleted") && !dry.output.contains(Lab.token))
+      #expect(try lab.tree().differences(from: before, comparing: TreeListing.untouched) == [])
+
+      let migrated = try succeed(lab, ["migrate", "Notes"])
+      #expect(migrated.contains("ran tidy_tasks: isDone becomes isCompleted"))
+      #expect(migrated.contains("`NotesTool rollback` undoes it"))
+      let settings = try lab.settings()
+      #expect(settings.contains("theme = dark") && settings.contains("window = 21 bytes"), "\(settings)")
+      #expect(!settings.contains { $0.hasPrefix("auth_token") })
+      #expect(try lab.tokenHolders() == [])
+      #expect(try succeed(lab, ["status", "Notes", "--exit-code"]).contains("4  applied  token_to_vault"))
+      #expect(try succeed(lab, ["vault", "list", "Notes"]).contains("com.example.notes/auth"))
+
+      _ = try succeed(lab, ["rollback", "Notes"])
+      #expect(try lab.tree().differences(from: before, ignoringTimesOf: [""]) == [])
+    }
+  }
+
+  @Test("Help and messages have the program's own name, and nothing of a directory of migrations")
+  func help() throws {
+    try Lab.with { lab in
+      for command in ["", "migrate", "status", "validate", "rollback"] {
+        let help = try succeed(lab, command.isEmpty ? ["--help"] : [command, "--help"])
+        #expect(help.contains("USAGE: NotesTool \(command)"), "\(help)")
+        #expect(help.contains("  NotesTool ") || help.contains("Example: NotesTool "), "\(help)")
+        let others = help.matches(of: /(?m)(^ *|`|: )drydock [a-z]/).map { String($0.output.0) }
+        #expect(others == [], "\(help)")
+        #expect(!help.contains(" -m "), "\(help)")
+      }
+      #expect(try lab.succeed("--help").contains("  drydock migrate Notes -m Migrations --dry-run\n"))
+      let refused: [([String], String)] = [
+        (["migrate", "Notes", "-m", "Migrations"], "NotesTool brings its migrations with it: leave -m out"),
+        (["new", "name"], "the migrations of NotesTool are in Swift, in NotesPlan, and in no file"),
+        (["release", "1.0"], "the migrations of NotesTool are in Swift, in NotesPlan, and in no file"),
+        (["stauts", "Notes"], "there is no command stauts; did you mean `status`?"),
+      ]
+      try lab.create()
+      for (arguments, message) in refused {
+        let result = try Command.run(
+          Tools.built("NotesTool"), arguments, environment: lab.environment, directory: lab.directory.path)
+        #expect(result.exitCode == 64 && result.errors.hasPrefix("NotesTool: error: \(message)"), "\(result)")
+      }
+    }
+  }
+}

@@ -1,0 +1,177 @@
+import AppContainer
+import Foundation
+@testable import MigrationEngine
+import Testing
+
+/// What `validate` finds without a container.
+@Suite struct ValidationTests {
+  /// All problems, without the directory of the test.
+  private func problems(_ lab: Lab) throws -> [String] {
+    try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems.map {
+      $0.description.replacing(lab.directory("migrations") + "/", with: "")
+    }
+  }
+
+  private func sql(_ up: String, _ words: String = "") -> String {
+    "-- drydock: database notes\n\(words)-- migrate:up\n\(up)\n"
+  }
+
+  @Test func everythingAtOnce() throws {
+    try Lab.with { lab in
+      try lab.migration("0001_a.yaml", "steps:\n  - defaults.sett: {}\n  - files.delete: {paths: x}\n")
+      try lab.migration("0002_b.sql", sql("SELEC 1;\nSELECT 2;\nDROP TABLE gone;\nDELETE FROM task;"))
+      try lab.migration("0004_d.yaml", "steps:\n  - sql: {database: nots, up: SELECT 1}\n")
+      let found = try problems(lab)
+      let places = found.map { String($0.prefix { $0 != " " }) }
+      #expect(
+        places == [
+          "0001_a.yaml:2:5:", "0001_a.yaml:3:19:", lab.directory("migrations") + ":", "0004_d.yaml:2:21:",
+          "0002_b.sql:3:1:", "0002_b.sql:5:1:", "0002_b.sql:6:1:",
+        ], "\(found)")
+      #expect(found[3].contains("drydock.yaml has no database `nots`; did you mean `notes`?"))
+      #expect(found[4].contains("near \"SELEC\": syntax error"))
+      #expect(found[5].contains("drops a table or a column and destroys data: say why with `destructive`"))
+      #expect(found[6].contains("is DELETE without WHERE"))
+    }
+  }
+
+  /// Statements, and what is told of each migration in turn; nothing of a schema that only the app knows.
+  @Test(
+    arguments: [
+      (["ALTER TABLE task ADD COLUMN x;"], [nil]),
+      (["UPDATE task SET x = 1 WHERE y = 2;", "ALTER TABLE t RENAME COLUMN a TO b;"], [nil, nil]),
+      (["CREATE TABLE t (a, b);", "UPDATE t SET c = 1 WHERE a = 2;"], [nil, "2:4:1: no such column: c"]),
+      (["CREATE TABLE t (a);", "CREATE TABLE t (a);"], [nil, "2:4:1: table t already exists"]),
+      (["CREATE TABLE IF NOT EXISTS t (a);", "UPDATE t SET c = 1 WHERE a = 2;"], [nil, nil]),
+      (["CREATE TABLE t (a);\nINSERT INTO u SELECT * FROM t;", "SELECT c FROM t;"], [nil, nil]),
+      (["CREATE TABLE t (a;"], ["1:4:15: near \";\": syntax error"]),
+      (["SELECT 'a;b' /* ; */, 1; -- ;\nSELECT 'never ends;"], ["1:5:1: unrecognized token: \"'never ends;"]),
+      (["CREATE TABLE t (a"], ["1:4:1: incomplete input"]),
+      (
+        ["CREATE TABLE t (a);\nCREATE TRIGGER x AFTER INSERT ON t BEGIN UPDATE t SET a = 1; SELEC 1; END;"],
+        ["1:5:1: near \"SELEC\": syntax error"]
+      ),
+      (
+        [
+          "CREATE TABLE t (a);\nCREATE TRIGGER x AFTER INSERT ON t BEGIN UPDATE t SET a = 1; SELECT 1; END;\nSELEC 1;"
+        ], ["1:6:1: near \"SELEC\": syntax error"]
+      ),
+      (["BEGIN;\nATTACH 'x' AS y;\nVACUUM;\nPRAGMA journal_mode = WAL;"], ["1:4:1: BEGIN, COMMIT"]),
+      (["ATTACH 'x' AS y;"], ["1:4:1: ATTACH and DETACH"]), (["VACUUM;"], ["1:4:1: VACUUM is not"]),
+      (["CREATE TABLE t (a);\nDROP TABLE t;"], ["1:5:1: the statement drops a table"]),
+      (["ALTER TABLE unknown DROP COLUMN a;"], ["1:4:1: the statement drops a table or a column"]),
+    ] as [([String], [String?])])
+  func statements(_ ups: [String], _ expected: [String?]) throws {
+    try Lab.with { lab in
+      for (index, up) in ups.enumerated() {
+        try lab.migration("000\(index + 1)_m.sql", sql(up, "-- drydock: irreversible\n"))
+      }
+      let found = try problems(lab)
+      for (index, text) in expected.enumerated() {
+        let own = found.filter { $0.hasPrefix("000\(index + 1)_m.sql") }
+        guard let text else {
+          #expect(own == [])
+          continue
+        }
+        let place = text.replacing(/^(\d):/, with: { "000\($0.1)_m.sql:" })
+        // The offending word may be told inside the statement, whose place is that of its first word.
+        let start = place.replacing(":4:15:", with: ":4:1:")
+        #expect(own.first?.hasPrefix(start) == true, "\(own)")
+      }
+    }
+  }
+
+  @Test func theWayBackStartsWhereTheWayHereEnds() throws {
+    try Lab.with { lab in
+      try lab.migration(
+        "0001_a.sql",
+        sql(
+          "CREATE TABLE t (a);\n-- migrate:down\n",
+          "-- drydock: description DROP needs no reason on the way back\n")
+          + "SELECT a FROM t;\nDROP TABLE t;\nSELECT b FROM (SELECT 1 AS a);\n")
+      try lab.migration(
+        "0002_b.yaml",
+        """
+        steps:
+          - sql: {database: notes, up: ALTER TABLE t RENAME COLUMN a TO c}
+        down:
+          - sql: {database: notes, up: ALTER TABLE t RENAME COLUMN x TO a}
+        verify:
+          - sql: {database: notes, query: SELECT count(c) FROM t, equals: 0}
+          - sql: {database: notes, query: SELECT count(a) FROM t, equals: 0}
+        """)
+      let found = try problems(lab)
+      #expect(found.count == 3, "\(found)")
+      #expect(found[0].hasPrefix("0001_a.sql:9:1: no such column: b"), "\(found)")
+      #expect(found[1].hasPrefix("0002_b.yaml:7:5: no such column: a"), "\(found)")
+      #expect(found[2].contains("no such column: \"x\""), "\(found)")
+    }
+  }
+
+  @Test func released() throws {
+    try Lab.with { lab in
+      let step = "steps:\n  - defaults.set: {values: {a: 1}}\n"
+      for name in ["0001_a", "0002_b"] { try lab.migration(name + ".yaml", step) }
+      var releases = try Releases.read(lab.directory("migrations"))
+      #expect(releases.releases.isEmpty)
+      let first = try releases.add("1.0", try lab.catalog())
+      #expect(first.version == 2 && first.migrations.map(\.number) == [1, 2])
+      try lab.migration("0003_c.yaml", step)
+      #expect(try problems(lab) == [])
+      let second = try releases.add("1.1", try lab.catalog())
+      #expect(second.version == 3 && second.migrations.map(\.number) == [3])
+      #expect(try Releases.read(lab.directory("migrations")).releases.map(\.name) == ["1.0", "1.1"])
+      #expect(failure { try releases.add("1.0", try lab.catalog()) }.code == .usage)
+      #expect(failure { try releases.add("a\"b", try lab.catalog()) }.code == .usage)
+      // After the newest release everything may still change.
+      try lab.migration("0004_d.yaml", step)
+      #expect(try problems(lab) == [])
+
+      try lab.migration("0001_a.yaml", step + "# edited\n")
+      try lab.removeMigration("0003_c.yaml")
+      try lab.removeMigration("0004_d.yaml")
+      let found = try problems(lab)
+      #expect(found.count == 2, "\(found)")
+      #expect(found[0].contains("0001_a.yaml: migration 0001_a was changed after it was released with 1.0"))
+      #expect(
+        found[1].contains(
+          "releases.yaml:11:7: migration 0003_c was released with 1.1, and its files are gone"))
+    }
+  }
+
+  @Test func insertedBelowARelease() throws {
+    try Lab.with { lab in
+      for name in ["0001_a", "0002_b"] { try lab.migration(name + ".yaml", "steps: []\n") }
+      try lab.migration(
+        "releases.yaml",
+        """
+        - release: "1.0"
+          version: 2
+          migrations:
+            - {number: 1, name: a, checksum: "\(try lab.catalog().migrations[0].checksum.hex)"}
+        """)
+      let found = try problems(lab)
+      #expect(
+        found.count == 1 && found[0].contains("migration 0002_b was inserted below version 2"), "\(found)")
+      try lab.migration("releases.yaml", "- {release: 1.0, version: 2, migrations: []}\n")
+      #expect(try problems(lab).first?.hasPrefix("releases.yaml:1:13: `release` is a text") == true)
+    }
+  }
+
+  @Test func newMigrations() throws {
+    try Lab.with { lab in
+      let folder = lab.directory("made")
+      func make(_ name: String, _ form: NewMigration.Form) throws -> String {
+        try NewMigration.create(name, form, in: folder).replacing(folder + "/", with: "")
+      }
+      #expect(try make("task_colours", .steps) == "0001_task_colours.yaml")
+      #expect(try make("rows", .sql(database: "notes")) == "0002_rows.sql")
+      #expect(try make("photos", .directory) == "0003_photos/migration.yaml")
+      let error = failure { try make("Task colours", .steps) }
+      #expect(error.code == .usage && error.text.contains("such as task_colours"))
+      let (catalog, found) = try MigrationCatalog.read(folder)
+      #expect(catalog.migrations.map(\.summary) == ["Task colours", "Photos"])
+      #expect(found.map(\.message).count == 1, "SQL is still to be written: \(found)")
+    }
+  }
+}
