@@ -307,6 +307,33 @@ import Testing
     }
   }
 
+  #if os(Linux)
+    /// A file system in memory tells no time of what is written through a mapping that was read before.
+    @Test func whatIsWrittenThroughAMappingIsFoundInMemoryToo() async throws {
+      let memory = "/dev/shm/drydock-test-\(UUID())"
+      defer { try? FileManager.default.removeItem(atPath: memory) }
+      let outcome = try await run(
+        """
+        python3 -c '
+        import mmap
+        file = open("mapped", "r+b")
+        mapping = mmap.mmap(file.fileno(), 0)
+        assert mapping[0:1] == b"o"
+        mapping[0:3] = b"new"'
+        """,
+        setUp: { lab in
+          try FileManager.default.moveItem(atPath: lab.directory("container"), toPath: memory + "-made")
+          try FileManager.default.createDirectory(atPath: memory, withIntermediateDirectories: true)
+          try FileManager.default.moveItem(atPath: memory + "-made", toPath: memory + "/container")
+          try FileManager.default.createSymbolicLink(
+            atPath: lab.directory("container"), withDestinationPath: memory + "/container")
+          try lab.write("mapped", "old")
+        })
+      #expect(outcome.error == "no error")
+      #expect(try String(contentsOfFile: memory + "/container/mapped", encoding: .utf8) == "new")
+    }
+  #endif
+
   @Test func aDryRunRunsItToo() async throws {
     try await onThread {
       try Lab.with { lab in
