@@ -4,13 +4,22 @@ import Drydock
 struct LogCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "log", abstract: "List a container's transactions, and which can still be undone.",
-    discussion: "Example: drydock log Notes")
+    discussion: """
+      Examples:
+        drydock log Notes
+        drydock log Notes --output
+      """)
 
   @OptionGroup var container: ContainerOptions
+  @Flag(help: "Show what the scripts of migrations wrote, too, as long as the undo is kept.") var output =
+    false
+  @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var common: CommonOptions
 
   struct Result: Encodable {
     var transactions: [TransactionLogEntry]
+    /// With `--output`: by transaction, a text for each stream that a script wrote to.
+    var output: [String: [String]]?
   }
 
   func run() throws {
@@ -20,7 +29,8 @@ struct LogCommand: ParsableCommand {
       )
     }
     let entries = try container.isPacked ? [] : Transaction.log(container.open(common))
-    if common.json { return Output.json(Result(transactions: entries)) }
+    let written = try output && !container.isPacked ? outputs(of: entries) : [:]
+    if common.json { return Output.json(Result(transactions: entries, output: output ? written : nil)) }
     if entries.isEmpty { return Output.line("no transactions yet") }
     Output.table(
       entries.map { entry in
@@ -30,6 +40,24 @@ struct LogCommand: ParsableCommand {
           "\(entry.summary) (\(Output.count(entry.changes, "path"))\(undo))",
         ]
       }, indent: "")
+    for entry in entries {
+      guard let texts = written[entry.transaction.description] else { continue }
+      Output.line(entry.transaction.description)
+      for line in texts.flatMap({ $0.split(separator: "\n", omittingEmptySubsequences: false) }) {
+        Output.line("  \(line)")
+      }
+    }
+  }
+
+  private func outputs(of entries: [TransactionLogEntry]) throws -> [String: [String]] {
+    let options = try TransactionOptions().with(deviceKeys)
+    let opened = try container.open(common)
+    var written: [String: [String]] = [:]
+    for entry in entries {
+      let texts = try ScriptLog.output(of: entry.transaction, in: opened, options: options)
+      if !texts.isEmpty { written[entry.transaction.description] = texts }
+    }
+    return written
   }
 }
 

@@ -19,7 +19,8 @@ struct DeleteFiles: MigrationOperation {
   func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     var notes: [String] = []
     for selection in paths {
-      for path in try selection.matches(in: stage, ifMissing, &notes) where try stage.status(of: path) != nil {
+      for path in try selection.matches(in: stage, ifMissing, &notes) where try stage.status(of: path) != nil
+      {
         try stage.requireNoHistory(in: path)
         try memory.noteRemoved(path, on: stage)
         try stage.remove(path)

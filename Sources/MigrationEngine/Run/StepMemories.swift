@@ -38,6 +38,9 @@ struct StepMemories: Codable {
   /// What the steps of a migration wrote down; nil when they were not run then.
   func steps(of migration: Int) -> [StepMemory]? { steps[migration] }
 
+  /// What scripts wrote, in the order in which they ran.
+  var output: [String] { steps.sorted { $0.key < $1.key }.flatMap { $0.value.flatMap(\.output) } }
+
   // MARK: Version markers
 
   /// Notes which markers a body makes that were not there.
