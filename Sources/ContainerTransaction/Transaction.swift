@@ -18,8 +18,6 @@ public struct TransactionOptions: Sendable {
   public var commit: CommitPreference = .automatic
   /// Where tests interrupt.
   public var faults = FaultInjection.none
-  /// The transaction that this one undoes.
-  public var undoes: TransactionID?
   /// Whose data a restore brings, for the journal: an app and its instance.
   public var source: String?
 
@@ -147,7 +145,7 @@ public enum Transaction {
     let transaction = try TransactionID.new()
     var begin = JournalRecord(.begin, transaction)
     (begin.kind, begin.summary) = (kind, summary)
-    (begin.undoes, begin.source) = (options.undoes, options.source)
+    begin.source = options.source
     let store = UndoStore(states: try StateDirectory.all(of: container))
     begin.number = (try store.records().compactMap(\.number).max() ?? 0) + 1
     let stage = try StateDirectory.folder(StateDirectory.stage, transaction)
@@ -178,6 +176,7 @@ public enum Transaction {
       var undo = UndoRecord(
         transaction: transaction, kind: kind, summary: summary, time: begin.time, changes: changes.changes)
       undo.sealing = try Sealing(staged, store.states)
+      (undo.undoes, undo.partly, undo.steps) = (staged.undoes, staged.partly, staged.steps)
       // The locks on the databases are the stage's: they are held until the commit is over.
       let result = try withExtendedLifetime(staged) {
         try Commit(

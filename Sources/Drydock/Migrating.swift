@@ -45,7 +45,7 @@ public enum Migrating {
     }
     let names = try plan.pending(to: version).map(\.identifier)
     // A container that is up to date may be in use: there is nothing to refuse.
-    if names.isEmpty && plan.detected.byTheApp.isEmpty {
+    if names.isEmpty && plan.byTheApp.isEmpty {
       return TransactionOutcome(
         unchanged: Report(
           migration: try dryRun(container, catalog, to: version, options: options).value))

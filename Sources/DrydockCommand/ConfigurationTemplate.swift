@@ -38,6 +38,9 @@ struct ConfigurationTemplate {
       # Settings files by suite, as paths in the container.
       \(defaults ?? "# defaults: {standard: Library/Preferences/com.example.notes.plist}")
 
+      # What the app registers as its settings' defaults: a property list or YAML file, relative to this one.
+      # registered-defaults: Defaults.plist
+
       # Databases by name, each with the places that it had over the versions, the present one first.
       \(databases.isEmpty ? "# databases:\n#   notes: [Library/Application Support/notes.sqlite]" : "databases:\n" + places)
 

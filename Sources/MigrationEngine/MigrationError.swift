@@ -49,6 +49,15 @@ public struct MigrationError: Error, CustomStringConvertible, Sendable {
     self.cause = cause
   }
 
+  /// What kept a file of migrations from being read, as an error of the catalog.
+  init(reading error: any Error) {
+    switch error {
+    case let error as MigrationError: self = error
+    case let error as ContainerError: self.init(.catalog, error.message, path: error.path, cause: error)
+    default: self.init(.catalog, String(describing: error), cause: error)
+    }
+  }
+
   /// The message; with the path before it, unless it starts with a place in a migration.
   public var description: String {
     switch code {

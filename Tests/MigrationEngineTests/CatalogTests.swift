@@ -1,5 +1,6 @@
 import AppContainer
-import MigrationEngine
+import GRDB
+@testable import MigrationEngine
 import Testing
 
 @Suite struct CatalogTests {
@@ -149,6 +150,10 @@ import Testing
     ("-- drydock: database n\nDROP TABLE t;\n-- migrate:up\nSELECT 1;", "statements stand before"),
     ("-- drydock: database n\r\n-- migrate:up\r\n-- only; this\r\n", "0001_a.sql:2:1: no statement follows"),
     ("-- drydock: database n\n-- migrate:up\n-- migrate:up\n", "0001_a.sql:3:1: a second section `up`"),
+    (
+      "-- drydock: database n\n-- migrate:up\nSELECT 1;\n-- drydock: database m\nSELECT 2;\n",
+      "0001_a.sql:4:1: the file has no section for the way up"
+    ),
   ])
   func placesInSQL(_ text: String, _ message: String) throws {
     try Lab.with { lab in
@@ -156,6 +161,102 @@ import Testing
       let error = failure { try lab.catalog() }
       #expect(error.code == .catalog)
       #expect(error.text.contains(message), "\(error.text)")
+    }
+  }
+
+  @Test func oneFileForSeveralDatabases() throws {
+    try Lab.with { lab in
+      lab.configuration.databases["log"] = ["Documents/log.sqlite"]
+      try lab.database(Lab.newDatabase, "CREATE TABLE a (x)")
+      try lab.database("Documents/log.sqlite", "CREATE TABLE b (x)")
+      try lab.migration(
+        "0001_both.sql",
+        """
+        -- drydock: description Both get a y
+        -- drydock: database notes
+        -- migrate:up
+        ALTER TABLE a ADD COLUMN y;
+        -- migrate:down
+        ALTER TABLE a DROP COLUMN y;
+        -- drydock: database log
+        -- migrate:up
+        ALTER TABLE b ADD COLUMN y;
+        UPDATE b SET nonsense = 1;
+        """)
+      _ = try lab.baseline(0)
+      #expect(try lab.catalog().migrations[0].summary == "Both get a y")
+      let error = failure { try lab.migrate() }
+      #expect(error.text.contains("0001_both.sql:10:1: no such column: nonsense"), "\(error.text)")
+      #expect(try lab.query(Lab.newDatabase, "SELECT name FROM pragma_table_info('a')").count == 1)
+    }
+  }
+
+  @Test func pairsOfFiles() throws {
+    try Lab.with { lab in
+      try lab.database(Lab.newDatabase, "CREATE TABLE a (x)")
+      try lab.migration(
+        "0001_y.up.sql",
+        "-- drydock: database notes\n-- drydock: description A y\nALTER TABLE a ADD COLUMN y;\n")
+      let alone = try lab.catalog().migrations[0].checksum
+      try lab.migration("0001_y.down.sql", "ALTER TABLE a DROP COLUMN y;\n")
+      let migration = try lab.catalog().migrations[0]
+      #expect(migration.identifier == "0001_y" && migration.summary == "A y")
+      #expect(migration.checksum != alone, "the way down belongs to the migration")
+      _ = try lab.baseline(0)
+      try lab.migrate()
+      #expect(try lab.query(Lab.newDatabase, "SELECT name FROM pragma_table_info('a')").count == 2)
+    }
+  }
+
+  @Test(arguments: [
+    (["0001_a.down.sql": "SELECT 1;"], "0001_a.down.sql: the way down has no way up: add 0001_a.up.sql"),
+    (["0001_a.up.sql": "SELECT 1;"], "0001_a.up.sql:1:1: the file does not say which database"),
+    (["0001_a.up.sql": "-- drydock: database n\n"], "0001_a.up.sql:1:1: no statement is for the database n"),
+    (
+      ["0001_a.up.sql": "-- drydock: database n\n-- migrate:up\nSELECT 1;"],
+      "0001_a.up.sql:2:1: a file `.up.sql` or `.down.sql` is one way as a whole"
+    ),
+    (
+      [
+        "0001_a.up.sql": "-- drydock: database n\nSELECT 1;",
+        "0001_a.down.sql": "-- drydock: database m\nSELECT 1;",
+      ], "0001_a.down.sql:2:1: the way up has nothing for the database `m`"
+    ),
+    (
+      ["0001_a.up.sql": "-- drydock: database n\nSELECT 1;", "0001_a.sql": "-- migrate:up\n"],
+      "two migrations have the number 1: 0001_a and 0001_a"
+    ),
+  ])
+  func placesInPairs(_ files: [String: String], _ message: String) throws {
+    try Lab.with { lab in
+      for (name, text) in files { try lab.migration(name, text) }
+      let problems = try MigrationCatalog.read(lab.directory("migrations")).problems.map(\.description)
+      #expect(problems.contains { $0.contains(message) }, "\(problems)")
+    }
+  }
+
+  @Test func everythingThatIsWrong() throws {
+    try Lab.with { lab in
+      try lab.migration(
+        "0001_a.yaml", "steps:\n  - defaults.sett: {}\n  - defaults.set: {value: 1}\nverify:\n  - sqll: {}\n")
+      try lab.migration("0002_b.sql", "SELECT 1;")
+      try lab.migration("0005_c.yaml", step)
+      try lab.migration("notes.txt", "")
+      let (catalog, problems) = try MigrationCatalog.read(lab.directory("migrations"))
+      #expect(catalog.numbers == [5])
+      let texts = problems.map { $0.description.replacing(lab.directory("migrations") + "/", with: "") }
+      #expect(texts.count == 6, "\(texts)")
+      for (text, start) in zip(
+        texts,
+        [
+          "0001_a.yaml:2:5: unknown operation `defaults.sett`; did you mean `defaults.set`?",
+          "0001_a.yaml:3:20: unknown key `value`", "0001_a.yaml:5:5: unknown check `sqll`",
+          "0002_b.sql:1:1: the file does not say which database", "notes.txt: not a migration's name",
+          lab.directory("migrations") + ": numbers 3 to 4 are missing before 0005_c",
+        ])
+      {
+        #expect(text.hasPrefix(start), "\(text)")
+      }
     }
   }
 

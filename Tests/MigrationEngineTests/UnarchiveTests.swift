@@ -26,6 +26,21 @@ import Testing
     #"{"edited":"2023-03-08T20:26:40.5Z","tags":["a","b"],"title":"\#(title)"}"#
   }
 
+  /// As files have it.
+  private func indented(_ title: String) -> String {
+    """
+    {
+      "edited": "2023-03-08T20:26:40.5Z",
+      "tags": [
+        "a",
+        "b"
+      ],
+      "title": "\(title)"
+    }
+
+    """
+  }
+
   private func write(_ lab: Lab, _ path: ContainerPath, _ data: Data) throws {
     try lab.write(path, "")
     try data.write(to: URL(fileURLWithPath: lab.directory("container/\(path)")))
@@ -47,8 +62,8 @@ import Testing
           - files.unarchive: {path: Documents/other.archive, to: Documents/new/other.json}
 
         """)
-      #expect(String(decoding: try read(lab, "Documents/note"), as: UTF8.self) == json("one"))
-      #expect(String(decoding: try read(lab, "Documents/new/other.json"), as: UTF8.self) == json("two"))
+      #expect(String(decoding: try read(lab, "Documents/note"), as: UTF8.self) == indented("one"))
+      #expect(String(decoding: try read(lab, "Documents/new/other.json"), as: UTF8.self) == indented("two"))
       #expect(try !lab.exists("Documents/other.archive"))
     }
   }

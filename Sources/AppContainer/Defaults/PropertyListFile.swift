@@ -23,37 +23,29 @@ public struct PropertyListFile: Sendable, Equatable {
   ///
   /// - Throws: `ContainerError` (`.malformed`) when it is neither format, cut, damaged, or not a dictionary.
   public init(bytes: [UInt8]) throws {
-    let value: PropertyListValue
-    if bytes.starts(with: BinaryPropertyList.magic) {
-      format = .binary
-      value = try BinaryPropertyListReader.read(bytes)
-    } else {
-      format = .xml
-      value = try XMLPropertyList.read(bytes)
-    }
-    guard case .dictionary(let values) = value else {
+    let document = try PropertyListDocument(bytes: bytes)
+    guard case .dictionary(let values) = document.value else {
       throw ContainerError(
-        .malformed, "the property list holds one \(value.typeName) where settings are a dictionary")
+        .malformed, "the property list holds one \(document.value.typeName) where settings are a dictionary")
     }
-    root = values
+    (format, root) = (document.format, values)
   }
 
   /// The file's content. The same settings give the same bytes.
   ///
   /// - Throws: `ContainerError` (`.unsupported`) for values that the XML format cannot hold.
-  public func encoded() throws -> [UInt8] { try Self.encode(.dictionary(root), as: format) }
-
-  /// The content of a property list whose top may be any value; see ``encoded()``.
-  public static func encode(_ top: PropertyListValue, as format: Format) throws -> [UInt8] {
-    switch format {
-    case .binary: BinaryPropertyListWriter.write(top)
-    case .xml: try XMLPropertyList.write(top)
-    }
+  public func encoded() throws -> [UInt8] {
+    try PropertyListDocument(format: format, value: .dictionary(root)).encoded()
   }
 
   /// Whether writing `value` here loses something: XML has no fractions of a second.
+  public func rounds(_ value: PropertyListValue) -> Bool { format.rounds(value) }
+}
+
+extension PropertyListFile.Format {
+  /// Whether writing `value` in this format loses something: XML has no fractions of a second.
   public func rounds(_ value: PropertyListValue) -> Bool {
-    guard format == .xml else { return false }
+    guard self == .xml else { return false }
     switch value {
     case .date(let date):
       let seconds = date.timeIntervalSinceReferenceDate

@@ -32,6 +32,8 @@ public struct Configuration: Sendable, Equatable {
   public var layout: Layout?
   /// Settings files by suite name; `standard` is the app's own.
   public var defaults: [String: ContainerPath] = [:]
+  /// What the app registers as its settings' defaults.
+  public var registeredDefaults = RegisteredDefaults()
   /// Databases by name, each with the places it had over the versions, the present one first.
   public var databases: [String: [ContainerPath]] = [:]
   /// The file of secrets.

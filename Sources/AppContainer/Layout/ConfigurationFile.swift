@@ -6,7 +6,8 @@ extension Configuration {
   public static let fileName = "drydock.yaml"
 
   private static let keys = [
-    "app", "layout", "defaults", "databases", "vault", "groups", "version-markers", "exclude", "include",
+    "app", "layout", "defaults", "registered-defaults", "databases", "vault", "groups", "version-markers",
+    "exclude", "include",
     "android", "migrations", "fixtures", "repository", "recipients",
   ]
 
@@ -52,6 +53,9 @@ extension Configuration {
     layout = try reader.choice("layout", of: Layout.self)
     defaults = try Self.paths(reader["defaults"], "defaults") { [try Self.path($0)] }.compactMapValues(
       \.first)
+    if let node = reader["registered-defaults"], !node.isNull {
+      registeredDefaults = try RegisteredDefaults(node, folder: folder)
+    }
     databases = try Self.paths(reader["databases"], "databases") { node in
       try (node.sequence ?? [node]).map(Self.path)
     }
@@ -103,6 +107,15 @@ extension Configuration {
     return result
   }
 
+  private static func pointer(_ node: YAMLNode?) throws -> String {
+    guard let text = try node?.text("`pointer`") else { return "" }
+    do {
+      return try JSONPointer(text).description
+    } catch let error as ContainerError {
+      throw node?.position.error(error.message) ?? error
+    }
+  }
+
   private static func marker(_ node: YAMLNode) throws -> VersionMarker {
     let reader = try YAMLReader(
       node, what: "a version marker", keys: ["defaults", "pragma", "json", "pointer", "at"])
@@ -117,7 +130,7 @@ extension Configuration {
     } else if let database = try reader.text("pragma") {
       place = .userVersion(database: database)
     } else {
-      place = .json(path: try path(reader.required("json")), pointer: try reader.text("pointer") ?? "")
+      place = .json(path: try path(reader.required("json")), pointer: try pointer(reader["pointer"]))
     }
     var at: [Int: Int] = [:]
     for pair in try reader["at"]?.pairs("`at`").pairs ?? [] {

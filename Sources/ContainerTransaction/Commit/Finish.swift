@@ -34,6 +34,8 @@ struct Finish {
     done.changes = undo.changes.count
     done.conflicts = conflicts.isEmpty ? nil : conflicts.count
     done.recovered = recovered ? true : nil
+    done.undoes = undo.undoes.isEmpty ? nil : undo.undoes
+    done.partly = undo.partly.isEmpty ? nil : undo.partly
     try journal.append(done)
     try faults.reach(.done)
     try state.directory.removeTree(StateDirectory.folder(StateDirectory.stage, transaction))
@@ -76,6 +78,9 @@ struct Finish {
         try folder.rename(copy, in: target, to: copy)
       }
     }
+    for steps in undo.steps.flatMap({ [$0, KeptFiles.sealed($0)] }) where try folder.status(steps) != nil {
+      try folder.rename(steps, in: target, to: steps)
+    }
     if try folder.status(UndoRecord.file) != nil {
       try folder.rename(UndoRecord.file, in: target, to: UndoRecord.file)
     }
@@ -86,8 +91,9 @@ struct Finish {
   /// app wrote at the same moment.
   private func seal(_ undo: UndoRecord, _ sealing: Sealing) throws {
     let own = try StateDirectory.folder(StateDirectory.undo, transaction)
-    var names: [ContainerPath] = undo.changes.filter { sealing.covers($0.path) }
-      .flatMap { [$0.kept, $0.settingsAfter].compactMap { $0 } }.map { own.appending(name: $0.bytes) }
+    let kept = undo.changes.filter { sealing.covers($0.path) }
+      .flatMap { [$0.kept, $0.settingsAfter].compactMap { $0 } }
+    var names = (kept + undo.steps).map { own.appending(name: $0.bytes) }
     let aside = try StateDirectory.folder(StateDirectory.conflict, transaction)
     if try state.directory.status(aside) != nil {
       names += try state.directory.directory(aside).settings(where: sealing.covers)

@@ -38,6 +38,13 @@ public final class StagedContainer {
   /// Settings whose values a step has moved into the vault, and to whose keys an undo of them is sealed.
   public private(set) var movedSecrets: [MovedSecret] = []
   private(set) var sealedTo: Set<AgeRecipient> = []
+  /// Of a rollback: the transactions that it has undone, and those that it has undone in part.
+  var undoes: [TransactionID] = []
+  var partly: [TransactionID] = []
+  /// Files of the stage with what steps wrote down for their way back.
+  var steps: [ContainerPath] = []
+  /// What the undo still holds of the transaction whose steps are taken back: nil when it is gone, or none is.
+  public internal(set) var kept: KeptState?
   private var count = 0
 
   struct Attempt: Hashable {

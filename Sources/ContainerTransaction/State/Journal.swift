@@ -28,7 +28,6 @@ struct JournalRecord: Codable, Sendable {
   // With `begin`:
   var kind: TransactionKind?
   var summary: String?
-  var undoes: TransactionID?
   var source: String?
   /// Counts the transactions of a container through all its journals.
   var number: Int?
@@ -39,6 +38,9 @@ struct JournalRecord: Codable, Sendable {
   var inPlace: Bool?
   // With `done`:
   var changes: Int?
+  /// The transactions that it has undone, and those that it has undone in part.
+  var undoes: [TransactionID]?
+  var partly: [TransactionID]?
   var conflicts: Int?
   var recovered: Bool?
 

@@ -24,8 +24,8 @@ public struct TransactionLogEntry: Sendable, Codable, Equatable {
   public var changes: Int
   /// Bytes that its undo keeps on disk.
   public var undoBytes: UInt64
-  /// The transaction that it undid.
-  public var undoes: TransactionID?
+  /// The transactions that it undid, and those that it undid in part: by steps, down to a version in the middle.
+  public var undoes: [TransactionID], partly: [TransactionID]
   /// Whose data a restore brought: an app and its instance.
   public var source: String?
 }
@@ -58,11 +58,11 @@ extension Transaction {
             && (begin.kind != .rollback || redoable.contains(begin.transaction))
             ? .undoable : .committed
         }
+      let done = records.first { $0.transaction == begin.transaction && $0.step == .done }
       return TransactionLogEntry(
         transaction: begin.transaction, kind: begin.kind ?? .migrate, summary: begin.summary ?? "",
-        time: begin.time, state: entryState,
-        changes: records.first { $0.transaction == begin.transaction && $0.step == .done }?.changes ?? 0,
-        undoBytes: try store.size(begin.transaction), undoes: begin.undoes,
+        time: begin.time, state: entryState, changes: done?.changes ?? 0,
+        undoBytes: try store.size(begin.transaction), undoes: done?.undoes ?? [], partly: done?.partly ?? [],
         source: begin.source)
     }
   }

@@ -50,6 +50,11 @@ struct UndoRecord: Codable, Sendable {
   var changes: [ChangeRecord]
   /// What is kept sealed; nil when no setting was moved into the vault.
   var sealing: Sealing?
+  /// Of a rollback: the transactions that it has undone, and those that it has undone in part.
+  var undoes: [TransactionID] = []
+  var partly: [TransactionID] = []
+  /// What steps of migrations wrote down for their way back: files of this folder.
+  var steps: [ContainerPath] = []
 }
 
 extension FileType {

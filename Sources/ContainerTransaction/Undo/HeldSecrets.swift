@@ -19,6 +19,10 @@ struct HeldSecrets {
   /// it had before.
   func find() throws -> (files: [ContainerPath], settings: [Sealing.Setting]) {
     var found: (files: [ContainerPath], settings: [Sealing.Setting]) = ([], [])
+    // What steps wrote down is no settings file to look into: it is sealed in any case.
+    found.files = try names(StateDirectory.undo).flatMap { folder in
+      try state.directory.directory(folder).names().filter(StepFile.isOne).map { folder.appending(name: $0) }
+    }
     for kept in try undos() + conflicts() {
       guard let status = try state.directory.status(kept.file), status.type == .file,
         status.size <= Self.sizeLimit

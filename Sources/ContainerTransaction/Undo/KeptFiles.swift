@@ -54,6 +54,28 @@ struct KeptFiles {
     }
   }
 
+  /// Stages what was at a path before.
+  ///
+  /// - Throws: ``TransactionError`` with code `nothingToUndo` when it was changed since.
+  func putBack(_ change: ChangeRecord, on staged: StagedContainer) throws {
+    guard let name = change.kept, let before = change.before else { return }
+    guard let status = try status(name), status.modified == before.metadata.modified,
+      try isSealed(name) ? contents(name).count == before.size : status.size == before.size
+    else {
+      throw TransactionError(
+        .nothingToUndo,
+        "the version that was kept has been changed through another hard link; restore it from a "
+          + "backup", path: change.path.description)
+    }
+    if try isSealed(name) {
+      try staged.putFile(at: change.path, metadata: before.metadata, size: before.size) {
+        try $0.write(contents(name))
+      }
+    } else {
+      try staged.adopt(name, in: directory, type: before.type, at: change.path)
+    }
+  }
+
   /// Opens all that is sealed, and forgets it: before anything is staged.
   func check(_ record: UndoRecord) throws {
     for name in record.changes.flatMap({ [$0.kept, $0.settingsAfter].compactMap { $0 } })

@@ -1,97 +1,110 @@
 import AgeEncryption
 import AppContainer
 
-/// Something that both a transaction and, since then, the app changed.
-public struct RollbackConflict: Sendable, Codable, Equatable, CustomStringConvertible {
-  /// Where: the path, and the key of a setting.
-  public var path: ContainerPath, key: String?
-  /// What the transaction replaced, what it wrote, and what is there now, for people; secrets redacted.
-  public var before: String, written: String, now: String
+/// The way back on a stage: undoes transactions one after the other, and offers what their undos still hold to whoever takes
+/// a part of one back by other means.
+public final class Rollback {
+  /// The container as it will be.
+  public let staged: StagedContainer
+  /// What was done so far.
+  public private(set) var report = RollbackReport(undone: [], discarded: [])
+  private let undos: UndoReader
+  private let discardingNewer: Bool
 
-  /// Such as `theme in Library/…plist: was "dark", the transaction wrote "light", now "blue"`.
-  public var description: String {
-    let place = key.map { "\($0) in \(path)" } ?? path.description
-    return "\(place): was \(before), the transaction wrote \(written), now \(now)"
+  init(_ staged: StagedContainer, _ undos: UndoReader, discardingNewer: Bool) {
+    (self.staged, self.undos, self.discardingNewer) = (staged, undos, discardingNewer)
   }
-}
 
-/// What a rollback did.
-public struct RollbackReport: Sendable {
-  /// The transaction that was undone.
-  public var undone: TransactionID
-  /// Its kind and summary.
-  public var kind: TransactionKind, summary: String
-  /// What the app had changed since and was given up, with `discardingNewer`.
-  public var discarded: [RollbackConflict]
-}
+  /// A transaction that can be undone.
+  public struct Candidate: Sendable {
+    /// Its name.
+    public let transaction: TransactionID
+    /// What it was for.
+    public let kind: TransactionKind
+    /// What it did.
+    public let summary: String
+    /// The transactions whose steps it stands for: itself, or those that it has redone.
+    public let origins: [String]
+  }
 
-extension Transaction {
-  /// Undoes the newest transaction that is not undone yet, at each store's grain: settings by key, databases as
-  /// a whole, files by path. What the app wrote since and the transaction did not touch stays.
+  /// The transactions that are left to be undone, the newest first; no rollbacks.
+  public func candidates() throws -> [Candidate] {
+    try undos.undoable(redoing: false).filter { undo in !staged.undoes.contains(undo.record.transaction) }
+      .map(\.candidate)
+  }
+
+  /// What was at a path before a transaction, as its undo keeps it; nil when nothing was, or the path was not changed.
+  public func before(_ candidate: Candidate, _ path: ContainerPath) throws -> (
+    isChanged: Bool, bytes: [UInt8]?
+  ) {
+    guard let undo = try undos.undo(of: candidate.transaction),
+      let change = undo.record.changes.first(where: { $0.path == path })
+    else { return (false, nil) }
+    return (true, try change.kept.map(undo.kept.contents))
+  }
+
+  /// Undoes a transaction at each store's grain: settings by key, vault items one by one, databases as a whole, files by
+  /// path. What the app wrote since and the transaction did not touch stays.
   ///
-  /// - Parameters:
-  ///   - discardingNewer: gives up what the app changed since where the transaction had changed it too.
-  ///   - redoing: undoes the newest rollback instead.
-  /// - Throws: ``TransactionError``: `nothingToUndo`; `conflict`, with both sides, when nothing was changed.
-  public static func rollback(
-    _ container: Container, discardingNewer: Bool = false, redoing: Bool = false,
-    options: TransactionOptions = TransactionOptions()
-  ) throws -> TransactionOutcome<RollbackReport> {
-    let recovered = try recover(container, lockTimeout: options.lockTimeout)
-    let (record, folder) = try newestUndo(container, redoing: redoing)
-    let kept = KeptFiles(directory: folder, keys: AgeKeys(identities: options.deviceKeys?.identities ?? []))
-    try kept.check(record)
-    var options = options
-    options.undoes = record.transaction
-    // What comes back is what was there, damaged or not.
-    options.checksResult = false
-    var outcome = try run(
-      on: container, redoing ? .redo : .rollback,
-      summary: "undid \(record.transaction)", options: options
-    ) { staged in
-      guard try newestUndo(container, redoing: redoing).0.transaction == record.transaction else {
-        throw TransactionError(
-          .changedMeanwhile,
-          "another command changed the container meanwhile; nothing was changed, run it again",
-          path: container.root)
-      }
-      var undoing = Undoing(staged: staged, kept: kept, discardingNewer: discardingNewer)
-      // The keys that the vault has now: what a device no longer trusts gets nothing new.
-      let recipients = try record.sealing.map { sealing in
-        try (try? staged.vault())?.recipients ?? sealing.recipients.map { try AgeRecipient($0) }
-      }
-      try undoing.run(record)
-      try undoing.keepSealed(record, to: recipients ?? [])
-      if !undoing.conflicts.isEmpty && !discardingNewer { throw conflict(undoing.conflicts, container) }
-      return RollbackReport(
-        undone: record.transaction, kind: record.kind, summary: record.summary, discarded: undoing.conflicts)
+  /// - Throws: ``TransactionError``: `nothingToUndo`; `conflict`, with both sides.
+  public func undo(_ candidate: Candidate) throws { try undo(candidate.transaction) }
+
+  func undo(_ transaction: TransactionID) throws {
+    guard let undo = try undos.undo(of: transaction) else {
+      throw TransactionError(
+        .nothingToUndo, "what the transaction \(transaction) replaced is no longer kept",
+        path: staged.container.root)
     }
-    outcome.recovered = recovered + outcome.recovered
-    return outcome
+    let record = undo.record
+    try undo.kept.check(record)
+    // The keys that the vault has now: what a device no longer trusts gets nothing new.
+    let recipients = try record.sealing.map { sealing in
+      try (try? staged.vault())?.recipients ?? sealing.recipients.map { try AgeRecipient($0) }
+    }
+    var undoing = Undoing(
+      staged: staged, kept: undo.kept, later: try undos.partsUndone(of: transaction),
+      discardingNewer: discardingNewer)
+    try undoing.run(record)
+    try undoing.keepSealed(record, to: recipients ?? [])
+    if !undoing.conflicts.isEmpty && !discardingNewer { throw conflict(undoing.conflicts) }
+    report.discarded += undoing.conflicts
+    report.undone.append(.init(transaction: transaction, kind: record.kind, summary: record.summary))
+    try staged.handOn(record, in: undo.kept.directory)
+    staged.undoes.append(transaction)
+    // Who undoes the redo of a rollback that went into the middle of a transaction is in its middle again.
+    if record.kind == .redo { staged.partly += try undos.partly(record.undoes) }
+    staged.partly.removeAll(where: staged.undoes.contains)
   }
 
-  private static func newestUndo(_ container: Container, redoing: Bool) throws -> (UndoRecord, Directory) {
-    let none = TransactionError(
-      .nothingToUndo,
-      redoing
-        ? "the last transaction is no rollback, so there is nothing to redo"
-        : "no transaction is left to undo; `drydock log` lists them", path: container.root)
-    let store = UndoStore(states: try StateDirectory.all(of: container))
-    for transaction in try store.transactions().reversed() {
-      guard let folder = try store.folder(transaction) else { continue }
-      let record = try UndoRecord(in: folder)
-      if (record.kind == .rollback) == redoing { return (record, folder) }
-      // Other redos stand between two rollbacks that are redone one after the other; anything else ends it.
-      if redoing && record.kind != .redo { break }
-    }
-    throw none
-  }
-
-  private static func conflict(_ conflicts: [RollbackConflict], _ container: Container) -> TransactionError {
+  private func conflict(_ conflicts: [RollbackConflict]) -> TransactionError {
     TransactionError(
       .conflict,
       "the app has changed since what would be rolled back; nothing was changed: "
         + conflicts.map(\.description).joined(separator: "; ")
-        + ". Give --discard-newer to give up what the app wrote there", path: container.root)
+        + ". Give --discard-newer to give up what the app wrote there", path: staged.container.root)
+  }
+
+  // MARK: By other means
+
+  /// Has `staged.kept` read what the undo of a transaction holds: its own, or that of its redo.
+  ///
+  /// - Parameter origin: the transaction's name; nil for none.
+  public func openKept(of origin: String?) throws {
+    staged.kept = nil
+    guard let origin else { return }
+    let undo = try undos.undoable(redoing: false).first { $0.candidate.origins.contains(origin) }
+    staged.kept = undo.map {
+      KeptState(origin: origin, staged: staged, record: $0.record, files: $0.kept)
+    }
+  }
+
+  /// Says that a transaction was taken back by other means than its undo: as a whole, so that there is nothing left to
+  /// undo, or in part.
+  public func tookBack(_ candidate: Candidate, inPart: Bool) throws {
+    if inPart { return staged.partly.append(candidate.transaction) }
+    if let undo = try undos.undo(of: candidate.transaction) {
+      try staged.handOn(undo.record, in: undo.kept.directory)
+    }
+    staged.undoes.append(candidate.transaction)
   }
 }

@@ -50,8 +50,7 @@ struct UndoStore {
 
   /// The transactions that a committed one has undone; a kill right after its commit may have left their folders.
   static func undone(_ records: [JournalRecord]) -> Set<TransactionID> {
-    let done = Set(records.filter { $0.step == .done }.map(\.transaction))
-    return Set(records.compactMap { done.contains($0.transaction) ? $0.undoes : nil })
+    Set(records.flatMap { $0.undoes ?? [] })
   }
 
   func folder(_ transaction: TransactionID) throws -> Directory? {

@@ -8,7 +8,7 @@ extension Undoing {
     for setting in record.sealing?.settings ?? [] {
       for change in record.changes where change.path == setting.path {
         let value =
-          try settings(change.kept)[setting.key] ?? settings(change.settingsAfter)[setting.key]
+          try settings(change.kept, kept)[setting.key] ?? settingsWritten(change)[setting.key]
         guard let value else { continue }
         staged.keepSealed(
           MovedSecret(path: setting.path, key: setting.key, value: value), to: recipients)

@@ -22,7 +22,8 @@ extension Undoing {
     let states: States
     do {
       states = States(
-        before: try kept(change.kept, keys, change), written: try kept(change.settingsAfter, keys, change),
+        before: try vault((change.kept, kept), keys, change),
+        written: try vault(written(change), keys, change),
         present: try staged.vault())
     } catch let error as ContainerError where error.code == .vaultLocked {
       throw locked(change, "the key at hand does not open all of it; ", error)
@@ -33,8 +34,11 @@ extension Undoing {
     try undoItems(change, states)
   }
 
-  private func kept(_ name: ContainerPath?, _ keys: DeviceKeys, _ change: ChangeRecord) throws -> Vault? {
-    guard let name, try kept.status(name) != nil else { return nil }
+  private func vault(
+    _ place: (name: ContainerPath?, kept: KeptFiles), _ keys: DeviceKeys, _ change: ChangeRecord
+  ) throws -> Vault? {
+    let kept = place.kept
+    guard let name = place.name, try kept.status(name) != nil else { return nil }
     return try Vault(opening: kept.contents(name), with: keys, path: change.path.description)
   }
 

@@ -6,6 +6,9 @@ struct Undoing {
   let staged: StagedContainer
   /// The retained inodes.
   let kept: KeptFiles
+  /// Rollbacks that have taken back a part of it by other means and still stand, the newest first: what they wrote counts
+  /// as what the transaction wrote.
+  let later: [KeptUndo]
   let discardingNewer: Bool
   var conflicts: [RollbackConflict] = []
   /// Settings that are in the vault, or were: whatever they are called, they are secrets.
@@ -13,14 +16,21 @@ struct Undoing {
   /// Databases whose old main file was put back: their old sidecars follow.
   private var returned: Set<ContainerPath> = []
 
-  init(staged: StagedContainer, kept: KeptFiles, discardingNewer: Bool) {
+  init(staged: StagedContainer, kept: KeptFiles, later: [KeptUndo], discardingNewer: Bool) {
     self.staged = staged
     self.kept = kept
+    self.later = later
     self.discardingNewer = discardingNewer
   }
 
   mutating func run(_ record: UndoRecord) throws {
     secrets = Set(record.sealing?.settings ?? [])
+    var record = record
+    for index in record.changes.indices {
+      if let (change, _) = laterChange(record.changes[index].path) {
+        record.changes[index].after = change.after
+      }
+    }
     for change in record.changes {
       switch change.grain {
       case .settings: try undoSettings(change)
@@ -32,6 +42,18 @@ struct Undoing {
     for change in record.changes where change.grain == .sidecar { try undoSidecar(change) }
     // Directories last, the deepest first: one that was made can go only when it is empty.
     for change in record.changes.reversed() where change.grain == .directory { try undoDirectory(change) }
+  }
+
+  private func laterChange(_ path: ContainerPath) -> (change: ChangeRecord, kept: KeptFiles)? {
+    for undo in later {
+      if let change = undo.record.changes.first(where: { $0.path == path }) { return (change, undo.kept) }
+    }
+    return nil
+  }
+
+  /// The copy of what was written to a settings file or vault, and who keeps it.
+  func written(_ change: ChangeRecord) -> (name: ContainerPath?, kept: KeptFiles) {
+    laterChange(change.path).map { ($0.change.settingsAfter, $0.kept) } ?? (change.settingsAfter, kept)
   }
 
   // MARK: Files and databases
@@ -59,15 +81,7 @@ struct Undoing {
   }
 
   private mutating func putBack(_ change: ChangeRecord) throws {
-    guard let name = change.kept, let before = change.before else { return }
-    guard let status = try kept.status(name), status.modified == before.metadata.modified,
-      try kept.isSealed(name) ? kept.contents(name).count == before.size : status.size == before.size
-    else {
-      throw TransactionError(
-        .nothingToUndo,
-        "the version that was kept has been changed through another hard link; restore it from a "
-          + "backup", path: change.path.description)
-    }
+    guard change.kept != nil, change.before != nil else { return }
     for above in change.path.ancestors.reversed() {
       guard let present = try staged.status(of: above), present.type != .directory else { continue }
       let conflict = RollbackConflict(
@@ -79,13 +93,7 @@ struct Undoing {
     if let present = try staged.status(of: change.path), present.type == .directory {
       try staged.remove(change.path)
     }
-    if try kept.isSealed(name) {
-      try staged.putFile(at: change.path, metadata: before.metadata, size: before.size) {
-        try $0.write(kept.contents(name))
-      }
-    } else {
-      try staged.adopt(name, in: kept.directory, type: before.type, at: change.path)
-    }
+    try kept.putBack(change, on: staged)
     returned.insert(change.path)
   }
 
@@ -101,13 +109,15 @@ struct Undoing {
     case .symbolicLink: return try SHA256.hash(staged.linkTarget(path))
     case .file:
       guard try staged.isDatabase(path) else {
-        return try ContentDigest.of(path, in: staged.live, isDatabase: false)
+        let place = staged.place(of: path)
+        return try ContentDigest.of(place.path, in: place.directory, isDatabase: false)
       }
       do {
         return try staged.databaseDigest(path)
       } catch let error as ContainerError where error.code == .malformed {
         // One that SQLite cannot open is compared by its bytes.
-        return try ContentDigest.of(path, in: staged.live, isDatabase: true)
+        let place = staged.place(of: path)
+        return try ContentDigest.of(place.path, in: place.directory, isDatabase: true)
       }
     case .directory, .other: return try status.type.digest
     }
@@ -124,7 +134,7 @@ struct Undoing {
     // Untouched since: the very file comes back.
     if try digest(change.path) == change.after?.digest, change.before != nil { return try putBack(change) }
     // One of the three is no settings file: then there are no keys to compare.
-    guard let before = try? settings(change.kept), let written = try? settings(change.settingsAfter),
+    guard let before = try? settings(change.kept, kept), let written = try? settingsWritten(change),
       let present = try? staged.status(of: change.path) == nil
         ? PropertyListFile() : staged.defaults(change.path)
     else { return try undoWhole(change) }
@@ -154,9 +164,14 @@ struct Undoing {
     }
   }
 
-  func settings(_ name: ContainerPath?) throws -> [String: PropertyListValue] {
+  func settings(_ name: ContainerPath?, _ kept: KeptFiles) throws -> [String: PropertyListValue] {
     guard let name else { return [:] }
     return try PropertyListFile(bytes: kept.contents(name)).root
+  }
+
+  func settingsWritten(_ change: ChangeRecord) throws -> [String: PropertyListValue] {
+    let (name, kept) = written(change)
+    return try settings(name, kept)
   }
 
   // MARK: Directories
@@ -170,7 +185,7 @@ struct Undoing {
       return
     }
     guard before.type == .directory else { return try undoReplacedFile(change, before, present) }
-    guard present != nil, let after = change.after?.metadata, let live = try staged.live.metadata(change.path)
+    guard present != nil, let after = change.after?.metadata, let live = try staged.metadata(of: change.path)
     else { return try staged.putDirectory(at: change.path, metadata: before.metadata) }
     // What the app did to it since stays: when it added a file, the time is the app's too.
     var metadata = live

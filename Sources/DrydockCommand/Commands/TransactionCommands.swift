@@ -23,8 +23,7 @@ struct RollbackCommand: ParsableCommand {
 
   struct Result: Encodable {
     var transaction: String?
-    var undone: String
-    var summary: String
+    var undone: [RollbackReport.Undone]
     var discarded: [RollbackConflict]
     var conflicts: [ContainerPath]
   }
@@ -39,11 +38,12 @@ struct RollbackCommand: ParsableCommand {
     if common.json {
       Output.json(
         Result(
-          transaction: outcome.transaction?.description, undone: report.undone.description,
-          summary: report.summary,
+          transaction: outcome.transaction?.description, undone: report.undone,
           discarded: report.discarded, conflicts: outcome.conflicts))
     } else {
-      Output.line("\(redo ? "redone" : "rolled back"): \(report.undone), which \(report.summary)")
+      for undone in report.undone {
+        Output.line("\(redo ? "redone" : "rolled back"): \(undone.transaction), which \(undone.summary)")
+      }
       for conflict in report.discarded { Output.line("  given up: \(conflict)") }
       if let transaction = outcome.transaction {
         Output.line("transaction \(transaction)\(redo ? "" : "; `drydock rollback --redo` takes it back")")

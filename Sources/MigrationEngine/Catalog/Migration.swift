@@ -22,9 +22,7 @@ public struct Migration: Sendable {
 
   /// What in it opens the vault, and so needs the device key, such as `vault.rename`; nil when nothing does.
   public var vaultUse: String? {
-    if let step = steps.first(where: { type(of: $0.operation).needsVault }) {
-      return type(of: step.operation).name
-    }
+    if let step = steps.first(where: \.operation.needsVault) { return step.operation.name }
     return (checks + verifications).contains(where: \.needsVault) ? "its check of the vault" : nil
   }
 
@@ -42,10 +40,37 @@ public struct Migration: Sendable {
   }
 }
 
+/// A step that cannot be taken back by itself, in a migration that brings no `down` steps.
+public struct StepWithoutWayBack: Sendable, Equatable, CustomStringConvertible {
+  /// Where it is.
+  public let position: YAMLPosition
+  /// Its operation, such as `files.delete`.
+  public let operation: String
+
+  /// `file:line:column: operation cannot be taken back …`
+  public var description: String {
+    "\(position): \(operation) cannot be taken back by itself: give the migration `down` steps, or say "
+      + "`irreversible: true`"
+  }
+}
+
+extension Migration {
+  /// The steps that keep the migration from being taken back by steps; none when it has `down` steps.
+  public var stepsWithoutWayBack: [StepWithoutWayBack] {
+    guard !hasDownSteps else { return [] }
+    return steps.filter { $0.operation.wayBack == .none }.map {
+      StepWithoutWayBack(position: $0.position, operation: $0.operation.name)
+    }
+  }
+
+  /// Whether it can be taken back by steps: by its own `down` steps, or because each step has a way back.
+  public var hasWayBack: Bool { !isIrreversible && stepsWithoutWayBack.isEmpty }
+}
+
 /// One step with its place in the file.
 struct MigrationStep: Sendable {
   let position: YAMLPosition
-  let operation: any MigrationOperation
+  let operation: any MigrationAction
 }
 
 /// What the body of a migration says, before it gets its number.

@@ -4,10 +4,17 @@ import AppContainer
 struct MigrationParser {
   /// The files that steps may name.
   let files: MigrationFiles
+  /// What is wrong in single steps and assertions, in the order of the file's keys.
+  private(set) var problems: [MigrationError] = []
 
   private static let keys = ["description", "steps", "check", "verify", "irreversible", "down"]
 
-  func yaml(_ bytes: [UInt8], file: String) throws -> MigrationBody {
+  init(files: MigrationFiles) { self.files = files }
+
+  /// Reads a `migration.yaml` or its like. What is wrong in one step goes to ``problems``, and the rest is read.
+  ///
+  /// - Throws: when nothing of the file can be read.
+  mutating func yaml(_ bytes: [UInt8], file: String) throws -> MigrationBody {
     let document = try YAMLDocument(bytes, file: file)
     guard let root = document.root else {
       throw MigrationError(.catalog, "\(file):1:1: the migration is empty: it needs `steps:`")
@@ -15,37 +22,57 @@ struct MigrationParser {
     let reader = try YAMLReader(root, what: "a migration", keys: Self.keys)
     var body = MigrationBody()
     body.notes = document.notes
-    body.summary = try reader.text("description")
-    body.isIrreversible = try reader.boolean("irreversible") ?? false
-    body.steps = try steps(try reader.required("steps"), "`steps`")
-    body.down = try reader["down"].map { try steps($0, "`down`") } ?? []
-    body.checks = try reader["check"].map { try assertions($0, "`check`") } ?? []
-    body.verifications = try reader["verify"].map { try assertions($0, "`verify`") } ?? []
-    if let before = body.checks.lazy.compactMap(\.before).first {
-      throw before.error(
-        "`check` runs before the migration: `before` has nothing to compare with; use `verify`")
+    body.summary = attempt { try reader.text("description") } ?? nil
+    body.isIrreversible = (attempt { try reader.boolean("irreversible") } ?? nil) ?? false
+    body.steps = attempt { try reader.required("steps") }.map { steps($0, "`steps`") } ?? []
+    body.down = reader["down"].map { steps($0, "`down`") } ?? []
+    body.checks = reader["check"].map { assertions($0, "`check`") } ?? []
+    body.verifications = reader["verify"].map { assertions($0, "`verify`") } ?? []
+    for before in body.checks.compactMap(\.before) {
+      add(
+        before.error(
+          "`check` runs before the migration: `before` has nothing to compare with; use `verify`"))
     }
     return body
   }
 
-  private func steps(_ node: YAMLNode, _ what: String) throws -> [MigrationStep] {
-    try node.elements(what).map { element in
-      let (name, position, arguments) = try Self.single(element, "a step of \(what)")
-      guard let type = Operations.named[name] else {
-        throw position.error(
-          "unknown operation `\(name)`; " + NearestWord.hint(for: name, among: Array(Operations.named.keys)))
+  private mutating func steps(_ node: YAMLNode, _ what: String) -> [MigrationStep] {
+    let files = files
+    return attempt { try node.elements(what) }?.compactMap { element in
+      attempt { try Self.step(element, what, files) }
+    } ?? []
+  }
+
+  private static func step(_ node: YAMLNode, _ what: String, _ files: MigrationFiles) throws -> MigrationStep
+  {
+    let (name, position, arguments) = try single(node, "a step of \(what)")
+    guard let type = Operations.named[name] else {
+      throw position.error(
+        "unknown operation `\(name)`; " + NearestWord.hint(for: name, among: Array(Operations.named.keys)))
+    }
+    let reader = try YAMLReader(arguments, what: name, keys: type.keys)
+    return MigrationStep(position: position, operation: try type.init(reading: reader, files: files))
+  }
+
+  private mutating func assertions(_ node: YAMLNode, _ what: String) -> [Assertion] {
+    attempt { try node.elements(what) }?.compactMap { element in
+      attempt {
+        let (name, position, arguments) = try Self.single(element, "an element of \(what)")
+        return try Assertion(name, position: position, arguments: arguments)
       }
-      let reader = try YAMLReader(arguments, what: name, keys: type.keys)
-      return MigrationStep(position: position, operation: try type.init(reading: reader, files: files))
+    } ?? []
+  }
+
+  private mutating func attempt<T>(_ body: () throws -> T) -> T? {
+    do {
+      return try body()
+    } catch {
+      add(error)
+      return nil
     }
   }
 
-  private func assertions(_ node: YAMLNode, _ what: String) throws -> [Assertion] {
-    try node.elements(what).map { element in
-      let (name, position, arguments) = try Self.single(element, "an element of \(what)")
-      return try Assertion(name, position: position, arguments: arguments)
-    }
-  }
+  private mutating func add(_ error: any Error) { problems.append(MigrationError(reading: error)) }
 
   /// The one key of a mapping, and its value.
   private static func single(_ node: YAMLNode, _ what: String) throws -> (String, YAMLPosition, YAMLNode) {

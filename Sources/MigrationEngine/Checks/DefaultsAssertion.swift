@@ -30,7 +30,12 @@ struct DefaultsAssertion: Sendable {
   }
 
   func observe(_ stage: StagedContainer) throws -> Observation {
-    .setting(try target.read(stage)?.root[key])
+    let stored = try target.read(stage)?.root[key]
+    switch expected {
+    // Whether it is there is about what is stored, what it is about what a reader sees.
+    case .exists, .type: return .setting(stored)
+    default: return .setting(stored ?? target.registered(in: stage.container)[key])
+    }
   }
 
   func judge(_ now: Observation, before: Observation?, _ redactor: Redactor) -> Verdict {

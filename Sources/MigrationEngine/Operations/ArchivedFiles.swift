@@ -1,3 +1,4 @@
+import AgeEncryption
 import AppContainer
 import ContainerTransaction
 
@@ -38,7 +39,9 @@ struct ArchivedFiles: Sendable {
     }
   }
 
-  func convert(_ conversion: ArchiveConversion, on stage: StagedContainer) throws -> [String] {
+  func convert(
+    _ conversion: ArchiveConversion, on stage: StagedContainer, _ memory: inout StepMemory
+  ) throws -> [String] {
     // Drydock's own files are nobody's archives.
     let own = stage.container.historyPath.parent
     let found = try selection.matches(in: stage).filter { path in
@@ -48,37 +51,49 @@ struct ArchivedFiles: Sendable {
       if ifMissing == .fail { throw StepFailure(message: "no file matches `\(selection)`") }
       return ["no file matches `\(selection)`: skipped"]
     }
-    return try found.flatMap { try convert($0, conversion, own, stage) }
+    return try found.flatMap { path in
+      let target = try self.target(for: path)
+      guard target != own, !target.isInside(own) else {
+        throw StepFailure(message: "`\(target)` is where Drydock keeps its history: name another place")
+      }
+      return try convert(path, to: target, conversion, stage, &memory)
+    }
   }
 
   private func convert(
-    _ path: ContainerPath, _ conversion: ArchiveConversion, _ own: ContainerPath, _ stage: StagedContainer
+    _ path: ContainerPath, to target: ContainerPath, _ conversion: ArchiveConversion,
+    _ stage: StagedContainer,
+    _ memory: inout StepMemory
   ) throws -> [String] {
-    let target = try target(for: path)
-    guard target != own, !target.isInside(own) else {
-      throw StepFailure(message: "`\(target)` is where Drydock keeps its history: name another place")
-    }
     switch try conversion.convert(try stage.read(path), "`\(path)`") {
     case .kept(let remark): return [remark]
     case .deleted(let remark):
+      try memory.noteRemoval(of: path, on: stage)
       try stage.remove(path)
       return [remark]
     case .converted(let document):
+      let bytes = try document.file()
       if target != path {
         if try stage.status(of: target) != nil {
           switch ifExists {
           case .keep: return ["`\(target)` is there already: kept, and `\(path)` left as it is"]
-          case .replace: try stage.remove(target)
+          case .replace:
+            try memory.noteRemoval(of: target, on: stage)
+            try stage.remove(target)
           case .fail:
             throw StepFailure(
               message: "the target `\(target)` of `\(path)` is there already: say `if-exists: keep` or "
                 + "`if-exists: replace`", path: path.description)
           }
         }
+        try memory.noteRemoval(of: path, on: stage)
         // Its mode, owner, attributes and protection go with it.
         try stage.move(path, to: target)
+      } else {
+        try memory.noteRemoval(of: path, on: stage)
       }
-      try stage.write(document.bytes, to: target)
+      try stage.write(bytes, to: target)
+      memory.converted.append(.init(from: path, to: target, digest: try SHA256.hash(bytes).hex))
       return []
     }
   }

@@ -38,11 +38,13 @@ struct ConvertDefaults: MigrationOperation {
 
   func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
-    guard let value = try edit.source(key, ifMissing) else { return edit.notes }
+    guard let value = try edit.seen(key, ifMissing) else { return edit.notes }
     guard let converted = try convert(value, stage.redactor, &edit.notes) else {
       edit.values[key] = nil
       return try edit.save(to: stage, &memory)
     }
+    // What is only registered, and stays as it is, need not be stored.
+    if to == key, edit.values[key] == nil, converted == value { return edit.notes }
     if to != key {
       guard try edit.mayWrite(to, ifExists) else { return edit.notes }
       edit.values[key] = nil

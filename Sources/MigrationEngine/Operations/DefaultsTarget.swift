@@ -24,6 +24,17 @@ struct DefaultsTarget: Sendable {
     }
   }
 
+  /// The app's own settings, or the file that a mapping `{suite}` or `{file}` names.
+  init(_ node: YAMLNode?, _ what: String) throws {
+    if let node {
+      try self.init(reading: YAMLReader(node, what: what, keys: Self.keys))
+    } else {
+      self.init(kind: .standard)
+    }
+  }
+
+  private init(kind: Kind) { self.kind = kind }
+
   /// Where the file is in this container.
   func path(in container: Container) throws -> ContainerPath {
     switch kind {
@@ -40,6 +51,15 @@ struct DefaultsTarget: Sendable {
     }
   }
 
+  /// What the app registers as the defaults of these settings; nothing is known of a file without a suite's name.
+  func registered(in container: Container) -> [String: PropertyListValue] {
+    switch kind {
+    case .file: [:]
+    case .suite(let name, _): container.configuration.registeredDefaults[name]
+    case .standard: container.configuration.registeredDefaults["standard"]
+    }
+  }
+
   /// The settings; nil when there is no file.
   func read(_ stage: StagedContainer) throws -> PropertyListFile? {
     try stage.defaults(try path(in: stage.container))
@@ -53,10 +73,12 @@ struct DefaultsEdit {
   /// Remarks so far.
   var notes: [String] = []
   private let path: ContainerPath
+  private let registered: [String: PropertyListValue]
   private let original: PropertyListFile?
 
   init(_ target: DefaultsTarget, _ stage: StagedContainer) throws {
     path = try target.path(in: stage.container)
+    registered = target.registered(in: stage.container)
     original = try stage.defaults(path)
     values = original?.root ?? [:]
   }
@@ -70,6 +92,13 @@ struct DefaultsEdit {
     }
     notes.append("`\(key)` is not there\(where_): skipped")
     return nil
+  }
+
+  /// The value that a reader of a key sees: where none is stored, the one that the app registers.
+  mutating func seen(_ key: String, _ ifMissing: IfMissing) throws -> PropertyListValue? {
+    guard values[key] == nil, let value = registered[key] else { return try source(key, ifMissing) }
+    notes.append("`\(key)` is not stored: its registered default is taken")
+    return value
   }
 
   /// Whether a key may be written; when it is there the step fails, or leaves a remark.
@@ -95,9 +124,12 @@ struct DefaultsEdit {
         guard let value = values[key], file.root[key] != value, file.rounds(value) else { continue }
         notes.append("`\(key)`: the file is XML, which keeps whole seconds only")
       }
-      memory.note(settings: path, before: file.root, after: values)
+      if original == nil { memory.made.append(path) }
       file.root = values
       try stage.setDefaults(file, at: path)
+      // As it is read back: XML drops fractions of a second.
+      memory.note(
+        settings: path, before: original?.root ?? [:], after: try stage.defaults(path)?.root ?? values)
     }
     return notes
   }

@@ -1,16 +1,12 @@
 import AppContainer
 import ContainerTransaction
 
-/// One kind of step. Each has a file of its own here and a line in ``Operations``.
-protocol MigrationOperation: Sendable {
-  /// The word in a migration.
-  static var name: String { get }
-  /// The arguments that it takes.
-  static var keys: [String] { get }
+/// What a step does. Operations are read from files and Swift values; a closure of a migration plan is one by itself.
+protocol MigrationAction: Sendable {
+  /// The word for it in messages.
+  var name: String { get }
   /// Whether it opens the vault, for which the device key is needed.
-  static var needsVault: Bool { get }
-  /// Reads the arguments; unknown ones were refused already.
-  init(reading reader: YAMLReader, files: MigrationFiles) throws
+  var needsVault: Bool { get }
   /// How the step can be taken back by itself, when the transaction's undo cannot be used.
   var wayBack: WayBack { get }
   /// Does it on the stage.
@@ -24,6 +20,18 @@ protocol MigrationOperation: Sendable {
   /// - Parameter memory: what the step wrote down; nil when the transaction's undo is gone.
   /// - Throws: ``StepFailure`` when it cannot be taken back.
   func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String]
+}
+
+/// One kind of step that a migration names. Each has a file of its own here and a line in ``Operations``.
+protocol MigrationOperation: MigrationAction {
+  /// The word in a migration.
+  static var name: String { get }
+  /// The arguments that it takes.
+  static var keys: [String] { get }
+  /// Whether it opens the vault, for which the device key is needed.
+  static var needsVault: Bool { get }
+  /// Reads the arguments; unknown ones were refused already.
+  init(reading reader: YAMLReader, files: MigrationFiles) throws
 }
 
 /// How a step can be taken back by itself.
@@ -40,12 +48,18 @@ extension MigrationOperation {
   /// Most do not.
   static var needsVault: Bool { false }
 
-  /// An operation that says nothing cannot be taken back.
+  var name: String { Self.name }
+
+  var needsVault: Bool { Self.needsVault }
+}
+
+extension MigrationAction {
+  /// What says nothing cannot be taken back.
   var wayBack: WayBack { .none }
 
   func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
     throw StepFailure(
-      message: "\(Self.name) cannot be taken back by itself: the migration needs `down` steps")
+      message: "\(name) cannot be taken back by itself: the migration needs `down` steps")
   }
 }
 
@@ -55,8 +69,13 @@ enum Operations {
     SetDefaults.self,
     SetDefaultDefaults.self,
     RenameDefaults.self,
+    MoveDefaults.self,
+    CopyDefaults.self,
     ConvertDefaults.self,
     DeleteDefaults.self,
+    PatchDefaults.self,
+    MigrateDocument.self,
+    MoveDefaultsToFile.self,
 
     MoveDefaultsToVault.self,
     RenameVaultItems.self,
@@ -69,6 +88,7 @@ enum Operations {
 
     MoveFiles.self,
     DeleteFiles.self,
+    PatchFiles.self,
     Unarchive.self,
   ]
 
@@ -77,13 +97,13 @@ enum Operations {
 }
 
 /// What to do when that which an operation reads is not there.
-enum IfMissing: String, CaseIterable, Sendable { case skip, fail }
+public enum IfMissing: String, CaseIterable, Sendable { case skip, fail }
 
 /// What to do when that which an operation writes is there already. `keep` leaves both sides as they are.
-enum IfExists: String, CaseIterable, Sendable { case fail, keep, replace }
+public enum IfExists: String, CaseIterable, Sendable { case fail, keep, replace }
 
 /// What to do with a value that has no counterpart.
-enum Unmapped: String, CaseIterable, Sendable { case fail, keep, delete }
+public enum Unmapped: String, CaseIterable, Sendable { case fail, keep, delete }
 
 extension YAMLReader {
   /// The argument `if-missing`.

@@ -44,9 +44,13 @@ struct RunSQL: MigrationOperation {
       }
       let name = try file.text("`file`")
       let parts = try SQLFile(try files.text(of: name, namedAt: file.position), file: files.display(name))
+        .parts
+      if parts.count > 1 {
+        throw parts[1].head.position(at: 0).error("a step is for one database: make a step for each")
+      }
       // A file without sections is all way up.
-      up = parts.up ?? parts.head
-      down = parts.down
+      up = parts[0].up ?? parts[0].head
+      down = parts[0].down
     } else {
       up = try Self.script(try reader.required("up"), "`up`", files)
       down = try reader["down"].map { try Self.script($0, "`down`", files) }

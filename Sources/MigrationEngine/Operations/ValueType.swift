@@ -2,7 +2,7 @@ import AppContainer
 import Foundation
 
 /// The types that a setting can be converted to, and how. What has no exact counterpart does not convert.
-enum ValueType: String, CaseIterable, Sendable {
+public enum ValueType: String, CaseIterable, Sendable {
   case string, integer, real, boolean, date, data
 
   /// The value in this type, or nil when it does not fit without a guess.

@@ -66,8 +66,13 @@ public struct MigrationStatus: Sendable {
       return record.origin != .applied || isSame ? .applied : .edited
     case (_, nil):
       if number > detected.version { return .pending }
-      return detected.byTheApp.contains(number) ? .applied : .outOfOrder
+      return detected.elsewhere.contains(number) ? .applied : .outOfOrder
     }
+  }
+
+  /// The numbers that the app migrated itself, beyond the history: to be recorded.
+  public var byTheApp: [Int] {
+    catalog.numbers.filter { detected.history.record($0) == nil && detected.elsewhere.contains($0) }
   }
 
   /// The migrations that are still to be run.
@@ -120,7 +125,7 @@ public struct MigrationStatus: Sendable {
         "the container has version \(detected.version) already, and `migrate` only goes forward: `drydock "
           + "rollback` undoes the last transaction")
     }
-    guard target <= catalog.latest else {
+    guard target == detected.version || catalog.hasVersion(target) else {
       throw MigrationError(
         .usage, "there is no migration \(target): the last one is \(catalog.latest)", path: catalog.directory)
     }

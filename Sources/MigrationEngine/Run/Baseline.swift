@@ -10,7 +10,7 @@ public enum Baseline {
   public static func set(
     _ version: Int, catalog: MigrationCatalog, on stage: StagedContainer, stamp: MigrationStamp
   ) throws -> [String] {
-    guard version >= 0, version <= catalog.latest else {
+    guard catalog.hasVersion(version) else {
       throw MigrationError(
         .usage, "there is no version \(version): the migrations go from 0 to \(catalog.latest)",
         path: catalog.directory)
@@ -18,7 +18,7 @@ public enum Baseline {
     // A history that cannot be read is what baseline is the way out of.
     let old = (try? MigrationHistory.read(stage)) ?? MigrationHistory()
     var history = MigrationHistory()
-    for migration in catalog.migrations.prefix(version) {
+    for migration in catalog.migrations where migration.number <= version {
       history.append(
         old.record(migration.number) ?? MigrationRecord(migration, origin: .baseline, stamp: stamp))
     }

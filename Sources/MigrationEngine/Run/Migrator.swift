@@ -24,7 +24,7 @@ public struct Migrator {
     var history = plan.detected.history
     var report = MigrationReport(
       from: plan.detected.version, to: plan.detected.version, migrations: [],
-      byTheApp: plan.detected.byTheApp, notes: [])
+      byTheApp: plan.byTheApp, notes: [])
     for number in report.byTheApp {
       guard let migration = plan.catalog.migration(number) else { continue }
       history.append(MigrationRecord(migration, origin: .app, stamp: stamp))
@@ -53,7 +53,7 @@ public struct Migrator {
     }
     for step in migration.steps {
       var memory = StepMemory()
-      let name = type(of: step.operation).name
+      let name = step.operation.name
       let remarks = try located(step.position, name) { try step.operation.apply(to: stage, &memory) }
       notes += remarks.map { "\(step.position): \(name): \($0)" }
     }

@@ -15,6 +15,30 @@ public struct StepMemory: Sendable, Codable, Equatable {
 
   /// Sorted by key, file after file.
   var settings: [Setting] = []
+  /// What was changed inside of JSON and property lists, in order.
+  var documents: [DocumentMemory] = []
+  /// What the step left alone, under the name that it had: a setting, a path. The way back leaves it, too.
+  var skipped: [String] = []
+  /// Files and directories that were not there before, such as the directory that a moved file went to, parents first.
+  /// On the way back those go that are empty then.
+  var made: [ContainerPath] = []
+  /// What the step took away as a whole. The transaction's undo has it, and `stage.kept` puts it back.
+  var removed: [ContainerPath] = []
+  /// Files that became others, such as archives that became JSON, in order.
+  var converted: [Converted] = []
+
+  /// What a step wrote down, for an operation that needs it.
+  ///
+  /// - Throws: ``StepFailure`` when it is gone.
+  static func required(_ memory: StepMemory?) throws -> StepMemory {
+    guard let memory else {
+      throw StepFailure(
+        message:
+          "what the step replaced is not known any more: the transaction's undo is gone; the migration needs "
+          + "`down` steps for this")
+    }
+    return memory
+  }
 
   /// Notes the settings of a file that differ.
   mutating func note(

@@ -18,6 +18,10 @@ struct SQLRunner {
     try db.execute(sql: "BEGIN IMMEDIATE")
     do {
       let store = try CoreDataGuard(db, model: coreData)
+      if coreData != nil, store == nil {
+        throw MigrationError(
+          .sql, "\(script.position(at: 0)): the database is no Core Data store: leave `core-data` out")
+      }
       try runStatements(db, store)
       var notes = try compare(before, db)
       do {

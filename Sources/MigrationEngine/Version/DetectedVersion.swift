@@ -25,6 +25,22 @@ public struct DetectedVersion: Sendable, Equatable {
   public var source: Source
   /// The history as it is in the container; empty when there is none.
   public var history: MigrationHistory
-  /// The numbers that the app migrated itself, beyond the history: to be recorded.
-  public var byTheApp: [Int]
+  /// What the container has beyond the history, because the app migrated itself: to be recorded.
+  public var elsewhere: MigratedElsewhere
+}
+
+/// Which migrations a container has although Drydock did not run them.
+public enum MigratedElsewhere: Sendable, Equatable {
+  /// None.
+  case none
+  /// All numbers from one to another, as a version marker tells that knows the last one only.
+  case through(ClosedRange<Int>)
+
+  /// Whether a number is among them.
+  public func contains(_ number: Int) -> Bool {
+    switch self {
+    case .none: false
+    case .through(let range): range.contains(number)
+    }
+  }
 }

@@ -16,7 +16,7 @@ extension DetectedVersion {
     }
     if history == nil && readings.isEmpty {
       guard try isNew(stage) else { throw unknown(stage.container) }
-      return DetectedVersion(version: 0, source: .newContainer, history: MigrationHistory(), byTheApp: [])
+      return DetectedVersion(version: 0, source: .newContainer, history: MigrationHistory(), elsewhere: .none)
     }
     let recorded = history?.version ?? 0
     let version = max(recorded, readings.map(\.range.lowerBound).max() ?? 0)
@@ -31,7 +31,7 @@ extension DetectedVersion {
     }
     return DetectedVersion(
       version: version, source: source, history: history ?? MigrationHistory(),
-      byTheApp: version > recorded ? Array(recorded + 1...version) : [])
+      elsewhere: version > recorded ? .through(recorded + 1...version) : .none)
   }
 
   /// What one marker says.

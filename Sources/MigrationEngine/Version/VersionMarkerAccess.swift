@@ -1,6 +1,5 @@
 import AppContainer
 import ContainerTransaction
-import Foundation
 import GRDB
 
 /// Reads and writes the number that an app keeps about its own data.
@@ -36,8 +35,8 @@ struct VersionMarkerAccess {
       return try stage.readDatabase(at: path) { try Int.fetchOne($0, sql: "PRAGMA user_version") }
     case .json(let path, let pointer):
       guard try stage.status(of: path) != nil else { return nil }
-      guard let value = JSONPointer(pointer).value(in: try document(path)) else { return nil }
-      guard let number = value as? NSNumber, !isBoolean(number), let number = Int(exactly: number) else {
+      guard let value = try document(path).value[JSONPointer(pointer)] else { return nil }
+      guard case .number(let number) = value, let number = number.integer.flatMap({ Int(exactly: $0) }) else {
         throw unreadable("is no integer")
       }
       return number
@@ -65,74 +64,26 @@ struct VersionMarkerAccess {
     case .json(let path, let pointer):
       guard try stage.status(of: path) != nil else { return "\(name): the file is not there" }
       guard try read() != number else { return nil }
-      let (changed, done) = JSONPointer(pointer).setting(NSNumber(value: number), in: try document(path))
-      guard done else { return "\(name): what should hold it is not there" }
-      let data = try JSONSerialization.data(
-        withJSONObject: changed,
-        options: [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes, .fragmentsAllowed])
-      try stage.write([UInt8](data) + [UInt8(ascii: "\n")], to: path)
+      var document = try document(path)
+      guard (try? document.value.set(.number(JSONNumber(number)), at: JSONPointer(pointer))) != nil else {
+        return "\(name): what should hold it is not there"
+      }
+      try stage.write(document.bytes, to: path)
     }
     return nil
   }
 
-  private func document(_ path: ContainerPath) throws -> Any {
+  private func document(_ path: ContainerPath) throws -> JSONDocument {
     do {
-      return try JSONSerialization.jsonObject(with: Data(try stage.read(path)), options: [.fragmentsAllowed])
-    } catch let error as NSError where error.domain == NSCocoaErrorDomain {
+      return try JSONDocument(bytes: try stage.read(path))
+    } catch let error as ContainerError where error.code == .malformed {
       throw MigrationError(
-        .unknownVersion, "the file with the version marker is not JSON", path: path.description, cause: error)
+        .unknownVersion, "the file with the version marker is \(error.message)", path: path.description,
+        cause: error)
     }
   }
 
   private func unreadable(_ what: String) -> MigrationError {
     MigrationError(.unknownVersion, "the version marker, \(name), \(what): a version is an integer")
-  }
-
-  private func isBoolean(_ number: NSNumber) -> Bool {
-    ["c", "B"].contains(String(cString: number.objCType))
-  }
-}
-
-/// A JSON pointer (RFC 6901), as far as objects and arrays that exist go.
-struct JSONPointer {
-  private let tokens: [String]
-
-  init(_ text: String) {
-    tokens = text.split(separator: "/", omittingEmptySubsequences: false).dropFirst().map {
-      String($0).replacing("~1", with: "/").replacing("~0", with: "~")
-    }
-  }
-
-  func value(in document: Any) -> Any? {
-    var current = document
-    for token in tokens {
-      if let object = current as? [String: Any], let next = object[token] {
-        current = next
-      } else if let array = current as? [Any], let index = Int(token), array.indices.contains(index) {
-        current = array[index]
-      } else {
-        return nil
-      }
-    }
-    return current
-  }
-
-  /// The document with the value set, and whether there was a place for it.
-  func setting(_ value: Any, in document: Any) -> (Any, Bool) { Self.set(value, tokens[...], in: document) }
-
-  private static func set(_ value: Any, _ tokens: ArraySlice<String>, in document: Any) -> (Any, Bool) {
-    guard let token = tokens.first else { return (value, true) }
-    if var object = document as? [String: Any] {
-      if object[token] == nil, tokens.count > 1 { return (document, false) }
-      let (changed, done) = set(value, tokens.dropFirst(), in: object[token] ?? NSNull())
-      object[token] = changed
-      return done ? (object, true) : (document, false)
-    }
-    if var array = document as? [Any], let index = Int(token), array.indices.contains(index) {
-      let (changed, done) = set(value, tokens.dropFirst(), in: array[index])
-      array[index] = changed
-      return done ? (array, true) : (document, false)
-    }
-    return (document, false)
   }
 }

@@ -21,7 +21,7 @@ struct VersionMarkerNumbers {
       return pairs[index].migration...max(pairs[index].migration, last)
     }
     guard app == 0, let first = pairs.first else { return nil }
-    return 0...max(0, first.migration - 1)
+    return 0...max(1, first.migration) - 1
   }
 
   /// The app's number after a migration; nil when it has none.

@@ -1,0 +1,42 @@
+/// A property list with any value on top, in the format that its file has.
+public struct PropertyListDocument: Sendable, Equatable {
+  /// How it is written; kept when it is written again.
+  public var format: PropertyListFile.Format
+  /// The value on top.
+  public var value: PropertyListValue
+
+  /// A property list from its parts.
+  public init(format: PropertyListFile.Format, value: PropertyListValue) {
+    (self.format, self.value) = (format, value)
+  }
+
+  /// Reads a file's content.
+  ///
+  /// - Throws: `ContainerError` (`.malformed`) when it is neither format, cut or damaged.
+  public init(bytes: [UInt8]) throws {
+    if Self.isBinary(bytes) {
+      self.init(format: .binary, value: try BinaryPropertyListReader.read(bytes))
+    } else {
+      self.init(format: .xml, value: try XMLPropertyList.read(bytes))
+    }
+  }
+
+  /// The file's content. The same value gives the same bytes.
+  ///
+  /// - Throws: `ContainerError` (`.unsupported`) for values that the XML format cannot hold.
+  public func encoded() throws -> [UInt8] {
+    switch format {
+    case .binary: BinaryPropertyListWriter.write(value)
+    case .xml: try XMLPropertyList.write(value)
+    }
+  }
+
+  /// Whether bytes begin as the binary format does.
+  public static func isBinary(_ bytes: [UInt8]) -> Bool { bytes.starts(with: BinaryPropertyList.magic) }
+
+  /// Whether bytes begin as a property list does, and no JSON: with the binary format's magic, or with a `<`.
+  public static func isBegun(by bytes: [UInt8]) -> Bool {
+    if isBinary(bytes) { return true }
+    return bytes.first { !($0 <= 0x20 || $0 >= 0x80) } == UInt8(ascii: "<")
+  }
+}

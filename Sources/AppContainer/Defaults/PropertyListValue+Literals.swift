@@ -1,0 +1,22 @@
+/// Values as they are written in Swift: text, `true`, `14`, `1.5`, lists and dictionaries.
+extension PropertyListValue: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral,
+  ExpressibleByIntegerLiteral,
+  ExpressibleByFloatLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
+{
+  public init(stringLiteral value: String) { self = .string(value) }
+
+  public init(booleanLiteral value: Bool) { self = .boolean(value) }
+
+  public init(integerLiteral value: Int64) { self = .integer(value) }
+
+  public init(floatLiteral value: Double) { self = .real(value) }
+
+  public init(arrayLiteral elements: PropertyListValue...) { self = .array(elements) }
+
+  /// A key that is there twice has the value that comes last.
+  public init(dictionaryLiteral elements: (String, PropertyListValue)...) {
+    self = .dictionary(Dictionary(elements) { _, last in last })
+  }
+}
+
+extension PropertyListValue: ExpressibleByStringInterpolation {}

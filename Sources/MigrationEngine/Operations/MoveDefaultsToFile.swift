@@ -1,0 +1,150 @@
+import AppContainer
+import ContainerTransaction
+
+/// `defaults.move-to-file`: makes a setting that grew too large a file. The setting goes only after the file was read
+/// back and compared.
+struct MoveDefaultsToFile: MigrationOperation {
+  static let name = "defaults.move-to-file"
+  static let keys = ["key", "to", "format", "reference", "if-missing", "if-exists"] + DefaultsTarget.keys
+
+  private let target: DefaultsTarget
+  private let key: String
+  private let to: ContainerPath
+  private let format: SettingFileFormat?
+  private let reference: PropertyListValue?
+  private let ifMissing: IfMissing
+  private let ifExists: IfExists
+
+  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+    target = try DefaultsTarget(reading: reader)
+    key = try reader.required("key").text("`key`")
+    to = try reader.required("to").containerPath("`to`")
+    format = try reader.choice("format")
+    reference = try reader["reference"]?.propertyListValue()
+    ifMissing = try reader.ifMissing()
+    ifExists = try reader.ifExists()
+  }
+
+  var wayBack: WayBack { .byMemory }
+
+  func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
+    guard !to.isInside(stage.container.historyPath.parent) else {
+      throw StepFailure(message: "`\(to)` is Drydock's own: no step changes it", path: to.description)
+    }
+    var edit = try DefaultsEdit(target, stage)
+    guard let value = try edit.source(key, ifMissing) else { return edit.notes }
+    if let reference, value.matches(reference), try stage.status(of: to) != nil { return edit.notes }
+    let bytes = try encode(value)
+    if try stage.status(of: to) != nil {
+      switch ifExists {
+      case .keep:
+        edit.notes.append("`\(to)` is there already: kept, and the setting `\(key)` left where it is")
+        return edit.notes
+      case .replace:
+        if try stage.isUntouched(to) { memory.removed.append(to) }
+        try stage.remove(to)
+      case .fail:
+        throw StepFailure(
+          message: "the file `\(to)` of the setting `\(key)` is there already: say `if-exists: keep` or "
+            + "`if-exists: replace`", path: to.description)
+      }
+    }
+    // Who may read the settings may read the file.
+    try stage.write(bytes, to: to, mode: stage.metadata(of: target.path(in: stage.container))?.mode)
+    guard try isSame(value, read(stage.read(to), like: value)) else {
+      throw StepFailure(
+        message: "the file `\(to)` is not what the setting `\(key)` was when it is read back",
+        path: to.description)
+    }
+    edit.values[key] = reference
+    return try edit.save(to: stage, &memory)
+  }
+
+  // MARK: The file
+
+  private func encode(_ value: PropertyListValue) throws -> [UInt8] {
+    switch (format, value) {
+    case (nil, .string(let text)), (.raw?, .string(let text)): return Array(text.utf8)
+    case (nil, .data(let bytes)), (.raw?, .data(let bytes)): return bytes
+    case (.plist?, _): return try PropertyListDocument(format: .binary, value: value).encoded()
+    case (.json?, _):
+      guard let json = JSONValue(value) else {
+        throw StepFailure(
+          message:
+            "the setting `\(key)`, \(value.nounPhrase), holds what JSON has no form for: a date, data, or a "
+            + "number that is none; say `format: plist`")
+      }
+      return JSONDocument(json, isIndented: true).bytes
+    case (.raw?, _), (nil, _):
+      throw StepFailure(
+        message: "the setting `\(key)` is \(value.nounPhrase), neither text nor data: say `format: json` or "
+          + "`format: plist`")
+    }
+  }
+
+  /// A file's content as a setting again.
+  ///
+  /// - Parameter like: the type of raw bytes.
+  private func read(_ bytes: [UInt8], like value: PropertyListValue) throws -> PropertyListValue? {
+    switch format {
+    case .plist: try PropertyListDocument(bytes: bytes).value
+    case .json: try JSONDocument(bytes: bytes).value.propertyListValue
+    case .raw, nil:
+      if case .data = value {
+        .data(bytes)
+      } else {
+        String(validating: bytes, as: UTF8.self).map { .string($0) }
+      }
+    }
+  }
+
+  /// JSON has one kind of real, and writes a whole one as it is.
+  private func isSame(_ value: PropertyListValue, _ other: PropertyListValue?) -> Bool {
+    guard let other else { return false }
+    if format == .json, let left = JSONValue(value), let right = JSONValue(other) {
+      return left.matches(right)
+    }
+    return value == other
+  }
+
+  // MARK: The way back
+
+  /// The file's content becomes the setting again, as it is now.
+  func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
+    let memory = try StepMemory.required(memory)
+    var edit = try DefaultsEdit(target, stage)
+    let path = try target.path(in: stage.container)
+    guard let setting = memory.settings.first(where: { $0.file == path && $0.key == key }),
+      let before = setting.before?.value
+    else { return [] }
+    guard edit.values[key] == setting.after?.value else {
+      return ["`\(key)` is not what the step left: kept, and `\(to)` too"]
+    }
+    guard try stage.status(of: to) != nil else { return ["`\(to)` is not there: skipped"] }
+    let bytes = try stage.read(to)
+    // An untouched file gives the very value: JSON has fewer types than settings.
+    let value = try bytes == encode(before) ? before : try read(bytes, like: before)
+    guard let value else {
+      throw StepFailure(
+        message: "`\(to)` holds what no setting can be: null, or bytes that are no text", path: to.description
+      )
+    }
+    edit.values[key] = value
+    try stage.remove(to)
+    if memory.removed.contains(to), try stage.kept?.putBack(to) != true {
+      edit.notes.append("`\(to)`: what the step replaced is not kept any more")
+    }
+    var nothing = StepMemory()
+    return try edit.save(to: stage, &nothing)
+  }
+}
+
+/// How a setting becomes a file.
+enum SettingFileFormat: String, CaseIterable, Sendable {
+  /// A JSON document, indented.
+  case json
+  /// A binary property list, which keeps every type.
+  case plist
+  /// The bytes of text or data.
+  case raw
+}

@@ -1,0 +1,55 @@
+import AgeEncryption
+import AppContainer
+import ContainerTransaction
+
+/// `files.patch`: changes parts of a JSON file or a property list, and leaves all else in it as it is written.
+struct PatchFiles: MigrationOperation {
+  static let name = "files.patch"
+  static let keys = ["path", "patch", "if-missing"]
+
+  private let file: DocumentFile
+  private let patch: DocumentPatch
+  private let ifMissing: IfMissing
+
+  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+    file = DocumentFile(path: try reader.required("path").containerPath("`path`"))
+    patch = try DocumentPatch(try reader.required("patch"), "`patch`")
+    ifMissing = try reader.ifMissing()
+  }
+
+  var wayBack: WayBack { .byMemory }
+
+  func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
+    try file.change(by: patch, ifMissing, on: stage, &memory)
+  }
+
+  func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
+    try StepMemory.required(memory).revertDocuments(on: stage)
+  }
+}
+
+/// A file that is a document.
+struct DocumentFile: Sendable {
+  let path: ContainerPath
+
+  /// Applies a rule, and writes down what it changed.
+  func change(
+    by rule: some DocumentRule, _ ifMissing: IfMissing, on stage: StagedContainer, _ memory: inout StepMemory
+  ) throws -> [String] {
+    guard !path.isInside(stage.container.historyPath.parent) else {
+      throw StepFailure(message: "`\(path)` is Drydock's own: no step changes it", path: path.description)
+    }
+    guard try stage.status(of: path) != nil else {
+      if ifMissing == .fail {
+        throw StepFailure(message: "`\(path)` is not in the container", path: path.description)
+      }
+      return ["`\(path)` is not there: skipped"]
+    }
+    let isUntouched = try stage.isUntouched(path)
+    let (notes, changes) = try stage.changeDocument(at: path, rule)
+    guard !changes.isEmpty else { return notes }
+    let written = isUntouched ? try SHA256.hash(stage.read(path)).description : nil
+    memory.documents.append(DocumentMemory(file: path, key: nil, changes: changes, written: written))
+    return notes
+  }
+}
