@@ -26,14 +26,6 @@ struct MigrationFiles: Sendable {
     return try digest.finalize()
   }
 
-  /// The content of a file that a step names, as text.
-  func text(of name: String, namedAt position: YAMLPosition) throws -> String {
-    guard let text = Self.text(try bytes(of: name, namedAt: position)) else {
-      throw position.error("the file `\(name)` is not UTF-8")
-    }
-    return text
-  }
-
   /// The content of a file that a step names.
   func bytes(of name: String, namedAt position: YAMLPosition) throws -> [UInt8] {
     guard isDirectory else {
@@ -45,6 +37,14 @@ struct MigrationFiles: Sendable {
         "the migration has no file `\(name)`; " + NearestWord.hint(for: name, among: Array(contents.keys)))
     }
     return bytes
+  }
+
+  /// The text of a file that a step names.
+  func text(of name: String, namedAt position: YAMLPosition) throws -> String {
+    guard let text = Self.text(try bytes(of: name, namedAt: position)) else {
+      throw position.error("the file `\(name)` is not UTF-8")
+    }
+    return text
   }
 
   /// The text of a UTF-8 file, without a byte order mark.

@@ -38,17 +38,10 @@ struct ArchivedColumn: Sendable {
       if ifMissing == .fail { throw StepFailure(message: "the database \(database) is not in the container") }
       return ["the database \(database) is not there: skipped"]
     }
-    return try stage.writeDatabase(at: path) { db in
-      try db.execute(sql: "BEGIN IMMEDIATE")
-      do {
-        let store = try CoreDataGuard(db, model: nil)
-        let notes = try convert(conversion, db) + (store?.finish(db) ?? [])
-        try db.execute(sql: "COMMIT")
-        return notes
-      } catch {
-        if db.isInsideTransaction { try? db.execute(sql: "ROLLBACK") }
-        throw error
-      }
+    return try stage.writeDatabase(at: path, keepsJournal: false) { db in
+      var notes: [String] = []
+      let more = try MigrationTransaction.run(db) { _ in notes = try convert(conversion, db) }
+      return notes + more
     }
   }
 

@@ -88,7 +88,14 @@ enum Operations {
 
     MoveFiles.self,
     DeleteFiles.self,
+    CopyFiles.self,
+    CreateDirectory.self,
+    WriteFile.self,
+    SetBackupExclusion.self,
     PatchFiles.self,
+    SetProtection.self,
+
+    RunScript.self,
     Unarchive.self,
   ]
 

@@ -77,7 +77,7 @@ struct RunSQL: MigrationOperation {
       return ["the database \(database) is not there: skipped"]
     }
     let runner = SQLRunner(script: up, destructive: destructive, coreData: coreData)
-    return try stage.writeDatabase(at: path) { try runner.run($0) }
+    return try stage.writeDatabase(at: path, keepsJournal: false) { try runner.run($0) }
   }
 }
 
