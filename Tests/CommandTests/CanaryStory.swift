@@ -107,6 +107,7 @@ struct CanaryStory {
     step("restore plain.tar.zst Fresh --migrate --dry-run", exits: [0, 3]),
     // Migrations: the token goes to the vault.
     step("status Notes"), step("validate"), step("migrate Notes --dry-run"),
+    step("status --all .", exits: [0, 3]), step("migrate --all . --dry-run --json", exits: [0, 3]),
     step("migrate Notes --dry-run --to 4"),
     step("migrate Notes", before: { $0.moved.insert("Notes") }), step("status Notes"),
     step("vault list Notes"),

@@ -160,6 +160,35 @@ import Testing
     #expect(try run("SELECT 1;", Self.coreData, store: damaged).error.contains("metadata is damaged"))
   }
 
+  @Test func theWayBackNamesTheModelToo() throws {
+    try Lab.with { lab in
+      try lab.database(Lab.oldDatabase, try CoreDataStore.sql())
+      _ = try lab.baseline(0)
+      try lab.migration("0001_test/VersionInfo.plist", try CoreDataStore.versionInfo())
+      func step(_ coreData: String) throws {
+        try lab.migration(
+          "0001_test/migration.yaml",
+          """
+          steps:
+            - sql:
+                database: notes
+                up: ALTER TABLE ZNOTE ADD COLUMN ZCOLOUR VARCHAR;
+                down: ALTER TABLE ZNOTE DROP COLUMN ZCOLOUR;
+                core-data: {version-info: VersionInfo.plist\(coreData)}
+
+          """)
+      }
+      try step("")
+      #expect(failure { try lab.catalog() }.text.contains("after it with `down-version`"))
+      try step(", down-version: Notes")
+      try lab.migrate()
+      #expect(try metadata(lab)["NSStoreModelVersionHashes"] == .dictionary(CoreDataStore.second))
+      try lab.rollback(down: true)
+      #expect(try metadata(lab)["NSStoreModelVersionHashes"] == .dictionary(CoreDataStore.first))
+      #expect(try lab.query(Lab.oldDatabase, "SELECT * FROM ZNOTE").first?.count == 5)
+    }
+  }
+
   /// Tables of these names alone make no store, and other databases are not looked at.
   @Test func whatIsNoStore() throws {
     let store = "CREATE TABLE Z_METADATA (a); CREATE TABLE Z_PRIMARYKEY (a);"

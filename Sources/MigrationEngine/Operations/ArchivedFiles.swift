@@ -43,9 +43,8 @@ struct ArchivedFiles: Sendable {
     _ conversion: ArchiveConversion, on stage: StagedContainer, _ memory: inout StepMemory
   ) throws -> [String] {
     // Drydock's own files are nobody's archives.
-    let own = stage.container.historyPath.parent
     let found = try selection.matches(in: stage).filter { path in
-      try path != own && !path.isInside(own) && stage.status(of: path)?.type != .directory
+      try !stage.isHistory(path) && stage.status(of: path)?.type != .directory
     }
     if found.isEmpty {
       if ifMissing == .fail { throw StepFailure(message: "no file matches `\(selection)`") }
@@ -53,9 +52,7 @@ struct ArchivedFiles: Sendable {
     }
     return try found.flatMap { path in
       let target = try self.target(for: path)
-      guard target != own, !target.isInside(own) else {
-        throw StepFailure(message: "`\(target)` is where Drydock keeps its history: name another place")
-      }
+      try stage.requireNoHistory(in: target)
       return try convert(path, to: target, conversion, stage, &memory)
     }
   }
@@ -68,7 +65,7 @@ struct ArchivedFiles: Sendable {
     switch try conversion.convert(try stage.read(path), "`\(path)`") {
     case .kept(let remark): return [remark]
     case .deleted(let remark):
-      try memory.noteRemoval(of: path, on: stage)
+      try memory.noteRemoved(path, on: stage)
       try stage.remove(path)
       return [remark]
     case .converted(let document):
@@ -78,7 +75,7 @@ struct ArchivedFiles: Sendable {
           switch ifExists {
           case .keep: return ["`\(target)` is there already: kept, and `\(path)` left as it is"]
           case .replace:
-            try memory.noteRemoval(of: target, on: stage)
+            try memory.noteRemoved(target, on: stage)
             try stage.remove(target)
           case .fail:
             throw StepFailure(
@@ -86,11 +83,12 @@ struct ArchivedFiles: Sendable {
                 + "`if-exists: replace`", path: path.description)
           }
         }
-        try memory.noteRemoval(of: path, on: stage)
+        try memory.noteRemoved(path, on: stage)
+        try memory.noteMade(target, on: stage)
         // Its mode, owner, attributes and protection go with it.
         try stage.move(path, to: target)
       } else {
-        try memory.noteRemoval(of: path, on: stage)
+        try memory.noteRemoved(path, on: stage)
       }
       try stage.write(bytes, to: target)
       memory.converted.append(.init(from: path, to: target, digest: try SHA256.hash(bytes).hex))

@@ -128,7 +128,7 @@ struct DefaultsEdit {
         guard let value = values[key], file.root[key] != value, file.rounds(value) else { continue }
         notes.append("`\(key)`: the file is XML, which keeps whole seconds only")
       }
-      if original == nil { memory.made.append(path) }
+      if original == nil { try memory.noteMade(path, on: stage) }
       file.root = values
       try stage.setDefaults(file, at: path)
       // As it is read back: XML drops fractions of a second.

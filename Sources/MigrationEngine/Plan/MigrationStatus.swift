@@ -91,7 +91,7 @@ public struct MigrationStatus: Sendable {
     return problems
   }
 
-  private static func problem(_ entry: Entry) -> MigrationError? {
+  static func problem(_ entry: Entry) -> MigrationError? {
     let name = Migration.padded(entry.number) + "_" + entry.name
     switch entry.state {
     case .pending, .applied: return nil

@@ -47,6 +47,22 @@ import Testing
     }
   }
 
+  @Test("Up, then down by the steps, gives equal stores", arguments: RandomCase.seeds)
+  func upAndDown(seed: UInt64) throws {
+    try RandomCase.with(seed, isReversible: true) { test in
+      let before = try test.stores()
+      guard try test.migrateOrLeave() else { return }
+      let after = try test.stores()
+      var request = RollingBack.Request()
+      (request.version, request.bySteps) = (0, true)
+      _ = try RollingBack.run(test.container(), request, test.catalog, options: test.options)
+      #expect(try test.stores().differences(from: before) == [], test.comment)
+      // And once more the same way.
+      #expect(try test.migrateOrLeave(), test.comment)
+      #expect(try test.stores().differences(from: after) == [], test.comment)
+    }
+  }
+
   @Test("All in one transaction, or one after the other, end equal", arguments: RandomCase.seeds)
   func oneByOne(seed: UInt64) throws {
     try RandomCase.with(seed) { test in
