@@ -15,12 +15,13 @@ struct RunSQL: MigrationOperation {
   let down: SQLScript?
   let ifMissing: IfMissing
   let destructive: String?
-  /// What a Core Data store is to be afterwards.
+  /// What a Core Data store is to be after the way up, and after the way back.
   let coreData: CoreDataModel?
+  let downCoreData: CoreDataModel?
 
   init(
     database: String, position: YAMLPosition, up: SQLScript, down: SQLScript?, ifMissing: IfMissing,
-    destructive: String?, coreData: CoreDataModel? = nil
+    destructive: String?
   ) {
     self.database = database
     self.position = position
@@ -28,7 +29,7 @@ struct RunSQL: MigrationOperation {
     self.down = down
     self.ifMissing = ifMissing
     self.destructive = destructive
-    self.coreData = coreData
+    (coreData, downCoreData) = (nil, nil)
   }
 
   init(reading reader: YAMLReader, files: MigrationFiles) throws {
@@ -37,7 +38,6 @@ struct RunSQL: MigrationOperation {
     position = node.position
     ifMissing = try reader.ifMissing()
     destructive = reader["destructive"] == nil ? nil : try reader.reason()
-    coreData = try reader["core-data"].map { try CoreDataModel($0, files: files) }
     if let file = reader["file"] {
       if let other = reader["up"] ?? reader["down"] {
         throw other.position.error("name either `file` or `up` and `down`, not both")
@@ -55,6 +55,9 @@ struct RunSQL: MigrationOperation {
       up = try Self.script(try reader.required("up"), "`up`", files)
       down = try reader["down"].map { try Self.script($0, "`down`", files) }
     }
+    let hasDown = down != nil
+    let models = try reader["core-data"].map { try CoreDataArgument($0, files: files, hasDown: hasDown) }
+    (coreData, downCoreData) = (models?.up, models?.down)
     if up.isBlank { throw reader.position.error("`sql` has no statement to run") }
   }
 
@@ -89,8 +92,8 @@ struct RunSQL: MigrationOperation {
       return ["the database \(database) is not there: skipped"]
     }
     // Whoever wrote the way back means it to take away what the way up made.
-    let runner = SQLRunner(script: down, destructive: "the way back")
-    return try stage.writeDatabase(at: path) { try runner.run($0) }
+    let runner = SQLRunner(script: down, destructive: "the way back", coreData: downCoreData)
+    return try stage.writeDatabase(at: path, keepsJournal: false) { try runner.run($0) }
   }
 }
 

@@ -35,6 +35,8 @@ public struct StepMemory: Sendable, Codable, Equatable {
   var items: SealedItems?
   /// Of settings that became vault items: their types, in the order of `items`.
   var types: [SettingType] = []
+  /// Files that became others, such as archives that became JSON, in order.
+  var converted: [Converted] = []
 
   /// What a step wrote down, for an operation that needs it.
   ///
