@@ -121,14 +121,7 @@ struct Failure {
     Self.document(code: code, message: message, path: path, status: status.rawValue)
   }
 
-  /// The message with its path: in front, or behind when the message starts with `file:line:column`.
-  var text: String {
-    guard let path, !message.contains(path) else { return message }
-    let startsWithPlace = message.prefixMatch(of: #/[^\n]*?:\d+:\d+: /#) != nil
-    return startsWithPlace ? "\(message) (\(path))" : "\(path): \(message)"
-  }
-
-  /// A failure in JSON.
+  /// The error in JSON.
   struct Detail: Encodable {
     var code: String
     var message: String
@@ -136,16 +129,19 @@ struct Failure {
     var exitCode: Int32
   }
 
-  /// It in JSON, with the exit code of the command as a whole.
-  func detail(status: ExitStatus) -> Detail {
-    Detail(code: code, message: message, path: path, exitCode: status.rawValue)
+  /// See ``Detail``.
+  var detail: Detail { Detail(code: code, message: message, path: path, exitCode: status.rawValue) }
+
+  /// The message with its path: in front, or behind when the message starts with `file:line:column`.
+  var text: String {
+    guard let path, !message.contains(path) else { return message }
+    let startsWithPlace = message.prefixMatch(of: #/[^\n]*?:\d+:\d+: /#) != nil
+    return startsWithPlace ? "\(message) (\(path))" : "\(path): \(message)"
   }
 
   /// The one JSON document of a command that failed.
   static func document(code: String, message: String, path: String?, status: Int32) {
-    struct Document: Encodable {
-      var error: Detail
-    }
+    struct Document: Encodable { var error: Detail }
     Output.json(Document(error: .init(code: code, message: message, path: path, exitCode: status)))
   }
 }

@@ -66,12 +66,18 @@ struct ContainerOptions: ParsableArguments {
 
   /// Ends what an interrupted command left, and tells it.
   static func recover(_ container: Container) throws {
+    for line in try recovering(container) { Output.note(line) }
+  }
+
+  /// Ends what an interrupted command left; gives what is to be told.
+  static func recovering(_ container: Container) throws -> [String] {
     do {
-      tell(try Transaction.recover(container), container)
+      return lines(try Transaction.recover(container), container)
     } catch let error as TransactionError where error.code == .locked {
       // Another command is at work on it: nothing is interrupted, and whoever needs the lock will say so.
+      return []
     } catch let error as ContainerError where error.code == .permission {
-      Output.note("drydock: note: \(error.description)")
+      return ["drydock: note: \(error.description)"]
     }
   }
 
@@ -97,14 +103,19 @@ struct ContainerOptions: ParsableArguments {
   }
 
   static func tell(_ reports: [RecoveryReport], _ container: Container) {
-    for report in reports {
+    for line in lines(reports, container) { Output.note(line) }
+  }
+
+  /// What was found of interrupted transactions, for standard error.
+  static func lines(_ reports: [RecoveryReport], _ container: Container) -> [String] {
+    reports.flatMap { report in
       let state =
         report.outcome == .old
         ? "it had changed nothing, and what it left is removed"
         : "it was complete but for its end, which is done now"
-      Output.note(
-        "drydock: recovered \(container.root): transaction \(report.transaction) was interrupted; \(state)")
-      for path in report.conflicts { Output.note("drydock: kept aside, for both changed it: \(path)") }
+      return [
+        "drydock: recovered \(container.root): transaction \(report.transaction) was interrupted; \(state)"
+      ] + report.conflicts.map { "drydock: kept aside, for both changed it: \($0)" }
     }
   }
 
@@ -171,7 +182,8 @@ struct MigrationOptions: ParsableArguments {
   @Option(
     name: [.short, .long],
     help: ArgumentHelp(
-      "The directory of migrations; by default `migrations:` of drydock.yaml.", valueName: "directory"))
+      "The directory of migrations; by default `migrations:` of drydock.yaml.", valueName: "directory",
+      visibility: Program.current.plan == nil ? .default : .hidden))
   var migrations: String?
 
   func directory(_ configuration: Configuration) -> String? {
@@ -179,6 +191,12 @@ struct MigrationOptions: ParsableArguments {
   }
 
   func catalog(_ configuration: Configuration) throws -> MigrationCatalog {
+    if let plan = Program.current.plan {
+      guard migrations == nil else {
+        throw UsageError(message: "\(Program.current.name) brings its migrations with it; leave -m out")
+      }
+      return try MigrationCatalog(plan)
+    }
     guard let directory = directory(configuration) else {
       throw UsageError(
         message: "no migrations are named; give -m DIRECTORY, or `migrations: DIRECTORY` in drydock.yaml")

@@ -3,14 +3,19 @@ extension PropertyListValue: ExpressibleByStringLiteral, ExpressibleByBooleanLit
   ExpressibleByIntegerLiteral,
   ExpressibleByFloatLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
 {
+  /// Text.
   public init(stringLiteral value: String) { self = .string(value) }
 
+  /// A Bool.
   public init(booleanLiteral value: Bool) { self = .boolean(value) }
 
+  /// An integer.
   public init(integerLiteral value: Int64) { self = .integer(value) }
 
+  /// A real.
   public init(floatLiteral value: Double) { self = .real(value) }
 
+  /// A list.
   public init(arrayLiteral elements: PropertyListValue...) { self = .array(elements) }
 
   /// A key that is there twice has the value that comes last.

@@ -18,9 +18,10 @@ struct MigrateCommand: ParsableCommand {
         drydock migrate Notes -m Migrations --dry-run
         drydock migrate Notes -m Migrations --device-key device.key -r Backups
         drydock migrate Notes -m Migrations --to 3
+        drydock migrate --all Customers -m Migrations --jobs 4 --json > report
       """)
 
-  @OptionGroup var container: ContainerOptions
+  @OptionGroup var container: ContainersOptions
   @OptionGroup var migrations: MigrationOptions
   @Option(help: ArgumentHelp("Stop at this version.", valueName: "number")) var to: Int?
   @Flag(help: "Commit each migration by itself.") var each = false
@@ -31,7 +32,7 @@ struct MigrateCommand: ParsableCommand {
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
+  struct Result: Encodable, Sendable {
     var transaction: String? = nil
     var report: MigrationReport, difference: ContainerDifference? = nil
     var exposed: [ExposedSecret] = [], notSearched: [String] = []
@@ -43,17 +44,19 @@ struct MigrateCommand: ParsableCommand {
       (exposed, notSearched) = (outcome.value.exposed, outcome.value.notSearched)
     }
 
-    init(report: MigrationReport, difference: ContainerDifference) {
-      (self.report, self.difference, conflicts) = (report, difference, [])
+    init(_ outcome: DryRunOutcome<MigrationReport>) {
+      (report, difference, conflicts) = (outcome.value, outcome.difference, [])
     }
   }
 
   func validate() throws {
     if exitCode && !dryRun { throw ValidationError("--exit-code goes with --dry-run") }
+    if each && container.all != nil { throw ValidationError("--each is for one container: leave --all out") }
     if each && dryRun { throw ValidationError("a dry run commits nothing: leave --each out") }
   }
 
   func run() throws {
+    if let many = try container.many(common) { return try run(many) }
     if dryRun { return try container.reading(common, expansion, show) }
     let opened = try container.open(common)
     let configuration = try common.configuration()
@@ -79,7 +82,7 @@ struct MigrateCommand: ParsableCommand {
         Output.note("drydock: the app changed it at the same moment, kept aside: \(path)")
       }
     }
-    MigrationText.warn(outcome.value)
+    MigrationText.warn(exposed: outcome.value.exposed, notSearched: outcome.value.notSearched)
     try outcome.throwUnlessClean()
   }
 
@@ -88,7 +91,7 @@ struct MigrateCommand: ParsableCommand {
     let outcome = try Migrating.dryRun(
       opened, catalog, to: to, options: container.transaction().with(deviceKeys))
     if common.json {
-      Output.json(Result(report: outcome.value, difference: outcome.difference))
+      Output.json(Result(outcome))
     } else {
       MigrationText.write(outcome.value, verb: "would run")
       if outcome.value.changedAnything {
@@ -103,16 +106,20 @@ struct MigrateCommand: ParsableCommand {
 struct StatusCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "status", abstract: "Show a container's schema version and the state of each migration.",
-    discussion: "Example: drydock status Notes -m Migrations --exit-code")
+    discussion: """
+      Examples:
+        drydock status Notes -m Migrations --exit-code
+        drydock status --all Customers -m Migrations
+      """)
 
-  @OptionGroup var container: ContainerOptions
+  @OptionGroup var container: ContainersOptions
   @OptionGroup var migrations: MigrationOptions
   @Flag(help: "Exit with 2 when migrations are pending.") var exitCode = false
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
-    struct Entry: Encodable {
+  struct Result: Encodable, Sendable {
+    struct Entry: Encodable, Sendable {
       var number: Int
       var name: String
       var state: String
@@ -124,24 +131,30 @@ struct StatusCommand: ParsableCommand {
     var latest: Int
     var migrations: [Entry]
     var problems: [String]
+
+    init(_ plan: MigrationStatus) {
+      (version, source) = (plan.detected.version, plan.detected.source.description)
+      latest = plan.catalog.latest
+      migrations = plan.entries.map {
+        Entry(
+          number: $0.number, name: $0.name, state: $0.state.rawValue, record: $0.record,
+          needsDeviceKey: $0.needsDeviceKey)
+      }
+      problems = plan.problems.map(\.description)
+    }
   }
 
-  func run() throws { try container.reading(common, expansion, show) }
+  func run() throws {
+    if let many = try container.many(common) { return try run(many) }
+    try container.reading(common, expansion, show)
+  }
 
   private func show(_ opened: Container) throws {
     let plan = try Migrating.status(
       opened, migrations.catalog(common.configuration()), options: container.transaction())
     let problems = plan.problems
     if common.json {
-      Output.json(
-        Result(
-          version: plan.detected.version, source: plan.detected.source.description,
-          latest: plan.catalog.latest,
-          migrations: plan.entries.map {
-            .init(
-              number: $0.number, name: $0.name, state: $0.state.rawValue, record: $0.record,
-              needsDeviceKey: $0.needsDeviceKey)
-          }, problems: problems.map(\.description)))
+      Output.json(Result(plan))
     } else {
       Output.line("version \(plan.detected.version) of \(plan.catalog.latest), by \(plan.detected.source)")
       Output.table(
@@ -201,7 +214,7 @@ struct BaselineCommand: ParsableCommand {
   @Option(help: ArgumentHelp("The version that the container has.", valueName: "number")) var to: Int
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
+  struct Result: Encodable, Sendable {
     var transaction: String?
     var version: Int
     var notes: [String]

@@ -82,4 +82,12 @@ struct MigrationBody: Sendable {
   var checks: [Assertion] = []
   var verifications: [Assertion] = []
   var notes: [YAMLNote] = []
+
+  /// Throws for a check that compares with a state that is not over yet.
+  func refuseBeforeInChecks() throws {
+    if let before = checks.lazy.compactMap(\.before).first {
+      throw before.error(
+        "`check` runs before the migration: `before` has nothing to compare with; use `verify`")
+    }
+  }
 }

@@ -30,6 +30,11 @@ public struct StepMemory: Sendable, Codable, Equatable {
   var items: SealedItems?
   /// Of settings that became vault items: their types, in the order of `items`.
   var types: [SettingType] = []
+  /// What the step put somewhere, in order.
+  var written: [Written] = []
+  var attributes: [Attribute] = []
+  /// What a script wrote, kept as the log of it; what has a secret's form is hidden.
+  var output: [String] = []
 
   /// What a step wrote down, for an operation that needs it.
   ///

@@ -1,0 +1,64 @@
+import Drydock
+
+extension RollbackCommand {
+  /// Rolls many containers back, each in a transaction of its own.
+  func run(_ many: ManyContainers) throws {
+    if to == nil { try refuseMixture(many) }
+    let options = try container.transaction().with(deviceKeys)
+    let (request, catalog) = (request, try catalog())
+    if dryRun {
+      return try many.finish(
+        many.run { container in
+          let outcome = try RollingBack.dryRun(container, request, catalog, options: options)
+          let isThere = outcome.value.isEmpty
+          return ManyResult(
+            state: isThere ? .unchanged : .pending, text: Self.text(outcome.value, "would roll back"),
+            document: Result(outcome))
+        })
+    }
+    try many.finish(
+      many.run { [redo] container in
+        let outcome = try RollingBack.run(container, request, catalog, options: options)
+        var text = Self.text(outcome.value, redo ? "redone" : "rolled back")
+        if let exit = outcome.exit { text += ", exit \(exit.rawValue)" }
+        return ManyResult(
+          state: outcome.transaction == nil ? .unchanged : .changed, text: text, document: Result(outcome),
+          exit: outcome.exit, notes: outcome.remarks)
+      })
+  }
+
+  private static func text(_ report: RollingBack.Report, _ verb: String) -> String {
+    if report.isEmpty { return "version \(report.to ?? 0)" }
+    let parts =
+      report.undone.map { "\($0.transaction), which \($0.summary)" }
+      + report.migrations.map { "\($0.name) by its steps" }
+    return "\(verb): \(parts.joined(separator: "; "))"
+  }
+
+  /// What a run over all containers did in most of them it may have failed to do in one: there, the last transaction is
+  /// an older one, which nobody means to undo.
+  private func refuseMixture(_ many: ManyContainers) throws {
+    var containers: [String: [String]] = [:]
+    for child in many.directory.containers {
+      // What goes wrong here goes wrong in the container's turn too, and is told there.
+      guard let container = try? Container(at: child.path, configuration: many.configuration),
+        (try? ContainerOptions.recovering(container)) != nil, let log = try? Transaction.log(container),
+        let last = log.last(where: { $0.state == .undoable && ($0.kind == .rollback) == redo })
+      else { continue }
+      // A rollback is told by what it undid.
+      let undone = redo ? log.filter { last.undoes.contains($0.transaction) } : [last]
+      let text = undone.map { "\($0.kind.rawValue): \($0.summary)" }.joined(separator: "; ")
+      containers[text, default: []].append(child.name)
+    }
+    guard containers.count > 1 else { return }
+    let shown = containers.sorted { ($1.value.count, $0.key) < ($0.value.count, $1.key) }.prefix(5).map {
+      text, names in
+      "\(Output.count(names.count, "container")) such as \(ManyRows.shown(names[0])) (\(text))"
+    }
+    throw TransactionError(
+      .ambiguous,
+      "the last transaction is not the same in all containers, so that it is not clear what is to be undone; nothing "
+        + "was changed: \(shown.joined(separator: "; "))\(containers.count > 5 ? "; and others" : ""). Roll "
+        + "them back one by one", path: many.directory.path)
+  }
+}
