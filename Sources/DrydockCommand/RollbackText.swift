@@ -6,7 +6,7 @@ enum RollbackText {
   ///   - verb: `rolled back`, or what it would do in a dry run.
   ///   - steps: the same for migrations that are taken back by their steps.
   static func write(_ report: RollingBack.Report, verb: String, steps: String) {
-    guard !report.undone.isEmpty || !report.migrations.isEmpty else {
+    guard !report.isEmpty else {
       return Output.line("nothing to do: the container has version \(report.to ?? 0)")
     }
     if let from = report.from, let to = report.to, from != to { Output.line("version \(from) → \(to)") }

@@ -20,7 +20,8 @@ struct JSONTests {
     ["status", "Notes"], ["validate"], ["migrate", "Notes", "--dry-run"], ["migrate", "Notes", "--to", "1"],
     ["migrate", "Notes"], ["migrate", "Notes"], ["status", "Notes"], ["log", "Notes"], ["rollback", "Notes"],
     ["rollback", "Notes", "--redo"], ["rollback", "Notes", "--to", "3", "--dry-run"],
-    ["rollback", "Notes", "--down"], ["migrate", "Notes", "--each"], ["restore", "{A}", "Notes", "--dry-run"], ["restore", "{A}", "Notes"],
+    ["rollback", "Notes", "--down"], ["migrate", "Notes", "--each"],
+    ["restore", "{A}", "Notes", "--dry-run"], ["restore", "{A}", "Notes"],
     ["restore", "{A}", "Again"], ["baseline", "Notes", "--to", "2"], ["recover", "Notes"], ["log", "Notes"],
     ["release", "1.0"], ["new", "photos", "--directory"],
   ]

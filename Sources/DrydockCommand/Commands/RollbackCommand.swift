@@ -44,11 +44,21 @@ struct RollbackCommand: ParsableCommand {
     var difference: ContainerDifference?
     var conflicts: [ContainerPath]
 
-    init(_ report: RollingBack.Report, conflicts: [ContainerPath] = []) {
+    init(_ outcome: TransactionOutcome<RollingBack.Report>) {
+      self.init(outcome.value)
+      (transaction, conflicts) = (outcome.transaction?.description, outcome.conflicts)
+    }
+
+    init(_ outcome: DryRunOutcome<RollingBack.Report>) {
+      self.init(outcome.value)
+      difference = outcome.difference
+    }
+
+    private init(_ report: RollingBack.Report) {
       (from, to) = (report.from, report.to)
       (undone, migrations) = (report.undone, report.migrations)
       (discarded, notes) = (report.discarded, report.notes)
-      self.conflicts = conflicts
+      conflicts = []
     }
   }
 
@@ -71,9 +81,7 @@ struct RollbackCommand: ParsableCommand {
     ContainerOptions.tell(outcome.recovered, opened)
     for note in outcome.notes { Output.note("drydock: note: \(note)") }
     if common.json {
-      var result = Result(outcome.value, conflicts: outcome.conflicts)
-      result.transaction = outcome.transaction?.description
-      Output.json(result)
+      Output.json(Result(outcome))
     } else {
       RollbackText.write(outcome.value, verb: redo ? "redone" : "rolled back", steps: "took back")
       if let transaction = outcome.transaction {
@@ -89,18 +97,14 @@ struct RollbackCommand: ParsableCommand {
   private func show(_ opened: Container) throws {
     let outcome = try RollingBack.dryRun(
       opened, request, catalog(), options: container.transaction().with(deviceKeys))
-    if common.json {
-      var result = Result(outcome.value)
-      result.difference = outcome.difference
-      return Output.json(result)
-    }
+    if common.json { return Output.json(Result(outcome)) }
     RollbackText.write(
       outcome.value, verb: redo ? "would redo" : "would roll back", steps: "would take back")
     Output.line("dry run: nothing was changed; the difference would be")
     DifferenceText.write(outcome.difference)
   }
 
-  private var request: RollingBack.Request {
+  var request: RollingBack.Request {
     var request = RollingBack.Request()
     (request.version, request.bySteps) = (to, down)
     (request.discardingNewer, request.redoing) = (discardNewer, redo)
@@ -109,9 +113,9 @@ struct RollbackCommand: ParsableCommand {
 
   /// The migrations: needed to go by steps; else they only say whether that is another way out of a conflict, and need
   /// not even be readable.
-  private func catalog() throws -> MigrationCatalog? {
+  func catalog() throws -> MigrationCatalog? {
     let configuration = try common.configuration()
-    if down { return try migrations.catalog(configuration) }
+    if down || Program.current.plan != nil { return try migrations.catalog(configuration) }
     guard let directory = migrations.directory(configuration) else { return nil }
     return to == nil ? try? MigrationCatalog.load(directory) : try MigrationCatalog.load(directory)
   }

@@ -23,8 +23,7 @@ extension RollbackCommand {
     _ options: TransactionOptions
   ) throws -> ManyResult {
     let outcome = try RollingBack.run(container, request, catalog, options: options)
-    var document = Result(outcome.value, conflicts: outcome.conflicts)
-    document.transaction = outcome.transaction?.description
+    let document = Result(outcome)
     var result = ManyResult(
       state: outcome.transaction == nil ? .unchanged : .changed, text: text(outcome.value),
       document: document,
@@ -38,8 +37,7 @@ extension RollbackCommand {
     _ options: TransactionOptions
   ) throws -> ManyResult {
     let outcome = try RollingBack.dryRun(container, request, catalog, options: options)
-    var document = Result(outcome.value)
-    document.difference = outcome.difference
+    let document = Result(outcome)
     let isThere = outcome.value.undone.isEmpty && outcome.value.migrations.isEmpty
     return ManyResult(
       state: isThere ? .unchanged : .pending,

@@ -30,6 +30,9 @@ public enum RollingBack {
     public var migrations: [MigrationReport.Outcome] = []
     /// Remarks that belong to no migration.
     public var notes: [String] = []
+
+    /// Whether there was nothing to do.
+    public var isEmpty: Bool { undone.isEmpty && migrations.isEmpty }
   }
 
   /// Goes back, in one transaction.
