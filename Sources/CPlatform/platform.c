@@ -282,6 +282,13 @@ ssize_t platform_copy_range(int source, int target, size_t length) {
 #endif
 }
 
+int platform_next_data(int descriptor, int64_t offset, int64_t *start, int64_t *end) {
+  *start = lseek(descriptor, offset, SEEK_DATA);
+  if (*start < 0) return -1;
+  *end = lseek(descriptor, *start, SEEK_HOLE);
+  return *end < 0 ? -1 : 0;
+}
+
 int platform_open_beneath(int directory, const char *path, int flags) {
 #ifdef __linux__
   struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC),
@@ -332,12 +339,18 @@ platform_directory *platform_directory_open(int descriptor) {
 }
 
 const char *platform_directory_next(platform_directory *directory) {
+  int kind;
+  return platform_directory_next_kind(directory, &kind);
+}
+
+const char *platform_directory_next_kind(platform_directory *directory, int *kind) {
   for (;;) {
     errno = 0;
     struct dirent *entry = readdir((DIR *)directory);
     if (entry == NULL) return NULL;
     const char *name = entry->d_name;
     if (name[0] == '.' && (name[1] == 0 || (name[1] == '.' && name[2] == 0))) continue;
+    *kind = entry->d_type == DT_UNKNOWN ? 0 : entry->d_type == DT_DIR ? 1 : 2;
     return name;
   }
 }

@@ -12,14 +12,16 @@ public enum Migrating {
     _ container: Container, _ catalog: MigrationCatalog, options: TransactionOptions = TransactionOptions()
   ) throws -> MigrationStatus {
     try Transaction.inspect(container, options: options) {
-      MigrationStatus(catalog: catalog, detected: try DetectedVersion.detect(in: $0))
+      try MigrationStatus(catalog, of: $0)
     }
   }
 
   /// What a run of migrations did, and what it found elsewhere.
-  public struct Report: Sendable, Equatable {
+  public struct Report: Sendable {
     /// The migrations.
     public var migration: MigrationReport
+    /// What was moved into the vault, for ``search(_:for:app:configuration:redactor:)``.
+    public var moved: [MovedSecret] = []
     /// Plain archives that still hold what was moved into the vault: these secrets have to be replaced by new ones.
     public var exposed: [ExposedSecret] = []
     /// Archives that could not be looked into for that, each with the reason.
@@ -39,7 +41,7 @@ public enum Migrating {
   ) throws -> TransactionOutcome<Report> {
     // Whether a key is missing is known before anything is staged.
     let plan = try Transaction.inspect(container, options: options) {
-      let plan = MigrationStatus(catalog: catalog, detected: try DetectedVersion.detect(in: $0))
+      let plan = try MigrationStatus(catalog, of: $0)
       try plan.requireKeys(to: version, for: $0)
       return plan
     }
@@ -59,29 +61,35 @@ public enum Migrating {
       return report
     }
     return outcome.map {
-      search(repository, for: moved, of: container, Report(migration: $0), options.redactor)
+      var report = Report(migration: $0, moved: moved)
+      if let repository, !moved.isEmpty {
+        (report.exposed, report.notSearched) = search(
+          repository, for: moved, app: container.app, configuration: container.configuration,
+          redactor: options.redactor)
+      }
+      return report
     }
   }
 
-  /// The container is migrated: what goes wrong here is told, and no failure.
-  private static func search(
-    _ repository: String?, for moved: [MovedSecret], of container: Container, _ report: Report,
-    _ redactor: Redactor
-  ) -> Report {
-    guard let repository, !moved.isEmpty else { return report }
-    var report = report
+  /// Looks through a repository for plain archives that still hold what was moved into a vault. Containers are migrated
+  /// by then: what goes wrong here is told, and no failure.
+  ///
+  /// - Returns: where it was found, and the archives that could not be looked into, each with the reason.
+  public static func search(
+    _ repository: String, for moved: [MovedSecret], app: String, configuration: Configuration,
+    redactor: Redactor = Redactor()
+  ) -> (exposed: [ExposedSecret], notSearched: [String]) {
     do {
-      (report.exposed, report.notSearched) = try Repository(repository).exposed(
-        moved, of: container.app, configuration: container.configuration)
-      for index in report.exposed.indices {
-        report.exposed[index].key = redactor.shown(name: report.exposed[index].key)
-      }
+      var (exposed, notSearched) = try Repository(repository).exposed(
+        moved, of: app, configuration: configuration)
+      for index in exposed.indices { exposed[index].key = redactor.shown(name: exposed[index].key) }
+      return (exposed, notSearched)
     } catch let error as RepositoryError where error.code == .notFound {
       // None has been made yet.
+      return ([], [])
     } catch {
-      report.notSearched.append("\(repository): \(error)")
+      return ([], ["\(repository): \(error)"])
     }
-    return report
   }
 
   /// Migrates a stage that is thrown away, and tells the difference that the real run would make.
@@ -129,7 +137,7 @@ public enum Migrating {
   static func migrate(
     _ staged: StagedContainer, _ catalog: MigrationCatalog, _ version: Int?
   ) throws -> MigrationReport {
-    let plan = MigrationStatus(catalog: catalog, detected: try DetectedVersion.detect(in: staged))
+    let plan = try MigrationStatus(catalog, of: staged)
     return try Migrator.run(plan, to: version, on: staged, stamp: stamp(staged))
   }
 

@@ -23,9 +23,20 @@ enum ExitStatus: Int32 {
 }
 
 extension TransactionOutcome {
-  /// Ends the program with the code for what a person still has to look at.
+  /// The code for what a person still has to look at; nil for nothing.
+  var exit: ExitStatus? {
+    if !conflicts.isEmpty { return .conflict }
+    return isFinished ? nil : .incomplete
+  }
+
+  /// Ends the program with that code.
   func throwUnlessClean() throws {
-    if !conflicts.isEmpty { throw ExitStatus.conflict.code }
-    if !isFinished { throw ExitStatus.incomplete.code }
+    if let exit { throw exit.code }
+  }
+
+  /// Remarks, for standard error.
+  var remarks: [String] {
+    notes.map { "drydock: note: \($0)" }
+      + conflicts.map { "drydock: the app changed it at the same moment, kept aside: \($0)" }
   }
 }

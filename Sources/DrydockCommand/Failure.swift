@@ -121,6 +121,17 @@ struct Failure {
     Self.document(code: code, message: message, path: path, status: status.rawValue)
   }
 
+  /// The error in JSON.
+  struct Detail: Encodable {
+    var code: String
+    var message: String
+    var path: String?
+    var exitCode: Int32
+  }
+
+  /// See ``Detail``.
+  var detail: Detail { Detail(code: code, message: message, path: path, exitCode: status.rawValue) }
+
   /// The message with its path: in front, or behind when the message starts with `file:line:column`.
   var text: String {
     guard let path, !message.contains(path) else { return message }
@@ -130,15 +141,7 @@ struct Failure {
 
   /// The one JSON document of a command that failed.
   static func document(code: String, message: String, path: String?, status: Int32) {
-    struct Document: Encodable {
-      struct Detail: Encodable {
-        var code: String
-        var message: String
-        var path: String?
-        var exitCode: Int32
-      }
-      var error: Detail
-    }
+    struct Document: Encodable { var error: Detail }
     Output.json(Document(error: .init(code: code, message: message, path: path, exitCode: status)))
   }
 }

@@ -21,15 +21,15 @@ enum MigrationText {
   }
 
   /// Which archives still hold what is in the vault now, on standard error whatever the output is.
-  static func warn(_ report: Migrating.Report) {
-    let count = Set(report.exposed.map(\.archive)).count
+  static func warn(exposed: [ExposedSecret], notSearched: [String]) {
+    let count = Set(exposed.map(\.archive)).count
     if count > 0 {
       Output.note(
         "drydock: warning: what was moved into the vault stands in the clear in \(Output.count(count, "archive")); "
           + "who has a copy has the secret: rotate it")
-      for item in report.exposed { Output.note("  \(item.archive): \(item.key) in \(item.file)".printable) }
+      for item in exposed { Output.note("  \(item.archive): \(item.key) in \(item.file)".printable) }
     }
-    for archive in report.notSearched {
+    for archive in notSearched {
       Output.note("drydock: warning: not searched for what was moved into the vault: \(archive)".printable)
     }
   }

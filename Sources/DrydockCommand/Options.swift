@@ -66,12 +66,18 @@ struct ContainerOptions: ParsableArguments {
 
   /// Ends what an interrupted command left, and tells it.
   static func recover(_ container: Container) throws {
+    for line in try recovering(container) { Output.note(line) }
+  }
+
+  /// Ends what an interrupted command left; gives what is to be told.
+  static func recovering(_ container: Container) throws -> [String] {
     do {
-      tell(try Transaction.recover(container), container)
+      return lines(try Transaction.recover(container), container)
     } catch let error as TransactionError where error.code == .locked {
       // Another command is at work on it: nothing is interrupted, and whoever needs the lock will say so.
+      return []
     } catch let error as ContainerError where error.code == .permission {
-      Output.note("drydock: note: \(error.description)")
+      return ["drydock: note: \(error.description)"]
     }
   }
 
@@ -97,14 +103,19 @@ struct ContainerOptions: ParsableArguments {
   }
 
   static func tell(_ reports: [RecoveryReport], _ container: Container) {
-    for report in reports {
+    for line in lines(reports, container) { Output.note(line) }
+  }
+
+  /// What was found of interrupted transactions, for standard error.
+  static func lines(_ reports: [RecoveryReport], _ container: Container) -> [String] {
+    reports.flatMap { report in
       let state =
         report.outcome == .old
         ? "it had changed nothing, and what it left is removed"
         : "it was complete but for its end, which is done now"
-      Output.note(
-        "drydock: recovered \(container.root): transaction \(report.transaction) was interrupted; \(state)")
-      for path in report.conflicts { Output.note("drydock: kept aside, for both changed it: \(path)") }
+      return [
+        "drydock: recovered \(container.root): transaction \(report.transaction) was interrupted; \(state)"
+      ] + report.conflicts.map { "drydock: kept aside, for both changed it: \($0)" }
     }
   }
 
@@ -171,14 +182,47 @@ struct MigrationOptions: ParsableArguments {
   @Option(
     name: [.short, .long],
     help: ArgumentHelp(
-      "The directory of migrations; by default `migrations:` of drydock.yaml.", valueName: "directory"))
+      "The directory of migrations; by default `migrations:` of drydock.yaml.", valueName: "directory",
+      visibility: Program.current.plan == nil ? .default : .hidden))
   var migrations: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "Whose files they are, if another tool's.", valueName: "tool",
+      visibility: Program.current.plan == nil ? .default : .hidden))
+  var format: MigrationTool.Format?
+
+  @Option(
+    help: ArgumentHelp(
+      "The database of drydock.yaml that they are for.", valueName: "name",
+      visibility: Program.current.plan == nil ? .default : .hidden))
+  var database: String?
+
+  /// The other tool whose files the migrations are; nil for Drydock's own.
+  func tool(_ configuration: Configuration) throws -> MigrationTool? {
+    guard let format = format ?? configuration.migrationTool?.format else { return nil }
+    let known = configuration.databases.keys.sorted()
+    guard let name = database ?? configuration.migrationTool?.database ?? (known.count == 1 ? known[0] : nil)
+    else {
+      throw UsageError(
+        message: "files of \(format.rawValue) are for one database: say with --database which one"
+          + (known.isEmpty ? "; drydock.yaml names none" : ": " + known.joined(separator: ", ")))
+    }
+    guard known.contains(name) else {
+      throw UsageError(
+        message: "drydock.yaml has no database \(name); \(NearestWord.hint(for: name, among: known))")
+    }
+    return MigrationTool(format, database: name)
+  }
 
   func directory(_ configuration: Configuration) -> String? {
     migrations ?? Environment["MIGRATIONS"] ?? configuration.migrations
   }
 
   func requiredDirectory(_ configuration: Configuration) throws -> String {
+    if Program.current.plan != nil {
+      throw UsageError(message: "\(Program.current.name) brings its migrations with it: they are no files")
+    }
     guard let directory = directory(configuration) else {
       throw UsageError(
         message: "no migrations are named; give -m DIRECTORY, or `migrations: DIRECTORY` in drydock.yaml")
@@ -187,7 +231,13 @@ struct MigrationOptions: ParsableArguments {
   }
 
   func catalog(_ configuration: Configuration) throws -> MigrationCatalog {
-    let catalog = try MigrationCatalog.load(requiredDirectory(configuration))
+    if let plan = Program.current.plan {
+      guard migrations == nil else {
+        throw UsageError(message: "\(Program.current.name) brings its migrations with it; leave -m out")
+      }
+      return try MigrationCatalog(plan)
+    }
+    let catalog = try MigrationCatalog.load(requiredDirectory(configuration), tool: tool(configuration))
     for note in catalog.notes { Output.note("drydock: note: \(note)") }
     return catalog
   }
@@ -250,3 +300,5 @@ struct RepositoryOptions: ParsableArguments {
     return found
   }
 }
+
+extension MigrationTool.Format: ExpressibleByArgument {}

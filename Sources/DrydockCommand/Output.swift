@@ -7,7 +7,9 @@ enum Output {
   static func line(_ text: String = "") { write(plain(text) + "\n", to: STDOUT_FILENO) }
 
   /// A remark.
-  static func note(_ text: String) { write(plain(text) + "\n", to: STDERR_FILENO) }
+  static func note(_ text: String) {
+    write(plain(Program.current.named(text)) + "\n", to: STDERR_FILENO)
+  }
 
   /// Warnings, as remarks: the first ones of each kind, and how many more there are.
   static func warn(_ warnings: [ContainerWarning]) {
@@ -22,14 +24,25 @@ enum Output {
 
   /// One JSON document, keys in snake case and sorted.
   static func json(_ value: some Encodable) {
+    write(encoded(value, .prettyPrinted) + "\n", to: STDOUT_FILENO)
+  }
+
+  /// A line of JSON Lines, as ``encodedLine(_:)`` gives it.
+  static func line(encoded text: String) { write(text + "\n", to: STDOUT_FILENO) }
+
+  /// A line of JSON Lines: one document without line breaks.
+  static func encodedLine(_ value: some Encodable) -> String { encoded(value, []) }
+
+  private static func encoded(_ value: some Encodable, _ format: JSONEncoder.OutputFormatting) -> String {
     let encoder = JSONEncoder()
-    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    encoder.outputFormatting = format.union([.sortedKeys, .withoutEscapingSlashes])
     encoder.keyEncodingStrategy = .convertToSnakeCase
     encoder.dateEncodingStrategy = .iso8601
     guard let data = try? encoder.encode(value) else {
-      return note("drydock: the result cannot be written as JSON")
+      note("drydock: the result cannot be written as JSON")
+      return ""
     }
-    write(String(decoding: data, as: UTF8.self) + "\n", to: STDOUT_FILENO)
+    return String(decoding: data, as: UTF8.self)
   }
 
   /// Names and link targets come from containers and archives: what would command the terminal is shown as text.

@@ -1,23 +1,17 @@
 import ArgumentParser
 import Drydock
 
-/// The command `drydock` itself: what its help says, and its commands.
+/// The program's own command: what its help says, and its commands.
 struct RootCommand: ParsableCommand {
+  /// Made when it is first asked for: the program is known then.
   static let configuration = CommandConfiguration(
-    commandName: "drydock",
+    commandName: Program.current.name,
     abstract: "Back up, migrate and restore an app's data, each in one atomic step.",
     discussion: """
       A container is the directory with one app's data: settings, secrets,
       databases, files.
 
-        drydock inspect Notes                what is in it, and what a backup omits
-        drydock snapshot Notes -r Backups    back it up, while the app runs
-        drydock migrate Notes -m Migrations --dry-run
-                                             what would change, key by key
-        drydock migrate Notes -m Migrations  all pending migrations, or none
-        drydock rollback Notes               undo that, keeping later changes
-        drydock restore latest Notes -r Backups
-                                             back to the snapshot's state
+      \(examples)
 
       Exit codes:
         0   done, or nothing to do
@@ -41,6 +35,26 @@ struct RootCommand: ParsableCommand {
       RollbackCommand.self, LogCommand.self, RecoverCommand.self,
       VaultCommand.self, KeygenCommand.self, InitCommand.self,
     ])
+
+  /// The main job, in two columns; what is too long for the first has its meaning below.
+  private static var examples: String {
+    let migrations = Program.current.plan == nil ? " -m Migrations" : ""
+    let lines = [
+      ("inspect Notes", "what is in it, and what a backup omits"),
+      ("snapshot Notes -r Backups", "back it up, while the app runs"),
+      ("migrate Notes\(migrations) --dry-run", "what would change, key by key"),
+      ("migrate Notes\(migrations)", "all pending migrations, or none"),
+      ("rollback Notes", "undo that, keeping later changes"),
+      ("restore latest Notes -r Backups", "back to the snapshot's state"),
+    ]
+    let width = 37
+    return lines.map { arguments, meaning in
+      let command = "\(Program.current.name) \(arguments)"
+      let fits = command.count < width
+      let gap = fits ? width - command.count : width + 2
+      return "  " + command + (fits ? "" : "\n") + String(repeating: " ", count: gap) + meaning
+    }.joined(separator: "\n")
+  }
 
   /// The parser would call a mistyped command an argument too many.
   static func refuseUnknownCommand() throws {

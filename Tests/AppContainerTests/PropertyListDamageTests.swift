@@ -15,17 +15,20 @@ import Testing
     }
   }
 
-  /// A binary list from single-byte offsets: objects as given, the first on top.
-  private func binary(_ objects: [[UInt8]]) -> [UInt8] {
+  /// A binary list from offsets of one or two bytes: objects as given, the first on top.
+  private func binary(_ objects: [[UInt8]], wide: Bool = false) -> [UInt8] {
+    func number(_ value: Int) -> [UInt8] { wide ? [UInt8(value >> 8), UInt8(value & 255)] : [UInt8(value)] }
     var bytes = Array("bplist00".utf8)
     var offsets: [UInt8] = []
     for object in objects {
-      offsets.append(UInt8(bytes.count))
+      offsets += number(bytes.count)
       bytes += object
     }
-    let table = UInt8(bytes.count)
-    return bytes + offsets + [0, 0, 0, 0, 0, 0, 1, 1] + [0, 0, 0, 0, 0, 0, 0, UInt8(objects.count)]
-      + [UInt8](repeating: 0, count: 8) + [0, 0, 0, 0, 0, 0, 0, table]
+    let table = number(bytes.count)
+    return bytes + offsets + [0, 0, 0, 0, 0, 0, wide ? 2 : 1, 1] + [
+      0, 0, 0, 0, 0, 0, 0, UInt8(objects.count),
+    ]
+      + [UInt8](repeating: 0, count: 16 - table.count) + table
   }
 
   @Test func builtToHarm() throws {
@@ -51,6 +54,14 @@ import Testing
     for level in 2..<42 { doubling.append([0xA2, UInt8(level + 1), UInt8(level + 1)]) }
     doubling.append([0x09])
     #expect(throws: ContainerError.self) { try PropertyListFile(bytes: binary(doubling)) }
+    // Two hundred levels and one, of which the inner ones are read first: the list on top holds each of them.
+    var steps: [[UInt8]] = [[0xD1, 1, 2], key, [0xAF, 0x10, 201] + (3..<204).reversed().map { UInt8($0) }]
+    for level in 3..<203 { steps.append([0xA1, UInt8(level + 1)]) }
+    #expect {
+      try PropertyListFile(bytes: binary(steps + [[0x09]], wide: true))
+    } throws: {
+      String(describing: $0).contains("nested too deeply")
+    }
   }
 
   @Test func cutsAndFlippedBytesNeverCrash() throws {

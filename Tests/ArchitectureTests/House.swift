@@ -4,6 +4,8 @@ enum House {
   /// From the top of the house downwards.
   static let arrows: [(module: String, mayImport: Set<String>)] = [
     ("DrydockMain", ["DrydockCommand"]),
+    // The example of the guide on migrations in Swift: a program as somebody else writes it.
+    ("NotesTool", ["DrydockCommand", "Drydock", "GRDB"]),
     ("DrydockCommand", ["Drydock", "ArgumentParser"]),
     (
       "Drydock",
@@ -13,7 +15,7 @@ enum House {
       ]
     ),
     ("FixtureTesting", ["MigrationEngine", "ContainerTransaction", "AppContainer", "AgeEncryption", "GRDB"]),
-    ("MigrationEngine", ["ContainerTransaction", "AppContainer", "AgeEncryption", "GRDB"]),
+    ("MigrationEngine", ["ContainerTransaction", "AppContainer", "AgeEncryption", "GRDB", "Subprocess"]),
     (
       "BackupRepository",
       ["ContainerTransaction", "AppContainer", "ArchiveFile", "AgeEncryption", "GRDB", "SystemPackage"]
@@ -35,7 +37,7 @@ enum House {
 
   /// Each has exactly one importer, which alone translates its errors and frees its handles.
   static let oneImporter: Set<String> = [
-    "CLibArchive", "CLibCrypto", "CLibZstd", "CPlatform", "Yams", "ArgumentParser",
+    "CLibArchive", "CLibCrypto", "CLibZstd", "CPlatform", "Yams", "ArgumentParser", "Subprocess",
   ]
 
   /// What comes with Swift and the system, for everybody.

@@ -40,6 +40,26 @@ import Testing
     }
   }
 
+  @Test("What a transaction changes after it has put it can be rolled back")
+  func changedAfterItWasPut() throws {
+    try Ship.withNotes { ship in
+      let before = try ship.listing()
+      let bytes = try ship.live().contents(Ship.database)
+      let digest = try ContentDigest.of(Ship.database, in: ship.live(), isDatabase: true)
+      _ = try Transaction.run(on: ship.container(), .restore, summary: "put and changed") { staged in
+        let metadata = try staged.metadata(of: Ship.database)
+        try staged.remove(Ship.database)
+        try staged.putFile(
+          at: Ship.database, metadata: metadata, digest: digest, size: UInt64(bytes.count)
+        ) { try $0.write(bytes) }
+        try staged.writeDatabase(at: Ship.database) { try $0.execute(sql: "DELETE FROM task WHERE id = 1") }
+      }
+      let undone = try ship.rollback()
+      #expect(undone.value.discarded.isEmpty)
+      expectNone(try ship.listing().changes(from: before))
+    }
+  }
+
   @Test func whatTheAppWroteSinceSurvives() throws {
     try Ship.withNotes { ship in
       let before = try ship.listing()

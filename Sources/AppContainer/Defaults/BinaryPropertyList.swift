@@ -22,7 +22,14 @@ struct BinaryPropertyListReader {
   private let referenceSize: Int
   private let offsetSize: Int
   private let tableStart: Int
-  private var decoded: [Int: (value: PropertyListValue, weight: Int)] = [:]
+  private var decoded: [Int: Decoded] = [:]
+
+  /// A value, with how many values it expands to, and the levels of nesting in it.
+  private struct Decoded {
+    var value: PropertyListValue
+    var weight = 1
+    var height = 0
+  }
 
   /// The top object of a file.
   static func read(_ bytes: [UInt8]) throws -> PropertyListValue {
@@ -66,18 +73,21 @@ struct BinaryPropertyListReader {
     return value
   }
 
-  private mutating func object(_ index: Int, depth: Int) throws -> (value: PropertyListValue, weight: Int) {
+  private mutating func object(_ index: Int, depth: Int) throws -> Decoded {
     guard index < objectCount else { throw BinaryPropertyList.damaged("a reference to no object") }
-    if let known = decoded[index] { return known }
-    // An object that holds itself ends here, too.
-    guard depth <= Self.depthLimit else { throw BinaryPropertyList.damaged("nested too deeply") }
+    let known = decoded[index]
+    // An object that holds itself ends here, too; so does one that was read before it is put deeper.
+    guard depth + (known?.height ?? 0) <= Self.depthLimit else {
+      throw BinaryPropertyList.damaged("nested too deeply")
+    }
+    if let known { return known }
     let start = try number(at: tableStart + index * offsetSize, size: offsetSize)
     guard start >= 8, let marker = try slice(start, 1).first else {
       throw BinaryPropertyList.damaged("an object reaches beyond the file")
     }
     let result =
       marker & 0xF0 == 0xA0 || marker & 0xF0 == 0xD0
-      ? try container(marker, start + 1, depth: depth) : (value: try simple(marker, start + 1), weight: 1)
+      ? try container(marker, start + 1, depth: depth) : Decoded(value: try simple(marker, start + 1))
     guard result.weight <= Self.weightLimit else { throw BinaryPropertyList.damaged("too many values") }
     decoded[index] = result
     return result
@@ -141,12 +151,12 @@ struct BinaryPropertyListReader {
 
   private mutating func container(
     _ marker: UInt8, _ start: Int, depth: Int
-  ) throws -> (value: PropertyListValue, weight: Int) {
+  ) throws -> Decoded {
     let (count, begin) = try count(marker, start)
     guard count <= bytes.count else { throw BinaryPropertyList.damaged("an object reaches beyond the file") }
     let isDictionary = marker & 0xF0 == 0xD0
     _ = try slice(begin, count * referenceSize * (isDictionary ? 2 : 1))
-    var weight = 1
+    var (weight, height) = (1, 0)
     func reference(_ index: Int) throws -> Int {
       try number(at: begin + index * referenceSize, size: referenceSize)
     }
@@ -155,10 +165,11 @@ struct BinaryPropertyListReader {
       for index in 0..<count {
         let element = try object(try reference(index), depth: depth + 1)
         weight += element.weight
+        height = max(height, element.height + 1)
         guard weight <= Self.weightLimit else { throw BinaryPropertyList.damaged("too many values") }
         values.append(element.value)
       }
-      return (.array(values), weight)
+      return Decoded(value: .array(values), weight: weight, height: height)
     }
     var values: [String: PropertyListValue] = [:]
     for index in 0..<count {
@@ -167,12 +178,13 @@ struct BinaryPropertyListReader {
       }
       let element = try object(try reference(count + index), depth: depth + 1)
       weight += element.weight + 1
+      height = max(height, element.height + 1)
       guard weight <= Self.weightLimit else { throw BinaryPropertyList.damaged("too many values") }
       guard values.updateValue(element.value, forKey: key) == nil else {
         throw BinaryPropertyList.damaged("the key `\(key)` twice")
       }
     }
-    return (.dictionary(values), weight)
+    return Decoded(value: .dictionary(values), weight: weight, height: height)
   }
 
   /// The count of an object and where its content starts: in the marker, or in the integer after it.

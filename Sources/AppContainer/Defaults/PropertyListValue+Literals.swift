@@ -1,15 +1,21 @@
 /// Values as they are written in Swift: text, `true`, `14`, `1.5`, lists and dictionaries.
-extension PropertyListValue: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral, ExpressibleByIntegerLiteral,
+extension PropertyListValue: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral,
+  ExpressibleByIntegerLiteral,
   ExpressibleByFloatLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
 {
+  /// Text.
   public init(stringLiteral value: String) { self = .string(value) }
 
+  /// A Bool.
   public init(booleanLiteral value: Bool) { self = .boolean(value) }
 
+  /// An integer.
   public init(integerLiteral value: Int64) { self = .integer(value) }
 
+  /// A real.
   public init(floatLiteral value: Double) { self = .real(value) }
 
+  /// A list.
   public init(arrayLiteral elements: PropertyListValue...) { self = .array(elements) }
 
   /// A key that is there twice has the value that comes last.

@@ -108,21 +108,6 @@ extension Directory {
     guard result == 0 else { throw ContainerError.lastCall("cannot remove the directory", full(path)) }
   }
 
-  /// Removes a path and everything below it, never what is on another mount: finding one stops with an error.
-  /// A path that is not there is fine.
-  public func removeTree(_ path: ContainerPath) throws {
-    guard let status = try status(path) else { return }
-    guard status.type == .directory else { return try removeFile(path, missingIsFine: true) }
-    guard try status.mount == self.status().mount else {
-      throw ContainerError(
-        .unsupported, "another file system is mounted here; unmount it and run it again", path: full(path))
-    }
-    if status.mode & 0o700 != 0o700 { try setMode(0o700, of: path) }
-    let directory = try directory(path)
-    for name in try directory.names() { try directory.removeTree(ContainerPath(unchecked: name)) }
-    try removeDirectory(path)
-  }
-
   /// Whether this user may add and remove names in a directory below.
   public func isWritable(_ path: ContainerPath) throws -> Bool {
     try withParent(of: path) { parent, name in

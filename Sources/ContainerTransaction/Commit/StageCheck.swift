@@ -1,5 +1,7 @@
+import AgeEncryption
 import AppContainer
 import GRDB
+import Synchronization
 
 /// Checks what is about to be committed: staged databases are whole, staged property lists parse, a staged vault opens.
 struct StageCheck {
@@ -9,16 +11,41 @@ struct StageCheck {
 
   /// - Throws: ``TransactionError`` with code `checkFailed`.
   func run() throws {
+    var databases: [StagedDatabase] = []
     for path in staged.overlay.nodes.keys.sorted() {
       guard case .inode(let inode) = staged.overlay[path], inode.type == .file else { continue }
       if try staged.isDatabase(path) {
-        try checkDatabase(path)
+        databases.append(
+          StagedDatabase(
+            path: path, name: try whole(inode, path), stage: staged.stage, hasDigest: inode.digest != nil))
       } else if path.nameString.hasSuffix(".plist"), staged.container.isSettings(path) {
         _ = try staged.defaults(path)
       } else if path == staged.container.vaultPath {
         try checkVault(path)
       }
     }
+    try check(databases)
+  }
+
+  /// Both the check and the digest, which the undo needs, read all of a database: each has a core for itself.
+  private func check(_ databases: [StagedDatabase]) throws {
+    let digests = Mutex<[ContainerPath: SHA256.Digest]>([:])
+    let unknown = databases.filter { !$0.hasDigest }
+    try onAllCores(unknown.map { ($0, false) } + databases.map { ($0, true) }) { database, isCheck in
+      if isCheck { return try database.check() }
+      let digest = try ContentDigest.of(database.name, in: database.stage, isDatabase: true)
+      digests.withLock { $0[database.path] = digest }
+    }
+    for (path, digest) in digests.withLock({ $0 }) { staged.note(digest, of: path) }
+  }
+
+  private func whole(_ inode: StagedInode, _ path: ContainerPath) throws -> ContainerPath {
+    if staged.spoiled.contains(path) {
+      throw TransactionError(
+        .checkFailed, "a statement failed half way in the staged database; nothing was changed",
+        path: path.description)
+    }
+    return try staged.wholeDatabase(inode, at: path)
   }
 
   /// Without a key there is nothing to be seen; sealed to other keys it may be on purpose.
@@ -32,12 +59,23 @@ struct StageCheck {
         cause: error)
     } catch let error as ContainerError where error.code == .vaultLocked {}
   }
+}
 
-  private func checkDatabase(_ path: ContainerPath) throws {
+/// A database of the stage: the path that it is for, and a file with all that it holds.
+private struct StagedDatabase: Sendable {
+  let path: ContainerPath
+  let name: ContainerPath
+  let stage: Directory
+  /// Whether its content's digest is known from where it came.
+  let hasDigest: Bool
+
+  func check() throws {
     do {
-      let result = try staged.readDatabase(at: path) {
-        try String.fetchOne($0, sql: "PRAGMA integrity_check(1)")
-      }
+      var configuration = GRDB.Configuration()
+      configuration.readonly = true
+      let queue = try DatabaseQueue(path: stage.full(name), configuration: configuration)
+      defer { try? queue.close() }
+      let result = try queue.read { try String.fetchOne($0, sql: "PRAGMA integrity_check(1)") }
       guard result == "ok" else {
         throw TransactionError(
           .checkFailed,

@@ -17,30 +17,69 @@ struct TreeBuilder {
     self.touched = touched
   }
 
-  /// Makes the tree under a name in the transaction's folder, with the live root's own metadata.
-  func build(_ name: ContainerPath, in folder: Directory) throws -> Directory {
+  /// Makes the tree of a root, the container's or a group's, under a name in the transaction's folder, with the live
+  /// root's own metadata.
+  func build(_ root: ContainerPath, as name: ContainerPath, in folder: Directory) throws -> Directory {
     try folder.createDirectory(name)
-    let root = try folder.directory(name)
-    try fill(root, .root, live: staged.live)
-    return root
+    let (tree, live) = try (folder.directory(name), staged.live)
+    var made: [MadeDirectory] = []
+    try fill(tree, root, live: live.directory(root), &made)
+    let own = { @Sendable (path: ContainerPath) in path.rebased(from: root, to: .root) }
+    // Two threads do not wait for each other in different directories.
+    try onAllCores(made.filter(\.isUntouched)) { directory in
+      let (source, target) = try (live.directory(directory.path), tree.directory(own(directory.path)))
+      for name in try source.namesByKind().others { try source.link(name, in: target, to: name) }
+    }
+    // The deepest first: one that may not be entered afterwards has nothing to be done in it any more.
+    for directory in made.reversed() { try dress(tree.directory(own(directory.path)), directory) }
+    return tree
+  }
+
+  /// A directory of the new tree.
+  private struct MadeDirectory: Sendable {
+    let path: ContainerPath
+    let metadata: FileMetadata?
+    /// Whether it is to carry what the live one does, and nothing less.
+    let isKept: Bool
+    /// Whether nothing changes in it: its files are linked once all directories are made.
+    let isUntouched: Bool
   }
 
   /// - Parameter live: the live directory of the same path, nil when there is none.
-  private func fill(_ target: Directory, _ path: ContainerPath, live: Directory?) throws {
-    if let live, !touched.contains(path) {
-      try link(live, to: target, path)
-    } else {
-      for child in try staged.children(of: path) { try place(child, in: target, live: live) }
-    }
+  private func fill(
+    _ target: Directory, _ path: ContainerPath, live: Directory?, _ made: inout [MadeDirectory]
+  ) throws {
     var metadata = try staged.metadata(of: path)
     if changes.touchedDirectories.contains(path), case nil = staged.overlay[path] {
       metadata?.modified = changes.time
     }
-    guard let metadata else { return }
-    if case .directory = staged.overlay[path] {
-      try target.apply(metadata, to: .root)
+    var isKept = true
+    if case .directory = staged.overlay[path] { isKept = false }
+    let isUntouched = live != nil && !touched.contains(path)
+    made.append(
+      MadeDirectory(path: path, metadata: metadata, isKept: isKept, isUntouched: isUntouched))
+    if let live, isUntouched {
+      for child in try live.namesByKind().directories {
+        let childPath = path.appending(name: child.bytes)
+        // An earlier commit in place has left its state; after the exchange it moves over as a whole. Groups have trees of
+        // their own.
+        if staged.live.isState(childPath) || staged.live.isGroupList(childPath) { continue }
+        try target.createDirectory(child)
+        try fill(target.directory(child), childPath, live: live.directory(child), &made)
+      }
     } else {
-      try reproduce(metadata, on: target, path)
+      for child in try staged.children(of: path) where !staged.live.isGroupList(child) {
+        try place(child, in: target, live: live, &made)
+      }
+    }
+  }
+
+  private func dress(_ target: Directory, _ directory: MadeDirectory) throws {
+    guard let metadata = directory.metadata else { return }
+    if directory.isKept {
+      try reproduce(metadata, on: target, directory.path)
+    } else {
+      try target.apply(metadata, to: .root)
     }
   }
 
@@ -55,16 +94,18 @@ struct TreeBuilder {
     }
   }
 
-  private func place(_ child: ContainerPath, in target: Directory, live: Directory?) throws {
+  private func place(
+    _ child: ContainerPath, in target: Directory, live: Directory?, _ made: inout [MadeDirectory]
+  ) throws {
     let name = ContainerPath(name: child.name)
     switch staged.overlay[child] {
     case .removed: return
     case .inode(let inode): try staged.stage.rename(inode.name, in: target, to: name)
-    case .directory: try descend(child, name, in: target, live: live)
+    case .directory: try descend(child, name, in: target, live: live, &made)
     case nil:
       guard let live, let status = try live.status(name) else { return }
       if status.type == .directory {
-        try descend(child, name, in: target, live: live)
+        try descend(child, name, in: target, live: live, &made)
       } else {
         try live.link(name, in: target, to: name)
       }
@@ -72,29 +113,11 @@ struct TreeBuilder {
   }
 
   private func descend(
-    _ child: ContainerPath, _ name: ContainerPath, in target: Directory, live: Directory?
+    _ child: ContainerPath, _ name: ContainerPath, in target: Directory, live: Directory?,
+    _ made: inout [MadeDirectory]
   ) throws {
     try target.createDirectory(name)
     let liveChild = try live?.status(name)?.type == .directory ? live?.directory(name) : nil
-    try fill(target.directory(name), child, live: liveChild)
-  }
-
-  /// A directory in which nothing changes, by names alone.
-  private func link(_ live: Directory, to target: Directory, _ path: ContainerPath) throws {
-    for bytes in try live.names() {
-      let name = ContainerPath(name: bytes)
-      // An earlier commit in place has left its state; after the exchange it moves over as a whole.
-      if path.isRoot && name == ExclusionRules.stateDirectory { continue }
-      guard let status = try live.status(name) else { continue }
-      guard status.type == .directory else {
-        try live.link(name, in: target, to: name)
-        continue
-      }
-      try target.createDirectory(name)
-      let below = try target.directory(name)
-      let child = path.appending(name: bytes)
-      try link(live.directory(name), to: below, child)
-      if let metadata = try live.metadata(name) { try reproduce(metadata, on: below, child) }
-    }
+    try fill(target.directory(name), child, live: liveChild, &made)
   }
 }

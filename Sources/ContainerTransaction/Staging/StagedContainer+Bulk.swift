@@ -26,8 +26,23 @@ public struct NewFile: Sendable {
 }
 
 extension StagedContainer {
+  /// Lets the disk work while what is staged is checked: what is written already when the commit syncs need not be waited
+  /// for. A failure shows then. In a dry run nothing is to be kept.
+  ///
+  /// - Parameter name: the file, or nil for all.
+  func startWriting(_ name: ContainerPath?) {
+    if transaction.isEmpty { return }
+    DispatchQueue.global().async(group: writing) { [stage] in
+      if let name { try? stage.syncFile(name) } else { try? stage.syncFileSystem() }
+    }
+  }
+
+  /// Waits until nothing has a file of the stage open any more: closing one that is live by then would drop the locks
+  /// that this process has on it.
+  func finishWriting() { writing.wait() }
+
   /// A stage of more bytes than this takes the disk a while.
-  private static let largeStage: UInt64 = 64 << 20
+  static let largeStage: UInt64 = 64 << 20
 
   /// Fills one file of the stage.
   public typealias Filler = (NewFile, StageFile) throws -> Void
@@ -60,8 +75,7 @@ extension StagedContainer {
       }
     }
     if let error = failure.withLock({ $0 }) { throw error }
-    // What is on disk already when the commit syncs need not be waited for. A failure shows then.
-    if size > Self.largeStage { DispatchQueue.global().async { try? stage.syncFileSystem() } }
+    if size > Self.largeStage { startWriting(nil) }
     let metadata = made.withLock { $0 }
     for (number, group) in groups.enumerated() {
       for (index, file) in group.enumerated() {

@@ -73,7 +73,12 @@ extension StagedContainer {
 
   /// Changes a database: its captured copy becomes the staged one. Foreign keys are off and no transaction is
   /// open when the body starts. The stage is thrown away on any failure, so nothing waits for the disk.
-  public func writeDatabase<T>(at path: ContainerPath, _ body: (Database) throws -> T) throws -> T {
+  ///
+  /// - Parameter keepsJournal: false for a body that throws whatever fails in it, and takes nothing back by itself: then
+  ///   SQLite does not have to write down what it overwrites, and the database cannot be used after a failure.
+  public func writeDatabase<T>(
+    at path: ContainerPath, keepsJournal: Bool = true, _ body: (Database) throws -> T
+  ) throws -> T {
     let name = try writableDatabase(at: path)
     let isLogged = try stage.hasWriteAheadLog(name)
     var configuration = GRDB.Configuration()
@@ -88,11 +93,16 @@ extension StagedContainer {
       result = try queue.writeWithoutTransaction { db in
         // Without a log each page is written once; the mode is put back below.
         if isLogged { _ = try String.fetchOne(db, sql: "PRAGMA journal_mode=DELETE") }
+        if !keepsJournal {
+          _ = try String.fetchOne(db, sql: "PRAGMA journal_mode=OFF")
+          spoiled.insert(path)
+        }
         let result = try body(db)
         guard !db.isInsideTransaction else {
           throw TransactionError(
             .checkFailed, "the change left a transaction open; end it with COMMIT", path: path.description)
         }
+        spoiled.remove(path)
         return result
       }
     } catch let error as DatabaseError where error.resultCode == .SQLITE_FULL {
@@ -101,12 +111,15 @@ extension StagedContainer {
         path: path.description, cause: error)
     }
     if isLogged { try stage.setWriteAheadLog(name) }
+    if try stage.status(name)?.size ?? 0 > Self.largeStage { startWriting(name) }
     return result
   }
 
   private func writableDatabase(at path: ContainerPath) throws -> ContainerPath {
-    if case .inode(let inode) = overlay[path], !inode.isShared, stagedSidecars(of: path).isEmpty {
+    if case .inode(var inode) = overlay[path], !inode.isShared, stagedSidecars(of: path).isEmpty {
       try keepBefore(path, copyOf: inode.name)
+      (inode.made, inode.digest) = (nil, nil)
+      overlay.set(.inode(inode), at: path)
       return inode.name
     }
     guard let metadata = try metadata(of: path) else { throw missing(path) }
@@ -204,6 +217,13 @@ extension StagedContainer {
     }
     captures[path] = copy
     return try ContentDigest.of(copy, in: stage, isDatabase: true)
+  }
+
+  /// Takes the digest of a staged database's content, which nobody will change any more.
+  func note(_ digest: SHA256.Digest, of path: ContainerPath) {
+    guard case .inode(var inode) = overlay[path] else { return }
+    inode.digest = digest
+    overlay.set(.inode(inode), at: path)
   }
 
   /// The sidecars that are staged for a database: a rollback puts them back with the main file.

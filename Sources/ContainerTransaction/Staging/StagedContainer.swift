@@ -1,5 +1,6 @@
 import AgeEncryption
 import AppContainer
+import Dispatch
 
 /// A container as it will be: reads fall through to the live one, writes go to the stage.
 ///
@@ -31,6 +32,8 @@ public final class StagedContainer {
   var befores: [ContainerPath: ContainerPath] = [:]
   /// Captured copies of live databases, for a comparison.
   var liveCaptures: [ContainerPath: ContainerPath] = [:]
+  /// Databases that a failure left half written: they may be thrown away only.
+  var spoiled: Set<ContainerPath> = []
   /// Where paths that were moved came from, for a difference that says so.
   var origins: [ContainerPath: ContainerPath] = [:]
   /// What became of metadata that was put on a path, by what was wanted but for the time.
@@ -45,6 +48,8 @@ public final class StagedContainer {
   var steps: [ContainerPath] = []
   /// What the undo still holds of the transaction whose steps are taken back: nil when it is gone, or none is.
   public internal(set) var kept: KeptState?
+  /// What is being written to disk while the run goes on.
+  let writing = DispatchGroup()
   private var count = 0
 
   struct Attempt: Hashable {
@@ -110,7 +115,7 @@ public final class StagedContainer {
     var names: Set<ContainerPath> = []
     if try live.status(path)?.type == .directory {
       names = Set(try live.directory(path).names().map { path.appending(name: $0) })
-      names.remove(ExclusionRules.stateDirectory)
+      names = names.filter { !live.isState($0) }
     }
     for child in overlay.children(of: path) {
       if case .removed = overlay[child] { names.remove(child) } else { names.insert(child) }
@@ -120,7 +125,7 @@ public final class StagedContainer {
 
   /// Everything below a directory, sorted, parents first.
   public func descendants(of path: ContainerPath) throws -> [ContainerPath] {
-    try children(of: path).flatMap { [$0] + (try descendants(of: $0)) }
+    try children(of: path).flatMap { (live.isGroupList($0) ? [] : [$0]) + (try descendants(of: $0)) }
   }
 
   /// Where a path's content is now: the stage or the live container.
@@ -148,6 +153,7 @@ public final class StagedContainer {
   }
 
   func missing(_ path: ContainerPath) -> TransactionError {
-    TransactionError(.missing, "not in the container", path: path.description)
+    let reason = container.reason(againstGroupOf: path)
+    return TransactionError(.missing, reason ?? "not in the container", path: path.description)
   }
 }

@@ -17,9 +17,10 @@ struct MigrateCommand: ParsableCommand {
         drydock migrate Notes -m Migrations --dry-run
         drydock migrate Notes -m Migrations --device-key device.key -r Backups
         drydock migrate Notes -m Migrations --to 3
+        drydock migrate --all Customers -m Migrations --jobs 4 --json > report
       """)
 
-  @OptionGroup var container: ContainerOptions
+  @OptionGroup var container: ContainersOptions
   @OptionGroup var migrations: MigrationOptions
   @Option(help: ArgumentHelp("Stop at this version.", valueName: "number")) var to: Int?
   @Flag(help: "Show what would change, and change nothing.") var dryRun = false
@@ -29,11 +30,21 @@ struct MigrateCommand: ParsableCommand {
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
+  struct Result: Encodable, Sendable {
     var transaction: String? = nil
     var report: MigrationReport, difference: ContainerDifference? = nil
     var exposed: [ExposedSecret] = [], notSearched: [String] = []
     var conflicts: [ContainerPath]
+
+    init(_ outcome: TransactionOutcome<Migrating.Report>) {
+      transaction = outcome.transaction?.description
+      (report, conflicts) = (outcome.value.migration, outcome.conflicts)
+      (exposed, notSearched) = (outcome.value.exposed, outcome.value.notSearched)
+    }
+
+    init(_ outcome: DryRunOutcome<MigrationReport>) {
+      (report, difference, conflicts) = (outcome.value, outcome.difference, [])
+    }
   }
 
   func validate() throws {
@@ -41,6 +52,7 @@ struct MigrateCommand: ParsableCommand {
   }
 
   func run() throws {
+    if let many = try container.many(common) { return try run(many) }
     if dryRun { return try container.reading(common, expansion, show) }
     let opened = try container.open(common)
     let configuration = try common.configuration()
@@ -51,11 +63,7 @@ struct MigrateCommand: ParsableCommand {
     ContainerOptions.tell(outcome.recovered, opened)
     for note in outcome.notes { Output.note("drydock: note: \(note)") }
     if common.json {
-      Output.json(
-        Result(
-          transaction: outcome.transaction?.description, report: outcome.value.migration,
-          exposed: outcome.value.exposed, notSearched: outcome.value.notSearched,
-          conflicts: outcome.conflicts))
+      Output.json(Result(outcome))
     } else {
       MigrationText.write(outcome.value.migration, verb: "ran")
       if let transaction = outcome.transaction {
@@ -65,7 +73,7 @@ struct MigrateCommand: ParsableCommand {
         Output.note("drydock: the app changed it at the same moment, kept aside: \(path)")
       }
     }
-    MigrationText.warn(outcome.value)
+    MigrationText.warn(exposed: outcome.value.exposed, notSearched: outcome.value.notSearched)
     try outcome.throwUnlessClean()
   }
 
@@ -74,7 +82,7 @@ struct MigrateCommand: ParsableCommand {
     let outcome = try Migrating.dryRun(
       opened, catalog, to: to, options: container.transaction().with(deviceKeys))
     if common.json {
-      Output.json(Result(report: outcome.value, difference: outcome.difference, conflicts: []))
+      Output.json(Result(outcome))
     } else {
       MigrationText.write(outcome.value, verb: "would run")
       if outcome.value.changedAnything {
@@ -89,16 +97,20 @@ struct MigrateCommand: ParsableCommand {
 struct StatusCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "status", abstract: "Show a container's schema version and the state of each migration.",
-    discussion: "Example: drydock status Notes -m Migrations --exit-code")
+    discussion: """
+      Examples:
+        drydock status Notes -m Migrations --exit-code
+        drydock status --all Customers -m Migrations
+      """)
 
-  @OptionGroup var container: ContainerOptions
+  @OptionGroup var container: ContainersOptions
   @OptionGroup var migrations: MigrationOptions
   @Flag(help: "Exit with 2 when migrations are pending.") var exitCode = false
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
-    struct Entry: Encodable {
+  struct Result: Encodable, Sendable {
+    struct Entry: Encodable, Sendable {
       var number: Int
       var name: String
       var state: String
@@ -110,24 +122,30 @@ struct StatusCommand: ParsableCommand {
     var latest: Int
     var migrations: [Entry]
     var problems: [String]
+
+    init(_ plan: MigrationStatus) {
+      (version, source) = (plan.detected.version, plan.detected.source.description)
+      latest = plan.catalog.latest
+      migrations = plan.entries.map {
+        Entry(
+          number: $0.number, name: $0.name, state: $0.state.rawValue, record: $0.record,
+          needsDeviceKey: $0.needsDeviceKey)
+      }
+      problems = plan.problems.map(\.description)
+    }
   }
 
-  func run() throws { try container.reading(common, expansion, show) }
+  func run() throws {
+    if let many = try container.many(common) { return try run(many) }
+    try container.reading(common, expansion, show)
+  }
 
   private func show(_ opened: Container) throws {
     let plan = try Migrating.status(
       opened, migrations.catalog(common.configuration()), options: container.transaction())
     let problems = plan.problems
     if common.json {
-      Output.json(
-        Result(
-          version: plan.detected.version, source: plan.detected.source.description,
-          latest: plan.catalog.latest,
-          migrations: plan.entries.map {
-            .init(
-              number: $0.number, name: $0.name, state: $0.state.rawValue, record: $0.record,
-              needsDeviceKey: $0.needsDeviceKey)
-          }, problems: problems.map(\.description)))
+      Output.json(Result(plan))
     } else {
       Output.line("version \(plan.detected.version) of \(plan.catalog.latest), by \(plan.detected.source)")
       Output.table(
@@ -154,7 +172,7 @@ struct BaselineCommand: ParsableCommand {
   @Option(help: ArgumentHelp("The version that the container has.", valueName: "number")) var to: Int
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
+  struct Result: Encodable, Sendable {
     var transaction: String?
     var version: Int
     var notes: [String]

@@ -13,22 +13,29 @@ struct RollbackCommand: ParsableCommand {
       Examples:
         drydock rollback Notes
         drydock rollback Notes --redo
+        drydock rollback --all Customers
       """)
 
-  @OptionGroup var container: ContainerOptions
+  @OptionGroup var container: ContainersOptions
   @Flag(help: "Where both changed it, give up what the app wrote since.") var discardNewer = false
   @Flag(help: "Undo the last rollback instead.") var redo = false
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
+  struct Result: Encodable, Sendable {
     var transaction: String?
     var undone: [RollbackReport.Undone]
     var discarded: [RollbackConflict]
     var conflicts: [ContainerPath]
+
+    init(_ outcome: TransactionOutcome<RollbackReport>) {
+      (transaction, conflicts) = (outcome.transaction?.description, outcome.conflicts)
+      (undone, discarded) = (outcome.value.undone, outcome.value.discarded)
+    }
   }
 
   func run() throws {
+    if let many = try container.many(common) { return try run(many) }
     let opened = try container.open(common)
     let outcome = try Transaction.rollback(
       opened, discardingNewer: discardNewer, redoing: redo, options: container.transaction().with(deviceKeys))
@@ -36,10 +43,7 @@ struct RollbackCommand: ParsableCommand {
     for note in outcome.notes { Output.note("drydock: note: \(note)") }
     let report = outcome.value
     if common.json {
-      Output.json(
-        Result(
-          transaction: outcome.transaction?.description, undone: report.undone,
-          discarded: report.discarded, conflicts: outcome.conflicts))
+      Output.json(Result(outcome))
     } else {
       for undone in report.undone {
         Output.line("\(redo ? "redone" : "rolled back"): \(undone.transaction), which \(undone.summary)")

@@ -57,7 +57,13 @@ struct ValidateCommand: ParsableCommand {
 extension MigrationOptions {
   /// The migrations with everything that is wrong in them; remarks are told.
   func validation(_ configuration: Configuration) throws -> MigrationValidation {
-    let found = try MigrationValidation.run(requiredDirectory(configuration), configuration)
+    let found =
+      if let plan = Program.current.plan {
+        MigrationValidation.run(plan, configuration)
+      } else {
+        try MigrationValidation.run(
+          requiredDirectory(configuration), tool: tool(configuration), configuration)
+      }
     for note in found.catalog.notes { Output.note("drydock: note: \(note)") }
     return found
   }

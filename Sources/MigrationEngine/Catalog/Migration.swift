@@ -71,6 +71,22 @@ extension Migration {
 struct MigrationStep: Sendable {
   let position: YAMLPosition
   let operation: any MigrationAction
+
+  init(position: YAMLPosition, operation: any MigrationAction) {
+    (self.position, self.operation) = (position, operation)
+  }
+
+  /// The step of an operation's word and its arguments.
+  ///
+  /// - Throws: `ContainerError` for an unknown word, and for arguments that make no sense.
+  init(_ name: String, at position: YAMLPosition, arguments: YAMLNode, files: MigrationFiles) throws {
+    guard let type = Operations.named[name] else {
+      throw position.error(
+        "unknown operation `\(name)`; " + NearestWord.hint(for: name, among: Array(Operations.named.keys)))
+    }
+    let reader = try YAMLReader(arguments, what: name, keys: type.keys)
+    self.init(position: position, operation: try type.init(reading: reader, files: files))
+  }
 }
 
 /// What the body of a migration says, before it gets its number.

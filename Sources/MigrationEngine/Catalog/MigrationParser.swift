@@ -28,11 +28,7 @@ struct MigrationParser {
     body.down = reader["down"].map { steps($0, "`down`") } ?? []
     body.checks = reader["check"].map { assertions($0, "`check`") } ?? []
     body.verifications = reader["verify"].map { assertions($0, "`verify`") } ?? []
-    for before in body.checks.compactMap(\.before) {
-      add(
-        before.error(
-          "`check` runs before the migration: `before` has nothing to compare with; use `verify`"))
-    }
+    for problem in body.checks.compactMap(\.problemAsCheck) { add(problem) }
     return body
   }
 
@@ -46,12 +42,7 @@ struct MigrationParser {
   private static func step(_ node: YAMLNode, _ what: String, _ files: MigrationFiles) throws -> MigrationStep
   {
     let (name, position, arguments) = try single(node, "a step of \(what)")
-    guard let type = Operations.named[name] else {
-      throw position.error(
-        "unknown operation `\(name)`; " + NearestWord.hint(for: name, among: Array(Operations.named.keys)))
-    }
-    let reader = try YAMLReader(arguments, what: name, keys: type.keys)
-    return MigrationStep(position: position, operation: try type.init(reading: reader, files: files))
+    return try MigrationStep(name, at: position, arguments: arguments, files: files)
   }
 
   private mutating func assertions(_ node: YAMLNode, _ what: String) -> [Assertion] {

@@ -57,6 +57,11 @@ struct Assertion: Sendable {
     return nil
   }
 
+  /// What is wrong with it in `check:`.
+  var problemAsCheck: ContainerError? {
+    before?.error("`check` runs before the migration: `before` has nothing to compare with; use `verify`")
+  }
+
   /// Whether it opens the vault, for which the device key is needed.
   var needsVault: Bool {
     if case .vault = kind { true } else { false }

@@ -88,7 +88,15 @@ enum Operations {
 
     MoveFiles.self,
     DeleteFiles.self,
+    CopyFiles.self,
+    CreateDirectory.self,
+    WriteFile.self,
+    SetBackupExclusion.self,
     PatchFiles.self,
+    SetProtection.self,
+
+    RunScript.self,
+    Unarchive.self,
   ]
 
   static let named: [String: any MigrationOperation.Type] = Dictionary(

@@ -5,7 +5,7 @@ import GRDB
 /// `sql`: runs statements on a named database, in one transaction.
 struct RunSQL: MigrationOperation {
   static let name = "sql"
-  static let keys = ["database", "up", "down", "file", "if-missing", "destructive"]
+  static let keys = ["database", "up", "down", "file", "if-missing", "destructive", "core-data"]
 
   let database: String
   /// Where the database is named, for messages.
@@ -15,10 +15,12 @@ struct RunSQL: MigrationOperation {
   let down: SQLScript?
   let ifMissing: IfMissing
   let destructive: String?
+  /// What a Core Data store is to be afterwards.
+  let coreData: CoreDataModel?
 
   init(
     database: String, position: YAMLPosition, up: SQLScript, down: SQLScript?, ifMissing: IfMissing,
-    destructive: String?
+    destructive: String?, coreData: CoreDataModel? = nil
   ) {
     self.database = database
     self.position = position
@@ -26,6 +28,7 @@ struct RunSQL: MigrationOperation {
     self.down = down
     self.ifMissing = ifMissing
     self.destructive = destructive
+    self.coreData = coreData
   }
 
   init(reading reader: YAMLReader, files: MigrationFiles) throws {
@@ -34,6 +37,7 @@ struct RunSQL: MigrationOperation {
     position = node.position
     ifMissing = try reader.ifMissing()
     destructive = reader["destructive"] == nil ? nil : try reader.reason()
+    coreData = try reader["core-data"].map { try CoreDataModel($0, files: files) }
     if let file = reader["file"] {
       if let other = reader["up"] ?? reader["down"] {
         throw other.position.error("name either `file` or `up` and `down`, not both")
@@ -72,8 +76,8 @@ struct RunSQL: MigrationOperation {
       if ifMissing == .fail { throw StepFailure(message: "the database \(database) is not in the container") }
       return ["the database \(database) is not there: skipped"]
     }
-    let runner = SQLRunner(script: up, destructive: destructive)
-    return try stage.writeDatabase(at: path) { try runner.run($0) }
+    let runner = SQLRunner(script: up, destructive: destructive, coreData: coreData)
+    return try stage.writeDatabase(at: path, keepsJournal: false) { try runner.run($0) }
   }
 }
 

@@ -37,7 +37,10 @@ public struct Migrator {
         MigrationRecord(migration, origin: .applied, milliseconds: outcome.milliseconds, stamp: stamp))
     }
     if report.changedAnything { try history.write(to: stage) }
-    if !pending.isEmpty { report.notes += try stage.writeMarkers(version: report.to) }
+    if !pending.isEmpty {
+      report.notes += try stage.settle(history, plan.catalog)
+      report.notes += try stage.writeMarkers(version: report.to)
+    }
     report.moved = stage.movedSecrets.map { .init(file: $0.path, key: $0.key) }
     return report
   }

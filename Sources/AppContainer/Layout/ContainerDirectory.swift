@@ -1,0 +1,107 @@
+/// A directory whose children are containers: one for each user, customer or device.
+public struct ContainerDirectory: Sendable {
+  /// One of its containers.
+  public struct Child: Sendable, Hashable {
+    /// Its name in the directory.
+    public let name: String
+    /// Its path: the directory's and the name.
+    public let path: String
+  }
+
+  /// The directory as it was named.
+  public let path: String
+  /// The containers in it by the bytes of their names. A container that two names lead to is there once.
+  public let containers: [Child]
+  /// What else is in it, sorted: files, and directories in which nothing shows that they are containers. Names that
+  /// start with a dot are not told: Drydock's own state is among them.
+  public let passedOver: [String]
+
+  /// Looks through a directory; not into the directories of its containers.
+  ///
+  /// - Parameter configuration: whose stores show that a directory is a container.
+  /// - Throws: ``ContainerError``: `notFound` (the directory, or any container in it), `notAContainer` (a file, or a
+  ///   container itself), `unreadable`.
+  public init(_ path: String, configuration: Configuration = Configuration()) throws {
+    guard let resolved = realPath(path) else {
+      throw ContainerError.lastCall("cannot find the directory of containers", path)
+    }
+    let directory = try Directory(resolved)
+    if resolved != "/", try Container(at: resolved, configuration: configuration).showsThatItIsOne {
+      throw ContainerError(
+        .notAContainer,
+        "is a container itself; --all takes the directory that it is in, and the container is "
+          + "given without --all", path: path)
+    }
+    self.path = path
+    var (children, others): ([Child], [String]) = ([], [])
+    var seen: Set<String> = []
+    let entries = try directory.names().filter { $0.first != UInt8(ascii: ".") }.map { bytes in
+      (bytes: bytes, type: try directory.status(ContainerPath(name: bytes))?.type)
+    }
+    // A link beside the container that it leads to is not what the container is called.
+    for entry in entries.filter({ $0.type != .symbolicLink }) + entries.filter({ $0.type == .symbolicLink }) {
+      guard let name = String(validating: entry.bytes, as: UTF8.self) else {
+        others.append(String(decoding: entry.bytes, as: UTF8.self))
+        continue
+      }
+      let child = Child(name: name, path: resolved + "/" + name)
+      guard let root = realPath(child.path), Self.isContainer(root, entry.type, configuration) else {
+        others.append(name)
+        continue
+      }
+      if seen.insert(root).inserted { children.append(Child(name: name, path: path + "/" + name)) }
+    }
+    guard !children.isEmpty else {
+      throw ContainerError(
+        .notFound,
+        "holds no container: nothing in it has what shows one, a layout of iOS or Android, a store that drydock.yaml "
+          + "names, or a history of migrations", path: path)
+    }
+    containers = children.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
+    passedOver = others.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+  }
+
+  /// What cannot be looked into is left to whoever works on it, who says why.
+  private static func isContainer(_ root: String, _ type: FileType?, _ configuration: Configuration) -> Bool {
+    guard type == .directory || type == .symbolicLink else { return false }
+    do {
+      return try Container(at: root, configuration: configuration).showsThatItIsOne
+    } catch let error as ContainerError where error.code == .notAContainer {
+      return false
+    } catch {
+      return true
+    }
+  }
+}
+
+extension Container {
+  /// Whether something shows that this directory is a container: its layout, a store that `drydock.yaml` names, or what
+  /// Drydock left in it. Any directory is taken for a container when it is given by itself.
+  fileprivate var showsThatItIsOne: Bool {
+    get throws {
+      if anchor != root { return true }
+      let directory = try Directory(root)
+      if try Layout.detect(in: directory) != .generic { return true }
+      var places = Layout.allCases.map(\.historyPath) + [ExclusionRules.stateDirectory]
+      places += configuration.defaults.values
+      places += configuration.databases.values.joined()
+      places += configuration.versionMarkers.compactMap {
+        if case .json(let path, _) = $0.place { path } else { nil }
+      }
+      places += [standardDefaults, configuration.vault].compactMap { $0 }
+      if let layout = configuration.layout { places += layout.ownDirectories }
+      return try places.contains { try directory.status($0) != nil }
+    }
+  }
+}
+
+extension Layout {
+  /// Directories in a container's root that the system makes in each.
+  fileprivate var ownDirectories: [ContainerPath] {
+    switch self {
+    case .ios: ["Documents", "Library"]
+    case .android: ["shared_prefs", "databases", "files"]
+    case .generic: []
+    }
+  }
+}

@@ -1,0 +1,39 @@
+@_exported import Drydock
+import Foundation
+
+/// A program with Drydock's command line over the migrations of a plan.
+///
+/// ```swift
+/// import DrydockCommand
+///
+/// @main
+/// struct NotesTool: DrydockTool {
+///   static let plan = NotesPlan.self
+/// }
+/// ```
+public protocol DrydockTool {
+  /// The plan's type, which `plan` says.
+  associatedtype Plan: MigrationPlan
+  /// The migrations that the commands use, in place of a directory.
+  static var plan: Plan.Type { get }
+  /// What the program is called in its help and messages; its file's name unless it says another one.
+  static var name: String { get }
+}
+
+extension DrydockTool {
+  /// The name of the program's file.
+  public static var name: String {
+    CommandLine.arguments.first.map { ($0 as NSString).lastPathComponent } ?? "drydock"
+  }
+
+  /// Runs the command line of this process, and ends the process with its exit code where it is not 0.
+  public static func main() {
+    Program.$current.withValue(Program(name: name, plan: plan)) { Program.run() }
+  }
+}
+
+/// The program `drydock` itself, whose migrations are in a directory.
+public enum DrydockProgram {
+  /// Runs the command line of this process, and ends the process with its exit code where it is not 0.
+  public static func main() { Program.run() }
+}

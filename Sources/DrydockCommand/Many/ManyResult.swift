@@ -1,0 +1,91 @@
+import Drydock
+
+/// What a command did to one container of many.
+struct ManyResult: Sendable {
+  /// How the container stands, for the summary.
+  enum State: String, Encodable, CaseIterable {
+    /// The command changed it.
+    case changed
+    /// It is to be changed: nothing was done yet.
+    case pending
+    /// There was nothing to do.
+    case unchanged
+    /// It is as it was, for the reason that is told.
+    case failed
+  }
+
+  /// See ``State``.
+  var state: State
+  /// What was done, in a few words.
+  var text: String
+  /// What the command prints for one container with `--json`.
+  var document: any Encodable & Sendable
+  /// What the command would exit with for this container; nil for 0.
+  var exit: ExitStatus?
+  /// Remarks, for standard error.
+  var notes: [String] = []
+}
+
+/// One line of the report with `--json`.
+struct ManyLine: Encodable {
+  /// The container's name in the directory, and its path.
+  var container: String, path: String
+  /// See ``ManyResult/State``.
+  var state: ManyResult.State
+  /// What the command would exit with for this container.
+  var exitCode: Int32
+  /// Remarks, which also go to standard error.
+  var notes: [String]
+  /// What the command prints for one container.
+  var result: Document?
+  /// Why it failed.
+  var error: Failure.Detail?
+
+  /// A document of any command.
+  struct Document: Encodable {
+    let value: any Encodable & Sendable
+    func encode(to encoder: any Encoder) throws { try value.encode(to: encoder) }
+  }
+}
+
+/// The last line of the report with `--json`.
+struct ManySummary: Encodable {
+  struct Counts: Encodable {
+    var containers = 0, changed = 0, pending = 0, unchanged = 0, failed = 0
+
+    subscript(_ state: ManyResult.State) -> Int {
+      get {
+        switch state {
+        case .changed: changed
+        case .pending: pending
+        case .unchanged: unchanged
+        case .failed: failed
+        }
+      }
+      set {
+        switch state {
+        case .changed: changed = newValue
+        case .pending: pending = newValue
+        case .unchanged: unchanged = newValue
+        case .failed: failed = newValue
+        }
+      }
+    }
+  }
+
+  var summary = Counts()
+  /// What the program exits with.
+  var exitCode: Int32 = 0
+  /// What else is in the directory.
+  var passedOver: [String] = []
+  /// As for one container, over all of them.
+  var exposed: [ExposedSecret] = [], notSearched: [String] = []
+
+  /// One exit code for many: the one that they share; without failures, that changes are pending; else that not all is
+  /// done.
+  static func exitCode(of codes: Set<Int32>) -> Int32 {
+    if codes.count <= 1 { return codes.first ?? 0 }
+    return codes.isSubset(of: [0, ExitStatus.pending.rawValue])
+      ? ExitStatus.pending.rawValue : ExitStatus.incomplete.rawValue
+  }
+}

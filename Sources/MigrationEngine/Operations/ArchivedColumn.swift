@@ -1,0 +1,178 @@
+import AppContainer
+import ContainerTransaction
+import Foundation
+import GRDB
+import Synchronization
+
+/// Archives in a column of a database, for `files.unarchive`: SQLite runs through the rows, and calls the conversion
+/// for each, so that their number does not matter.
+struct ArchivedColumn: Sendable {
+  static let keys = ["database", "table", "where"]
+
+  private static let function = "drydock_unarchive"
+
+  private let database: String
+  private let table: String
+  private let column: String
+  private let condition: String?
+  private let store: Unarchive.Store
+  private let ifMissing: IfMissing
+  /// Where the database, the table, the column and the condition are named, for messages.
+  private let positions: (database: YAMLPosition, table: YAMLPosition, column: YAMLPosition)
+  private let conditionPosition: YAMLPosition?
+
+  init(reading reader: YAMLReader) throws {
+    let nodes = try (reader.required("database"), reader.required("table"), reader.required("column"))
+    database = try nodes.0.text("`database`")
+    table = try nodes.1.text("`table`")
+    column = try nodes.2.text("`column`")
+    positions = (nodes.0.position, nodes.1.position, nodes.2.position)
+    condition = try reader.text("where")
+    conditionPosition = reader["where"]?.position
+    store = try reader.choice("store") ?? .text
+    ifMissing = try reader.ifMissing()
+  }
+
+  func convert(_ conversion: ArchiveConversion, on stage: StagedContainer) throws -> [String] {
+    guard let path = try stage.namedDatabase(database, at: positions.database) else {
+      if ifMissing == .fail { throw StepFailure(message: "the database \(database) is not in the container") }
+      return ["the database \(database) is not there: skipped"]
+    }
+    return try stage.writeDatabase(at: path) { db in
+      try db.execute(sql: "BEGIN IMMEDIATE")
+      do {
+        let store = try CoreDataGuard(db, model: nil)
+        let notes = try convert(conversion, db) + (store?.finish(db) ?? [])
+        try db.execute(sql: "COMMIT")
+        return notes
+      } catch {
+        if db.isInsideTransaction { try? db.execute(sql: "ROLLBACK") }
+        throw error
+      }
+    }
+  }
+
+  private func convert(_ conversion: ArchiveConversion, _ db: Database) throws -> [String] {
+    try requireColumn(db)
+    let run = Run(conversion: conversion, store: store, column: "\(table).\(column)")
+    let function = DatabaseFunction(Self.function, argumentCount: 2) { try run.convert($0[0], row: $0[1]) }
+    db.add(function: function)
+    defer { db.remove(function: function) }
+    let name = column.quotedDatabaseIdentifier
+    let row = try hasRowID(db) ? "rowid" : "NULL"
+    // The line end ends a comment in the condition.
+    let rows = condition.map { " AND (\($0)\n)" } ?? ""
+    let statement: Statement
+    do {
+      statement = try db.makeStatement(
+        sql: """
+          UPDATE \(table.quotedDatabaseIdentifier) SET \(name) = \(Self.function)(\(name), \(row)) \
+          WHERE \(name) IS NOT NULL\(rows)
+          """)
+    } catch let error as DatabaseError {
+      throw (conditionPosition ?? positions.table).error(error.plainMessage)
+    }
+    do {
+      try statement.execute()
+    } catch let error as DatabaseError {
+      // What the conversion threw reaches SQLite as a text only.
+      throw run.failure ?? StepFailure(message: error.plainMessage)
+    }
+    if run.count == 0 {
+      let what =
+        "no row of \(table) has something in \(column)" + (condition == nil ? "" : " where it is wanted")
+      if ifMissing == .fail { throw StepFailure(message: what) }
+      return ["\(what): skipped"]
+    }
+    return run.notes
+  }
+
+  private func requireColumn(_ db: Database) throws {
+    let tables = try String.fetchAll(db, sql: "SELECT name FROM sqlite_schema WHERE type = 'table'")
+    guard let known = tables.first(where: { $0.lowercased() == table.lowercased() }) else {
+      throw positions.table.error(
+        "the database \(database) has no table `\(table)`; " + NearestWord.hint(for: table, among: tables))
+    }
+    let columns = try db.columns(in: known).map(\.name)
+    guard columns.contains(where: { $0.lowercased() == column.lowercased() }) else {
+      throw positions.column.error(
+        "the table \(table) has no column `\(column)`; " + NearestWord.hint(for: column, among: columns))
+    }
+  }
+
+  /// Tables may be without row ids, and their rows without a number to tell them by.
+  private func hasRowID(_ db: Database) throws -> Bool {
+    let sql = "SELECT wr FROM pragma_table_list WHERE schema = 'main' AND lower(name) = lower(?)"
+    return try Int.fetchOne(db, sql: sql, arguments: [table]) != 1
+  }
+
+  /// One run through the rows.
+  private final class Run: Sendable {
+    private struct State {
+      var count = 0
+      var remarks: [String] = []
+      var more = 0
+      var failure: (any Error)?
+    }
+
+    /// A remark for each of a million rows would help nobody.
+    private static let remarkLimit = 5
+
+    private let conversion: ArchiveConversion
+    private let store: Unarchive.Store
+    private let column: String
+    private let state = Mutex(State())
+
+    init(conversion: ArchiveConversion, store: Unarchive.Store, column: String) {
+      (self.conversion, self.store, self.column) = (conversion, store, column)
+    }
+
+    var count: Int { state.withLock { $0.count } }
+    var failure: (any Error)? { state.withLock { $0.failure } }
+
+    var notes: [String] {
+      state.withLock { state in
+        state.remarks + (state.more == 0 ? [] : ["\(column): \(state.more) more remarks of this kind"])
+      }
+    }
+
+    func convert(_ value: DatabaseValue, row: DatabaseValue) throws -> DatabaseValue {
+      let bytes: [UInt8]? =
+        switch value.storage {
+        case .blob(let data): [UInt8](data)
+        case .string(let text): Array(text.utf8)
+        default: nil
+        }
+      let place = Int64.fromDatabaseValue(row).map { " in row \($0)" } ?? ""
+      do {
+        let outcome = try conversion.convert(bytes, "\(column)\(place)")
+        return state.withLock { state in
+          state.count += 1
+          switch outcome {
+          case .converted(let document): return stored(document)
+          case .kept(let remark):
+            note(remark, &state)
+            return value
+          case .deleted(let remark):
+            note(remark, &state)
+            return .null
+          }
+        }
+      } catch {
+        state.withLock { $0.failure = error }
+        throw error
+      }
+    }
+
+    private func stored(_ document: ArchiveConversion.Document) -> DatabaseValue {
+      if conversion.form == .json, store == .text {
+        return String(decoding: document.bytes, as: UTF8.self).databaseValue
+      }
+      return Data(document.bytes).databaseValue
+    }
+
+    private func note(_ remark: String, _ state: inout State) {
+      if state.remarks.count < Self.remarkLimit { state.remarks.append(remark) } else { state.more += 1 }
+    }
+  }
+}

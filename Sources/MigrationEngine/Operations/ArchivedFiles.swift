@@ -1,0 +1,96 @@
+import AppContainer
+import ContainerTransaction
+
+/// Archives that are files, for `files.unarchive`.
+struct ArchivedFiles: Sendable {
+  private let selection: ContainerSelection
+  /// What their names become.
+  private enum Target: Sendable {
+    case same
+    case path(ContainerPath)
+    case fileExtension(String)
+  }
+
+  private let target: Target
+  private let ifMissing: IfMissing
+  private let ifExists: IfExists
+
+  init(reading reader: YAMLReader) throws {
+    let node = try reader.required("path")
+    selection = try ContainerSelection(node, "`path`")
+    ifMissing = try reader.ifMissing()
+    ifExists = try reader.ifExists()
+    switch (reader["to"], reader["extension"]) {
+    case (nil, nil): target = .same
+    case (let to?, nil):
+      if GlobPattern.isPattern(try node.text("`path`")) {
+        throw to.position.error("`to` is for one file, and `path` is a pattern: say `extension` instead")
+      }
+      target = .path(try to.containerPath("`to`"))
+    case (nil, let node?):
+      let text = try node.text("`extension`")
+      let name = text.hasPrefix(".") ? String(text.dropFirst()) : text
+      guard !name.isEmpty, !name.contains("/"), !name.contains("\0") else {
+        throw node.position.error("`extension` is what follows the dot in a file's name, such as `json`")
+      }
+      target = .fileExtension(name)
+    case (_?, let node?): throw node.position.error("name either `to` or `extension`, not both")
+    }
+  }
+
+  func convert(_ conversion: ArchiveConversion, on stage: StagedContainer) throws -> [String] {
+    // Drydock's own files are nobody's archives.
+    let own = stage.container.historyPath.parent
+    let found = try selection.matches(in: stage).filter { path in
+      try path != own && !path.isInside(own) && stage.status(of: path)?.type != .directory
+    }
+    if found.isEmpty {
+      if ifMissing == .fail { throw StepFailure(message: "no file matches `\(selection)`") }
+      return ["no file matches `\(selection)`: skipped"]
+    }
+    return try found.flatMap { try convert($0, conversion, own, stage) }
+  }
+
+  private func convert(
+    _ path: ContainerPath, _ conversion: ArchiveConversion, _ own: ContainerPath, _ stage: StagedContainer
+  ) throws -> [String] {
+    let target = try target(for: path)
+    guard target != own, !target.isInside(own) else {
+      throw StepFailure(message: "`\(target)` is where Drydock keeps its history: name another place")
+    }
+    switch try conversion.convert(try stage.read(path), "`\(path)`") {
+    case .kept(let remark): return [remark]
+    case .deleted(let remark):
+      try stage.remove(path)
+      return [remark]
+    case .converted(let document):
+      if target != path {
+        if try stage.status(of: target) != nil {
+          switch ifExists {
+          case .keep: return ["`\(target)` is there already: kept, and `\(path)` left as it is"]
+          case .replace: try stage.remove(target)
+          case .fail:
+            throw StepFailure(
+              message: "the target `\(target)` of `\(path)` is there already: say `if-exists: keep` or "
+                + "`if-exists: replace`", path: path.description)
+          }
+        }
+        // Its mode, owner, attributes and protection go with it.
+        try stage.move(path, to: target)
+      }
+      try stage.write(document.bytes, to: target)
+      return []
+    }
+  }
+
+  private func target(for path: ContainerPath) throws -> ContainerPath {
+    switch target {
+    case .same: return path
+    case .path(let path): return path
+    case .fileExtension(let name):
+      let dot = path.name.dropFirst().lastIndex(of: UInt8(ascii: "."))
+      let stem = dot.map { Array(path.name[..<$0]) } ?? path.name
+      return path.parent.appending(name: stem + Array(("." + name).utf8))
+    }
+  }
+}

@@ -1,0 +1,40 @@
+import AppContainer
+
+extension MigrationStage.Operation {
+  /// The operations on files.
+  public static var files: FilesOperations { FilesOperations() }
+}
+
+/// The operations on files, named as in a migration's file. A database goes with all that belongs to it.
+public struct FilesOperations: Sendable {
+  /// What each of them is.
+  public typealias Operation = MigrationStage.Operation
+
+  /// `files.move`: moves a file, a directory or a database.
+  public func move(
+    from source: ContainerPath, to target: ContainerPath, ifMissing: IfMissing = .skip,
+    ifExists: IfExists = .fail,
+    file: StaticString = #fileID, line: Int = #line, column: Int = #column
+  ) -> Operation {
+    Operation(
+      "files.move",
+      [
+        "from": .path(source), "to": .path(target), "if-missing": .word(ifMissing),
+        "if-exists": .word(ifExists),
+      ],
+      at: YAMLPosition(file, line, column))
+  }
+
+  /// `files.delete`: removes paths, or all that match a pattern such as `Documents/**/*.log`.
+  ///
+  /// - Parameter destructive: why they may go.
+  public func delete(
+    _ paths: [String], destructive: String, ifMissing: IfMissing = .skip,
+    file: StaticString = #fileID, line: Int = #line, column: Int = #column
+  ) -> Operation {
+    Operation(
+      "files.delete",
+      ["paths": .texts(paths), "destructive": .text(destructive), "if-missing": .word(ifMissing)],
+      at: YAMLPosition(file, line, column))
+  }
+}

@@ -1,0 +1,91 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import AppContainer
+
+@Suite struct ContainerDirectoryTests {
+  private func make(_ folder: TemporaryDirectory, _ paths: String...) throws {
+    for path in paths {
+      try FileManager.default.createDirectory(
+        atPath: folder("all/" + path), withIntermediateDirectories: true)
+    }
+  }
+
+  private func link(_ folder: TemporaryDirectory, _ name: String, to target: String) throws {
+    try FileManager.default.createSymbolicLink(atPath: folder("all/" + name), withDestinationPath: target)
+  }
+
+  private func error(_ body: () throws -> Void) -> ContainerError? {
+    do { try body() } catch { return error as? ContainerError }
+    return nil
+  }
+
+  @Test("What has a container's layout or its history is one; the rest is passed over, by name")
+  func shape() throws {
+    try TemporaryDirectory.with { folder in
+      try make(
+        folder, "b/Documents", "b/Library", "a/shared_prefs", "c/.drydock", "B/.drydock-state",
+        "plain/deep/Documents",
+        "empty", ".drydock-0123456789abcdef/undo", "d.xcappdata/AppData", "e")
+      try Data("{}".utf8).write(to: URL(fileURLWithPath: folder("all/c/.drydock/history.json")))
+      try Data().write(to: URL(fileURLWithPath: folder("all/README")))
+      try Data().write(to: URL(fileURLWithPath: folder("all/.DS_Store")))
+      try Data().write(
+        to: URL(fileURLWithPath: folder("all/e/.com.apple.mobile_container_manager.metadata.plist")))
+      let found = try ContainerDirectory(folder("all"))
+      #expect(found.containers.map(\.name) == ["B", "a", "b", "c", "d.xcappdata", "e"])
+      #expect(found.containers.map(\.path) == found.containers.map { folder("all/" + $0.name) })
+      #expect(found.passedOver == ["README", "empty", "plain"])
+    }
+  }
+
+  @Test("A store, a marker or a layout of drydock.yaml shows a container")
+  func configured() throws {
+    try TemporaryDirectory.with { folder in
+      try make(folder, "a/data", "b/config", "c/other", "d/Documents", "e/box")
+      for file in ["a/data/new.db", "b/config/v.json", "e/box/s.plist"] {
+        try Data().write(to: URL(fileURLWithPath: folder("all/" + file)))
+      }
+      var configuration = Configuration()
+      configuration.layout = .generic
+      configuration.databases = ["notes": ["data/old.db", "data/new.db"]]
+      configuration.versionMarkers = [.init(place: .json(path: "config/v.json", pointer: "/v"))]
+      configuration.defaults = ["standard": "box/s.plist"]
+      let found = try ContainerDirectory(folder("all"), configuration: configuration)
+      #expect(found.containers.map(\.name) == ["a", "b", "e"] && found.passedOver == ["c", "d"])
+      configuration.layout = .ios
+      #expect(
+        try ContainerDirectory(folder("all"), configuration: configuration).containers.map(\.name)
+          == ["a", "b", "d", "e"])
+    }
+  }
+
+  @Test("A link leads to a container, which is there once; a name that is no text is passed over")
+  func links() throws {
+    try TemporaryDirectory.with { folder in
+      try make(folder, "one/shared_prefs", "../elsewhere/shared_prefs")
+      try link(folder, "current", to: "one")
+      try link(folder, "far", to: folder("elsewhere"))
+      try link(folder, "nowhere", to: "gone")
+      try link(folder, "loop", to: "loop")
+      try Directory(folder("all")).createDirectory(ContainerPath(name: [0x78, 0xff]))
+      let found = try ContainerDirectory(folder("all"))
+      #expect(found.containers.map(\.name) == ["far", "one"])
+      #expect(found.passedOver == ["loop", "nowhere", "x\u{FFFD}"])
+    }
+  }
+
+  @Test("A container itself, a directory without any, a file and nothing are refused")
+  func refused() throws {
+    try TemporaryDirectory.with { folder in
+      try make(folder, "a/Documents", "a/Library/Preferences", "empty")
+      let itself = error { _ = try ContainerDirectory(folder("all/a")) }
+      #expect(itself?.code == .notAContainer && itself?.message.contains("without --all") == true)
+      #expect(error { _ = try ContainerDirectory(folder("all/empty")) }?.code == .notFound)
+      #expect(error { _ = try ContainerDirectory(folder("gone")) }?.code == .notFound)
+      try Data().write(to: URL(fileURLWithPath: folder("file")))
+      #expect(error { _ = try ContainerDirectory(folder("file")) }?.code == .notAContainer)
+    }
+  }
+}

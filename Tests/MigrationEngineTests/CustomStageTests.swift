@@ -1,0 +1,180 @@
+import AgeEncryption
+import AppContainer
+import ContainerTransaction
+import Foundation
+import GRDB
+import MigrationEngine
+import TestSupport
+import Testing
+
+@Suite("Stages in Swift") struct CustomStageTests {
+  /// Runs a closure as the only stage of a container of version 0.
+  @discardableResult
+  private func run(
+    _ lab: Lab, needsVault: Bool = false, _ change: @escaping MigrationStage.Change
+  ) throws -> [String] {
+    if try lab.history() == nil { _ = try lab.baseline(0) }
+    let stage = MigrationStage.custom(version: 1, "stage", needsVault: needsVault, up: change)
+    return try lab.migrate(MigrationCatalog(stages: [stage])).migrations.first?.notes ?? []
+  }
+
+  @Test("What a closure throws has the stage's name and place, and nothing has changed")
+  func failures() throws {
+    struct Own: LocalizedError {
+      var errorDescription: String? { "the moon is full" }
+    }
+    let changes: [(String, MigrationStage.Change)] = [
+      ("the moon is full", { _ in throw Own() }),
+      (
+        "no such table: nope in `DELETE FROM nope WHERE a = ?`",
+        { context in
+          try context.write(database: "notes") {
+            try $0.execute(sql: "DELETE FROM nope\n WHERE a = ?", arguments: ["secret"])
+          }
+        }
+      ),
+      (
+        "the setting `k` is the integer 2, which is no String",
+        { context in
+          _ = try context.settings.value(for: SettingKey<String>("k"))
+        }
+      ),
+      ("did you mean `notes`?", { try $0.write(database: "nots") { _ in } }),
+      (
+        "a statement ended the transaction",
+        { context in
+          try context.write(database: "notes") { try $0.execute(sql: "COMMIT") }
+        }
+      ),
+      ("drydock.yaml has no settings file `group`", { _ = try $0.settings(suite: "group").keys }),
+      ("is a database", { try $0.files.write([1], to: Lab.oldDatabase) }),
+      ("Drydock's history", { try $0.files.remove("Library/Application Support/.drydock") }),
+      ("Drydock's history", { try $0.files.move("Library", to: "Else") }),
+      ("not in the container", { _ = try $0.files.read("none") }),
+      ("the setting `none` is not there", { try $0.run(.defaults.rename(["none": "x"], ifMissing: .fail)) }),
+    ]
+    try Lab.with { lab in
+      try lab.set(["k": 1])
+      try lab.database(Lab.oldDatabase, "CREATE TABLE t (a); INSERT INTO t VALUES (1);")
+      _ = try lab.baseline(0)
+      let before = try TreeListing(lab.directory("container"))
+      for (message, change) in changes {
+        let error = failure {
+          try run(lab) { context in
+            try context.settings.set(2, for: SettingKey<Int>("k"))
+            try context.write(database: "notes") { try $0.execute(sql: "DELETE FROM t") }
+            try change(context)
+          }
+        }
+        #expect(error.code == .stepFailed, "\(error.text)")
+        #expect(error.text.contains(message), "\(error.text)")
+        #expect(
+          error.text.contains(#/^MigrationEngineTests/CustomStageTests\.swift:\d+:\d+: (stage: |drydock)/#),
+          "\(error.text)")
+        #expect(!error.text.contains("secret"))
+        #expect(
+          try TreeListing(lab.directory("container")).differences(
+            from: before, comparing: TreeListing.untouched) == [])
+      }
+    }
+  }
+
+  @Test("A database is changed by GRDB in one transaction; foreign keys are checked at its end")
+  func databases() throws {
+    try Lab.with { lab in
+      try lab.database(
+        Lab.oldDatabase,
+        "CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE c (p REFERENCES p (id)); INSERT INTO p VALUES (1); INSERT INTO c VALUES (1);"
+      )
+      let error = failure {
+        try run(lab) { try $0.write(database: "notes") { try $0.execute(sql: "DELETE FROM p") } }
+      }
+      #expect(error.text.contains("references to missing rows of p (1 more than before)"), "\(error.text)")
+      #expect(try lab.query(Lab.oldDatabase, "SELECT count(*) AS n FROM p") == [["n": 1]])
+      let notes = try run(lab) { context in
+        let count = try context.read(database: "notes") {
+          try Int.fetchOne($0, sql: "SELECT count(*) FROM p")
+        }
+        let moved = try context.write(database: "notes") { db in
+          try db.create(table: "q") { $0.autoIncrementedPrimaryKey("id") }
+          return try Int.fetchOne(db, sql: "SELECT count(*) FROM c")
+        }
+        context.remark("\(count == .some(1)) and \(moved == .some(1))")
+      }
+      #expect(notes.count == 1 && notes[0].hasSuffix(": stage: true and true"), "\(notes)")
+      #expect(try lab.query(Lab.oldDatabase, "SELECT count(*) AS n FROM q") == [["n": 0]])
+    }
+  }
+
+  @Test("A database that is not there is skipped with a remark, or the stage fails")
+  func missingDatabase() throws {
+    try Lab.with { lab in
+      try lab.set([:])
+      let error = failure { try run(lab) { try $0.write(database: "notes", ifMissing: .fail) { _ in } } }
+      #expect(error.text.hasSuffix("stage: the database notes is not in the container"), "\(error.text)")
+      let notes = try run(lab) { context in
+        let result = try context.write(database: "notes") { _ in 1 }
+        if result == nil { context.remark("nothing") }
+      }
+      #expect(
+        notes.map { $0.replacing(#/^.*: stage: /#, with: "") } == [
+          "the database notes is not there: skipped", "nothing",
+        ])
+    }
+  }
+
+  @Test("Files are written, moved and removed; a database goes as a unit")
+  func files() throws {
+    try Lab.with { lab in
+      try lab.database(Lab.oldDatabase, "CREATE TABLE t (a);")
+      try lab.write("Documents/a.txt", "a")
+      try lab.write("Documents/b.txt", "b")
+      try run(lab) { context in
+        let files = context.files
+        let text = String(decoding: try files.read("Documents/a.txt"), as: UTF8.self)
+        try files.write(Data((text + text).utf8), to: "Documents/New/c.txt")
+        try files.copy("Documents/a.txt", to: "Documents/d.txt")
+        try files.remove("Documents/b.txt")
+        try files.move(Lab.oldDatabase, to: Lab.newDatabase)
+        try files.createDirectory("Documents/Empty")
+        let names = try files.children(of: "Documents").map(\.nameString)
+        guard names == ["Empty", "New", "a.txt", "d.txt"], try !files.exists(Lab.oldDatabase) else {
+          throw StageProblem(names.joined(separator: ", "))
+        }
+        // Named in two places: it is found where it is now.
+        try context.write(database: "notes") { try $0.execute(sql: "INSERT INTO t VALUES (1)") }
+      }
+      #expect(try lab.query(Lab.newDatabase, "SELECT a FROM t") == [["a": 1]])
+      let written = try Data(contentsOf: URL(fileURLWithPath: lab.directory("container/Documents/New/c.txt")))
+      #expect(written == Data("aa".utf8))
+    }
+  }
+
+  @Test("A dry run runs the closure on the stage, and touches nothing")
+  func dryRun() throws {
+    try Lab.with { lab in
+      try lab.set(["k": 1])
+      _ = try lab.baseline(0)
+      let before = try TreeListing(lab.directory("container"))
+      let catalog = try MigrationCatalog(stages: [
+        .custom(version: 1, "stage") { try $0.settings.set(2, for: SettingKey<Int>("k")) }
+      ])
+      let outcome = try Transaction.dryRun(on: try lab.container, options: lab.options) { stage in
+        let plan = MigrationStatus(catalog: catalog, detected: try DetectedVersion.detect(in: stage))
+        return try Migrator.run(plan, on: stage, stamp: lab.stamp)
+      }
+      #expect(outcome.value.migrations.map(\.name) == ["stage"])
+      #expect("\(outcome.difference)".contains("\"k\""))
+      #expect(
+        try TreeListing(lab.directory("container")).differences(
+          from: before, comparing: TreeListing.untouched) == [])
+    }
+  }
+}
+
+/// An error of a test's own.
+struct StageProblem: Error, CustomStringConvertible {
+  let description: String
+
+  init(_ text: String) { description = text }
+}

@@ -1,0 +1,119 @@
+import AppContainer
+import ContainerTransaction
+import Foundation
+import TestSupport
+import Testing
+
+@testable import MigrationEngine
+
+/// What holds for any container and any migrations. Each case is told by its seed: `MIGRATION_SEED=7 MIGRATION_CASES=1`
+/// runs one again.
+@Suite("Properties of migrations") struct MigrationPropertyTests {
+  @Test(
+    "A dry run touches nothing and tells exactly what the real run then changes", arguments: RandomCase.seeds)
+  func dryRun(seed: UInt64) throws {
+    try RandomCase.with(seed) { test in
+      let (before, stores) = (try test.tree(), try test.stores())
+      let told: ContainerDifference?
+      do {
+        told = try Transaction.dryRun(on: test.container(), options: test.options) { try test.run(on: $0) }
+          .difference
+      } catch is MigrationError {
+        told = nil
+      }
+      test.expectUntouched(try test.tree(), before, "dry run")
+      #expect(try test.migrateOrLeave() == (told != nil), "both fail or none \(test.comment)")
+      guard let told else { return }
+      ToldDifference(told).expect(stores, try test.stores(), before, try test.tree(), test.comment)
+    }
+  }
+
+  @Test("Rollback gives back the exact container, and redo what was rolled back", arguments: RandomCase.seeds)
+  func rollback(seed: UInt64) throws {
+    try RandomCase.with(seed) { test in
+      let before = try test.tree()
+      guard try test.migrateOrLeave() else { return }
+      let (after, stores) = (try test.tree(), try test.stores())
+      try test.rollback()
+      #expect(try test.tree().differences(from: before, comparing: TreeListing.copied) == [], test.comment)
+      _ = try Transaction.rollback(test.container(), redoing: true, options: test.options)
+      #expect(try test.stores().differences(from: stores) == [], test.comment)
+      // A vault is sealed anew.
+      #expect(
+        try test.tree().without(Stores.vault).differences(
+          from: after.without(Stores.vault), comparing: TreeListing.copied) == [], test.comment)
+      try test.rollback()
+      #expect(try test.tree().differences(from: before, comparing: TreeListing.copied) == [], test.comment)
+    }
+  }
+
+  @Test("All in one transaction, or one after the other, end equal", arguments: RandomCase.seeds)
+  func oneByOne(seed: UInt64) throws {
+    try RandomCase.with(seed) { test in
+      try test.make("each")
+      let numbers = test.catalog.migrations.map(\.number)
+      guard try test.migrateOrLeave() else {
+        // What fails together fails alone.
+        #expect(throws: MigrationError.self, test.comment) {
+          for number in numbers { try test.migrate("each", to: number) }
+        }
+        return
+      }
+      for number in numbers { try test.migrate("each", to: number) }
+      #expect(try test.stores("each").differences(from: test.stores()) == [], test.comment)
+      let histories = try ["c", "each"].map { name in
+        try Transaction.inspect(test.container(name)) { try MigrationHistory.read($0) }
+      }
+      #expect(histories[0]?.records.map(\.checksum) == histories[1]?.records.map(\.checksum))
+      // And one after the other they go back.
+      for _ in numbers
+      where try Transaction.log(test.container("each")).contains(where: {
+        $0.state == .undoable && $0.kind == .migrate
+      }) {
+        try test.rollback("each")
+      }
+      try test.rollback()
+      #expect(try test.stores("each").differences(from: test.stores()) == [], test.comment)
+    }
+  }
+
+  @Test("A failing step anywhere leaves the container as it was", arguments: RandomCase.seeds)
+  func failure(seed: UInt64) throws {
+    var random = SeededRandom(seed: seed)
+    try RandomCase.with(seed) { files in
+      guard let name = files.keys.sorted().randomElement(using: &random), let text = files[name] else {
+        return
+      }
+      var lines = text.split(separator: "\n").map(String.init)
+      let step = RandomMigrations.failing.randomElement(using: &random) ?? ""
+      lines.insert("  - " + step, at: Int.random(in: 1...lines.count, using: &random))
+      // A check that does not hold is one, too.
+      if seed % 5 == 0 { lines = [text, "verify:", "  - defaults: {key: anchor, equals: 7}"] }
+      files[name] = lines.joined(separator: "\n") + "\n"
+    } _: { test in
+      let before = try test.tree()
+      for _ in 0..<2 {
+        #expect(throws: MigrationError.self, test.comment) { try test.migrate() }
+        test.expectUntouched(try test.tree(), before)
+      }
+      #expect(try Transaction.log(test.container()).allSatisfy { $0.state == .discarded })
+    }
+  }
+
+  @Test("What an app wrote since, where no migration was, survives a rollback", arguments: RandomCase.seeds)
+  func appWrites(seed: UInt64) throws {
+    try RandomCase.with(seed) { test in
+      let before = try test.stores()
+      guard try test.migrateOrLeave() else { return }
+      let after = try test.stores()
+      var app = RandomApp(root: test.folder("c"), seed: seed)
+      try app.write(sparing: after.touched(since: before))
+      let written = try test.stores()
+      try test.rollback()
+      let wanted = written.undoing(after, to: before)
+      #expect(
+        try test.stores().differences(from: wanted, besidesDirectories: true) == [],
+        "\(app.done) \(test.comment)")
+    }
+  }
+}

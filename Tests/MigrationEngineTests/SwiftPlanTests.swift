@@ -1,0 +1,157 @@
+import AppContainer
+import ContainerTransaction
+import Foundation
+import GRDB
+import MigrationEngine
+import Testing
+
+@Suite struct SwiftPlanTests {
+  @Test("An operation in Swift does what it does in a file", arguments: Self.operations.indices)
+  func sameAsFile(_ index: Int) throws {
+    let (yaml, operation) = Self.operations[index]
+    let results = try [false, true].map { isSwift in
+      try Lab.with { lab -> (MigrationReport.Outcome, [String: PropertyListValue]?, [String]) in
+        try lab.set(["a": 1, "b": "x", "dark": true, "old.key": ["n": 1.5], "p1": 1, "p2": 2])
+        try lab.database(Lab.oldDatabase, "CREATE TABLE t (a); INSERT INTO t VALUES (1), (2);")
+        try lab.write("Documents/a.txt", "a")
+        _ = try lab.baseline(0)
+        try lab.migration("0001_test.yaml", "steps:\n  - \(yaml)\n")
+        let catalog =
+          isSwift
+          ? try MigrationCatalog(stages: [.lightweight(version: 1, "test", [operation])])
+          : try lab.catalog()
+        let outcome = try #require(try lab.migrate(catalog).migrations.first)
+        let rows =
+          try lab.exists(Lab.oldDatabase)
+          ? lab.query(Lab.oldDatabase, "SELECT * FROM t").map { "\($0)" } : ["gone"]
+        let paths = try Transaction.inspect(try lab.container) { stage in
+          try stage.descendants(of: "Documents").map(\.description)
+        }
+        return (outcome, try lab.settings(), rows + paths)
+      }
+    }
+    #expect(results[0].1 == results[1].1 && results[0].2 == results[1].2)
+    let notes = results.map { $0.0.notes.map { $0.replacing(#/^\S+ /#, with: "") } }
+    #expect(notes[0] == notes[1])
+  }
+
+  /// Each in both forms.
+  private static let operations: [(String, MigrationStage.Operation)] = [
+    (
+      "defaults.set: {values: {c: [1, 1.5, yes], d: {e: !data AAEC}}}",
+      .defaults.set(["c": [1, 1.5, "yes"], "d": ["e": .data([0, 1, 2])]])
+    ),
+    ("defaults.set: {values: {a: 2}, if-exists: replace}", .defaults.set(["a": 2], ifExists: .replace)),
+    ("defaults.set-default: {values: {a: 2, z: 3}}", .defaults.setDefault(["a": 2, "z": 3])),
+    ("defaults.rename: {keys: {a: b, b: a, none: c}}", .defaults.rename(["a": "b", "b": "a", "none": "c"])),
+    ("defaults.convert: {key: a, type: string}", .defaults.convert("a", type: .string)),
+    (
+      "defaults.convert: {key: dark, to: theme, map: {true: dark, false: light}}",
+      .defaults.convert("dark", to: "theme", map: [true: "dark", false: "light"])
+    ),
+    (
+      "defaults.convert: {key: b, map: {y: z}, unmapped: keep}",
+      .defaults.convert("b", map: ["y": "z"], unmapped: .keep)
+    ),
+    (
+      "defaults.delete: {keys: [a, none], destructive: test}",
+      .defaults.delete(["a", "none"], destructive: "test")
+    ),
+    ("defaults.delete: {prefix: p, destructive: test}", .defaults.delete(prefix: "p", destructive: "test")),
+    (
+      "sql: {database: notes, up: INSERT INTO t VALUES (3), down: DELETE FROM t WHERE a = 3}",
+      .sql(database: "notes", up: "INSERT INTO t VALUES (3)", down: "DELETE FROM t WHERE a = 3")
+    ),
+    (
+      "files.move: {from: Documents/a.txt, to: Documents/b.txt}",
+      .files.move(from: "Documents/a.txt", to: "Documents/b.txt")
+    ),
+    (
+      "files.delete: {paths: ['Documents/*.txt', none], destructive: test}",
+      .files.delete(["Documents/*.txt", "none"], destructive: "test")
+    ),
+    ("defaults.set: {values: {c: 1}}", .named("defaults.set", ["values": ["c": 1]])),
+  ]
+
+  @Test("A plan that makes no sense is refused with its place in the code")
+  func refused() throws {
+    let rename = MigrationStage.Operation.defaults.rename(["a": "b"])
+    let wrong: [([MigrationStage], String)] = [
+      ([.lightweight(version: 2, "a", [rename])], "the stage `a` has the version 2 where 1 is due"),
+      ([.lightweight(version: 1, "a b", [rename])], "`a b` is no name of a stage"),
+      ([.lightweight(version: 1, "a", [.defaults.rename(["a": "a"])])], "`a` is the old and the new name"),
+      ([.lightweight(version: 1, "a", [.named("defaults.renam", [:])])], "did you mean `defaults.rename`?"),
+      ([.lightweight(version: 1, "a", [.named("defaults.set", ["value": [:]])])], "unknown key `value`"),
+      ([.lightweight(version: 1, "a", [rename], check: [.defaults("a", .unchanged)])], "use `verify`"),
+      ([.lightweight(version: 1, "a", [rename], verify: [.files("a", .equals(1))])], "unknown key `equals`"),
+    ]
+    for (stages, message) in wrong {
+      let error = failure { try MigrationCatalog(stages: stages) }
+      #expect(error.code == .catalog && error.text.contains(message), "\(error.text)")
+      #expect(error.text.contains(#/^MigrationEngineTests/SwiftPlanTests\.swift:\d+:\d+: /#), "\(error.text)")
+    }
+  }
+
+  @Test("The checksum covers what a stage does, and not where it stands")
+  func checksum() throws {
+    func checksum(_ stage: MigrationStage) throws -> String {
+      try #require(try MigrationCatalog(stages: [stage]).migrations.first).checksum.hex
+    }
+    func set(_ value: PropertyListValue) -> MigrationStage {
+      .lightweight(version: 1, "a", [.defaults.set(["k": value])])
+    }
+    #expect(try checksum(set(1)) == checksum(set(1)))
+    let values: [PropertyListValue] = [
+      1, 1.0, "1", true, "true", [1], ["1"], [[1]], ["k": 1], .data([1]),
+      .date(Date(timeIntervalSince1970: 1)), "integer 1",
+    ]
+    let stages =
+      values.map(set) + [
+        .lightweight(version: 1, "a", [.defaults.set(["k": 1])], down: [.defaults.set(["k": 1])]),
+        .lightweight(version: 1, "a", [.defaults.set(["k": 1])], verify: [.defaults("k", .exists)]),
+        .lightweight(version: 1, "a", [.defaults.set(["k": 1])], check: [.defaults("k", .exists)]),
+        .lightweight(version: 1, "a", [.defaults.set(["k": 1])], isIrreversible: true),
+        .custom(version: 1, "a") { _ in }, .custom(version: 1, "a", revision: 2) { _ in },
+        .custom(version: 1, "a", up: { _ in }, down: { _ in }),
+      ]
+    #expect(try Set(stages.map(checksum)).count == stages.count)
+  }
+
+  @Test("A stage whose revision was raised is told to be edited where it was applied")
+  func edited() throws {
+    try Lab.with { lab in
+      _ = try lab.baseline(0)
+      try lab.migrate(MigrationCatalog(stages: [.custom(version: 1, "a") { _ in }]))
+      let changed = try MigrationCatalog(stages: [.custom(version: 1, "a", revision: 2) { _ in }])
+      let error = failure { try lab.migrate(changed) }
+      #expect(error.code == .edited && error.text.contains("0001_a was changed"), "\(error.text)")
+    }
+  }
+
+  @Test("Stages check and verify like files")
+  func assertions() throws {
+    try Lab.with { lab in
+      try lab.set(["k": 1])
+      try lab.database(Lab.oldDatabase, "CREATE TABLE t (a); INSERT INTO t VALUES (1), (2);")
+      _ = try lab.baseline(0)
+      let good = MigrationStage.lightweight(
+        version: 1, "a", [.defaults.set(["new": "x"])],
+        check: [.defaults("k", .equals(1)), .files("Documents/none", .absent)],
+        verify: [
+          .defaults("new", .oneOf(["x", "y"])), .defaults("k", .unchanged), .files("Documents/*", .unchanged),
+          .files("Documents/*", .count(1)),
+          .sql(database: "notes", "SELECT count(*) FROM t", .unchanged),
+        ])
+      let bad = MigrationStage.custom(version: 2, "b", verify: [.defaults("k", .unchanged)]) { context in
+        try context.settings.set(2, for: SettingKey<Int>("k"))
+      }
+      let error = failure { try lab.migrate(MigrationCatalog(stages: [good, bad])) }
+      #expect(
+        error.code == .verifyFailed
+          && error.text.contains("the setting `k` is the integer 2, not what it was"))
+      #expect(try lab.settings() == ["k": 1])
+      try lab.migrate(MigrationCatalog(stages: [good]))
+      #expect(try lab.settings() == ["k": 1, "new": "x"])
+    }
+  }
+}

@@ -1,0 +1,260 @@
+import AppContainer
+import ContainerTransaction
+import Foundation
+import GRDB
+import MigrationEngine
+import Testing
+
+@Suite struct UnarchiveTests {
+  private static let date = Date(timeIntervalSinceReferenceDate: 700_000_000.5)
+
+  private func archive(
+    _ object: Any, _ format: PropertyListSerialization.PropertyListFormat = .binary
+  ) -> Data {
+    let archiver = NSKeyedArchiver(requiringSecureCoding: false)
+    archiver.outputFormat = format
+    archiver.encode(object, forKey: NSKeyedArchiveRootObjectKey)
+    archiver.finishEncoding()
+    return archiver.encodedData
+  }
+
+  private func note(_ title: String) -> Data {
+    archive(["title": title, "tags": ["a", "b"], "edited": Self.date as NSDate] as NSDictionary)
+  }
+
+  private func json(_ title: String) -> String {
+    #"{"edited":"2023-03-08T20:26:40.5Z","tags":["a","b"],"title":"\#(title)"}"#
+  }
+
+  private func write(_ lab: Lab, _ path: ContainerPath, _ data: Data) throws {
+    try lab.write(path, "")
+    try data.write(to: URL(fileURLWithPath: lab.directory("container/\(path)")))
+  }
+
+  private func read(_ lab: Lab, _ path: ContainerPath) throws -> [UInt8] {
+    try Transaction.inspect(try lab.container) { try $0.read(path) }
+  }
+
+  // MARK: Files
+
+  @Test func aFileInPlaceAndUnderAnotherName() throws {
+    try Lab.with { lab in
+      try write(lab, "Documents/note", note("one"))
+      try write(lab, "Documents/other.archive", note("two"))
+      try lab.run(
+        """
+          - files.unarchive: {path: Documents/note}
+          - files.unarchive: {path: Documents/other.archive, to: Documents/new/other.json}
+
+        """)
+      #expect(String(decoding: try read(lab, "Documents/note"), as: UTF8.self) == json("one"))
+      #expect(String(decoding: try read(lab, "Documents/new/other.json"), as: UTF8.self) == json("two"))
+      #expect(try !lab.exists("Documents/other.archive"))
+    }
+  }
+
+  @Test func allFilesOfAPatternKeepTheirMode() throws {
+    try Lab.with { lab in
+      for name in ["a.note", ".b.note", "c"] {
+        try write(lab, try ContainerPath("Documents/notes/" + name), note(name))
+      }
+      let path = lab.directory("container/Documents/notes/a.note")
+      try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+      try lab.run("  - files.unarchive: {path: 'Documents/notes/*.note', extension: .json}\n")
+      let names = try Transaction.inspect(try lab.container) {
+        try $0.children(of: "Documents/notes").map(\.nameString)
+      }
+      #expect(names == [".b.json", "a.json", "c"])
+      let mode = try Transaction.inspect(try lab.container) {
+        try $0.metadata(of: "Documents/notes/a.json")?.mode
+      }
+      #expect(mode == 0o600)
+    }
+  }
+
+  @Test func aPropertyListKeepsItsFormat() throws {
+    try Lab.with { lab in
+      let object: NSDictionary = ["a": 5, "date": Date(timeIntervalSinceReferenceDate: 5), "none": NSNull()]
+      try write(lab, "binary", archive(object))
+      try write(lab, "xml", archive(object, .xml))
+      try write(lab, "list", archive([NSNull()] as NSArray))
+      try lab.run(
+        "  - files.unarchive: {path: binary, as: plist}\n  - files.unarchive: {path: xml, as: plist}\n")
+      let expected: [String: PropertyListValue] = [
+        "a": .integer(5), "date": .date(Date(timeIntervalSinceReferenceDate: 5)),
+      ]
+      for (path, format) in [("binary", PropertyListFile.Format.binary), ("xml", .xml)] {
+        let file = try PropertyListFile(bytes: try read(lab, ContainerPath(path)))
+        #expect(file == PropertyListFile(format: format, root: expected))
+      }
+    }
+  }
+
+  @Test(arguments: [
+    ("{path: z, if-missing: fail}", "0001_test.yaml:2:5: files.unarchive: no file matches `z`"),
+    ("{path: text}", "`text` cannot be unarchived: not a keyed archive: not a property list"),
+    ("{path: note, to: text}", "the target `text` of `note` is there already: say `if-exists: keep`"),
+    ("{path: list, as: plist}", "a property list has no form for nothing (null) in a list"),
+    ("{path: Library/Application Support/.drydock/history.json, if-missing: fail}", "no file matches"),
+    ("{path: note, to: Library/Application Support/.drydock/x}", "where Drydock keeps its history"),
+  ])
+  func failuresChangeNothing(_ step: String, _ message: String) throws {
+    try Lab.with { lab in
+      let data = note("one")
+      try write(lab, "note", data)
+      try write(lab, "list", archive([NSNull()] as NSArray))
+      try lab.write("text", "hello")
+      let error = failure { try lab.run("  - files.unarchive: \(step)\n") }
+      #expect(error.text.contains(message), "\(error.text)")
+      #expect(try read(lab, "note") == [UInt8](data))
+    }
+  }
+
+  @Test func whatIsNoArchiveIsKeptOrDeleted() throws {
+    try Lab.with { lab in
+      try lab.write("text", "hello")
+      try lab.write("other", "hello")
+      let notes = try lab.run(
+        """
+          - files.unarchive: {path: text, unmapped: keep}
+          - files.unarchive: {path: other, unmapped: delete}
+          - files.unarchive: {path: none}
+
+        """)
+      #expect(notes.count == 3)
+      #expect(notes.first?.contains("`text`: not a keyed archive") == true)
+      #expect(try lab.exists("text"))
+      #expect(try !lab.exists("other"))
+    }
+  }
+
+  @Test(arguments: [
+    ("{}", "1:27: files.unarchive needs `path` (files), `key` (a setting) or `column`"),
+    ("{path: a, key: b}", "name one of `path`, `key` and `column`, not two"),
+    ("{path: a, suite: b}", "`suite` makes no sense with `path`"),
+    ("{key: a, extension: b}", "`extension` makes no sense with `key`"),
+    ("{column: a, database: b, table: c, to: d}", "`to` makes no sense with `column`"),
+    ("{column: a}", "needs the key `database`"), ("{path: '*.a', to: b}", "say `extension` instead"),
+    ("{path: a, extension: b/c}", "is what follows the dot"), ("{path: a, to: b, extension: c}", "not both"),
+    ("{key: a, as: plist, store: data}", "`store` is for JSON"),
+    ("{path: a, as: plist, dates: iso8601}", "`dates` is for JSON"),
+    ("{path: a, dates: iso}", "`dates` of files.unarchive is one of iso8601, iso8601-seconds"),
+    ("{path: a, classes: {A: {renam: {}}}}", "unknown key `renam` in the class A; did you mean `rename`?"),
+    ("{path: a, classes: {A: {rename: {a: 1}}}}", "the new name of `a` is a text"),
+    ("{path: a, dictionary-keys: pair}", "did you mean `pairs`?"),
+  ])
+  func arguments(_ arguments: String, _ message: String) throws {
+    try Lab.with { lab in
+      try lab.migration("0001_test.yaml", "steps: [{files.unarchive: \(arguments)}]\n")
+      let error = failure { try lab.catalog() }
+      #expect(error.text.contains(message), "\(error.text)")
+    }
+  }
+
+  // MARK: Settings
+
+  @Test func settings() throws {
+    try Lab.with { lab in
+      let value = PropertyListValue.data([UInt8](note("one")))
+      try lab.set(["a": value, "b": value, "c": value, "d": value, "n": .integer(4)])
+      let notes = try lab.run(
+        """
+          - files.unarchive: {key: a}
+          - files.unarchive: {key: b, to: e, store: data, dates: seconds-since-2001}
+          - files.unarchive: {key: c, as: plist}
+          - files.unarchive: {key: d, to: a, if-exists: keep}
+          - files.unarchive: {key: n, unmapped: keep}
+          - files.unarchive: {key: z}
+
+        """)
+      let seconds = json("one").replacing("\"2023-03-08T20:26:40.5Z\"", with: "700000000.5")
+      #expect(
+        try lab.settings() == [
+          "a": .string(json("one")), "e": .data(Array(seconds.utf8)), "d": value, "n": .integer(4),
+          "c": .dictionary([
+            "title": .string("one"), "tags": .array([.string("a"), .string("b")]), "edited": .date(Self.date),
+          ]),
+        ])
+      #expect(notes.count == 3)
+      #expect(notes[1].contains("the setting `n`: it is neither data nor text: kept as it is"))
+    }
+  }
+
+  /// An error says where it is, and no value.
+  @Test func errorsHoldNoValues() throws {
+    try Lab.with { lab in
+      let secret: NSDictionary = [NSNumber(value: 4): "hunter2-hunter2-hunter2"]
+      try lab.set(["session": .data([UInt8](archive(secret)))])
+      let error = failure { try lab.run("  - files.unarchive: {key: session}\n") }
+      #expect(error.text.contains("the setting `session` cannot be unarchived: object 1 (`NSDictionary`) of"))
+      #expect(!error.text.contains("hunter2"))
+    }
+  }
+
+  // MARK: Columns
+
+  private func database(_ lab: Lab, _ schema: String, _ rows: [DatabaseValue]) throws {
+    try lab.database(Lab.oldDatabase, schema)
+    let queue = try DatabaseQueue(path: lab.directory("container/\(Lab.oldDatabase)"))
+    try queue.write { db in
+      for (index, row) in rows.enumerated() {
+        try db.execute(sql: "INSERT INTO note VALUES (?, ?)", arguments: [index + 1, row])
+      }
+    }
+    try queue.close()
+  }
+
+  @Test(arguments: ["", " WITHOUT ROWID"]) func columns(_ kind: String) throws {
+    try Lab.with { lab in
+      let rows = [note("one").databaseValue, .null, note("three").databaseValue]
+      try database(lab, "CREATE TABLE note (id INTEGER PRIMARY KEY, body BLOB)\(kind);", rows)
+      try lab.run(
+        "  - files.unarchive: {database: notes, table: Note, column: body, where: 'id < 9 -- all'}\n")
+      let found = try lab.query(Lab.oldDatabase, "SELECT id, body FROM note ORDER BY id")
+      #expect(
+        found == [
+          ["id": 1, "body": json("one")], ["id": 2, "body": nil], ["id": 3, "body": json("three")],
+        ])
+    }
+  }
+
+  @Test func columnsAsDataAndWithRemarks() throws {
+    try Lab.with { lab in
+      let rows = [note("one").databaseValue] + Array(repeating: "text".databaseValue, count: 8)
+      try database(lab, "CREATE TABLE note (id INTEGER PRIMARY KEY, body BLOB);", rows)
+      let arguments = "database: notes, table: note, column: body"
+      let notes = try lab.run(
+        """
+          - files.unarchive: {\(arguments), store: data, unmapped: keep}
+          - files.unarchive: {\(arguments), where: id > 99}
+
+        """)
+      #expect(notes.count == 7)
+      #expect(notes[0].contains("note.body in row 2: not a keyed archive"))
+      #expect(notes[5].contains("note.body: 3 more remarks of this kind"))
+      #expect(notes[6].contains("no row of note has something in body where it is wanted: skipped"))
+      let found = try lab.query(Lab.oldDatabase, "SELECT body FROM note WHERE id = 1")
+      #expect(found == [["body": Data(json("one").utf8)]])
+    }
+  }
+
+  @Test(arguments: [
+    ("table: note, column: body", "note.body in row 2 cannot be unarchived: not a keyed archive"),
+    ("table: nope, column: body", "2:47: the database notes has no table `nope`; did you mean `note`?"),
+    ("table: note, column: boddy", "the table note has no column `boddy`; did you mean `body`?"),
+    ("table: note, column: body, where: 'idd > 2'", "0001_test.yaml:2:74: no such column: idd"),
+    ("table: note, column: body, where: '1); DELETE FROM note; --'", "multiple statements"),
+    ("table: note, column: body, where: id > 9, if-missing: fail", "no row of note has something in body"),
+  ])
+  func failedColumnsChangeNothing(_ arguments: String, _ message: String) throws {
+    try Lab.with { lab in
+      let data = note("one")
+      let rows = [data.databaseValue, "text".databaseValue]
+      try database(lab, "CREATE TABLE note (id INTEGER PRIMARY KEY, body BLOB);", rows)
+      let error = failure { try lab.run("  - files.unarchive: {database: notes, \(arguments)}\n") }
+      #expect(error.text.contains(message), "\(error.text)")
+      let found = try lab.query(Lab.oldDatabase, "SELECT body FROM note ORDER BY id")
+      #expect(found == [["body": data], ["body": "text"]])
+    }
+  }
+}

@@ -1,0 +1,6 @@
+import DrydockCommand
+
+@main
+struct NotesTool: DrydockTool {
+  static let plan = NotesPlan.self
+}
