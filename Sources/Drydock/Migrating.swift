@@ -12,7 +12,7 @@ public enum Migrating {
     _ container: Container, _ catalog: MigrationCatalog, options: TransactionOptions = TransactionOptions()
   ) throws -> MigrationStatus {
     try Transaction.inspect(container, options: options) {
-      MigrationStatus(catalog: catalog, detected: try DetectedVersion.detect(in: $0))
+      try MigrationStatus(catalog, of: $0)
     }
   }
 
@@ -41,7 +41,7 @@ public enum Migrating {
   ) throws -> TransactionOutcome<Report> {
     // Whether a key is missing is known before anything is staged.
     let plan = try Transaction.inspect(container, options: options) {
-      let plan = MigrationStatus(catalog: catalog, detected: try DetectedVersion.detect(in: $0))
+      let plan = try MigrationStatus(catalog, of: $0)
       try plan.requireKeys(to: version, for: $0)
       return plan
     }
@@ -137,7 +137,7 @@ public enum Migrating {
   static func migrate(
     _ staged: StagedContainer, _ catalog: MigrationCatalog, _ version: Int?
   ) throws -> MigrationReport {
-    let plan = MigrationStatus(catalog: catalog, detected: try DetectedVersion.detect(in: staged))
+    let plan = try MigrationStatus(catalog, of: staged)
     return try Migrator.run(plan, to: version, on: staged, stamp: stamp(staged))
   }
 

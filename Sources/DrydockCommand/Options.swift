@@ -186,6 +186,35 @@ struct MigrationOptions: ParsableArguments {
       visibility: Program.current.plan == nil ? .default : .hidden))
   var migrations: String?
 
+  @Option(
+    help: ArgumentHelp(
+      "Whose files they are, if another tool's.", valueName: "tool",
+      visibility: Program.current.plan == nil ? .default : .hidden))
+  var format: MigrationTool.Format?
+
+  @Option(
+    help: ArgumentHelp(
+      "The database of drydock.yaml that they are for.", valueName: "name",
+      visibility: Program.current.plan == nil ? .default : .hidden))
+  var database: String?
+
+  /// The other tool whose files the migrations are; nil for Drydock's own.
+  func tool(_ configuration: Configuration) throws -> MigrationTool? {
+    guard let format = format ?? configuration.migrationTool?.format else { return nil }
+    let known = configuration.databases.keys.sorted()
+    guard let name = database ?? configuration.migrationTool?.database ?? (known.count == 1 ? known[0] : nil)
+    else {
+      throw UsageError(
+        message: "files of \(format.rawValue) are for one database: say with --database which one"
+          + (known.isEmpty ? "; drydock.yaml names none" : ": " + known.joined(separator: ", ")))
+    }
+    guard known.contains(name) else {
+      throw UsageError(
+        message: "drydock.yaml has no database \(name); \(NearestWord.hint(for: name, among: known))")
+    }
+    return MigrationTool(format, database: name)
+  }
+
   /// Where migrations are; for a program with a plan, its name.
   func directory(_ configuration: Configuration) -> String? {
     if Program.current.plan != nil { return Program.current.name }
@@ -216,7 +245,7 @@ struct MigrationOptions: ParsableArguments {
 
   func catalog(_ configuration: Configuration) throws -> MigrationCatalog {
     if let plan = try plan() { return try MigrationCatalog(plan) }
-    let catalog = try MigrationCatalog.load(requiredDirectory(configuration))
+    let catalog = try MigrationCatalog.load(requiredDirectory(configuration), tool: tool(configuration))
     for note in catalog.notes { Output.note("drydock: note: \(note)") }
     return catalog
   }
@@ -279,3 +308,5 @@ struct RepositoryOptions: ParsableArguments {
     return found
   }
 }
+
+extension MigrationTool.Format: ExpressibleByArgument {}

@@ -34,7 +34,9 @@ public struct FixtureRunner: Sendable {
     let container = try Container(at: root, configuration: configuration)
     let found: Int?
     do {
-      found = try Transaction.inspect(container) { try DetectedVersion.detect(in: $0).version }
+      found = try Transaction.inspect(container) {
+        try DetectedVersion.detect(in: $0, tool: catalog.tool).version
+      }
     } catch let error as MigrationError where error.code == .unknownVersion {
       found = nil
     }
@@ -60,7 +62,7 @@ public struct FixtureRunner: Sendable {
     return try Transaction.run(
       on: container, .migrate, summary: "migrate to \(catalog.latest)", options: options
     ) { stage in
-      let plan = try MigrationStatus(catalog: catalog, detected: DetectedVersion.detect(in: stage))
+      let plan = try MigrationStatus(catalog, of: stage)
       return try Migrator.run(plan, on: stage, stamp: stamp)
     }
   }

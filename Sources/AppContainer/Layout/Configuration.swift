@@ -50,6 +50,8 @@ public struct Configuration: Sendable, Equatable {
   public var android: AndroidConfiguration?
   /// Directories, as absolute paths.
   public var migrations: String?
+  /// The other tool whose files the migrations are; nil for Drydock's own.
+  public var migrationTool: MigrationTool?
   /// See ``migrations``.
   public var fixtures: String?
   /// See ``migrations``.

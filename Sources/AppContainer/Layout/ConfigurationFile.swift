@@ -70,7 +70,14 @@ extension Configuration {
       android = try AndroidConfiguration(node, folder: folder)
     }
     let resolve = { (text: String) in text.hasPrefix("/") ? text : folder + "/" + text }
-    migrations = try reader.text("migrations").map(resolve)
+    if let node = reader["migrations"], node.mapping != nil {
+      migrationTool = try MigrationTool(node, databases: databases.keys.sorted())
+      let keys = MigrationTool.keys
+      migrations = resolve(
+        try YAMLReader(node, what: "`migrations`", keys: keys).required("path").text("`path`"))
+    } else {
+      migrations = try reader.text("migrations").map(resolve)
+    }
     fixtures = try reader.text("fixtures").map(resolve)
     repository = try reader.text("repository").map(resolve)
     if let node = reader["recipients"], !node.isNull {

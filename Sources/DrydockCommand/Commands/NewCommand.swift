@@ -18,7 +18,6 @@ struct NewCommand: ParsableCommand {
   @OptionGroup var migrations: MigrationOptions
   @Flag(help: "A SQL file.") var sql = false
   @Flag(help: "A directory, for a migration with files of its own.") var directory = false
-  @Option(help: ArgumentHelp("The database of a SQL file.", valueName: "name")) var database: String?
   @OptionGroup var common: CommonOptions
 
   struct Result: Encodable {
@@ -27,12 +26,15 @@ struct NewCommand: ParsableCommand {
 
   func validate() throws {
     if sql && directory { throw ValidationError("either --sql or --directory") }
-    if database != nil && !sql { throw ValidationError("--database goes with --sql") }
+    if migrations.database != nil && !sql { throw ValidationError("--database goes with --sql") }
   }
 
   func run() throws {
     let configuration = try common.configuration()
     let folder = try migrations.requiredDirectory(configuration)
+    if let tool = try migrations.tool(configuration) {
+      throw UsageError(message: "the files are of \(tool.format.rawValue): make new ones as that tool does")
+    }
     let path = try NewMigration.create(name, form(configuration), in: folder)
     if common.json { return Output.json(Result(path: path)) }
     Output.line(path)
@@ -42,7 +44,7 @@ struct NewCommand: ParsableCommand {
     if directory { return .directory }
     guard sql else { return .steps }
     let known = configuration.databases.keys.sorted()
-    if let database {
+    if let database = migrations.database {
       guard known.isEmpty || known.contains(database) else {
         throw UsageError(
           message:

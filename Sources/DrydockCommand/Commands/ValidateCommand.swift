@@ -59,7 +59,8 @@ extension MigrationOptions {
   func validation(_ configuration: Configuration) throws -> MigrationValidation {
     let found =
       if let plan = try plan() { MigrationValidation.run(plan, configuration) } else {
-        try MigrationValidation.run(requiredDirectory(configuration), configuration)
+        try MigrationValidation.run(
+          requiredDirectory(configuration), tool: tool(configuration), configuration)
       }
     for note in found.catalog.notes { Output.note("drydock: note: \(note)") }
     return found

@@ -6,6 +6,8 @@ public struct MigrationCatalog: Sendable {
   public let directory: String
   /// The migrations, numbers ascending. Drydock's own start at 1 and have no gaps; other tools' numbers may be times.
   public let migrations: [Migration]
+  /// The other tool whose files they are; nil for Drydock's own.
+  public internal(set) var tool: MigrationTool? = nil
 
   /// The number of the last one; 0 when there are none.
   public var latest: Int { migrations.last?.number ?? 0 }
@@ -33,9 +35,10 @@ public struct MigrationCatalog: Sendable {
   /// `0001_name.down.sql`, or directories `0001_name` with a `migration.yaml`. `releases.yaml`, `README.md` and names
   /// that start with a dot are left alone.
   ///
+  /// - Parameter tool: another tool, whose files the directory has.
   /// - Throws: ``MigrationError`` with code `catalog`, naming file, line and column where there is one.
-  public static func load(_ directory: String) throws -> MigrationCatalog {
-    let (catalog, problems) = try read(directory)
+  public static func load(_ directory: String, tool: MigrationTool? = nil) throws -> MigrationCatalog {
+    let (catalog, problems) = try read(directory, tool: tool)
     if let problem = problems.first { throw problem }
     return catalog
   }
@@ -43,8 +46,16 @@ public struct MigrationCatalog: Sendable {
   /// Reads a directory of migrations as far as it can be read, with everything that is wrong in it.
   ///
   /// - Throws: ``MigrationError`` with code `catalog` when the directory itself cannot be read.
-  static func read(_ directory: String) throws -> (MigrationCatalog, problems: [MigrationError]) {
+  static func read(
+    _ directory: String, tool: MigrationTool? = nil
+  ) throws -> (MigrationCatalog, problems: [MigrationError]) {
     do {
+      if let tool {
+        let folder = try ToolFolder(directory, tool)
+        return (
+          MigrationCatalog(directory: directory, migrations: folder.migrations, tool: tool), folder.problems
+        )
+      }
       let folder = try MigrationFolder(directory)
       return (MigrationCatalog(directory: directory, migrations: folder.migrations), folder.problems)
     } catch let error as ContainerError {

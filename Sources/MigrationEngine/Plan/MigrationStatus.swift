@@ -44,6 +44,14 @@ public struct MigrationStatus: Sendable {
   /// All migrations by number.
   public let entries: [Entry]
 
+  /// Finds out a container's version, and compares it and its history with the migrations.
+  ///
+  /// - Throws: as `DetectedVersion.detect`, when nothing says which version it is.
+  public init(_ catalog: MigrationCatalog, of stage: StagedContainer) throws {
+    self.init(
+      catalog: catalog, detected: try DetectedVersion.detect(in: stage, tool: catalog.tool))
+  }
+
   /// Compares a container's version and history with the migrations; never fails, so that it can be shown.
   public init(catalog: MigrationCatalog, detected: DetectedVersion) {
     self.catalog = catalog

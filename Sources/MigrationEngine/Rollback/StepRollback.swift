@@ -92,11 +92,13 @@ public struct StepRollback {
     // Markers that its run had made go with the oldest. Should its memory be locked away, they only get their number.
     let oldest = entries.last.flatMap { try? memories.of($0) }
     try rollback.openKept(of: nil)
+    var notes: [String] = []
     if var history = try MigrationHistory.read(stage) {
       history.removeAll(after: to)
       try history.write(to: stage)
+      notes += try stage.settle(history, status.catalog)
     }
-    let notes = try stage.writeMarkers(version: to)
+    notes += try stage.writeMarkers(version: to)
     if let oldest, oldest.from == to { try oldest.removeMadeMarkers(on: stage) }
     return (outcomes, notes)
   }

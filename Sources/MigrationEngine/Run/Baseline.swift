@@ -23,7 +23,8 @@ public enum Baseline {
         old.record(migration.number) ?? MigrationRecord(migration, origin: .baseline, stamp: stamp))
     }
     try history.write(to: stage)
-    var notes = try stage.writeMarkers(version: version)
+    var notes = try stage.settle(history, catalog)
+    notes += try stage.writeMarkers(version: version)
     if old.version > version {
       notes.append("the history said version \(old.version): what is after \(version) will be run again")
     }

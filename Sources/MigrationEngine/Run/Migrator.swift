@@ -39,6 +39,7 @@ public struct Migrator {
     }
     if report.changedAnything { try history.write(to: stage) }
     if !pending.isEmpty {
+      report.notes += try stage.settle(history, plan.catalog)
       report.notes += try memories.noteMarkers(on: stage) { try stage.writeMarkers(version: report.to) }
       try stage.attach(steps: memories.encoded())
     }

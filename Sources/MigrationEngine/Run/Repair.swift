@@ -17,7 +17,7 @@ public struct Repair: Sendable {
   /// - Returns: what was done, and remarks.
   /// - Throws: ``MigrationError`` `usage` for a migration that is not in the state that is named.
   public func run(_ catalog: MigrationCatalog, on stage: StagedContainer) throws -> [String] {
-    let status = MigrationStatus(catalog: catalog, detected: try DetectedVersion.detect(in: stage))
+    let status = try MigrationStatus(catalog, of: stage)
     var history = status.detected.history
     var notes: [String] = []
     for number in accept.sorted() {

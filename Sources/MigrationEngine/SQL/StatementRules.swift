@@ -6,6 +6,8 @@ struct StatementRules {
   let sql: String
   /// The author's reason for destroying data, if any.
   let destructive: String?
+  /// Whether the statements are in a transaction that is not theirs to end; another tool's need not be.
+  var isInTransaction = true
 
   /// Why the statement may not run; nil when it may.
   func refusal(_ db: Database) throws -> String? {
@@ -15,7 +17,7 @@ struct StatementRules {
     while let row = try rows.next() {
       let opcode: String = row["opcode"] ?? ""
       let detail: String = (row["p4"] as DatabaseValue).storage.text ?? ""
-      if let reason = Self.refusal(opcode, detail, row["p3"]) { return reason }
+      if let reason = refusal(opcode, detail, row["p3"]) { return reason }
       // Database 1 holds temporary tables, which are nobody's data.
       let database: Int = row["p1"] ?? 0
       drops = drops || (opcode == "DropTable" && database != 1) || detail.hasPrefix("sqlite_drop_column(")
@@ -35,8 +37,11 @@ struct StatementRules {
     return "the statement \(what) and destroys data: say why with `destructive`"
   }
 
-  private static func refusal(_ opcode: String, _ detail: String, _ argument: Int?) -> String? {
+  private func refusal(_ opcode: String, _ detail: String, _ argument: Int?) -> String? {
     switch opcode {
+    case "AutoCommit" where !isInTransaction, "Savepoint" where !isInTransaction,
+      "Vacuum" where !isInTransaction:
+      return nil
     case "AutoCommit", "Savepoint":
       return
         "BEGIN, COMMIT, ROLLBACK and SAVEPOINT are not for migrations: the whole run is one transaction already"
@@ -108,6 +113,11 @@ struct SQLWords {
 
   /// Whether the statement makes, changes or removes tables and their like.
   var definesSchema: Bool { words.first.map(["CREATE", "ALTER", "DROP"].contains) ?? false }
+
+  /// Whether it begins or ends a transaction or a part of one.
+  var isAboutTransactions: Bool {
+    words.first.map(["BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE"].contains) ?? false
+  }
 
   /// Whether it makes a trigger, inside of which are statements.
   var makesTrigger: Bool {

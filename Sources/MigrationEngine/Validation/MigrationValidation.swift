@@ -12,8 +12,10 @@ public struct MigrationValidation: Sendable {
   ///
   /// - Parameter configuration: tells which databases there are; one that names none is not asked.
   /// - Throws: ``MigrationError`` with code `catalog` when the directory cannot be read.
-  public static func run(_ directory: String, _ configuration: Configuration) throws -> MigrationValidation {
-    let (catalog, problems) = try MigrationCatalog.read(directory)
+  public static func run(
+    _ directory: String, tool: MigrationTool? = nil, _ configuration: Configuration
+  ) throws -> MigrationValidation {
+    let (catalog, problems) = try MigrationCatalog.read(directory, tool: tool)
     return MigrationValidation(catalog, configuration, reading: problems)
   }
 

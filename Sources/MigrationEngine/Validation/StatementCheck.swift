@@ -22,6 +22,8 @@ struct StatementCheck {
     for step in migration.steps {
       if let sql = step.operation as? RunSQL {
         run(sql.up, of: sql, destructive: sql.destructive)
+      } else if let sql = step.operation as? RunToolSQL {
+        parse(sql.up, of: sql)
       } else if Self.mayReplaceDatabases(step.operation) {
         for name in schemas.keys { isKnown[name] = false }
       }
@@ -44,6 +46,8 @@ struct StatementCheck {
       // What it destroys is what the way here has made.
       if let sql = step.operation as? RunSQL, let down = sql.down {
         run(down, of: sql, destructive: "the way back")
+      } else if let sql = step.operation as? RunToolSQL, let down = sql.down {
+        parse(down, of: sql)
       }
     }
     for step in migration.down {
@@ -86,6 +90,22 @@ struct StatementCheck {
           check(
             StatementRules(sql: part.text, destructive: destructive), of: step.database, db,
             at: script.position(at: part.offset))
+        }
+      }
+    } catch {
+      problems.append(MigrationError(reading: error))
+    }
+  }
+
+  /// Another tool's statements have no rules of ours.
+  private mutating func parse(_ script: SQLScript, of step: RunToolSQL) {
+    do {
+      let schema = try schema(of: step.database)
+      schema.writeWithoutTransaction { db in
+        for part in script.statements() where !SQLWords(part.text).isAboutTransactions {
+          let rules = StatementRules(
+            sql: part.text, destructive: "as \(step.tool.rawValue) would", isInTransaction: false)
+          check(rules, of: step.database, db, at: script.position(at: part.offset))
         }
       }
     } catch {

@@ -4,6 +4,8 @@ public struct DetectedVersion: Sendable, Equatable {
   public enum Source: Sendable, Equatable, CustomStringConvertible {
     /// The history of migrations.
     case history
+    /// Another tool's own record, named in words.
+    case tool(String)
     /// A version marker of the app, named in words.
     case marker(String)
     /// There is nothing in the container yet.
@@ -13,7 +15,7 @@ public struct DetectedVersion: Sendable, Equatable {
     public var description: String {
       switch self {
       case .history: "the history"
-      case .marker(let name): name
+      case .marker(let name), .tool(let name): name
       case .newContainer: "a new container"
       }
     }
@@ -35,12 +37,24 @@ public enum MigratedElsewhere: Sendable, Equatable {
   case none
   /// All numbers from one to another, as a version marker tells that knows the last one only.
   case through(ClosedRange<Int>)
+  /// These, as another tool's table tells that has a row for each.
+  case each(Set<Int>)
 
   /// Whether a number is among them.
   public func contains(_ number: Int) -> Bool {
     switch self {
     case .none: false
     case .through(let range): range.contains(number)
+    case .each(let numbers): numbers.contains(number)
+    }
+  }
+
+  /// The newest of them; 0 without any.
+  var newest: Int {
+    switch self {
+    case .none: 0
+    case .through(let range): range.upperBound
+    case .each(let numbers): numbers.max() ?? 0
     }
   }
 }

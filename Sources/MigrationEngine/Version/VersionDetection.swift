@@ -7,10 +7,20 @@ extension DetectedVersion {
   ///
   /// A marker ahead of the history means that the app migrated itself, and is believed.
   ///
+  /// Where another tool's migrations are used, its own record comes first: it goes with the database.
+  ///
+  /// - Parameter tool: the other tool; the one of `drydock.yaml` when nil.
   /// - Throws: ``MigrationError``: `unknownVersion` when nothing tells, or a marker's number means nothing;
   ///   `contradiction` when a marker is behind the history or two differ; `damagedHistory`.
-  public static func detect(in stage: StagedContainer) throws -> DetectedVersion {
+  public static func detect(
+    in stage: StagedContainer, tool: MigrationTool? = nil
+  ) throws -> DetectedVersion {
     let history = try MigrationHistory.read(stage)
+    if let tool = tool ?? stage.container.configuration.migrationTool,
+      let detected = try detect(ToolRecord(tool, stage), history)
+    {
+      return detected
+    }
     let readings = try stage.container.configuration.versionMarkers.compactMap { marker -> MarkerReading? in
       try MarkerReading(VersionMarkerAccess(marker: marker, stage: stage))
     }
@@ -32,6 +42,28 @@ extension DetectedVersion {
     return DetectedVersion(
       version: version, source: source, history: history ?? MigrationHistory(),
       elsewhere: version > recorded ? .through(recorded + 1...version) : .none)
+  }
+
+  /// What another tool's record says; nil when there is none but a history. Numbers that the record does not have were
+  /// taken back by the tool: the history's word on them counts no more.
+  private static func detect(_ record: ToolRecord, _ history: MigrationHistory?) throws -> DetectedVersion? {
+    switch try record.read() {
+    case .applied(let numbers):
+      var history = history ?? MigrationHistory()
+      for old in history.records where !numbers.contains(old.number) { history.remove(old.number) }
+      return DetectedVersion(
+        version: numbers.newest, source: .tool(record.name), history: history, elsewhere: numbers)
+    case .noDatabase:
+      if history != nil { return nil }
+      return DetectedVersion(
+        version: 0, source: .newContainer, history: MigrationHistory(), elsewhere: .none)
+    case .unmarked:
+      if history != nil { return nil }
+      throw MigrationError(
+        .unknownVersion,
+        "nothing says which version this container has: the database \(record.tool.database) has tables, and not "
+          + "\(record.name); say the version with `drydock baseline CONTAINER --to N`")
+    }
   }
 
   /// What one marker says.

@@ -1,0 +1,74 @@
+import AppContainer
+import ContainerTransaction
+import GRDB
+
+/// The statements of another tool's migration, run as that tool runs them: nothing asks why they destroy data.
+struct RunToolSQL: MigrationAction {
+  let tool: MigrationTool.Format
+  let database: String
+  /// Where the migration starts, for messages.
+  let position: YAMLPosition
+  let up: SQLScript
+  let down: SQLScript?
+  let upInTransaction: Bool
+  let downInTransaction: Bool
+
+  var name: String { "sql" }
+  var needsVault: Bool { false }
+  var wayBack: WayBack { down == nil ? .none : .byArguments }
+
+  func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
+    try run(up, inTransaction: upInTransaction, on: stage)
+  }
+
+  func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
+    guard let down else { throw StepFailure(message: "the migration has no way down") }
+    return try run(down, inTransaction: downInTransaction, on: stage)
+  }
+
+  private func run(
+    _ script: SQLScript, inTransaction: Bool, on stage: StagedContainer
+  ) throws -> [String] {
+    guard let place = try stage.namedDatabase(database, at: position) ?? newPlace(on: stage) else {
+      return ["the database \(database) is not there: skipped; the app makes it with the newest schema"]
+    }
+    if script.isBlank { return [] }
+    return try stage.writeDatabase(at: place) { db in
+      if inTransaction {
+        return try MigrationTransaction.run(db) { _ in try statements(script, db, inTransaction: true) }
+      }
+      try statements(script, db, inTransaction: false)
+      guard !db.isInsideTransaction else {
+        throw MigrationError(.sql, "\(script.position(at: 0)): these statements leave a transaction open")
+      }
+      return []
+    }
+  }
+
+  /// The tools make a database that is not there; but SQLDelight makes it from files that are no migrations.
+  private func newPlace(on stage: StagedContainer) throws -> ContainerPath? {
+    guard tool != .sqldelight, let place = stage.container.configuration.databases[database]?.first else {
+      return nil
+    }
+    try stage.write([], to: place)
+    return place
+  }
+
+  private func statements(_ script: SQLScript, _ db: Database, inTransaction: Bool) throws {
+    var splitter = try SQLSplitter(script: script, in: db)
+    while let part = try splitter.next() {
+      let place = script.position(at: part.offset)
+      do {
+        let rules = StatementRules(
+          sql: part.text, destructive: "as \(tool.rawValue) would", isInTransaction: inTransaction)
+        // To explain the end of a transaction would end it for GRDB.
+        if inTransaction || !SQLWords(part.text).isAboutTransactions, let reason = try rules.refusal(db) {
+          throw MigrationError(.sql, "\(place): \(reason)")
+        }
+        try part.statement.execute()
+      } catch let error as DatabaseError {
+        throw MigrationError(.sql, "\(place): \(error.plainMessage)", cause: error)
+      }
+    }
+  }
+}

@@ -1,0 +1,189 @@
+import AppContainer
+import ContainerTransaction
+import GRDB
+
+/// Where another tool writes down in the database which migrations it has: read to know the version, and kept up to
+/// date, so that the tool can go on from there.
+struct ToolRecord {
+  /// What the record says.
+  enum State {
+    /// There is no database yet, or nothing in it.
+    case noDatabase
+    /// The database has tables, but not the tool's record.
+    case unmarked
+    /// These migrations are applied.
+    case applied(MigratedElsewhere)
+  }
+
+  let tool: MigrationTool
+  private let stage: StagedContainer
+
+  init(_ tool: MigrationTool, _ stage: StagedContainer) { (self.tool, self.stage) = (tool, stage) }
+
+  /// The record in words.
+  var name: String {
+    tool.format == .sqldelight
+      ? "the user_version of the database \(tool.database)"
+      : "\(tool.format.rawValue)'s table \(table) in the database \(tool.database)"
+  }
+
+  private var table: String { tool.format == .goose ? "goose_db_version" : "schema_migrations" }
+
+  private var place: ContainerPath? {
+    get throws {
+      try stage.namedDatabase(
+        tool.database,
+        at: YAMLPosition(file: stage.container.configuration.file ?? "drydock.yaml", line: 1, column: 1))
+    }
+  }
+
+  // MARK: Reading
+
+  /// - Throws: ``MigrationError`` `unknownVersion` when golang-migrate failed in the middle of a migration, or the
+  ///   table is not the tool's.
+  func read() throws -> State {
+    guard let place = try place else { return .noDatabase }
+    do {
+      return try stage.readDatabase(at: place, read)
+    } catch let error as DatabaseError {
+      throw MigrationError(
+        .unknownVersion, "\(name) cannot be read: \(error.plainMessage)", path: place.description,
+        cause: error)
+    }
+  }
+
+  private func read(_ db: Database) throws -> State {
+    let tables =
+      try Int.fetchOne(
+        db, sql: "SELECT count(*) FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
+      ?? 0
+    if tables == 0 { return .noDatabase }
+    if tool.format == .sqldelight {
+      let version = try userVersion(db)
+      return version > 0 ? .applied(.through(1...version)) : .unmarked
+    }
+    guard try db.tableExists(table) else { return .unmarked }
+    switch tool.format {
+    case .dbmate: return try .applied(.each(numbers(db, "SELECT version FROM schema_migrations")))
+    case .goose:
+      // An older goose wrote another row when a migration was taken back: the newest of a version counts.
+      let sql = """
+        SELECT version_id FROM goose_db_version AS a WHERE is_applied
+          AND id = (SELECT max(id) FROM goose_db_version WHERE version_id = a.version_id)
+        """
+      return try .applied(.each(numbers(db, sql)))
+    case .golangMigrate: return try readPointer(db)
+    case .sqldelight: return .unmarked
+    }
+  }
+
+  private func numbers(_ db: Database, _ sql: String) throws -> Set<Int> {
+    Set(try Row.fetchAll(db, sql: sql).compactMap { Self.number($0[0]) }.filter { $0 > 0 })
+  }
+
+  /// A version as an integer or as text; nil for anything else that may stand in a row.
+  private static func number(_ value: DatabaseValue) -> Int? {
+    Int.fromDatabaseValue(value) ?? String.fromDatabaseValue(value).flatMap { Int($0) }
+  }
+
+  private func readPointer(_ db: Database) throws -> State {
+    let rows = try Row.fetchAll(db, sql: "SELECT version, dirty FROM schema_migrations LIMIT 1")
+    guard let row = rows.first, let version = Self.number(row[0]) else { return .applied(.none) }
+    if Self.number(row[1]) ?? 0 != 0 {
+      throw MigrationError(
+        .unknownVersion,
+        "golang-migrate failed in the middle of migration \(version), and left the database dirty: look at it, bring it "
+          + "into the state of a version, and say which with `drydock baseline CONTAINER --to N`")
+    }
+    return .applied(version > 0 ? .through(1...version) : .none)
+  }
+
+  private func userVersion(_ db: Database) throws -> Int {
+    try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+  }
+
+  // MARK: Writing
+
+  /// Brings the record in line with what is applied. Rows of migrations whose files are gone stay.
+  ///
+  /// - Returns: a remark when there is no database to write to.
+  func settle(_ applied: Set<Int>, _ catalog: MigrationCatalog) throws -> [String] {
+    guard let place = try place else {
+      return ["the database \(tool.database) is not there, so that no version was written to it"]
+    }
+    try stage.writeDatabase(at: place) { db in
+      try db.inTransaction {
+        try settle(applied, catalog, db)
+        return .commit
+      }
+    }
+    return []
+  }
+
+  private func settle(_ applied: Set<Int>, _ catalog: MigrationCatalog, _ db: Database) throws {
+    let newest = applied.max()
+    switch tool.format {
+    case .sqldelight:
+      let version = newest ?? max(0, (catalog.numbers.first ?? 1) - 1)
+      try db.execute(sql: "PRAGMA user_version = \(version)")
+    case .golangMigrate:
+      try db.execute(
+        sql: """
+          CREATE TABLE IF NOT EXISTS schema_migrations (version uint64,dirty bool);
+          CREATE UNIQUE INDEX IF NOT EXISTS version_unique ON schema_migrations (version);
+          DELETE FROM schema_migrations;
+          """)
+      if let newest {
+        try db.execute(
+          sql: "INSERT INTO schema_migrations (version, dirty) VALUES (?, 0)", arguments: [newest])
+      }
+    case .dbmate:
+      try db.execute(
+        sql: #"CREATE TABLE IF NOT EXISTS "schema_migrations" (version varchar(128) primary key)"#)
+      for migration in catalog.migrations {
+        let version = tool.version(of: migration)
+        let statement =
+          applied.contains(migration.number)
+          ? "INSERT OR IGNORE INTO schema_migrations (version) VALUES (?)"
+          : "DELETE FROM schema_migrations WHERE version = ?"
+        try db.execute(sql: statement, arguments: [version])
+      }
+    case .goose: try settleGoose(applied, catalog, db)
+    }
+  }
+
+  private func settleGoose(_ applied: Set<Int>, _ catalog: MigrationCatalog, _ db: Database) throws {
+    if try !db.tableExists(table) {
+      try db.execute(
+        sql: """
+          CREATE TABLE goose_db_version (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            version_id INTEGER NOT NULL,
+            is_applied INTEGER NOT NULL,
+            tstamp TIMESTAMP DEFAULT (datetime('now'))
+          );
+          INSERT INTO goose_db_version (version_id, is_applied) VALUES (0, 1);
+          """)
+    }
+    var there: Set<Int> = []
+    if case .applied(let numbers) = try read(db) { there = Set(catalog.numbers.filter(numbers.contains)) }
+    for number in catalog.numbers where applied.contains(number) != there.contains(number) {
+      // As goose itself does now: one row for what is applied, none for what is not.
+      try db.execute(sql: "DELETE FROM goose_db_version WHERE version_id = ?", arguments: [number])
+      if applied.contains(number) {
+        try db.execute(
+          sql: "INSERT INTO goose_db_version (version_id, is_applied) VALUES (?, 1)", arguments: [number])
+      }
+    }
+  }
+}
+
+extension StagedContainer {
+  /// Brings the record of the tool whose migrations these are in line with the history; nothing for Drydock's own.
+  ///
+  /// - Returns: remarks for the report.
+  func settle(_ history: MigrationHistory, _ catalog: MigrationCatalog) throws -> [String] {
+    guard let tool = catalog.tool else { return [] }
+    return try ToolRecord(tool, self).settle(Set(history.records.map(\.number)), catalog)
+  }
+}

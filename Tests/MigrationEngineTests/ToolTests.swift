@@ -1,0 +1,306 @@
+import AppContainer
+import ContainerTransaction
+@testable import MigrationEngine
+import Testing
+
+/// Folders and databases as other tools make them. The tools themselves are not at hand here: names, sections and tables
+/// are written by what their sources say (the guide "Other tools' migrations").
+@Suite struct ToolTests {
+  private let dbmate = [
+    "20260101120000_create_users.sql":
+      "-- migrate:up\nCREATE TABLE users (id integer);\n\n-- migrate:down\nDROP TABLE users;\n",
+    "20260102120000_more.sql": "-- migrate:up\nALTER TABLE users ADD COLUMN name;\n-- migrate:down\n\n",
+    "schema.sql": "CREATE TABLE nonsense",
+  ]
+
+  @Test func dbmateFromNothing() throws {
+    try Lab.with { lab in
+      try lab.files(dbmate)
+      #expect(try lab.plan(.dbmate).detected.version == 0)
+      let report = try lab.migrate(.dbmate)
+      #expect(report.migrations.map(\.name) == ["create_users", "more"])
+      #expect(try lab.tables() == ["schema_migrations", "users"])
+      #expect(
+        try lab.column("SELECT version FROM schema_migrations ORDER BY 1") == [
+          "20260101120000", "20260102120000",
+        ])
+      #expect(
+        try lab.column("SELECT sql FROM sqlite_schema WHERE name = 'schema_migrations'")
+          == [#"CREATE TABLE "schema_migrations" (version varchar(128) primary key)"#])
+      let plan = try lab.plan(.dbmate)
+      #expect(plan.entries.map(\.state) == [.applied, .applied] && plan.problems.isEmpty)
+      #expect(plan.detected.source.description == "dbmate's table schema_migrations in the database notes")
+      #expect(try lab.migrate(.dbmate).changedAnything == false)
+    }
+  }
+
+  @Test func dbmateGoesOnWhereItWas() throws {
+    try Lab.with { lab in
+      try lab.files(dbmate)
+      // The first row's file is gone long since, which dbmate does not mind.
+      try lab.database(
+        Lab.place,
+        """
+        CREATE TABLE IF NOT EXISTS "schema_migrations" (version varchar(128) primary key);
+        CREATE TABLE users (id integer);
+        INSERT INTO schema_migrations (version) VALUES ('20250101120000'), ('20260101120000');
+        """)
+      #expect(try lab.plan(.dbmate).entries.map(\.state) == [.applied, .pending])
+      let report = try lab.migrate(.dbmate)
+      #expect(report.from == 20_260_101_120_000 && report.migrations.map(\.name) == ["more"])
+      #expect(report.byTheApp == [20_260_101_120_000])
+      #expect(
+        try lab.column("SELECT version FROM schema_migrations ORDER BY 1")
+          == ["20250101120000", "20260101120000", "20260102120000"])
+      #expect(try lab.history()?.records.map(\.origin) == [.app, .applied])
+      // What Drydock ran must not change; what dbmate ran nobody can compare.
+      try lab.files(dbmate.mapValues { $0 + "-- edited\n" })
+      #expect(try lab.plan(.dbmate).entries.map(\.state) == [.applied, .edited])
+      // A lower number that was never applied is not skipped.
+      try lab.files(dbmate)
+      try lab.migration("20260101130000_late.sql", "-- migrate:up\n-- migrate:down\n")
+      #expect(try lab.plan(.dbmate).problems.map(\.code) == [.outOfOrder])
+    }
+  }
+
+  @Test func aFailureLeavesTheRecord() throws {
+    try Lab.with { lab in
+      try lab.files(dbmate)
+      try lab.migrate(.dbmate, to: 20_260_101_120_000)
+      try lab.migration("20260103120000_bad.sql", "-- migrate:up\n\nSELECT nonsense;\n-- migrate:down\n")
+      let error = failure { try lab.migrate(.dbmate) }
+      #expect(error.code == .sql && error.text.hasPrefix("20260103120000_bad.sql:3:1: no such column"))
+      #expect(try lab.column("SELECT version FROM schema_migrations") == ["20260101120000"])
+      #expect(
+        failure { try lab.migrate(.dbmate, to: 20_260_102_120_001) }.text.contains(
+          "there is no migration 20260102120001"))
+    }
+  }
+
+  @Test func withoutATransaction() throws {
+    try Lab.with { lab in
+      let body = "BEGIN;\nCREATE TABLE t (a);\nCOMMIT;\nVACUUM;\nDELETE FROM t;\n"
+      try lab.migration("1_a.sql", "-- migrate:up\n\(body)-- migrate:down\n")
+      #expect(failure { try lab.migrate(.dbmate) }.text.contains("1_a.sql:2:1: BEGIN, COMMIT"))
+      try lab.migration("1_a.sql", "-- migrate:up transaction:false\n\(body)-- migrate:down\n")
+      try lab.migrate(.dbmate)
+      #expect(try lab.tables() == ["schema_migrations", "t"])
+      try lab.migration(
+        "2_b.sql", "-- migrate:up transaction:false\nBEGIN;\nDROP TABLE t;\n-- migrate:down\n")
+      #expect(failure { try lab.migrate(.dbmate) }.text.contains("leave a transaction open"))
+      try lab.migration("2_b.sql", "-- migrate:up transaction:false\nATTACH 'x' AS y;\n-- migrate:down\n")
+      #expect(failure { try lab.migrate(.dbmate) }.text.contains("2_b.sql:2:1: ATTACH"))
+      #expect(try lab.tables() == ["schema_migrations", "t"])
+    }
+  }
+
+  private let golang = [
+    "000001_users.up.sql": "CREATE TABLE users (id integer);\n",
+    "000001_users.down.sql": "DROP TABLE users;\n",
+    "000002_tx.up.sql": "BEGIN;\nALTER TABLE users ADD COLUMN name;\nCOMMIT;\n", "000003_empty.up.sql": "",
+    "README.md": "x",
+  ]
+
+  @Test func golangMigrate() throws {
+    try Lab.with { lab in
+      try lab.files(golang)
+      try lab.migrate(.golangMigrate, to: 1)
+      #expect(try lab.column("SELECT version || ' ' || dirty FROM schema_migrations") == ["1 0"])
+      #expect(
+        try lab.column("SELECT name FROM sqlite_schema WHERE type = 'index'") == ["version_unique"])
+      try lab.migrate(.golangMigrate)
+      #expect(try lab.column("SELECT version || ' ' || dirty FROM schema_migrations") == ["3 0"])
+      #expect(try lab.column("SELECT name FROM pragma_table_info('users')") == ["id", "name"])
+    }
+  }
+
+  @Test func golangMigrateDirty() throws {
+    try Lab.with { lab in
+      try lab.files(golang)
+      try lab.database(
+        Lab.place,
+        """
+        CREATE TABLE schema_migrations (version uint64,dirty bool);
+        CREATE UNIQUE INDEX version_unique ON schema_migrations (version);
+        INSERT INTO schema_migrations (version, dirty) VALUES (2, true);
+        CREATE TABLE users (id integer);
+        """)
+      let error = failure { try lab.plan(.golangMigrate) }
+      #expect(error.code == .unknownVersion && error.text.contains("failed in the middle of migration 2"))
+      try lab.baseline(.golangMigrate, 1)
+      #expect(try lab.column("SELECT version || ' ' || dirty FROM schema_migrations") == ["1 0"])
+      #expect(try lab.plan(.golangMigrate).pending.map(\.number) == [2, 3])
+      try lab.baseline(.golangMigrate, 0)
+      #expect(try lab.column("SELECT count(*) FROM schema_migrations") == ["0"])
+      #expect(try lab.plan(.golangMigrate).detected.version == 0)
+    }
+  }
+
+  private let goose = [
+    "00001_users.sql": """
+    -- +goose Up
+    -- +goose StatementBegin
+    CREATE TABLE users (id integer, n integer);
+    -- +goose StatementEnd
+
+    -- +goose Down
+    DROP TABLE users;
+    """,
+    "00002_trigger.sql": """
+    -- +goose NO TRANSACTION
+    -- +goose up
+    -- +goose StatementBegin
+    CREATE TRIGGER t AFTER INSERT ON users BEGIN
+      UPDATE users SET n = 1;
+      UPDATE users SET n = n + 1;
+    END;
+    -- +goose StatementEnd
+    VACUUM;
+    """,
+  ]
+
+  @Test func gooseFromNothing() throws {
+    try Lab.with { lab in
+      try lab.files(goose)
+      try lab.migrate(.goose)
+      #expect(
+        try lab.column("SELECT version_id || ' ' || is_applied FROM goose_db_version ORDER BY id")
+          == ["0 1", "1 1", "2 1"])
+      #expect(try lab.column("SELECT count(*) FROM goose_db_version WHERE tstamp IS NOT NULL") == ["3"])
+      #expect(try lab.column("SELECT name FROM sqlite_schema WHERE type = 'trigger'") == ["t"])
+      #expect(try lab.migrate(.goose).changedAnything == false)
+    }
+  }
+
+  /// The rows that an older goose wrote for: up, up, down.
+  @Test func gooseWithRowsOfTheWayBack() throws {
+    try Lab.with { lab in
+      try lab.files(goose)
+      try lab.database(
+        Lab.place,
+        """
+        CREATE TABLE goose_db_version (id INTEGER PRIMARY KEY AUTOINCREMENT, version_id INTEGER NOT NULL,
+          is_applied INTEGER NOT NULL, tstamp TIMESTAMP DEFAULT (datetime('now')));
+        INSERT INTO goose_db_version (version_id, is_applied) VALUES (0, 1), (1, 1), (2, 1), (2, 0);
+        CREATE TABLE users (id integer, n integer);
+        """)
+      let plan = try lab.plan(.goose)
+      #expect(plan.detected.version == 1 && plan.entries.map(\.state) == [.applied, .pending])
+      try lab.migrate(.goose)
+      #expect(
+        try lab.column("SELECT version_id || ' ' || is_applied FROM goose_db_version ORDER BY id")
+          == ["0 1", "1 1", "2 1"])
+      #expect(try lab.plan(.goose).detected.version == 2)
+    }
+  }
+
+  @Test func whatTheToolTookBack() throws {
+    try Lab.with { lab in
+      try lab.files(goose)
+      try lab.migrate(.goose)
+      try lab.change("DELETE FROM goose_db_version WHERE version_id = 2; DROP TRIGGER t")
+      #expect(try lab.history()?.version == 2)
+      #expect(try lab.plan(.goose).entries.map(\.state) == [.applied, .pending])
+      try lab.migrate(.goose)
+      #expect(try lab.history()?.records.map(\.number) == [1, 2])
+    }
+  }
+
+  @Test func sqldelight() throws {
+    try Lab.with { lab in
+      try lab.files([
+        "1.sqm": "ALTER TABLE player ADD COLUMN draft_year INTEGER;\n",
+        "2.sqm": "ALTER TABLE player ADD COLUMN draft_order INTEGER;\n", "Player.sq": "CREATE TABLE player",
+      ])
+      // Without a database there is nothing to do: the app makes it with the newest schema.
+      let skipped = try lab.migrate(.sqldelight)
+      #expect(skipped.migrations.flatMap(\.notes).allSatisfy { $0.contains("is not there: skipped") })
+      #expect(try lab.exists(Lab.place) == false)
+
+      try lab.database(Lab.place, "CREATE TABLE player (id); PRAGMA user_version = 1")
+      let plan = try lab.plan(.sqldelight)
+      #expect(plan.detected.version == 1 && plan.pending.map(\.number) == [2, 3])
+      #expect(plan.detected.source.description == "the user_version of the database notes")
+      #expect(try lab.migrate(.sqldelight, to: 2).migrations.map(\.name) == ["1.sqm"])
+      #expect(try lab.column("PRAGMA user_version") == ["2"])
+      try lab.migrate(.sqldelight)
+      #expect(try lab.column("PRAGMA user_version") == ["3"])
+      #expect(
+        try lab.column("SELECT name FROM pragma_table_info('player')") == ["id", "draft_year", "draft_order"])
+      try lab.baseline(.sqldelight, 0)
+      #expect(try lab.column("PRAGMA user_version") == ["1"], "the first version of a schema is 1")
+
+      try lab.change("PRAGMA user_version = 4")
+      #expect(try lab.plan(.sqldelight).problems.map(\.code) == [.unknownVersion])
+    }
+  }
+
+  @Test(arguments: MigrationTool.Format.allCases)
+  func aDatabaseWithoutARecord(_ format: MigrationTool.Format) throws {
+    try Lab.with { lab in
+      try lab.database(Lab.place, "CREATE TABLE a (x)")
+      let error = failure { try lab.plan(format) }
+      #expect(
+        error.code == .unknownVersion && error.text.contains("drydock baseline CONTAINER --to N"), "\(error)")
+    }
+  }
+
+  @Test(
+    arguments: [
+      (.dbmate, "CREATE TABLE schema_migrations (version)", "(NULL), (x'00'), ('x'), (1.5), (7)", 7),
+      (.golangMigrate, "CREATE TABLE schema_migrations (version, dirty)", "('x', 'y')", 0),
+      (.golangMigrate, "CREATE TABLE schema_migrations (version, dirty)", "(x'00', NULL)", 0),
+      (
+        .goose, "CREATE TABLE goose_db_version (id INTEGER PRIMARY KEY, version_id, is_applied)",
+        "(1, NULL, 1), (2, x'00', 1), (3, 7, 'no'), (4, 8, 1)", 8
+      ),
+    ] as [(MigrationTool.Format, String, String, Int)])
+  func oddRows(_ format: MigrationTool.Format, _ table: String, _ rows: String, _ version: Int) throws {
+    try Lab.with { lab in
+      let name = format == .goose ? "goose_db_version" : "schema_migrations"
+      try lab.database(Lab.place, "\(table); INSERT INTO \(name) VALUES \(rows)")
+      #expect(try lab.plan(format).detected.version == version)
+      try lab.change("DROP TABLE \(name); CREATE TABLE \(name) (other)")
+      #expect(failure { try lab.plan(format) }.code == .unknownVersion)
+    }
+  }
+
+  @Test func validatesThem() throws {
+    try Lab.with { lab in
+      try lab.files(goose)
+      try lab.files([
+        "00003_bad.sql": "-- +goose Up\nSELEC 1;\nDELETE FROM users;\n-- +goose Down\nDROP TABL x;\n"
+      ])
+      let tool = MigrationTool(.goose, database: "notes")
+      let found = try MigrationValidation.run(lab.directory("migrations"), tool: tool, lab.configuration)
+        .problems
+        .map { $0.description.replacing(lab.directory("migrations") + "/", with: "") }
+      #expect(found.count == 2, "\(found)")
+      #expect(found.first?.hasPrefix("00003_bad.sql:2:1: near \"SELEC\": syntax error") == true, "\(found)")
+      #expect(found.last?.hasPrefix("00003_bad.sql:5:1: near \"TABL\": syntax error") == true, "\(found)")
+    }
+  }
+
+  @Test func configured() throws {
+    try Lab.with { lab in
+      let file = lab.directory("drydock.yaml")
+      func configuration(_ migrations: String) throws -> AppContainer.Configuration {
+        try lab.writeHost("drydock.yaml", "databases: {notes: [a.db]}\nmigrations: \(migrations)\n")
+        return try AppContainer.Configuration(file: file)
+      }
+      let found = try configuration("{path: db/migrations, format: golang-migrate, database: notes}")
+      #expect(found.migrationTool == MigrationTool(.golangMigrate, database: "notes"))
+      #expect(found.migrations?.hasSuffix("/db/migrations") == true)
+      #expect(try configuration("Migrations").migrationTool == nil)
+      for (text, message) in [
+        ("{path: x, format: gooose, database: notes}", "did you mean `goose`?"),
+        ("{path: x, format: goose, database: nots}", "did you mean `notes`?"),
+        ("{path: x, database: notes}", "needs the key `format`"),
+        ("{format: goose, database: notes}", "needs the key `path`"),
+        ("{path: x, format: goose}", "needs the key `database`"),
+      ] {
+        #expect(failure { try configuration(text) }.text.contains(message))
+      }
+    }
+  }
+}
