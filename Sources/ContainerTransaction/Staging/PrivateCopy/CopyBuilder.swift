@@ -103,7 +103,8 @@ extension StagedContainer {
 
   /// Whether another file system is mounted at a live path.
   fileprivate func isMount(_ path: ContainerPath) throws -> Bool {
-    guard overlay[path] == nil, let status = try live.status(path), let above = try live.status(path.parent)
+    guard overlay[path] == nil, !live.isRoot(path), let status = try live.status(path),
+      let above = try live.status(path.parent)
     else { return false }
     return status.mount != above.mount
   }
