@@ -44,6 +44,9 @@ struct ConfigurationTemplate {
       # Databases by name, each with the places that it had over the versions, the present one first.
       \(databases.isEmpty ? "# databases:\n#   notes: [Library/Application Support/notes.sqlite]" : "databases:\n" + places)
 
+      # Directories that the app shares with its extensions, by the group's id; relative to the container's root.
+      # groups: {group.com.example.notes: ../Shared/AppGroup/notes}
+
       # Where the app itself says which schema version its data has: a setting, PRAGMA user_version of a database,
       # or a field of a JSON file. `at` maps a migration's number to the app's where they differ.
       # version-markers:

@@ -40,6 +40,33 @@ import Testing
     }
   }
 
+  @Test func aScriptsCopyHasTheGroups() throws {
+    try GroupLab.with { lab in
+      let before = try lab.listings()
+      try lab.run { staged in
+        try staged.changeCopy { copy in
+          #expect(try copy.root.contents(".groups/group.own/own.txt") == Array("own".utf8))
+          try copy.root.create(".groups/group.shared/deep/made", [1])
+          try copy.root.removeTree(".groups/group.shared/gone.txt")
+          try copy.root.rename("Documents/keep", in: copy.root, to: ".groups/group.own/keep")
+        }
+      }
+      #expect(try lab.text("Shared/one/deep/made") == "\u{1}" && lab.text("Shared/two/keep/b.txt") == "b")
+      #expect(try !lab.exists("Shared/one/gone.txt") && !lab.exists("c/.groups"))
+      _ = try Transaction.rollback(lab.container())
+      expectNone(try lab.changes(from: before))
+      for wrong in ["group.new", "file"] {
+        #expect(throws: TransactionError.self) {
+          try lab.run { try $0.changeCopy { try $0.root.createDirectory(ContainerPath(".groups/\(wrong)")) } }
+        }
+      }
+      #expect(throws: ContainerError.self) {
+        try lab.run { try $0.changeCopy { try $0.root.removeTree(".groups/group.own") } }
+      }
+      expectNone(try lab.changes(from: before))
+    }
+  }
+
   @Test func rootsOfWhichNothingChangesStayAsTheyAre() throws {
     try GroupLab.with { lab in
       let base = try Directory(lab.folder.path)
