@@ -28,13 +28,15 @@ struct CopyAdoption {
     let removed = before.paths.keys.filter { after.paths[$0] == nil }
     let databases = try changedDatabases()
     let changed = after.paths.filter { mayDiffer($0, $1) }.keys.sorted()
-    for path in removed + changed { try requireNotHistory(path) }
+    for path in removed + changed where isHistory(path) && before.paths[path] != after.paths[path] {
+      throw failure("Drydock's own history: it must stay as it is", path)
+    }
     for path in removed.sorted().reversed() where try staged.status(of: path) != nil {
       try staged.remove(path, withExternalData: false)
     }
     try adoptRootMetadata()
     var firstNames: [FileIdentity: ContainerPath] = [:]
-    for path in changed {
+    for path in changed where !isHistory(path) {
       guard let status = after.paths[path] else { continue }
       switch status.type {
       case .directory: try adoptDirectory(path)
@@ -77,10 +79,9 @@ struct CopyAdoption {
     DatabaseUnit.main(ofSidecar: path).map(databases.contains) ?? false
   }
 
-  private func requireNotHistory(_ path: ContainerPath) throws {
+  private func isHistory(_ path: ContainerPath) -> Bool {
     let history = staged.container.historyPath.parent
-    guard path == history || path.isInside(history) else { return }
-    throw failure("Drydock's own history: it must stay as it is", path)
+    return path == history || path.isInside(history)
   }
 
   private func failure(_ message: String, _ path: ContainerPath) -> TransactionError {
