@@ -156,6 +156,15 @@ struct ManyTests {
         "\(mixed)")
       #expect(try version(lab, "ben") == 4)
       #expect(try version(lab, "carl") == 5)
+      // Who is not that far has nothing to go back; who is further, nothing to migrate.
+      let back = ["rollback", "--all", "Customers", "--to", "4", "--json"]
+      let dry = try lab.drydock(back + ["--dry-run"])
+      #expect(try states(dry) == ["anna pending 0", "ben unchanged 0", "carl pending 0"], "\(dry)")
+      #expect(try states(lab.drydock(back)) == ["anna changed 0", "ben unchanged 0", "carl changed 0"])
+      let past = try lab.drydock("migrate", "--all", "Customers", "--to", "3", "--each", "--json")
+      #expect(try states(past) == ["anna unchanged 0", "ben unchanged 0", "carl unchanged 0"], "\(past)")
+      let each = try lab.drydock("migrate", "--all", "Customers", "--each", "--json")
+      #expect(try states(each) == ["anna changed 0", "ben changed 0", "carl changed 0"], "\(each)")
     }
   }
 

@@ -25,7 +25,7 @@ extension RollbackCommand {
     let outcome = try RollingBack.run(container, request, catalog, options: options)
     let document = Result(outcome)
     var result = ManyResult(
-      state: outcome.transaction == nil ? .unchanged : .changed, text: text(outcome.value),
+      state: outcome.transaction == nil ? .unchanged : .changed, text: text(outcome.value, request),
       document: document,
       exit: outcome.exit, notes: outcome.remarks)
     if let exit = result.exit { result.text += ", exit \(exit.rawValue)" }
@@ -41,13 +41,14 @@ extension RollbackCommand {
     let isThere = outcome.value.undone.isEmpty && outcome.value.migrations.isEmpty
     return ManyResult(
       state: isThere ? .unchanged : .pending,
-      text: text(outcome.value) + (isThere ? "" : ": " + ManyResult.text(outcome.difference)),
+      text: text(outcome.value, request) + (isThere ? "" : ": " + ManyResult.text(outcome.difference)),
       document: document)
   }
 
-  private static func text(_ report: RollingBack.Report) -> String {
+  private static func text(_ report: RollingBack.Report, _ request: RollingBack.Request) -> String {
     guard let from = report.from, let to = report.to else {
-      return report.undone.map(\.summary).joined(separator: "; ")
+      let summaries = report.undone.map(\.summary).joined(separator: "; ")
+      return "\(request.redoing ? "redone" : "undone"): \(summaries)"
     }
     return from == to ? "version \(to)" : "version \(from) → \(to)"
   }
