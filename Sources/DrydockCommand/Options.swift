@@ -215,9 +215,14 @@ struct MigrationOptions: ParsableArguments {
     return MigrationTool(format, database: name)
   }
 
-  /// Where migrations are; for a program with a plan, its name.
+  /// Whether there are any: in a directory, or in a plan.
+  func areNamed(_ configuration: Configuration) -> Bool {
+    Program.current.plan != nil || directory(configuration) != nil
+  }
+
+  /// Where migrations in files are; a program with a plan has none of these.
   func directory(_ configuration: Configuration) -> String? {
-    if Program.current.plan != nil { return Program.current.name }
+    if Program.current.plan != nil { return nil }
     return migrations ?? Environment["MIGRATIONS"] ?? configuration.migrations
   }
 

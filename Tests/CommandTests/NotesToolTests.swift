@@ -38,6 +38,9 @@ struct NotesToolTests {
       #expect(status.contains(/4  pending  token_to_vault +needs the device key/))
       #expect(
         try succeed(lab, ["validate"]).hasPrefix("4 migrations, in order\n  0001_rename_settings  New names"))
+      let inspected = try succeed(lab, ["inspect", "Notes"])
+      #expect(
+        inspected.contains("pending migrations: 0001_rename_settings, 0002_move_database"), "\(inspected)")
       let dry = try tool(lab, "migrate", "Notes", "--dry-run", "--exit-code")
       #expect(dry.exitCode == 2 && dry.output.contains("+ theme: \"dark\""), "\(dry)")
       #expect(dry.output.contains("+ column isCompleted") && !dry.output.contains(Lab.token))

@@ -11,6 +11,9 @@ import Testing
     let (yaml, operation) = Self.operations[index]
     let results = try [false, true].map { isSwift in
       try Lab.with { lab -> (MigrationReport.Outcome, [String: PropertyListValue]?, [String]) in
+        lab.configuration.defaults["group"] = "Documents/group.plist"
+        let group = try PropertyListFile(root: ["g": 1]).encoded()
+        try Data(group).write(to: URL(fileURLWithPath: lab.directory("container/Documents/group.plist")))
         try lab.set(["a": 1, "b": "x", "dark": true, "old.key": ["n": 1.5], "p1": 1, "p2": 2])
         try lab.database(Lab.oldDatabase, "CREATE TABLE t (a); INSERT INTO t VALUES (1), (2);")
         try lab.write("Documents/a.txt", "a")
@@ -25,7 +28,11 @@ import Testing
           try lab.exists(Lab.oldDatabase)
           ? lab.query(Lab.oldDatabase, "SELECT * FROM t").map { "\($0)" } : ["gone"]
         let paths = try Transaction.inspect(try lab.container) { stage in
-          try stage.descendants(of: "Documents").map(\.description)
+          try stage.descendants(of: "Documents").map { path in
+            let isFile = try stage.status(of: path)?.type == .file && !stage.isDatabase(path)
+            let attributes = try stage.metadata(of: path)?.attributes.count ?? 0
+            return "\(path) \(isFile ? try stage.read(path) : []) \(attributes)"
+          }
         }
         return (outcome, try lab.settings(), rows + paths)
       }
@@ -65,6 +72,25 @@ import Testing
     (
       "files.move: {from: Documents/a.txt, to: Documents/b.txt}",
       .files.move(from: "Documents/a.txt", to: "Documents/b.txt")
+    ),
+    (
+      "defaults.move: {keys: [a, none], to: {suite: group}}", .defaults.move(["a", "none"], to: "group")
+    ),
+    (
+      "defaults.copy: {keys: [g], from: {suite: group}}", .defaults.copy(["g"], from: "group")
+    ),
+    (
+      "files.copy: {from: Documents/a.txt, to: Documents/New/b.txt}",
+      .files.copy(from: "Documents/a.txt", to: "Documents/New/b.txt")
+    ),
+    ("files.create-directory: {path: Documents/New/Deep}", .files.createDirectory("Documents/New/Deep")),
+    (
+      "files.write: {path: Documents/a.txt, text: new, if-exists: replace}",
+      .files.write("Documents/a.txt", text: "new", ifExists: .replace)
+    ),
+    (
+      "files.set-backup-exclusion: {paths: ['Documents/*', none], excluded: true}",
+      .files.setBackupExclusion(["Documents/*", "none"], true)
     ),
     (
       "files.delete: {paths: ['Documents/*.txt', none], destructive: test}",

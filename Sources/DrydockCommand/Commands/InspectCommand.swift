@@ -42,7 +42,7 @@ struct InspectCommand: ParsableCommand {
       return Output.warn(inspection.warnings)
     }
     var pending: [String]?
-    if migrations.directory(configuration) != nil, inspection.schemaVersion != nil {
+    if migrations.areNamed(configuration), inspection.schemaVersion != nil {
       pending = try Migrating.status(opened, migrations.catalog(configuration), options: options).pending.map(
         \.identifier)
     }

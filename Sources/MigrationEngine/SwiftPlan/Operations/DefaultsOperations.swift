@@ -50,6 +50,34 @@ public struct DefaultsOperations: Sendable {
       ], at: YAMLPosition(file, line, column))
   }
 
+  /// `defaults.move`: moves settings between suites; the app's own settings where none is named.
+  public func move(
+    _ keys: [String], from source: String? = nil, to target: String? = nil, ifMissing: IfMissing = .skip,
+    ifExists: IfExists = .fail,
+    file: StaticString = #fileID, line: Int = #line, column: Int = #column
+  ) -> Operation {
+    Operation(
+      "defaults.move",
+      [
+        "keys": .texts(keys), "from": .suite(source), "to": .suite(target), "if-missing": .word(ifMissing),
+        "if-exists": .word(ifExists),
+      ], at: YAMLPosition(file, line, column))
+  }
+
+  /// `defaults.copy`: copies settings between suites; the app's own settings where none is named.
+  public func copy(
+    _ keys: [String], from source: String? = nil, to target: String? = nil, ifMissing: IfMissing = .skip,
+    ifExists: IfExists = .fail,
+    file: StaticString = #fileID, line: Int = #line, column: Int = #column
+  ) -> Operation {
+    Operation(
+      "defaults.copy",
+      [
+        "keys": .texts(keys), "from": .suite(source), "to": .suite(target), "if-missing": .word(ifMissing),
+        "if-exists": .word(ifExists),
+      ], at: YAMLPosition(file, line, column))
+  }
+
   /// `defaults.convert` with a type.
   ///
   /// - Parameter to: the new name; the same one when nil.
@@ -112,5 +140,12 @@ public struct DefaultsOperations: Sendable {
         "prefix": .text(prefix), "destructive": .text(destructive), "suite": suite.map { .text($0) },
         "if-missing": .word(ifMissing),
       ], at: YAMLPosition(file, line, column))
+  }
+}
+
+extension StageArgument {
+  /// Where settings come from or go to.
+  fileprivate static func suite(_ name: String?) -> StageArgument? {
+    name.map { .pairs([("suite", .text($0))]) }
   }
 }

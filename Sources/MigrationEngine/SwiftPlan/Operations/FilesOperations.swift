@@ -25,6 +25,52 @@ public struct FilesOperations: Sendable {
       at: YAMLPosition(file, line, column))
   }
 
+  /// `files.copy`: copies a file, a directory or a database.
+  public func copy(
+    from source: ContainerPath, to target: ContainerPath, ifMissing: IfMissing = .skip,
+    ifExists: IfExists = .fail,
+    file: StaticString = #fileID, line: Int = #line, column: Int = #column
+  ) -> Operation {
+    Operation(
+      "files.copy",
+      [
+        "from": .path(source), "to": .path(target), "if-missing": .word(ifMissing),
+        "if-exists": .word(ifExists),
+      ],
+      at: YAMLPosition(file, line, column))
+  }
+
+  /// `files.create-directory`: makes a directory and those above it.
+  public func createDirectory(
+    _ path: ContainerPath, ifExists: IfExists = .fail,
+    file: StaticString = #fileID, line: Int = #line, column: Int = #column
+  ) -> Operation {
+    Operation(
+      "files.create-directory", ["path": .path(path), "if-exists": .word(ifExists)],
+      at: YAMLPosition(file, line, column))
+  }
+
+  /// `files.write`: writes a file.
+  public func write(
+    _ path: ContainerPath, text: String, ifExists: IfExists = .fail,
+    file: StaticString = #fileID, line: Int = #line, column: Int = #column
+  ) -> Operation {
+    Operation(
+      "files.write", ["path": .path(path), "text": .text(text), "if-exists": .word(ifExists)],
+      at: YAMLPosition(file, line, column))
+  }
+
+  /// `files.set-backup-exclusion`: keeps paths, or all that match a pattern, out of backups, or takes them in again.
+  public func setBackupExclusion(
+    _ paths: [String], _ isExcluded: Bool, ifMissing: IfMissing = .skip,
+    file: StaticString = #fileID, line: Int = #line, column: Int = #column
+  ) -> Operation {
+    Operation(
+      "files.set-backup-exclusion",
+      ["paths": .texts(paths), "excluded": .value(.boolean(isExcluded)), "if-missing": .word(ifMissing)],
+      at: YAMLPosition(file, line, column))
+  }
+
   /// `files.delete`: removes paths, or all that match a pattern such as `Documents/**/*.log`.
   ///
   /// - Parameter destructive: why they may go.
