@@ -30,6 +30,18 @@ for path in glob.glob(repository + "/Tests/BackupRepositoryTests/HostileArchives
         seed("manifest", name, tar[at:-1024])
 for number, value in enumerate([{}, {"a": [1, 2.5, "t", b"d", True, "ü" * 20], "b": {"c": plistlib.UID(3)}}, [2**63]]):
     seed("plist", f"binary-{number}", plistlib.dumps(value, fmt=plistlib.FMT_BINARY))
+U = plistlib.UID
+named = lambda name: {"$classname": name, "$classes": [name, "NSObject"]}
+archived = {
+    "list": [{"$class": U(2), "NS.objects": [U(3), U(4)]}, named("NSArray"), "a", {"$class": U(5), "NS.time": 5.5}, named("NSDate")],
+    "dictionary": [{"$class": U(2), "NS.keys": [U(3), U(4)], "NS.objects": [U(4), U(0)]}, named("NSDictionary"), "k", 7],
+    "class": [{"$class": U(2), "a": U(3), "c": U(1), "$$d": True}, named("A"), {"$class": U(4), "NS.uuidbytes": b"0123456789abcdef"}, named("NSUUID")],
+    "decimal": [{"$class": U(2), "NS.length": 1, "NS.exponent": -2, "NS.negative": False, "NS.compact": True, "NS.mantissa.bo": 1, "NS.mantissa": b"\1" * 16}, named("NSDecimalNumber")],
+    "url": [{"$class": U(2), "NS.base": U(0), "NS.relative": U(3)}, named("NSURL"), "https://example.com/"],
+}
+for name, objects in archived.items():
+    value = {"$version": 100000, "$archiver": "NSKeyedArchiver", "$top": {"root": U(1)}, "$objects": ["$null", *objects]}
+    seed("unarchive", name, plistlib.dumps(value, fmt=plistlib.FMT_BINARY))
 for path in glob.glob(repository + "/Tests/AgeEncryptionTests/Vectors/*"):
     name, (head, file) = os.path.basename(path), open(path, "rb").read().split(b"\n\n", 1)
     seed("age", name, file)

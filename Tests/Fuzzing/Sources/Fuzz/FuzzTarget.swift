@@ -26,6 +26,8 @@ enum FuzzTarget: String, CaseIterable {
   case header
   /// A binary or XML property list.
   case plist
+  /// A keyed archive: what is read is written as JSON and as a property list, and these are read again.
+  case unarchive
   /// An age file, armored or not.
   case age
   /// The stanzas of an age header, with the right authentication code.
@@ -47,6 +49,7 @@ enum FuzzTarget: String, CaseIterable {
       case .tables: try readTables(bytes)
       case .header: _ = try ArchiveHeader(decoding: bytes, path: "header")
       case .plist: _ = try BinaryPropertyListReader.read(bytes)
+      case .unarchive: try readKeyedArchive(bytes)
       case .age: try openAge(bytes)
       case .stanzas: try openStanzas(bytes)
       case .chunks: try openChunks(bytes)
