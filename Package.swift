@@ -7,6 +7,7 @@ import PackageDescription
 let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
+let subprocess = Target.Dependency.product(name: "Subprocess", package: "swift-subprocess")
 let yams = Target.Dependency.product(name: "Yams", package: "Yams")
 let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 
@@ -23,6 +24,7 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+    .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2"),
   ],
   targets: [
     // System libraries: each has exactly one importer.
@@ -51,7 +53,8 @@ let package = Package(
       dependencies: ["ContainerTransaction", "AppContainer", "ArchiveFile", "AgeEncryption", grdb, system],
       swiftSettings: strict),
     .target(
-      name: "MigrationEngine", dependencies: ["ContainerTransaction", "AppContainer", "AgeEncryption", grdb],
+      name: "MigrationEngine",
+      dependencies: ["ContainerTransaction", "AppContainer", "AgeEncryption", grdb, subprocess],
       swiftSettings: strict),
     .target(
       name: "FixtureTesting",

@@ -282,6 +282,13 @@ ssize_t platform_copy_range(int source, int target, size_t length) {
 #endif
 }
 
+int platform_next_data(int descriptor, int64_t offset, int64_t *start, int64_t *end) {
+  *start = lseek(descriptor, offset, SEEK_DATA);
+  if (*start < 0) return -1;
+  *end = lseek(descriptor, *start, SEEK_HOLE);
+  return *end < 0 ? -1 : 0;
+}
+
 int platform_open_beneath(int directory, const char *path, int flags) {
 #ifdef __linux__
   struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC),

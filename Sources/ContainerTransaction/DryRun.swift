@@ -23,7 +23,7 @@ extension Transaction {
     on container: Container, options: TransactionOptions = TransactionOptions(),
     body: (StagedContainer) throws -> Value
   ) throws -> DryRunOutcome<Value> {
-    let lock = try ContainerLock(container.root, exclusive: false, timeout: options.lockTimeout)
+    let lock = try ContainerLock(container, exclusive: false, timeout: options.lockTimeout)
     return try TemporaryStage.with(for: container) { folder in
       let staged = StagedContainer(
         container, live: lock.root, stage: folder, locks: [:], keepsBefore: true,
@@ -39,7 +39,7 @@ extension Transaction {
     _ container: Container, options: TransactionOptions = TransactionOptions(),
     body: (StagedContainer) throws -> Value
   ) throws -> Value {
-    let lock = try ContainerLock(container.root, exclusive: false, timeout: options.lockTimeout)
+    let lock = try ContainerLock(container, exclusive: false, timeout: options.lockTimeout)
     return try TemporaryStage.with(for: container) { folder in
       try body(
         StagedContainer(

@@ -8,6 +8,8 @@ public enum FaultPoint: String, Sendable, CaseIterable {
   /// By exchange: the new tree is built. In place: the plan of all moves is written.
   case treeBuilt = "tree-built"
   case synced, rewalked, committed
+  /// By exchange, where roots of groups change too: after each exchange but the last.
+  case partlyExchanged = "partly-exchanged"
   /// By exchange only.
   case exchanged
   /// In place only: after each single move.

@@ -70,11 +70,10 @@ public enum Transaction {
     on container: Container, _ kind: TransactionKind, summary: String,
     options: TransactionOptions = TransactionOptions(), body: (StagedContainer) throws -> Value
   ) throws -> TransactionOutcome<Value> {
-    let lock = try ContainerLock(container.root, exclusive: true, timeout: options.lockTimeout)
-    let recovered = try recover(container, root: lock.root)
+    let (lock, recovered) = try lockRecovered(container, timeout: options.lockTimeout)
     let index = try TreeIndex(of: lock.root)
-    let (way, state) = try CommitChoice(container: container, root: lock.root, index: index)
-      .make(options.commit)
+    let choice = CommitChoice(container: container, root: lock.root, index: index)
+    let (way, state) = try choice.make(options.commit)
     let use: UseGuard
     do {
       use = try UseGuard(container, root: lock.root, own: [state.parent], index: index)
@@ -83,7 +82,7 @@ public enum Transaction {
       throw error
     }
     var outcome = try perform(container, kind, summary, options, state, way, body) { folder in
-      (lock.root, index, use.locks)
+      (lock.root, index, use.locks, try choice.closedGroups(state))
     }
     outcome.notes = use.notes + outcome.notes
     if case .inPlace = way, options.commit == .automatic, outcome.transaction != nil {
@@ -91,6 +90,19 @@ public enum Transaction {
     }
     outcome.recovered = recovered
     return outcome
+  }
+
+  /// Locks a container and ends what an interrupted transaction left.
+  private static func lockRecovered(
+    _ container: Container, timeout: Double
+  ) throws -> (ContainerLock, [RecoveryReport]) {
+    var lock: ContainerLock? = try ContainerLock(container, exclusive: true, timeout: timeout)
+    let recovered = try lock.map { try recover(container, root: $0.root) } ?? []
+    // A recovery may have exchanged roots, with the inodes that carry the lock.
+    if !recovered.isEmpty && !container.groups.isEmpty { lock = nil }
+    let held = try lock ?? ContainerLock(container, exclusive: true, timeout: timeout)
+    try GroupMarker.requireFinished(container)
+    return (held, recovered)
   }
 
   /// Makes a container where nothing is: it appears whole, in one step.
@@ -117,7 +129,7 @@ public enum Transaction {
     let isThere = try state.parent.status(state.rootName) != nil
     // What an interrupted creation left may be the container itself.
     let present =
-      isThere ? try ContainerLock(container.root, exclusive: true, timeout: options.lockTimeout) : nil
+      isThere ? try ContainerLock(container, exclusive: true, timeout: options.lockTimeout) : nil
     let recovered = try Recovery(container: container, state: state, root: present?.root).run()
     guard !isThere else {
       throw TransactionError(
@@ -127,15 +139,17 @@ public enum Transaction {
     var outcome = try perform(container, kind, summary, options, state, .exchange, body) { folder in
       let nothing: ContainerPath = "nothing"
       try folder.createDirectory(nothing)
-      return (try folder.directory(nothing), nil, [:])
+      return (try folder.directory(nothing), nil, [:], [:])
     }
     outcome.recovered = recovered
     return outcome
   }
 
-  /// What there is before: the live root, what a walk found in it, and the locks on its databases. No index means
-  /// that there is nothing yet.
-  private typealias Before = (root: Directory, index: TreeIndex?, locks: [ContainerPath: DatabaseLock])
+  /// What there is before: the live root, what a walk found in it, the locks on its databases, and the groups that cannot
+  /// change, with the reason. No index means that there is nothing yet.
+  private typealias Before = (
+    root: Directory, index: TreeIndex?, locks: [ContainerPath: DatabaseLock], closed: [String: String]
+  )
 
   private static func perform<Value>(
     _ container: Container, _ kind: TransactionKind, _ summary: String, _ options: TransactionOptions,
@@ -181,7 +195,7 @@ public enum Transaction {
       let result = try withExtendedLifetime(staged) {
         try Commit(
           staged: staged, state: state, way: way, transaction: transaction, folder: folder,
-          index: before.index, faults: options.faults
+          index: before.index, faults: options.faults, closed: before.closed
         ).run(changes, undo: undo)
       }
       outcome.conflicts = result.conflicts
@@ -224,7 +238,7 @@ public enum Transaction {
       }
       return try states.flatMap { try Recovery(container: container, state: $0, root: nil).run() }
     }
-    let lock = try ContainerLock(container.root, exclusive: true, timeout: lockTimeout)
+    let lock = try ContainerLock(container, exclusive: true, timeout: lockTimeout)
     return try recover(container, root: lock.root)
   }
 

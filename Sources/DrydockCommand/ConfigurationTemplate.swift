@@ -8,7 +8,7 @@ struct ConfigurationTemplate {
   init(_ container: Container?) throws {
     self.container = container
     guard let container else { return }
-    let scan = ContainerScan(try Directory(container.root), rules: ExclusionRules(container))
+    let scan = ContainerScan(try container.open(), rules: ExclusionRules(container))
     var found: [ContainerPath] = []
     try scan.visit { entry in
       if case .database(let unit) = entry.kind, entry.exclusion == nil { found.append(unit.main) }

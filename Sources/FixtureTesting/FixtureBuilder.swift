@@ -62,7 +62,7 @@ extension Fixture {
   private func apply(_ setup: FixtureSetup, to target: Directory) throws {
     for path in setup.directories { try target.createDirectories(path, mode: 0o755) }
     for path in setup.excluded {
-      try target.setAttribute(BackupExclusion.attribute(), of: path)
+      try target.setAttribute(ExclusionAttributes.appleFlag, of: path)
     }
     for (path, attributes) in setup.attributes {
       for attribute in attributes { try target.setAttribute(attribute, of: path) }

@@ -68,7 +68,7 @@ extension FixtureExpectation {
   private func fileFindings(_ root: Directory) throws -> [String] {
     try files.filter { try root.status($0) == nil }.map { "\($0) is absent" }
       + absent.filter { try root.status($0) != nil }.map { "\($0) exists, expected none" }
-      + excluded.filter { try root.status($0) == nil || !BackupExclusion.isSet(on: $0, in: root) }
+      + excluded.filter { try root.metadata($0)?.hasAppleFlag != true }
       .map { "\($0) is not flagged as excluded from backups" }
   }
 

@@ -13,7 +13,7 @@ enum House {
       ]
     ),
     ("FixtureTesting", ["MigrationEngine", "ContainerTransaction", "AppContainer", "AgeEncryption", "GRDB"]),
-    ("MigrationEngine", ["ContainerTransaction", "AppContainer", "AgeEncryption", "GRDB"]),
+    ("MigrationEngine", ["ContainerTransaction", "AppContainer", "AgeEncryption", "GRDB", "Subprocess"]),
     (
       "BackupRepository",
       ["ContainerTransaction", "AppContainer", "ArchiveFile", "AgeEncryption", "GRDB", "SystemPackage"]
@@ -35,7 +35,7 @@ enum House {
 
   /// Each has exactly one importer, which alone translates its errors and frees its handles.
   static let oneImporter: Set<String> = [
-    "CLibArchive", "CLibCrypto", "CLibZstd", "CPlatform", "Yams", "ArgumentParser",
+    "CLibArchive", "CLibCrypto", "CLibZstd", "CPlatform", "Yams", "ArgumentParser", "Subprocess",
   ]
 
   /// What comes with Swift and the system, for everybody.

@@ -17,7 +17,9 @@ import Testing
   static let between: [FaultPoint] = [.rewalked, .committed]
   static let after: [FaultPoint] = [.exchanged, .carried, .undoKept, .oldRemoved, .done]
 
-  static let ofExchange = FaultPoint.allCases.filter { ![.moved, .placed, .sealed].contains($0) }
+  static let ofExchange = FaultPoint.allCases.filter {
+    ![.moved, .placed, .sealed, .partlyExchanged].contains($0)
+  }
 
   /// Runs the usual transaction with something done at one point.
   private func run(_ ship: Ship, at point: FaultPoint, _ body: @escaping @Sendable () throws -> Void) throws

@@ -17,7 +17,9 @@ import Testing
     return FaultInjection { if $0 == point, seen.next() == count { try body() } }
   }
 
-  static let points = FaultPoint.allCases.filter { ![.exchanged, .moved, .sealed].contains($0) }
+  static let points = FaultPoint.allCases.filter {
+    ![.exchanged, .partlyExchanged, .moved, .sealed].contains($0)
+  }
   static let after: [FaultPoint] = [.placed, .carried, .undoKept, .oldRemoved, .done]
 
   @Test(arguments: points) func stoppedAtEveryPoint(point: FaultPoint) throws {

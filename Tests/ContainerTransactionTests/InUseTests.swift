@@ -129,7 +129,7 @@ import Testing
 
   @Test func readersShareTheLockAndKeepWritersOut() throws {
     try Ship.withFiles(["a": "a"]) { ship in
-      let lock = try ContainerLock(ship.root, exclusive: false, timeout: 0)
+      let lock = try ContainerLock(ship.container(), exclusive: false, timeout: 0)
       _ = try Transaction.dryRun(on: ship.container()) { _ in }
       let error = ship.failure { try ship.run() }
       #expect(error?.code == .locked && error?.message.contains("this process itself") == true)
@@ -145,12 +145,12 @@ import Testing
       let faults = FaultInjection {
         guard $0 == point else { return }
         reached = true
-        let error = own.failure { _ = try ContainerLock(own.root, exclusive: false, timeout: 0) }
+        let error = own.failure { _ = try ContainerLock(own.container(), exclusive: false, timeout: 0) }
         #expect(error?.code == .locked)
       }
       try ship.run(faults: faults) { try $0.write([1], to: "b") }
       #expect(reached)
-      _ = try ContainerLock(ship.root, exclusive: true, timeout: 0)
+      _ = try ContainerLock(ship.container(), exclusive: true, timeout: 0)
     }
   }
 }

@@ -136,7 +136,9 @@ import Testing
 
   @Test(arguments: [CommitPreference.exchange, .inPlace])
   func stoppedAtEveryPoint(_ commit: CommitPreference) throws {
-    let others: [FaultPoint] = [commit == .inPlace ? .exchanged : .placed, .moved, .sealed]
+    let others: [FaultPoint] = [
+      commit == .inPlace ? .exchanged : .placed, .partlyExchanged, .moved, .sealed,
+    ]
     let points = FaultPoint.allCases.filter { !others.contains($0) }
     var (sealed, isOver) = (0, false)
     for (point, count) in points.map({ ($0, 1) }) + (1...30).map({ (FaultPoint.sealed, $0) }) where !isOver {

@@ -65,6 +65,20 @@ struct Lab {
     try queue.close()
   }
 
+  /// A database of two rows with all of them in its log, as an app that was killed leaves it.
+  func busyDatabase(_ path: ContainerPath) throws {
+    let source = directory(path.nameString)
+    let queue = try DatabaseQueue(path: source)
+    try queue.writeWithoutTransaction {
+      try $0.execute(sql: "PRAGMA journal_mode=WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1), (2);")
+    }
+    for suffix in ["", "-wal"] {
+      try FileManager.default.copyItem(
+        atPath: source + suffix, toPath: directory("container/\(path)\(suffix)"))
+    }
+    try queue.close()
+  }
+
   func migration(_ name: String, _ text: String) throws {
     let full = directory("migrations/" + name)
     let parent = String(full[..<(full.lastIndex(of: "/") ?? full.startIndex)])
@@ -147,6 +161,13 @@ struct Lab {
     try Transaction.inspect(try container) { stage in
       try stage.readDatabase(at: path) { try Row.fetchAll($0, sql: sql) }
     }
+  }
+}
+
+/// Runs a body on a thread of its own: one that waits for a script must not be one that Swift's tasks need.
+func onThread<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
+  try await withCheckedThrowingContinuation { continuation in
+    Thread.detachNewThread { continuation.resume(with: Result(catching: body)) }
   }
 }
 

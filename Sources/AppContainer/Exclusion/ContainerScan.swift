@@ -51,7 +51,8 @@ public struct ContainerScan {
     var leading: Set<ContainerPath>?
   }
 
-  /// Visits every path, parents first and names in the order of their bytes.
+  /// Visits every path, parents first and names in the order of their bytes; the list of groups is none, the root of each
+  /// group is.
   ///
   /// - Parameter unreadable: takes a directory that cannot be listed; by default it is thrown.
   public func visit(
@@ -74,6 +75,12 @@ public struct ContainerScan {
     }
     for (name, status) in listing.entries {
       let child = place.path.appending(unchecked: name.bytes)
+      if place.directory.isGroupList(name) {
+        let list = Place(
+          directory: try place.directory.directory(name), path: child, decision: .none, leading: nil)
+        try visit(list, mount, unreadable, body)
+        continue
+      }
       let kind = listing.kind(of: name, status, mount: mount)
       var decision = try listing.decision(
         of: name, status, type: status.type, above: place.decision, rules)
@@ -92,7 +99,8 @@ public struct ContainerScan {
         continue
       }
       try visit(
-        Place(directory: opened, path: child, decision: decision, leading: leading), mount, unreadable, body)
+        Place(directory: opened, path: child, decision: decision, leading: leading), status.mount, unreadable,
+        body)
     }
   }
 
@@ -154,7 +162,7 @@ public struct ContainerScan {
   ///
   /// - Parameter isDirectory: what to take a path for that does not exist.
   public func explain(_ path: ContainerPath, isDirectory: Bool) throws -> Explanation {
-    let mount = try root.status().mount
+    var mount = try root.status().mount
     var directory: Directory? = root
     var explanation = Explanation(decision: .none, kind: .directory)
     var known: Set<ContainerPath>?
@@ -181,6 +189,7 @@ public struct ContainerScan {
         if known?.contains(child) == true { explanation.decision.inclusion = Self.above(child) }
       }
       directory = explanation.kind == .directory ? try current.directory(name) : nil
+      mount = status?.mount ?? mount
       parent = child
     }
     return explanation

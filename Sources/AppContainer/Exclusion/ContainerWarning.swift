@@ -45,7 +45,7 @@ extension ContainerWarning {
   public static func find(
     in container: Container, excluded: [(ContainerPath, Exclusion)], secrets: Bool = true
   ) -> [Self] {
-    guard let root = try? Directory(container.root) else { return [] }
+    guard let root = try? container.open() else { return [] }
     var warnings = rootWarnings(root, container)
     warnings += (container.layout == .android ? container.configuration.android?.notes ?? [] : []).map {
       Self(kind: .rule, path: nil, message: $0)

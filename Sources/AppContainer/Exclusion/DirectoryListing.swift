@@ -20,7 +20,9 @@ struct DirectoryListing {
       guard let status = try directory.status(name) else { continue }
       entries.append((name, status))
       // Whoever names a container wants it: a tag in its root says nothing.
-      if name == CacheTag.name, !path.isRoot, CacheTag.isValid(status, in: directory) {
+      if name == CacheTag.name, !path.isRoot, path.inGroup?.path.isRoot != true,
+        CacheTag.isValid(status, in: directory)
+      {
         tag = Exclusion(rule: .cacheTag, origin: path, detail: "\(path) has a \(CacheTag.name)")
       }
     }
@@ -48,7 +50,9 @@ struct DirectoryListing {
   func kind(of name: ContainerPath, _ status: FileStatus, mount: UInt64) -> ScannedEntry.Kind {
     let prefix = { (name: ContainerPath) in path.appending(unchecked: name.bytes) }
     switch status.type {
-    case .directory: return status.mount == mount ? .directory : .mount
+    case .directory:
+      // A group's root is part of the container wherever it is.
+      return status.mount == mount || directory.isGroupList(.root) ? .directory : .mount
     case .symbolicLink: return .symbolicLink
     case .other: return .special
     case .file:

@@ -13,6 +13,20 @@ public enum ExclusionAttributes {
 
   private static let userPrefix = "user."
 
+  /// Apple's flag as its systems write it, under the name that it has here: the binary property list of one text.
+  public static let appleFlag: ExtendedAttribute = {
+    // A property list file of ours has a dictionary at its top; this one is a single string of 17 bytes.
+    let text = Array("com.apple.backupd".utf8)
+    let value = Array("bplist00".utf8) + [0x5F, 0x10, UInt8(text.count)] + text
+    let numbers = [1, 0, UInt8(value.count)].flatMap { [0, 0, 0, 0, 0, 0, 0, $0] as [UInt8] }
+    #if canImport(Darwin)
+      let name = apple
+    #else
+      let name = userPrefix + apple
+    #endif
+    return ExtendedAttribute(name: name, value: value + [8, 0, 0, 0, 0, 0, 0, 1, 1] + numbers)
+  }()
+
   /// The rule that a path's attributes speak for, and the attribute.
   ///
   /// - Parameters:
@@ -36,12 +50,28 @@ public enum ExclusionAttributes {
     return nil
   }
 
+  /// Whether an attribute is one of Apple's, with or without the namespace of Linux.
+  static func isApple(_ name: String) -> Bool { bare(name) == apple[...] || bare(name) == oldApple[...] }
+
   private static func bare(_ name: String) -> Substring {
     name.hasPrefix(userPrefix) ? name.dropFirst(userPrefix.count) : name[...]
   }
 }
 
 extension FileMetadata {
+  /// Whether one of Apple's flags keeps it out of backups, however it is spelled.
+  public var hasAppleFlag: Bool { exclusionFlags.contains(.appleAttribute) }
+
+  /// Sets Apple's flag, or takes it off in every spelling.
+  public mutating func setAppleFlag(_ isSet: Bool) {
+    if isSet == hasAppleFlag { return }
+    attributes.removeAll { ExclusionAttributes.isApple($0.name) }
+    if isSet {
+      attributes.append(ExclusionAttributes.appleFlag)
+      attributes.sort { $0.name < $1.name }
+    }
+  }
+
   /// The flags on a path itself that keep it out of backups, however they are spelled: part of what a path is.
   public var exclusionFlags: [Exclusion.Rule] {
     let attribute = ExclusionAttributes.rule(among: attributes.map(\.name)) { name in

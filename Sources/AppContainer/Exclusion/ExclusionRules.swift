@@ -17,6 +17,7 @@ public struct ExclusionRules: Sendable {
   private let skipped: [ContainerPath]
   private let android: AndroidRules?
   private let exclude, include: PatternList
+  private let groups: Set<String>
 
   /// The directory in a container's root that a commit in place keeps its state in.
   public static let stateDirectory: ContainerPath = ".drydock-state"
@@ -29,10 +30,11 @@ public struct ExclusionRules: Sendable {
     let configuration = container.configuration
     exclude = configuration.exclude
     include = configuration.include
+    groups = Set(container.groups.map(\.id))
     let transfer = configuration.android?.transfer ?? .cloud
     skipped = layout.neverIncluded(for: transfer)
     // A container that is still to be made has no directories to tell a rule's path by.
-    let root = try? Directory(container.root)
+    let root = try? container.open()
     android =
       layout == .android
       ? configuration.android?.rules { path in (try? root?.status(path))??.type == .directory } : nil
@@ -48,7 +50,8 @@ public struct ExclusionRules: Sendable {
 
   /// What is decided for a path, after what was decided for the directory above.
   func decision(of subject: Subject, above: Decision) throws -> Decision {
-    if subject.path == Self.stateDirectory {
+    if isList(subject.path) { return .none }
+    if isState(subject.path) {
       return Decision(
         exclusion: Exclusion(rule: .state, origin: subject.path, detail: "Drydock's own state"))
     }
@@ -72,6 +75,19 @@ public struct ExclusionRules: Sendable {
     }
   }
 
+  // MARK: Groups
+
+  private func isInGroup(_ path: ContainerPath) -> Bool {
+    path.inGroup.map { groups.contains($0.id) } ?? false
+  }
+
+  private func isList(_ path: ContainerPath) -> Bool { !groups.isEmpty && path == .groups }
+
+  /// Whether a path is Drydock's own state, in the container's root or a group's.
+  private func isState(_ path: ContainerPath) -> Bool {
+    path == Self.stateDirectory || (isInGroup(path) && path.inGroup?.path == Self.stateDirectory)
+  }
+
   // MARK: The rules
 
   private func ownExclusion(of subject: Subject) throws -> Exclusion? {
@@ -86,7 +102,8 @@ public struct ExclusionRules: Sendable {
     if subject.isNoDump {
       return Exclusion(rule: .noDump, origin: path, detail: "the inode has the flag nodump")
     }
-    if let detail = android?.reason(against: path, isDirectory: subject.type == .directory) {
+    if !isInGroup(path), let detail = android?.reason(against: path, isDirectory: subject.type == .directory)
+    {
       return Exclusion(rule: .android, origin: path, detail: detail)
     }
     if case .matched(let pattern) = exclude.verdict(of: path, isDirectory: subject.type == .directory) {
@@ -96,8 +113,11 @@ public struct ExclusionRules: Sendable {
   }
 
   private func layoutReason(for subject: Subject) -> String? {
-    let path = subject.path
-    if let roots = includedRoots, path.parent.isRoot, !roots.contains(path) {
+    var path = subject.path
+    if let group = path.inGroup, groups.contains(group.id) {
+      // Of a group a device backup takes all but these: many apps keep their databases in a group's root itself.
+      path = group.path
+    } else if let roots = includedRoots, path.parent.isRoot, !roots.contains(path) {
       return "a backup takes \(roots.map(\.description).joined(separator: ", ")) only"
     }
     if skipped.contains(path) { return "\(layout.rawValue) never backs up \(path)" }

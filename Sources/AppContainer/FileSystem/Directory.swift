@@ -8,13 +8,23 @@ public final class Directory: Sendable {
   public let descriptor: FileDescriptor
   /// The path it was opened by, for messages.
   public let path: String
+  /// What of it lies elsewhere.
+  let namespace: DirectoryNamespace
+  /// The object that closes the descriptor, when it is not this one.
+  private let owner: Directory?
 
   private init(_ descriptor: FileDescriptor, path: String) {
-    self.descriptor = descriptor
-    self.path = path
+    (self.descriptor, self.path) = (descriptor, path)
+    (namespace, owner) = (.plain, nil)
   }
 
-  deinit { try? descriptor.close() }
+  /// The same open directory with another view of what is below it.
+  init(_ owner: Directory, _ namespace: DirectoryNamespace) {
+    (descriptor, path) = (owner.descriptor, owner.path)
+    (self.namespace, self.owner) = (namespace, owner)
+  }
+
+  deinit { if owner == nil { try? descriptor.close() } }
 
   /// Opens a directory by an absolute or working-directory path; links in that path are followed.
   public convenience init(_ path: String) throws {
@@ -28,9 +38,15 @@ public final class Directory: Sendable {
 
   /// Opens a directory below this one.
   public func directory(_ below: ContainerPath) throws -> Directory {
-    Directory(
+    switch namespace.place(of: below) {
+    case .elsewhere(let group, let path): return try group.directory(path)
+    case .list(let groups): return Directory(self, .list(groups))
+    case .here, .nowhere: break
+    }
+    let opened = Directory(
       try open(below.isRoot ? ContainerPath(name: [0x2E]) : below, .readOnly, options: [.directory]),
       path: full(below))
+    return below.isRoot && !namespace.isPlain ? Directory(opened, namespace) : opened
   }
 
   /// Opens a file below this one; `.noFollow` and close-on-exec always apply.
@@ -47,6 +63,7 @@ public final class Directory: Sendable {
 
   /// The status of a path below, nil when nothing is there.
   public func status(_ below: ContainerPath) throws -> FileStatus? {
+    if case .list = namespace.place(of: below) { return try listStatus() }
     var status = platform_status()
     let result = try withParentIfAny(of: below) {
       platform_status($0, $1, &status) == 0 ? nil : currentErrno()
@@ -75,6 +92,7 @@ public final class Directory: Sendable {
 
   /// The names in this directory, sorted by their bytes.
   public func names() throws -> [[UInt8]] {
+    if case .list(let groups) = namespace { return groups.names }
     guard let stream = platform_directory_open(descriptor.rawValue) else {
       throw ContainerError.lastCall("cannot list", path)
     }
@@ -84,11 +102,15 @@ public final class Directory: Sendable {
       names.append(name.withMemoryRebound(to: UInt8.self, capacity: 1) { Array(cBytes($0)) })
     }
     guard currentErrno().rawValue == 0 else { throw ContainerError.lastCall("cannot list", path) }
+    if case .container = namespace { names.append(ContainerPath.groups.bytes) }
     return names.sorted { $0.lexicographicallyPrecedes($1) }
   }
 
   /// The full path of something below, for messages.
-  public func full(_ below: ContainerPath) -> String { below.isRoot ? path : path + "/" + below.description }
+  public func full(_ below: ContainerPath) -> String {
+    if case .elsewhere(let group, let path) = namespace.place(of: below) { return group.full(path) }
+    return below.isRoot ? path : path + "/" + below.description
+  }
 
   /// Runs a call with an open parent directory and the last name as a C string; ("", this) for the root.
   func withParent<T>(of path: ContainerPath, _ body: (Int32, UnsafePointer<CChar>) throws -> T) throws -> T {
@@ -104,6 +126,11 @@ public final class Directory: Sendable {
   private func withParentIfAny<T>(
     of path: ContainerPath, _ body: (Int32, UnsafePointer<CChar>) throws -> T
   ) throws -> Result<T, Errno> {
+    switch namespace.place(of: path) {
+    case .here: break
+    case .elsewhere(let group, let path): return try group.withParentIfAny(of: path, body)
+    case .list, .nowhere: return .failure(.noSuchFileOrDirectory)
+    }
     guard let slash = path.bytes.lastIndex(of: UInt8(ascii: "/")) else {
       return .success(try withCString(path.bytes[...]) { try body(descriptor.rawValue, $0) })
     }

@@ -94,36 +94,54 @@ extension FileDescriptor {
     }
   }
 
-  /// Copies everything to another file that is empty.
+  /// Copies everything to another file that is empty; what is a hole stays one.
   public func copyContents(to target: FileDescriptor, path: String) throws {
     if platform_clone(rawValue, target.rawValue) == 0 { return }
+    let status = try FileStatus(of: self, path: path)
     do {
-      try seek(offset: 0, from: .start)
-      while true {
-        let count = platform_copy_range(rawValue, target.rawValue, 1 << 30)
-        if count == 0 { return }
-        if count < 0 {
-          let error = currentErrno()
-          if error == .interrupted { continue }
-          // Across file systems, or where the kernel has no such call: through a buffer, from where it stopped.
-          guard [.improperLink, .noFunction, .invalidArgument, .notSupported].contains(error) else {
-            throw error
-          }
-          return try copyThroughBuffer(to: target)
-        }
+      guard status.blocks * 512 < status.size else { return try copy(from: 0, to: target) }
+      var (start, end): (Int64, Int64) = (0, 0)
+      while platform_next_data(rawValue, end, &start, &end) == 0 {
+        try copy(from: start, end - start, to: target)
       }
+      guard currentErrno() == .noSuchAddressOrDevice else { throw currentErrno() }
+      try target.resize(to: Int64(status.size))
     } catch let error as Errno {
       throw ContainerError.system("cannot copy", path, error)
     }
   }
 
-  private func copyThroughBuffer(to target: FileDescriptor) throws {
+  /// Copies a stretch, or everything behind its start, to the same place.
+  private func copy(from start: Int64, _ length: Int64? = nil, to target: FileDescriptor) throws {
+    try seek(offset: start, from: .start)
+    try target.seek(offset: start, from: .start)
+    var rest = length ?? .max
+    while rest > 0 {
+      let count = platform_copy_range(rawValue, target.rawValue, Int(min(rest, 1 << 30)))
+      if count == 0 { return }
+      if count < 0 {
+        let error = currentErrno()
+        if error == .interrupted { continue }
+        // Across file systems, or where the kernel has no such call: through a buffer, from where it stopped.
+        guard [.improperLink, .noFunction, .invalidArgument, .notSupported].contains(error) else {
+          throw error
+        }
+        return try copyThroughBuffer(rest, to: target)
+      }
+      rest -= Int64(count)
+    }
+  }
+
+  private func copyThroughBuffer(_ length: Int64, to target: FileDescriptor) throws {
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
     defer { buffer.deallocate() }
-    while true {
-      let count = try read(into: buffer)
+    var rest = length
+    while rest > 0 {
+      let piece = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(min(rest, 1 << 20))))
+      let count = try read(into: piece)
       if count == 0 { return }
-      try target.writeAll(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+      try target.writeAll(UnsafeRawBufferPointer(rebasing: piece[..<count]))
+      rest -= Int64(count)
     }
   }
 }

@@ -33,7 +33,7 @@ extension Directory {
     guard let status = try status(path) else { return nil }
     return FileMetadata(
       mode: status.mode, user: status.user, group: status.group, modified: status.modified,
-      attributes: try attributes(path), isNoDump: status.isNoDump)
+      attributes: isGroupList(path) ? [] : try attributes(path), isNoDump: status.isNoDump)
   }
 
   /// Puts metadata on a path: owner first (it clears set-id bits), attributes, mode, and the time last.

@@ -20,7 +20,8 @@ public enum WalkStep {
 
 extension Directory {
   /// Visits everything below this directory, parents first and each directory's names in the order of their
-  /// bytes. Links are not followed and other mounts not entered.
+  /// bytes. Links are not followed and other mounts not entered, but for the roots of groups, wherever they are; the list
+  /// of groups itself is not visited.
   ///
   /// What vanishes while the walk runs is passed over: it is somebody else's removal, not an error.
   ///
@@ -50,8 +51,11 @@ extension Directory {
       let name = ContainerPath(unchecked: bytes)
       guard let status = try directory.status(name) else { continue }
       let child = path.appending(unchecked: bytes)
-      let step = try visit(WalkEntry(path: child, status: status, parent: directory, name: name))
-      guard step == .into, status.type == .directory, status.mount == mount else { continue }
+      if !directory.isGroupList(name) {
+        let step = try visit(WalkEntry(path: child, status: status, parent: directory, name: name))
+        let isReachable = status.mount == mount || directory.isGroupList(.root)
+        guard step == .into, status.type == .directory, isReachable else { continue }
+      }
       let opened: Directory
       do {
         opened = try directory.directory(name)
@@ -59,7 +63,7 @@ extension Directory {
         if error.code != .notFound { try unreadable(child, error) }
         continue
       }
-      try walk(opened, child, mount: mount, unreadable, visit)
+      try walk(opened, child, mount: status.mount, unreadable, visit)
     }
   }
 }

@@ -38,6 +38,8 @@ public struct Configuration: Sendable, Equatable {
   public var databases: [String: [ContainerPath]] = [:]
   /// The file of secrets.
   public var vault: ContainerPath?
+  /// The roots of the app's groups by id: absolute, or relative to the container's root.
+  public var groups: [String: String] = [:]
   /// How a container without history shows its version.
   public var versionMarkers: [VersionMarker] = []
   /// Patterns of what stays out of a backup.

@@ -46,9 +46,6 @@ extension Configuration {
   init(_ document: YAMLDocument, folder: String) throws {
     guard let root = document.root else { return }
     let reader = try YAMLReader(root, what: Self.fileName, keys: Self.keys)
-    if let node = reader["groups"], !node.isNull {
-      throw node.position.error("`groups` is not supported by this version of Drydock; take the key out")
-    }
     app = try reader.text("app")
     layout = try reader.choice("layout", of: Layout.self)
     defaults = try Self.paths(reader["defaults"], "defaults") { [try Self.path($0)] }.compactMapValues(
@@ -60,6 +57,7 @@ extension Configuration {
       try (node.sequence ?? [node]).map(Self.path)
     }
     vault = try reader["vault"].map(Self.path)
+    groups = try Self.groups(reader["groups"])
     versionMarkers = try reader["version-markers"]?.elements("`version-markers`").map(Self.marker) ?? []
     exclude = try reader.texts("exclude").map { PatternList($0) } ?? []
     include = try reader.texts("include").map { PatternList($0) } ?? []
@@ -114,6 +112,23 @@ extension Configuration {
     } catch let error as ContainerError {
       throw node?.position.error(error.message) ?? error
     }
+  }
+
+  private static func groups(_ node: YAMLNode?) throws -> [String: String] {
+    guard let node, !node.isNull else { return [:] }
+    var result: [String: String] = [:]
+    for pair in try node.pairs("`groups`").pairs {
+      guard let id = try? ContainerPath(pair.key.source), !id.isRoot, id.parent.isRoot else {
+        throw pair.keyPosition.error(
+          "`\(pair.key.source)` is not a group's id, such as group.com.example.notes")
+      }
+      let path = try pair.value.text("the group's directory")
+      guard !path.isEmpty else {
+        throw pair.value.position.error("name the group's directory, relative to the container's root")
+      }
+      result[pair.key.source] = path
+    }
+    return result
   }
 
   private static func marker(_ node: YAMLNode) throws -> VersionMarker {

@@ -14,13 +14,18 @@ public struct Container: Sendable {
   public let instance: String
   /// What `drydock.yaml` says.
   public let configuration: Configuration
+  /// The groups that share data with other apps, sorted by id.
+  public let groups: [ContainerGroup]
+  /// Groups of `drydock.yaml` whose directories do not exist, sorted by id.
+  public let missingGroups: [ContainerGroup]
 
   /// Looks at a directory, or at an `.xcappdata` bundle, and tells what container it is.
   ///
   /// - Parameters:
   ///   - path: the container as the user named it; symbolic links in it are resolved.
   ///   - instance: overrides the instance's name.
-  /// - Throws: ``ContainerError``: `notFound`, `notAContainer` (a file), `unreadable`.
+  /// - Throws: ``ContainerError``: `notFound`, `notAContainer` (a file), `unreadable`, `badConfiguration` (groups whose
+  ///   roots overlap).
   public init(at path: String, configuration: Configuration = Configuration(), instance: String? = nil) throws
   {
     let resolved = try Self.resolve(path)
@@ -37,6 +42,8 @@ public struct Container: Sendable {
     layout = try configuration.layout ?? (isBundle ? .ios : Layout.detect(in: root))
     app = configuration.app ?? identity.app ?? identity.name
     self.instance = instance ?? identity.instance ?? identity.name
+    (groups, missingGroups) = try ContainerGroup.resolve(
+      configuration, root: self.root, anchor: anchor)
   }
 
   /// A container that is about to be made where nothing is yet.
@@ -49,6 +56,7 @@ public struct Container: Sendable {
     self.app = app
     self.instance = instance
     self.configuration = configuration
+    (groups, missingGroups) = ([], ContainerGroup.configured(configuration, root: root))
   }
 
   /// The container that a restore would make at a path where nothing is yet, with what is known of it before; nil
@@ -129,6 +137,9 @@ extension Container {
   /// Whether a path is one of the container's settings files, which are compared and undone key by key.
   public func isSettings(_ path: ContainerPath) -> Bool {
     if path == standardDefaults || configuration.defaults.values.contains(path) { return true }
+    if let group = path.inGroup, hasGroup(group.id) {
+      return group.path.parent == "Library/Preferences" && path.nameString.hasSuffix(".plist")
+    }
     return layout == .ios && path.parent == "Library/Preferences" && path.nameString.hasSuffix(".plist")
   }
 }

@@ -10,7 +10,7 @@ public enum Snapshot {
   /// - Throws: ``RepositoryError``, `ContainerError`, `TransactionError` (`locked`), `ArchiveError`.
   public static func take(_ container: Container, _ options: SnapshotOptions) throws -> SnapshotReport {
     let publication = try Publication(options.target, container, lockTimeout: options.lockTimeout)
-    let lock = try ContainerLock(container.root, exclusive: false, timeout: options.lockTimeout)
+    let lock = try ContainerLock(container, exclusive: false, timeout: options.lockTimeout)
     let now = Date()
     let id = try ArchiveID.new()
     let header = ArchiveHeader(

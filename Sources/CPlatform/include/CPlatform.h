@@ -62,6 +62,9 @@ int platform_clone(int source, int target);
 /// Copies up to `length` bytes inside the kernel, as `copy_file_range`: 0 at the end of the source.
 ssize_t platform_copy_range(int source, int target, size_t length);
 
+/// The next stretch of a file that is no hole, from `offset` on: 0, with where it starts and ends; ENXIO when there is none.
+int platform_next_data(int descriptor, int64_t offset, int64_t *start, int64_t *end);
+
 /// Opens a path below `directory` without crossing a mount or following any link.
 int platform_open_beneath(int directory, const char *path, int flags);
 

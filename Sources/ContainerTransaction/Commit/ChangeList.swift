@@ -14,7 +14,7 @@ struct ChangeList {
     time = StagedContainer.now()
     for path in staged.overlay.nodes.keys.sorted() {
       guard let node = staged.overlay[path] else { continue }
-      guard path.components.first != ExclusionRules.stateDirectory.bytes else {
+      guard !([path] + path.ancestors).contains(where: staged.live.isState) else {
         throw TransactionError(.exists, "Drydock's own state; choose another path", path: path.description)
       }
       let before = try Self.before(path, staged)

@@ -1,50 +1,78 @@
 import AppContainer
 
-/// The commit by exchange: the whole new tree is built from staged inodes and links to untouched ones, and one system call
-/// puts it in the old one's place.
+/// The commit by exchange: the whole new tree of each root is built from staged inodes and links to untouched ones, and
+/// one system call for each puts it in the old one's place.
+///
+/// With groups there are several roots and several calls. The first one decides: a recovery that finds one exchanged
+/// exchanges the others, too, and one that finds none discards all. The container's own root comes last.
 extension Commit {
   func byExchange(_ changes: ChangeList, _ undo: UndoRecord) throws -> Result {
-    let tree = try TreeBuilder(staged, changes).build(Self.tree, in: folder)
+    var record = JournalRecord(.commit, transaction)
+    let groups = try changedGroups(changes).enumerated().map { number, group in
+      try committed(group, changes, tree: ContainerPath(name: Array("tree-\(number + 1)".utf8)))
+    }
+    let own = try TreeBuilder(staged, changes).build(.root, as: Self.tree, in: folder)
+    let tree = own.showing(groups: Dictionary(uniqueKeysWithValues: groups.map { ($0.group.id, $0.tree) }))
+    let roots = groups.map(\.root) + [CommitRoot(state)]
     try faults.reach(.treeBuilt)
     try folder.syncFileSystem()
     try faults.reach(.synced)
     try lookAgain()
     try faults.reach(.rewalked)
 
-    // The lock lives on the inode: a newcomer must find the new root locked too until all is finished.
-    guard try tree.tryLock(exclusive: true) else {
-      throw TransactionError(
-        .locked, "the new tree is locked by another process", path: folder.full(Self.tree))
+    // The lock lives on the inode: a newcomer must find the new roots locked too until all is finished.
+    for root in [own] + groups.map(\.tree) where try !root.tryLock(exclusive: true) {
+      throw TransactionError(.locked, "the new tree is locked by another process", path: root.path)
     }
-    let journal = Journal(state: state.directory)
-    var record = JournalRecord(.commit, transaction)
     record.rootBefore = try index == nil ? nil : staged.live.status().identity
     record.rootAfter = try tree.status().identity
-    try journal.append(record)
-    try state.directory.sync()
-    try state.parent.sync()
+    record.groups = groups.isEmpty ? nil : groups.map(\.group)
+    try writeCommit(record)
     try faults.reach(.committed)
     do {
       if index == nil {
         try folder.renameNew(Self.tree, in: state.parent, to: state.rootName)
       } else {
-        try exchange()
+        try exchange(roots)
       }
+    } catch let error as TransactionError where error.code == .interrupted {
+      throw error
     } catch {
-      try journal.append(JournalRecord(.discarded, transaction))
+      try discardCommit(record)
       throw error
     }
-    return finish(undo, new: tree)
+    return finish(undo, record.groups ?? [], roots, new: tree)
   }
 
-  private func finish(_ undo: UndoRecord, new tree: Directory) -> Result {
+  /// Builds the new tree of a group that changes.
+  private func committed(
+    _ group: ContainerGroup, _ changes: ChangeList, tree name: ContainerPath
+  ) throws -> (group: CommittedGroup, root: CommitRoot, tree: Directory) {
+    let tree = try TreeBuilder(staged, changes).build(group.path, as: name, in: folder)
+    let after = try tree.status().identity
+    return (
+      CommittedGroup(
+        id: group.id, root: group.root, before: try staged.live.status(group.path)?.identity ?? after,
+        after: after, tree: name),
+      try CommitRoot(group: group.id, at: group.root, tree: name), tree
+    )
+  }
+
+  private func finish(
+    _ undo: UndoRecord, _ groups: [CommittedGroup], _ roots: [CommitRoot], new tree: Directory
+  ) -> Result {
     do {
       try folder.sync()
-      try state.rootParent().sync()
+      for root in roots { try root.sync() }
       try faults.reach(.exchanged)
+      // What was live is the old now, under whatever name.
+      let known = staged.live.groups
+      let old = staged.live.showing(groups) { group in
+        known.first { $0.id == group.id }?.root ?? staged.live
+      }
       let finish = Finish(
-        container: staged.container, state: state, transaction: transaction, folder: folder, old: staged.live,
-        faults: faults)
+        container: staged.container, state: state, transaction: transaction, folder: folder, old: old,
+        groups: groups, faults: faults)
       return Result(
         conflicts: try finish.run(
           undo, recovered: false,
@@ -56,21 +84,45 @@ extension Commit {
     }
   }
 
-  /// Exchanges the new tree with what is at the container's path. Should that be another directory than the one that
-  /// was staged, because somebody moved the container away at this very moment, it is exchanged back.
-  private func exchange() throws {
+  // MARK: Exchanging
+
+  private func exchange(_ roots: [CommitRoot]) throws {
+    var exchanged: [CommitRoot] = []
     do {
-      try folder.exchange(Self.tree, in: state.parent, with: state.rootName)
+      for root in roots {
+        try exchange(root)
+        exchanged.append(root)
+        if exchanged.count < roots.count { try faults.reach(.partlyExchanged) }
+      }
+    } catch {
+      do {
+        for root in exchanged.reversed() { try root.exchange(in: folder) }
+      } catch let second {
+        throw TransactionError(
+          .interrupted,
+          "the change stopped half way (\(error)) and could not be taken back (\(second)); remove the cause, then run "
+            + "`drydock recover`. Until then let no program open the container", path: staged.container.root,
+          cause: error)
+      }
+      throw error
+    }
+  }
+
+  /// Exchanges the new tree with what is at a root's path. Should that be another directory than the one that was staged,
+  /// because somebody moved it away at this very moment, it is exchanged back.
+  private func exchange(_ root: CommitRoot) throws {
+    do {
+      try root.exchange(in: folder)
     } catch let error as ContainerError {
       throw TransactionError(
         .notWritable,
-        "the container cannot be exchanged for the changed one (\(error.message)); nothing was changed",
-        path: staged.container.root, cause: error)
+        "this cannot be exchanged for the changed one (\(error.message)); nothing was changed",
+        path: staged.live.full(root.path), cause: error)
     }
     do {
-      try requireSameRoot(folder.status(Self.tree))
+      try requireSameRoot(root.path, folder.status(root.tree))
     } catch {
-      try folder.exchange(Self.tree, in: state.parent, with: state.rootName)
+      try root.exchange(in: folder)
       throw error
     }
   }

@@ -40,9 +40,11 @@ extension Commit {
     var record = JournalRecord(.commit, transaction)
     let root = try staged.live.status().identity
     (record.rootBefore, record.rootAfter, record.inPlace) = (root, root, true)
-    try journal.append(record)
-    try state.directory.sync()
-    try state.parent.sync()
+    record.groups = try changedGroups(changes).map { group in
+      let inode = try staged.live.status(group.path)?.identity ?? root
+      return CommittedGroup(id: group.id, root: group.root, before: inode, after: inode, tree: .root)
+    }
+    try writeCommit(record)
 
     let moves = InPlaceMoves(
       state: state, transaction: transaction, folder: folder, live: staged.live, plan: plan, undo: undo,
@@ -52,13 +54,14 @@ extension Commit {
       try moves.forward()
     } catch {
       try moves.takeBack(after: error)
+      for group in record.groups ?? [] { GroupMarker.removeEnded(group.root, state: state) }
       throw error
     }
     do {
       try faults.reach(.placed)
       let finish = Finish(
         container: staged.container, state: state, transaction: transaction, folder: folder, old: nil,
-        faults: faults)
+        groups: record.groups ?? [], faults: faults)
       return Result(
         conflicts: try finish.run(undo, recovered: false) { try moves.lookBack(at: index) })
     } catch {

@@ -15,6 +15,8 @@ struct Commit {
   /// The container as it was when staging began; nil when there was none.
   let index: TreeIndex?
   let faults: FaultInjection
+  /// Why groups cannot be changed in one step with the container, by id.
+  let closed: [String: String]
 
   /// What came of a commit.
   struct Result {
@@ -28,6 +30,7 @@ struct Commit {
   ///
   /// - Throws: only when nothing has changed; or ``TransactionError`` with code `interrupted`.
   func run(_ changes: ChangeList, undo: UndoRecord) throws -> Result {
+    try requireOpen(changes)
     try writeRecoveryFiles(changes, undo)
     return switch way {
     case .exchange: try byExchange(changes, undo)
@@ -44,17 +47,58 @@ struct Commit {
         "\(moved) changed while the transaction was prepared; nothing was changed, run it again",
         path: staged.container.root)
     }
-    try requireSameRoot(try? Directory(staged.container.root).status())
+    try requireSameRoot(.root, try? Directory(staged.container.root).status())
+    for group in staged.container.groups {
+      try requireSameRoot(group.path, try? Directory(group.root).status())
+    }
   }
 
-  /// The path must still name the directory that is locked and staged.
-  func requireSameRoot(_ status: FileStatus?) throws {
-    guard try status?.identity == staged.live.status().identity else {
+  /// The path of a root must still name the directory that is locked and staged.
+  func requireSameRoot(_ root: ContainerPath, _ status: FileStatus?) throws {
+    guard try status?.identity == staged.live.status(root)?.identity else {
       throw TransactionError(
         .changedMeanwhile,
-        "the container was replaced by another directory while the transaction was prepared; nothing was changed, "
-          + "run it again", path: staged.container.root)
+        "\(root.isRoot ? "the container" : "the group's root") was replaced by another directory while the transaction "
+          + "was prepared; nothing was changed, run it again", path: staged.live.full(root))
     }
+  }
+
+  /// The groups of which something changes.
+  func changedGroups(_ changes: ChangeList) -> [ContainerGroup] {
+    let ids = Set(changes.changes.compactMap { $0.path.inGroup?.id })
+    return staged.container.groups.filter { ids.contains($0.id) }
+  }
+
+  private func requireOpen(_ changes: ChangeList) throws {
+    for group in changedGroups(changes) {
+      guard let reason = closed[group.id] else { continue }
+      throw TransactionError(
+        .notWritable,
+        "the group \(group.id) cannot be changed together with the container: \(reason); nothing was changed",
+        path: group.root)
+    }
+  }
+
+  /// Tells the other containers that share the groups, and writes the record COMMIT: all of it is on disk when this
+  /// returns.
+  func writeCommit(_ record: JournalRecord) throws {
+    let groups = record.groups ?? []
+    let marker = GroupMarker(container: staged.container, state: state, transaction: transaction)
+    do {
+      for group in groups { try marker.write(group.root) }
+      try Journal(state: state.directory).append(record)
+    } catch {
+      for group in groups { GroupMarker.removeEnded(group.root, state: state) }
+      throw error
+    }
+    try state.directory.sync()
+    try state.parent.sync()
+  }
+
+  /// The commit was given up: the container is old.
+  func discardCommit(_ record: JournalRecord) throws {
+    try Journal(state: state.directory).append(JournalRecord(.discarded, transaction))
+    for group in record.groups ?? [] { GroupMarker.removeEnded(group.root, state: state) }
   }
 
   /// What a recovery needs goes to disk before the tree takes the staged files away.

@@ -77,7 +77,7 @@ struct CommitChoice {
     if root.isOverlay() {
       throw Refusal(reason: "directories of an overlay file system may be those of a lower layer")
     }
-    if let mount = index.mounts.min() {
+    if let mount = index.mounts.filter({ $0.inGroup.map { !container.hasGroup($0.id) } ?? true }).min() {
       throw Refusal(reason: "another file system is mounted inside the container, at \(mount)")
     }
     let state: StateDirectory
@@ -93,6 +93,38 @@ struct CommitChoice {
       state.removeIfUnused()
       throw error
     }
+  }
+
+  // MARK: Groups
+
+  /// The groups that cannot change in the same transaction, which matters to one that changes them, each with the reason.
+  func closedGroups(_ state: StateDirectory) throws -> [String: String] {
+    var closed: [String: String] = [:]
+    for group in root.groups { closed[group.id] = try obstacle(group.id, group.root, state) }
+    return closed
+  }
+
+  private func obstacle(_ id: String, _ group: Directory, _ state: StateDirectory) throws -> String? {
+    let status = try group.status()
+    let own = try state.directory.status()
+    guard status.mount == own.mount, status.device == own.device else {
+      return "it is on another file system or mount than the container"
+    }
+    if state.place == .inside { return nil }
+    if status.isMountRoot { return "a file system is mounted at its root" }
+    if group.isOverlay() { return "directories of an overlay file system may be those of a lower layer" }
+    if let mount = index.mounts.filter({ $0.inGroup?.id == id }).min() {
+      return "another file system is mounted in it, at \(mount)"
+    }
+    guard try group.isWritable(.root) else { return "it cannot be written" }
+    let above = try CommitRoot(group: id, at: group.path, tree: .root).parent
+    guard try above.isWritable(.root) else { return "the directory that it is in cannot be written" }
+    let parent = try above.status()
+    let user = geteuid()
+    if parent.mode & 0o1000 != 0, user != 0, status.user != user, parent.user != user {
+      return "only its owner may move it in the directory that it is in"
+    }
+    return nil
   }
 
   private func check(_ status: FileStatus, _ state: StateDirectory) throws {
@@ -124,7 +156,7 @@ struct CommitChoice {
     } catch let error as ContainerError {
       throw Refusal(reason: "this file system cannot exchange two directories", cause: error)
     }
-    // The root's with all it has; of the others owner, mode and the attributes that not everybody may set, each once.
+    // A root's with all it has; of the others owner, mode and the attributes that not everybody may set, each once.
     var modes: [FileMetadata: ContainerPath] = [:]
     for (path, status) in index.paths where status.type == .directory {
       let special = try root.attributeNames(of: path).contains { !$0.hasPrefix("user.") }
@@ -141,11 +173,13 @@ struct CommitChoice {
         throw Refusal(reason: "this user cannot reproduce the owner, mode or attributes of \(path)")
       }
     }
-    guard let metadata = try root.metadata(.root) else { return }
-    try stages.apply(metadata, to: b)
-    guard try stages.metadata(b) == metadata else {
-      throw Refusal(
-        reason: "this user cannot reproduce the owner, mode or attributes of the container's root")
+    for path in [.root] + container.groups.map(\.path) {
+      guard let metadata = try root.metadata(path) else { continue }
+      try stages.apply(metadata, to: b)
+      guard try stages.metadata(b) == metadata else {
+        let what = path.isRoot ? "the container's root" : "the root of the group \(path.nameString)"
+        throw Refusal(reason: "this user cannot reproduce the owner, mode or attributes of \(what)")
+      }
     }
   }
 }

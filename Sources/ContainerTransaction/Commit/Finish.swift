@@ -10,6 +10,8 @@ struct Finish {
   /// After an exchange the old tree, now at `tree` in the folder; nil in place, where what was replaced is in the folder
   /// itself.
   let old: Directory?
+  /// The groups that changed with it.
+  let groups: [CommittedGroup]
   let faults: FaultInjection
 
   /// - Parameter carry: carries over or keeps what an app wrote at the same moment; nil when that is done.
@@ -27,7 +29,7 @@ struct Finish {
     try keepUndo(undo)
     try faults.reach(.undoKept)
     if let sealing = undo.sealing { try seal(undo, sealing) }
-    if old != nil { try folder.removeTree(Commit.tree) }
+    if old != nil { for tree in [Commit.tree] + groups.map(\.tree) { try folder.removeTree(tree) } }
     try faults.reach(.oldRemoved)
 
     var done = JournalRecord(.done, transaction)
@@ -38,6 +40,7 @@ struct Finish {
     done.partly = undo.partly.isEmpty ? nil : undo.partly
     try journal.append(done)
     try faults.reach(.done)
+    for group in groups { GroupMarker.removeEnded(group.root, state: state) }
     try state.directory.removeTree(StateDirectory.folder(StateDirectory.stage, transaction))
     return conflicts
   }
@@ -46,7 +49,11 @@ struct Finish {
   func carryOver(to new: Directory, _ index: TreeIndex, _ undo: UndoRecord) throws -> [ContainerPath] {
     guard let old else { return [] }
     try moveState(from: old, to: new)
+    for group in groups {
+      try moveState(from: old.directory(.group(group.id)), to: new.directory(.group(group.id)))
+    }
     let kept = KeptConflicts(state: state, transaction: transaction)
+    let index = index.only(groups: Set(groups.map(\.id)))
     return try CarryOver(old: old, new: new, index: index, touched: undo.touched) {
       try kept.keep($0, in: old)
     }.run()

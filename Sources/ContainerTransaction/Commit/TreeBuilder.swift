@@ -17,12 +17,13 @@ struct TreeBuilder {
     self.touched = touched
   }
 
-  /// Makes the tree under a name in the transaction's folder, with the live root's own metadata.
-  func build(_ name: ContainerPath, in folder: Directory) throws -> Directory {
+  /// Makes the tree of a root, the container's or a group's, under a name in the transaction's folder, with the live
+  /// root's own metadata.
+  func build(_ root: ContainerPath, as name: ContainerPath, in folder: Directory) throws -> Directory {
     try folder.createDirectory(name)
-    let root = try folder.directory(name)
-    try fill(root, .root, live: staged.live)
-    return root
+    let tree = try folder.directory(name)
+    try fill(tree, root, live: staged.live.directory(root))
+    return tree
   }
 
   /// - Parameter live: the live directory of the same path, nil when there is none.
@@ -30,7 +31,9 @@ struct TreeBuilder {
     if let live, !touched.contains(path) {
       try link(live, to: target, path)
     } else {
-      for child in try staged.children(of: path) { try place(child, in: target, live: live) }
+      for child in try staged.children(of: path) where !staged.live.isGroupList(child) {
+        try place(child, in: target, live: live)
+      }
     }
     var metadata = try staged.metadata(of: path)
     if changes.touchedDirectories.contains(path), case nil = staged.overlay[path] {
@@ -83,8 +86,10 @@ struct TreeBuilder {
   private func link(_ live: Directory, to target: Directory, _ path: ContainerPath) throws {
     for bytes in try live.names() {
       let name = ContainerPath(name: bytes)
-      // An earlier commit in place has left its state; after the exchange it moves over as a whole.
-      if path.isRoot && name == ExclusionRules.stateDirectory { continue }
+      let child = path.appending(name: bytes)
+      // An earlier commit in place has left its state; after the exchange it moves over as a whole. Groups have trees of
+      // their own.
+      if staged.live.isState(child) || staged.live.isGroupList(child) { continue }
       guard let status = try live.status(name) else { continue }
       guard status.type == .directory else {
         try live.link(name, in: target, to: name)
@@ -92,7 +97,6 @@ struct TreeBuilder {
       }
       try target.createDirectory(name)
       let below = try target.directory(name)
-      let child = path.appending(name: bytes)
       try link(live.directory(name), to: below, child)
       if let metadata = try live.metadata(name) { try reproduce(metadata, on: below, child) }
     }

@@ -48,18 +48,29 @@ struct TreeIndex: Sendable {
   /// Paths where something else is mounted: it is not part of the container.
   var mounts: Set<ContainerPath> = []
 
-  /// Walks a tree, links not followed, mounts not entered, Drydock's own state left out.
+  /// Walks a tree, links not followed, mounts not entered, Drydock's own state and the roots themselves left out.
   init(of root: Directory) throws {
     let mount = try root.status().mount
+    var groupMounts: [String: UInt64] = [:]
+    for group in root.groups { groupMounts[group.id] = try group.root.status().mount }
     try root.walk { entry in
-      if entry.path == ExclusionRules.stateDirectory { return .over }
-      guard entry.status.mount == mount else {
+      if root.isState(entry.path) { return .over }
+      if root.isRoot(entry.path) { return .into }
+      let own = groupMounts.isEmpty ? nil : entry.path.inGroup.flatMap { groupMounts[$0.id] }
+      guard entry.status.mount == own ?? mount else {
         mounts.insert(entry.path)
         return .over
       }
       paths[entry.path] = IndexedStatus(entry.status)
       return .into
     }
+  }
+
+  /// The part that is in the container's root and in some groups.
+  func only(groups: Set<String>) -> TreeIndex {
+    var part = self
+    part.paths = paths.filter { path, _ in path.inGroup.map { groups.contains($0.id) } ?? true }
+    return part
   }
 
   /// The files that may be the main file of a database, told without another system call.

@@ -1,29 +1,43 @@
 import AppContainer
 import Foundation
 
-/// The container's lock: `flock` on its root directory, exclusive for a transaction, shared for a snapshot.
+/// The container's lock: `flock` on its root directory and on the roots of its groups, exclusive for a transaction,
+/// shared for a snapshot.
 public struct ContainerLock: Sendable {
-  /// The open, locked root.
+  /// The open, locked root, which shows the groups' roots as `.groups/<id>`.
   public let root: Directory
 
   /// Takes the lock.
   ///
   /// An exchange replaces the inode behind the path: after the lock is granted, the path must still name it. Who only
-  /// reads is refused while a commit in place is half done: what is there is neither old nor new.
+  /// reads is refused while a commit is half done, in place or in some of several roots: what is there is neither old nor
+  /// new.
   ///
   /// - Parameters:
-  ///   - path: the container's resolved root.
   ///   - exclusive: false for one who only reads.
   ///   - timeout: seconds to wait; 0 fails after a tenth of a second.
   /// - Throws: ``TransactionError``: `locked`, naming who holds it; `interrupted`.
-  public init(_ path: String, exclusive: Bool, timeout: Double) throws {
+  public init(_ container: Container, exclusive: Bool, timeout: Double) throws {
+    let root = try Self.lock(container.root, exclusive, timeout)
+    var groups: [String: Directory] = [:]
+    // In the same order by all who share them.
+    for group in container.groups.sorted(by: { $0.root < $1.root }) {
+      groups[group.id] = try Self.lock(group.root, exclusive, timeout)
+    }
+    if !exclusive {
+      try Self.requireWhole(root)
+      try GroupMarker.requireFinished(container)
+    }
+    self.root = root.showing(groups: groups)
+  }
+
+  static func lock(_ path: String, _ exclusive: Bool, _ timeout: Double) throws -> Directory {
     guard let root = try Directory.locked(path, exclusive: exclusive, timeout: timeout) else {
       throw TransactionError(
         .locked,
         "locked by \(try LockHolders.names(path)); wait for it, or give --lock-timeout SECONDS", path: path)
     }
-    if !exclusive { try Self.requireWhole(root) }
-    self.root = root
+    return root
   }
 }
 

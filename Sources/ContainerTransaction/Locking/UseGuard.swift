@@ -15,7 +15,9 @@ struct UseGuard {
   init(_ container: Container, root: Directory, own: [Directory], index: TreeIndex) throws {
     var inodes = index.inodes()
     inodes[try root.status().identity] = .root
-    let files = OpenFileSearch(inodes: inodes, ownDescriptors: Set(([root] + own).map(\.descriptor.rawValue)))
+    for group in root.groups { inodes[try group.root.status().identity] = .group(group.id) }
+    let known = [root] + root.groups.map(\.root) + own
+    let files = OpenFileSearch(inodes: inodes, ownDescriptors: Set(known.map(\.descriptor.rawValue)))
     var search = files.run()
     // A program that another thread of this process is just starting holds copies of all descriptors until it
     // runs, and another Drydock command that tries for the lock has the root open for a moment: what is really

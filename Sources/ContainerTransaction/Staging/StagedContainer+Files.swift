@@ -86,6 +86,13 @@ extension StagedContainer {
       if existing.type == .directory { return }
       throw TransactionError(.exists, "a file is in the way of the directory to make", path: path.description)
     }
+    if path == .groups && container.configuration.groups.isEmpty {
+      throw TransactionError(
+        .missing,
+        "this is where groups are shown, and drydock.yaml names none; add `groups: {ID: DIRECTORY}`",
+        path: path.description)
+    }
+    try requireGroup(of: path)
     try createDirectory(path.parent)
     overlay.set(.directory(try newMetadata(in: path.parent, mode: 0o755)), at: path)
   }
@@ -96,7 +103,14 @@ extension StagedContainer {
       try remove(path, withExternalData: false)
     }
     if !path.isRoot { try createDirectory(path.parent) }
+    try requireGroup(of: path)
     overlay.set(.directory(metadata), at: path)
+  }
+
+  /// Groups are made by whoever configures them: a path in one that is not there, and the list itself, is an error.
+  private func requireGroup(of path: ContainerPath) throws {
+    guard let reason = container.reason(againstGroupOf: path) else { return }
+    throw TransactionError(.missing, reason, path: path.description)
   }
 
   /// Changes a path's metadata, on an inode of its own.
@@ -112,9 +126,10 @@ extension StagedContainer {
   ///
   /// - Parameter withExternalData: false for one who decides about the external data itself.
   public func remove(_ path: ContainerPath, withExternalData: Bool = true) throws {
-    guard !path.isRoot else {
+    guard !live.isRoot(path), !live.isGroupList(path) else {
+      let what = path.isRoot ? "the container itself" : "the root of a group"
       throw ContainerError(
-        .badPath, "the container itself cannot be removed; name what is in it", path: container.root)
+        .badPath, "\(what) cannot be removed; name what is in it", path: live.full(path))
     }
     guard try status(of: path) != nil else { throw missing(path) }
     if let unit = try databaseUnit(at: path) {
@@ -216,6 +231,7 @@ extension StagedContainer {
 
   /// Sets a path's node; sidecars of a database that is replaced go with the old content.
   func replace(_ path: ContainerPath, with node: Overlay.Node) throws {
+    try requireGroup(of: path)
     if let unit = try? live.status(path).flatMap({ try live.databaseUnit(path, status: $0) }) {
       for sidecar in unit.sidecars where overlay[sidecar] == nil { overlay.set(.removed, at: sidecar) }
     }

@@ -112,7 +112,7 @@ public final class StagedContainer {
     var names: Set<ContainerPath> = []
     if try live.status(path)?.type == .directory {
       names = Set(try live.directory(path).names().map { path.appending(name: $0) })
-      names.remove(ExclusionRules.stateDirectory)
+      names = names.filter { !live.isState($0) }
     }
     for child in overlay.children(of: path) {
       if case .removed = overlay[child] { names.remove(child) } else { names.insert(child) }
@@ -122,7 +122,7 @@ public final class StagedContainer {
 
   /// Everything below a directory, sorted, parents first.
   public func descendants(of path: ContainerPath) throws -> [ContainerPath] {
-    try children(of: path).flatMap { [$0] + (try descendants(of: $0)) }
+    try children(of: path).flatMap { (live.isGroupList($0) ? [] : [$0]) + (try descendants(of: $0)) }
   }
 
   /// Where a path's content is now: the stage or the live container.
@@ -150,6 +150,7 @@ public final class StagedContainer {
   }
 
   func missing(_ path: ContainerPath) -> TransactionError {
-    TransactionError(.missing, "not in the container", path: path.description)
+    let reason = container.reason(againstGroupOf: path)
+    return TransactionError(.missing, reason ?? "not in the container", path: path.description)
   }
 }

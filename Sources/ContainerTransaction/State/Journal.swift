@@ -34,6 +34,8 @@ struct JournalRecord: Codable, Sendable {
   // With `commit`: the inode behind the container's path before and after; no `before` when it is created.
   var rootBefore: FileIdentity?
   var rootAfter: FileIdentity?
+  /// The groups that change with it.
+  var groups: [CommittedGroup]?
   /// The commit is in place: from here on the container is a mixture until `carried`.
   var inPlace: Bool?
   // With `done`:

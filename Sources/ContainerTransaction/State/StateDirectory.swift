@@ -47,9 +47,14 @@ public struct StateDirectory: Sendable {
       let anchorName = String(container.anchor[container.anchor.index(after: slash)...])
       parent = slash == container.anchor.startIndex ? "/" : String(container.anchor[..<slash])
       // A name may have 255 bytes, so the sibling carries a hash of it rather than the name itself.
-      name = try ContainerPath(".drydock-" + SHA256.hash(Array(anchorName.utf8)).hex.prefix(16))
+      name = try StateDirectory.name(beside: anchorName)
       rootName = try ContainerPath(anchorName + container.root.dropFirst(container.anchor.count))
     }
+  }
+
+  /// The name of the state of something of this name, beside it.
+  static func name(beside name: String) throws -> ContainerPath {
+    try ContainerPath(".drydock-" + SHA256.hash(Array(name.utf8)).hex.prefix(16))
   }
 
   private init(_ location: Location, parent: Directory, place: Place) throws {

@@ -33,7 +33,7 @@ struct ExplainCommand: ParsableCommand {
 
   private func explain(_ opened: Container) throws {
     let path = try ContainerPath(inner)
-    let scan = ContainerScan(try Directory(opened.root), rules: ExclusionRules(opened))
+    let scan = ContainerScan(try opened.open(), rules: ExclusionRules(opened))
     let found = try scan.explain(path, isDirectory: inner.hasSuffix("/"))
     let exclusion = found.decision.effective
     let result = Result(

@@ -27,7 +27,7 @@ struct MigrationFiles: Sendable {
   }
 
   /// The content of a file that a step names.
-  func text(of name: String, namedAt position: YAMLPosition) throws -> String {
+  func bytes(of name: String, namedAt position: YAMLPosition) throws -> [UInt8] {
     guard isDirectory else {
       throw position.error(
         "`\(name)` is a file of its own: make the migration a directory with migration.yaml and its files")
@@ -36,7 +36,14 @@ struct MigrationFiles: Sendable {
       throw position.error(
         "the migration has no file `\(name)`; " + NearestWord.hint(for: name, among: Array(contents.keys)))
     }
-    guard let text = Self.text(bytes) else { throw position.error("the file `\(name)` is not UTF-8") }
+    return bytes
+  }
+
+  /// The text of a file that a step names.
+  func text(of name: String, namedAt position: YAMLPosition) throws -> String {
+    guard let text = Self.text(try bytes(of: name, namedAt: position)) else {
+      throw position.error("the file `\(name)` is not UTF-8")
+    }
     return text
   }
 

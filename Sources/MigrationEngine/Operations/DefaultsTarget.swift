@@ -1,7 +1,8 @@
 import AppContainer
 import ContainerTransaction
 
-/// Which settings file a step or a check is about: the app's own, a suite of `drydock.yaml`, or any file.
+/// Which settings file a step or a check is about: the app's own, a suite of `drydock.yaml` (a file named there, or a
+/// group), or any file.
 struct DefaultsTarget: Sendable {
   static let keys = ["suite", "file"]
 
@@ -41,9 +42,12 @@ struct DefaultsTarget: Sendable {
     case .file(let path): return path
     case .suite(let name, let position):
       if let path = container.configuration.defaults[name] { return path }
+      // An app group's settings are in the group itself.
+      if let path = container.groupDefaults(name) { return path }
+      let known = Set(container.configuration.defaults.keys).union(container.configuration.groups.keys)
       throw position.error(
-        "drydock.yaml has no settings file `\(name)` under `defaults:`; "
-          + NearestWord.hint(for: name, among: Array(container.configuration.defaults.keys)))
+        "drydock.yaml has no settings file `\(name)` under `defaults:`, and no group of that id; "
+          + NearestWord.hint(for: name, among: Array(known)))
     case .standard:
       if let path = container.standardDefaults { return path }
       throw StepFailure(

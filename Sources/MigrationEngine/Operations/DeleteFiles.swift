@@ -11,8 +11,7 @@ struct DeleteFiles: MigrationOperation {
   private let ifMissing: IfMissing
 
   init(reading reader: YAMLReader, files: MigrationFiles) throws {
-    let node = try reader.required("paths")
-    paths = try (node.sequence ?? [node]).map { try ContainerSelection($0, "`paths`") }
+    paths = try ContainerSelection.list(try reader.required("paths"), "`paths`")
     ifMissing = try reader.ifMissing()
     _ = try reader.reason()
   }
@@ -20,18 +19,9 @@ struct DeleteFiles: MigrationOperation {
   func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     var notes: [String] = []
     for selection in paths {
-      // The history is Drydock's own, and is not deleted along with the directory it is in.
-      let history = stage.container.historyPath
-      let found = try selection.matches(in: stage).filter { $0 != history && !$0.isInside(history.parent) }
-      if found.isEmpty {
-        if ifMissing == .fail { throw StepFailure(message: "nothing matches `\(selection)`") }
-        notes.append("nothing matches `\(selection)`: skipped")
-      }
-      for path in found where try stage.status(of: path) != nil {
-        if history.isInside(path) {
-          throw StepFailure(
-            message: "`\(path)` holds Drydock's history: name what is in it instead", path: path.description)
-        }
+      for path in try selection.matches(in: stage, ifMissing, &notes) where try stage.status(of: path) != nil
+      {
+        try stage.requireNoHistory(in: path)
         try memory.noteRemoved(path, on: stage)
         try stage.remove(path)
       }
@@ -43,40 +33,5 @@ struct DeleteFiles: MigrationOperation {
 
   func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
     try StepMemory.required(memory).putBackRemoved(on: stage)
-  }
-}
-
-/// A path, or a pattern of paths, in the container.
-struct ContainerSelection: Sendable, CustomStringConvertible {
-  private enum Kind: Sendable {
-    case path(ContainerPath)
-    case pattern(GlobPattern)
-  }
-
-  private let kind: Kind
-  let description: String
-
-  init(_ node: YAMLNode, _ what: String) throws {
-    description = try node.text(what)
-    if GlobPattern.isPattern(description) {
-      guard !description.hasPrefix("/"), !description.split(separator: "/").contains("..") else {
-        throw node.position.error("\(what): a pattern is relative to the container, without `..`")
-      }
-      // The slash counts it from the root: without one a pattern matches at any depth.
-      kind = .pattern(GlobPattern("/" + description))
-    } else {
-      kind = .path(try node.containerPath(what))
-    }
-  }
-
-  /// What is there and selected, parents first.
-  func matches(in stage: StagedContainer) throws -> [ContainerPath] {
-    switch kind {
-    case .path(let path): return try stage.status(of: path) == nil ? [] : [path]
-    case .pattern(let pattern):
-      return try stage.descendants(of: .root).filter { path in
-        pattern.matches(path, isDirectory: try stage.status(of: path)?.type == .directory)
-      }
-    }
   }
 }

@@ -92,7 +92,14 @@ enum Operations {
 
     MoveFiles.self,
     DeleteFiles.self,
+    CopyFiles.self,
+    CreateDirectory.self,
+    WriteFile.self,
+    SetBackupExclusion.self,
     PatchFiles.self,
+    SetProtection.self,
+
+    RunScript.self,
   ]
 
   static let named: [String: any MigrationOperation.Type] = Dictionary(

@@ -12,13 +12,7 @@ struct MoveFiles: MigrationOperation {
   private let ifExists: IfExists
 
   init(reading reader: YAMLReader, files: MigrationFiles) throws {
-    from = try reader.required("from").containerPath("`from`")
-    let target = try reader.required("to")
-    to = try target.containerPath("`to`")
-    guard to != from else { throw target.position.error("`from` and `to` are the same path") }
-    guard !to.isInside(from), !from.isInside(to) else {
-      throw target.position.error("one of `from` and `to` is inside the other")
-    }
+    (from, to) = try reader.fromAndTo()
     ifMissing = try reader.ifMissing()
     ifExists = try reader.ifExists()
   }

@@ -24,6 +24,11 @@ public struct StepMemory: Sendable, Codable, Equatable {
   var made: [ContainerPath] = []
   /// What the step took away as a whole. The transaction's undo has it, and `stage.kept` puts it back.
   var removed: [ContainerPath] = []
+  /// What the step put somewhere, in order.
+  var written: [Written] = []
+  var attributes: [Attribute] = []
+  /// What a script wrote, kept as the log of it; what has a secret's form is hidden.
+  var output: [String] = []
   /// What the step took away after an earlier one of the same transaction had changed it: nothing keeps it.
   var lost: [ContainerPath] = []
   /// The vault items that the step changed.

@@ -1,0 +1,222 @@
+import AppContainer
+
+/// Finds what a program has changed in a private copy, and takes it over into the stage. A file is taken by its inode: it
+/// is not copied again.
+struct CopyAdoption {
+  private let staged: StagedContainer
+  private let root: Directory
+  private let before: TreeIndex
+  private let after: TreeIndex
+  /// All names of an inode that has several, then and now.
+  private let namesBefore: [FileIdentity: Set<ContainerPath>]
+  private let namesAfter: [FileIdentity: Set<ContainerPath>]
+
+  init(of copy: PrivateCopy, by staged: StagedContainer) throws {
+    self.staged = staged
+    root = copy.root
+    before = copy.before
+    after = try TreeIndex(of: copy.root)
+    namesBefore = before.namesOfInodes()
+    namesAfter = after.namesOfInodes()
+  }
+
+  /// - Throws: ``TransactionError`` `checkFailed` when something cannot be taken over.
+  func run() throws {
+    let removed = before.paths.keys.filter { after.paths[$0] == nil }
+    let databases = try changedDatabases()
+    // Whatever moves the change time may have changed anything: contents, mode, owner, attributes, names.
+    let changed = after.paths.filter { before.paths[$0] != $1 }.keys.sorted()
+    for path in removed + changed { try requireNotHistory(path) }
+    for path in removed.sorted().reversed() where try staged.status(of: path) != nil {
+      try staged.remove(path, withExternalData: false)
+    }
+    try adoptRootMetadata()
+    var firstNames: [FileIdentity: ContainerPath] = [:]
+    for path in changed {
+      guard let status = after.paths[path] else { continue }
+      switch status.type {
+      case .directory: try adoptDirectory(path)
+      case .symbolicLink: try adoptLink(path)
+      case .file:
+        if databases.contains(path) || isPartOfDatabase(path, databases) { continue }
+        let first = firstNames[status.identity]
+        firstNames[status.identity] = first ?? path
+        try adoptFile(path, first: first)
+      case .other:
+        throw failure("a socket, FIFO or device, which a migration cannot put into a container", path)
+      }
+    }
+    for path in databases.sorted() { try adoptDatabase(path) }
+  }
+
+  // MARK: Looking
+
+  /// The main files of the databases that changed, or have a log or journal now.
+  private func changedDatabases() throws -> Set<ContainerPath> {
+    var databases: Set<ContainerPath> = []
+    for (path, status) in after.paths where status.type == .file {
+      let isNew = before.paths[path] != status
+      let hasSidecar = DatabaseFormat.sidecarSuffixes.contains {
+        let sidecar = path.withSuffix($0)
+        return after.paths[sidecar] != nil && before.paths[sidecar] != after.paths[sidecar]
+      }
+      guard isNew || hasSidecar, let full = try root.status(path) else { continue }
+      if try root.databaseUnit(path, status: full) != nil { databases.insert(path) }
+    }
+    return databases
+  }
+
+  private func isPartOfDatabase(_ path: ContainerPath, _ databases: Set<ContainerPath>) -> Bool {
+    DatabaseUnit.main(ofSidecar: path).map(databases.contains) ?? false
+  }
+
+  private func requireNotHistory(_ path: ContainerPath) throws {
+    let history = staged.container.historyPath.parent
+    guard path == history || path.isInside(history) else { return }
+    throw failure("Drydock's own history: it must stay as it is", path)
+  }
+
+  private func failure(_ message: String, _ path: ContainerPath) -> TransactionError {
+    TransactionError(
+      .checkFailed, "what the script left cannot be taken over: \(message)", path: path.description)
+  }
+
+  /// What a path carries in the copy.
+  private func metadata(_ path: ContainerPath) throws -> FileMetadata {
+    guard let metadata = try root.metadata(path) else { throw failure("gone while it was looked at", path) }
+    return metadata
+  }
+
+  /// Whether a path carries in the copy what it was given there, which may be less than it has in the stage.
+  ///
+  /// - Parameter withTime: false where a time alone means nothing.
+  private func isSame(
+    _ metadata: FileMetadata, _ path: ContainerPath, _ type: FileType, withTime: Bool = true
+  ) throws -> Bool {
+    guard let staged = try staged.metadata(of: path),
+      var given = try? self.staged.attainable(staged, for: type)
+    else { return false }
+    if !withTime { given.modified = metadata.modified }
+    return given == metadata
+  }
+
+  // MARK: Taking over
+
+  private func adoptRootMetadata() throws {
+    let metadata = try metadata(.root)
+    if try !isSame(metadata, .root, .directory, withTime: false) {
+      try staged.putDirectory(at: .root, metadata: metadata)
+    }
+  }
+
+  private func adoptDirectory(_ path: ContainerPath) throws {
+    let metadata = try metadata(path)
+    let isThere = try staged.status(of: path)?.type == .directory
+    if try isThere && isSame(metadata, path, .directory, withTime: false) { return }
+    try staged.putDirectory(at: path, metadata: metadata)
+  }
+
+  private func adoptLink(_ path: ContainerPath) throws {
+    let target = try root.linkTarget(path)
+    let metadata = try metadata(path)
+    if try staged.status(of: path)?.type == .symbolicLink, try staged.linkTarget(path) == target,
+      try isSame(metadata, path, .symbolicLink)
+    {
+      return
+    }
+    try makeRoom(path)
+    try staged.putLink(at: path, target: target, metadata: metadata)
+  }
+
+  /// - Parameter first: another name of the same inode, which was taken over.
+  private func adoptFile(_ path: ContainerPath, first: ContainerPath?) throws {
+    if let first {
+      if try isOneInode(path, first) { return }
+      try makeRoom(path)
+      return try staged.putHardLink(at: path, to: first)
+    }
+    let metadata = try metadata(path)
+    if try namesStay(path) && hasSameContent(path) {
+      if try !isSame(metadata, path, .file) { try staged.setMetadata(metadata, of: path) }
+      return
+    }
+    try makeRoom(path)
+    try take(path)
+  }
+
+  private func adoptDatabase(_ path: ContainerPath) throws {
+    guard let status = try root.status(path), let unit = try root.databaseUnit(path, status: status) else {
+      return
+    }
+    let metadata = try metadata(path)
+    let name = staged.newName()
+    switch try root.capture(
+      unit, into: staged.stage, as: name, busyTimeout: staged.busyTimeout, certainly: true)
+    {
+    case .copy: break
+    case .inPlace(let pages):
+      let file = try staged.stage.createFile(name)
+      defer { try? file.close() }
+      _ = try pages.copy(to: file, path: root.full(path))
+    case .raw:
+      // One that SQLite cannot open is taken as it is.
+      try makeRoom(path)
+      for part in [path] + unit.sidecars { try take(part) }
+      return
+    }
+    let isSame = try isSame(metadata, path, .file, withTime: false)
+    if try isSame && staged.isDatabase(path)
+      && ContentDigest.of(name, in: staged.stage, isDatabase: true) == staged.databaseDigest(path)
+    {
+      return try staged.stage.removeFile(name)
+    }
+    try staged.stage.apply(metadata, to: name)
+    try makeRoom(path)
+    try staged.createDirectory(path.parent)
+    try staged.replace(path, with: .inode(StagedInode(name: name, type: .file)))
+  }
+
+  // MARK: Helpers
+
+  private func take(_ path: ContainerPath) throws {
+    let name = staged.newName()
+    try root.rename(path, in: staged.stage, to: name)
+    try staged.createDirectory(path.parent)
+    try staged.replace(path, with: .inode(StagedInode(name: name, type: .file)))
+  }
+
+  /// What is of another kind goes first: nothing of a directory must be left below a file.
+  private func makeRoom(_ path: ContainerPath) throws {
+    guard let status = try staged.status(of: path), status.type == .directory else { return }
+    try staged.remove(path, withExternalData: false)
+  }
+
+  private func hasSameContent(_ path: ContainerPath) throws -> Bool {
+    guard let now = try staged.status(of: path), now.type == .file, now.size == after.paths[path]?.size,
+      try !staged.isDatabase(path)
+    else { return false }
+    return try ContentDigest.of(path, in: root, isDatabase: false) == staged.digest(of: path)
+  }
+
+  private func isOneInode(_ path: ContainerPath, _ other: ContainerPath) throws -> Bool {
+    guard let one = try staged.status(of: path), let two = try staged.status(of: other) else { return false }
+    return one.identity == two.identity
+  }
+
+  /// Whether the inode of a path has the names that it had.
+  private func namesStay(_ path: ContainerPath) throws -> Bool {
+    let old = before.paths[path].flatMap { namesBefore[$0.identity] }
+    let new = after.paths[path].flatMap { namesAfter[$0.identity] }
+    return old == new
+  }
+}
+
+extension TreeIndex {
+  /// The names of each file that has several.
+  fileprivate func namesOfInodes() -> [FileIdentity: Set<ContainerPath>] {
+    Dictionary(grouping: paths.filter { $1.type == .file }.keys) { paths[$0]?.identity }
+      .reduce(into: [:]) { result, group in
+        if let identity = group.key, group.value.count > 1 { result[identity] = Set(group.value) }
+      }
+  }
+}

@@ -1,0 +1,129 @@
+import AppContainer
+
+/// A group as a commit's record names it: what a recovery needs to know of its root.
+struct CommittedGroup: Codable, Sendable {
+  var id: String
+  /// The absolute path of its root.
+  var root: String
+  /// The inode there before and after; the same in place.
+  var before, after: FileIdentity
+  /// The name of the new tree in the transaction's folder.
+  var tree: ContainerPath
+}
+
+/// Says beside a group's root whose commit is changing it. Containers share groups, and each looks only into its own
+/// journal: the marker tells the others that what they find may be half of a change.
+struct GroupMarker: Codable, Sendable {
+  /// The root of the container and its state directory.
+  var container, state: String
+  var transaction: TransactionID
+
+  private static let file: ContainerPath = "group"
+
+  // MARK: Places
+
+  /// A directory that a marker can be in: beside the group's root, or, where nothing can be written there, in it.
+  private struct Place {
+    let parent: Directory
+    let name: ContainerPath
+
+    static func all(_ group: String) throws -> [Place] {
+      let slash = group.lastIndex(of: "/") ?? group.startIndex
+      let above = slash == group.startIndex ? "/" : String(group[..<slash])
+      let name = String(group[group.index(after: slash)...])
+      return [
+        Place(parent: try Directory(above), name: try StateDirectory.name(beside: name)),
+        Place(parent: try Directory(group), name: ExclusionRules.stateDirectory),
+      ]
+    }
+
+    func directory() throws -> Directory? {
+      guard try parent.status(name)?.type == .directory else { return nil }
+      return try parent.directory(name)
+    }
+
+    /// Runs a change, after which the root's time is what it was.
+    func keepingTime<T>(_ body: () throws -> T) throws -> T {
+      guard name == ExclusionRules.stateDirectory else { return try body() }
+      let time = try parent.status().modified
+      defer { try? parent.setModified(time, of: .root) }
+      return try body()
+    }
+  }
+
+  // MARK: Writing
+
+  /// Writes the marker of a group, on disk when this returns.
+  func write(_ group: String) throws {
+    var refusal: (any Error)?
+    for place in try Place.all(group) {
+      do {
+        return try place.keepingTime {
+          try place.parent.createDirectories(place.name)
+          try place.parent.directory(place.name).replace(Self.file, with: StateRecord.encode(self))
+          try place.parent.sync()
+        }
+      } catch let error as ContainerError where error.code == .permission {
+        refusal = refusal ?? error
+      }
+    }
+    if let refusal { throw refusal }
+  }
+
+  /// Removes the marker of a group when it is this container's and its commit is over.
+  static func removeEnded(_ group: String, state: StateDirectory) {
+    // What is left says no more than that; nothing depends on its going.
+    for place in (try? Place.all(group)) ?? [] {
+      guard let directory = try? place.directory(), let marker = try? Self(in: directory),
+        marker.state == state.directory.path, (try? marker.isUnfinished()) == false
+      else { continue }
+      try? place.keepingTime {
+        try directory.removeFile(file, missingIsFine: true)
+        // It stays when it is the state of a container that has its root here.
+        try? place.parent.removeDirectory(place.name)
+      }
+    }
+  }
+
+  // MARK: Looking
+
+  private init?(in directory: Directory) throws {
+    guard try directory.status(Self.file) != nil else { return nil }
+    self = try StateRecord.read(
+      Self.file, in: directory,
+      damaged: "the marker of a group cannot be read; remove it when no command runs")
+  }
+
+  init(container: Container, state: StateDirectory, transaction: TransactionID) {
+    (self.container, self.state) = (container.root, state.directory.path)
+    self.transaction = transaction
+  }
+
+  /// Whether the commit was begun and is not over; nobody is at work, since whoever asks has the group's lock.
+  private func isUnfinished() throws -> Bool {
+    let steps = try Journal(state: Directory(state)).records().filter { $0.transaction == transaction }
+      .map(\.step)
+    return steps.contains(.commit) && !steps.contains { [.carried, .done, .discarded].contains($0) }
+  }
+
+  /// With the locks held: no commit has left a group of the container half changed.
+  ///
+  /// - Throws: ``TransactionError`` with code `interrupted`, naming the container whose commit it is.
+  static func requireFinished(_ container: Container) throws {
+    for group in container.groups {
+      for place in try Place.all(group.root) {
+        guard let directory = try? place.directory(), let marker = try Self(in: directory) else { continue }
+        let isGone = FollowedStatus.identity(marker.state) == nil
+        guard try isGone || marker.isUnfinished() else { continue }
+        let advice =
+          isGone
+          ? "which is not there any more; look at the group, and remove \(directory.full(file)) when it is as it should be"
+          : "run `drydock recover` on that"
+        throw TransactionError(
+          .interrupted,
+          "transaction \(marker.transaction) of the container \(marker.container) was interrupted while it changed this "
+            + "group, which may be neither old nor new: \(advice)", path: group.root)
+      }
+    }
+  }
+}

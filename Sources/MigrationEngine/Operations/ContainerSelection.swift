@@ -1,0 +1,55 @@
+import AppContainer
+import ContainerTransaction
+
+/// A path, or a pattern of paths, in the container.
+struct ContainerSelection: Sendable, CustomStringConvertible {
+  private enum Kind: Sendable {
+    case path(ContainerPath)
+    case pattern(GlobPattern)
+  }
+
+  private let kind: Kind
+  let description: String
+
+  /// The selections of a list, or of one text alone.
+  static func list(_ node: YAMLNode, _ what: String) throws -> [ContainerSelection] {
+    try (node.sequence ?? [node]).map { try ContainerSelection($0, what) }
+  }
+
+  init(_ node: YAMLNode, _ what: String) throws {
+    description = try node.text(what)
+    if GlobPattern.isPattern(description) {
+      guard !description.hasPrefix("/"), !description.split(separator: "/").contains("..") else {
+        throw node.position.error("\(what): a pattern is relative to the container, without `..`")
+      }
+      // The slash counts it from the root: without one a pattern matches at any depth.
+      kind = .pattern(GlobPattern("/" + description))
+    } else {
+      kind = .path(try node.containerPath(what))
+    }
+  }
+
+  /// What is there and selected, parents first, but for Drydock's own history. When there is nothing the step fails, or
+  /// leaves a remark.
+  func matches(
+    in stage: StagedContainer, _ ifMissing: IfMissing, _ notes: inout [String]
+  ) throws -> [ContainerPath] {
+    let found = try matches(in: stage).filter { !stage.isHistory($0) }
+    if found.isEmpty {
+      if ifMissing == .fail { throw StepFailure(message: "nothing matches `\(self)`") }
+      notes.append("nothing matches `\(self)`: skipped")
+    }
+    return found
+  }
+
+  /// What is there and selected, parents first.
+  func matches(in stage: StagedContainer) throws -> [ContainerPath] {
+    switch kind {
+    case .path(let path): return try stage.status(of: path) == nil ? [] : [path]
+    case .pattern(let pattern):
+      return try stage.descendants(of: .root).filter { path in
+        pattern.matches(path, isDirectory: try stage.status(of: path)?.type == .directory)
+      }
+    }
+  }
+}

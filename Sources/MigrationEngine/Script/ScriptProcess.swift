@@ -1,0 +1,143 @@
+import Dispatch
+import Subprocess
+import Synchronization
+
+/// A program in a session of its own, with nothing on its standard input, and a limit of time for it and all that it
+/// starts.
+struct ScriptProcess: Sendable {
+  /// How it ended.
+  enum End: Sendable, Equatable {
+    case exit(Int32)
+    case signal(Int32)
+    /// It was ended.
+    case timedOut
+  }
+
+  /// What is known of it then.
+  struct Outcome: Sendable {
+    var end: End
+    /// Who still worked where it had worked.
+    var left: [String]
+    /// What it wrote to each stream.
+    var output, errors: ScriptOutput
+  }
+
+  /// It never ran.
+  struct StartFailure: Error {
+    var reason: String
+  }
+
+  /// Between SIGTERM and SIGKILL.
+  private static let grace = Duration.seconds(2)
+  /// For what a process that was left behind still writes, after the program itself has ended.
+  private static let drainTime = Duration.seconds(1)
+
+  let executable: String
+  let arguments: [String]
+  let environment: [String: String]
+  let directory: String
+  /// Seconds.
+  let timeout: Double
+
+  /// Runs it, and waits: this thread is blocked, and must not be one that Swift's tasks need to go on.
+  ///
+  /// - Parameter users: who works where it had worked; asked after the program has ended, before all that it started is.
+  /// - Throws: ``StartFailure``, and what `users` throws.
+  func run(users: @escaping @Sendable () throws -> [String]) throws -> Outcome {
+    let done = DispatchSemaphore(value: 0)
+    let result = Mutex<Result<Outcome, any Error>?>(nil)
+    Task.detached {
+      let made: Result<Outcome, any Error>
+      do { made = .success(try await start(users: users)) } catch { made = .failure(error) }
+      result.withLock { $0 = made }
+      done.signal()
+    }
+    done.wait()
+    guard let made = result.withLock({ $0 }) else { throw StartFailure(reason: "it was not run") }
+    return try made.get()
+  }
+
+  private func start(users: @escaping @Sendable () throws -> [String]) async throws -> Outcome {
+    var options = PlatformOptions()
+    // A session has a process group of its own, which can be ended as a whole, and no terminal to ask anything on.
+    options.createSession = true
+    let variables = Dictionary(
+      uniqueKeysWithValues: environment.map { (Environment.Key(stringLiteral: $0), $1) })
+    let configuration = Configuration(
+      executable: executable.hasPrefix("/") ? .path(.init(executable)) : .name(executable),
+      arguments: Arguments(arguments), environment: .custom(variables), workingDirectory: .init(directory),
+      platformOptions: options)
+    do {
+      let result = try await Subprocess.run(
+        configuration, input: .none, output: .sequence, error: .sequence
+      ) { execution in
+        try await supervise(execution, users)
+      }
+      var outcome = result.closureResult
+      if outcome.end != .timedOut {
+        outcome.end =
+          switch result.terminationStatus {
+          case .exited(let code): .exit(code)
+          case .signaled(let signal): .signal(signal)
+          }
+      }
+      return outcome
+    } catch let error as SubprocessError {
+      throw StartFailure(reason: Self.reason(error))
+    }
+  }
+
+  private func supervise<Input: InputProtocol>(
+    _ execution: Execution<Input, SequenceOutput, SequenceOutput>, _ users: @Sendable () throws -> [String]
+  ) async throws -> Outcome {
+    let clock = ContinuousClock()
+    let deadline = clock.now + .seconds(timeout)
+    let limit = ReadingLimit()
+    async let output = read(execution.standardOutput, until: limit)
+    async let errors = read(execution.standardError, until: limit)
+    // Signal 0 is none: that step only waits. A program that ends by itself is waited for no longer.
+    await execution.teardown(using: [
+      .send(signal: Signal(rawValue: 0), toProcessGroup: true, allowedDurationToNextStep: .seconds(timeout)),
+      .send(signal: .terminate, toProcessGroup: true, allowedDurationToNextStep: Self.grace),
+    ])
+    let isTimedOut = clock.now >= deadline
+    let left = Result { isTimedOut ? [] : try users() }
+    // Until this ends the program is not forgotten by the system, and its number is nobody else's group.
+    try? execution.send(signal: .kill, toProcessGroup: true)
+    limit.set(clock.now + Self.drainTime)
+    return Outcome(
+      end: isTimedOut ? .timedOut : .exit(0), left: try left.get(), output: try await output,
+      errors: try await errors)
+  }
+
+  /// Reads a stream as long as anybody writes; once the program has ended, only a little longer.
+  private func read(
+    _ stream: SubprocessOutputSequence, until limit: ReadingLimit
+  ) async throws -> ScriptOutput {
+    var output = ScriptOutput()
+    for try await buffer in stream {
+      buffer.withUnsafeBytes { output.append($0) }
+      if limit.isOver { break }
+    }
+    return output
+  }
+
+  private static func reason(_ error: SubprocessError) -> String {
+    switch error.code {
+    case .executableNotFound:
+      return "there is no such program; look at PATH, and at the line `#!` that it starts with"
+    default:
+      let why = error.underlyingError.map { String(describing: $0).lowercased() } ?? String(describing: error)
+      return "\(why); look at the line `#!` that it starts with"
+    }
+  }
+}
+
+/// The moment at which nothing more is read, once it is known.
+private final class ReadingLimit: Sendable {
+  private let end = Mutex<ContinuousClock.Instant?>(nil)
+
+  func set(_ end: ContinuousClock.Instant) { self.end.withLock { $0 = end } }
+
+  var isOver: Bool { end.withLock { $0.map { ContinuousClock.now > $0 } ?? false } }
+}

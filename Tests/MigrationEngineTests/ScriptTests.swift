@@ -1,0 +1,363 @@
+import AppContainer
+import ContainerTransaction
+import Foundation
+import GRDB
+import MigrationEngine
+import TestSupport
+import Testing
+
+/// Steps that run a program on a private copy.
+@Suite struct ScriptTests {
+  /// What is known after a migration with one script step.
+  struct Outcome: Sendable {
+    var notes: [String] = []
+    var error = "no error"
+    var before: TreeListing
+    var after: TreeListing
+  }
+
+  /// Runs a shell script as the only step of a migration.
+  ///
+  /// - Parameters:
+  ///   - arguments: further arguments of the step, in YAML.
+  ///   - setUp: makes the container.
+  ///   - look: looks at the container that was made.
+  func run(
+    _ script: String, _ arguments: String = "", setUp: @escaping @Sendable (Lab) throws -> Void = { _ in },
+    look: @escaping @Sendable (Lab) throws -> Void = { _ in }
+  ) async throws -> Outcome {
+    try await onThread {
+      try Lab.with { lab in
+        try lab.write("Documents/untouched.txt", "as it was")
+        try setUp(lab)
+        try lab.migration("0001_a/script.sh", "#!/bin/sh\nset -e\n" + script)
+        try lab.migration("0001_a/migration.yaml", "steps:\n  - script:\n      run: script.sh\n" + arguments)
+        _ = try lab.baseline(0)
+        let before = try TreeListing(lab.directory("container"))
+        var outcome = Outcome(before: before, after: before)
+        do {
+          outcome.notes = try lab.migrate().migrations.first?.notes ?? []
+        } catch {
+          outcome.error = failure { throw error }.text
+        }
+        outcome.after = try TreeListing(lab.directory("container"))
+        try look(lab)
+        return outcome
+      }
+    }
+  }
+
+  /// The paths that differ, the history and the times of directories above changes aside.
+  private func changes(_ outcome: Outcome) -> [String] {
+    outcome.after.without("Library/Application Support").differences(
+      from: outcome.before.without("Library/Application Support"),
+      comparing: TreeListing.copied.union([.inode]), ignoringTimesOf: ["", "Documents", "Library", "d", "e"]
+    ).filter { !$0.contains(": inode was") || $0.contains("untouched") }
+  }
+
+  @Test func whatItChangesIsTakenOverAndAllElseStays() async throws {
+    let outcome = try await run(
+      """
+      mv d/old d/new
+      rm d/gone
+      printf more >> d/grown
+      chmod 600 d/mode
+      ln -sf elsewhere d/link
+      mkdir -p made/deep
+      printf x > made/deep/file
+      mv tree moved
+      rm -r d/becomes-file && printf f > d/becomes-file
+      rm d/becomes-directory && mkdir d/becomes-directory
+      setfattr -n user.note -v new d/attribute
+      setfattr -n user.directory -v 1 e
+      touch -d 2020-01-01T00:00:00Z d/time
+      cat d/read > /dev/null
+      """
+    ) { lab in
+      for name in ["old", "gone", "grown", "mode", "attribute", "time", "read", "becomes-directory"] {
+        try lab.write(try ContainerPath("d/\(name)"), name)
+      }
+      for path in ["d/becomes-file/1", "tree/a/b", "e/stays"] { try lab.write(try ContainerPath(path), path) }
+      try FileManager.default.createSymbolicLink(
+        atPath: lab.directory("container/d/link"), withDestinationPath: "old")
+    }
+    #expect(outcome.error == "no error" && outcome.notes.isEmpty)
+    let told = Set(changes(outcome).map { $0.split(separator: ":")[0] })
+    #expect(
+      told == [
+        "d/old", "d/new", "d/gone", "d/grown", "d/mode", "d/link", "made", "made/deep", "made/deep/file",
+        "tree",
+        "tree/a", "tree/a/b", "moved", "moved/a", "moved/a/b", "d/becomes-file", "d/becomes-file/1",
+        "d/becomes-directory", "d/attribute", "d/time", "e",
+      ])
+    let tree = outcome.after
+    #expect(
+      tree["d/new"]?.content == Data("old".utf8)
+        && tree["d/new"]?.modified == outcome.before["d/old"]?.modified)
+    #expect(tree["d/grown"]?.content == Data("grownmore".utf8) && tree["d/mode"]?.mode == 0o600)
+    #expect(tree["d/link"]?.linkTarget == Array("elsewhere".utf8))
+    #expect(tree["moved/a/b"]?.content == Data("tree/a/b".utf8))
+    #expect(tree["d/becomes-file"]?.kind == .file && tree["d/becomes-directory"]?.kind == .directory)
+    #expect(tree["d/attribute"]?.attributes[Array("user.note".utf8)] == Array("new".utf8))
+    #expect(tree["d/time"]?.modified == 1_577_836_800_000_000_000)
+    #expect(tree["d/read"]?.inode == outcome.before["d/read"]?.inode)
+    #expect(tree["Documents/untouched.txt"]?.inode == outcome.before["Documents/untouched.txt"]?.inode)
+  }
+
+  @Test func hardLinksStayOrAreMadeOrBroken() async throws {
+    let outcome = try await run(
+      "printf more >> a\nln c d\ncp f tmp && mv tmp f\n",
+      setUp: { lab in
+        for (name, link) in [("a", "b"), ("e", "f")] {
+          try lab.write(try ContainerPath(name), name)
+          try FileManager.default.linkItem(
+            atPath: lab.directory("container/" + name), toPath: lab.directory("container/" + link))
+        }
+        try lab.write("c", "c")
+      })
+    #expect(outcome.error == "no error")
+    let tree = outcome.after
+    #expect(tree["b"]?.content == Data("amore".utf8) && tree["b"]?.hardLink == Array("a".utf8))
+    #expect(tree["d"]?.hardLink == Array("c".utf8))
+    #expect(tree["f"]?.content == Data("e".utf8) && tree["f"]?.hardLink == nil)
+  }
+
+  @Test func databasesAreChangedThroughSQLite() async throws {
+    let outcome = try await run(
+      """
+      sqlite3 "$DRYDOCK_DATABASE_NOTES" "INSERT INTO t VALUES (3)"
+      sqlite3 Documents/busy.sqlite "INSERT INTO t VALUES (3); SELECT count(*) FROM t"
+      sqlite3 Documents/read.sqlite "SELECT count(*) FROM t"
+      mv Documents/moved.sqlite Documents/there.sqlite
+      sqlite3 Documents/new.sqlite "PRAGMA journal_mode=WAL; CREATE TABLE t (a); INSERT INTO t VALUES (9)"
+      """,
+      setUp: { lab in
+        try lab.database(Lab.oldDatabase, "CREATE TABLE t (a)")
+        try lab.busyDatabase("Documents/busy.sqlite")
+        try lab.busyDatabase("Documents/moved.sqlite")
+        try lab.database("Documents/read.sqlite", "PRAGMA journal_mode=WAL; CREATE TABLE t (a)")
+      },
+      look: { (lab: Lab) throws in
+        #expect(try lab.query(Lab.oldDatabase, "SELECT a FROM t") == [["a": 3]])
+        #expect(try lab.query("Documents/busy.sqlite", "SELECT a FROM t") == [["a": 1], ["a": 2], ["a": 3]])
+        #expect(try lab.query("Documents/there.sqlite", "SELECT count(*) AS n FROM t") == [["n": 2]])
+        #expect(try lab.query("Documents/new.sqlite", "SELECT a FROM t") == [["a": 9]])
+        #expect(try lab.query("Documents/new.sqlite", "PRAGMA journal_mode") == [["journal_mode": "wal"]])
+      })
+    #expect(outcome.error == "no error")
+    #expect(outcome.notes.map { $0.split(separator: "\n").last } == ["  wal"])
+    #expect(outcome.notes.first?.contains("script: `script.sh` wrote\n  3\n  0\n  wal") == true)
+    let tree = outcome.after
+    #expect(tree["Documents/read.sqlite"]?.inode == outcome.before["Documents/read.sqlite"]?.inode)
+    #expect(!tree.paths.contains { $0.hasSuffix("-wal") || $0.hasSuffix("-shm") })
+  }
+
+  /// What SQLite leaves when a program ends without closing it: a log with all that was committed.
+  @Test func aLogThatIsLeftIsTakenIn() async throws {
+    let outcome = try await run(
+      """
+      python3 -c '
+      import os, sqlite3
+      db = sqlite3.connect("Documents/database.sqlite")
+      db.execute("PRAGMA journal_mode=WAL")
+      db.execute("INSERT INTO t VALUES (7)")
+      db.commit()
+      os._exit(0)'
+      test -s Documents/database.sqlite-wal
+      """,
+      setUp: { try $0.database(Lab.oldDatabase, "CREATE TABLE t (a)") },
+      look: { (lab: Lab) throws in #expect(try lab.query(Lab.oldDatabase, "SELECT a FROM t") == [["a": 7]]) })
+    #expect(outcome.error == "no error")
+    #expect(!outcome.after.paths.contains { $0.hasSuffix("-wal") })
+  }
+
+  @Test func muchOutputOnBothStreamsIsReadAndCut() async throws {
+    let outcome = try await run(
+      """
+      echo first; echo first >&2
+      head -c 50000000 /dev/zero | tr '\\0' x >&2 &
+      head -c 50000000 /dev/zero | tr '\\0' y
+      wait
+      echo; echo last; echo last >&2
+      printf done > Documents/done
+      """)
+    #expect(outcome.error == "no error")
+    #expect(outcome.after["Documents/done"] != nil && outcome.notes.count == 2)
+    for (note, letter) in zip(outcome.notes, ["y", "x"]) {
+      #expect(note.contains("\n  first\n  \(letter)") && note.hasSuffix("last") && note.utf8.count < 70_000)
+      #expect(note.contains("bytes are left out …]"))
+    }
+  }
+
+  @Test(
+    arguments: [
+      ("echo bad luck >&2; exit 3", "", "script: `script.sh` ended with exit code 3; it wrote\n  bad luck"),
+      ("exit 1", "", "ended with exit code 1; it wrote nothing"),
+      ("kill -9 $$", "", "script: `script.sh` was ended by signal 9 (Killed)"),
+      (
+        "sleep 60", "      timeout: 0.3\n",
+        "`script.sh` was ended after 0.3 seconds, with all that it started"
+      ),
+      ("sleep 60 &", "", "ended while what it had started went on (process "),
+      (
+        // It ends with the copy.
+        "setsid sh -c 'while [ -d Library ]; do sleep 0.1; done' > /dev/null 2>&1 &", "",
+        "ended while what it had started went on (process "
+      ),
+      (
+        "mkfifo Documents/pipe", "",
+        "Documents/pipe: what the script left cannot be taken over: a socket, FIFO"
+      ),
+      ("rm -r Library", "", "cannot be taken over: Drydock's own history"),
+      ("printf x > Documents/untouched.txt; exit 9", "", "exit code 9"),
+    ])
+  func aFailureChangesNothing(_ script: String, _ arguments: String, _ message: String) async throws {
+    let outcome = try await run(script, arguments)
+    #expect(outcome.error.hasPrefix("0001_a/migration.yaml:2:5: script: "), "\(outcome.error)")
+    #expect(outcome.error.contains(message), "\(outcome.error)")
+    #expect(outcome.after.differences(from: outcome.before, comparing: TreeListing.untouched) == [])
+  }
+
+  @Test func aTimeOutEndsAllThatItStarted() async throws {
+    let file = FileManager.default.temporaryDirectory.appendingPathComponent("pids-\(UUID())").path
+    defer { try? FileManager.default.removeItem(atPath: file) }
+    let outcome = try await run(
+      """
+      sh -c 'trap "" TERM; sh -c "trap \\"\\" TERM; echo \\$\\$ >> \(file); while :; do sleep 1; done" & echo $$ >> \(file); wait' &
+      wait
+      """, "      timeout: 0.5\n")
+    #expect(outcome.error.contains("was ended after 0.5 seconds"))
+    let pids = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n")
+    #expect(pids.count == 2)
+    for pid in pids {
+      // One that has ended may still be waited for by whoever has taken it in.
+      let state = try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8)
+      #expect(state == nil || state?.contains(") Z ") == true, "\(state ?? "")")
+    }
+  }
+
+  @Test func itsEnvironmentIsTheDocumentedOne() async throws {
+    setenv("SCRIPT_TEST_TOKEN", "hidden", 1)
+    let outcome = try await run(
+      """
+      test "$PWD" = "$DRYDOCK_CONTAINER"
+      test -f "$DRYDOCK_MIGRATION/migration.yaml"
+      test -d "$TMPDIR" && printf x > "$TMPDIR/scratch"
+      test "$1" = "two words" && test "$#" = 2
+      test -z "$(cat)"
+      env | sed 's/=.*//' | grep -v '^LC_' | sort
+      """,
+      """
+            arguments: [two words, "$HOME"]
+            environment: {MODE: fast}
+
+      """, setUp: { try $0.database(Lab.oldDatabase, "CREATE TABLE t (a)") })
+    #expect(outcome.error == "no error")
+    let machine: Set<Substring> = [
+      "HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TZ", "USER",
+      // Of the shell itself.
+      "PWD", "OLDPWD", "SHLVL", "_",
+    ]
+    let names = Set(outcome.notes.first?.split(separator: "\n").dropFirst().map { $0.dropFirst(2) } ?? [])
+    #expect(
+      names.subtracting(machine) == [
+        "DRYDOCK_APP", "DRYDOCK_CONTAINER", "DRYDOCK_DATABASE_NOTES", "DRYDOCK_DEFAULTS", "DRYDOCK_DIRECTION",
+        "DRYDOCK_INSTANCE", "DRYDOCK_LAYOUT", "DRYDOCK_MIGRATION", "MODE", "TMPDIR",
+      ])
+  }
+
+  @Test func itsCopyIsFull() async throws {
+    let outcome = try await run(
+      """
+      test "$(cat tmp/cached)" = cached
+      test "$(cat staged)" = staged
+      test "$(stat -c %b sparse)" -lt 64 && test "$(stat -c %s sparse)" = 8388608
+      test ! -e Documents/fifo
+      """,
+      setUp: { lab in
+        try lab.write("tmp/cached", "cached")
+        try lab.write("staged", "staged")
+        let file = lab.directory("container/sparse")
+        try lab.write("sparse", "start")
+        #expect(truncate(file, 8 << 20) == 0)
+        #expect(mkfifo(lab.directory("container/Documents/fifo"), 0o600) == 0)
+      })
+    #expect(outcome.error == "no error", "\(outcome.error)")
+    #expect(outcome.after["Documents/fifo"]?.kind == .other)
+    #expect(changes(outcome) == [])
+  }
+
+  @Test func groupsAreInTheCopy() async throws {
+    try await onThread {
+      try Lab.with { lab in
+        lab.configuration.groups = ["group.notes": "../group"]
+        try FileManager.default.createDirectory(
+          atPath: lab.directory("group/Library"), withIntermediateDirectories: true)
+        try Data("shared".utf8).write(to: URL(fileURLWithPath: lab.directory("group/old")))
+        try lab.write("own", "own")
+        let script = "mv .groups/group.notes/old .groups/group.notes/new; mv own .groups/group.notes/Library"
+        try lab.migration("0001_a.yaml", "steps:\n  - script: {program: sh, arguments: [-c, '\(script)']}\n")
+        _ = try lab.baseline(0)
+        try lab.migrate()
+        let group = try TreeListing(lab.directory("group"))
+        #expect(
+          group.paths == ["Library", "Library/own", "new"] && group["new"]?.content == Data("shared".utf8))
+        #expect(try !TreeListing(lab.directory("container")).paths.contains("own"))
+      }
+    }
+  }
+
+  @Test func aDryRunRunsItToo() async throws {
+    try await onThread {
+      try Lab.with { lab in
+        try lab.write("a", "old")
+        try lab.migration(
+          "0001_a.yaml", "steps:\n  - script: {program: sh, arguments: [-c, 'printf new > a; mv a b']}\n")
+        _ = try lab.baseline(0)
+        let before = try TreeListing(lab.directory("container"))
+        let catalog = try lab.catalog()
+        let stamp = lab.stamp
+        let difference = try Transaction.dryRun(on: lab.container) { stage in
+          let plan = MigrationStatus(catalog: catalog, detected: try DetectedVersion.detect(in: stage))
+          return try Migrator.run(plan, on: stage, stamp: stamp)
+        }.difference
+        #expect(difference.files.map(\.path).filter { !$0.isInside("Library") } == ["a", "b"])
+        let after = try TreeListing(lab.directory("container"))
+        #expect(after.differences(from: before, comparing: TreeListing.untouched) == [])
+      }
+    }
+  }
+
+  @Test(
+    arguments: [
+      ("{}", "script needs `run`, a file of the migration's directory, or `program`"),
+      ("{run: script.sh, program: sh}", "name either `run` or `program`, not both"),
+      ("{run: scrip.sh}", "the migration has no file `scrip.sh`; did you mean `script.sh`?"),
+      ("{program: bin/sh}", "`program` is an absolute path, or a name that is looked for in PATH"),
+      ("{run: script.sh, timeout: 0}", "`timeout` is a number of seconds up to 86400, not the integer 0"),
+      ("{run: script.sh, environment: {1A: x}}", "`1A` is no name of a variable"),
+      (
+        "{run: script.sh, environment: {DRYDOCK_APP: x}}",
+        "variables that start with DRYDOCK_ are Drydock's own"
+      ),
+      ("{run: script.sh, down: {arguments: [x]}}", "`down` needs `run`"),
+      ("{program: there-is-no-such-program}", "cannot be started: there is no such program; look at PATH"),
+      ("{run: not-a-program}", "`not-a-program` cannot be started: "),
+      ("{run: no-interpreter}", "`no-interpreter` cannot be started: "),
+    ])
+  func whatCannotRunIsTold(_ arguments: String, _ message: String) async throws {
+    let text = try await onThread {
+      try Lab.with { lab in
+        try lab.migration("0001_a/script.sh", "#!/bin/sh\n")
+        try lab.migration("0001_a/not-a-program", "just text\n")
+        try lab.migration("0001_a/no-interpreter", "#!/no/such/interpreter\n")
+        try lab.migration("0001_a/migration.yaml", "steps:\n  - script: \(arguments)\n")
+        return failure {
+          _ = try lab.baseline(0)
+          return try lab.migrate()
+        }.text
+      }
+    }
+    #expect(text.contains(message), "\(text)")
+  }
+}
