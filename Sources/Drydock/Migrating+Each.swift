@@ -15,7 +15,7 @@ extension Migrating {
   ) throws {
     // What keeps a later one from being run is known before the first one runs.
     let pending = try Transaction.inspect(container, options: options) {
-      let plan = MigrationStatus(catalog: catalog, detected: try DetectedVersion.detect(in: $0))
+      let plan = try MigrationStatus(catalog, of: $0)
       try plan.requireKeys(to: version, for: $0)
       return try plan.pending(to: version)
     }

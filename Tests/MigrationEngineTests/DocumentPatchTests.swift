@@ -227,7 +227,7 @@ import Testing
       try lab.write("Documents/cut.json", "{\"a\":1")
       try lab.write("Documents/cut.plist", "<plist>")
       for (path, message) in [
-        ("Library/Application Support/.drydock/history.json", "is Drydock's own"),
+        ("Library/Application Support/.drydock/history.json", "is where Drydock keeps its history"),
         ("a.json, if-missing: fail", "`a.json` is not in the container"), ("Documents", "not a regular file"),
         ("Documents/cut.json", "Documents/cut.json: not valid JSON: line 1, column 7: it ends too early"),
         ("Documents/cut.plist", "Documents/cut.plist: the XML property list is damaged or cut"),

@@ -92,7 +92,9 @@ import Testing
       #expect(lab.failing(absent + ", if-missing: fail}\n").contains("the setting `t` is not there"))
       try lab.tried(absent + "}\n") { _, notes throws in #expect(notes.count == 1) }
       let own = "Library/Application Support/.drydock/x"
-      #expect(lab.failing("  - defaults.move-to-file: {key: s, to: \(own)}\n").contains("is Drydock's own"))
+      #expect(
+        lab.failing("  - defaults.move-to-file: {key: s, to: \(own)}\n").contains(
+          "is where Drydock keeps its history"))
     }
   }
 

@@ -27,8 +27,7 @@ extension MigrateCommand {
       Output.note(
         "drydock: \(Output.count(count, "migration")) before it is committed; `drydock rollback` goes back one by one"
       )
-      result.error = failure.detail
-      result.error?.exitCode = ExitStatus.incomplete.rawValue
+      result.error = failure.detail(status: .incomplete)
       if common.json { Output.json(result) }
       throw ExitStatus.incomplete.code
     }

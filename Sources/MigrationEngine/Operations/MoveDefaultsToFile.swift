@@ -28,9 +28,7 @@ struct MoveDefaultsToFile: MigrationOperation {
   var wayBack: WayBack { .byMemory }
 
   func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
-    guard !to.isInside(stage.container.historyPath.parent) else {
-      throw StepFailure(message: "`\(to)` is Drydock's own: no step changes it", path: to.description)
-    }
+    try stage.requireNoHistory(in: to)
     var edit = try DefaultsEdit(target, stage)
     guard let value = try edit.source(key, ifMissing) else { return edit.notes }
     if let reference, value.matches(reference), try stage.status(of: to) != nil { return edit.notes }

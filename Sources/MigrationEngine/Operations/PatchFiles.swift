@@ -36,9 +36,7 @@ struct DocumentFile: Sendable {
   func change(
     by rule: some DocumentRule, _ ifMissing: IfMissing, on stage: StagedContainer, _ memory: inout StepMemory
   ) throws -> [String] {
-    guard !path.isInside(stage.container.historyPath.parent) else {
-      throw StepFailure(message: "`\(path)` is Drydock's own: no step changes it", path: path.description)
-    }
+    try stage.requireNotHistory(path)
     guard try stage.status(of: path) != nil else {
       if ifMissing == .fail {
         throw StepFailure(message: "`\(path)` is not in the container", path: path.description)

@@ -25,7 +25,7 @@ struct RollbackWay {
         throw MigrationError(.usage, "taking migrations back by their steps needs the migrations")
       }
       let plan = try Transaction.inspect(container, options: options) { stage in
-        let status = MigrationStatus(catalog: catalog, detected: try DetectedVersion.detect(in: stage))
+        let status = try MigrationStatus(catalog, of: stage)
         let plan = try StepRollback(status, to: request.version ?? Self.beforeLastRun(status))
         try plan.requireKeys(for: stage)
         return plan
@@ -103,7 +103,7 @@ struct RollbackWay {
         "the way to version \(target) goes through the middle of a transaction, or of one whose undo is gone: that goes by "
           + "the migrations' steps; name them with -m DIRECTORY", path: container.root)
     }
-    let status = MigrationStatus(catalog: catalog, detected: try DetectedVersion.detect(in: rollback.staged))
+    let status = try MigrationStatus(catalog, of: rollback.staged)
     let plan = try StepRollback(status, to: target)
     let (taken, staying) = plan.transactions
     (report.migrations, report.notes) = try plan.run(on: rollback)

@@ -90,7 +90,7 @@ public enum RollingBack {
     let newest = try Transaction.log(container).last { $0.state == .undoable && $0.kind != .rollback }
     guard let newest, [.migrate, .redo].contains(newest.kind) else { return false }
     let status = try Transaction.inspect(container, options: options) {
-      MigrationStatus(catalog: catalog, detected: try DetectedVersion.detect(in: $0))
+      try MigrationStatus(catalog, of: $0)
     }
     let target = try request.version ?? RollbackWay.beforeLastRun(status)
     return try !StepRollback(status, to: target).migrations.isEmpty

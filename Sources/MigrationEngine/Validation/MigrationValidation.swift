@@ -37,6 +37,7 @@ public struct MigrationValidation: Sendable {
     var found = problems
     found += Self.unknownDatabases(catalog, configuration)
     found += Self.statements(catalog)
+    found += Self.stepsWithoutWayBack(catalog)
     do {
       // Where some cannot be read, it would seem that they were removed.
       found += try Releases.read(catalog.directory).problems(in: catalog, isComplete: problems.isEmpty)
@@ -58,6 +59,14 @@ public struct MigrationValidation: Sendable {
         known.contains(name)
           ? nil : MigrationError(reading: StagedContainer.unknown(name, known, at: position))
       }
+    }
+  }
+
+  /// Other tools' migrations may have no way down, as in these tools.
+  private static func stepsWithoutWayBack(_ catalog: MigrationCatalog) -> [MigrationError] {
+    if catalog.tool != nil { return [] }
+    return catalog.migrations.filter { !$0.isIrreversible }.flatMap(\.stepsWithoutWayBack).map {
+      MigrationError(.noWayBack, $0.description)
     }
   }
 
