@@ -37,7 +37,7 @@ struct RollbackWay {
     target = request.version
     if let target {
       newest = nil
-      version = try Transaction.inspect(container, options: options) { try Self.version(of: $0) }
+      version = try Transaction.inspect(container, options: options) { try Self.version(of: $0, catalog) }
       guard target >= 0, target <= version ?? 0 else {
         throw MigrationError(
           .usage,
@@ -87,7 +87,7 @@ struct RollbackWay {
   /// Undoes transactions as long as they lie beyond the version. One that began before it, or whose undo is gone, goes by
   /// steps.
   private func go(to target: Int, _ rollback: Rollback, _ report: inout RollingBack.Report) throws {
-    while let version = try Self.version(of: rollback.staged), version > target {
+    while let version = try Self.version(of: rollback.staged, catalog), version > target {
       // A change of the vault by hand has no version: it stays, as what the app wrote does.
       guard let newest = try rollback.candidates().first(where: { $0.kind != .vault }),
         try versionBefore(newest, rollback) ?? target >= target
@@ -116,8 +116,10 @@ struct RollbackWay {
 
   // MARK: Versions
 
-  /// The version that the history says, or where there is none, the markers; nil when nothing does.
-  private static func version(of stage: StagedContainer) throws -> Int? {
+  /// The version that the history says, or where there is none, the markers; nil when nothing does. Of another tool's
+  /// migrations, what that tool's record says.
+  private static func version(of stage: StagedContainer, _ catalog: MigrationCatalog?) throws -> Int? {
+    if let catalog, catalog.tool != nil { return try MigrationStatus(catalog, of: stage).detected.version }
     if let history = try MigrationHistory.read(stage) { return history.version }
     do {
       return try DetectedVersion.detect(in: stage).version
