@@ -317,6 +317,16 @@ bool platform_is_overlay(int descriptor) {
 #endif
 }
 
+bool platform_is_memory(int descriptor) {
+#ifdef __linux__
+  struct statfs status;
+  return fstatfs(descriptor, &status) == 0 && (uint32_t)status.f_type == 0x01021994u;
+#else
+  (void)descriptor;
+  return false;
+#endif
+}
+
 int platform_reserve(int descriptor, int64_t start, int64_t length) {
 #ifdef __linux__
   return fallocate(descriptor, FALLOC_FL_KEEP_SIZE, start, length);

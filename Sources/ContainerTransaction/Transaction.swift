@@ -82,7 +82,7 @@ public enum Transaction {
       throw error
     }
     var outcome = try perform(container, kind, summary, options, state, way, body) { folder in
-      (lock.root, index, use.locks, try choice.closedGroups(state))
+      Before(root: lock.root, index: index, locks: use.locks, closed: try choice.closedGroups(state))
     }
     outcome.notes = use.notes + outcome.notes
     if case .inPlace = way, options.commit == .automatic, outcome.transaction != nil {
@@ -139,17 +139,32 @@ public enum Transaction {
     var outcome = try perform(container, kind, summary, options, state, .exchange, body) { folder in
       let nothing: ContainerPath = "nothing"
       try folder.createDirectory(nothing)
-      return (try folder.directory(nothing), nil, [:], [:])
+      let groups = try ContainerLock.groups(of: container, exclusive: true, timeout: options.lockTimeout)
+      let root = try folder.directory(nothing).showing(groups: groups)
+      if groups.isEmpty { return Before(root: root, index: nil, creates: true) }
+      try GroupMarker.requireFinished(container)
+      let index = try TreeIndex(of: root)
+      let use = try UseGuard(container, root: root, own: [state.parent], index: index)
+      return Before(
+        root: root, index: index, locks: use.locks,
+        closed: try CommitChoice(container: container, root: root, index: index).closedGroups(state),
+        creates: true)
     }
     outcome.recovered = recovered
     return outcome
   }
 
-  /// What there is before: the live root, what a walk found in it, the locks on its databases, and the groups that cannot
-  /// change, with the reason. No index means that there is nothing yet.
-  private typealias Before = (
-    root: Directory, index: TreeIndex?, locks: [ContainerPath: DatabaseLock], closed: [String: String]
-  )
+  /// What there is before.
+  private struct Before {
+    /// The live root, and what a walk found in it; no index when there is nothing yet, and no groups.
+    var root: Directory, index: TreeIndex?
+    /// The locks on its databases.
+    var locks: [ContainerPath: DatabaseLock] = [:]
+    /// The groups that cannot change, with the reason.
+    var closed: [String: String] = [:]
+    /// There is no container yet.
+    var creates = false
+  }
 
   private static func perform<Value>(
     _ container: Container, _ kind: TransactionKind, _ summary: String, _ options: TransactionOptions,
@@ -174,7 +189,7 @@ public enum Transaction {
       staged.transaction = transaction.description
       let value = try body(staged)
       try options.faults.reach(.staged)
-      if options.checksResult { try StageCheck(staged).run() }
+      if options.checksResult || staged.isMadeAnew { try StageCheck(staged).run() }
       try options.faults.reach(.checked)
 
       let changes = try ChangeList(staged)
@@ -182,7 +197,7 @@ public enum Transaction {
         value: value, transaction: transaction, changes: changes.changes.count, conflicts: [], way: way,
         notes: [],
         recovered: [])
-      if changes.changes.isEmpty && before.index != nil {
+      if changes.changes.isEmpty && !before.creates {
         try discard(transaction, state)
         (outcome.transaction, outcome.way) = (nil, nil)
         return outcome
@@ -195,7 +210,8 @@ public enum Transaction {
       let result = try withExtendedLifetime(staged) {
         try Commit(
           staged: staged, state: state, way: way, transaction: transaction, folder: folder,
-          index: before.index, faults: options.faults, closed: before.closed
+          index: before.index, faults: options.faults, closed: before.closed,
+          creates: before.creates
         ).run(changes, undo: undo)
       }
       outcome.conflicts = result.conflicts

@@ -32,8 +32,16 @@ public struct ContainerInspection: Sendable, Codable {
     public var diskBytes: UInt64
   }
 
+  /// One group of `drydock.yaml`.
+  public struct Group: Sendable, Codable {
+    /// Its id, where its root is or would be, and whether it is there.
+    public var id: String, root: String, exists: Bool
+  }
+
   /// Where it is, and whose.
   public var root: String, app: String, instance: String, layout: Layout
+  /// Its groups, sorted by id.
+  public var groups: [Group] = []
   /// The schema version and what says so; nil when nothing does.
   public var schemaVersion: Int?, versionSource: String?
   /// What keeps the schema version from being known, when something does.
@@ -58,6 +66,11 @@ public struct ContainerInspection: Sendable, Codable {
   /// Looks at a container; databases are captured to be read, never opened themselves.
   public init(_ container: Container, options: TransactionOptions = TransactionOptions()) throws {
     (root, app, instance, layout) = (container.root, container.app, container.instance, container.layout)
+    groups =
+      (container.groups.map { Group(id: $0.id, root: $0.root, exists: true) }
+      + container.missingGroups.map { Group(id: $0.id, root: $0.root, exists: false) }).sorted {
+        $0.id < $1.id
+      }
     var inspection = self
     try Transaction.inspect(container, options: options) { try inspection.look(container, $0) }
     self = inspection

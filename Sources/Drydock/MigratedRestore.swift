@@ -77,9 +77,11 @@ public enum MigratedRestore {
     let version = try requireVersion(archive, target, options)
     let container = target.container
     return try Transaction.withWorkDirectory(for: container) { work in
+      var configuration = container.configuration
+      configuration.groups = try groups(of: archive, in: work)
       let whole = Container(
         planned: work.path + "/whole", layout: archive.header.layout, app: archive.header.app,
-        instance: archive.header.instance, configuration: container.configuration)
+        instance: archive.header.instance, configuration: configuration)
       var migration: MigrationReport?
       let copy = try Restore.run(archive, .absent(whole), options.forCopy()) {
         migration = try Migrating.migrate($0, catalog, version)
@@ -96,11 +98,22 @@ public enum MigratedRestore {
     }
   }
 
+  /// Directories for the copies of an archive's groups.
+  private static func groups(of archive: Archive, in work: Directory) throws -> [String: String] {
+    var groups: [String: String] = [:]
+    for (number, id) in (archive.header.groups ?? []).enumerated() {
+      let name = try ContainerPath("group-\(number)")
+      try work.createDirectory(name)
+      groups[id] = work.full(name)
+    }
+    return groups
+  }
+
   /// What the migration wrote is as old as the snapshot: restored once more, it is the same.
   private static func settleTimes(of whole: Container, _ header: ArchiveHeader) throws {
     guard let time = try? Date(header.time, strategy: .iso8601).timeIntervalSince1970 else { return }
     let captured = Int64(time) * 1_000_000_000
-    let root = try Directory(whole.root)
+    let root = try whole.open()
     try root.walk { entry in
       // What a snapshot holds is not younger than itself, but for a second that the header's time does not tell.
       if entry.status.modified > captured + 1_000_000_000 { try root.setModified(captured, of: entry.path) }

@@ -19,7 +19,10 @@ extension Container {
     guard PackedContainer.isOne(path) else {
       return try body(Container(at: path, configuration: configuration, instance: instance))
     }
-    return try PackedContainer.with(path, limit: limit) { place in
+    // The groups of this machine are none of what is packed.
+    var configuration = configuration
+    configuration.groups = [:]
+    return try PackedContainer.with(path, limit: limit) { [configuration] place in
       do {
         return try body(Container(at: place, configuration: configuration, instance: instance))
       } catch var error as ContainerError {

@@ -88,8 +88,8 @@ struct Failure {
 
   private static func status(_ code: MigrationError.Code) -> ExitStatus {
     switch code {
-    case .catalog, .unknownVersion, .edited, .missing, .outOfOrder, .contradiction, .damagedHistory,
-      .released:
+    case .catalog, .noWayBack, .unknownVersion, .edited, .missing, .outOfOrder, .contradiction,
+      .damagedHistory, .released:
       .validation
     case .stepFailed, .checkFailed, .verifyFailed, .sql: .failed
     case .usage: .usage
@@ -121,17 +121,6 @@ struct Failure {
     Self.document(code: code, message: message, path: path, status: status.rawValue)
   }
 
-  /// The error in JSON.
-  struct Detail: Encodable {
-    var code: String
-    var message: String
-    var path: String?
-    var exitCode: Int32
-  }
-
-  /// See ``Detail``.
-  var detail: Detail { Detail(code: code, message: message, path: path, exitCode: status.rawValue) }
-
   /// The message with its path: in front, or behind when the message starts with `file:line:column`.
   var text: String {
     guard let path, !message.contains(path) else { return message }
@@ -139,9 +128,24 @@ struct Failure {
     return startsWithPlace ? "\(message) (\(path))" : "\(path): \(message)"
   }
 
+  /// A failure in JSON.
+  struct Detail: Encodable, Sendable {
+    var code: String
+    var message: String
+    var path: String?
+    var exitCode: Int32
+  }
+
+  /// It in JSON, with the exit code of the command as a whole.
+  func detail(status: ExitStatus) -> Detail {
+    Detail(code: code, message: message, path: path, exitCode: status.rawValue)
+  }
+
   /// The one JSON document of a command that failed.
   static func document(code: String, message: String, path: String?, status: Int32) {
-    struct Document: Encodable { var error: Detail }
+    struct Document: Encodable {
+      var error: Detail
+    }
     Output.json(Document(error: .init(code: code, message: message, path: path, exitCode: status)))
   }
 }

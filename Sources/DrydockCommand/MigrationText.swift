@@ -15,7 +15,9 @@ enum MigrationText {
     for migration in report.migrations {
       let text = migration.summary.map { ": \($0)" } ?? ""
       Output.line("  \(verb) \(migration.name)\(text) (\(migration.milliseconds) ms)")
-      for note in migration.notes { Output.line("      \(note)") }
+      for line in migration.notes.flatMap({ $0.split(separator: "\n", omittingEmptySubsequences: false) }) {
+        Output.line("      \(line)")
+      }
     }
     for note in report.notes { Output.line("  \(note)") }
   }

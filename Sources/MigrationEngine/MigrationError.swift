@@ -22,6 +22,8 @@ public struct MigrationError: Error, CustomStringConvertible, Sendable {
     case contradiction
     /// The history file cannot be understood.
     case damagedHistory
+    /// A migration cannot be taken back by steps.
+    case noWayBack
     /// A step could not be done.
     case stepFailed
     /// What a migration expects of the container is not so.
@@ -63,7 +65,7 @@ public struct MigrationError: Error, CustomStringConvertible, Sendable {
   /// The message; with the path before it, unless it starts with a place in a migration.
   public var description: String {
     switch code {
-    case .stepFailed, .checkFailed, .verifyFailed, .sql: message
+    case .noWayBack, .stepFailed, .checkFailed, .verifyFailed, .sql: message
     default: path.map { "\($0): \(message)" } ?? message
     }
   }

@@ -76,6 +76,18 @@ import Testing
     }
   }
 
+  @Test("A group beside the containers that share it is none of them")
+  func group() throws {
+    try TemporaryDirectory.with { folder in
+      try make(folder, "a/Documents", "b/Documents", "group/Library/Preferences")
+      var configuration = Configuration()
+      configuration.layout = .ios
+      configuration.groups = ["group.x": "../group", "group.y": folder("all/b/../none")]
+      let found = try ContainerDirectory(folder("all"), configuration: configuration)
+      #expect(found.containers.map(\.name) == ["a", "b"] && found.passedOver == ["group"])
+    }
+  }
+
   @Test("A container itself, a directory without any, a file and nothing are refused")
   func refused() throws {
     try TemporaryDirectory.with { folder in

@@ -65,7 +65,8 @@ struct HandmadeArchive {
 
   func member(_ path: ContainerPath, _ kind: ArchiveMember.Kind) -> ArchiveMember {
     ArchiveMember(
-      name: MemberNames.name(of: path), kind: kind, mode: 0o755, modified: 1_700_000_000_000_000_000)
+      name: MemberNames(groups: []).name(of: path), kind: kind, mode: 0o755,
+      modified: 1_700_000_000_000_000_000)
   }
 
   func directory(_ path: ContainerPath) -> ManifestEntry { entry(path, .directory) }
@@ -124,7 +125,7 @@ struct HandmadeArchive {
       let writer = try ManifestWriter(path: directory("manifest"), archive: id)
       for var entry in entries {
         if entry.isFile, entry.offset == nil, entry.hardLink == nil {
-          entry.offset = offsets[MemberNames.name(of: entry.path)]
+          entry.offset = offsets[MemberNames(groups: []).name(of: entry.path)]
         }
         try writer.add(entry)
       }

@@ -107,12 +107,17 @@ struct CanaryStory {
     step("restore plain.tar.zst Fresh --migrate --dry-run", exits: [0, 3]),
     // Migrations: the token goes to the vault.
     step("status Notes"), step("validate"), step("migrate Notes --dry-run"),
+    step("status --all .", exits: [0, 3]), step("migrate --all . --dry-run --json", exits: [0, 3]),
     step("migrate Notes --dry-run --to 4"),
     step("migrate Notes", before: { $0.moved.insert("Notes") }), step("status Notes"),
     step("vault list Notes"),
     step("log Notes"), step("inspect Notes"), step("diff Notes plain.tar.zst --all"),
     step("rollback Notes", before: { $0.moved.remove("Notes") }),
     step("rollback Notes --redo", before: { $0.moved.insert("Notes") }), step("migrate Notes"),
+    step("rollback Notes --to 3 --dry-run"), step("rollback Notes --down --dry-run"),
+    step("rollback Notes --down", before: { $0.moved.remove("Notes") }), step("log Notes"),
+    step("migrate Notes --each", before: { $0.moved.insert("Notes") }), step("rollback Notes --to 5"),
+    step("rollback Notes --redo"),
     step("snapshot Notes -o later.tar.zst --no-encryption"),
     step(
       "repair Notes --accept 6",

@@ -19,7 +19,9 @@ struct JSONTests {
     ],
     ["status", "Notes"], ["validate"], ["migrate", "Notes", "--dry-run"], ["migrate", "Notes", "--to", "1"],
     ["migrate", "Notes"], ["migrate", "Notes"], ["status", "Notes"], ["log", "Notes"], ["rollback", "Notes"],
-    ["rollback", "Notes", "--redo"], ["restore", "{A}", "Notes", "--dry-run"], ["restore", "{A}", "Notes"],
+    ["rollback", "Notes", "--redo"], ["rollback", "Notes", "--to", "3", "--dry-run"],
+    ["rollback", "Notes", "--down"], ["migrate", "Notes", "--each"],
+    ["restore", "{A}", "Notes", "--dry-run"], ["restore", "{A}", "Notes"],
     ["restore", "{A}", "Again"], ["baseline", "Notes", "--to", "2"], ["recover", "Notes"], ["log", "Notes"],
     ["release", "1.0"], ["new", "photos", "--directory"],
   ]
@@ -114,7 +116,10 @@ struct JSONTests {
     (1, ["status", "Nowhere"]), (4, ["validate", "-m", "Nowhere"]), (64, ["baseline", "Notes", "--to", "9"]),
     (1, ["rollback", "Notes"]), (1, ["log", "Nowhere"]), (1, ["recover", "Nowhere"]), (1, ["init"]),
     (64, ["inspekt"]), (64, ["inspect"]), (64, ["migrate", "Notes", "--too"]), (64, ["baseline", "Notes"]),
-    (64, ["migrate", "Notes", "--exit-code"]), (64, ["repair", "Notes"]),
+    (64, ["migrate", "Notes", "--exit-code"]), (64, ["migrate", "Notes", "--each", "--dry-run"]),
+    (64, ["rollback", "Notes", "--redo", "--down"]), (64, ["rollback", "Notes", "--to", "9"]),
+    (64, ["rollback", "Notes", "--down"]),
+    (64, ["repair", "Notes"]),
     (64, ["repair", "Notes", "--accept", "9"]),
     (64, ["new", "two words"]), (64, ["new", "x", "--sql", "--database", "nots"]), (64, ["release", ""]),
   ]

@@ -22,7 +22,7 @@ struct KillTests {
     ] + (1...40).map { ("moved:\($0)", .new) }
 
   /// Steps that one of the two ways does not have, or one of the operations.
-  static let specialSteps = ["exchanged", "moved", "placed", "sealed"]
+  static let specialSteps = ["partly-exchanged", "exchanged", "moved", "placed", "sealed"]
   /// A migration moves a setting into the vault: what is kept of it is sealed file by file.
   static let stepsOfSealing: [(String, KillScene.Outcome)] = (1...4).map { ("sealed:\($0)", .new) }
 

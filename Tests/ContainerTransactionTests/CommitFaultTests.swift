@@ -188,12 +188,13 @@ import Testing
   private func renumber(_ state: StateDirectory, live: Directory, isExchanged: Bool) throws {
     let journal = Journal(state: state.directory)
     var records = try journal.records()
-    guard let index = records.firstIndex(where: { $0.step == .commit }) else { return }
-    let folder = try StateDirectory.folder(StateDirectory.stage, records[index].transaction)
+    guard let commit = records.firstIndex(where: { $0.step == .commit }) else { return }
+    let folder = try StateDirectory.folder(StateDirectory.stage, records[commit].transaction)
     let staged = try state.directory.status(folder.appending("tree"))?.identity
-    let own = try live.status().identity
+    let place = records[commit].place ?? .root
+    let own = try live.status(place)?.identity
     let none = FileIdentity(device: 0, inode: 1)
-    (records[index].rootBefore, records[index].rootAfter) =
+    (records[commit].rootBefore, records[commit].rootAfter) =
       isExchanged ? (staged ?? none, own) : (own, staged ?? none)
     try state.directory.removeFile("journal")
     for record in records { try journal.append(record) }
@@ -202,15 +203,13 @@ import Testing
     guard isExchanged, try state.directory.status(file) != nil else { return }
     try state.directory.removeFile(file)
     let tree = try folder.appending("tree")
-    let old =
-      try state.directory.status(tree) == nil
-      ? TreeIndex.empty : TreeIndex(of: state.directory.directory(tree))
+    var old = try TreeIndex(of: live)
+    old.paths = old.paths.filter { !$0.key.isInside(place) }
+    if try state.directory.status(tree) != nil {
+      for (path, status) in try TreeIndex(of: state.directory.directory(tree)).paths {
+        old.paths[path.rebased(from: .root, to: place)] = status
+      }
+    }
     try state.directory.create(file, old.encoded())
-  }
-}
-
-extension TreeIndex {
-  fileprivate static var empty: TreeIndex {
-    get throws { try TreeIndex(decoding: [], path: "") }
   }
 }

@@ -80,7 +80,7 @@ import Testing
       let container = try Container(at: lab.folder("c"), configuration: configuration)
       #expect(container.missingGroups.map(\.id) == ["group.absent"])
       for (path, word) in [
-        (".groups/group.absent/x", "/c/../Shared/absent, where no directory is"),
+        (".groups/group.absent/x", "/Shared/absent, where no directory is"),
         (".groups/group.shred/x", "did you mean `group.shared`?"), (".groups/x", "no group is named x"),
       ] {
         let error = lab.failure {

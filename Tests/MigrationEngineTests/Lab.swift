@@ -106,8 +106,28 @@ struct Lab {
   func migrate(_ catalog: MigrationCatalog, to target: Int? = nil) throws -> MigrationReport {
     try Transaction.run(on: try container, .migrate, summary: "test", options: options) { stage in
       let plan = MigrationStatus(catalog: catalog, detected: try DetectedVersion.detect(in: stage))
-      return try Migrator.run(plan, to: target, on: stage, stamp: stamp)
+      return try Migrator.run(
+        plan, to: target, on: stage, stamp: MigrationStamp(tool: "test", transaction: stage.transaction))
     }.value
+  }
+
+  @discardableResult
+  func rollback(
+    to version: Int? = nil, down: Bool = false, discardingNewer: Bool = false, redoing: Bool = false
+  )
+    throws -> RollingBack.Report
+  {
+    var request = RollingBack.Request()
+    (request.version, request.bySteps) = (version, down)
+    (request.discardingNewer, request.redoing) = (discardingNewer, redoing)
+    return try RollingBack.run(try container, request, try catalog(), options: options).value
+  }
+
+  /// A setting's change as an app makes it.
+  func app(sets key: String, _ value: PropertyListValue?) throws {
+    var values = try settings() ?? [:]
+    values[key] = value
+    try set(values)
   }
 
   func baseline(_ version: Int) throws -> [String] {

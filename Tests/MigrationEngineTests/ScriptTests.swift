@@ -199,7 +199,11 @@ import Testing
         "`script.sh` was ended after 0.3 seconds, with all that it started"
       ),
       ("sleep 60 &", "", "ended while what it had started went on (process "),
-      ("setsid sleep 4 > /dev/null 2>&1 &", "", "ended while what it had started went on (process "),
+      (
+        // It ends with the copy.
+        "setsid sh -c 'while [ -d Library ]; do sleep 0.1; done' > /dev/null 2>&1 &", "",
+        "ended while what it had started went on (process "
+      ),
       (
         "mkfifo Documents/pipe", "",
         "Documents/pipe: what the script left cannot be taken over: a socket, FIFO"
@@ -282,6 +286,53 @@ import Testing
     #expect(outcome.after["Documents/fifo"]?.kind == .other)
     #expect(changes(outcome) == [])
   }
+
+  @Test func groupsAreInTheCopy() async throws {
+    try await onThread {
+      try Lab.with { lab in
+        lab.configuration.groups = ["group.notes": "../group"]
+        try FileManager.default.createDirectory(
+          atPath: lab.directory("group/Library"), withIntermediateDirectories: true)
+        try Data("shared".utf8).write(to: URL(fileURLWithPath: lab.directory("group/old")))
+        try lab.write("own", "own")
+        let script = "mv .groups/group.notes/old .groups/group.notes/new; mv own .groups/group.notes/Library"
+        try lab.migration("0001_a.yaml", "steps:\n  - script: {program: sh, arguments: [-c, '\(script)']}\n")
+        _ = try lab.baseline(0)
+        try lab.migrate()
+        let group = try TreeListing(lab.directory("group"))
+        #expect(
+          group.paths == ["Library", "Library/own", "new"] && group["new"]?.content == Data("shared".utf8))
+        #expect(try !TreeListing(lab.directory("container")).paths.contains("own"))
+      }
+    }
+  }
+
+  #if os(Linux)
+    /// A file system in memory tells no time of what is written through a mapping that was read before.
+    @Test func whatIsWrittenThroughAMappingIsFoundInMemoryToo() async throws {
+      let memory = "/dev/shm/drydock-test-\(UUID())"
+      defer { try? FileManager.default.removeItem(atPath: memory) }
+      let outcome = try await run(
+        """
+        python3 -c '
+        import mmap
+        file = open("mapped", "r+b")
+        mapping = mmap.mmap(file.fileno(), 0)
+        assert mapping[0:1] == b"o"
+        mapping[0:3] = b"new"'
+        """,
+        setUp: { lab in
+          try FileManager.default.moveItem(atPath: lab.directory("container"), toPath: memory + "-made")
+          try FileManager.default.createDirectory(atPath: memory, withIntermediateDirectories: true)
+          try FileManager.default.moveItem(atPath: memory + "-made", toPath: memory + "/container")
+          try FileManager.default.createSymbolicLink(
+            atPath: lab.directory("container"), withDestinationPath: memory + "/container")
+          try lab.write("mapped", "old")
+        })
+      #expect(outcome.error == "no error")
+      #expect(try String(contentsOfFile: memory + "/container/mapped", encoding: .utf8) == "new")
+    }
+  #endif
 
   @Test func aDryRunRunsItToo() async throws {
     try await onThread {

@@ -26,6 +26,21 @@ import Testing
     #"{"edited":"2023-03-08T20:26:40.5Z","tags":["a","b"],"title":"\#(title)"}"#
   }
 
+  /// As files have it.
+  private func indented(_ title: String) -> String {
+    """
+    {
+      "edited": "2023-03-08T20:26:40.5Z",
+      "tags": [
+        "a",
+        "b"
+      ],
+      "title": "\(title)"
+    }
+
+    """
+  }
+
   private func write(_ lab: Lab, _ path: ContainerPath, _ data: Data) throws {
     try lab.write(path, "")
     try data.write(to: URL(fileURLWithPath: lab.directory("container/\(path)")))
@@ -47,8 +62,8 @@ import Testing
           - files.unarchive: {path: Documents/other.archive, to: Documents/new/other.json}
 
         """)
-      #expect(String(decoding: try read(lab, "Documents/note"), as: UTF8.self) == json("one"))
-      #expect(String(decoding: try read(lab, "Documents/new/other.json"), as: UTF8.self) == json("two"))
+      #expect(String(decoding: try read(lab, "Documents/note"), as: UTF8.self) == indented("one"))
+      #expect(String(decoding: try read(lab, "Documents/new/other.json"), as: UTF8.self) == indented("two"))
       #expect(try !lab.exists("Documents/other.archive"))
     }
   }
@@ -188,6 +203,52 @@ import Testing
       let error = failure { try lab.run("  - files.unarchive: {key: session}\n") }
       #expect(error.text.contains("the setting `session` cannot be unarchived: object 1 (`NSDictionary`) of"))
       #expect(!error.text.contains("hunter2"))
+    }
+  }
+
+  // MARK: The way back
+
+  @Test(arguments: [
+    "path: one", "path: one, to: new/place", "path: one, to: two, if-exists: replace",
+    "path: two, unmapped: delete",
+    "path: '*e', extension: json", "path: two, unmapped: keep", "key: a", "key: a, to: b, as: plist",
+  ])
+  func whatWasThereComesBack(_ arguments: String) throws {
+    try Lab.with { lab in
+      let data = note("one")
+      try write(lab, "one", data)
+      try lab.write("two", "two")
+      try lab.set(["a": .data([UInt8](data)), "c": .integer(1)])
+      try lab.run("  - files.unarchive: {\(arguments)}\n")
+      let report = try lab.rollback(down: true)
+      #expect(report.migrations.flatMap(\.notes) == [])
+      #expect(try read(lab, "one") == [UInt8](data))
+      #expect(try read(lab, "two") == Array("two".utf8))
+      #expect(try lab.settings() == ["a": .data([UInt8](data)), "c": .integer(1)])
+      let files = try Transaction.inspect(try lab.container) { try $0.children(of: .root).map(\.nameString) }
+      #expect(files == ["Documents", "Library", "one", "two"])
+    }
+  }
+
+  @Test func whatTheAppWroteSinceStays() throws {
+    try Lab.with { lab in
+      try write(lab, "one", note("one"))
+      try lab.set(["a": .data([UInt8](note("a")))])
+      try lab.run("  - files.unarchive: {path: one}\n  - files.unarchive: {key: a}\n")
+      try lab.write("one", "newer")
+      try lab.set(["a": .string("newer")])
+      let notes = try lab.rollback(down: true).migrations.flatMap(\.notes)
+      #expect(notes.count == 2, "\(notes)")
+      #expect(try read(lab, "one") == Array("newer".utf8))
+      #expect(try lab.settings() == ["a": .string("newer")])
+    }
+  }
+
+  @Test func aColumnNeedsDownSteps() throws {
+    try Lab.with { lab in
+      try lab.migration(
+        "0001_test.yaml", "steps: [{files.unarchive: {database: notes, table: note, column: body}}]\n")
+      #expect(try lab.catalog().migrations[0].stepsWithoutWayBack.map(\.operation) == ["files.unarchive"])
     }
   }
 

@@ -14,7 +14,7 @@ public struct PropertyListDocument: Sendable, Equatable {
   ///
   /// - Throws: `ContainerError` (`.malformed`) when it is neither format, cut or damaged.
   public init(bytes: [UInt8]) throws {
-    if bytes.starts(with: BinaryPropertyList.magic) {
+    if Self.isBinary(bytes) {
       self.init(format: .binary, value: try BinaryPropertyListReader.read(bytes))
     } else {
       self.init(format: .xml, value: try XMLPropertyList.read(bytes))
@@ -31,9 +31,12 @@ public struct PropertyListDocument: Sendable, Equatable {
     }
   }
 
+  /// Whether bytes begin as the binary format does.
+  public static func isBinary(_ bytes: [UInt8]) -> Bool { bytes.starts(with: BinaryPropertyList.magic) }
+
   /// Whether bytes begin as a property list does, and no JSON: with the binary format's magic, or with a `<`.
   public static func isBegun(by bytes: [UInt8]) -> Bool {
-    if bytes.starts(with: BinaryPropertyList.magic) { return true }
+    if isBinary(bytes) { return true }
     return bytes.first { !($0 <= 0x20 || $0 >= 0x80) } == UInt8(ascii: "<")
   }
 }

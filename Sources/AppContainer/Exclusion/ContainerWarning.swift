@@ -14,6 +14,8 @@ public struct ContainerWarning: Sendable, Codable, Equatable {
     case vault
     /// A line of a rule file that has no effect.
     case rule
+    /// A group of `drydock.yaml` whose directory does not exist.
+    case group
     /// A setting that looks like a secret: in the settings file, and in archives that are not encrypted, anybody can
     /// read it.
     case secret
@@ -49,6 +51,12 @@ extension ContainerWarning {
     var warnings = rootWarnings(root, container)
     warnings += (container.layout == .android ? container.configuration.android?.notes ?? [] : []).map {
       Self(kind: .rule, path: nil, message: $0)
+    }
+    warnings += container.missingGroups.map {
+      Self(
+        kind: .group, path: $0.path,
+        message:
+          "the group is to be at \($0.root), where no directory is: nothing of it is seen, stored or changed")
     }
     warnings += vaultWarnings(root, container, excluded)
     var left = limit

@@ -101,8 +101,8 @@ extension Directory {
 
   /// Whether a path is where Drydock keeps state of its own in a root: this directory, or a group's.
   public func isState(_ path: ContainerPath) -> Bool {
-    path == ExclusionRules.stateDirectory
-      || (path.name == ExclusionRules.stateDirectory.bytes && isRoot(path.parent))
+    if namespace.isPlain { return path == ExclusionRules.stateDirectory }
+    return path.name == ExclusionRules.stateDirectory.bytes && isRoot(path.parent)
   }
 
   /// What the list of groups looks like: a directory of this one's owner.

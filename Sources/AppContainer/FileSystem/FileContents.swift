@@ -167,6 +167,9 @@ extension Directory {
 
   /// Whether this is on an overlay file system, whose directories may be those of a layer that cannot change.
   public func isOverlay() -> Bool { platform_is_overlay(descriptor.rawValue) }
+
+  /// Whether this is on a file system in memory (tmpfs): what is written there through a mapping need not move any time.
+  public func isInMemory() -> Bool { platform_is_memory(descriptor.rawValue) }
 }
 
 extension Directory {

@@ -58,10 +58,10 @@ public struct JSONDocument: Sendable {
     _ body: (Part, inout String) -> Void
   ) {
     if let gaps = spacing?.gaps, gaps.count == parts.count + 1 {
-      text += gaps[0]
+      text += gaps[0] ?? ""
       for (part, gap) in zip(parts, gaps.dropFirst()) {
         body(part, &text)
-        text += gap
+        text += gap ?? style.comma
       }
       return
     }

@@ -3,6 +3,8 @@ struct JSONParser {
   /// Deeper nesting is not written by anybody, and would exhaust the stack.
   static let depthLimit = 200
 
+  private static let endsEarly = "it ends too early"
+
   private let bytes: [UInt8]
   private var index = 0
 
@@ -27,7 +29,7 @@ struct JSONParser {
 
   private mutating func value(depth: Int) throws -> JSONValue {
     guard depth <= Self.depthLimit else { throw failure("nested deeper than \(Self.depthLimit) levels") }
-    guard let first = peek else { throw failure("it ends too early") }
+    guard let first = peek else { throw failure(Self.endsEarly) }
     switch first {
     case UInt8(ascii: "{"): return .object(try object(depth: depth))
     case UInt8(ascii: "["): return .array(try array(depth: depth))
@@ -52,7 +54,7 @@ struct JSONParser {
     let gaps = try parts(closing: UInt8(ascii: "}")) { parser in
       let start = parser.index
       guard parser.peek == UInt8(ascii: "\"") else {
-        throw parser.failure("a key in quotes is expected here")
+        throw parser.failure(parser.peek == nil ? Self.endsEarly : "a key in quotes is expected here")
       }
       let key = try parser.string()
       // Which of two counts, each reader decides in another way.
@@ -86,7 +88,7 @@ struct JSONParser {
         return gaps
       }
       guard take(UInt8(ascii: ",")) else {
-        throw failure(peek == nil ? "it ends too early" : "a comma or the closing bracket is expected here")
+        throw failure(peek == nil ? Self.endsEarly : "a comma or the closing bracket is expected here")
       }
       _ = space()
       gaps.append(text(from: start))

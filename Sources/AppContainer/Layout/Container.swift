@@ -56,7 +56,7 @@ public struct Container: Sendable {
     self.app = app
     self.instance = instance
     self.configuration = configuration
-    (groups, missingGroups) = ([], ContainerGroup.configured(configuration, root: root))
+    (groups, missingGroups) = ContainerGroup.planned(configuration, root: root)
   }
 
   /// The container that a restore would make at a path where nothing is yet, with what is known of it before; nil
@@ -137,7 +137,8 @@ extension Container {
   /// Whether a path is one of the container's settings files, which are compared and undone key by key.
   public func isSettings(_ path: ContainerPath) -> Bool {
     if path == standardDefaults || configuration.defaults.values.contains(path) { return true }
-    if let group = path.inGroup, hasGroup(group.id) {
+    // In a group on any layout, and told by the path alone: an archive of one is compared without it.
+    if let group = path.inGroup {
       return group.path.parent == "Library/Preferences" && path.nameString.hasSuffix(".plist")
     }
     return layout == .ios && path.parent == "Library/Preferences" && path.nameString.hasSuffix(".plist")

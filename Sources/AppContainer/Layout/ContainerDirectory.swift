@@ -26,7 +26,10 @@ public struct ContainerDirectory: Sendable {
       throw ContainerError.lastCall("cannot find the directory of containers", path)
     }
     let directory = try Directory(resolved)
-    if resolved != "/", try Container(at: resolved, configuration: configuration).showsThatItIsOne {
+    // Whether their groups are in order is seen when they are worked on.
+    var alone = configuration
+    alone.groups = [:]
+    if resolved != "/", try Container(at: resolved, configuration: alone).showsThatItIsOne {
       throw ContainerError(
         .notAContainer,
         "is a container itself; --all takes the directory that it is in, and the container is "
@@ -34,7 +37,7 @@ public struct ContainerDirectory: Sendable {
     }
     self.path = path
     var (children, others): ([Child], [String]) = ([], [])
-    var seen: Set<String> = []
+    var roots: Set<String> = []
     let entries = try directory.names().filter { $0.first != UInt8(ascii: ".") }.map { bytes in
       (bytes: bytes, type: try directory.status(ContainerPath(name: bytes))?.type)
     }
@@ -45,12 +48,19 @@ public struct ContainerDirectory: Sendable {
         continue
       }
       let child = Child(name: name, path: resolved + "/" + name)
-      guard let root = realPath(child.path), Self.isContainer(root, entry.type, configuration) else {
+      guard let root = realPath(child.path), Self.isContainer(root, entry.type, alone) else {
         others.append(name)
         continue
       }
-      if seen.insert(root).inserted { children.append(Child(name: name, path: path + "/" + name)) }
+      if roots.insert(root).inserted { children.append(Child(name: name, path: path + "/" + name)) }
     }
+    // A group beside the containers that share it looks like one of them.
+    let groups = Set(
+      roots.flatMap { root in
+        ContainerGroup.configured(configuration, root: root).compactMap { realPath($0.root) }
+      })
+    others += children.filter { groups.contains(realPath($0.path) ?? "") }.map(\.name)
+    children.removeAll { groups.contains(realPath($0.path) ?? "") }
     guard !children.isEmpty else {
       throw ContainerError(
         .notFound,

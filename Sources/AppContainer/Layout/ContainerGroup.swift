@@ -1,3 +1,5 @@
+import Foundation
+
 /// An app group: a directory that an app shares with its extensions and other apps of its maker. In the container's
 /// namespace its root is `.groups/<id>`.
 public struct ContainerGroup: Sendable, Equatable {
@@ -14,6 +16,29 @@ public struct ContainerGroup: Sendable, Equatable {
     configuration.groups.sorted { $0.key < $1.key }.map { id, path in
       ContainerGroup(id: id, root: path.hasPrefix("/") ? path : root + "/" + path)
     }
+  }
+
+  /// As ``resolve(_:root:anchor:)``, for a container whose root does not exist yet.
+  static func planned(
+    _ configuration: Configuration, root: String
+  ) -> (found: [ContainerGroup], missing: [ContainerGroup]) {
+    var found: [ContainerGroup] = []
+    var missing: [ContainerGroup] = []
+    for group in configured(configuration, root: root) {
+      // No link can be on the way through what is not there.
+      let path = standardized(group.root)
+      if let resolved = realPath(path), (try? Directory(resolved)) != nil, !isInside(root, resolved) {
+        found.append(ContainerGroup(id: group.id, root: resolved))
+      } else {
+        missing.append(ContainerGroup(id: group.id, root: path))
+      }
+    }
+    return (found, missing)
+  }
+
+  /// Without `.` and `..`, which is the same path where no link is on the way.
+  private static func standardized(_ path: String) -> String {
+    URL(filePath: path, directoryHint: .notDirectory).standardized.path(percentEncoded: false)
   }
 
   /// The groups whose directories exist, and the others.
@@ -35,7 +60,7 @@ public struct ContainerGroup: Sendable, Equatable {
     var missing: [ContainerGroup] = []
     for group in named {
       guard let resolved = realPath(group.root) else {
-        missing.append(group)
+        missing.append(ContainerGroup(id: group.id, root: standardized(group.root)))
         continue
       }
       do {

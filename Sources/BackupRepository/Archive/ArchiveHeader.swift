@@ -26,6 +26,8 @@ public struct ArchiveHeader: Sendable, Codable, Equatable {
   public var app: String, instance: String
   /// The container's layout.
   public var layout: Layout
+  /// The ids of the groups that it holds, sorted; nil when the container had none.
+  public var groups: [String]?
   /// The number of the last migration that was applied; nil when it is not known.
   public var schemaVersion: Int?
   /// When the capture began, UTC: `2026-11-20T10:15:00Z`.
@@ -73,11 +75,12 @@ public struct ArchiveHeader: Sendable, Codable, Equatable {
   }
 
   init(
-    archive: ArchiveID, app: String, instance: String, layout: Layout, schemaVersion: Int?, time: String,
-    tool: String
+    archive: ArchiveID, app: String, instance: String, layout: Layout, groups: [String] = [],
+    schemaVersion: Int?, time: String, tool: String
   ) {
     (format, kind) = (Self.currentFormat, .full)
     (self.archive, self.app, self.instance, self.layout) = (archive, app, instance, layout)
+    self.groups = groups.isEmpty ? nil : groups
     (self.schemaVersion, self.time, self.tool) = (schemaVersion, time, tool)
   }
 }

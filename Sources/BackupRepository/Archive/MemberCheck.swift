@@ -32,14 +32,16 @@ final class MemberCheck {
   private let gaps: MemberGaps
   private let superseded: [UInt64: SupersededMember]
   private let vault: VaultMember?
+  private let names: MemberNames
   private let path: String
   private var walk: HeaderWalk?
 
   init(
     _ ranges: RangeReader, _ gaps: MemberGaps, superseded: [UInt64: SupersededMember], vault: VaultMember?,
-    path: String
+    names: MemberNames, path: String
   ) {
     (self.ranges, self.gaps, self.superseded, self.path) = (ranges, gaps, superseded, path)
+    self.names = names
     self.vault = vault
   }
 
@@ -66,7 +68,7 @@ final class MemberCheck {
       while let entry = entries.first {
         let (member, offset) = try walk.next()
         if isSuperseded(member, offset) { continue }
-        guard MemberNames.name(of: entry.path) == member.name, entry.agrees(with: member, at: offset) else {
+        guard names.name(of: entry.path) == member.name, entry.agrees(with: member, at: offset, names) else {
           throw damaged("\(entry.path) in the tar is not what the manifest says")
         }
         entries.removeFirst()
@@ -98,7 +100,7 @@ final class MemberCheck {
   }
 
   private func isSuperseded(_ member: ArchiveMember, _ offset: UInt64) -> Bool {
-    guard let path = MemberNames.path(of: member.name) else { return false }
+    guard let path = names.path(of: member.name) else { return false }
     return superseded[offset] == SupersededMember(path: path, length: member.contentSize)
   }
 
@@ -113,7 +115,7 @@ final class MemberCheck {
 
 extension ManifestEntry {
   /// Whether a member of the tar is this entry, content aside.
-  func agrees(with member: ArchiveMember, at offset: UInt64) -> Bool {
+  func agrees(with member: ArchiveMember, at offset: UInt64, _ names: MemberNames) -> Bool {
     let found = FileMetadata(
       mode: member.mode, user: member.userID, group: member.groupID, modified: member.modified,
       attributes: member.attributes.map {
@@ -123,7 +125,7 @@ extension ManifestEntry {
     switch member.kind {
     case .directory: return kind == .directory
     case .symbolicLink(let target): return kind == .symbolicLink && linkTarget == target
-    case .hardLink(let target): return hardLink.map { MemberNames.name(of: $0) } == target
+    case .hardLink(let target): return hardLink.map { names.name(of: $0) } == target
     case .file(let length):
       return isFile && hardLink == nil && length == size && (size == 0 || offset == self.offset)
     }

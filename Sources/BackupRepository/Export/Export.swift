@@ -72,6 +72,7 @@ private final class Copy {
   private let archive: Archive
   private let writer: ArchiveWriter
   private let manifest: ManifestWriter
+  private var names: MemberNames { archive.header.memberNames }
   private let progress: (@Sendable (UInt64) -> Void)?
 
   init(
@@ -85,18 +86,18 @@ private final class Copy {
     var entry = source
     entry.offset = nil
     if let first = entry.hardLink {
-      try writer.addMember(ArchiveMember(entry, .hardLink(target: MemberNames.name(of: first))))
+      try writer.addMember(names.member(entry, .hardLink(target: names.name(of: first))))
     } else if entry.isFile {
-      entry.offset = try writer.beginMember(ArchiveMember(entry, .file(size: entry.size)))
+      entry.offset = try writer.beginMember(names.member(entry, .file(size: entry.size)))
       try archive.content(of: source, otherwise: "nothing was written, use another archive") {
         try writer.write($0)
       }
       try writer.endMember()
       bytes += entry.size
     } else if let target = entry.linkTarget {
-      try writer.addMember(ArchiveMember(entry, .symbolicLink(target: target)))
+      try writer.addMember(names.member(entry, .symbolicLink(target: target)))
     } else {
-      try writer.addMember(ArchiveMember(entry, .directory))
+      try writer.addMember(names.member(entry, .directory))
     }
     entries += 1
     try manifest.add(entry)

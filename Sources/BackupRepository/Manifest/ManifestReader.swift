@@ -204,7 +204,7 @@ public final class ManifestReader {
 
   private func entry(_ row: ManifestRow, _ db: Database) throws -> ManifestEntry {
     guard let path = row.path("path") else { throw wrong("a path that is none") }
-    guard (try? MemberName.validate(MemberNames.name(of: path))) != nil else {
+    guard (try? MemberName.validate(MemberNames(groups: []).name(of: path))) != nil else {
       throw wrong("a path that is longer or deeper than a member's name may be")
     }
     guard let kind = row.text("kind").flatMap(ManifestEntry.Kind.init(rawValue:)),

@@ -57,6 +57,8 @@ public struct RestoreReport: Sendable {
   public var vault: RestoredVault?
   /// Where the vault's items came from, for a restore of a copy of the archive.
   var vaultOrigin: VaultOrigin?
+  /// Groups of the archive that the container does not have, so that nothing of them came back.
+  public var missingGroups: [String] = []
   /// Compressed bytes that were read from the archive.
   public var bytesRead: UInt64 = 0
 
@@ -64,5 +66,7 @@ public struct RestoreReport: Sendable {
   public init() {}
 
   /// Whether something that should have come back did not.
-  public var isIncomplete: Bool { vault.map { !$0.leftBehind.isEmpty } ?? false }
+  public var isIncomplete: Bool {
+    !missingGroups.isEmpty || vault.map { !$0.leftBehind.isEmpty } ?? false
+  }
 }

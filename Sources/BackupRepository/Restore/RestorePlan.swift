@@ -39,6 +39,7 @@ struct RestorePlan {
   private var movedFirsts: Set<ContainerPath> = []
   /// Directories outside of the scope that the container lacks.
   private var missing: [ContainerPath: ManifestEntry] = [:]
+  private let groups: RestoredGroups
 
   init(_ archive: Archive, _ staged: StagedContainer, _ options: RestoreOptions) throws {
     self.archive = archive
@@ -47,6 +48,7 @@ struct RestorePlan {
     live = try LiveContainer(staged)
     recorded = try RecordedPaths(
       archive.manifest, layout: archive.header.layout, includesExcluded: options.includeExcluded)
+    groups = RestoredGroups(archive.header, staged.container)
     scope = try RestoreScope(options, recorded, live, staged.container)
     comparison = LiveComparison(live, staged, recorded, archive.header)
     try decideLive()
@@ -79,7 +81,9 @@ struct RestorePlan {
   /// What of the live container stays although the archive does not have it, and what goes.
   private mutating func decideLive() throws {
     for (path, scanned) in live.paths.sorted(by: { $0.key < $1.key }) {
-      if isStaleSidecar(path, scanned) {
+      if let reason = groups.sparing(path) {
+        spare(path, scope.contains(path) ? reason : nil)
+      } else if isStaleSidecar(path, scanned) {
         removals.append(path)  // rule 1
       } else if !scope.contains(path) || scanned.exclusion?.rule == .state {
         spare(path, nil)  // rule 7; and nobody needs to be told of Drydock's own
@@ -100,6 +104,7 @@ struct RestorePlan {
 
   /// Why a live path is left alone; nil when it is not.
   private func sparing(_ path: ContainerPath, _ scanned: ScannedEntry) -> String? {
+    if let reason = groups.sparing(path) { return reason }
     if scanned.isSidecar { return nil }  // rule 1: it goes, or stays, with its database
     let isStored = recorded.kinds[path] != nil
     // Rule 2. What a rule keeps out is replaced on demand, but never removed for not being in the archive.
@@ -154,6 +159,12 @@ struct RestorePlan {
 
   private mutating func decide(_ entry: ManifestEntry) throws {
     guard recorded.kinds[entry.path] != nil else { return }  // rule 3: stored although excluded
+    if let group = groups.missing(entry.path) {
+      if scope.contains(entry.path), !report.missingGroups.contains(group) {
+        report.missingGroups.append(group)
+      }
+      return
+    }
     let present = live.paths[entry.path]
     guard scope.contains(entry.path) else {
       if entry.kind == .directory, present == nil, !entry.path.isRoot { missing[entry.path] = entry }

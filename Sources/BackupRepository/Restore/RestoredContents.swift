@@ -30,9 +30,10 @@ struct RestoredContents {
     let byPath = Dictionary(files.map { ($0.path, $0) }, uniquingKeysWith: { $1 })
     let (source, path) = (archive.reader.rangeSource, archive.path)
     let (members, superseded, vault) = (members, superseded, archive.vault)
+    let names = archive.header.memberNames
     try staged.putFiles(groups(files)) {
       let ranges = source.reader()
-      let check = MemberCheck(ranges, members, superseded: superseded, vault: vault, path: path)
+      let check = MemberCheck(ranges, members, superseded: superseded, vault: vault, names: names, path: path)
       return { file, target in
         guard let entry = byPath[file.path] else { return }
         if entry.size > 0, let offset = entry.offset { try check.check(contentAt: offset) }
@@ -48,7 +49,8 @@ struct RestoredContents {
   func read(_ entry: ManifestEntry) throws -> [UInt8] {
     let ranges = archive.reader.ranges
     let check = MemberCheck(
-      ranges, members, superseded: superseded, vault: archive.vault, path: archive.path)
+      ranges, members, superseded: superseded, vault: archive.vault,
+      names: archive.header.memberNames, path: archive.path)
     var bytes: [UInt8] = []
     if entry.size > 0, let offset = entry.offset { try check.check(contentAt: offset) }
     try entry.readContent(
@@ -60,7 +62,8 @@ struct RestoredContents {
   /// Checks what comes after the last content of the archive: nobody who reads all of it must find more there.
   func checkEnd() throws {
     let check = MemberCheck(
-      archive.reader.ranges, members, superseded: superseded, vault: archive.vault, path: archive.path)
+      archive.reader.ranges, members, superseded: superseded, vault: archive.vault,
+      names: archive.header.memberNames, path: archive.path)
     let manifest = archive.reader.manifest
     try check.checkRest(manifestAt: manifest.offset)
     try archive.reader.checkEnd(after: manifest.offset + RangeReader.padded(manifest.length))

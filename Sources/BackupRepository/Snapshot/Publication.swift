@@ -62,17 +62,19 @@ struct Publication {
   }
 
   private func refuseOverlap(_ container: Container) throws {
-    let inside = folder.path == container.anchor || folder.path.hasPrefix(container.anchor + "/")
-    guard !inside else {
-      throw RepositoryError(
-        .overlap,
-        "an archive inside the container that it is of would be part of itself; choose a place outside",
-        path: folder.path)
-    }
-    guard fileName != nil || !container.anchor.hasPrefix(folder.path == "/" ? "/" : folder.path + "/")
-    else {
-      throw RepositoryError(
-        .overlap, "the container is inside the repository; choose a repository elsewhere", path: folder.path)
+    for root in [container.anchor] + container.groups.map(\.root) {
+      guard folder.path != root, !folder.path.hasPrefix(root + "/") else {
+        throw RepositoryError(
+          .overlap,
+          "an archive inside the container that it is of, or a group of it, would be part of itself; choose a place "
+            + "outside", path: folder.path)
+      }
+      guard fileName != nil || !root.hasPrefix(folder.path == "/" ? "/" : folder.path + "/") else {
+        throw RepositoryError(
+          .overlap,
+          "the container, or a group of it, is inside the repository; choose a repository elsewhere",
+          path: folder.path)
+      }
     }
   }
 

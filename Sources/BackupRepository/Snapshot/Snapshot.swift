@@ -15,12 +15,14 @@ public enum Snapshot {
     let id = try ArchiveID.new()
     let header = ArchiveHeader(
       archive: id, app: container.app, instance: container.instance, layout: container.layout,
-      schemaVersion: options.schemaVersion, time: UTCTime.text(now), tool: options.tool)
+      groups: container.groups.map(\.id), schemaVersion: options.schemaVersion, time: UTCTime.text(now),
+      tool: options.tool)
 
     let assembly = ArchiveAssembly(header: header, time: now, encryption: options.encryption)
     return try assembly.publish(publication) { scratch, archive, manifest in
       let writer = try SnapshotWriter(
-        root: lock.root, scratch: scratch, archive: archive, manifest: manifest, options: options)
+        root: lock.root, scratch: scratch, archive: archive, manifest: manifest,
+        names: header.memberNames, options: options)
       try writer.storeAll(
         ContainerScan(
           lock.root, rules: ExclusionRules(container), entersExcluded: options.includesExcluded))

@@ -10,6 +10,7 @@ final class SnapshotWriter {
   let archive: ArchiveWriter
   let manifest: ManifestWriter
   let options: SnapshotOptions
+  private let names: MemberNames
   let reader: StableReader
 
   private(set) var entries = 0
@@ -28,9 +29,10 @@ final class SnapshotWriter {
 
   init(
     root: Directory, scratch: Directory, archive: ArchiveWriter, manifest: ManifestWriter,
-    options: SnapshotOptions
+    names: MemberNames, options: SnapshotOptions
   ) throws {
     self.root = root
+    self.names = names
     self.scratch = scratch
     self.archive = archive
     self.manifest = manifest
@@ -139,7 +141,7 @@ final class SnapshotWriter {
   }
 
   func member(_ entry: ManifestEntry, _ kind: ArchiveMember.Kind) -> ArchiveMember {
-    ArchiveMember(entry, kind)
+    names.member(entry, kind)
   }
 
   func entry(
@@ -175,7 +177,7 @@ final class SnapshotWriter {
     // Changed since its first name was stored: then this is no further name of what is in the archive.
     if status.links > 1, let first = linked[status.identity], first.changed == status.changed {
       (entry.size, entry.digest, entry.hardLink) = (first.size, first.digest, first.path)
-      _ = try archive.addMember(member(entry, .hardLink(target: MemberNames.name(of: first.path))))
+      _ = try archive.addMember(member(entry, .hardLink(target: names.name(of: first.path))))
       return try add(entry)
     }
     let (directory, name) = try place(of: path)

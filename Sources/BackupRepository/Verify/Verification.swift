@@ -43,7 +43,8 @@ public enum Verification {
   private static func compare(_ archive: Archive, _ entries: [ContainerPath: ManifestEntry]) throws {
     var missing = entries
     var superseded = try archive.manifest.superseded()
-    let repeated = Set(superseded.values.map { MemberNames.name(of: $0.path) })
+    let names = archive.header.memberNames
+    let repeated = Set(superseded.values.map { names.name(of: $0.path) })
     let damaged = { (what: String) in RepositoryError(.damaged, what, path: archive.path) }
     var vault = archive.vault
     var number = 0
@@ -54,7 +55,7 @@ public enum Verification {
         vault = nil
         return
       }
-      guard let path = MemberNames.path(of: member.name) else {
+      guard let path = names.path(of: member.name) else {
         throw damaged("it has a member that the format does not know: \(member.printableName)")
       }
       if superseded[offset] == SupersededMember(path: path, length: member.contentSize) {
@@ -64,7 +65,7 @@ public enum Verification {
       guard let entry = missing.removeValue(forKey: path) else {
         throw damaged("\(path) is in the tar and not in the manifest")
       }
-      guard try matches(entry, member, offset, content) else {
+      guard try matches(entry, member, offset, content, names) else {
         throw damaged("\(path) in the tar is not what the manifest says")
       }
     }
@@ -77,9 +78,10 @@ public enum Verification {
   }
 
   private static func matches(
-    _ entry: ManifestEntry, _ member: ArchiveMember, _ offset: UInt64, _ content: MemberContent
+    _ entry: ManifestEntry, _ member: ArchiveMember, _ offset: UInt64, _ content: MemberContent,
+    _ names: MemberNames
   ) throws -> Bool {
-    guard entry.agrees(with: member, at: offset) else { return false }
+    guard entry.agrees(with: member, at: offset, names) else { return false }
     guard case .file = member.kind else { return true }
     var hash = try ContentHash(isDatabase: entry.kind == .database)
     try content.read { hash.update($0) }

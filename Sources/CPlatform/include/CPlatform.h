@@ -71,6 +71,9 @@ int platform_open_beneath(int directory, const char *path, int flags);
 /// Whether `descriptor` is on an overlay file system (OVERLAYFS_SUPER_MAGIC).
 bool platform_is_overlay(int descriptor);
 
+/// Whether `descriptor` is on a file system in memory, which tells no time of what is written through a mapping.
+bool platform_is_memory(int descriptor);
+
 /// Free bytes for this user on the file system of `descriptor`, or -1 when that is not known.
 int64_t platform_free_space(int descriptor);
 

@@ -61,6 +61,7 @@ extension Commit {
       try faults.reach(.placed)
       let finish = Finish(
         container: staged.container, state: state, transaction: transaction, folder: folder, old: nil,
+        place: .root,
         groups: record.groups ?? [], faults: faults)
       return Result(
         conflicts: try finish.run(undo, recovered: false) { try moves.lookBack(at: index) })

@@ -12,11 +12,13 @@ struct Commit {
   let transaction: TransactionID
   /// The transaction's folder: the staged inodes, what replaces the live container, and what a recovery needs.
   let folder: Directory
-  /// The container as it was when staging began; nil when there was none.
+  /// The container as it was when staging began; nil when there was none, and no groups.
   let index: TreeIndex?
   let faults: FaultInjection
   /// Why groups cannot be changed in one step with the container, by id.
   let closed: [String: String]
+  /// The container is made: nothing is there yet.
+  let creates: Bool
 
   /// What came of a commit.
   struct Result {
@@ -48,19 +50,29 @@ struct Commit {
         "\(moved) changed while the transaction was prepared; nothing was changed, run it again",
         path: staged.container.root)
     }
-    try requireSameRoot(.root, try? Directory(staged.container.root).status())
+    if !creates { try requireSameRoot() }
     for group in staged.container.groups {
       try requireSameRoot(group.path, try? Directory(group.root).status())
     }
   }
 
+  /// The container's path must still name the directory that is locked and staged.
+  func requireSameRoot() throws {
+    try requireSameRoot(.root, try? Directory(staged.container.root).status())
+  }
+
   /// The path of a root must still name the directory that is locked and staged.
-  func requireSameRoot(_ root: ContainerPath, _ status: FileStatus?) throws {
-    guard try status?.identity == staged.live.status(root)?.identity else {
+  private func requireSameRoot(_ root: ContainerPath, _ status: FileStatus?) throws {
+    try requireSame(root, status, staged.live.status(root)?.identity)
+  }
+
+  /// What is found at a path must be the directory that was staged.
+  func requireSame(_ path: ContainerPath, _ status: FileStatus?, _ identity: FileIdentity?) throws {
+    guard status?.identity == identity else {
       throw TransactionError(
         .changedMeanwhile,
-        "\(root.isRoot ? "the container" : "the group's root") was replaced by another directory while the transaction "
-          + "was prepared; nothing was changed, run it again", path: staged.live.full(root))
+        "\(path.isRoot ? "the container" : "this") was replaced by another directory while the transaction was prepared; "
+          + "nothing was changed, run it again", path: staged.live.full(path))
     }
   }
 

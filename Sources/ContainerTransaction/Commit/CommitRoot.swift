@@ -1,6 +1,7 @@
 import AppContainer
 
-/// A directory that a commit by exchange replaces as a whole: the container's root, or a group's.
+/// A directory that a commit by exchange replaces as a whole: the container's root, the part of it that everything that
+/// changes is in, or a group's root.
 struct CommitRoot {
   /// Its place in the container's namespace.
   let path: ContainerPath
@@ -16,6 +17,14 @@ struct CommitRoot {
     (path, parent, name, tree) = (.root, state.parent, state.rootName, Commit.tree)
   }
 
+  /// A part of the container.
+  init(_ place: ContainerPath, in live: Directory) {
+    (path, parent, name, tree) = (place, live, place, Commit.tree)
+  }
+
+  /// Whether it is the container's own root, or a part of that.
+  var isOwn: Bool { tree == Commit.tree }
+
   /// A group's root.
   ///
   /// - Parameter root: its absolute path.
@@ -27,11 +36,18 @@ struct CommitRoot {
     self.tree = tree
   }
 
-  /// What is there now; nil when nothing is.
-  func status() throws -> FileStatus? { try parent.status(name) }
+  /// The time of the container's directory that a part is in; nil for a root, since what is above that is not the
+  /// container's.
+  func timeAbove() throws -> Int64? {
+    isOwn && !path.isRoot ? try parent.status(name.parent)?.modified : nil
+  }
 
-  /// Exchanges what is there with the tree.
-  func exchange(in folder: Directory) throws { try folder.exchange(tree, in: parent, with: name) }
+  /// Exchanges what is there with the tree. A directory of the container that it is in keeps its time.
+  func exchange(in folder: Directory) throws {
+    let time = try timeAbove()
+    try folder.exchange(tree, in: parent, with: name)
+    if let time { try? parent.setModified(time, of: name.parent) }
+  }
 
   /// Writes the change of the name to disk.
   func sync() throws { try (name.parent.isRoot ? parent : parent.directory(name.parent)).sync() }

@@ -10,6 +10,8 @@ struct Finish {
   /// After an exchange the old tree, now at `tree` in the folder; nil in place, where what was replaced is in the folder
   /// itself.
   let old: Directory?
+  /// What was exchanged: the place of the old tree in the container.
+  let place: ContainerPath
   /// The groups that changed with it.
   let groups: [CommittedGroup]
   let faults: FaultInjection
@@ -48,15 +50,16 @@ struct Finish {
   /// After an exchange: what an app wrote into the old tree between the last look and the exchange.
   func carryOver(to new: Directory, _ index: TreeIndex, _ undo: UndoRecord) throws -> [ContainerPath] {
     guard let old else { return [] }
-    try moveState(from: old, to: new)
+    if place.isRoot { try moveState(from: old, to: new) }
     for group in groups {
       try moveState(from: old.directory(.group(group.id)), to: new.directory(.group(group.id)))
     }
     let kept = KeptConflicts(state: state, transaction: transaction)
-    let index = index.only(groups: Set(groups.map(\.id)))
-    return try CarryOver(old: old, new: new, index: index, touched: undo.touched) {
-      try kept.keep($0, in: old)
-    }.run()
+    let index = index.only(groups: Set(groups.map(\.id))).below(place)
+    let touched = Set(undo.touched.map { $0.rebased(from: place, to: .root) })
+    return try CarryOver(old: old, new: new, index: index, touched: touched) {
+      try kept.keep($0.rebased(from: .root, to: place), in: old, as: $0)
+    }.run().map { $0.rebased(from: .root, to: place) }
   }
 
   /// The state that earlier commits in place have left in the container goes with it.
@@ -75,7 +78,7 @@ struct Finish {
     let target = try state.directory.directory(path)
     for change in undo.changes {
       if let kept = change.kept, try target.status(kept) == nil {
-        let (source, name) = old.map { ($0, change.path) } ?? (folder, kept)
+        let (source, name) = old.map { ($0, change.path.rebased(from: place, to: .root)) } ?? (folder, kept)
         // The old tree goes in the end, whatever mode its directories have until then.
         try source.withWritableParent(of: name) {
           if try source.status(name) != nil { try source.rename(name, in: target, to: kept) }

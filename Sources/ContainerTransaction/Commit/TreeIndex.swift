@@ -73,6 +73,17 @@ struct TreeIndex: Sendable {
     return part
   }
 
+  /// The part below a directory, as the index of that.
+  func below(_ directory: ContainerPath) -> TreeIndex {
+    if directory.isRoot { return self }
+    var part = self
+    part.paths = [:]
+    for (path, status) in paths where path.isInside(directory) {
+      part.paths[path.rebased(from: directory, to: .root)] = status
+    }
+    return part
+  }
+
   /// The files that may be the main file of a database, told without another system call.
   func databaseCandidates() -> [ContainerPath] {
     paths.compactMap { path, status in

@@ -19,16 +19,23 @@ public struct ContainerLock: Sendable {
   /// - Throws: ``TransactionError``: `locked`, naming who holds it; `interrupted`.
   public init(_ container: Container, exclusive: Bool, timeout: Double) throws {
     let root = try Self.lock(container.root, exclusive, timeout)
-    var groups: [String: Directory] = [:]
-    // In the same order by all who share them.
-    for group in container.groups.sorted(by: { $0.root < $1.root }) {
-      groups[group.id] = try Self.lock(group.root, exclusive, timeout)
-    }
+    let groups = try Self.groups(of: container, exclusive: exclusive, timeout: timeout)
     if !exclusive {
       try Self.requireWhole(root)
       try GroupMarker.requireFinished(container)
     }
     self.root = root.showing(groups: groups)
+  }
+
+  /// Locks the roots of a container's groups, in the same order by all who share them.
+  static func groups(
+    of container: Container, exclusive: Bool, timeout: Double
+  ) throws -> [String: Directory] {
+    var groups: [String: Directory] = [:]
+    for group in container.groups.sorted(by: { $0.root < $1.root }) {
+      groups[group.id] = try lock(group.root, exclusive, timeout)
+    }
+    return groups
   }
 
   static func lock(_ path: String, _ exclusive: Bool, _ timeout: Double) throws -> Directory {

@@ -46,6 +46,8 @@ public final class StagedContainer {
   var partly: [TransactionID] = []
   /// Files of the stage with what steps wrote down for their way back.
   var steps: [ContainerPath] = []
+  /// Whether the result is checked, whatever the options say: when a rollback writes more than what was there before.
+  var isMadeAnew = false
   /// What the undo still holds of the transaction whose steps are taken back: nil when it is gone, or none is.
   public internal(set) var kept: KeptState?
   /// What is being written to disk while the run goes on.

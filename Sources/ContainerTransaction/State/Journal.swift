@@ -31,9 +31,12 @@ struct JournalRecord: Codable, Sendable {
   var source: String?
   /// Counts the transactions of a container through all its journals.
   var number: Int?
-  // With `commit`: the inode behind the container's path before and after; no `before` when it is created.
+  // With `commit`: the inode of what is exchanged before and after; no `before` when it is created.
   var rootBefore: FileIdentity?
   var rootAfter: FileIdentity?
+  /// What is exchanged, where that is a part of the container, and the time that the directory above it keeps.
+  var place: ContainerPath?
+  var timeAbove: Int64?
   /// The groups that change with it.
   var groups: [CommittedGroup]?
   /// The commit is in place: from here on the container is a mixture until `carried`.

@@ -47,7 +47,9 @@ extension Recovery {
 
   /// The container as it was when it was staged; nil when nothing is to be compared with it any more.
   private func index(of interrupted: Interrupted) throws -> TreeIndex? {
-    guard !interrupted.isCarried, interrupted.commit.rootBefore != nil else { return nil }
+    guard !interrupted.isCarried, interrupted.commit.rootBefore != nil || !interrupted.groups.isEmpty else {
+      return nil
+    }
     return try TreeIndex(
       decoding: interrupted.folder.contents(TreeIndex.file, limit: 1 << 30),
       path: interrupted.folder.full(TreeIndex.file), device: interrupted.live.status().device)
@@ -56,7 +58,7 @@ extension Recovery {
   private func finish(_ interrupted: Interrupted, old: Directory?) -> Finish {
     Finish(
       container: container, state: state, transaction: interrupted.transaction, folder: interrupted.folder,
-      old: old, groups: interrupted.groups, faults: .none)
+      old: old, place: interrupted.commit.place ?? .root, groups: interrupted.groups, faults: .none)
   }
 
   private func replaced(_ path: String, _ interrupted: Interrupted) -> TransactionError {
@@ -111,15 +113,19 @@ extension Recovery {
   private func resumeExchange(_ interrupted: Interrupted) throws -> [ContainerPath]? {
     var halves = try halves(of: interrupted)
     // What has become of the groups since they were whole is no business of this commit.
-    if interrupted.isCarried { halves.removeAll { !$0.root.path.isRoot } }
+    if interrupted.isCarried { halves.removeAll { !$0.root.isOwn } }
     let other = halves.first { $0.side == .other }
     guard halves.contains(where: { $0.side == .new }) else {
-      if let other, other.root.path.isRoot { throw replaced(interrupted.live.path, interrupted) }
+      if let other, other.root.isOwn { throw replaced(interrupted.live.full(other.root.path), interrupted) }
       return nil
     }
     if let other { throw replaced(interrupted.live.full(other.root.path), interrupted) }
     // The old trees and the record are there unless the interruption came after they were done with.
-    var new = interrupted.live
+    let place = interrupted.commit.place ?? .root
+    if let time = interrupted.commit.timeAbove {
+      try? interrupted.live.setModified(time, of: place.parent)
+    }
+    var new = try place.isRoot ? interrupted.live : interrupted.live.directory(place)
     if halves.contains(where: { $0.side == .old }) { new = try exchangeTheRest(halves, interrupted) }
     let old = try oldTree(of: interrupted)
     let finish = finish(interrupted, old: old)
@@ -141,9 +147,9 @@ extension Recovery {
         root: try CommitRoot(group: group.id, at: group.root, tree: group.tree),
         side: try side(.group(group.id), interrupted, group.before, group.after))
     }
-    return groups + [
-      Half(root: CommitRoot(state), side: try side(.root, interrupted, commit.rootBefore, commit.rootAfter))
-    ]
+    let place = commit.place ?? .root
+    let own = place.isRoot ? CommitRoot(state) : CommitRoot(place, in: interrupted.live)
+    return groups + [Half(root: own, side: try side(place, interrupted, commit.rootBefore, commit.rootAfter))]
   }
 
   private func side(

@@ -38,12 +38,7 @@ extension Transaction {
     let undoable = Set(try store.transactions())
     let steps = Dictionary(grouping: records, by: \.transaction).mapValues { Set($0.map(\.step)) }
     let undone = UndoStore.undone(records)
-    // A rollback can be taken back only as long as nothing but rollbacks and redos came after it.
-    let kinds = Dictionary(
-      records.compactMap { record in record.kind.map { (record.transaction, $0) } }, uniquingKeysWith: { $1 })
-    let redoable = try store.transactions().reversed().prefix {
-      kinds[$0] == .rollback || kinds[$0] == .redo
-    }
+    let redoable = try store.redoable(records)
     return try records.filter { $0.step == .begin }.map { begin in
       let own = steps[begin.transaction] ?? []
       let entryState: TransactionLogEntry.State =

@@ -27,9 +27,11 @@ public final class Rollback {
     public let origins: [String]
   }
 
-  /// The transactions that are left to be undone, the newest first; no rollbacks.
-  public func candidates() throws -> [Candidate] {
-    try undos.undoable(redoing: false).filter { undo in !staged.undoes.contains(undo.record.transaction) }
+  /// The transactions that are left to be undone, the newest first.
+  ///
+  /// - Parameter redoing: the rollbacks that can be redone instead.
+  public func candidates(redoing: Bool = false) throws -> [Candidate] {
+    try undos.undoable(redoing: redoing).filter { undo in !staged.undoes.contains(undo.record.transaction) }
       .map(\.candidate)
   }
 
@@ -92,6 +94,7 @@ public final class Rollback {
   public func openKept(of origin: String?) throws {
     staged.kept = nil
     guard let origin else { return }
+    staged.isMadeAnew = true
     let undo = try undos.undoable(redoing: false).first { $0.candidate.origins.contains(origin) }
     staged.kept = undo.map {
       KeptState(origin: origin, staged: staged, record: $0.record, files: $0.kept)

@@ -24,6 +24,21 @@ extension Array where Element == UInt8 {
   fileprivate func ends(with suffix: [UInt8]) -> Bool { self.suffix(suffix.count) == suffix[...] }
 }
 
+extension Transaction {
+  /// What the steps of a transaction wrote down; nil when it is kept no more, or they wrote nothing.
+  ///
+  /// - Throws: `ContainerError` with code `vaultLocked` when it is kept sealed and no key at hand opens it.
+  public static func steps(
+    of transaction: TransactionID, in container: Container, options: TransactionOptions = TransactionOptions()
+  ) throws -> [UInt8]? {
+    let name = StepFile.name(transaction.description)
+    guard let undo = try UndoReader(container, options).undo(of: transaction),
+      undo.record.steps.contains(name)
+    else { return nil }
+    return try undo.kept.contents(name)
+  }
+}
+
 extension StagedContainer {
   /// Keeps what the steps of this transaction wrote down with its undo: sealed when the undo is, and gone when it goes.
   ///

@@ -61,6 +61,19 @@ extension Transaction {
     }
   }
 
+  /// The transaction that a rollback would undo now.
+  ///
+  /// - Parameter redoing: the rollback that would be redone instead.
+  /// - Throws: ``TransactionError`` with code `nothingToUndo`; `ContainerError` with code `vaultLocked` when what it
+  ///   replaced is kept sealed and no key at hand opens it.
+  public static func newestUndo(
+    of container: Container, redoing: Bool, options: TransactionOptions = TransactionOptions()
+  ) throws -> TransactionID {
+    let undo = try newest(container, redoing, options)
+    try undo.kept.check(undo.record)
+    return undo.record.transaction
+  }
+
   private static func newest(
     _ container: Container, _ redoing: Bool, _ options: TransactionOptions
   ) throws -> KeptUndo {

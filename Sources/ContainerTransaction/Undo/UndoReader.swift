@@ -35,24 +35,14 @@ struct UndoReader {
   /// - Parameter redoing: the rollbacks that can be redone instead.
   func undoable(redoing: Bool) throws -> [KeptUndo] {
     let records = try store.records()
+    if redoing { return try store.redoable(records).compactMap(undo) }
     let done = Dictionary(
       records.filter { $0.step == .done }.map { ($0.transaction, $0) }, uniquingKeysWith: { $1 })
-    var found: [KeptUndo] = []
-    for transaction in try store.transactions().reversed() {
-      guard let undo = try undo(of: transaction) else { continue }
-      let kind = undo.record.kind
-      if redoing {
-        // Redos stand between two rollbacks that are redone one after the other; anything else ends it.
-        if kind == .rollback { found.append(undo) } else if kind != .redo { break }
-      } else if kind != .rollback {
-        // The redo of a rollback that undid no transaction as a whole leaves these to be undone, and itself nothing.
-        let isOfParts =
-          kind == .redo
-          && undo.record.undoes.allSatisfy { done[$0]?.partly != nil && done[$0]?.undoes == nil }
-        if !isOfParts { found.append(undo) }
-      }
+    return try store.transactions().reversed().compactMap(undo).filter { undo in
+      guard undo.record.kind == .redo else { return undo.record.kind != .rollback }
+      // The redo of a rollback that undid no transaction as a whole leaves these to be undone, and itself nothing.
+      return undo.record.undoes.contains { done[$0]?.partly == nil || done[$0]?.undoes != nil }
     }
-    return found
   }
 
   /// The rollbacks that took back a part of a transaction and still stand, the newest first.

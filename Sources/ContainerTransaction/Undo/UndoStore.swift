@@ -53,6 +53,17 @@ struct UndoStore {
     Set(records.flatMap { $0.undoes ?? [] })
   }
 
+  /// The rollbacks that can be redone, the newest first: those after which nothing came but rollbacks and redos, not even
+  /// what was undone since.
+  func redoable(_ records: [JournalRecord]) throws -> [TransactionID] {
+    let kinds = Dictionary(
+      records.compactMap { record in record.kind.map { (record.transaction, $0) } }, uniquingKeysWith: { $1 })
+    let undone = Self.undone(records)
+    return try records.filter { $0.step == .done }.map(\.transaction).reversed()
+      .prefix { kinds[$0] == .rollback || kinds[$0] == .redo }
+      .filter { try kinds[$0] == .rollback && !undone.contains($0) && folder($0) != nil }
+  }
+
   func folder(_ transaction: TransactionID) throws -> Directory? {
     let path = try StateDirectory.folder(StateDirectory.undo, transaction)
     for state in states where try state.directory.status(path.appending(name: UndoRecord.file.bytes)) != nil {

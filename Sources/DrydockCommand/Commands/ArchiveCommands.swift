@@ -73,6 +73,9 @@ struct ShowCommand: ParsableCommand {
       "\(header.app), instance \(header.instance) (\(header.layout.rawValue)), \(header.time)".printable)
     Output.line("archive \(header.archive), snapshot \(opened.snapshot.prefix(16))…")
     if let encryption = opened.encryption { Output.line(encryption.description) }
+    if let groups = header.groups {
+      Output.line("with the groups \(groups.joined(separator: ", "))".printable)
+    }
     Output.line(
       "schema version \(header.schemaVersion.map(String.init) ?? "unknown"), written by \(header.tool)"
         .printable)

@@ -64,6 +64,9 @@ struct InspectCommand: ParsableCommand {
   private func write(_ inspection: ContainerInspection, _ pending: [String]?) {
     Output.line("\(inspection.app), instance \(inspection.instance) (\(inspection.layout.rawValue))")
     Output.line("  \(inspection.root)")
+    for group in inspection.groups {
+      Output.line("group \(group.id)\(group.exists ? "" : " (not there)")\n  \(group.root)")
+    }
     let version =
       inspection.schemaVersion.map { "\($0), by \(inspection.versionSource ?? "nothing")" }
       ?? "unknown: \(inspection.versionProblem ?? "nothing says it")"

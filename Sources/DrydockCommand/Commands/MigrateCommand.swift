@@ -6,8 +6,9 @@ struct MigrateCommand: ParsableCommand {
     commandName: "migrate", abstract: "Run all pending migrations on a container, or none.",
     discussion: """
       All pending migrations are one transaction: a failure anywhere leaves the
-      container as it was. A dry run does the same work on a copy of what changes,
-      shows the difference, and throws it away.
+      container as it was. With --each every migration is one of its own: what was
+      done before a failure stays, and the exit code is 3 then. A dry run does the
+      same work on a copy of what changes, shows the difference, and throws it away.
 
       Steps on the vault need the device key, in a dry run too. When settings were
       moved into the vault, archives of the repository that are not encrypted and
@@ -23,6 +24,7 @@ struct MigrateCommand: ParsableCommand {
   @OptionGroup var container: ContainersOptions
   @OptionGroup var migrations: MigrationOptions
   @Option(help: ArgumentHelp("Stop at this version.", valueName: "number")) var to: Int?
+  @Flag(help: "Commit each migration by itself.") var each = false
   @Flag(help: "Show what would change, and change nothing.") var dryRun = false
   @Flag(help: "With --dry-run: exit with 2 when migrations are pending.") var exitCode = false
   @OptionGroup var repository: RepositoryOptions
@@ -42,13 +44,14 @@ struct MigrateCommand: ParsableCommand {
       (exposed, notSearched) = (outcome.value.exposed, outcome.value.notSearched)
     }
 
-    init(_ outcome: DryRunOutcome<MigrationReport>) {
-      (report, difference, conflicts) = (outcome.value, outcome.difference, [])
+    init(report: MigrationReport, difference: ContainerDifference) {
+      (self.report, self.difference, conflicts) = (report, difference, [])
     }
   }
 
   func validate() throws {
     if exitCode && !dryRun { throw ValidationError("--exit-code goes with --dry-run") }
+    if each && dryRun { throw ValidationError("a dry run commits nothing: leave --each out") }
   }
 
   func run() throws {
@@ -58,13 +61,18 @@ struct MigrateCommand: ParsableCommand {
     let configuration = try common.configuration()
     let catalog = try migrations.catalog(configuration)
     let options = try container.transaction().with(deviceKeys)
+    if each { return try runEach(opened, catalog, repository.path(configuration), options) }
     let outcome = try Migrating.run(
       opened, catalog, to: to, repository: repository.path(configuration), options: options)
+    if common.json { Output.json(Result(outcome)) }
+    try tell(outcome, opened)
+  }
+
+  /// Says what a run did; results in words only without `--json`.
+  func tell(_ outcome: TransactionOutcome<Migrating.Report>, _ opened: Container) throws {
     ContainerOptions.tell(outcome.recovered, opened)
     for note in outcome.notes { Output.note("drydock: note: \(note)") }
-    if common.json {
-      Output.json(Result(outcome))
-    } else {
+    if !common.json {
       MigrationText.write(outcome.value.migration, verb: "ran")
       if let transaction = outcome.transaction {
         Output.advice("transaction \(transaction); `drydock rollback` undoes it")
@@ -82,7 +90,7 @@ struct MigrateCommand: ParsableCommand {
     let outcome = try Migrating.dryRun(
       opened, catalog, to: to, options: container.transaction().with(deviceKeys))
     if common.json {
-      Output.json(Result(outcome))
+      Output.json(Result(report: outcome.value, difference: outcome.difference))
     } else {
       MigrationText.write(outcome.value, verb: "would run")
       if outcome.value.changedAnything {

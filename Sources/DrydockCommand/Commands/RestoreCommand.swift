@@ -64,6 +64,8 @@ struct RestoreCommand: ParsableCommand {
     var removed: [ContainerPath]
     var spared: [RestoreReport.Spared]
     var restoredUnderExcluded: [ContainerPath]
+    /// Groups of the archive that the container does not have.
+    var missingGroups: [String]
     var unchanged: Int
     var bytesRead: UInt64
     var conflicts: [ContainerPath]
@@ -132,6 +134,13 @@ struct RestoreCommand: ParsableCommand {
     return false
   }
 
+  private static func missing(_ group: String) -> String {
+    group == ContainerPath.groups.description
+      ? "a directory `.groups`, where this container shows its groups"
+      : "the group \(group.printable), which the container does not have: give it a directory and name it under `groups:` "
+        + "in drydock.yaml, then restore once more"
+  }
+
   private func write(
     _ outcome: MigratedRestore.Report, transaction: TransactionID?, conflicts: [ContainerPath],
     difference: ContainerDifference?
@@ -142,7 +151,7 @@ struct RestoreCommand: ParsableCommand {
         Result(
           transaction: transaction?.description, restored: report.restored, removed: report.removed,
           spared: report.spared, restoredUnderExcluded: report.restoredUnderExcluded,
-          unchanged: report.unchanged,
+          missingGroups: report.missingGroups, unchanged: report.unchanged,
           bytesRead: report.bytesRead, conflicts: conflicts, vault: report.vault,
           migration: outcome.migration,
           difference: difference))
@@ -166,6 +175,7 @@ struct RestoreCommand: ParsableCommand {
     let more = report.spared.count - Self.shown
     if more > 0 { Output.line("  … and \(more) more are spared; --json lists them") }
     for path in report.restoredUnderExcluded { Output.line("  restored, though excluded now: \(path)") }
+    for group in report.missingGroups { Output.line("  left in the archive: \(Self.missing(group))") }
     for path in conflicts {
       Output.note("drydock: the app changed it at the same moment, kept aside: \(path)")
     }

@@ -1,75 +1,25 @@
 import ArgumentParser
 import Drydock
 
-struct RollbackCommand: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "rollback",
-    abstract: "Undo the last migration, restore or baseline, keeping what the app wrote since.",
-    discussion: """
-      Goes back setting by setting, database by database, file by file. What both
-      the transaction and, since then, the app changed is a conflict: nothing is
-      changed then, and both sides are shown.
-
-      Examples:
-        drydock rollback Notes
-        drydock rollback Notes --redo
-        drydock rollback --all Customers
-      """)
-
-  @OptionGroup var container: ContainersOptions
-  @Flag(help: "Where both changed it, give up what the app wrote since.") var discardNewer = false
-  @Flag(help: "Undo the last rollback instead.") var redo = false
-  @OptionGroup var deviceKeys: DeviceKeyOptions
-  @OptionGroup var common: CommonOptions
-
-  struct Result: Encodable, Sendable {
-    var transaction: String?
-    var undone: [RollbackReport.Undone]
-    var discarded: [RollbackConflict]
-    var conflicts: [ContainerPath]
-
-    init(_ outcome: TransactionOutcome<RollbackReport>) {
-      (transaction, conflicts) = (outcome.transaction?.description, outcome.conflicts)
-      (undone, discarded) = (outcome.value.undone, outcome.value.discarded)
-    }
-  }
-
-  func run() throws {
-    if let many = try container.many(common) { return try run(many) }
-    let opened = try container.open(common)
-    let outcome = try Transaction.rollback(
-      opened, discardingNewer: discardNewer, redoing: redo, options: container.transaction().with(deviceKeys))
-    ContainerOptions.tell(outcome.recovered, opened)
-    for note in outcome.notes { Output.note("drydock: note: \(note)") }
-    let report = outcome.value
-    if common.json {
-      Output.json(Result(outcome))
-    } else {
-      for undone in report.undone {
-        Output.line("\(redo ? "redone" : "rolled back"): \(undone.transaction), which \(undone.summary)")
-      }
-      for conflict in report.discarded { Output.line("  given up: \(conflict)") }
-      if let transaction = outcome.transaction {
-        Output.advice("transaction \(transaction)\(redo ? "" : "; `drydock rollback --redo` takes it back")")
-      }
-      for path in outcome.conflicts {
-        Output.note("drydock: the app changed it at the same moment, kept aside: \(path)")
-      }
-    }
-    try outcome.throwUnlessClean()
-  }
-}
-
 struct LogCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "log", abstract: "List a container's transactions, and which can still be undone.",
-    discussion: "Example: drydock log Notes")
+    discussion: """
+      Examples:
+        drydock log Notes
+        drydock log Notes --output
+      """)
 
   @OptionGroup var container: ContainerOptions
+  @Flag(help: "Show what the scripts of migrations wrote, too, as long as the undo is kept.") var output =
+    false
+  @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var common: CommonOptions
 
   struct Result: Encodable {
     var transactions: [TransactionLogEntry]
+    /// With `--output`: by transaction, a text for each stream that a script wrote to.
+    var output: [String: [String]]?
   }
 
   func run() throws {
@@ -79,7 +29,8 @@ struct LogCommand: ParsableCommand {
       )
     }
     let entries = try container.isPacked ? [] : Transaction.log(container.open(common))
-    if common.json { return Output.json(Result(transactions: entries)) }
+    let written = try output && !container.isPacked ? outputs(of: entries) : [:]
+    if common.json { return Output.json(Result(transactions: entries, output: output ? written : nil)) }
     if entries.isEmpty { return Output.line("no transactions yet") }
     Output.table(
       entries.map { entry in
@@ -89,6 +40,24 @@ struct LogCommand: ParsableCommand {
           "\(entry.summary) (\(Output.count(entry.changes, "path"))\(undo))",
         ]
       }, indent: "")
+    for entry in entries {
+      guard let texts = written[entry.transaction.description] else { continue }
+      Output.line(entry.transaction.description)
+      for line in texts.flatMap({ $0.split(separator: "\n", omittingEmptySubsequences: false) }) {
+        Output.line("  \(line)")
+      }
+    }
+  }
+
+  private func outputs(of entries: [TransactionLogEntry]) throws -> [String: [String]] {
+    let options = try TransactionOptions().with(deviceKeys)
+    let opened = try container.open(common)
+    var written: [String: [String]] = [:]
+    for entry in entries {
+      let texts = try ScriptLog.output(of: entry.transaction, in: opened, options: options)
+      if !texts.isEmpty { written[entry.transaction.description] = texts }
+    }
+    return written
   }
 }
 

@@ -19,7 +19,7 @@ struct ContainersOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "With --all: work on so many at the same time; by default as many as there are processors.",
+      "With --all: work on so many at the same time; by default as many as there are processors, with `groups:` one.",
       valueName: "number"))
   var jobs: Int?
 
@@ -53,9 +53,11 @@ struct ContainersOptions: ParsableArguments {
   func many(_ common: CommonOptions) throws -> ManyContainers? {
     guard let all else { return nil }
     let configuration = try common.configuration()
+    // Containers beside each other share their groups, and who changes one locks them.
+    let most = configuration.groups.isEmpty ? ProcessInfo.processInfo.activeProcessorCount : 1
     return ManyContainers(
       directory: try ContainerDirectory(all, configuration: configuration), configuration: configuration,
-      jobs: jobs ?? ProcessInfo.processInfo.activeProcessorCount, asJSON: common.json)
+      jobs: jobs ?? most, asJSON: common.json)
   }
 
   /// As for one container.

@@ -72,7 +72,7 @@ struct ManyContainers {
         notes += result.notes
         line = ManyLine(
           container: child.name, path: child.path, state: state, exitCode: exitCode, notes: notes)
-        line.result = .init(value: result.document)
+        line.result = result.document.map { .init(value: $0) }
       } catch {
         let failure = Failure(error) ?? Failure(unforeseen: error)
         (exitCode, self.error) = (failure.status.rawValue, failure.text)
@@ -80,7 +80,7 @@ struct ManyContainers {
         reason = "exit \(exitCode): \(isAboutAll ? failure.message : failure.text)"
         line = ManyLine(
           container: child.name, path: child.path, state: state, exitCode: exitCode, notes: notes)
-        line.error = failure.detail
+        line.error = failure.detail(status: failure.status)
       }
       if asJSON { text = Output.encodedLine(line) }
     }

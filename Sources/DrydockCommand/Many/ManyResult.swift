@@ -18,8 +18,8 @@ struct ManyResult: Sendable {
   var state: State
   /// What was done, in a few words.
   var text: String
-  /// What the command prints for one container with `--json`.
-  var document: any Encodable & Sendable
+  /// What the command prints for one container with `--json`; nil for one that is past what was asked for.
+  var document: (any Encodable & Sendable)?
   /// What the command would exit with for this container; nil for 0.
   var exit: ExitStatus?
   /// Remarks, for standard error.
@@ -81,11 +81,12 @@ struct ManySummary: Encodable {
   /// As for one container, over all of them.
   var exposed: [ExposedSecret] = [], notSearched: [String] = []
 
-  /// One exit code for many: the one that they share; without failures, that changes are pending; else that not all is
-  /// done.
-  static func exitCode(of codes: Set<Int32>) -> Int32 {
-    if codes.count <= 1 { return codes.first ?? 0 }
-    return codes.isSubset(of: [0, ExitStatus.pending.rawValue])
-      ? ExitStatus.pending.rawValue : ExitStatus.incomplete.rawValue
+  /// One exit code for many: the one that they share; that changes are pending, when all else is done; that of the first,
+  /// when none is done; else that not all is.
+  static func exitCode(of codes: [Int32]) -> Int32 {
+    let (kinds, good) = (Set(codes), Set([0, ExitStatus.pending.rawValue]))
+    if kinds.count > 1, kinds.isSubset(of: good) { return ExitStatus.pending.rawValue }
+    if kinds.count <= 1 || kinds.isDisjoint(with: good) { return codes.first ?? 0 }
+    return ExitStatus.incomplete.rawValue
   }
 }

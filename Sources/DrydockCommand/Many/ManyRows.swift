@@ -4,7 +4,8 @@ import Drydock
 struct ManyRows {
   private(set) var summary = ManySummary()
   private let nameWidth: Int
-  private var codes: Set<Int32> = []
+  /// The exit codes that there were, in the order of their first container.
+  private var codes: [Int32] = []
   /// How often each remark came, but for the container's path in it.
   private var remarks: [String: Int] = [:]
   private static let stateWidth = ManyResult.State.allCases.map(\.rawValue.count).max() ?? 0
@@ -23,7 +24,7 @@ struct ManyRows {
   mutating func tell(_ child: ContainerDirectory.Child, _ done: ManyContainers.Done) {
     summary.summary.containers += 1
     summary.summary[done.state] += 1
-    codes.insert(done.exitCode)
+    if !codes.contains(done.exitCode) { codes.append(done.exitCode) }
     summary.exitCode = ManySummary.exitCode(of: codes)
     for note in done.notes { tell(note, of: child) }
     if asJSON {

@@ -6,17 +6,17 @@ extension MigrateCommand {
   func run(_ many: ManyContainers) throws {
     let catalog = try migrations.catalog(many.configuration)
     let options = try container.transaction().with(deviceKeys)
-    if dryRun { return try many.finish(many.run(dryRun(catalog, options))) }
     let moved = Mutex<[String: [MovedSecret]]>([:])
-    var summary = many.run { [to] container in
-      let outcome = try Migrating.run(container, catalog, to: to, options: options)
-      moved.withLock { $0[container.app, default: []] += outcome.value.moved }
-      var result = ManyResult(
-        state: outcome.transaction == nil ? .unchanged : .changed,
-        text: Self.text(outcome.value.migration), document: Result(outcome), exit: outcome.exit,
-        notes: outcome.remarks)
-      if let exit = result.exit { result.text += ", exit \(exit.rawValue)" }
-      return result
+    var summary = many.run { [to, each, dryRun, exitCode] container in
+      do {
+        if dryRun { return try Self.show(container, catalog, to, options, exitCode: exitCode) }
+        return try Self.migrate(container, catalog, to, options, each: each) { outcome in
+          moved.withLock { $0[container.app, default: []] += outcome.value.moved }
+        }
+      } catch let error as MigrationError where error.code == .usage && to ?? 0 <= catalog.latest {
+        // It is further than others.
+        return ManyResult(state: .unchanged, text: error.message)
+      }
     }
     // One search for all: each would read the whole repository.
     if let repository = repository.path(many.configuration) {
@@ -31,27 +31,75 @@ extension MigrateCommand {
     try many.finish(summary)
   }
 
-  private func dryRun(
-    _ catalog: MigrationCatalog, _ options: TransactionOptions
-  ) -> @Sendable (Container) throws -> ManyResult {
-    { [to, exitCode] container in
-      let outcome = try Migrating.dryRun(container, catalog, to: to, options: options)
-      guard outcome.value.changedAnything else {
-        return ManyResult(state: .unchanged, text: Self.text(outcome.value), document: Result(outcome))
-      }
-      return ManyResult(
-        state: .pending, text: "\(Self.text(outcome.value)): \(Self.text(outcome.difference))",
-        document: Result(outcome), exit: exitCode ? .pending : nil)
+  private static func migrate(
+    _ container: Container, _ catalog: MigrationCatalog, _ to: Int?, _ options: TransactionOptions,
+    each: Bool,
+    committed: (TransactionOutcome<Migrating.Report>) -> Void
+  ) throws -> ManyResult {
+    guard each else {
+      let outcome = try Migrating.run(container, catalog, to: to, options: options)
+      committed(outcome)
+      return result([outcome], Result(outcome), nil)
     }
+    var outcomes: [TransactionOutcome<Migrating.Report>] = []
+    var document = EachResult()
+    do {
+      try Migrating.runEach(container, catalog, to: to, options: options) { outcome in
+        committed(outcome)
+        outcomes.append(outcome)
+        document.runs.append(Result(outcome))
+      }
+    } catch {
+      guard outcomes.contains(where: { $0.transaction != nil }) else { throw error }
+      let failure = Failure(error) ?? Failure(unforeseen: error)
+      document.error = failure.detail(status: .incomplete)
+      return result(outcomes, document, failure)
+    }
+    return result(outcomes, document, nil)
   }
 
-  private static func text(_ report: MigrationReport) -> String {
-    guard report.changedAnything else { return "version \(report.to)" }
-    return "version \(report.from) → \(report.to)"
+  /// What one or more transactions did, and what ended them.
+  private static func result(
+    _ outcomes: [TransactionOutcome<Migrating.Report>], _ document: some Encodable & Sendable,
+    _ failure: Failure?
+  ) -> ManyResult {
+    let versions = outcomes.map(\.value.migration)
+    var result = ManyResult(
+      state: outcomes.allSatisfy { $0.transaction == nil } ? .unchanged : .changed,
+      text: text(versions.first?.from ?? 0, versions.last?.to ?? 0), document: document,
+      exit: outcomes.lazy.compactMap(\.exit).first, notes: outcomes.flatMap(\.remarks))
+    if let failure {
+      result.exit = .incomplete
+      result.text += ", then: \(failure.text)"
+    }
+    if let exit = result.exit { result.text += ", exit \(exit.rawValue)" }
+    return result
   }
 
+  private static func show(
+    _ container: Container, _ catalog: MigrationCatalog, _ to: Int?, _ options: TransactionOptions,
+    exitCode: Bool
+  ) throws -> ManyResult {
+    let outcome = try Migrating.dryRun(container, catalog, to: to, options: options)
+    let (report, document) = (
+      outcome.value, Result(report: outcome.value, difference: outcome.difference)
+    )
+    guard report.changedAnything else {
+      return ManyResult(state: .unchanged, text: text(report.from, report.to), document: document)
+    }
+    return ManyResult(
+      state: .pending, text: "\(text(report.from, report.to)): \(ManyResult.text(outcome.difference))",
+      document: document, exit: exitCode ? .pending : nil)
+  }
+
+  private static func text(_ from: Int, _ to: Int) -> String {
+    from == to ? "version \(to)" : "version \(from) → \(to)"
+  }
+}
+
+extension ManyResult {
   /// What would change, counted.
-  private static func text(_ difference: ContainerDifference) -> String {
+  static func text(_ difference: ContainerDifference) -> String {
     let counts = [
       (difference.settings.count, "setting"), (difference.vault.count, "vault"),
       (difference.databases.count, "database"), (difference.files.count, "file"),

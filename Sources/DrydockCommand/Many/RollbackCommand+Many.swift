@@ -2,20 +2,56 @@ import Drydock
 
 extension RollbackCommand {
   /// Rolls many containers back, each in a transaction of its own.
-  func run(_ many: ManyContainers) throws {
-    try refuseMixture(many)
+  func run(_ many: ManyContainers, _ request: RollingBack.Request, _ catalog: MigrationCatalog?) throws {
+    if request.version == nil { try refuseMixture(many) }
     let options = try container.transaction().with(deviceKeys)
     try many.finish(
-      many.run { [discardNewer, redo] container in
-        let outcome = try Transaction.rollback(
-          container, discardingNewer: discardNewer, redoing: redo, options: options)
-        var text = outcome.value.undone.map { "\($0.transaction), which \($0.summary)" }.joined(
-          separator: "; ")
-        text = "\(redo ? "redone" : "rolled back"): \(text)"
-        if let exit = outcome.exit { text += ", exit \(exit.rawValue)" }
-        return ManyResult(
-          state: .changed, text: text, document: Result(outcome), exit: outcome.exit, notes: outcome.remarks)
+      many.run { [dryRun] container in
+        do {
+          return dryRun
+            ? try Self.show(container, request, catalog, options)
+            : try Self.rollBack(container, request, catalog, options)
+        } catch let error as MigrationError where error.code == .usage {
+          // It is not as far as others.
+          return ManyResult(state: .unchanged, text: error.message)
+        }
       })
+  }
+
+  private static func rollBack(
+    _ container: Container, _ request: RollingBack.Request, _ catalog: MigrationCatalog?,
+    _ options: TransactionOptions
+  ) throws -> ManyResult {
+    let outcome = try RollingBack.run(container, request, catalog, options: options)
+    var document = Result(outcome.value, conflicts: outcome.conflicts)
+    document.transaction = outcome.transaction?.description
+    var result = ManyResult(
+      state: outcome.transaction == nil ? .unchanged : .changed, text: text(outcome.value),
+      document: document,
+      exit: outcome.exit, notes: outcome.remarks)
+    if let exit = result.exit { result.text += ", exit \(exit.rawValue)" }
+    return result
+  }
+
+  private static func show(
+    _ container: Container, _ request: RollingBack.Request, _ catalog: MigrationCatalog?,
+    _ options: TransactionOptions
+  ) throws -> ManyResult {
+    let outcome = try RollingBack.dryRun(container, request, catalog, options: options)
+    var document = Result(outcome.value)
+    document.difference = outcome.difference
+    let isThere = outcome.value.undone.isEmpty && outcome.value.migrations.isEmpty
+    return ManyResult(
+      state: isThere ? .unchanged : .pending,
+      text: text(outcome.value) + (isThere ? "" : ": " + ManyResult.text(outcome.difference)),
+      document: document)
+  }
+
+  private static func text(_ report: RollingBack.Report) -> String {
+    guard let from = report.from, let to = report.to else {
+      return report.undone.map(\.summary).joined(separator: "; ")
+    }
+    return from == to ? "version \(to)" : "version \(from) → \(to)"
   }
 
   /// What a run over all containers did in most of them it may have failed to do in one: there, the last transaction is
@@ -41,7 +77,8 @@ extension RollbackCommand {
     throw TransactionError(
       .ambiguous,
       "the last transaction is not the same in all containers, so that it is not clear what is to be undone; nothing "
-        + "was changed: \(shown.joined(separator: "; "))\(containers.count > 5 ? "; and others" : ""). Roll "
-        + "them back one by one", path: many.directory.path)
+        + "was changed: \(shown.joined(separator: "; "))\(containers.count > 5 ? "; and others" : ""). "
+        + (redo ? "Redo them one by one" : "Say the version to go back to, with --to"),
+      path: many.directory.path)
   }
 }

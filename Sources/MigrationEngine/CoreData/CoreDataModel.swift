@@ -26,31 +26,17 @@ struct CoreDataModel: Sendable {
     hashes.sorted { $0.key.utf16.lexicographicallyPrecedes($1.key.utf16) }
   }
 
-  /// Reads the argument `core-data: {version-info: FILE, version: NAME}`; without a name it is the current version.
-  init(_ node: YAMLNode, files: MigrationFiles) throws {
-    let reader = try YAMLReader(node, what: "core-data", keys: ["version-info", "version"])
-    let file = try reader.required("version-info")
-    let info: [String: PropertyListValue]
-    do {
-      info = try PropertyListFile(bytes: files.bytes(of: file.text("`version-info`"), namedAt: file.position))
-        .root
-    } catch let error as ContainerError {
-      throw file.position.error(error.message)
-    }
+  /// A version of a VersionInfo.plist.
+  ///
+  /// - Parameters:
+  ///   - position: where the version is named, for messages.
+  init(named name: String, in info: [String: PropertyListValue], at position: YAMLPosition) throws {
     guard case .dictionary(let versions)? = info["NSManagedObjectModel_VersionHashes"] else {
-      throw file.position.error(
+      throw position.error(
         "the file is no VersionInfo.plist of a compiled model (.momd): it has no NSManagedObjectModel_VersionHashes"
       )
     }
-    let position: YAMLPosition
-    if let node = reader["version"] {
-      (name, position) = (try node.text("`version`"), node.position)
-    } else if case .string(let current)? = info["NSManagedObjectModel_CurrentVersionName"] {
-      (name, position) = (current, file.position)
-    } else {
-      throw file.position.error(
-        "the file does not say which version is the current one: name it with `version`")
-    }
+    self.name = name
     guard let version = versions[name] else {
       throw position.error(
         "the model has no version `\(name)`; " + NearestWord.hint(for: name, among: Array(versions.keys)))
@@ -66,6 +52,43 @@ struct CoreDataModel: Sendable {
       listedChecksum = checksum
     } else {
       listedChecksum = nil
+    }
+  }
+}
+
+/// The argument `core-data: {version-info: FILE, version: NAME, down-version: NAME}`: which models a store is of.
+struct CoreDataArgument {
+  /// After the way up: the version that is named, else the current one.
+  let up: CoreDataModel
+  /// After the way back; nil without one.
+  let down: CoreDataModel?
+
+  init(_ node: YAMLNode, files: MigrationFiles, hasDown: Bool) throws {
+    let reader = try YAMLReader(node, what: "core-data", keys: ["version-info", "version", "down-version"])
+    let file = try reader.required("version-info")
+    let bytes = try files.bytes(of: file.text("`version-info`"), namedAt: file.position)
+    let info: [String: PropertyListValue]
+    do {
+      info = try PropertyListFile(bytes: bytes).root
+    } catch let error as ContainerError {
+      throw file.position.error(error.message)
+    }
+    if let node = reader["version"] {
+      up = try CoreDataModel(named: node.text("`version`"), in: info, at: node.position)
+    } else if case .string(let current)? = info["NSManagedObjectModel_CurrentVersionName"] {
+      up = try CoreDataModel(named: current, in: info, at: file.position)
+    } else {
+      throw file.position.error(
+        "the file does not say which version is the current one: name it with `version`")
+    }
+    switch (reader["down-version"], hasDown) {
+    case (let node?, true):
+      down = try CoreDataModel(named: node.text("`down-version`"), in: info, at: node.position)
+    case (let node?, false): throw node.position.error("`down-version` is for a step with `down`")
+    case (nil, true):
+      throw node.position.error(
+        "the step has a way back: name the model that the store is of after it with `down-version`")
+    case (nil, false): down = nil
     }
   }
 }

@@ -6,10 +6,14 @@ struct DocumentEdit<Value: StructuredValue> {
   private(set) var value: Value
   /// What was done, in order.
   private(set) var changes: [DocumentChange] = []
-  /// What hides secrets in messages.
-  let redactor: Redactor
+  private let name: DocumentName
 
-  init(_ value: Value, _ redactor: Redactor) { (self.value, self.redactor) = (value, redactor) }
+  init(_ value: Value, of name: DocumentName) { (self.value, self.name) = (value, name) }
+
+  /// A value in a message. One name on the way to it that says secret hides it.
+  func shown(_ value: Value, at pointer: JSONPointer) -> String {
+    value.shown(name.redactor, names: [name.key ?? ""] + pointer.tokens)
+  }
 
   // MARK: Changing
 
@@ -121,8 +125,8 @@ struct DocumentEdit<Value: StructuredValue> {
   ) throws -> String? {
     guard let now = value[pointer] else { return "`\(pointer)` is not there: nothing to move back" }
     let saved = value
-    _ = try take(pointer)
-    if let replaced { _ = try putBack(replaced, at: pointer, order: nil) }
+    let place = try take(pointer)
+    if let replaced { _ = try putBack(replaced, at: pointer, order: place) }
     guard let remark = try putBack(now, at: from, order: order) else { return nil }
     value = saved
     return remark

@@ -10,7 +10,7 @@ struct DocumentMemory: Sendable, Codable, Equatable {
   var key: String?
   var changes: [DocumentChange]
   /// SHA-256 of the file that the step wrote, when the transaction's undo keeps what it was before.
-  var written: String?
+  var written: SHA256.Digest?
 }
 
 extension DocumentMemory {
@@ -18,7 +18,7 @@ extension DocumentMemory {
   fileprivate func putBackWhole(on stage: StagedContainer) throws -> Bool {
     guard let written, let kept = stage.kept else { return false }
     let bytes = try stage.read(file)
-    guard try SHA256.hash(bytes).description == written else { return false }
+    guard try SHA256.hash(bytes) == written else { return false }
     try stage.remove(file)
     if try kept.putBack(file) { return true }
     try stage.write(bytes, to: file)
@@ -54,14 +54,12 @@ extension StepMemory {
         return ["`\(key)` is not there: skipped"]
       }
       var notes: [String] = []
-      if let setting = settings.last(where: { $0.file == memory.file && $0.key == key }),
-        setting.after?.value == value
-      {
+      if let setting = setting(key, in: memory.file), setting.after?.value == value {
         // Untouched since: the very value comes back.
         file.root[key] = setting.before?.value
       } else {
         var setting = try SettingDocument(value, key: key)
-        notes = try setting.document.apply(rule, of: "the setting `\(key)`", stage.redactor).notes
+        notes = try setting.document.apply(rule, of: DocumentName(setting: key, stage.redactor)).notes
         file.root[key] = try setting.value()
       }
       try stage.setDefaults(file, at: memory.file)
@@ -83,7 +81,7 @@ extension StagedContainer {
       error.path = path.description
       throw error
     }
-    let result = try document.apply(rule, of: "`\(path)`", redactor)
+    let result = try document.apply(rule, of: DocumentName(file: path, redactor))
     let changed = try document.encoded()
     // An untouched file keeps its time.
     if changed != bytes { try write(changed, to: path) }

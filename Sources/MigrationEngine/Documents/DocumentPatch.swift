@@ -106,12 +106,12 @@ struct DocumentPatch: DocumentRule {
 
   private func test<Value: StructuredValue>(_ step: Step, _ wanted: Value, _ edit: DocumentEdit<Value>) throws
   {
-    let now = edit.value[absolute(step.path)]
+    let path = absolute(step.path)
+    let now = edit.value[path]
     if let now, now.matches(wanted) { return }
-    let key = step.path.tokens.last ?? ""
     throw EditFailure(
-      "`\(step.path)` is \(now?.shown(edit.redactor, key: key) ?? "not there"), not "
-        + wanted.shown(edit.redactor, key: key))
+      "`\(step.path)` is \(now.map { edit.shown($0, at: path) } ?? "not there"), not \(edit.shown(wanted, at: path))"
+    )
   }
 
   private func absolute(_ pointer: JSONPointer) -> JSONPointer {

@@ -7,6 +7,22 @@ protocol DocumentRule: Sendable {
   func apply<Value>(to edit: inout DocumentEdit<Value>, of what: String) throws -> [String]
 }
 
+/// What a document is called.
+struct DocumentName {
+  /// The setting that it is in; nil for a file.
+  var key: String?
+  /// For messages: ``the setting `state` ``.
+  let text: String
+  /// What hides secrets in messages.
+  let redactor: Redactor
+
+  init(setting key: String, _ redactor: Redactor) {
+    (self.key, text, self.redactor) = (key, "the setting `\(key)`", redactor)
+  }
+
+  init(file: ContainerPath, _ redactor: Redactor) { (text, self.redactor) = ("`\(file)`", redactor) }
+}
+
 /// A JSON text or a property list, written again in its own format.
 enum StructuredDocument: Sendable {
   case json(JSONDocument)
@@ -33,20 +49,20 @@ enum StructuredDocument: Sendable {
 
   /// Applies a rule.
   mutating func apply(
-    _ rule: some DocumentRule, of what: String, _ redactor: Redactor
+    _ rule: some DocumentRule, of name: DocumentName
   ) throws -> (notes: [String], changes: [DocumentChange]) {
     switch self {
     case .json(var document):
-      var edit = DocumentEdit(document.value, redactor)
-      let notes = try rule.apply(to: &edit, of: what)
+      var edit = DocumentEdit(document.value, of: name)
+      let notes = try rule.apply(to: &edit, of: name.text)
       document.value = edit.value
       self = .json(document)
       return (notes, edit.changes)
     case .propertyList(var document):
-      var edit = DocumentEdit(document.value, redactor)
-      var notes = try rule.apply(to: &edit, of: what)
+      var edit = DocumentEdit(document.value, of: name)
+      var notes = try rule.apply(to: &edit, of: name.text)
       if document.format.rounds(edit.value), !document.format.rounds(document.value) {
-        notes.append("\(what): the file is XML, which keeps whole seconds only")
+        notes.append("\(name.text): the file is XML, which keeps whole seconds only")
       }
       document.value = edit.value
       self = .propertyList(document)

@@ -70,7 +70,7 @@ extension JSONValue: StructuredValue {
     if case .number(let number) = self { number.integer } else { nil }
   }
 
-  func shown(_ redactor: Redactor, key: String) -> String {
-    propertyListValue.map { redactor.typed($0, of: key) } ?? shape.nounPhrase
+  func shown(_ redactor: Redactor, names: [String]) -> String {
+    propertyListValue?.shown(redactor, names: names) ?? shape.nounPhrase
   }
 }

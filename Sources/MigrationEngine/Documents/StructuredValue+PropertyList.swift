@@ -73,5 +73,7 @@ extension PropertyListValue: StructuredValue {
     if case .integer(let number) = self { number } else { nil }
   }
 
-  func shown(_ redactor: Redactor, key: String) -> String { redactor.typed(self, of: key) }
+  func shown(_ redactor: Redactor, names: [String]) -> String {
+    redactor.typed(self, of: names.last { SecretPattern.isSecret(self, key: $0) } ?? names.last ?? "")
+  }
 }

@@ -31,8 +31,8 @@ protocol StructuredValue: Sendable {
   var stored: String { get }
   /// The value, when it is an integer.
   var integer: Int64? { get }
-  /// The value in a message, secrets hidden.
-  func shown(_ redactor: Redactor, key: String) -> String
+  /// The value in a message, hidden when it is a secret under one of its names.
+  func shown(_ redactor: Redactor, names: [String]) -> String
 }
 
 /// What is inside of a value.

@@ -16,6 +16,8 @@ public struct MigrationHistory: Sendable, Equatable {
   /// The record of a number.
   public func record(_ number: Int) -> MigrationRecord? { records.first { $0.number == number } }
 
+  mutating func removeAll(after version: Int) { records.removeAll { $0.number > version } }
+
   mutating func append(_ record: MigrationRecord) { records.append(record) }
 
   /// Puts a record in the place of the one with its number.

@@ -18,13 +18,24 @@ struct ArchiveConversion: Sendable {
 
   /// What was in an archive, in the new form.
   struct Document {
-    let value: PropertyListValue
-    /// The file's content.
-    let bytes: [UInt8]
+    enum Content {
+      case json(JSONValue)
+      case plist(PropertyListDocument)
+    }
+
+    let content: Content
+
+    /// What a file holds; JSON is indented.
+    func file() throws -> [UInt8] {
+      switch content {
+      case .json(let value): JSONDocument(value, isIndented: true).bytes
+      case .plist(let document): try document.encoded()
+      }
+    }
   }
 
   let form: Form
-  private let dates: ArchivedJSON.Dates
+  private let dates: ArchivedDates
   private let options: UnarchiveOptions
   private let unmapped: Unmapped
 
@@ -90,29 +101,17 @@ struct ArchiveConversion: Sendable {
   }
 
   private func document(_ bytes: [UInt8]) throws -> Document {
-    let archive = try PropertyListFile(archive: bytes)
-    let value = try Unarchiver.read(archive, options)
+    let value = try Unarchiver.read(bytes, options)
     switch form {
-    case .json: return Document(value: value, bytes: try ArchivedJSON.write(value, dates: dates))
+    case .json: return Document(content: .json(try JSONValue(archived: value, dates: dates)))
     case .plist:
       guard let plain = value.withoutNulls else {
         throw ContainerError(
           .unsupported,
           "a property list has no form for nothing (null) in a list or as the whole: say `as: json`")
       }
-      return Document(
-        value: plain, bytes: try PropertyListDocument(format: archive.format, value: plain).encoded())
-    }
-  }
-}
-
-extension PropertyListFile {
-  /// Reads the property list of an archive.
-  fileprivate init(archive bytes: [UInt8]) throws {
-    do {
-      self = try PropertyListFile(bytes: bytes)
-    } catch let error as ContainerError {
-      throw ContainerError(.malformed, "not a keyed archive: \(error.message)", cause: error)
+      let format: PropertyListFile.Format = PropertyListDocument.isBinary(bytes) ? .binary : .xml
+      return Document(content: .plist(PropertyListDocument(format: format, value: plain)))
     }
   }
 }

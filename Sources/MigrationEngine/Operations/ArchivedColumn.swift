@@ -38,17 +38,10 @@ struct ArchivedColumn: Sendable {
       if ifMissing == .fail { throw StepFailure(message: "the database \(database) is not in the container") }
       return ["the database \(database) is not there: skipped"]
     }
-    return try stage.writeDatabase(at: path) { db in
-      try db.execute(sql: "BEGIN IMMEDIATE")
-      do {
-        let store = try CoreDataGuard(db, model: nil)
-        let notes = try convert(conversion, db) + (store?.finish(db) ?? [])
-        try db.execute(sql: "COMMIT")
-        return notes
-      } catch {
-        if db.isInsideTransaction { try? db.execute(sql: "ROLLBACK") }
-        throw error
-      }
+    return try stage.writeDatabase(at: path, keepsJournal: false) { db in
+      var notes: [String] = []
+      let more = try MigrationTransaction.run(db) { _ in notes = try convert(conversion, db) }
+      return notes + more
     }
   }
 
@@ -146,10 +139,10 @@ struct ArchivedColumn: Sendable {
       let place = Int64.fromDatabaseValue(row).map { " in row \($0)" } ?? ""
       do {
         let outcome = try conversion.convert(bytes, "\(column)\(place)")
-        return state.withLock { state in
+        return try state.withLock { state in
           state.count += 1
           switch outcome {
-          case .converted(let document): return stored(document)
+          case .converted(let document): return try stored(document)
           case .kept(let remark):
             note(remark, &state)
             return value
@@ -164,11 +157,13 @@ struct ArchivedColumn: Sendable {
       }
     }
 
-    private func stored(_ document: ArchiveConversion.Document) -> DatabaseValue {
-      if conversion.form == .json, store == .text {
-        return String(decoding: document.bytes, as: UTF8.self).databaseValue
+    private func stored(_ document: ArchiveConversion.Document) throws -> DatabaseValue {
+      switch document.content {
+      case .plist(let list): return Data(try list.encoded()).databaseValue
+      case .json(let json):
+        let text = JSONDocument(json, isIndented: false).text
+        return store == .text ? text.databaseValue : Data(text.utf8).databaseValue
       }
-      return Data(document.bytes).databaseValue
     }
 
     private func note(_ remark: String, _ state: inout State) {

@@ -1,3 +1,4 @@
+import AgeEncryption
 import AppContainer
 import ContainerTransaction
 
@@ -38,47 +39,59 @@ struct ArchivedFiles: Sendable {
     }
   }
 
-  func convert(_ conversion: ArchiveConversion, on stage: StagedContainer) throws -> [String] {
+  func convert(
+    _ conversion: ArchiveConversion, on stage: StagedContainer, _ memory: inout StepMemory
+  ) throws -> [String] {
     // Drydock's own files are nobody's archives.
-    let own = stage.container.historyPath.parent
     let found = try selection.matches(in: stage).filter { path in
-      try path != own && !path.isInside(own) && stage.status(of: path)?.type != .directory
+      try !stage.isHistory(path) && stage.status(of: path)?.type != .directory
     }
     if found.isEmpty {
       if ifMissing == .fail { throw StepFailure(message: "no file matches `\(selection)`") }
       return ["no file matches `\(selection)`: skipped"]
     }
-    return try found.flatMap { try convert($0, conversion, own, stage) }
+    return try found.flatMap { path in
+      let target = try self.target(for: path)
+      try stage.requireNoHistory(in: target)
+      return try convert(path, to: target, conversion, stage, &memory)
+    }
   }
 
   private func convert(
-    _ path: ContainerPath, _ conversion: ArchiveConversion, _ own: ContainerPath, _ stage: StagedContainer
+    _ path: ContainerPath, to target: ContainerPath, _ conversion: ArchiveConversion,
+    _ stage: StagedContainer,
+    _ memory: inout StepMemory
   ) throws -> [String] {
-    let target = try target(for: path)
-    guard target != own, !target.isInside(own) else {
-      throw StepFailure(message: "`\(target)` is where Drydock keeps its history: name another place")
-    }
     switch try conversion.convert(try stage.read(path), "`\(path)`") {
     case .kept(let remark): return [remark]
     case .deleted(let remark):
+      try memory.noteRemoved(path, on: stage)
       try stage.remove(path)
       return [remark]
     case .converted(let document):
+      let bytes = try document.file()
       if target != path {
         if try stage.status(of: target) != nil {
           switch ifExists {
           case .keep: return ["`\(target)` is there already: kept, and `\(path)` left as it is"]
-          case .replace: try stage.remove(target)
+          case .replace:
+            try memory.noteRemoved(target, on: stage)
+            try stage.remove(target)
           case .fail:
             throw StepFailure(
               message: "the target `\(target)` of `\(path)` is there already: say `if-exists: keep` or "
                 + "`if-exists: replace`", path: path.description)
           }
         }
+        try memory.noteRemoved(path, on: stage)
+        try memory.noteMade(target, on: stage)
         // Its mode, owner, attributes and protection go with it.
         try stage.move(path, to: target)
+      } else {
+        try memory.noteRemoved(path, on: stage)
       }
-      try stage.write(document.bytes, to: target)
+      try stage.write(bytes, to: target)
+      memory.converted.append(.init(from: path, to: target, digest: try SHA256.hash(bytes).hex))
       return []
     }
   }

@@ -37,10 +37,10 @@ struct ArchivedSetting: Sendable {
         edit.values[key] = nil
       }
       edit.values[to] =
-        switch (conversion.form, store) {
-        case (.plist, _): document.value
-        case (.json, .text): .string(String(decoding: document.bytes, as: UTF8.self))
-        case (.json, .data): .data(document.bytes)
+        switch (document.content, store) {
+        case (.plist(let list), _): list.value
+        case (.json(let json), .text): .string(JSONDocument(json, isIndented: false).text)
+        case (.json(let json), .data): .data(JSONDocument(json, isIndented: false).bytes)
         }
     }
     return try edit.save(to: stage, &memory)

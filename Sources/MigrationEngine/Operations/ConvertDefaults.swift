@@ -36,21 +36,58 @@ struct ConvertDefaults: MigrationOperation {
     ifExists = try reader.ifExists()
   }
 
+  var wayBack: WayBack {
+    if case .map(let map) = rule, map.isOneToOne, unmapped == .fail { return .byArguments }
+    return .byMemory
+  }
+
   func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
-    guard let value = try edit.seen(key, ifMissing) else { return edit.notes }
+    guard let value = try edit.seen(key, ifMissing) else {
+      memory.skipped.append(key)
+      return edit.notes
+    }
     guard let converted = try convert(value, stage.redactor, &edit.notes) else {
       edit.values[key] = nil
       return try edit.save(to: stage, &memory)
     }
     // What is only registered, and stays as it is, need not be stored.
-    if to == key, edit.values[key] == nil, converted == value { return edit.notes }
+    if to == key, edit.values[key] == nil, converted == value {
+      memory.skipped.append(key)
+      return edit.notes
+    }
     if to != key {
-      guard try edit.mayWrite(to, ifExists) else { return edit.notes }
+      guard try edit.mayWrite(to, ifExists) else {
+        memory.skipped.append(key)
+        return edit.notes
+      }
       edit.values[key] = nil
     }
     edit.values[to] = converted
     return try edit.save(to: stage, &memory)
+  }
+
+  /// By the map when the value is another one now, so that newer data goes back, too.
+  func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
+    if memory?.skipped.contains(key) == true { return [] }
+    var edit = try DefaultsEdit(target, stage)
+    let path = try target.path(in: stage.container)
+    let noted = memory?.setting(to, in: path)
+    if let memory, noted.map({ edit.values[to] == $0.after?.value }) ?? true {
+      return try memory.revertSettings(on: stage)
+    }
+    guard case .map(let map) = rule else { return try StepMemory.required(memory).revertSettings(on: stage) }
+    guard let now = edit.values[to] else { return ["`\(to)` is not there: skipped"] }
+    guard let original = map.source(of: now) else {
+      return ["`\(to)`: no entry of the map gives \(stage.redactor.typed(now, of: to)): left as it is"]
+    }
+    if to != key {
+      if edit.values[key] != nil { return ["`\(key)` is there already: kept, and `\(to)` too"] }
+      edit.values[to] = noted?.before?.value
+    }
+    edit.values[key] = original
+    var nothing = StepMemory()
+    return try edit.save(to: stage, &nothing)
   }
 
   /// The new value; nil when the setting is to go.
@@ -100,6 +137,17 @@ struct ValueMap: Sendable {
 
   subscript(_ value: PropertyListValue) -> PropertyListValue? {
     pairs.first { $0.from.matches(value) }?.to
+  }
+
+  /// Whether no two values become the same.
+  var isOneToOne: Bool {
+    pairs.indices.allSatisfy { index in !pairs[..<index].contains { $0.to.matches(pairs[index].to) } }
+  }
+
+  /// What the map makes a value of; nil when nothing does, or more than one.
+  func source(of value: PropertyListValue) -> PropertyListValue? {
+    let found = pairs.filter { $0.to.matches(value) }
+    return found.count == 1 ? found[0].from : nil
   }
 
   /// What the author probably meant, when a key of another type looks like the value.

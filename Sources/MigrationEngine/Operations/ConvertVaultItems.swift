@@ -44,6 +44,24 @@ struct ConvertVaultItems: MigrationOperation {
     ifMissing = try reader.ifMissing()
   }
 
+  var wayBack: WayBack { .byMemory }
+
+  func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
+    try StepMemory.required(memory).revertItems(on: stage, inverse: text)
+  }
+
+  /// The text that a document with exactly these fields was made of.
+  private func text(of item: VaultItem) -> SecretBytes? {
+    let object = item.value.withBytes { try? JSONSerialization.jsonObject(with: Data($0)) }
+    guard let document = object as? [String: Any], let constants = constants.json as? [String: Any],
+      Set(document.keys) == Set(fields).union(constants.keys)
+    else { return nil }
+    let parts = fields.compactMap { document[$0] as? String }
+    guard parts.count == fields.count else { return nil }
+    var bytes = Array(parts.joined(separator: separator ?? "").utf8)
+    return SecretBytes(wiping: &bytes)
+  }
+
   func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     var edit = try VaultEdit(stage)
     var (converted, gone): ([VaultItem.ID: SecretBytes], [VaultItem]) = ([:], [])

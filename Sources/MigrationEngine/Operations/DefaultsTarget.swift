@@ -79,29 +79,34 @@ struct DefaultsEdit {
   private let path: ContainerPath
   private let registered: [String: PropertyListValue]
   private let original: PropertyListFile?
+  private let redactor: Redactor
 
   init(_ target: DefaultsTarget, _ stage: StagedContainer) throws {
     path = try target.path(in: stage.container)
     registered = target.registered(in: stage.container)
     original = try stage.defaults(path)
+    redactor = stage.redactor
     values = original?.root ?? [:]
   }
+
+  /// A setting's name in a message: one that no migration names may be anything, a token too.
+  func shown(_ key: String) -> String { "`\(redactor.shown(name: key))`" }
 
   /// The value of a key; when it is absent the step fails, or leaves a remark.
   mutating func source(_ key: String, _ ifMissing: IfMissing) throws -> PropertyListValue? {
     if let value = values[key] { return value }
     let where_ = original == nil ? " (there is no settings file)" : ""
     if ifMissing == .fail {
-      throw StepFailure(message: "the setting `\(key)` is not there\(where_)", path: path.description)
+      throw StepFailure(message: "the setting \(shown(key)) is not there\(where_)", path: path.description)
     }
-    notes.append("`\(key)` is not there\(where_): skipped")
+    notes.append("\(shown(key)) is not there\(where_): skipped")
     return nil
   }
 
   /// The value that a reader of a key sees: where none is stored, the one that the app registers.
   mutating func seen(_ key: String, _ ifMissing: IfMissing) throws -> PropertyListValue? {
     guard values[key] == nil, let value = registered[key] else { return try source(key, ifMissing) }
-    notes.append("`\(key)` is not stored: its registered default is taken")
+    notes.append("\(shown(key)) is not stored: its registered default is taken")
     return value
   }
 
@@ -111,11 +116,11 @@ struct DefaultsEdit {
     switch ifExists {
     case .replace: return true
     case .keep:
-      notes.append("`\(key)` is there already: kept")
+      notes.append("\(shown(key)) is there already: kept")
       return false
     case .fail:
       throw StepFailure(
-        message: "the setting `\(key)` is there already: say `if-exists: keep` or `if-exists: replace`",
+        message: "the setting \(shown(key)) is there already: say `if-exists: keep` or `if-exists: replace`",
         path: path.description)
     }
   }
@@ -126,9 +131,9 @@ struct DefaultsEdit {
     if values != file.root {
       for key in values.keys.sorted() {
         guard let value = values[key], file.root[key] != value, file.rounds(value) else { continue }
-        notes.append("`\(key)`: the file is XML, which keeps whole seconds only")
+        notes.append("\(shown(key)): the file is XML, which keeps whole seconds only")
       }
-      if original == nil { memory.made.append(path) }
+      if original == nil { try memory.noteMade(path, on: stage) }
       file.root = values
       try stage.setDefaults(file, at: path)
       // As it is read back: XML drops fractions of a second.

@@ -113,11 +113,12 @@ struct DefaultsTransfer: Sendable {
     var target = try DefaultsEdit(to, stage)
     for (old, new) in try moved(memory, from: sourcePath) {
       guard let value = target.values[new] else {
-        target.notes.append("`\(new)` is not there: nothing to move back")
+        target.notes.append("\(target.shown(new)) is not there: nothing to move back")
         continue
       }
       guard source.values[old] == nil else {
-        target.notes.append("`\(old)` is there again: kept, and `\(new)` left where it is")
+        target.notes.append(
+          "\(target.shown(old)) is there again: kept, and \(target.shown(new)) left where it is")
         continue
       }
       source.values[old] = value
@@ -126,9 +127,7 @@ struct DefaultsTransfer: Sendable {
         continue
       }
       // One that the target had already, with the same value, was not written.
-      if let written = memory.settings.first(where: { $0.file == targetPath && $0.key == new }) {
-        target.values[new] = written.before?.value
-      }
+      if let written = memory.setting(new, in: targetPath) { target.values[new] = written.before?.value }
     }
     var nothing = StepMemory()
     let notes = try source.save(to: stage, &nothing) + target.save(to: stage, &nothing)

@@ -25,6 +25,8 @@ struct DeleteDefaults: MigrationOperation {
     _ = try reader.reason()
   }
 
+  var wayBack: WayBack { .byMemory }
+
   func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
     for name in names where try edit.source(name, ifMissing) != nil { edit.values[name] = nil }

@@ -22,9 +22,16 @@ struct DeleteFiles: MigrationOperation {
       for path in try selection.matches(in: stage, ifMissing, &notes) where try stage.status(of: path) != nil
       {
         try stage.requireNoHistory(in: path)
+        try memory.noteRemoved(path, on: stage)
         try stage.remove(path)
       }
     }
     return notes
+  }
+
+  var wayBack: WayBack { .byMemory }
+
+  func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
+    try StepMemory.required(memory).putBackRemoved(on: stage)
   }
 }

@@ -16,6 +16,12 @@ struct DeleteVaultItems: MigrationOperation {
     _ = try reader.reason()
   }
 
+  var wayBack: WayBack { .byMemory }
+
+  func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
+    try StepMemory.required(memory).revertItems(on: stage)
+  }
+
   func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     var edit = try VaultEdit(stage)
     edit.remove(try edit.items(selection, ifMissing))

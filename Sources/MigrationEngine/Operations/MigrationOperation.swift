@@ -57,9 +57,13 @@ extension MigrationAction {
   /// What says nothing cannot be taken back.
   var wayBack: WayBack { .none }
 
+  /// What goes by memory alone puts the settings back that the step changed.
   func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
-    throw StepFailure(
-      message: "\(name) cannot be taken back by itself: the migration needs `down` steps")
+    guard wayBack == .byMemory else {
+      throw StepFailure(
+        message: "\(name) cannot be taken back by itself: the migration needs `down` steps")
+    }
+    return try StepMemory.required(memory).revertSettings(on: stage)
   }
 }
 

@@ -41,7 +41,7 @@ struct MoveDefaultsToFile: MigrationOperation {
         edit.notes.append("`\(to)` is there already: kept, and the setting `\(key)` left where it is")
         return edit.notes
       case .replace:
-        if try stage.isUntouched(to) { memory.removed.append(to) }
+        try memory.noteRemoved(to, on: stage)
         try stage.remove(to)
       case .fail:
         throw StepFailure(
@@ -49,6 +49,7 @@ struct MoveDefaultsToFile: MigrationOperation {
             + "`if-exists: replace`", path: to.description)
       }
     }
+    try memory.noteMade(to, on: stage)
     // Who may read the settings may read the file.
     try stage.write(bytes, to: to, mode: stage.metadata(of: target.path(in: stage.container))?.mode)
     guard try isSame(value, read(stage.read(to), like: value)) else {
@@ -114,9 +115,7 @@ struct MoveDefaultsToFile: MigrationOperation {
     let memory = try StepMemory.required(memory)
     var edit = try DefaultsEdit(target, stage)
     let path = try target.path(in: stage.container)
-    guard let setting = memory.settings.first(where: { $0.file == path && $0.key == key }),
-      let before = setting.before?.value
-    else { return [] }
+    guard let setting = memory.setting(key, in: path), let before = setting.before?.value else { return [] }
     guard edit.values[key] == setting.after?.value else {
       return ["`\(key)` is not what the step left: kept, and `\(to)` too"]
     }
@@ -131,9 +130,7 @@ struct MoveDefaultsToFile: MigrationOperation {
     }
     edit.values[key] = value
     try stage.remove(to)
-    if memory.removed.contains(to), try stage.kept?.putBack(to) != true {
-      edit.notes.append("`\(to)`: what the step replaced is not kept any more")
-    }
+    edit.notes += try memory.putBackRemoved(on: stage)
     var nothing = StepMemory()
     return try edit.save(to: stage, &nothing)
   }

@@ -14,11 +14,11 @@ struct MoveDefaultsToVault: MigrationOperation {
     ] + DefaultsTarget.keys
   static let needsVault = true
 
-  private let target: DefaultsTarget
+  let target: DefaultsTarget
   /// The settings, each with the account that its item gets.
-  private let moves: [(key: String, account: String?)]
-  private let template: VaultItem
-  private let form: SecretForm?
+  let moves: [(key: String, account: String?)]
+  let template: VaultItem
+  let form: SecretForm?
   private let ifMissing: IfMissing
   private let ifExists: IfExists
 
@@ -61,17 +61,25 @@ struct MoveDefaultsToVault: MigrationOperation {
 
   func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
+    let file = try target.path(in: stage.container)
+    if try stage.vaultEncryption() == nil { memory.made.append(stage.container.vaultPath) }
+    var changes: [SealedItems.Change] = []
     for (key, account) in moves {
       guard let value = try edit.source(key, ifMissing) else { continue }
       var item = template
       item.account = account
       item.value = try SecretForm.bytes(of: value, as: form, key: key)
+      let before = try stage.vault()?[item.id]
       guard let vault = try put(item, of: key, stage, &edit.notes) else { continue }
-      stage.keepSealed(
-        MovedSecret(path: try target.path(in: stage.container), key: key, value: value), to: vault.recipients)
+      stage.keepSealed(MovedSecret(path: file, key: key, value: value), to: vault.recipients)
       edit.values[key] = nil
+      changes.append((before, vault[item.id]))
+      memory.types.append(SettingType(of: value, key, in: file))
     }
-    return try edit.save(to: stage, &memory)
+    if let vault = try stage.vault() { memory.items = try SealedItems(changes, sealedAs: vault) }
+    // The values are not written down: that the settings are in the vault says all.
+    var nothing = StepMemory()
+    return try edit.save(to: stage, &nothing)
   }
 
   /// Seals an item into the vault and reads it back; nil when another one is kept.

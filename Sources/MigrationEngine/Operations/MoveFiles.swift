@@ -22,12 +22,17 @@ struct MoveFiles: MigrationOperation {
       if ifMissing == .fail {
         throw StepFailure(message: "`\(from)` is not in the container", path: from.description)
       }
+      memory.skipped.append(from.description)
       return ["`\(from)` is not there: skipped"]
     }
     if try stage.status(of: to) != nil {
       switch ifExists {
-      case .keep: return ["`\(to)` is there already: kept, and `\(from)` left where it is"]
-      case .replace: try stage.remove(to)
+      case .keep:
+        memory.skipped.append(from.description)
+        return ["`\(to)` is there already: kept, and `\(from)` left where it is"]
+      case .replace:
+        try memory.noteRemoved(to, on: stage)
+        try stage.remove(to)
       case .fail:
         let both = try stage.isDatabase(from) && stage.isDatabase(to)
         throw StepFailure(
@@ -38,7 +43,21 @@ struct MoveFiles: MigrationOperation {
           path: from.description)
       }
     }
+    try memory.noteMade(to.parent, on: stage)
     try stage.move(from, to: to)
     return []
+  }
+
+  var wayBack: WayBack { .byArguments }
+
+  /// What is there now moves back; what it had replaced comes back, as long as it is kept.
+  func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
+    if memory?.skipped.contains(from.description) == true { return [] }
+    guard try stage.status(of: to) != nil else { return ["`\(to)` is not there: skipped"] }
+    guard try stage.status(of: from) == nil else {
+      return ["`\(from)` is there already: kept, and `\(to)` left where it is"]
+    }
+    try stage.move(to, to: from)
+    return try memory?.putBackRemoved(on: stage) ?? []
   }
 }

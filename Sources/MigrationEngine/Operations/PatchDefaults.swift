@@ -41,7 +41,7 @@ struct DocumentSetting: Sendable {
     var edit = try DefaultsEdit(target, stage)
     guard let value = try edit.source(key, ifMissing) else { return edit.notes }
     var setting = try SettingDocument(value, key: key)
-    let (notes, changes) = try setting.document.apply(rule, of: "the setting `\(key)`", stage.redactor)
+    let (notes, changes) = try setting.document.apply(rule, of: DocumentName(setting: key, stage.redactor))
     guard !changes.isEmpty else { return notes }
     edit.values[key] = try setting.value()
     memory.documents.append(

@@ -48,7 +48,7 @@ struct DocumentFile: Sendable {
     let isUntouched = try stage.isUntouched(path)
     let (notes, changes) = try stage.changeDocument(at: path, rule)
     guard !changes.isEmpty else { return notes }
-    let written = isUntouched ? try SHA256.hash(stage.read(path)).description : nil
+    let written = isUntouched ? try SHA256.hash(stage.read(path)) : nil
     memory.documents.append(DocumentMemory(file: path, key: nil, changes: changes, written: written))
     return notes
   }

@@ -32,7 +32,11 @@ struct RenameDefaults: MigrationOperation {
     var edit = try DefaultsEdit(target, stage)
     var moved: [(old: String, new: String, value: PropertyListValue)] = []
     for (old, new) in renames {
-      if let value = try edit.source(old, ifMissing) { moved.append((old, new, value)) }
+      if let value = try edit.source(old, ifMissing) {
+        moved.append((old, new, value))
+      } else {
+        memory.skipped.append(old)
+      }
     }
     for item in moved { edit.values[item.old] = nil }
     for item in moved {
@@ -41,8 +45,43 @@ struct RenameDefaults: MigrationOperation {
       } else {
         // Nothing is lost: the old name stays when the new one is kept.
         edit.values[item.old] = item.value
+        memory.skipped.append(item.old)
       }
     }
     return try edit.save(to: stage, &memory)
+  }
+
+  var wayBack: WayBack { .byArguments }
+
+  /// The settings get their old names again, with the values that they have now; what they had replaced comes back.
+  func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
+    var edit = try DefaultsEdit(target, stage)
+    let path = try target.path(in: stage.container)
+    let renamed = renames.filter { rename in
+      memory.map { !$0.skipped.contains(rename.old) } ?? (edit.values[rename.old] == nil)
+    }
+    let sources = Set(renamed.map(\.old))
+    var moved: [(old: String, new: String, value: PropertyListValue)] = []
+    for (old, new) in renamed {
+      if let value = edit.values[new] {
+        moved.append((old, new, value))
+      } else {
+        edit.notes.append("`\(new)` is not there: skipped")
+      }
+    }
+    for item in moved { edit.values[item.new] = nil }
+    for item in moved {
+      if edit.values[item.old] == nil {
+        edit.values[item.old] = item.value
+      } else {
+        edit.notes.append("`\(item.old)` is there already: kept, and `\(item.new)` too")
+        edit.values[item.new] = item.value
+      }
+    }
+    for item in moved where edit.values[item.new] == nil && !sources.contains(item.new) {
+      edit.values[item.new] = memory?.setting(item.new, in: path)?.before?.value
+    }
+    var nothing = StepMemory()
+    return try edit.save(to: stage, &nothing)
   }
 }

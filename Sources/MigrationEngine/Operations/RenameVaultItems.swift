@@ -54,6 +54,12 @@ struct RenameVaultItems: MigrationOperation {
     return .prefix(old: old, new: try node.text("`\(key)-prefix`"))
   }
 
+  var wayBack: WayBack { .byMemory }
+
+  func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
+    try StepMemory.required(memory).revertItems(on: stage)
+  }
+
   func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     var edit = try VaultEdit(stage)
     let items = try edit.items(selection, ifMissing)

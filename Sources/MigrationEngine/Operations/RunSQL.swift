@@ -11,16 +11,17 @@ struct RunSQL: MigrationOperation {
   /// Where the database is named, for messages.
   let position: YAMLPosition
   let up: SQLScript
-  /// The way back, kept for `rollback --down`.
+  /// The way back.
   let down: SQLScript?
   let ifMissing: IfMissing
   let destructive: String?
-  /// What a Core Data store is to be afterwards.
+  /// What a Core Data store is to be after the way up, and after the way back.
   let coreData: CoreDataModel?
+  let downCoreData: CoreDataModel?
 
   init(
     database: String, position: YAMLPosition, up: SQLScript, down: SQLScript?, ifMissing: IfMissing,
-    destructive: String?, coreData: CoreDataModel? = nil
+    destructive: String?
   ) {
     self.database = database
     self.position = position
@@ -28,7 +29,7 @@ struct RunSQL: MigrationOperation {
     self.down = down
     self.ifMissing = ifMissing
     self.destructive = destructive
-    self.coreData = coreData
+    (coreData, downCoreData) = (nil, nil)
   }
 
   init(reading reader: YAMLReader, files: MigrationFiles) throws {
@@ -37,7 +38,6 @@ struct RunSQL: MigrationOperation {
     position = node.position
     ifMissing = try reader.ifMissing()
     destructive = reader["destructive"] == nil ? nil : try reader.reason()
-    coreData = try reader["core-data"].map { try CoreDataModel($0, files: files) }
     if let file = reader["file"] {
       if let other = reader["up"] ?? reader["down"] {
         throw other.position.error("name either `file` or `up` and `down`, not both")
@@ -55,6 +55,9 @@ struct RunSQL: MigrationOperation {
       up = try Self.script(try reader.required("up"), "`up`", files)
       down = try reader["down"].map { try Self.script($0, "`down`", files) }
     }
+    let hasDown = down != nil
+    let models = try reader["core-data"].map { try CoreDataArgument($0, files: files, hasDown: hasDown) }
+    (coreData, downCoreData) = (models?.up, models?.down)
     if up.isBlank { throw reader.position.error("`sql` has no statement to run") }
   }
 
@@ -74,9 +77,22 @@ struct RunSQL: MigrationOperation {
   func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     guard let path = try stage.namedDatabase(database, at: position) else {
       if ifMissing == .fail { throw StepFailure(message: "the database \(database) is not in the container") }
+      memory.skipped.append(database)
       return ["the database \(database) is not there: skipped"]
     }
     let runner = SQLRunner(script: up, destructive: destructive, coreData: coreData)
+    return try stage.writeDatabase(at: path, keepsJournal: false) { try runner.run($0) }
+  }
+
+  var wayBack: WayBack { down.map(\.isBlank) == false ? .byArguments : .none }
+
+  func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
+    if memory?.skipped.contains(database) == true { return [] }
+    guard let down, let path = try stage.namedDatabase(database, at: position) else {
+      return ["the database \(database) is not there: skipped"]
+    }
+    // Whoever wrote the way back means it to take away what the way up made.
+    let runner = SQLRunner(script: down, destructive: "the way back", coreData: downCoreData)
     return try stage.writeDatabase(at: path, keepsJournal: false) { try runner.run($0) }
   }
 }

@@ -37,6 +37,30 @@ enum SecretForm: String, CaseIterable, Sendable {
     return SecretBytes(wiping: &bytes)
   }
 
+  /// The setting that a secret was made of.
+  ///
+  /// - Parameter type: what it was; nil when that is not known any more.
+  /// - Throws: ``StepFailure`` when the bytes are no such value.
+  static func setting(
+    of bytes: [UInt8], as form: SecretForm?, type: PropertyListValue?, key: String
+  ) throws -> PropertyListValue {
+    let text = String(validating: bytes, as: UTF8.self)
+    let value: PropertyListValue? =
+      switch (form, type) {
+      case (nil, .data?): .data(bytes)
+      case (nil, _): text.map { .string($0) } ?? .data(bytes)
+      case (.text?, let type?): text.flatMap { ValueType(of: type)?.convert(.string($0))?.typed(like: type) }
+      case (.text?, nil): nil
+      case (.json?, _): try? JSONDocument(bytes: bytes).value.propertyListValue?.typed(like: type)
+      }
+    if let value { return value }
+    throw StepFailure(
+      message:
+        "the vault item that the setting `\(key)` became cannot be a setting again: "
+        + (type == nil
+          ? "its type is not known any more" : "it is not \(type?.nounPhrase ?? "such a value") now"))
+  }
+
   /// A JSON document with sorted keys.
   static func json(_ document: Any) throws -> [UInt8] {
     [UInt8](

@@ -16,6 +16,8 @@ struct SetDefaults: MigrationOperation {
     ifExists = try reader.ifExists()
   }
 
+  var wayBack: WayBack { .byMemory }
+
   func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
     for (key, value) in values.sorted(by: { $0.key < $1.key }) {
@@ -38,6 +40,8 @@ struct SetDefaultDefaults: MigrationOperation {
     target = try DefaultsTarget(reading: reader)
     values = try reader.required("values").pairs("`values`").propertyListValues()
   }
+
+  var wayBack: WayBack { .byMemory }
 
   func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)

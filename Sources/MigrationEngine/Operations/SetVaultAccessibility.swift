@@ -18,6 +18,12 @@ struct SetVaultAccessibility: MigrationOperation {
     ifMissing = try reader.ifMissing()
   }
 
+  var wayBack: WayBack { .byMemory }
+
+  func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
+    try StepMemory.required(memory).revertItems(on: stage)
+  }
+
   func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     var edit = try VaultEdit(stage)
     let items = try edit.items(selection, ifMissing)

@@ -46,11 +46,28 @@ struct Unarchive: MigrationOperation {
     }
   }
 
+  /// Rows of a database are kept nowhere by themselves.
+  var wayBack: WayBack {
+    if case .column = place { .none } else { .byMemory }
+  }
+
   func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     switch place {
-    case .files(let files): try files.convert(conversion, on: stage)
+    case .files(let files): try files.convert(conversion, on: stage, &memory)
     case .setting(let setting): try setting.convert(conversion, on: stage, &memory)
     case .column(let column): try column.convert(conversion, on: stage)
+    }
+  }
+
+  func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
+    let memory = try StepMemory.required(memory)
+    switch place {
+    case .files: return try memory.revertConverted(on: stage)
+    case .setting: return try memory.revertSettings(on: stage)
+    case .column:
+      throw StepFailure(
+        message:
+          "what a column held before files.unarchive is not kept by itself: the migration needs `down` steps")
     }
   }
 }

@@ -5,6 +5,19 @@ import Foundation
 public enum ValueType: String, CaseIterable, Sendable {
   case string, integer, real, boolean, date, data
 
+  /// The type of a simple value.
+  init?(of value: PropertyListValue) {
+    switch value {
+    case .string: self = .string
+    case .integer, .unsigned: self = .integer
+    case .real, .single: self = .real
+    case .boolean: self = .boolean
+    case .date: self = .date
+    case .data: self = .data
+    case .array, .dictionary, .unknown: return nil
+    }
+  }
+
   /// The value in this type, or nil when it does not fit without a guess.
   func convert(_ value: PropertyListValue) -> PropertyListValue? {
     switch self {

@@ -7,6 +7,7 @@ struct VaultEdit {
   /// Remarks so far.
   var notes: [String] = []
   private var vault: Vault?
+  private var changes: [SealedItems.Change] = []
   private let path: ContainerPath
 
   init(_ stage: StagedContainer) throws {
@@ -48,6 +49,10 @@ struct VaultEdit {
       notes.append("the vault item \(moves[index].new) is there already: kept, and \(moves[index].old) too")
       moves.remove(at: index)
     }
+    let replaced = moves.compactMap { move in
+      moves.contains { $0.old.id == move.new.id } ? nil : vault?[move.new.id]
+    }
+    changes += moves.map { ($0.old, $0.new) } + replaced.map { ($0, nil) }
     for move in moves { vault?.remove(move.old.id) }
     for move in moves { vault?.put(move.new) }
   }
@@ -68,12 +73,16 @@ struct VaultEdit {
 
   /// Removes items.
   mutating func remove(_ items: [VaultItem]) {
+    changes += items.map { ($0, nil) }
     for item in items { vault?.remove(item.id) }
   }
 
   /// Writes the vault when something changed.
   func save(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
-    if let vault { try stage.setVault(vault) }
+    if let vault, !changes.isEmpty {
+      try stage.setVault(vault)
+      memory.items = try SealedItems(changes, sealedAs: vault)
+    }
     return notes
   }
 }

@@ -94,7 +94,7 @@ public struct MigrationStatus: Sendable {
     return problems
   }
 
-  private static func problem(_ entry: Entry) -> MigrationError? {
+  static func problem(_ entry: Entry) -> MigrationError? {
     let name = entry.identifier
     switch entry.state {
     case .pending, .applied: return nil

@@ -29,33 +29,38 @@ public struct Migrator {
       guard let migration = plan.catalog.migration(number) else { continue }
       history.append(MigrationRecord(migration, origin: .app, stamp: stamp))
     }
+    var memories = StepMemories(from: report.from)
     for migration in pending {
-      let outcome = try migrator.run(migration)
+      let outcome = try migrator.run(migration, &memories)
       report.migrations.append(outcome)
       report.to = migration.number
       history.append(
         MigrationRecord(migration, origin: .applied, milliseconds: outcome.milliseconds, stamp: stamp))
     }
     if report.changedAnything { try history.write(to: stage) }
-    if !pending.isEmpty { report.notes += try stage.writeMarkers(version: report.to) }
+    if !pending.isEmpty {
+      report.notes += try memories.noteMarkers(on: stage) { try stage.writeMarkers(version: report.to) }
+      try stage.attach(steps: memories.encoded())
+    }
     report.moved = stage.movedSecrets.map { .init(file: $0.path, key: $0.key) }
     return report
   }
 
-  private func run(_ migration: Migration) throws -> MigrationReport.Outcome {
+  private func run(_ migration: Migration, _ memories: inout StepMemories) throws -> MigrationReport.Outcome {
     let start = ContinuousClock.now
     var notes: [String] = []
     for assertion in migration.checks {
       notes += try judge(assertion, before: nil, .checkFailed, "check")
     }
     let before = try migration.verifications.map { assertion in
-      try located(assertion.position, "verify") { try assertion.observeBefore(stage) }
+      try Self.located(assertion.position, "verify") { try assertion.observeBefore(stage) }
     }
     for step in migration.steps {
       var memory = StepMemory()
       let name = step.operation.name
-      let remarks = try located(step.position, name) { try step.operation.apply(to: stage, &memory) }
+      let remarks = try Self.located(step.position, name) { try step.operation.apply(to: stage, &memory) }
       notes += remarks.map { "\(step.position): \(name): \($0)" }
+      memories.add(memory, of: migration.number)
     }
     for (assertion, before) in zip(migration.verifications, before) {
       notes += try judge(assertion, before: before, .verifyFailed, "verify")
@@ -69,7 +74,7 @@ public struct Migrator {
   private func judge(
     _ assertion: Assertion, before: Observation?, _ code: MigrationError.Code, _ what: String
   ) throws -> [String] {
-    let now = try located(assertion.position, what) { try assertion.observe(stage) }
+    let now = try Self.located(assertion.position, what) { try assertion.observe(stage) }
     switch assertion.judge(now, before: before, stage.redactor) {
     case .passed: return []
     case .notRun(let remark): return ["\(assertion.position): \(what): \(remark)"]
@@ -78,7 +83,7 @@ public struct Migrator {
   }
 
   /// Runs a part of a migration; a failure gets the place and the operation's name.
-  private func located<T>(_ position: YAMLPosition, _ what: String, _ body: () throws -> T) throws -> T {
+  static func located<T>(_ position: YAMLPosition, _ what: String, _ body: () throws -> T) throws -> T {
     do {
       return try body()
     } catch let error as TransactionError where error.isAboutTheContainer {

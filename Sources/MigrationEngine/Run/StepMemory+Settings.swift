@@ -2,6 +2,11 @@ import AppContainer
 import ContainerTransaction
 
 extension StepMemory {
+  /// What was noted of a setting.
+  func setting(_ key: String, in file: ContainerPath) -> Setting? {
+    settings.first { $0.file == file && $0.key == key }
+  }
+
   /// Puts the settings back that the step changed, where they still are what it wrote; a file that it made goes when
   /// nothing is left in it.
   ///

@@ -18,12 +18,7 @@ extension StepMemory {
     _ path: ContainerPath, on stage: StagedContainer, _ ifExists: IfExists, by body: () throws -> Void
   ) throws {
     try stage.requireNotHistory(path)
-    var missing: [ContainerPath] = []
-    var parent = path.parent
-    while try !parent.isRoot && stage.status(of: parent) == nil {
-      missing.append(parent)
-      parent = parent.parent
-    }
+    try noteMade(path.parent, on: stage)
     let replaced = try stage.status(of: path) != nil
     if replaced {
       guard ifExists == .replace else {
@@ -32,11 +27,10 @@ extension StepMemory {
           path: path.description)
       }
       try stage.requireNoHistory(in: path)
-      if try stage.isUntouched(path) { removed.append(path) }
+      try noteRemoved(path, on: stage)
       try stage.remove(path)
     }
     try body()
-    made += missing.reversed()
     written.append(Written(path: path, digest: try stage.digest(of: path).hex, replaced: replaced))
   }
 
@@ -56,17 +50,9 @@ extension StepMemory {
         continue
       }
       try stage.remove(entry.path)
-      guard entry.replaced else { continue }
-      guard try removed.contains(entry.path) && stage.kept?.putBack(entry.path) == true else {
-        throw StepFailure(
-          message:
-            "what was at `\(entry.path)` before is not kept: roll the whole transaction back, or give the migration "
-            + "`down` steps", path: entry.path.description)
-      }
+      if entry.replaced { notes += try putBackRemoved(on: stage) }
     }
-    for directory in made.reversed() where try stage.status(of: directory)?.type == .directory {
-      if try stage.children(of: directory).isEmpty { try stage.remove(directory) }
-    }
+    try removeEmptyDirectories(on: stage)
     return notes
   }
 }

@@ -29,6 +29,14 @@ public struct StepMemory: Sendable, Codable, Equatable {
   var attributes: [Attribute] = []
   /// What a script wrote, kept as the log of it; what has a secret's form is hidden.
   var output: [String] = []
+  /// What the step took away after an earlier one of the same transaction had changed it: nothing keeps it.
+  var lost: [ContainerPath] = []
+  /// The vault items that the step changed.
+  var items: SealedItems?
+  /// Of settings that became vault items: their types, in the order of `items`.
+  var types: [SettingType] = []
+  /// Files that became others, such as archives that became JSON, in order.
+  var converted: [Converted] = []
 
   /// What a step wrote down, for an operation that needs it.
   ///

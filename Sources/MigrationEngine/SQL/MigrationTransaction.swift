@@ -1,21 +1,30 @@
 import GRDB
 
 /// A change of a database in one transaction, the way SQLite's documentation wants changes of a schema done: foreign keys
-/// off, and afterwards no violation that was not there before.
+/// off, and afterwards no violation that was not there before. A Core Data store stays one.
 enum MigrationTransaction {
   /// Runs a body; the connection must have foreign keys off and no open transaction.
   ///
+  /// - Parameters:
+  ///   - model: what a Core Data store is to be afterwards; nil when its schema has to stay.
+  ///   - body: gets what can look at such a store between two statements; nil for other databases.
   /// - Returns: remarks for the report.
-  /// - Throws: ``StepFailure`` about foreign keys; what the body throws.
-  static func run(_ db: Database, _ body: () throws -> Void) throws -> [String] {
+  /// - Throws: ``StepFailure`` about foreign keys and Core Data; what the body throws.
+  static func run(
+    _ db: Database, model: CoreDataModel? = nil, _ body: (CoreDataGuard?) throws -> Void
+  ) throws -> [String] {
     let before = try? violations(db)
     try db.execute(sql: "BEGIN IMMEDIATE")
     do {
-      try body()
+      let store = try CoreDataGuard(db, model: model)
+      if model != nil, store == nil {
+        throw StepFailure(message: "the database is no Core Data store: leave `core-data` out")
+      }
+      try body(store)
       guard db.isInsideTransaction else {
         throw StepFailure(message: "a statement ended the transaction of the migration")
       }
-      let notes = try compare(before, db)
+      let notes = try compare(before, db) + (store?.finish(db) ?? [])
       try db.execute(sql: "COMMIT")
       return notes
     } catch {

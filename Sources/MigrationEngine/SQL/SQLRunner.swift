@@ -14,13 +14,7 @@ struct SQLRunner {
   /// - Returns: remarks for the report.
   func run(_ db: Database) throws -> [String] {
     do {
-      var notes: [String] = []
-      notes += try MigrationTransaction.run(db) {
-        let store = try CoreDataGuard(db, model: coreData)
-        try runStatements(db, store)
-        notes += try store?.finish(db) ?? []
-      }
-      return notes
+      return try MigrationTransaction.run(db, model: coreData) { try runStatements(db, $0) }
     } catch let failure as StepFailure {
       throw MigrationError(.sql, "\(script.position(at: 0)): \(failure.message)")
     }

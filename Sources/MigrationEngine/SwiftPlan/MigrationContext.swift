@@ -77,7 +77,7 @@ public final class MigrationContext {
     guard let path = try place(of: database, ifMissing) else { return nil }
     var result: T?
     ownNotes += try stage.writeDatabase(at: path) { db in
-      try MigrationTransaction.run(db) { result = try body(db) }
+      try MigrationTransaction.run(db) { _ in result = try body(db) }
     }
     return result
   }

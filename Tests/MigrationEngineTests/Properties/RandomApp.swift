@@ -123,13 +123,10 @@ extension Stores {
     return result
   }
 
-  /// As ``differences(from:)``; a directory that the app has put something into stays.
-  func differences(from other: Stores, besidesDirectories: Bool) -> [String] {
-    var (left, right) = (self, other)
-    if besidesDirectories {
-      left.files = left.files.filter { !$0.value.hasPrefix("directory") }
-      right.files = right.files.filter { !$0.value.hasPrefix("directory") }
-    }
-    return left.differences(from: right)
+  /// Without directories: one that the app has put something into stays.
+  var besidesDirectories: Stores {
+    var result = self
+    result.files = files.filter { !$0.value.hasPrefix("directory") }
+    return result
   }
 }

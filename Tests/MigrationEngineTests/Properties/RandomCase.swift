@@ -112,7 +112,19 @@ struct RandomCase {
   func stores(_ name: String = "c") throws -> Stores { try Stores(tree(name), keys: keys) }
 
   func expectUntouched(_ tree: TreeListing, _ before: TreeListing, _ what: String = "") {
-    let found = tree.differences(from: before, comparing: TreeListing.untouched)
-    #expect(found == [], "\(what) \(comment)")
+    report(tree.differences(from: before, comparing: TreeListing.untouched), what)
+  }
+
+  func expectSame(_ tree: TreeListing, _ other: TreeListing) {
+    report(tree.differences(from: other, comparing: TreeListing.copied), "")
+  }
+
+  func expectSame(_ stores: Stores, _ other: Stores, _ what: String = "") {
+    report(stores.differences(from: other), what)
+  }
+
+  private func report(_ differences: [String], _ what: String) {
+    if differences.isEmpty { return }
+    Issue.record("\(what)\n\(differences.joined(separator: "\n"))\n\(comment)")
   }
 }

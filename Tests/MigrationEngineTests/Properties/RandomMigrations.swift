@@ -96,7 +96,7 @@ struct RandomMigrations {
     "files.create-directory": {
       "{path: \($0.one("Documents/Made", "Documents/Made/Deep", "Documents/Sub"))}"
     },
-    "files.set-backup-exclusion": { "{path: \($0.path()), excluded: \($0.one("true", "false"))}" },
+    "files.set-backup-exclusion": { "{paths: \($0.path()), excluded: \($0.one("true", "false"))}" },
   ]
 
   private mutating func step() -> String {

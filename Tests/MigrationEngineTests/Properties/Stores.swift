@@ -27,6 +27,8 @@ struct Stores: Equatable {
     for (bytes, entry) in tree.entries where !sidecars.contains(bytes) {
       let path = String(decoding: bytes, as: UTF8.self)
       if path == Self.history || path.hasPrefix(Self.history + "/") { continue }
+      // An empty vault stays when its last item goes; what counts are the items.
+      if path == "Library/Vault" { continue }
       if databases[bytes] != nil {
         let log = tree.entries[bytes + Array("-wal".utf8)]?.content
         self.databases[path] = try Self.dump(entry.content, log: log)

@@ -47,7 +47,7 @@ struct ToldDifference {
         // Of what only got another time nothing was changed that an app sees.
         if item.change == .changed && item.movedFrom == nil && item.aspects == [.time] { return [] }
         guard let from = item.movedFrom else { return ["\(item.path) \(item.change.rawValue)"] }
-        return ["\(from) removed", "\(item.path) added"]
+        return ["\(from) removed", "\(item.path) \(item.change.rawValue)"]
       })
   }
 

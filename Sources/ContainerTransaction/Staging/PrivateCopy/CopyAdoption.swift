@@ -7,6 +7,8 @@ struct CopyAdoption {
   private let root: Directory
   private let before: TreeIndex
   private let after: TreeIndex
+  /// Whether a time says that a file is as it was; else each is looked at.
+  private let timesTell: Bool
   /// All names of an inode that has several, then and now.
   private let namesBefore: [FileIdentity: Set<ContainerPath>]
   private let namesAfter: [FileIdentity: Set<ContainerPath>]
@@ -16,6 +18,7 @@ struct CopyAdoption {
     root = copy.root
     before = copy.before
     after = try TreeIndex(of: copy.root)
+    timesTell = !root.isInMemory()
     namesBefore = before.namesOfInodes()
     namesAfter = after.namesOfInodes()
   }
@@ -24,8 +27,7 @@ struct CopyAdoption {
   func run() throws {
     let removed = before.paths.keys.filter { after.paths[$0] == nil }
     let databases = try changedDatabases()
-    // Whatever moves the change time may have changed anything: contents, mode, owner, attributes, names.
-    let changed = after.paths.filter { before.paths[$0] != $1 }.keys.sorted()
+    let changed = after.paths.filter { mayDiffer($0, $1) }.keys.sorted()
     for path in removed + changed { try requireNotHistory(path) }
     for path in removed.sorted().reversed() where try staged.status(of: path) != nil {
       try staged.remove(path, withExternalData: false)
@@ -51,11 +53,16 @@ struct CopyAdoption {
 
   // MARK: Looking
 
+  /// Whatever moves the change time may have changed anything: contents, mode, owner, attributes, names.
+  private func mayDiffer(_ path: ContainerPath, _ now: IndexedStatus) -> Bool {
+    before.paths[path] != now || (!timesTell && now.type == .file)
+  }
+
   /// The main files of the databases that changed, or have a log or journal now.
   private func changedDatabases() throws -> Set<ContainerPath> {
     var databases: Set<ContainerPath> = []
     for (path, status) in after.paths where status.type == .file {
-      let isNew = before.paths[path] != status
+      let isNew = mayDiffer(path, status)
       let hasSidecar = DatabaseFormat.sidecarSuffixes.contains {
         let sidecar = path.withSuffix($0)
         return after.paths[sidecar] != nil && before.paths[sidecar] != after.paths[sidecar]

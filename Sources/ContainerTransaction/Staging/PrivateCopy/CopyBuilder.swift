@@ -101,9 +101,10 @@ extension StagedContainer {
     return name
   }
 
-  /// Whether another file system is mounted at a live path.
+  /// Whether another file system is mounted at a live path. A group's root may be anywhere.
   fileprivate func isMount(_ path: ContainerPath) throws -> Bool {
-    guard overlay[path] == nil, let status = try live.status(path), let above = try live.status(path.parent)
+    guard overlay[path] == nil, !live.isRoot(path), let status = try live.status(path),
+      let above = try live.status(path.parent)
     else { return false }
     return status.mount != above.mount
   }

@@ -18,12 +18,12 @@ public struct PrivateCopy: Sendable {
     var inodes = try TreeIndex(of: root).inodes()
     inodes[try root.status().identity] = .root
     let search = OpenFileSearch(inodes: inodes, ownDescriptors: [root.descriptor.rawValue])
-    var users = search.run().found
-    for _ in 0..<20 where !users.isEmpty {
+    let deadline = ContinuousClock.now + .seconds(1)
+    while true {
+      let users = search.run().found
+      if users.isEmpty || ContinuousClock.now > deadline { return users }
       Thread.sleep(forTimeInterval: 0.05)
-      users = search.run().found
     }
-    return users
   }
 }
 

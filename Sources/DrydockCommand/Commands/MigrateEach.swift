@@ -1,0 +1,37 @@
+import Drydock
+
+extension MigrateCommand {
+  /// The one document of a run that commits each migration by itself.
+  struct EachResult: Encodable, Sendable {
+    var runs: [Result] = []
+    var error: Failure.Detail?
+  }
+
+  /// Runs the migrations one by one. A failure after the first commit leaves the container changed: exit code 3.
+  func runEach(
+    _ opened: Container, _ catalog: MigrationCatalog, _ repository: String?, _ options: TransactionOptions
+  ) throws {
+    var result = EachResult()
+    var count = 0
+    var unclean: (any Error)?
+    do {
+      try Migrating.runEach(opened, catalog, to: to, repository: repository, options: options) { outcome in
+        result.runs.append(Result(outcome))
+        if outcome.transaction != nil { count += 1 }
+        do { try tell(outcome, opened) } catch { unclean = unclean ?? error }
+      }
+    } catch {
+      guard count > 0 else { throw error }
+      let failure = Failure(error) ?? Failure(unforeseen: error)
+      failure.report(asJSON: false)
+      Output.note(
+        "drydock: \(Output.count(count, "migration")) before it is committed; `drydock rollback` goes back one by one"
+      )
+      result.error = failure.detail(status: .incomplete)
+      if common.json { Output.json(result) }
+      throw ExitStatus.incomplete.code
+    }
+    if common.json { Output.json(result) }
+    if let unclean { throw unclean }
+  }
+}

@@ -1,0 +1,95 @@
+import AppContainer
+import ContainerTransaction
+
+/// Takes a container back: the last transaction, several down to a version, or migrations by their steps.
+public enum RollingBack {
+  /// How far, and by which way.
+  public struct Request: Sendable {
+    /// The version to go back to; nil for the last transaction alone.
+    public var version: Int?
+    /// By the migrations' steps instead of by what the transactions replaced: newer data goes back, too.
+    public var bySteps = false
+    /// Where the app changed since what is to be undone, that is given up.
+    public var discardingNewer = false
+    /// Undoes the last rollback instead.
+    public var redoing = false
+
+    /// The last transaction.
+    public init() {}
+  }
+
+  /// What a rollback did.
+  public struct Report: Sendable {
+    /// The schema version before and after, by the history; nil without one.
+    public var from: Int?, to: Int?
+    /// The transactions that were undone by what they had replaced, the newest first.
+    public var undone: [RollbackReport.Undone] = []
+    /// What the app had changed since and was given up.
+    public var discarded: [RollbackConflict] = []
+    /// The migrations that were taken back by their steps, the newest first.
+    public var migrations: [MigrationReport.Outcome] = []
+    /// Remarks that belong to no migration.
+    public var notes: [String] = []
+  }
+
+  /// Goes back, in one transaction.
+  ///
+  /// - Parameter catalog: the migrations; nil when they are not at hand, and then nothing goes back by steps.
+  /// - Throws: ``TransactionError``: `nothingToUndo`; `conflict`, with both sides and what can be done.
+  ///   `MigrationError`: `noWayBack`, `stepFailed`, `usage`. Nothing has changed then.
+  public static func run(
+    _ container: Container, _ request: Request, _ catalog: MigrationCatalog?,
+    options: TransactionOptions = TransactionOptions()
+  ) throws -> TransactionOutcome<Report> {
+    let recovered = try Transaction.recover(container, lockTimeout: options.lockTimeout)
+    let way = try RollbackWay(container, request, catalog, options)
+    if way.isThere { return TransactionOutcome(unchanged: way.report) }
+    var outcome = try explaining(container, request, catalog, options) {
+      try Transaction.rollback(
+        container, summary: way.summary, discardingNewer: request.discardingNewer, redoing: request.redoing,
+        options: options, body: way.go)
+    }
+    outcome.recovered = recovered + outcome.recovered
+    return outcome
+  }
+
+  /// Goes back on a stage that is thrown away, and tells the difference that the real rollback would make.
+  public static func dryRun(
+    _ container: Container, _ request: Request, _ catalog: MigrationCatalog?,
+    options: TransactionOptions = TransactionOptions()
+  ) throws -> DryRunOutcome<Report> {
+    let way = try RollbackWay(container, request, catalog, options)
+    return try explaining(container, request, catalog, options) {
+      try Transaction.dryRollback(
+        container, discardingNewer: request.discardingNewer, options: options, body: way.go)
+    }
+  }
+
+  /// A conflict names the other way where there is one.
+  private static func explaining<Value>(
+    _ container: Container, _ request: Request, _ catalog: MigrationCatalog?, _ options: TransactionOptions,
+    _ body: () throws -> Value
+  ) throws -> Value {
+    do {
+      return try body()
+    } catch var error as TransactionError where error.code == .conflict && !request.redoing {
+      if let catalog, (try? hasSteps(container, request, catalog, options)) == true {
+        error.message +=
+          ", or --down to take the migrations back by their steps, which takes newer data along"
+      }
+      throw error
+    }
+  }
+
+  private static func hasSteps(
+    _ container: Container, _ request: Request, _ catalog: MigrationCatalog, _ options: TransactionOptions
+  ) throws -> Bool {
+    let newest = try Transaction.log(container).last { $0.state == .undoable && $0.kind != .rollback }
+    guard let newest, [.migrate, .redo].contains(newest.kind) else { return false }
+    let status = try Transaction.inspect(container, options: options) {
+      MigrationStatus(catalog: catalog, detected: try DetectedVersion.detect(in: $0))
+    }
+    let target = try request.version ?? RollbackWay.beforeLastRun(status)
+    return try !StepRollback(status, to: target).migrations.isEmpty
+  }
+}

@@ -1,0 +1,59 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// The real program with groups, killed between the exchanges of two roots.
+@Suite("Groups")
+struct GroupCommandTests {
+  private static let migration = """
+    steps:
+      - defaults.set: {suite: group.one, values: {shared: true}}
+      - files.move: {from: Documents/empty.txt, to: .groups/group.two/moved.txt}
+    """
+
+  private static let steps: [(String, String, Bool)] = [
+    ("exchange", "committed", false), ("exchange", "partly-exchanged", true),
+    ("exchange", "partly-exchanged:2", true), ("exchange", "exchanged", true),
+    ("in-place", "committed", true),
+    ("in-place", "moved:2", true),
+  ]
+
+  @Test(
+    "Killed between two roots: the next command finds all of them old, or makes all of them new",
+    arguments: steps)
+  func killed(_ way: String, _ step: String, _ isNew: Bool) throws {
+    try Lab.with { lab in
+      var lab = lab
+      lab.commit = way
+      try lab.create()
+      try lab.create("Other")
+      try lab.write("Groups/one/keep.txt", "one")
+      try lab.write("Groups/two/keep.txt", "two")
+      try lab.write("Shares/0001_share.yaml", Self.migration)
+      try lab.write(
+        "drydock.yaml",
+        "layout: ios\nversion-markers: [{defaults: dataSchemaVersion}]\ngroups: {group.one: ../Groups/one, group.two: ../Groups/two}\n"
+      )
+      let before = try (lab.tree(), lab.tree("Groups"))
+      let killed = try lab.drydock(
+        ["migrate", "Notes", "-m", "Shares"], environment: ["DRYDOCK_KILL_AT": step])
+      #expect(killed.signal == SIGKILL, "\(killed)")
+
+      // Another container that shares the groups does not build on half of it.
+      let other = try lab.drydock("snapshot", "Other", "-r", "Backups")
+      #expect(other.exitCode != 0 && other.errors.contains("run `drydock recover` on that"), "\(other)")
+      #expect(other.errors.contains(lab("Notes")))
+      let recovered = try lab.drydock("recover", "Notes")
+      #expect(recovered.succeeded, "\(recovered)")
+      if isNew {
+        #expect(lab.exists("Groups/two/moved.txt") && !lab.exists("Notes/Documents/empty.txt"))
+        #expect(lab.exists("Groups/one/Library/Preferences/group.one.plist"))
+        try lab.succeed("rollback", "Notes")
+      }
+      let state = ".drydock-state"
+      #expect(try lab.tree().without(state).differences(from: before.0, ignoringTimesOf: []) == [])
+      #expect(try lab.tree("Groups").differences(from: before.1, ignoringTimesOf: [""]) == [])
+      try lab.succeed("snapshot", "Other", "-r", "Backups")
+    }
+  }
+}

@@ -1,0 +1,174 @@
+import AppContainer
+import Testing
+
+@testable import MigrationEngine
+
+@Suite struct DefaultsTransferTests {
+  private typealias Values = [String: PropertyListValue]
+
+  private static func with<T>(_ own: Values?, _ group: Values?, _ body: (Lab) throws -> T) throws -> T {
+    try Lab.with { lab in
+      lab.configuration.defaults = ["group.notes": Lab.group]
+      if let own { try lab.set(own) }
+      if let group { try lab.write(Lab.group, settings: group) }
+      return try body(lab)
+    }
+  }
+
+  private static let to = "to: {suite: group.notes}"
+
+  @Test(
+    arguments: [
+      ("move: {\(to), keys: [a]}", ["a": 1, "b": 2], nil, ["b": 2], ["a": 1], nil),
+      ("move: {\(to), keys: a}", ["a": 1], ["b": 2], [:], ["a": 1, "b": 2], nil),
+      ("move: {\(to), keys: {a: x, b: a}}", ["a": 1, "b": 2], nil, [:], ["x": 1, "a": 2], nil),
+      (
+        "move: {\(to), prefix: w.}", ["w.x": 1, "w.y": 2, "wz": 3], nil, ["wz": 3], ["w.x": 1, "w.y": 2], nil
+      ),
+      ("move: {\(to), all: true}", ["a": 1, "b": 2], nil, [:], ["a": 1, "b": 2], nil),
+      ("move: {from: {suite: group.notes}, keys: [a]}", nil, ["a": 1], ["a": 1], [:], nil),
+      ("move: {from: {file: \(Lab.group)}, keys: [a]}", nil, ["a": 1], ["a": 1], [:], nil),
+      // Both have it: the same value is no conflict, 1 and 1.0 are not the same.
+      ("move: {\(to), keys: [a]}", ["a": 1], ["a": 1], [:], ["a": 1], nil),
+      ("move: {\(to), keys: [a]}", ["a": 1], ["a": 1.0], nil, nil, "the setting `a` is there already"),
+      (
+        "move: {\(to), keys: [a, b], if-exists: keep}", ["a": 1, "b": 2], ["a": 9], ["a": 1],
+        ["a": 9, "b": 2], nil
+      ),
+      ("move: {\(to), keys: [a], if-exists: replace}", ["a": 1], ["a": 9], [:], ["a": 1], nil),
+      // All or nothing: `b` could go, and does not.
+      ("move: {\(to), keys: [b, a]}", ["a": 1, "b": 2], ["a": 9], nil, nil, "there already"),
+      ("move: {\(to), keys: [a]}", ["b": 2], nil, ["b": 2], nil, nil),
+      ("move: {\(to), keys: [a], if-missing: fail}", ["b": 2], nil, nil, nil, "the setting `a` is not there"),
+      ("move: {\(to), prefix: z, if-missing: fail}", ["b": 2], nil, nil, nil, "no setting starts with `z`"),
+      ("move: {\(to), all: true}", nil, nil, nil, nil, nil),
+      (
+        "move: {to: {file: \(Lab.settings)}, keys: {a: b}}", ["a": 1], nil, nil, nil, "the same settings file"
+      ),
+      ("copy: {\(to), keys: [a]}", ["a": 1, "b": 2], nil, ["a": 1, "b": 2], ["a": 1], nil),
+      (
+        "copy: {to: {file: \(Lab.settings)}, keys: {a: c, b: a}, if-exists: replace}", ["a": 1, "b": 2], nil,
+        ["a": 2, "b": 2, "c": 1], nil, nil
+      ),
+      ("copy: {\(to), keys: [a]}", ["a": 1], ["a": 2], nil, nil, "there already"),
+      ("copy: {\(to), keys: [a], if-exists: keep}", ["a": 1], ["a": 2], ["a": 1], ["a": 2], nil),
+    ]
+      as [(
+        String, [String: PropertyListValue]?, [String: PropertyListValue]?, [String: PropertyListValue]?,
+        [String: PropertyListValue]?, String?
+      )])
+  func matrix(
+    _ step: String, _ own: [String: PropertyListValue]?, _ group: [String: PropertyListValue]?,
+    _ ownAfter: [String: PropertyListValue]?, _ groupAfter: [String: PropertyListValue]?, _ message: String?
+  ) throws {
+    try Self.with(own, group) { lab in
+      let steps = "  - defaults.\(step)\n"
+      if let message {
+        let error = lab.failing(steps)
+        #expect(error.contains(message) && error.hasPrefix("0001_test.yaml:2:5: defaults."), "\(error)")
+      } else {
+        let after = try lab.tried(steps) { stage, _ throws in
+          (try stage.settings(), try stage.settings(Lab.group))
+        }
+        #expect(after.0 == ownAfter && after.1 == groupAfter)
+      }
+    }
+  }
+
+  @Test func typesArriveExactly() throws {
+    let values: Values = [
+      "a": .date(.init(timeIntervalSinceReferenceDate: 1.25)), "b": .single(0.1), "c": .unsigned(.max),
+      "d": .data([0]),
+      "e": .dictionary(["x": .array([.boolean(true), .integer(1), .real(1)])]),
+    ]
+    try Self.with(values, nil) { lab in
+      let after = try lab.tried("  - defaults.move: {\(Self.to), all: true}\n") { stage, _ throws in
+        try stage.settings(Lab.group)
+      }
+      #expect(after == values)
+    }
+  }
+
+  @Test(arguments: [
+    ("move: {keys: [a]}", "defaults.move needs `from` or `to`"),
+    ("move: {\(to)}", "needs `keys`, a `prefix`, or `all: true`"),
+    ("move: {\(to), keys: [a], all: true}", "name one of `keys`, `prefix` and `all: true`, not 2"),
+    ("move: {\(to), all: false}", "`all` is true, or left out"),
+    ("move: {\(to), prefix: ''}", "say `all: true`"),
+    ("move: {\(to), keys: {a: b, c: b}}", "two settings become `b`"),
+    ("move: {to: {suit: x}, keys: a}", "did you mean `suite`?"),
+    ("copy: {to: x, keys: a}", "`to` is a mapping"),
+    ("move: {to: {suite: grup.notes}, keys: a}", "did you mean `group.notes`?"),
+    ("move: {to: {suite: a, file: b}, keys: a}", "name either `suite` or `file`"),
+  ])
+  func refused(_ step: String, _ message: String) throws {
+    try Self.with(["a": 1], nil) { lab in
+      let error = lab.failing("  - defaults.\(step)\n")
+      #expect(error.contains(message) && error.contains("0001_test.yaml:2:"), "\(error)")
+    }
+  }
+
+  // MARK: The way back
+
+  @Test func moveTakesNewerDataBack() throws {
+    try Self.with(["a": 1, "b": 2, "c": 3], ["c": 9, "b": 2]) { lab in
+      let step = "defaults.move: {\(Self.to), keys: {a: x, b: b, c: c, z: z}, if-exists: replace}"
+      try StepLab.with(lab, step) { lane throws in
+        #expect(lane.wayBack == .byArguments)
+        _ = try lane.apply()
+        #expect(try lane.stage.settings(Lab.group) == ["x": 1, "b": 2, "c": 3])
+        // The app writes on.
+        try lane.set(["x": 7, "b": 2, "c": 3, "z": 5], at: Lab.group)
+        #expect(try lane.revert() == [])
+        #expect(try lane.stage.settings() == ["a": 7, "b": 2, "c": 3])
+        #expect(try lane.stage.settings(Lab.group) == ["b": 2, "c": 9, "z": 5])
+      }
+    }
+  }
+
+  @Test func moveBackLeavesWhatIsThereAgain() throws {
+    try Self.with(["a": 1, "b": 2], nil) { lab in
+      try StepLab.with(lab, "defaults.move: {\(Self.to), keys: [a, b]}") { lane throws in
+        _ = try lane.apply()
+        try lane.set(["a": 5])
+        try lane.set(["a": 1], at: Lab.group)
+        #expect(
+          try lane.revert() == [
+            "`a` is there again: kept, and `a` left where it is", "`b` is not there: nothing to move back",
+          ])
+        #expect(try lane.stage.settings() == ["a": 5])
+        #expect(try lane.stage.settings(Lab.group) == ["a": 1])
+      }
+    }
+  }
+
+  @Test func moveBackWithoutMemory() throws {
+    try Self.with(["a": 1], nil) { lab in
+      try StepLab.with(lab, "defaults.move: {\(Self.to), keys: {a: x}}") { lane throws in
+        _ = try lane.apply()
+        #expect(try lane.revert(withMemory: false) == [])
+        #expect(try lane.stage.settings() == ["a": 1])
+      }
+      try StepLab.with(lab, "defaults.move: {\(Self.to), all: true}") { lane throws in
+        #expect(lane.wayBack == .byMemory)
+        _ = try lane.apply()
+        #expect(throws: StepFailure.self) { try lane.revert(withMemory: false) }
+        #expect(try lane.revert() == [])
+        #expect(try lane.stage.settings() == ["a": 1])
+        #expect(try lane.stage.settings(Lab.group) == nil)
+      }
+    }
+  }
+
+  @Test func copiesGoWhereTheyAreWhatWasCopied() throws {
+    try Self.with(["a": 1, "b": 2], nil) { lab in
+      try StepLab.with(lab, "defaults.copy: {\(Self.to), keys: [a, b]}") { lane throws in
+        #expect(lane.wayBack == .byMemory)
+        _ = try lane.apply()
+        try lane.set(["a": 1, "b": 3], at: Lab.group)
+        #expect(try lane.revert().count == 1)
+        #expect(try lane.stage.settings(Lab.group) == ["b": 3])
+      }
+    }
+  }
+}

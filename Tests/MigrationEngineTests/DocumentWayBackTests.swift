@@ -1,0 +1,101 @@
+import AppContainer
+import Testing
+
+@testable import MigrationEngine
+
+@Suite struct DocumentWayBackTests {
+  private static let file: ContainerPath = "Documents/a.json"
+
+  /// Patches a JSON file, writes what the app writes then, and takes the patch back.
+  private func thereAndBack(
+    _ before: String, _ steps: String, app: String? = nil
+  ) throws -> (text: String?, notes: [String]) {
+    try Lab.with { lab in
+      try lab.write(Self.file, before)
+      return try StepLab.with(lab, "files.patch: {path: \(Self.file), patch: [\(steps)]}") { lane throws in
+        _ = try lane.apply()
+        if let app { try lane.write(Self.file, app) }
+        let notes = try lane.revert()
+        return (try lane.stage.text(Self.file), notes)
+      }
+    }
+  }
+
+  @Test(
+    arguments: [
+      ("{\"a\": 1, \"b\": [1, 2]}", "{op: add, path: /c, value: 3}"),
+      ("{\"a\": 1, \"b\": [1, 2]}", "{op: add, path: /a, value: 3}"),
+      ("{\"a\": 1, \"b\": [1, 2]}", "{op: add, path: /b/1, value: 3}, {op: add, path: /b/-, value: 4}"),
+      ("{\"a\": 1, \"b\": [1, 2]}", "{op: remove, path: /a}, {op: remove, path: /b/0}"),
+      (
+        "{\"a\": 1.50, \"b\": [1, 2], \"c\": null}",
+        "{op: move, from: /a, path: /b/0}, {op: remove, path: /b/1}"
+      ),
+      ("{\"a\": 1, \"b\": 2, \"c\": 3}", "{op: move, from: /b, path: /a}"),
+      (
+        "{\"a\": 1, \"b\": 2, \"c\": 3}",
+        "{op: copy, from: /b, path: /c}, {op: replace, path: /b, value: {x: 1}}"
+      ),
+      ("{\n  \"a\" : 1,\n  \"b\" : 2\n}\n", "{op: remove, path: /a}, {op: add, path: /c, value: [1]}"),
+      ("[1]", "{op: replace, path: '', value: {a: 1}}"), ("{\"a\":1}", "{op: test, path: /a, value: 1}"),
+    ])
+  func backToTheText(_ before: String, _ steps: String) throws {
+    let result = try thereAndBack(before, steps)
+    #expect(result.text == before && result.notes == [])
+  }
+
+  @Test(
+    arguments: [
+      // What the app wrote elsewhere stays.
+      ("{\"a\":1}", "{op: add, path: /b, value: 2}", "{\"a\":9,\"b\":2,\"z\":0}", "{\"a\":9,\"z\":0}", 0),
+      // What the app changed of ours stays, with a remark.
+      ("{\"a\":1}", "{op: add, path: /b, value: 2}", "{\"a\":1,\"b\":7}", "{\"a\":1,\"b\":7}", 1),
+      ("{\"a\":1}", "{op: replace, path: /a, value: 2}", "{\"a\":3}", "{\"a\":3}", 1),
+      ("{\"a\":1}", "{op: replace, path: /a, value: 2}", "{}", "{}", 1),
+      ("{\"a\":1}", "{op: remove, path: /a}", "{\"a\":5}", "{\"a\":5}", 1),
+      ("{\"a\":{\"b\":1}}", "{op: remove, path: /a/b}", "{}", "{}", 1),
+      // What was moved goes back as it is now.
+      ("{\"a\":1}", "{op: move, from: /a, path: /b}", "{\"b\":7}", "{\"a\":7}", 0),
+      ("{\"a\":1,\"b\":2}", "{op: move, from: /a, path: /b}", "{\"b\":7}", "{\"a\":7,\"b\":2}", 0),
+      ("{\"a\":1}", "{op: move, from: /a, path: /b}", "{\"a\":4,\"b\":7}", "{\"a\":4,\"b\":7}", 1),
+      ("{\"a\":1}", "{op: move, from: /a, path: /b}", "{}", "{}", 1),
+      ("{\"a\":[]}", "{op: add, path: /a/-, value: 1}", "{\"a\":{\"0\":1}}", "{\"a\":{}}", 0),
+      ("{\"a\":[1]}", "{op: remove, path: /a/0}", "{\"a\":[8,9]}", "{\"a\":[1,8,9]}", 0),
+    ])
+  func newerDataStays(_ before: String, _ steps: String, _ app: String, _ after: String, _ remarks: Int)
+    throws
+  {
+    let result = try thereAndBack(before, steps, app: app)
+    #expect(result.text == after)
+    #expect(result.notes.count == remarks, "\(result.notes)")
+  }
+
+  @Test func settings() throws {
+    try Lab.with { lab in
+      let before: [String: PropertyListValue] = ["d": ["a": 1, "b": [1, 2]], "t": "{\"a\" : 1 }", "x": 1]
+      try lab.set(before)
+      for key in ["d", "t"] {
+        let step =
+          "defaults.patch: {key: \(key), patch: [{op: move, from: /a, path: /z}, {op: add, path: /n, value: 2}]}"
+        try StepLab.with(lab, step) { lane throws in
+          #expect(lane.wayBack == .byMemory)
+          _ = try lane.apply()
+          #expect(try lane.stage.settings() != before)
+          #expect(throws: StepFailure.self) { try lane.revert(withMemory: false) }
+          #expect(try lane.revert() == [])
+          #expect(try lane.stage.settings() == before)
+        }
+      }
+      // The app has written into the same dictionary since.
+      try StepLab.with(lab, "defaults.patch: {key: d, patch: [{op: move, from: /a, path: /z}]}") {
+        lane throws in
+        _ = try lane.apply()
+        try lane.set(["d": ["z": 5, "b": [1, 2], "new": true], "x": 2])
+        #expect(try lane.revert() == [])
+        #expect(try lane.stage.settings() == ["d": ["a": 5, "b": [1, 2], "new": true], "x": 2])
+        try lane.set(["x": 2])
+        #expect(try lane.revert() == ["`d` is not there: skipped"])
+      }
+    }
+  }
+}

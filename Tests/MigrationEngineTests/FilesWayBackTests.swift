@@ -1,0 +1,91 @@
+import AppContainer
+import ContainerTransaction
+import Foundation
+import TestSupport
+import Testing
+
+@testable import MigrationEngine
+
+/// Operations on files, and scripts, are taken back by themselves.
+@Suite struct FilesWayBackTests {
+  private static let files = ["a", "b", "d/1", "d/s/2", "flagged"]
+
+  /// Runs steps up and down again.
+  ///
+  /// - Returns: the remarks of the way back, and what differs from before.
+  private func upAndDown(
+    _ steps: String, app: (Lab) throws -> Void = { _ in }
+  ) throws -> (notes: [String], differences: [String]) {
+    try Lab.with { lab in
+      for file in Self.files { try lab.write(try ContainerPath(file), file) }
+      try ExtendedAttributes.set(
+        "user.com.apple.MobileBackup", [1], of: Array(lab.directory("container/flagged").utf8))
+      let before = try TreeListing(lab.directory("container"))
+      try lab.run(steps)
+      try app(lab)
+      let notes = try lab.rollback(down: true).migrations.flatMap(\.notes)
+      let after = try TreeListing(lab.directory("container")).without("Library/Application Support")
+      return (notes, after.differences(from: before, comparing: TreeListing.timeless))
+    }
+  }
+
+  @Test(
+    arguments: [
+      "files.copy: {from: a, to: new/place/a}",
+      "files.copy: {from: d, to: b, if-exists: replace}",
+      "files.copy: {from: z, to: b}",
+      "files.copy: {from: a, to: b, if-exists: keep}",
+      "files.create-directory: {path: one/two, mode: 0o700}",
+      "files.create-directory: {path: d}",
+      "files.create-directory: {path: a, if-exists: replace}",
+      "files.write: {path: one/two, text: x}",
+      "files.write: {path: a, text: x, mode: 0o600, if-exists: replace}",
+      "files.write: {path: d, text: x, if-exists: replace}",
+      "files.set-backup-exclusion: {paths: [a, d, flagged], excluded: true}",
+      "files.set-backup-exclusion: {paths: [a, flagged], excluded: false}",
+      "files.set-protection: {paths: [a, d, '**/2'], class: complete}",
+    ])
+  func whatWasThereComesBack(_ step: String) throws {
+    let result = try upAndDown("  - \(step)\n")
+    #expect(result.notes == [] && result.differences == [])
+  }
+
+  @Test(
+    arguments: [
+      ("files.copy: {from: a, to: new}", "new", "`new` was changed since: left as it is"),
+      ("files.write: {path: b, text: x, if-exists: replace}", "b", "`b` was changed since: left as it is"),
+      ("files.copy: {from: d, to: e}", "e/1", "`e` was changed since: left as it is"),
+      ("files.create-directory: {path: e}", "e/1", "`e` was changed since: left as it is"),
+    ])
+  func whatTheAppChangedSinceStays(_ step: String, _ path: String, _ note: String) throws {
+    let result = try upAndDown("  - \(step)\n") { try $0.write(try ContainerPath(path), "of the app") }
+    #expect(result.notes.count == 1 && result.notes.first?.hasSuffix(note) == true, "\(result.notes)")
+    #expect(result.differences.contains { $0.hasPrefix("\(path):") }, "\(result.differences)")
+  }
+
+  @Test func aScriptGoesBackByItsOwnDown() async throws {
+    try await onThread {
+      try Lab.with { lab in
+        try lab.write("a", "a")
+        try lab.migration("0001_test/up.sh", "#!/bin/sh\nmv a b\n")
+        try lab.migration("0001_test/down.sh", "#!/bin/sh\ntest $DRYDOCK_DIRECTION = down && mv b a\n")
+        try lab.migration("0001_test/migration.yaml", "steps:\n  - script: {run: up.sh, down: down.sh}\n")
+        _ = try lab.baseline(0)
+        try lab.migrate()
+        #expect(try !lab.exists("a") && lab.exists("b"))
+        #expect(try lab.catalog().migrations[0].stepsWithoutWayBack.isEmpty)
+        try lab.write("b", "newer")
+        try lab.rollback(down: true)
+        #expect(try lab.exists("a") && !lab.exists("b"))
+        #expect(try String(contentsOfFile: lab.directory("container/a"), encoding: .utf8) == "newer")
+      }
+    }
+  }
+
+  @Test func aScriptWithoutDownHasNoWayBack() throws {
+    try Lab.with { lab in
+      try lab.migration("0001_test.yaml", "steps:\n  - script: {program: \"true\"}\n")
+      #expect(try lab.catalog().migrations[0].stepsWithoutWayBack.map(\.operation) == ["script"])
+    }
+  }
+}

@@ -1,0 +1,129 @@
+import AppContainer
+import Foundation
+import Testing
+
+@testable import MigrationEngine
+
+@Suite struct MoveToFileTests {
+  private static let file: ContainerPath = "Documents/state"
+
+  @Test(
+    arguments: [
+      ("", "héllo", "héllo"), (", format: raw", .data([104, 105]), "hi"), (", format: raw", "", ""),
+      (
+        ", format: json", ["b": 1, "a": [true, 1.5, "x"]],
+        "{\n  \"a\": [\n    true,\n    1.5,\n    \"x\"\n  ],\n  \"b\": 1\n}\n"
+      ),
+      (", format: json", "text", "\"text\"\n"), (", format: json", 1.0, "1.0\n"),
+    ] as [(String, PropertyListValue, String)])
+  func becomesAFileAndComesBack(_ arguments: String, _ value: PropertyListValue, _ text: String) throws {
+    try Lab.with { lab in
+      let before: [String: PropertyListValue] = ["s": value, "x": 1]
+      try lab.set(before)
+      let step = "defaults.move-to-file: {key: s, to: \(Self.file), reference: !date 2026-11-21\(arguments)}"
+      try StepLab.with(lab, step) { lane throws in
+        #expect(lane.wayBack == .byMemory)
+        #expect(try lane.apply() == [])
+        #expect(try lane.stage.text(Self.file) == text)
+        #expect(try lane.stage.settings()?["s"]?.typeName == "date")
+        #expect(throws: StepFailure.self) { try lane.revert(withMemory: false) }
+        #expect(try lane.revert() == [])
+        #expect(try lane.stage.settings() == before)
+        #expect(try lane.stage.text(Self.file) == nil)
+      }
+    }
+  }
+
+  @Test func propertyListsKeepEveryType() throws {
+    try Lab.with { lab in
+      let values: [String: PropertyListValue] = [
+        "d": .date(Date(timeIntervalSinceReferenceDate: 0.25)), "b": .data([1]), "s": .single(0.5), "i": 1,
+      ]
+      try lab.set(["s": .dictionary(values)])
+      let settings = lab.directory("container/\(Lab.settings)")
+      try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: settings)
+      let file: ContainerPath = "Documents/deep/s.plist"
+      try lab.tried("  - defaults.move-to-file: {key: s, to: \(file), format: plist}\n") { stage, _ throws in
+        #expect(try stage.settings() == [:])
+        #expect(try stage.settings(file) == values)
+        // Who may read the settings may read the file.
+        #expect(try stage.metadata(of: file)?.mode == 0o600)
+      }
+    }
+  }
+
+  @Test(
+    arguments: [
+      (
+        "", ["a": 1],
+        "the setting `s` is a dictionary, neither text nor data: say `format: json` or `format: plist`"
+      ),
+      (", format: raw", 1, "neither text nor data"),
+      (", format: json", ["a": .data([1])], "holds what JSON has no form for"),
+      (", format: json", .date(Date()), "say `format: plist`"),
+      (", format: xml", 1, "one of json, plist, raw"),
+      (", reference: null", "x", "null is no value for a setting"),
+    ] as [(String, PropertyListValue, String)])
+  func refused(_ arguments: String, _ value: PropertyListValue, _ message: String) throws {
+    try Lab.with { lab in
+      try lab.set(["s": value])
+      let error = lab.failing("  - defaults.move-to-file: {key: s, to: \(Self.file)\(arguments)}\n")
+      #expect(error.contains(message) && error.hasPrefix("0001_test.yaml:2:"), "\(error)")
+    }
+  }
+
+  @Test func somethingIsThere() throws {
+    try Lab.with { lab in
+      let step = "  - defaults.move-to-file: {key: s, to: \(Self.file)"
+      try lab.set(["s": "new"])
+      try lab.write(Self.file, "old")
+      #expect(
+        lab.failing(step + "}\n").contains("the file `Documents/state` of the setting `s` is there already"))
+      try lab.tried(step + ", if-exists: keep}\n") { stage, notes throws in
+        #expect(notes.count == 1)
+        #expect(try stage.settings() == ["s": "new"])
+        #expect(try stage.text(Self.file) == "old")
+      }
+      try lab.tried(step + ", if-exists: replace}\n") { stage, _ throws in
+        #expect(try stage.settings() == [:])
+        #expect(try stage.text(Self.file) == "new")
+      }
+      let absent = "  - defaults.move-to-file: {key: t, to: \(Self.file)"
+      #expect(lab.failing(absent + ", if-missing: fail}\n").contains("the setting `t` is not there"))
+      try lab.tried(absent + "}\n") { _, notes throws in #expect(notes.count == 1) }
+      let own = "Library/Application Support/.drydock/x"
+      #expect(lab.failing("  - defaults.move-to-file: {key: s, to: \(own)}\n").contains("is Drydock's own"))
+    }
+  }
+
+  @Test func newerDataComesBack() throws {
+    try Lab.with { lab in
+      try lab.set(["s": ["a": 1]])
+      for (text, after, message) in [
+        ("{\"a\": 2, \"b\": [1.0]}", ["a": 2, "b": [1.0]], nil),
+        ("[null]", [:], "holds what no setting can be"),
+        ("{", [:], "not valid JSON"),
+      ] as [(String, PropertyListValue, String?)] {
+        try StepLab.with(lab, "defaults.move-to-file: {key: s, to: \(Self.file), format: json}") {
+          lane throws in
+          _ = try lane.apply()
+          try lane.write(Self.file, text)
+          if let message {
+            #expect { try lane.revert() } throws: { "\($0)".contains(message) }
+            #expect(try lane.stage.text(Self.file) == text)
+          } else {
+            #expect(try lane.revert() == [])
+            #expect(try lane.stage.settings() == ["s": after])
+          }
+        }
+      }
+      try StepLab.with(lab, "defaults.move-to-file: {key: s, to: \(Self.file), format: json}") {
+        lane throws in
+        _ = try lane.apply()
+        try lane.set(["s": "the app's"])
+        #expect(try lane.revert() == ["`s` is not what the step left: kept, and `Documents/state` too"])
+        #expect(try lane.stage.text(Self.file) != nil)
+      }
+    }
+  }
+}

@@ -1,0 +1,81 @@
+import AppContainer
+import ContainerTransaction
+import Foundation
+
+@testable import MigrationEngine
+
+/// One step that is done, what the app writes afterwards, and the step's own way back, on a stage that is thrown away.
+struct StepLab {
+  let stage: StagedContainer
+  private let operation: any MigrationAction
+  private var memory = StepMemory()
+
+  static func with<T>(_ lab: Lab, _ step: String, _ body: (inout StepLab) throws -> T) throws -> T {
+    try lab.migration("0001_test.yaml", "steps:\n  - " + step + "\n")
+    guard let step = try lab.catalog().migrations.first?.steps.first else {
+      throw CocoaError(.fileNoSuchFile)
+    }
+    return try Transaction.inspect(try lab.container) { stage in
+      var lane = StepLab(stage: stage, operation: step.operation)
+      return try body(&lane)
+    }
+  }
+
+  var wayBack: WayBack { operation.wayBack }
+
+  mutating func apply() throws -> [String] {
+    var memory = StepMemory()
+    let notes = try operation.apply(to: stage, &memory)
+    // As it is kept: what does not survive that would be missed here.
+    self.memory = try JSONDecoder().decode(StepMemory.self, from: JSONEncoder().encode(memory))
+    return notes
+  }
+
+  func revert(withMemory: Bool = true) throws -> [String] {
+    try operation.revert(on: stage, withMemory ? memory : nil)
+  }
+
+  func set(_ values: [String: PropertyListValue], at path: ContainerPath = Lab.settings) throws {
+    try stage.setDefaults(PropertyListFile(root: values), at: path)
+  }
+
+  func write(_ path: ContainerPath, _ text: String) throws { try stage.write(Array(text.utf8), to: path) }
+}
+
+extension StagedContainer {
+  /// The settings of a file; nil when there is none.
+  func settings(_ path: ContainerPath = Lab.settings) throws -> [String: PropertyListValue]? {
+    try defaults(path)?.root
+  }
+
+  /// A file's text; nil when there is none.
+  func text(_ path: ContainerPath) throws -> String? {
+    try status(of: path) == nil ? nil : String(decoding: read(path), as: UTF8.self)
+  }
+}
+
+extension Lab {
+  static let group: ContainerPath = "Library/Preferences/group.notes.plist"
+
+  func write(_ path: ContainerPath, settings values: [String: PropertyListValue]) throws {
+    let bytes = try PropertyListFile(root: values).encoded()
+    try Data(bytes).write(to: URL(fileURLWithPath: directory("container/\(path)")))
+  }
+
+  /// Runs steps as the only migration of a container of version 0, on a stage that is thrown away.
+  ///
+  /// - Parameter look: looks at the stage and the remarks.
+  func tried<T>(_ steps: String, _ look: (StagedContainer, [String]) throws -> T) throws -> T {
+    try migration("0001_test.yaml", "steps:\n" + steps)
+    let catalog = try catalog()
+    return try Transaction.inspect(try container) { stage in
+      _ = try Baseline.set(0, catalog: catalog, on: stage, stamp: stamp)
+      let status = MigrationStatus(catalog: catalog, detected: try DetectedVersion.detect(in: stage))
+      let report = try Migrator.run(status, on: stage, stamp: stamp)
+      return try look(stage, report.migrations.first?.notes ?? [])
+    }
+  }
+
+  /// The text of the error that steps end with.
+  func failing(_ steps: String) -> String { failure { try tried(steps) { _, _ in } }.text }
+}

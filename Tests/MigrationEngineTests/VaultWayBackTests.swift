@@ -1,0 +1,120 @@
+import AgeEncryption
+import AppContainer
+import ContainerTransaction
+import Foundation
+import TestSupport
+import Testing
+
+@testable import MigrationEngine
+
+@Suite("The way back of steps on the vault") struct VaultWayBackTests {
+  private func withVault(_ body: (Lab) throws -> Void) throws {
+    try Lab.with { lab in
+      lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
+      let keys = try #require(lab.deviceKeys)
+      try lab.set(["token": .string("canary-012345-x"), "pin": .integer(4711), "theme": .string("dark")])
+      _ = try Transaction.run(on: lab.container, .vault, summary: "made", options: lab.options) { stage in
+        var vault = try Vault(new: keys)
+        for (account, value) in [("auth", "canary-a"), ("mail", "canary-b"), ("user:pass", "ada:canary-c")] {
+          var item = VaultItem(service: "notes", account: account, value: SecretBytes(Array(value.utf8)))
+          item.modified = "2026-01-01T00:00:00Z"
+          vault.put(item)
+        }
+        try stage.setVault(vault)
+      }
+      _ = try lab.baseline(0)
+      try body(lab)
+    }
+  }
+
+  private func items(_ lab: Lab) throws -> [VaultItem] {
+    try Transaction.inspect(lab.container, options: lab.options) { try $0.vault()?.sorted ?? [] }
+  }
+
+  @Test(
+    "Items come back in every attribute",
+    arguments: [
+      "vault.rename: {service: notes, account: auth, to: {account: session}}",
+      "vault.rename: {service: notes, account: auth, to: {account: mail}, if-exists: replace}",
+      "vault.rename: {service-prefix: no, to: {service-prefix: journal.}}",
+      "vault.move-to: {service: notes, to: group.x}",
+      "vault.set-accessibility: {service: notes, accessible: afterFirstUnlockThisDeviceOnly}",
+      "vault.convert: {service: notes, account: auth, fields: access_token, with: {version: 2}}",
+      "vault.convert: {service: notes, account-prefix: 'user', fields: [user, password], separator: ':'}",
+      "vault.delete: {service: notes, account: mail, destructive: not needed}",
+      "vault.move-from-defaults: {keys: {token: t, pin: p}, service: notes, as: text}",
+      "vault.move-from-defaults: {key: pin, service: notes, account: auth, as: json, if-exists: replace}",
+    ])
+  func upAndDown(step: String) throws {
+    try withVault { lab in
+      let (before, settings) = (try items(lab), try lab.settings())
+      try lab.migration("0001_test.yaml", "steps:\n  - \(step)\n")
+      try lab.migrate()
+      #expect(try items(lab) != before)
+      #expect(try lab.rollback(down: true).migrations.flatMap(\.notes) == [])
+      #expect(try items(lab) == before)
+      #expect(try lab.settings() == settings)
+      #expect(try holders(lab) == [])
+    }
+  }
+
+  /// Files of Drydock's state with one of the values in the clear.
+  private func holders(_ lab: Lab) throws -> [String] {
+    let canaries = ["canary", Data("canary".utf8).base64EncodedString().dropLast(2)].map { Array($0.utf8) }
+    let listing = try TreeListing(lab.directory.path)
+    return listing.entries.keys.map { String(decoding: $0, as: UTF8.self) }.filter {
+      $0.contains(".drydock-")
+    }.filter { path in
+      guard let data = FileManager.default.contents(atPath: lab.directory(path)) else { return false }
+      let bytes = Array(data)
+      return canaries.contains { bytes.contains($0) }
+    }
+  }
+
+  @Test func newerValuesGoBackToo() throws {
+    try withVault { lab in
+      try lab.migration(
+        "0001_test.yaml",
+        """
+        steps:
+          - vault.move-from-defaults: {key: token, service: notes, account: t}
+          - vault.convert: {service: notes, account: auth, fields: value}
+        """)
+      try lab.migrate()
+      _ = try Transaction.run(on: lab.container, .vault, summary: "app", options: lab.options) { stage in
+        var vault = try #require(try stage.vault())
+        vault.put(VaultItem(service: "notes", account: "t", value: SecretBytes(Array("newer".utf8))))
+        vault.put(
+          VaultItem(service: "notes", account: "auth", value: SecretBytes(Array(#"{"value":"fresh"}"#.utf8))))
+        try stage.setVault(vault)
+      }
+      try lab.rollback(to: 0, down: true)
+      #expect(try lab.settings()?["token"] == .string("newer"))
+      let found = try items(lab)
+      #expect(found.map(\.description) == ["notes/auth", "notes/mail", "notes/user:pass"])
+      #expect(found.first?.value == SecretBytes(Array("fresh".utf8)))
+    }
+  }
+
+  @Test func aVaultThatTheStepMadeGoes() throws {
+    try Lab.with { lab in
+      lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())
+      try lab.set(["token": .string("canary-012345-x")])
+      _ = try lab.baseline(0)
+      try lab.migration(
+        "0001_test.yaml", "steps:\n  - vault.move-from-defaults: {key: token, service: notes}\n")
+      try lab.migrate()
+      var locked = lab
+      locked.deviceKeys = nil
+      do {
+        try locked.rollback(down: true)
+        Issue.record("went back without a key")
+      } catch let error as ContainerError {
+        #expect(error.code == .vaultLocked && error.message.contains("vault.move-from-defaults"), "\(error)")
+      }
+      try lab.rollback(down: true)
+      #expect(try !lab.exists(try lab.container.vaultPath))
+      #expect(try lab.settings() == ["token": .string("canary-012345-x")])
+    }
+  }
+}
