@@ -56,8 +56,21 @@ struct NotesToolTests {
       #expect(try succeed(lab, ["status", "Notes", "--exit-code"]).contains("4  applied  token_to_vault"))
       #expect(try succeed(lab, ["vault", "list", "Notes"]).contains("com.example.notes/auth"))
 
-      _ = try succeed(lab, ["rollback", "Notes"])
-      #expect(try lab.tree().differences(from: before, ignoringTimesOf: [""]) == [])
+      // By steps: the closures' own way back, and that of operations.
+      let down = try succeed(lab, ["rollback", "Notes", "--down", "--to", "2"])
+      #expect(down.contains("token_to_vault") && down.contains("tidy_tasks"), "\(down)")
+      let back = try lab.settings()
+      #expect(
+        back.contains("auth_token = \(Lab.token)") && !back.contains { $0.hasPrefix("window =") }, "\(back)")
+      #expect(try succeed(lab, ["status", "Notes"]).hasPrefix("version 2 of 4, by the history\n"))
+      _ = try succeed(lab, ["migrate", "Notes"])
+      _ = try succeed(lab, ["rollback", "Notes", "--down", "--to", "0"])
+      #expect(try lab.settings().contains("dark_mode = true"))
+      #expect(lab.exists("Notes/\(Lab.oldDatabase)") && !lab.exists("Notes/\(Lab.newDatabase)"))
+      _ = try succeed(lab, ["migrate", "Notes"])
+
+      _ = try succeed(lab, ["rollback", "Notes", "--to", "0"])
+      #expect(try lab.settings().contains("dark_mode = true"))
     }
   }
 

@@ -115,8 +115,8 @@ struct RollbackCommand: ParsableCommand {
   /// not even be readable.
   func catalog() throws -> MigrationCatalog? {
     let configuration = try common.configuration()
-    if down || Program.current.plan != nil { return try migrations.catalog(configuration) }
-    guard let directory = migrations.directory(configuration) else { return nil }
-    return to == nil ? try? MigrationCatalog.load(directory) : try MigrationCatalog.load(directory)
+    if down { return try migrations.catalog(configuration) }
+    guard migrations.areNamed(configuration) else { return nil }
+    return to == nil ? try? migrations.catalog(configuration) : try migrations.catalog(configuration)
   }
 }
