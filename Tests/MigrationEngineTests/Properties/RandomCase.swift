@@ -13,7 +13,7 @@ struct RandomCase {
   static let seeds: Range<UInt64> = {
     let variables = ProcessInfo.processInfo.environment
     let first = variables["MIGRATION_SEED"].flatMap { UInt64($0) } ?? 0
-    return first..<first + (variables["MIGRATION_CASES"].flatMap { UInt64($0) } ?? 12)
+    return first..<first + (variables["MIGRATION_CASES"].flatMap { UInt64($0) } ?? 8)
   }()
 
   let folder: TemporaryDirectory
