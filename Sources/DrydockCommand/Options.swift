@@ -315,3 +315,9 @@ struct RepositoryOptions: ParsableArguments {
 }
 
 extension MigrationTool.Format: ExpressibleByArgument {}
+
+/// A name that becomes a file's, or a line of one, must not be a secret that was pasted by mistake.
+func refuseSecret(as name: String) throws {
+  guard SecretPattern.isSecret(text: name) else { return }
+  throw UsageError(message: "the name looks like a secret, and would be written to a file: give another one")
+}

@@ -122,7 +122,7 @@ struct KillTests {
   }
 
   /// Kills that hit; a program that had ended already does not count.
-  static let killsPerOperation = 29
+  static let killsPerOperation = 22
 
   @Test("At random moments", arguments: KillScene.Operation.allCases, ["exchange", "in-place"])
   func randomMoments(_ operation: KillScene.Operation, _ way: String) throws {

@@ -50,12 +50,13 @@ struct Lab {
     let full = directory("container/\(path)")
     let parent = String(full[..<(full.lastIndex(of: "/") ?? full.startIndex)])
     try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
-    try Data(text.utf8).write(to: URL(fileURLWithPath: full))
+    // Not by Foundation: its descriptor would go into a program that another test starts.
+    try RawFiles.write(Array(text.utf8), to: Array(full.utf8))
   }
 
   func set(_ values: [String: PropertyListValue], format: PropertyListFile.Format = .binary) throws {
     let bytes = try PropertyListFile(format: format, root: values).encoded()
-    try Data(bytes).write(to: URL(fileURLWithPath: directory("container/\(Self.settings)")))
+    try RawFiles.write(bytes, to: Array(directory("container/\(Self.settings)").utf8))
   }
 
   func database(_ path: ContainerPath, _ sql: String) throws {
@@ -83,7 +84,8 @@ struct Lab {
     let full = directory("migrations/" + name)
     let parent = String(full[..<(full.lastIndex(of: "/") ?? full.startIndex)])
     try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
-    try Data(text.utf8).write(to: URL(fileURLWithPath: full))
+    // Not by Foundation: its descriptor would go into a program that another test starts.
+    try RawFiles.write(Array(text.utf8), to: Array(full.utf8))
   }
 
   func removeMigration(_ name: String) throws {

@@ -1,3 +1,4 @@
+import TestSupport
 import AppContainer
 import ContainerTransaction
 import Foundation
@@ -59,7 +60,7 @@ extension Lab {
 
   func write(_ path: ContainerPath, settings values: [String: PropertyListValue]) throws {
     let bytes = try PropertyListFile(root: values).encoded()
-    try Data(bytes).write(to: URL(fileURLWithPath: directory("container/\(path)")))
+    try RawFiles.write(bytes, to: Array(directory("container/\(path)").utf8))
   }
 
   /// Runs steps as the only migration of a container of version 0, on a stage that is thrown away.

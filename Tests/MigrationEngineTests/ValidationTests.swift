@@ -26,12 +26,13 @@ import Testing
       #expect(
         places == [
           "0001_a.yaml:2:5:", "0001_a.yaml:3:19:", lab.directory("migrations") + ":", "0004_d.yaml:2:21:",
-          "0002_b.sql:3:1:", "0002_b.sql:5:1:", "0002_b.sql:6:1:",
+          "0002_b.sql:3:1:", "0002_b.sql:5:1:", "0002_b.sql:6:1:", "0002_b.sql:2:1:", "0004_d.yaml:2:5:",
         ], "\(found)")
       #expect(found[3].contains("drydock.yaml has no database `nots`; did you mean `notes`?"))
       #expect(found[4].contains("near \"SELEC\": syntax error"))
       #expect(found[5].contains("drops a table or a column and destroys data: say why with `destructive`"))
       #expect(found[6].contains("is DELETE without WHERE"))
+      #expect(found[7].contains("sql cannot be taken back by itself: give the migration `down` steps"))
     }
   }
 

@@ -51,7 +51,6 @@ struct MigrateCommand: ParsableCommand {
 
   func validate() throws {
     if exitCode && !dryRun { throw ValidationError("--exit-code goes with --dry-run") }
-    if each && container.all != nil { throw ValidationError("--each is for one container: leave --all out") }
     if each && dryRun { throw ValidationError("a dry run commits nothing: leave --each out") }
   }
 

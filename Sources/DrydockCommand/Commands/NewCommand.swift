@@ -30,6 +30,7 @@ struct NewCommand: ParsableCommand {
   }
 
   func run() throws {
+    try refuseSecret(as: name)
     let configuration = try common.configuration()
     let folder = try migrations.requiredDirectory(configuration)
     if let tool = try migrations.tool(configuration) {

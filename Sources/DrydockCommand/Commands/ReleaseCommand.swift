@@ -23,6 +23,7 @@ struct ReleaseCommand: ParsableCommand {
   }
 
   func run() throws {
+    try refuseSecret(as: name)
     let configuration = try common.configuration()
     _ = try migrations.requiredDirectory(configuration)
     let found = try migrations.validation(configuration)
