@@ -45,6 +45,23 @@ struct Journal {
     return isHalf
   }
 
+  /// While an exchange of a part of the container may just have been made: the directory above it, whose time is put back
+  /// right after the exchange (Transactions, "Commit by exchange"). A kill between the two leaves it moved.
+  var above: [String] {
+    var above: [String] = []
+    for line in Self.lines(lab) {
+      let record = try? JSONSerialization.jsonObject(with: Data(line)) as? [String: Any]
+      switch record?["step"] as? String {
+      case "commit":
+        let place = (record?["place"] as? String)?.split(separator: "/")
+        above = place.map { [$0.dropLast().joined(separator: "/")] } ?? []
+      case "carried", "done", "discarded": above = []
+      default: continue
+      }
+    }
+    return above
+  }
+
   /// The complete lines; what a crash cut does not count.
   private static func lines(_ lab: Lab) -> [ArraySlice<UInt8>] {
     guard let state = try? KillScene.state(in: lab), let bytes = try? lab.read(state + "/journal") else {

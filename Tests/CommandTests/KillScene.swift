@@ -127,7 +127,7 @@ struct KillScene {
       from: before, comparing: TreeListing.untouched.subtracting([.changed]), ignoringTimesOf: timesOfTheState
     )
     if fromOld.isEmpty { return (.old, "") }
-    let fromNew = differencesFromNew(now)
+    let fromNew = differencesFromNew(now, ignoringTimesOf: Journal(lab).above)
     if fromNew.isEmpty { return (.new, "") }
     return (nil, (["From the old one:"] + fromOld + ["From the new one:"] + fromNew).joined(separator: "\n"))
   }
@@ -139,7 +139,7 @@ struct KillScene {
   }
 
   /// What differs from the result of a complete run. Times count where a complete run keeps them.
-  func differencesFromNew(_ now: TreeListing) -> [String] {
+  func differencesFromNew(_ now: TreeListing, ignoringTimesOf others: [String] = []) -> [String] {
     let written = reference.after.entries.filter {
       $0.value.modified != reference.before.entries[$0.key]?.modified
     }
@@ -148,7 +148,7 @@ struct KillScene {
     let own = [Self.history, Self.vault]
     let (wanted, got) = (reference.after.without(own), now.without(own))
     return got.differences(
-      from: wanted, comparing: aspects, ignoringTimesOf: written.keys.map { readable($0) })
+      from: wanted, comparing: aspects, ignoringTimesOf: written.keys.map { readable($0) } + others)
       + own.filter { (reference.after[$0] == nil) != (now[$0] == nil) }.map { "\($0) is not as it should be" }
   }
 
