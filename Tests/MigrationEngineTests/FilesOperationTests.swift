@@ -17,6 +17,11 @@ import Testing
       ("files.move: {from: a, to: b, if-exists: keep}", ["a", "b"], ["a", "b"], ""),
       ("files.move: {from: a, to: b, if-exists: replace}", ["a", "b"], ["b"], ""),
       ("files.move: {from: d, to: e}", ["d/1", "d/s/2"], ["e/1", "e/s/2"], ""),
+      ("files.move: {from: Library, to: L}", ["a"], nil, "`Library` holds Drydock's history"),
+      (
+        "files.patch: {path: Library/Application Support/.drydock/history.json, patch: [{op: remove, path: /format}]}",
+        ["a"], nil, "is where Drydock keeps its history"
+      ),
       ("files.delete: {paths: a, destructive: x}", ["a", "b"], ["b"], ""),
       ("files.delete: {paths: [d, b], destructive: x}", ["d/1", "d/2", "b", "c"], ["c"], ""),
       ("files.delete: {paths: ['*.log'], destructive: x}", ["a.log", "d/b.log"], ["d/b.log"], ""),

@@ -18,6 +18,8 @@ struct MoveFiles: MigrationOperation {
   }
 
   func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
+    try stage.requireNoHistory(in: from)
+    try stage.requireNoHistory(in: to)
     guard try stage.status(of: from) != nil else {
       if ifMissing == .fail {
         throw StepFailure(message: "`\(from)` is not in the container", path: from.description)

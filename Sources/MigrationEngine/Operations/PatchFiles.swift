@@ -20,7 +20,8 @@ struct PatchFiles: MigrationOperation {
   var wayBack: WayBack { .byMemory }
 
   func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
-    try file.change(by: patch, ifMissing, on: stage, &memory)
+    try stage.requireNotHistory(file.path)
+    return try file.change(by: patch, ifMissing, on: stage, &memory)
   }
 
   func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
