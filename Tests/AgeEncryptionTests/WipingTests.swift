@@ -18,7 +18,11 @@
       #expect(try MemoryScan.copies(of: needle) == 0)
       let copies = [Self.copy(needle), Self.copy(needle)]
       let array = needle.withBytes { Array($0) }
-      #expect(try withExtendedLifetime((copies, array)) { try MemoryScan.copies(of: needle) } == 3)
+      // A region that another test's thread changes just then is passed over: then it is looked at once more.
+      let isFound = try withExtendedLifetime((copies, array)) {
+        try (0..<5).contains { _ in try MemoryScan.copies(of: needle) == 3 }
+      }
+      #expect(isFound)
     }
 
     @Test("Content that is sealed and opened") func content() throws {
