@@ -55,8 +55,21 @@
       return start..<(start + UInt(bytes.count))
     }
 
+    /// The kernel gives this file in pieces, and Foundation stops after the first one.
+    private static func maps() throws -> String {
+      let file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)
+      guard file >= 0 else { throw SystemFailure(call: "open", path: Array("/proc/self/maps".utf8)) }
+      defer { close(file) }
+      var (bytes, piece) = ([UInt8](), [UInt8](repeating: 0, count: 1 << 16))
+      while true {
+        let count = read(file, &piece, piece.count)
+        guard count > 0 else { return String(decoding: bytes, as: UTF8.self) }
+        bytes += piece[..<count]
+      }
+    }
+
     private static func regions() throws -> [Range<UInt>] {
-      let lines = try String(contentsOfFile: "/proc/self/maps", encoding: .utf8).split(separator: "\n")
+      let lines = try maps().split(separator: "\n")
       return lines.compactMap { line in
         let fields = line.split(separator: " ")
         let ends = fields[0].split(separator: "-").compactMap { UInt($0, radix: 16) }
