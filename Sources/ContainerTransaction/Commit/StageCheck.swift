@@ -30,7 +30,8 @@ struct StageCheck {
   /// Both the check and the digest, which the undo needs, read all of a database: each has a core for itself.
   private func check(_ databases: [StagedDatabase]) throws {
     let digests = Mutex<[ContainerPath: SHA256.Digest]>([:])
-    let unknown = databases.filter { !$0.hasDigest }
+    // A dry run keeps no undo.
+    let unknown = staged.transaction.isEmpty ? [] : databases.filter { !$0.hasDigest }
     try onAllCores(unknown.map { ($0, false) } + databases.map { ($0, true) }) { database, isCheck in
       if isCheck { return try database.check() }
       let digest = try ContentDigest.of(database.name, in: database.stage, isDatabase: true)
