@@ -58,7 +58,11 @@ let package = Package(
       swiftSettings: strict),
     .target(
       name: "FixtureTesting",
-      dependencies: ["MigrationEngine", "ContainerTransaction", "AppContainer", "AgeEncryption", grdb],
+      dependencies: [
+        "MigrationEngine", "BackupRepository", "ArchiveFile", "ContainerTransaction", "AppContainer",
+        "AgeEncryption",
+        grdb,
+      ],
       swiftSettings: strict),
     .target(
       name: "Drydock",

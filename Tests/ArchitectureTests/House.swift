@@ -14,7 +14,14 @@ enum House {
         "ArchiveFile", "AgeEncryption",
       ]
     ),
-    ("FixtureTesting", ["MigrationEngine", "ContainerTransaction", "AppContainer", "AgeEncryption", "GRDB"]),
+    (
+      "FixtureTesting",
+      [
+        "MigrationEngine", "BackupRepository", "ArchiveFile", "ContainerTransaction", "AppContainer",
+        "AgeEncryption",
+        "GRDB",
+      ]
+    ),
     ("MigrationEngine", ["ContainerTransaction", "AppContainer", "AgeEncryption", "GRDB", "Subprocess"]),
     (
       "BackupRepository",

@@ -34,7 +34,7 @@ struct FixtureExpectationTests {
       try ExtendedAttributes.remove(
         flag, of: Array(directory("container/Library/Application Support/Downloads").utf8))
       #expect(
-        try Sample.fixture("v6").expectation.findings(
+        try #require(Sample.fixture("v6").expectation).findings(
           in: directory("container"), defaults: Sample.defaults, deviceKeys: keys)
           == ["Library/Application Support/Downloads is not flagged as excluded from backups"])
     }
@@ -55,7 +55,7 @@ struct FixtureExpectationTests {
       try RawFiles.write(Array(text.utf8), to: Array(directory("fixture.yaml").utf8))
       #expect(try Command.run(Tools.system("mkdir"), [directory("container")]).succeeded)
       try Fixture.load(directory.path).build(into: directory("built"), deviceKeys: keys)
-      let lines = try Sample.fixture("v6").expectation.findings(
+      let lines = try #require(Sample.fixture("v6").expectation).findings(
         in: directory("built"), defaults: Sample.defaults, deviceKeys: keys)
       #expect(lines.contains("\(name) is accessible whenUnlocked, expected afterFirstUnlock"), "\(lines)")
       #expect(lines.contains("the vault item com.example.notes/more exists, expected none"), "\(lines)")
@@ -69,7 +69,7 @@ struct FixtureExpectationTests {
       let fixture = try Sample.fixture("rows-only-in-wal")
       try fixture.build(into: directory("container"))
       let before = try TreeListing(directory("container"))
-      _ = try fixture.expectation.findings(in: directory("container"), defaults: Sample.defaults)
+      _ = try #require(fixture.expectation).findings(in: directory("container"), defaults: Sample.defaults)
       let after = try TreeListing(directory("container"))
       #expect(after.differences(from: before, comparing: TreeListing.untouched) == [])
     }
@@ -78,7 +78,6 @@ struct FixtureExpectationTests {
   @Test(
     "A fixture that is written wrongly says where",
     arguments: [
-      ("version: 0\n", "fixture.yaml needs the key `expect`"),
       ("versoin: 0\nexpect: {files: [a]}\n", "fixture.yaml:1:1: unknown key `versoin`"),
       ("version: -1\nexpect: {files: [a]}\n", "fixture.yaml:1:10: `version` is 0 or more"),
       ("version: 0\nexpect: {}\n", "names nothing that must be there"),
@@ -110,7 +109,7 @@ struct FixtureExpectationTests {
     try TemporaryDirectory.with { directory in
       let keys = try Sample.runner().deviceKeys
       try Sample.fixture(built).build(into: directory("container"), deviceKeys: keys)
-      return try Sample.fixture(other).expectation.findings(
+      return try #require(Sample.fixture(other).expectation).findings(
         in: directory("container"), defaults: Sample.defaults, deviceKeys: keys)
     }
   }

@@ -74,18 +74,18 @@ public struct FixtureRunner: Sendable {
     let container = try build(fixture, at: root)
     do {
       let report = try migrate(container).value
-      guard fixture.expectation.error.isEmpty else { return ["migrating succeeded, expected an error"] }
+      guard fixture.expectsSuccess else { return ["migrating succeeded, expected an error"] }
       var lines = report.to == catalog.latest ? [] : ["the version is \(report.to), not \(catalog.latest)"]
-      if let defaults = container.standardDefaults {
-        lines += try fixture.expectation.findings(
+      if let defaults = container.standardDefaults, let expectation = fixture.expectation {
+        lines += try expectation.findings(
           in: container.root, defaults: defaults, vault: container.vaultPath, deviceKeys: deviceKeys)
       }
       let again = try migrate(container)
       if again.transaction != nil { lines.append("migrating again changed \(again.changes) paths") }
       return lines
-    } catch  where !fixture.expectation.error.isEmpty {
+    } catch let error where !fixture.expectsSuccess {
       let message = "\(error)"
-      return fixture.expectation.error.filter { !message.contains($0) }
+      return (fixture.expectation?.error ?? []).filter { !message.contains($0) }
         .map { "the error does not say “\($0)”: \(message)" }
     }
   }

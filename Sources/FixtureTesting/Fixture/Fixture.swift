@@ -19,8 +19,23 @@ public struct Fixture: Sendable {
   public let isUnmarked: Bool
   /// What version control does not keep.
   public let setup: FixtureSetup
-  /// What must be true after migrating.
-  public let expectation: FixtureExpectation
+  /// What must be true after migrating, besides goldens; nil when nothing is said.
+  public let expectation: FixtureExpectation?
+  /// Whether the app itself wrote it new at its version, so that migrated containers must be like it.
+  public let isFresh: Bool
+  /// Whether it is what a reinstalled app finds: nothing but the vault.
+  public let isReinstalled: Bool
+  /// Why some check of it is known to fail for now; nil when all must pass.
+  public let knownFailure: String?
+  /// What changes from run to run, here and in all fixtures beside it.
+  public let volatile: VolatileValues
+  /// Settings that a container may have or lack, when fresh containers are compared with migrated ones.
+  public let optionalSettings: [String]
+  /// Its goldens: the schema version and the directory `expected/VERSION` of each.
+  public let goldens: [Int: String]
+
+  /// Whether migrating must succeed.
+  public var expectsSuccess: Bool { expectation?.error.isEmpty != false }
 
   /// Reads a fixture's description; the container is made by ``build(into:)``.
   ///
@@ -50,7 +65,12 @@ public struct Fixture: Sendable {
       throw FixtureError(.malformed, "the file is empty; it needs at least `version:`", path: file)
     }
     let reader = try YAMLReader(
-      root, what: "fixture.yaml", keys: ["description", "version", "unmarked", "container", "expect"])
+      root, what: "fixture.yaml",
+      keys: [
+        "description", "version", "unmarked", "fresh", "reinstalled", "known-failure", "container",
+        "volatile",
+        "optional-settings", "expect",
+      ])
     let number = try reader.required("version").integer("`version`")
     guard let version = Int(exactly: number), version >= 0 else {
       throw try reader.required("version").position.error("`version` is 0 or more, not \(number)")
@@ -61,6 +81,28 @@ public struct Fixture: Sendable {
     self.version = version
     isUnmarked = try reader.boolean("unmarked") ?? false
     setup = try FixtureSetup(reader["container"])
-    expectation = try FixtureExpectation(reader.required("expect"))
+    isFresh = try reader.boolean("fresh") ?? false
+    isReinstalled = try reader.boolean("reinstalled") ?? false
+    knownFailure = try reader.text("known-failure")
+    volatile = try VolatileValues(reader["volatile"])
+    optionalSettings = try reader.texts("optional-settings") ?? []
+    goldens = try Self.goldens(directory)
+    expectation = try reader["expect"].map(FixtureExpectation.init)
+  }
+
+  private static func goldens(_ directory: String) throws -> [Int: String] {
+    let root = try Directory(directory)
+    guard try root.status("expected") != nil else { return [:] }
+    var goldens: [Int: String] = [:]
+    for name in try root.directory("expected").names() {
+      let name = ContainerPath(name: name).nameString
+      guard let version = Int(name), version >= 0, String(version) == name else {
+        throw FixtureError(
+          .malformed, "a golden is a directory named after its schema version, such as expected/6",
+          path: "\(directory)/expected/\(name)")
+      }
+      goldens[version] = "\(directory)/expected/\(name)"
+    }
+    return goldens
   }
 }

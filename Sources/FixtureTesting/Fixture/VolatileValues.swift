@@ -1,0 +1,38 @@
+import AppContainer
+
+/// What is another value in each run, such as the time of the installation or a random id: goldens hold a word in its
+/// place.
+public struct VolatileValues: Sendable, Equatable {
+  /// Keys of settings, at any depth.
+  public var settings: Set<String> = []
+  /// Columns of databases.
+  public var columns: Set<Column> = []
+  /// Files of which only the path counts.
+  public var files: PatternList = []
+  /// Regular expressions: what matches, in any text of settings and databases, is not compared.
+  public var patterns: [String] = []
+
+  /// A column, by its table.
+  public struct Column: Sendable, Hashable {
+    /// The table and the column.
+    public var table: String, column: String
+  }
+
+  /// Nothing is volatile.
+  public init() {}
+
+  init(_ node: YAMLNode?) throws {
+    guard let node else { return }
+    let reader = try YAMLReader(node, what: "volatile", keys: ["settings", "columns", "files", "patterns"])
+    settings = Set(try reader.texts("settings") ?? [])
+    files = PatternList(try reader.texts("files") ?? [])
+    patterns = try reader.texts("patterns") ?? []
+    for text in try reader["columns"]?.texts("`columns`") ?? [] {
+      let parts = text.split(separator: ".", maxSplits: 1).map(String.init)
+      guard parts.count == 2 else {
+        throw reader.position.error("`\(text)` in `columns` is no TABLE.COLUMN")
+      }
+      columns.insert(Column(table: parts[0], column: parts[1]))
+    }
+  }
+}
