@@ -1,0 +1,101 @@
+import AppContainer
+import MigrationEngine
+
+/// Checks migrations on fixtures: each by itself, and what must be true over all of them.
+public struct FixtureSuite: Sendable {
+  /// The fixtures that are checked, by name.
+  public let fixtures: [Fixture]
+  /// Whether these are all fixtures of the app, so that what must be true over all of them can be checked.
+  public let isWhole: Bool
+
+  private let catalog: MigrationCatalog
+  private let releases: Releases
+  private let configuration: Configuration
+  private let options: SuiteOptions
+
+  /// The fixtures of a directory, or of it those that the options' filter names.
+  ///
+  /// - Throws: `FixtureError` or `ContainerError` (with `file:line:column`) for a fixture that cannot be understood;
+  ///   `FixtureError` with code `notFound` when there is none, or none that the filter names: a check of nothing must not
+  ///   pass.
+  public init(
+    catalog: MigrationCatalog, releases: Releases, configuration: Configuration, directory: String,
+    options: SuiteOptions = SuiteOptions()
+  ) throws {
+    let all = try Fixture.all(in: directory)
+    try self.init(
+      catalog: catalog, releases: releases, configuration: configuration, fixtures: all,
+      isWhole: options.filter.isEmpty, options: options)
+  }
+
+  /// Fixtures that were chosen by hand; what must be true over all fixtures is left out.
+  ///
+  /// - Throws: `FixtureError` with code `notFound` when the options' filter names none of them.
+  public init(
+    catalog: MigrationCatalog, releases: Releases, configuration: Configuration, fixtures: [Fixture],
+    options: SuiteOptions = SuiteOptions()
+  ) throws {
+    try self.init(
+      catalog: catalog, releases: releases, configuration: configuration, fixtures: fixtures, isWhole: false,
+      options: options)
+  }
+
+  private init(
+    catalog: MigrationCatalog, releases: Releases, configuration: Configuration, fixtures: [Fixture],
+    isWhole: Bool, options: SuiteOptions
+  ) throws {
+    self.fixtures = try Self.chosen(fixtures, options.filter)
+    (self.catalog, self.releases, self.configuration) = (catalog, releases, configuration)
+    (self.isWhole, self.options) = (isWhole, options)
+  }
+
+  private static func chosen(_ fixtures: [Fixture], _ filter: [String]) throws -> [Fixture] {
+    guard !filter.isEmpty else { return fixtures }
+    let patterns = PatternList(filter)
+    let chosen = fixtures.filter { fixture in
+      let path = ContainerPath(name: Array(fixture.name.utf8))
+      guard case .matched = patterns.verdict(of: path, isDirectory: true) else { return false }
+      return true
+    }
+    guard !chosen.isEmpty else {
+      throw FixtureError(
+        .notFound,
+        "no fixture is called \(filter.map { "“\($0)”" }.joined(separator: " or ")); there are "
+          + fixtures.map(\.name).joined(separator: ", "))
+    }
+    return chosen
+  }
+
+  /// Checks them.
+  ///
+  /// - Parameter progress: told of each fixture that is done, one at a time, on any thread, in the order in which they end.
+  /// - Returns: the results by name; whatever is wrong with a fixture or a migration is a finding there.
+  /// - Throws: `ContainerError` when no scratch directory can be made, `AgeError` when no key can be.
+  public func run(progress: @Sendable (FixtureResult) -> Void = { _ in }) throws -> SuiteResult {
+    let start = ContinuousClock.now
+    let runner = try FixtureRunner(catalog: catalog, configuration: configuration)
+    var results: [FixtureResult] = []
+    for fixture in fixtures {
+      let result = check(fixture, runner)
+      progress(result)
+      results.append(result)
+    }
+    return SuiteResult(
+      fixtures: results, findings: [], notes: [], seconds: (ContinuousClock.now - start) / .seconds(1))
+  }
+
+  private func check(_ fixture: Fixture, _ runner: FixtureRunner) -> FixtureResult {
+    var result = FixtureResult(
+      name: fixture.name, summary: fixture.summary, directory: fixture.directory, from: fixture.version,
+      to: catalog.latest, state: .passed, findings: [], seconds: 0)
+    do {
+      result.findings = try ScratchDirectory.withTemporary { scratch in
+        try runner.findings(fixture, at: scratch.full("container")).map { FixtureFinding(.expectation, $0) }
+      }
+    } catch {
+      result.findings = [FixtureFinding(.build, "\(error)")]
+    }
+    if !result.findings.isEmpty { result.state = .failed }
+    return result
+  }
+}
