@@ -98,7 +98,7 @@ struct Failure {
 
   private static func status(_ code: FixtureError.Code) -> ExitStatus {
     switch code {
-    case .malformed: .validation
+    case .malformed, .frozen: .validation
     case .notBuilt, .notFound: .failed
     }
   }
