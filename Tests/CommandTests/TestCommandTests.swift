@@ -93,6 +93,25 @@ struct TestCommandTests {
     }
   }
 
+  @Test("The pipelines of the guide run commands that there are, and their report is where they look for it")
+  func guide() throws {
+    let guide = try String(
+      contentsOfFile: "\(Lab.repository)/Sources/Drydock/Drydock.docc/Pipelines.md", encoding: .utf8)
+    let commands = Set(guide.matches(of: /(?m)^ +(?:run:|-) (drydock .*)$/).map { String($0.output.1) })
+    #expect(commands.count == 2)
+    try withFixtures { lab in
+      let path = (lab.program as NSString).deletingLastPathComponent
+      for command in commands.sorted(by: >) {
+        let result = try Command.run(
+          "/bin/sh", ["-c", command], environment: lab.environment.merging(["PATH": path]) { $1 },
+          directory: lab.directory.path)
+        let isTest = command.hasPrefix("drydock test ")
+        #expect(result.exitCode == (isTest ? 1 : 0), "\(result)")
+        if isTest { #expect(lab.exists("reports/drydock.xml") && lab.exists("failed/v5")) }
+      }
+    }
+  }
+
   @Test("A program with a plan in Swift tests it")
   func plan() throws {
     try Lab.with { lab in

@@ -75,12 +75,25 @@ struct TestCommand: ParsableCommand {
       throw first
     }
     let reports = try PipelineReports(junit: junit)
-    let suite = try fixtures.suite(found.catalog, configuration, options(configuration))
+    let options = try options(configuration)
+    var suite = try fixtures.suite(found.catalog, configuration, options)
+    var recordings: [FixtureSuite.Recording]?
+    if record {
+      recordings = try suite.record { RecordingText.tell($0, isShown: !common.json) }
+      if !common.json { RecordingText.end(recordings ?? []) }
+      // With the goldens that there are now.
+      suite = try fixtures.suite(found.catalog, configuration, options)
+    }
     let text = SuiteText(suite, isShown: !common.json)
     let result = try suite.run { text.add($0) }
     try reports.write(result)
-    if common.json { Output.json(Result(result, recorded: nil)) } else { text.end(result) }
-    if !result.passed { throw ExitStatus.failed.code }
+    if common.json {
+      Output.json(Result(result, recorded: recordings?.flatMap(\.goldens)))
+    } else {
+      text.end(result)
+    }
+    let isRecorded = recordings?.allSatisfy { $0.problem == nil } != false
+    if !result.passed || !isRecorded { throw ExitStatus.failed.code }
   }
 
   private func options(_ configuration: Configuration) throws -> SuiteOptions {

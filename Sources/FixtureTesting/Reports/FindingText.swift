@@ -52,7 +52,7 @@ public struct FindingText: Sendable {
   }
 
   /// A path in a directory, named from there; another one as it is.
-  static func path(_ path: String, from root: String?) -> String {
+  public static func path(_ path: String, from root: String?) -> String {
     guard let root else { return path }
     let prefix = root.hasSuffix("/") ? root : root + "/"
     return path.hasPrefix(prefix) ? String(path.dropFirst(prefix.count)) : path

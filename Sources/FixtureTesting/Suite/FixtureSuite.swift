@@ -8,10 +8,10 @@ public struct FixtureSuite: Sendable {
   /// Whether these are all fixtures of the app, so that what must be true over all of them can be checked.
   public let isWhole: Bool
 
-  private let catalog: MigrationCatalog
-  private let releases: Releases
-  private let configuration: Configuration
-  private let options: SuiteOptions
+  let catalog: MigrationCatalog
+  let releases: Releases
+  let configuration: Configuration
+  let options: SuiteOptions
 
   /// The fixtures of a directory, or of it those that the options' filter names.
   ///
