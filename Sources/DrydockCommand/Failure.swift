@@ -28,7 +28,7 @@ struct Failure {
       (code, message, path) = (error.code.rawValue, error.message, error.path)
       status = Self.status(error.code)
     case let error as FixtureError:
-      (code, message, path) = (error.code.rawValue, error.message, error.path)
+      (code, message, path) = (error.code.rawValue, error.message, error.place)
       status = Self.status(error.code)
     case let error as AgeError:
       (code, message, path) = (error.code.rawValue, error.message, error.path)

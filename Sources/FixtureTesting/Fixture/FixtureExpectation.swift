@@ -42,7 +42,7 @@ public struct FixtureExpectation: Sendable {
     }
     settings = try reader["settings"]?.pairs("`settings`").propertyListValues() ?? [:]
     absentSettings = try reader.texts("absent-settings") ?? []
-    vault = try FixtureVaultItem.items(reader["vault"])
+    vault = try FixtureVaultItem.items(reader["vault"])?.map(\.item)
     files = try reader["files"]?.paths("`files`") ?? []
     absent = try reader["absent"]?.paths("`absent`") ?? []
     excluded = try reader["excluded"]?.paths("`excluded`") ?? []

@@ -23,7 +23,7 @@ public struct FixtureSetup: Sendable {
       keys: ["directories", "excluded", "attributes", "modes", "only-in-wal", "vault"])
     directories = try reader["directories"]?.paths("`directories`") ?? []
     excluded = try reader["excluded"]?.paths("`excluded`") ?? []
-    vault = try FixtureVaultItem.items(reader["vault"])
+    vault = try FixtureVaultItem.items(reader["vault"])?.map(\.item)
     onlyInWAL = Set(try reader["only-in-wal"]?.paths("`only-in-wal`") ?? [])
     for pair in try reader["attributes"]?.pairs("`attributes`").pairs ?? [] {
       attributes[try pair.path()] = try pair.value.pairs("attributes of a path").pairs.map {
