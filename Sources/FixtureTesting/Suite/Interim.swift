@@ -8,4 +8,3 @@ extension Fixture {
     return try Container(at: work + "/container", configuration: configuration)
   }
 }
-enum GoldenFlag { static func word(_ a: String, _ b: String) -> String? { nil } }
