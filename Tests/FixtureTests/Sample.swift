@@ -20,7 +20,7 @@ enum Sample {
   }
 
   /// What `Fixtures/drydock.yaml` says.
-  private static var configuration: Configuration {
+  static var configuration: Configuration {
     var configuration = Configuration()
     configuration.app = "com.example.notes"
     configuration.layout = .ios

@@ -65,37 +65,4 @@ public struct FixtureSuite: Sendable {
     }
     return chosen
   }
-
-  /// Checks them.
-  ///
-  /// - Parameter progress: told of each fixture that is done, one at a time, on any thread, in the order in which they end.
-  /// - Returns: the results by name; whatever is wrong with a fixture or a migration is a finding there.
-  /// - Throws: `ContainerError` when no scratch directory can be made, `AgeError` when no key can be.
-  public func run(progress: @Sendable (FixtureResult) -> Void = { _ in }) throws -> SuiteResult {
-    let start = ContinuousClock.now
-    let runner = try FixtureRunner(catalog: catalog, configuration: configuration)
-    var results: [FixtureResult] = []
-    for fixture in fixtures {
-      let result = check(fixture, runner)
-      progress(result)
-      results.append(result)
-    }
-    return SuiteResult(
-      fixtures: results, findings: [], notes: [], seconds: (ContinuousClock.now - start) / .seconds(1))
-  }
-
-  private func check(_ fixture: Fixture, _ runner: FixtureRunner) -> FixtureResult {
-    var result = FixtureResult(
-      name: fixture.name, summary: fixture.summary, directory: fixture.directory, from: fixture.version,
-      to: catalog.latest, state: .passed, findings: [], seconds: 0)
-    do {
-      result.findings = try ScratchDirectory.withTemporary { scratch in
-        try runner.findings(fixture, at: scratch.full("container")).map { FixtureFinding(.expectation, $0) }
-      }
-    } catch {
-      result.findings = [FixtureFinding(.build, "\(error)")]
-    }
-    if !result.findings.isEmpty { result.state = .failed }
-    return result
-  }
 }

@@ -9,7 +9,6 @@ public struct Migrator {
 
   private let stage: StagedContainer
   private let stamp: MigrationStamp
-  private let watch: Watch
 
   /// Runs what a plan has pending: for each migration `check`, the steps, `verify`; then the history and the
   /// version markers.
@@ -22,11 +21,11 @@ public struct Migrator {
   ///   container as a whole (in use, no space) come through as they are.
   public static func run(
     _ plan: MigrationStatus, to target: Int? = nil, on stage: StagedContainer, stamp: MigrationStamp,
-    watch: @escaping Watch = { _, _ in }
+    watch: Watch = { _, _ in }
   ) throws -> MigrationReport {
     let pending = try plan.pending(to: target)
     try plan.requireKeys(to: target, for: stage)
-    let migrator = Migrator(stage: stage, stamp: stamp, watch: watch)
+    let migrator = Migrator(stage: stage, stamp: stamp)
     var history = plan.detected.history
     var report = MigrationReport(
       from: plan.detected.version, to: plan.detected.version, migrations: [],
@@ -37,7 +36,7 @@ public struct Migrator {
     }
     var memories = StepMemories(from: report.from)
     for migration in pending {
-      let outcome = try migrator.run(migration, &memories)
+      let outcome = try migrator.run(migration, &memories, watch)
       report.migrations.append(outcome)
       report.to = migration.number
       history.append(
@@ -53,7 +52,9 @@ public struct Migrator {
     return report
   }
 
-  private func run(_ migration: Migration, _ memories: inout StepMemories) throws -> MigrationReport.Outcome {
+  private func run(
+    _ migration: Migration, _ memories: inout StepMemories, _ watch: Watch
+  ) throws -> MigrationReport.Outcome {
     let start = ContinuousClock.now
     var notes: [String] = []
     for assertion in migration.checks {
