@@ -1,43 +1,23 @@
 import Drydock
 import Foundation
-import Synchronization
 
-/// The result of a suite for people: a row for each fixture, by name, as soon as it and all before it are done.
-final class SuiteText: Sendable {
-  private struct Rows {
-    var waiting: [String]
-    var done: [String: FixtureResult] = [:]
-  }
-
-  private let rows: Mutex<Rows>
+/// The result of a suite for people: a row for each fixture as soon as it is done, and what is wrong over all.
+struct SuiteText {
   private let width: Int
   private let isShown: Bool
   private let directory = FileManager.default.currentDirectoryPath
 
   /// - Parameter isShown: whether anything is printed at all.
   init(_ suite: FixtureSuite, isShown: Bool) {
-    let names = suite.fixtures.map(\.name)
-    rows = Mutex(Rows(waiting: names))
-    width = names.map(\.printable.count).max() ?? 0
+    width = suite.fixtures.map(\.name.printable.count).max() ?? 0
     self.isShown = isShown
   }
 
   /// A fixture is done.
-  func add(_ result: FixtureResult) {
-    guard isShown else { return }
-    rows.withLock { rows in
-      rows.done[result.name] = result
-      while let name = rows.waiting.first, let next = rows.done.removeValue(forKey: name) {
-        rows.waiting.removeFirst()
-        write(next)
-      }
-    }
-  }
+  func add(_ result: FixtureResult) { if isShown { write(result) } }
 
-  /// All are done: the rows that are left, what is wrong over all fixtures, and the counts.
+  /// All are done: what is wrong over all fixtures, and the counts.
   func end(_ result: SuiteResult) {
-    let left = rows.withLock { rows in Set(rows.waiting) }
-    for fixture in result.fixtures where left.contains(fixture.name) { write(fixture) }
     if !result.findings.isEmpty {
       Output.line("all fixtures together")
       write(result.findings, indent: "  ")

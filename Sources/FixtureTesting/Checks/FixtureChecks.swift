@@ -136,7 +136,8 @@ struct FixtureChecks {
   }
 
   /// What differs from each golden, by version; those before the latest are looked at in a second container.
-  private mutating func goldens(with latest: Container) throws -> [(version: Int, findings: [FixtureFinding])] {
+  private mutating func goldens(with latest: Container) throws -> [(version: Int, findings: [FixtureFinding])]
+  {
     var results: [(version: Int, findings: [FixtureFinding])] = []
     let stops = Set(fixture.goldens.keys.filter { $0 >= fixture.version && $0 < self.latest })
       .union(fixture.isFresh ? freshVersions.filter { $0 > fixture.version && $0 < self.latest } : [])

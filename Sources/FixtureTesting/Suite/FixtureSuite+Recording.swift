@@ -1,5 +1,4 @@
 import AppContainer
-import ContainerTransaction
 import MigrationEngine
 
 extension FixtureSuite {
@@ -33,24 +32,14 @@ extension FixtureSuite {
   private func record(_ fixture: Fixture, _ runner: FixtureRunner) throws -> [RecordedGolden] {
     let recorder = GoldenRecorder(
       fixture, latest: catalog.latest, releases: releases, deviceKeys: runner.deviceKeys,
-      redactor: Redactor())
+      redactor: runner.redactor)
     return try ScratchDirectory.withTemporary { scratch in
-      let container = try runner.build(fixture, at: scratch.full("container"))
+      let container = try runner.build(fixture, in: scratch.full("container"))
       // Versions are asked for from the lowest on: it is one container that is migrated on and on.
       return try recorder.record { version in
-        try migrate(container, to: version, runner)
+        try runner.migrate(container, to: version)
         return container
       }
-    }
-  }
-
-  private func migrate(_ container: Container, to version: Int, _ runner: FixtureRunner) throws {
-    var options = TransactionOptions()
-    options.deviceKeys = runner.deviceKeys
-    _ = try Transaction.run(on: container, .migrate, summary: "record", options: options) { stage in
-      try Migrator.run(
-        MigrationStatus(catalog, of: stage), to: version, on: stage,
-        stamp: MigrationStamp(tool: "fixture", transaction: "fixture"))
     }
   }
 }
