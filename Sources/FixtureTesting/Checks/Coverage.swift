@@ -8,7 +8,8 @@ enum Coverage {
       migration.outline.filter { !effective.contains($0) }.map { step in
         var finding = FixtureFinding(
           .coverage,
-          "the step \(step.operation) changes nothing in any fixture: add one where it does, or remove the step")
+          "the step \(step.operation) changes nothing in any fixture: add one where it does, or remove the step"
+        )
         finding.migration = migration.identifier
         (finding.file, finding.line) = (step.position.file, step.position.line)
         return finding

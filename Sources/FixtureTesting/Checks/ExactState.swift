@@ -28,7 +28,8 @@ struct ExactState {
   }
 
   private mutating func add(
-    _ path: ContainerPath, _ status: FileStatus, _ root: Directory, _ inodes: inout [FileIdentity: ContainerPath]
+    _ path: ContainerPath, _ status: FileStatus, _ root: Directory,
+    _ inodes: inout [FileIdentity: ContainerPath]
   ) throws {
     guard let metadata = try root.metadata(path) else { return }
     let first = inodes[status.identity] ?? path

@@ -59,7 +59,7 @@ struct FixtureChecks {
         FixtureFinding(.migration, "it ended at version \(outcome.value.to), not at \(latest)"))
     }
     try checkResult(container)
-    lostRows(watch)
+    findings += LostRows.findings(watch.finalLosses, in: container, fixture, work.catalog)
     try checkAgain(container)
     if outcome.transaction != nil {
       let isBack = try checkRollback(container, before)
@@ -136,7 +136,8 @@ struct FixtureChecks {
   }
 
   /// What differs from each golden, by version; those before the latest are looked at in a second container.
-  private mutating func goldens(with latest: Container) throws -> [(version: Int, findings: [FixtureFinding])] {
+  private mutating func goldens(with latest: Container) throws -> [(version: Int, findings: [FixtureFinding])]
+  {
     var results: [(version: Int, findings: [FixtureFinding])] = []
     let stops = Set(fixture.goldens.keys.filter { $0 >= fixture.version && $0 < self.latest })
       .union(fixture.isFresh ? freshVersions.filter { $0 > fixture.version && $0 < self.latest } : [])
@@ -156,10 +157,6 @@ struct FixtureChecks {
       results.append((self.latest, try work.findings(latest, against: golden)))
     }
     return results
-  }
-
-  private mutating func lostRows(_ watch: RunWatch) {
-    findings += LostRows.findings(watch.finalLosses, fixture, work.catalog)
   }
 
   // MARK: Again, and back

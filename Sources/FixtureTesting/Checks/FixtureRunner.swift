@@ -89,7 +89,8 @@ public struct FixtureRunner: Sendable {
   }
 
   /// Brings a container to the latest version under the eyes of a watch.
-  func migrate(_ container: Container, _ watch: inout RunWatch) throws -> TransactionOutcome<MigrationReport> {
+  func migrate(_ container: Container, _ watch: inout RunWatch) throws -> TransactionOutcome<MigrationReport>
+  {
     try Transaction.run(
       on: container, .migrate, summary: "migrate to \(catalog.latest)", options: options
     ) { stage in

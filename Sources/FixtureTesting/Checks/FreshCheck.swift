@@ -55,7 +55,14 @@ struct FreshCheck {
 
   private var schema: [Difference] {
     difference.databases.flatMap { database -> [Difference] in
-      if database.change != .changed { return [(database.path.description, database.change == .removed ? "a database" : nil, database.change == .added ? "a database" : nil)] }
+      if database.change != .changed {
+        return [
+          (
+            database.path.description, database.change == .removed ? "a database" : nil,
+            database.change == .added ? "a database" : nil
+          )
+        ]
+      }
       return database.schema.flatMap { object -> [Difference] in
         let place = "\(database.path): \(object.kind) \(object.name)"
         if object.columns.isEmpty { return [(place, object.before, object.after)] }
@@ -96,7 +103,9 @@ struct FreshCheck {
   }
 
   private static func text(_ entry: ComparedEntry) -> String {
-    let words = (entry.attributes ?? [:]).filter { isFlag($0.key) }.map { GoldenFlag.word($0.key, $0.value) ?? $0.key }
+    let words = (entry.attributes ?? [:]).filter { isFlag($0.key) }.map {
+      GoldenFlag.word($0.key, $0.value) ?? $0.key
+    }
     return words.isEmpty ? "no flag" : words.sorted().joined(separator: ", ")
   }
 
