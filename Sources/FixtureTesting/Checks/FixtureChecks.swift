@@ -59,7 +59,7 @@ struct FixtureChecks {
         FixtureFinding(.migration, "it ended at version \(outcome.value.to), not at \(latest)"))
     }
     try checkResult(container)
-    lostRows(watch)
+    findings += LostRows.findings(watch.finalLosses, in: container, fixture, work.catalog)
     try checkAgain(container)
     if outcome.transaction != nil {
       let isBack = try checkRollback(container, before)
@@ -157,10 +157,6 @@ struct FixtureChecks {
       results.append((self.latest, try work.findings(latest, against: golden)))
     }
     return results
-  }
-
-  private mutating func lostRows(_ watch: RunWatch) {
-    findings += LostRows.findings(watch.finalLosses, fixture, work.catalog)
   }
 
   // MARK: Again, and back

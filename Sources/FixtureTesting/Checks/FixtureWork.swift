@@ -56,11 +56,8 @@ struct FixtureWork {
 
   /// Where a container is not as `expect` says.
   func expectationFindings(_ container: Container) throws -> [FixtureFinding] {
-    guard let expectation = fixture.expectation, let defaults = container.standardDefaults else { return [] }
-    return try expectation.findings(
-      in: container.root, defaults: defaults, vault: container.vaultPath, deviceKeys: runner.deviceKeys,
-      redactor: runner.redactor
-    ).map { FixtureFinding(.expectation, $0) }
+    guard let expectation = fixture.expectation else { return [] }
+    return try runner.inspect(container) { try expectation.findings(in: $0) }
   }
 
   /// All that can be told of a container.

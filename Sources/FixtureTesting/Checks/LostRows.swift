@@ -1,12 +1,16 @@
+import AppContainer
 import MigrationEngine
 
 /// No table loses rows that nothing announced: a step that does says `destructive:`, or `expect` counts them.
 enum LostRows {
   /// What went unannounced.
   static func findings(
-    _ losses: [RowLoss], _ fixture: Fixture, _ catalog: MigrationCatalog
+    _ losses: [RowLoss], in container: Container, _ fixture: Fixture, _ catalog: MigrationCatalog
   ) -> [FixtureFinding] {
-    losses.map { loss in
+    losses.filter { loss in
+      let announced = fixture.expectation?.announcedLoss(of: loss.table, in: loss.database, of: container)
+      return loss.before - (loss.after ?? 0) > announced ?? 0
+    }.map { loss in
       var finding = FixtureFinding(
         .lostRows,
         "rows are gone after the step \(loss.step.operation): say `destructive: \"why\"` there, or `lost-rows` in the "

@@ -68,9 +68,11 @@ public struct GoldenSide: ComparisonSide {
     return golden.items.map { .items($0.map(\.item)) }
   }
 
-  /// See ``ComparisonSide``.
+  /// See ``ComparisonSide``: the digest of its SQL, which tells whether two goldens have the same.
   public func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest {
-    lines[path]?.rawDigests.map { .raw($0) } ?? .unknown
+    if let digests = lines[path]?.rawDigests { return .raw(digests) }
+    guard let file = try lines[path]?.file else { return .unknown }
+    return .image(try ContentDigest.of(file, in: Directory(golden.directory), isDatabase: false))
   }
 
   /// See ``ComparisonSide``: a database made from the golden's SQL.

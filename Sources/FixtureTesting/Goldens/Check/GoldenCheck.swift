@@ -12,35 +12,59 @@ public enum GoldenCheck {
   /// - Parameters:
   ///   - golden: The golden's directory. What it was written for does not matter: a state that was written down in the
   ///     same run is one too.
-  ///   - volatile: What is another value in each run: the golden has words in its place.
-  ///   - deviceKeys: What opens the container's vault; without it, a vault is a finding.
+  ///   - volatile: What is another value in each run: it is not compared.
+  ///   - deviceKeys: What opens the container's vault; without it, the sealed files are compared.
   ///   - redactor: What hides secrets: the one of the run, so that the same value is shown the same in all findings.
   /// - Throws: What reading the container throws.
   public static func findings(
     _ container: Container, against golden: String, volatile: VolatileValues = VolatileValues(),
     deviceKeys: DeviceKeys? = nil, redactor: Redactor = Redactor()
   ) throws -> [FixtureFinding] {
-    var options = ComparisonOptions()
-    options.rowLimit = 10
-    options.redactor = redactor
-    options.deviceKeys = deviceKeys
-    let difference = try Transaction.inspect(container) {
-      try Comparison(of: GoldenSide(Golden(golden)), with: LiveSide($0), options: options).difference
+    try ScratchDirectory.withTemporary { scratch in
+      let found = scratch.full("found")
+      try write(container, to: found, volatile: volatile, deviceKeys: deviceKeys)
+      if try GoldenText.isSame(golden, found) { return [] }
+      do {
+        return try GoldenComparison(golden, found, volatile, redactor, in: scratch).findings()
+      } catch let error as FixtureError {
+        return [malformed(error.message, error.path ?? golden, error.line)]
+      } catch let error as ContainerError {
+        return [malformed(error, golden)]
+      }
     }
-    return difference.isEmpty ? [] : [FixtureFinding(.golden, "the container is not like its golden")]
   }
 
   /// Writes a container down as a golden, with all of it that belongs to the app: also what no backup takes.
   ///
   /// - Parameter directory: The directory to make; it must not exist, its parent must.
-  /// - Throws: What reading the container throws; `FixtureError` with code `notBuilt` for what a golden cannot hold.
+  /// - Throws: What reading the container throws; `FixtureError` with code `malformed` for volatile patterns that are none.
   public static func write(
     _ container: Container, to directory: String, volatile: VolatileValues = VolatileValues(),
     deviceKeys: DeviceKeys? = nil
   ) throws {
     let (parent, name) = try ContainerPath.split(directory)
     try Directory(parent).createDirectory(name, mode: 0o755)
-    try Transaction.inspect(container) { try GoldenWriter.write(LiveSide($0), to: directory) }
+    try Transaction.inspect(container) { stage in
+      try GoldenWriter.write(
+        LiveSide(stage, .whole), to: directory, volatile: volatile, deviceKeys: deviceKeys)
+    }
+  }
+
+  private static func malformed(_ message: String, _ file: String, _ line: Int?) -> FixtureFinding {
+    var finding = FixtureFinding(.golden, "the golden cannot be read: \(message)")
+    (finding.file, finding.line) = (file, line)
+    return finding
+  }
+
+  /// The place of an error about YAML stands in its message.
+  private static func malformed(_ error: ContainerError, _ golden: String) -> FixtureFinding {
+    for file in [Golden.defaults, Golden.vault].map({ "\(golden)/\($0)" })
+    where error.message.hasPrefix(file + ":") {
+      let words = error.message.dropFirst(file.count + 1).split(separator: ":", maxSplits: 2)
+      guard words.count == 3, let line = Int(words[0]) else { continue }
+      return malformed(words[2].trimmingPrefix { $0 == " " }.description, file, line)
+    }
+    return malformed(error.message, error.path ?? golden, nil)
   }
 }
 
