@@ -189,6 +189,17 @@ struct FixtureChecks {
     }
   }
 
+  // MARK: Torture
+
+  /// Kills its migration so many times, when all else is well with it.
+  mutating func torture(_ command: [String], count: Int) {
+    if count == 0 { return }
+    guard findings.isEmpty else {
+      return notes.append("its migration was not killed: what is wrong with it comes first")
+    }
+    attempt(.torture) { $0.findings += try Torture($0.work, command: command, count: count).findings() }
+  }
+
   // MARK: Failures
 
   private mutating func attempt(
