@@ -197,7 +197,11 @@ struct FixtureChecks {
     guard findings.isEmpty else {
       return notes.append("its migration was not killed: what is wrong with it comes first")
     }
-    attempt(.torture) { $0.findings += try Torture($0.work, command: command, count: count).findings() }
+    attempt(.torture) { checks in
+      let report = try Torture(checks.work, command: command, count: count).run()
+      checks.findings += report.findings
+      checks.notes += report.note.map { [$0] } ?? []
+    }
   }
 
   // MARK: Failures

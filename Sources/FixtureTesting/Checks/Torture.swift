@@ -12,7 +12,7 @@ struct Torture {
   private let command: [String]
   private let count: Int
 
-  /// Where it gets: more is not looked for when so much is wrong.
+  /// More is not looked for when so much is wrong.
   private static let limit = 3
 
   /// - Parameters:
@@ -22,13 +22,39 @@ struct Torture {
     (self.work, self.command, self.count) = (work, command, count)
   }
 
-  /// What a kill broke; empty when every container was whole. A fixture that cannot be migrated, or needs not be, is not
-  /// killed.
+  /// What came of it.
+  struct Report {
+    /// What a kill broke; empty when every container was whole.
+    var findings: [FixtureFinding] = []
+    /// How often a run was killed, and was over before it could be.
+    var kills = 0, misses = 0
+    /// How often a killed run left the container as it was, and as migrated.
+    var old = 0, new = 0
+
+    /// In a sentence, when anything was killed.
+    var note: String? {
+      if kills + misses == 0 { return nil }
+      return
+        "its migration was killed \(kills) times: \(old) times the container was as before, \(new) times as migrated"
+        + (misses == 0 ? "" : "; \(misses) times it was over before the moment came")
+    }
+
+    mutating func add(_ trial: Trial.Result) {
+      findings += trial.findings
+      if !trial.wasKilled { return misses += 1 }
+      kills += 1
+      guard trial.findings.isEmpty else { return }
+      if trial.isOld { old += 1 } else { new += 1 }
+    }
+  }
+
+  /// Kills, and looks. A fixture that cannot be migrated, or needs not be, is not killed.
   ///
   /// - Throws: `ContainerError` and what making a container throws; `FixtureError` with code `notBuilt` for a program that
   ///   cannot be started.
-  func findings() throws -> [FixtureFinding] {
-    guard work.fixture.expectsSuccess, count > 0 else { return [] }
+  func run() throws -> Report {
+    var report = Report()
+    guard work.fixture.expectsSuccess, count > 0 else { return report }
     guard !command.isEmpty else {
       throw FixtureError(.notBuilt, "no program is named whose migration could be killed")
     }
@@ -38,32 +64,32 @@ struct Torture {
     let before = try work.state(of: container)
     let whole = try victim.run(on: container, killedAt: .never)
     if case .failed(let message) = whole.end {
-      return [FixtureFinding(.torture, "run as a program, the migration fails: \(message)")]
+      report.findings = [FixtureFinding(.torture, "run as a program, the migration fails: \(message)")]
+      return report
     }
-    guard try !work.state(of: container).findings(since: before, .torture).isEmpty else { return [] }
+    guard try !work.state(of: container).findings(since: before, .torture).isEmpty else { return report }
     let migrated = try work.write(container, as: "torture-migrated")
     try remove("torture")
 
-    var findings: [FixtureFinding] = []
     var points = FaultPoint.allCases.shuffled()
-    for number in 1...count where findings.count < Self.limit {
+    for number in 1...count where report.findings.count < Self.limit {
       let trial = Trial(work: work, victim: victim, migrated: migrated, name: "torture-\(number)")
       if number.isMultiple(of: 2) {
-        findings += try trial.run(.moment(.random(in: 0...whole.seconds))).findings
+        report.add(try trial.run(.moment(.random(in: 0...whole.seconds))))
         continue
       }
       // A run does not come to every point: one that it passed over is not tried again.
       while let point = points.last {
         let result = try trial.run(.point(point))
-        findings += result.findings
         if result.wasKilled || !result.findings.isEmpty {
+          report.add(result)
           points.shuffle()
           break
         }
         points.removeLast()
       }
     }
-    return findings
+    return report
   }
 
   private func remove(_ name: String) throws {
@@ -72,53 +98,55 @@ struct Torture {
 }
 
 /// One kill on a fresh container.
-private struct Trial {
+struct Trial {
+  /// What came of it.
+  struct Result {
+    var wasKilled: Bool
+    /// Whether the container was as before.
+    var isOld = false
+    var findings: [FixtureFinding] = []
+  }
+
   let work: FixtureWork
   let victim: Victim
   /// The golden of a migrated container.
   let migrated: String
   let name: String
 
-  func run(_ kill: Victim.Kill) throws -> (wasKilled: Bool, findings: [FixtureFinding]) {
+  func run(_ kill: Victim.Kill) throws -> Result {
     let container = try work.container(name)
     defer { try? work.scratch.removeTree(ContainerPath(name: Array("container-\(name)".utf8))) }
     let before = try work.state(of: container)
     let end = try victim.run(on: container, killedAt: kill).end
-    if case .failed(let message) = end {
-      return (false, [FixtureFinding(.torture, "\(kill): the migration fails instead: \(message)")])
-    }
+    var result = Result(wasKilled: end == .killed)
     do {
-      try Transaction.recover(container, lockTimeout: 5)
-      return (end == .killed, try judge(container, before, kill))
+      if case .failed(let message) = end {
+        result.findings = [FixtureFinding(.torture, "\(kill): the migration fails instead: \(message)")]
+      } else {
+        try Transaction.recover(container, lockTimeout: 5)
+        try judge(container, before, kill, &result)
+      }
     } catch {
-      return (end == .killed, [FixtureFinding(.torture, "\(kill): afterwards, \(error)")])
+      result.findings = [FixtureFinding(.torture, "\(kill): afterwards, \(error)")]
     }
+    return result
   }
 
   /// Wholly old, or wholly new; and the migration completes.
   private func judge(
-    _ container: Container, _ before: ExactState, _ kill: Victim.Kill
-  ) throws -> [FixtureFinding] {
+    _ container: Container, _ before: ExactState, _ kill: Victim.Kill, _ result: inout Result
+  ) throws {
     let fromOld = try work.state(of: container).findings(since: before, .torture)
-    if !fromOld.isEmpty {
-      let fromNew = try work.findings(container, against: migrated, .torture)
-      guard let first = fromNew.first else { return [] }
-      return [
-        tell(
-          first,
-          "\(kill): the container is neither as it was (\(fromOld.count) differences, the first at "
-            + "\(fromOld[0].place ?? "?")) nor as migrated (\(fromNew.count)): \(first.message)")
-      ]
-    }
-    try work.runner.migrate(container)
-    return try work.findings(container, against: migrated, .torture).prefix(1).map {
-      tell($0, "\(kill): the container is as it was, and migrates to something else: \($0.message)")
-    }
-  }
-
-  private func tell(_ finding: FixtureFinding, _ message: String) -> FixtureFinding {
-    var finding = finding
-    finding.message = message
-    return finding
+    result.isOld = fromOld.isEmpty
+    if result.isOld { try work.runner.migrate(container) }
+    let fromNew = try work.findings(container, against: migrated, .torture)
+    guard var finding = fromNew.first else { return }
+    let how =
+      result.isOld
+      ? "the container is as it was, and migrates to something else"
+      : "the container is neither as it was (\(fromOld.count) differences, the first at \(fromOld[0].place ?? "?")) nor "
+        + "as migrated (\(fromNew.count))"
+    finding.message = "\(kill): \(how): \(finding.message)"
+    result.findings = [finding]
   }
 }
