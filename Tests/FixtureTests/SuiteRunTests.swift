@@ -83,7 +83,7 @@ struct SuiteRunTests {
   func scripts() throws {
     try SuiteLab.with { lab in
       try lab.write(
-        "Migrations/0001_script/migration.yaml", "steps:\n  - script: {file: run.sh}\nirreversible: true\n")
+        "Migrations/0001_script/migration.yaml", "steps:\n  - script: {run: run.sh}\nirreversible: true\n")
       try lab.write("Migrations/0001_script/run.sh", "#!/bin/sh\necho done > Documents/done\n")
       try #require(chmod(lab.directory("Migrations/0001_script/run.sh"), 0o755) == 0)
       for number in 1...8 {
