@@ -32,6 +32,7 @@ struct RootCommand: ParsableCommand {
       MigrateCommand.self,
       StatusCommand.self,
       ValidateCommand.self, NewCommand.self, ReleaseCommand.self, BaselineCommand.self, RepairCommand.self,
+      FixtureCommand.self,
       RollbackCommand.self, LogCommand.self, RecoverCommand.self,
       VaultCommand.self, KeygenCommand.self, InitCommand.self,
     ])
