@@ -13,13 +13,13 @@ struct FixtureMigrationTests {
     try TemporaryDirectory.with { directory in
       let fixture = try Sample.fixture(name)
       let runner = try Sample.runner()
-      #expect(try runner.findings(fixture, at: directory("container")) == [])
+      #expect(try runner.findings(fixture, in: directory("work")) == [])
       // Not a byte, a time or an inode, when there is nothing to do.
       guard fixture.expectsSuccess else { return }
-      let before = try TreeListing(directory("container"))
-      let container = try Container(at: directory("container"), configuration: runner.configuration)
+      let container = try Container(at: directory("work/container"), configuration: runner.configuration)
+      let before = try TreeListing(container.root)
       #expect(try runner.migrate(container).transaction == nil)
-      let after = try TreeListing(directory("container"))
+      let after = try TreeListing(container.root)
       #expect(after.differences(from: before, comparing: TreeListing.untouched) == [])
     }
   }
@@ -28,10 +28,10 @@ struct FixtureMigrationTests {
   func refuses(_ name: String) throws {
     try TemporaryDirectory.with { directory in
       let runner = try Sample.runner()
-      let container = try runner.build(Sample.fixture(name), at: directory("container"))
-      let before = try TreeListing(directory("container"))
+      let container = try runner.build(Sample.fixture(name), in: directory("work"))
+      let before = try TreeListing(container.root)
       #expect(throws: (any Error).self) { try runner.migrate(container) }
-      let after = try TreeListing(directory("container"))
+      let after = try TreeListing(container.root)
       #expect(after.differences(from: before, comparing: TreeListing.untouched) == [])
     }
   }
@@ -40,14 +40,14 @@ struct FixtureMigrationTests {
   func rollsBack(_ name: String) throws {
     try TemporaryDirectory.with { directory in
       let runner = try Sample.runner()
-      let container = try runner.build(Sample.fixture(name), at: directory("container"))
-      let before = try TreeListing(directory("container"))
+      let container = try runner.build(Sample.fixture(name), in: directory("work"))
+      let before = try TreeListing(container.root)
       let outcome = try runner.migrate(container)
       if outcome.transaction == nil { return }
       var options = TransactionOptions()
       options.deviceKeys = runner.deviceKeys
       _ = try Transaction.rollback(container, options: options)
-      let after = try TreeListing(directory("container"))
+      let after = try TreeListing(container.root)
       #expect(after.differences(from: before) == [])
     }
   }

@@ -25,13 +25,10 @@ public struct FixtureRunner: Sendable {
 
   /// Makes a fixture's container; one that nothing gives a version is told it, as `drydock baseline` does.
   ///
-  /// - Parameter root: The directory to make; it must not exist.
+  /// - Parameter work: The directory to make, which the container is in; it must not exist.
   /// - Throws: `FixtureError` when the container does not have the version that `fixture.yaml` says.
-  public func build(_ fixture: Fixture, at root: String) throws -> Container {
-    try fixture.build(
-      into: root, vault: configuration.vault ?? (configuration.layout ?? .ios).vaultPath,
-      deviceKeys: deviceKeys)
-    let container = try Container(at: root, configuration: configuration)
+  public func build(_ fixture: Fixture, in work: String) throws -> Container {
+    let container = try fixture.build(in: work, configuration: configuration, deviceKeys: deviceKeys)
     let found: Int?
     do {
       found = try Transaction.inspect(container) {
@@ -67,26 +64,30 @@ public struct FixtureRunner: Sendable {
     }
   }
 
-  /// What is wrong with what the migrations make of a fixture, one sentence each; empty when all is as expected.
+  /// What is wrong with what the migrations make of a fixture; empty when all is as expected.
   ///
-  /// - Parameter root: The directory to make the container in; it must not exist, and it stays.
-  public func findings(_ fixture: Fixture, at root: String) throws -> [String] {
-    let container = try build(fixture, at: root)
+  /// - Parameter work: The directory to make the container in; it must not exist, and it stays.
+  public func findings(_ fixture: Fixture, in work: String) throws -> [FixtureFinding] {
+    let container = try build(fixture, in: work)
     do {
       let report = try migrate(container).value
-      guard fixture.expectsSuccess else { return ["migrating succeeded, expected an error"] }
-      var lines = report.to == catalog.latest ? [] : ["the version is \(report.to), not \(catalog.latest)"]
-      if let defaults = container.standardDefaults, let expectation = fixture.expectation {
-        lines += try expectation.findings(
-          in: container.root, defaults: defaults, vault: container.vaultPath, deviceKeys: deviceKeys)
+      guard fixture.expectsSuccess else {
+        return [FixtureFinding(.expectation, "migrating succeeded, expected an error")]
       }
+      var findings: [FixtureFinding] = []
+      if report.to != catalog.latest {
+        findings.append(FixtureFinding(.migration, "the version is \(report.to), not \(catalog.latest)"))
+      }
+      findings += try fixture.expectation?.findings(in: container, deviceKeys: deviceKeys) ?? []
       let again = try migrate(container)
-      if again.transaction != nil { lines.append("migrating again changed \(again.changes) paths") }
-      return lines
+      if again.transaction != nil {
+        findings.append(FixtureFinding(.again, "migrating again changed \(again.changes) paths"))
+      }
+      return findings
     } catch let error where !fixture.expectsSuccess {
       let message = "\(error)"
       return (fixture.expectation?.error ?? []).filter { !message.contains($0) }
-        .map { "the error does not say “\($0)”: \(message)" }
+        .map { FixtureFinding(.expectation, "the error does not say “\($0)”: \(message)") }
     }
   }
 }
