@@ -122,7 +122,7 @@ let package = Package(
       name: "FixtureTests",
       dependencies: [
         "FixtureTesting", "MigrationEngine", "ContainerTransaction", "AppContainer", "AgeEncryption",
-        "TestSupport",
+        "TestSupport", grdb,
       ],
       swiftSettings: strict),
     .testTarget(

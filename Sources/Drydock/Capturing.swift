@@ -31,8 +31,9 @@ public enum Capturing {
     case .archive(let archive):
       return try ScratchDirectory.withTemporary { scratch in
         let container = try restored(archive, in: scratch, configuration, transaction)
-        return try FixtureCapture(of: container, as: name, in: fixtures, tool: tool, options: options)
-          .run(transaction)
+        return try FixtureCapture(
+          of: container, as: name, in: fixtures, tool: tool, configuration: configuration, options: options
+        ).run(transaction)
       }
     }
   }

@@ -29,7 +29,7 @@ struct HelpTests {
       "inspect", "explain", "snapshot", "list", "show", "verify", "diff", "export", "restore", "migrate",
       "status",
       "validate", "new", "release", "repair",
-      "baseline", "rollback", "log", "recover", "keygen", "vault", "init",
+      "baseline", "rollback", "log", "recover", "keygen", "vault", "init", "fixture",
     ]
     let commands = try Self.commands()
     #expect(wanted.filter { !commands.contains($0) } == [])

@@ -4,7 +4,12 @@ import Drydock
 struct FixtureCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "fixture", abstract: "Make fixtures for tests of migrations.",
-    discussion: "Example: drydock fixture capture Notes v5-in-use --rows 20",
+    discussion: """
+      A fixture is a container of an old version, written down as text, with what it
+      must become. With --json each prints one JSON document.
+
+      Example: drydock fixture capture Notes v5-in-use --rows 20
+      """,
     subcommands: [FixtureCaptureCommand.self])
 }
 

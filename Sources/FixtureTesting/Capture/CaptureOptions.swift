@@ -15,6 +15,8 @@ public struct CaptureOptions: Sendable {
   /// What stays although nobody can look into it or it is like a replaced value: patterns of files, `TABLE.COLUMN`,
   /// names of tables, columns, keys or files.
   public var kept: [String] = []
+  /// Names that a container must have, whatever its data are.
+  private(set) var known: Set<String> = []
   /// The schema version, for a container that does not say it.
   public var version: Int?
 
@@ -29,6 +31,9 @@ public struct CaptureOptions: Sendable {
   /// Whether a file's content is made up.
   func replaces(_ path: ContainerPath) -> Bool { Self.matches(files, path, false) }
 
+  /// Names that stay although a replaced value is in them.
+  var keptNames: Set<String> { known.union(kept) }
+
   /// Whether a file stays that nobody can look into.
   func keeps(_ path: ContainerPath) -> Bool { Self.matches(kept, path, false) }
 
@@ -36,6 +41,21 @@ public struct CaptureOptions: Sendable {
   /// small letters.
   func replaces(column: String) -> Bool { columns.contains { $0.lowercased() == column.lowercased() } }
   func keeps(column: String) -> Bool { kept.contains { $0.lowercased() == column.lowercased() } }
+
+  /// With the names that a container must have.
+  func knowing(_ container: Container) -> CaptureOptions {
+    let configuration = container.configuration
+    var paths: [ContainerPath] = [container.vaultPath, container.historyPath]
+    paths += [container.standardDefaults].compactMap { $0 } + configuration.defaults.values
+    paths += configuration.databases.values.flatMap { $0 }
+    var options = self
+    options.known = [
+      "Documents", "Library", "Preferences", "Application Support", "files", "databases", "shared_prefs",
+    ]
+    options.known.formUnion(paths.flatMap { $0.components.map { String(decoding: $0, as: UTF8.self) } })
+    options.known.formUnion(configuration.groups.keys)
+    return options
+  }
 
   private static func matches(_ patterns: [String], _ path: ContainerPath, _ isDirectory: Bool) -> Bool {
     guard !patterns.isEmpty else { return false }

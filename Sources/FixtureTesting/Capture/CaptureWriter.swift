@@ -58,6 +58,9 @@ struct CaptureWriter {
     if !isExcluded { try target.createDirectories(Self.place(of: place), mode: 0o755) }
   }
 
+  /// What the container's own root carries.
+  mutating func describeRoot() throws { try describe(.root, as: .root, mode: Self.directoryMode) }
+
   mutating func add(link path: ContainerPath) throws {
     let place = try self.path(path)
     let link = try source.linkTarget(path)
@@ -93,12 +96,9 @@ struct CaptureWriter {
 
   mutating func add(file path: ContainerPath) throws {
     let place = try self.path(path)
-    let name = place.nameString
-    if [".sql", ".plist.yaml", ".plist.xml"].contains(where: name.hasSuffix) {
-      replacer.problem(
-        "\(place): a fixture takes a file of this name for text that a database or a property list is made of; leave it "
-          + "out with --drop")
-      return
+    // Their names say that something is made of them.
+    if [".sql", ".plist.yaml", ".plist.xml"].contains(where: place.nameString.hasSuffix) {
+      setup.verbatim.insert(place)
     }
     let bytes = try contents(path)
     var leaf = LeafPlace(label: path.description)
@@ -149,15 +149,19 @@ struct CaptureWriter {
 
   /// Notes a path's mode, flags and attributes.
   private mutating func describe(_ path: ContainerPath, as place: ContainerPath, mode: UInt16) throws {
-    guard let metadata = try source.metadata(path), !path.isRoot else { return }
+    guard let metadata = try source.metadata(path) else { return }
     guard String(validating: place.bytes, as: UTF8.self) != nil else {
       report.notes.append("\(place): fixture.yaml cannot name it: its mode and attributes are left out")
       return
     }
-    if metadata.mode != mode { setup.modes[place] = metadata.mode }
+    // The root's own mode is that of whoever has made it.
+    if metadata.mode != mode, !path.isRoot { setup.modes[place] = metadata.mode }
+    if let protection = metadata.protection { setup.protection[place] = protection }
     if metadata.hasAppleFlag { setup.excluded.insert(place) }
     if metadata.isNoDump { report.notes.append("\(place): a fixture cannot say that it has the flag nodump") }
-    for attribute in metadata.attributes where !ExclusionAttributes.isApple(attribute.name) {
+    for attribute in metadata.attributes {
+      if ExclusionAttributes.isApple(attribute.name) { continue }
+      if attribute.name == ProtectionClass.attribute, metadata.protection != nil { continue }
       guard attribute.name.hasPrefix("user.") else {
         report.notes.append("\(place): the attribute \(attribute.name) is left out")
         continue

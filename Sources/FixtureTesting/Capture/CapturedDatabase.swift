@@ -47,7 +47,9 @@ struct CapturedDatabase {
         let place = LeafPlace(label: "the schema of \(path)")
         switch piece {
         case .text(let text), .remark(let text): _ = try ValueWalk.text(text, place, &visitor)
-        case .name, .other: break
+        case .name(let name, _):
+          if SecretPattern.isSecret(text: name) { _ = try visitor.key(name, isSecret: true, place) }
+        case .other: break
         }
       }
     }
@@ -101,11 +103,7 @@ struct CapturedDatabase {
   func sql(
     _ replacer: inout ValueReplacer, _ options: CaptureOptions, _ report: inout CaptureReport
   ) throws -> [String] {
-    var lines = ["-- Rows may refer to later ones.", "PRAGMA defer_foreign_keys = ON;"]
-    for name in ["application_id", "user_version"] {
-      let value = try Int.fetchOne(db, sql: "PRAGMA \(name)") ?? 0
-      if value != 0 { lines.append("PRAGMA \(name) = \(value);") }
-    }
+    var lines = try fileSettings()
     // Core Data says nowhere in the file what refers to what.
     let limit = isCoreData ? Int.max : options.rows
     if isCoreData {
@@ -114,9 +112,12 @@ struct CapturedDatabase {
     }
     let selection = try RowSelection(
       tables.filter { !$0.isVirtual && !$0.identity.isEmpty }, limit: limit, in: db)
-    for (table, count) in selection.dangling.sorted(by: { $0.key < $1.key }) {
+    for table in tables {
+      let dangling = selection.dangling[table.name.lowercased()] ?? []
+      let count = (selection.kept[table.name] ?? []).count { dangling.contains($0) }
+      guard count > 0 else { continue }
       report.notes.append(
-        "\(path): \(table): \(count) rows refer to rows that are not there, and are left out")
+        "\(path): \(table.name): \(count) rows refer to rows that are not there, as in the container")
     }
     for object in objects where object.kind == "table" {
       lines.append("\(try schema(object.sql, &replacer));")
@@ -134,6 +135,24 @@ struct CapturedDatabase {
       for object in objects where object.kind == kind {
         lines.append("\(try schema(object.sql, &replacer));")
       }
+    }
+    for name in ["application_id", "user_version"] {
+      let value = try Int.fetchOne(db, sql: "PRAGMA \(name)") ?? 0
+      if value != 0 { lines.append("PRAGMA \(name) = \(value);") }
+    }
+    return lines
+  }
+
+  /// What is said of the file before there is anything in it.
+  private func fileSettings() throws -> [String] {
+    var lines = ["-- Rows may refer to later ones.", "PRAGMA foreign_keys = OFF;"]
+    let usual = ["encoding": "UTF-8", "page_size": "4096", "auto_vacuum": "0", "journal_mode": "wal"]
+    for (name, value) in usual.sorted(by: { $0.key < $1.key }) {
+      let found = try DatabaseValue.fetchOne(db, sql: "PRAGMA \(name)").flatMap {
+        String.fromDatabaseValue($0) ?? Int.fromDatabaseValue($0).map { "\($0)" }
+      }
+      guard let found, found != value else { continue }
+      lines.append("PRAGMA \(name) = \(CapturedTable.Cell.text(found).sql);")
     }
     return lines
   }

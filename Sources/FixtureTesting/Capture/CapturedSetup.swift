@@ -8,7 +8,9 @@ struct CapturedSetup {
   var excluded: Set<ContainerPath> = []
   var attributes: [ContainerPath: [ExtendedAttribute]] = [:]
   var modes: [ContainerPath: UInt16] = [:]
+  var protection: [ContainerPath: ProtectionClass] = [:]
   var onlyInWAL: Set<ContainerPath> = []
+  var verbatim: Set<ContainerPath> = []
   var vault: [CapturedItem]?
 
   /// The lines below `container:`; none when there is nothing to say.
@@ -17,23 +19,28 @@ struct CapturedSetup {
     if !attributes.isEmpty {
       lines.append("  attributes:")
       for (path, attributes) in attributes.sorted(by: { $0.key < $1.key }) {
-        let values = attributes.map { "\(GoldenYAML.quoted($0.name)): \(Self.value($0.value))" }
-        lines.append("    \(GoldenYAML.quoted(path.description)): {\(values.joined(separator: ", "))}")
+        let values = attributes.map { "\(GoldenYAML.quoted($0.name)): \(Self.yaml($0.value))" }
+        lines.append("    \(Self.key(path)): {\(values.joined(separator: ", "))}")
       }
     }
     if !modes.isEmpty {
       lines.append("  modes:")
       for (path, mode) in modes.sorted(by: { $0.key < $1.key }) {
-        lines.append("    \(GoldenYAML.quoted(path.description)): 0o\(String(mode, radix: 8))")
+        lines.append("    \(Self.key(path)): 0o\(String(mode, radix: 8))")
       }
     }
-    lines += list("only-in-wal", onlyInWAL)
+    if !protection.isEmpty {
+      lines.append("  protection:")
+      for (path, level) in protection.sorted(by: { $0.key < $1.key }) {
+        lines.append("    \(Self.key(path)): \(level.rawValue)")
+      }
+    }
+    lines += list("only-in-wal", onlyInWAL) + list("verbatim", verbatim)
     if let vault {
       lines.append("  vault:" + (vault.isEmpty ? " []" : ""))
       for item in vault {
         for (number, field) in item.fields.enumerated() {
-          let value = field.name == "accessible" ? field.value : GoldenYAML.quoted(field.value, isKey: false)
-          lines.append("    \(number == 0 ? "- " : "  ")\(field.name): \(value)")
+          lines.append("    \(number == 0 ? "- " : "  ")\(field.name): \(field.yaml)")
         }
       }
     }
@@ -41,12 +48,16 @@ struct CapturedSetup {
   }
 
   private func list(_ name: String, _ paths: Set<ContainerPath>) -> [String] {
-    paths.isEmpty
-      ? []
-      : ["  \(name):"] + paths.sorted().map { "    - \(GoldenYAML.quoted($0.description, isKey: false))" }
+    paths.isEmpty ? [] : ["  \(name):"] + paths.sorted().map { "    - \(Self.key($0))" }
   }
 
-  private static func value(_ bytes: [UInt8]) -> String {
+  /// A path in quotes: to YAML a path can look like a number, or like anything else.
+  private static func key(_ path: ContainerPath) -> String {
+    GoldenYAML.quoted(path.isRoot ? "." : String(decoding: path.bytes, as: UTF8.self), isKey: false)
+  }
+
+  /// Bytes as `fixture.yaml` has them: as text where that is possible.
+  static func yaml(_ bytes: [UInt8]) -> String {
     if !bytes.contains(0), let text = String(validating: bytes, as: UTF8.self) {
       return GoldenYAML.quoted(text, isKey: false)
     }

@@ -1,11 +1,12 @@
 import AgeEncryption
 import AppContainer
-import Foundation
 
 /// A vault's item as a fixture holds it: with a made-up value.
 struct CapturedItem {
-  /// The fields of `fixture.yaml`, in order.
-  var fields: [(name: String, value: String)]
+  typealias Field = (name: String, yaml: String)
+
+  /// The fields of `fixture.yaml`, in order, with their values as YAML.
+  var fields: [Field]
 }
 
 /// The vault of a container that is captured.
@@ -50,36 +51,27 @@ struct CapturedVault {
 
   /// The items with made-up values.
   func made(_ replacer: inout ValueReplacer, _ report: inout CaptureReport) throws -> [CapturedItem] {
-    try items.compactMap { item in
-      let name = replacer.shown("\(item)")
-      guard item.itemClass == .genericPassword else {
-        report.notes.append("\(path): \(name) is left out: a fixture's vault holds generic passwords only")
-        return nil
-      }
-      if item.isSynchronizable || item.accessControl != nil {
+    report.vaultItems = items.count
+    return try items.map { item in
+      if item.hasFurtherFields {
         report.notes.append(
-          "\(path): \(name): a fixture cannot say that it is synchronizable or has access control")
+          "\(path): \(replacer.shown("\(item)")): fields that this version does not know are left out")
       }
-      var fields: [(String, String)] = []
-      for (attribute, key) in [
-        (VaultAttribute.service, "service"), (.account, "account"), (.accessGroup, "access-group"),
-        (.label, "label"),
-      ] {
-        guard let text = item[attribute] else { continue }
-        fields.append((key, try ValueWalk.text(text, place(attribute, replacer), &replacer)))
+      var fields: [CapturedItem.Field] = []
+      if item.itemClass != .genericPassword { fields.append(("class", item.itemClass.rawValue)) }
+      for (attribute, text) in attributes(of: item) {
+        let made = try ValueWalk.text(text, place(attribute, replacer), &replacer)
+        fields.append((attribute.rawValue.replacing("_", with: "-"), GoldenYAML.quoted(made, isKey: false)))
       }
       fields.append(("accessible", item.accessibility.rawValue))
+      if item.isSynchronizable { fields.append(("synchronizable", "true")) }
+      if let flags = item.accessControl?.flags {
+        fields.append(("access-control", "[\(flags.joined(separator: ", "))]"))
+      }
       var bytes = item.value.withBytes { Array($0) }
       defer { _ = SecretBytes(wiping: &bytes) }
       let place = LeafPlace(name: .secret, isChosen: true, label: "\(path)")
-      let made = try ValueWalk.data(bytes, place, &replacer)
-      if let text = String(validating: made, as: UTF8.self) {
-        fields.append(("value", text))
-      } else {
-        report.notes.append("\(path): \(name) is binary; the fixture has its made-up value as Base64")
-        fields.append(("value", Data(made).base64EncodedString()))
-      }
-      report.vaultItems += 1
+      fields.append(("value", CapturedSetup.yaml(try ValueWalk.data(bytes, place, &replacer))))
       return CapturedItem(fields: fields)
     }
   }

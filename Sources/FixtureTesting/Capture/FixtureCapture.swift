@@ -12,6 +12,8 @@ public struct FixtureCapture {
   private let fixtures: String
   private let options: CaptureOptions
   private let tool: MigrationTool?
+  /// What `drydock.yaml` will say when the fixture is tested.
+  private let configuration: Configuration
 
   /// A capture of a container.
   ///
@@ -19,12 +21,14 @@ public struct FixtureCapture {
   ///   - name: the fixture's; nothing of that name may be there.
   ///   - fixtures: the directory of fixtures.
   ///   - tool: the other tool whose files the migrations are.
+  ///   - configuration: what the fixture will be tested with; the container's own, if nothing is said.
   public init(
     of container: Container, as name: String, in fixtures: String, tool: MigrationTool? = nil,
-    options: CaptureOptions = CaptureOptions()
+    configuration: Configuration? = nil, options: CaptureOptions = CaptureOptions()
   ) {
     (self.container, self.name, self.fixtures) = (container, name, fixtures)
     (self.tool, self.options) = (tool, options.knowing(container))
+    self.configuration = configuration ?? container.configuration
   }
 
   /// Captures. The fixture appears as a whole, or not at all.
@@ -72,12 +76,13 @@ public struct FixtureCapture {
     let replacements = try originals(staged, inventory, vault)
     var writer = CaptureWriter(
       from: staged.live, to: target, ValueReplacer(replacements, options), options, report)
+    try writer.describeRoot()
     for item in inventory.items { try add(item, staged, &writer) }
     if let items = try vault?.made(&writer.replacer, &writer.report) { writer.take(items) }
     try target.create("fixture.yaml", Array(description(version, writer).utf8), mode: 0o644)
     var problems = writer.replacer.problems
     if problems.isEmpty {
-      problems = try CaptureScan(replacements, keeping: Set(options.kept)).problems(in: target)
+      problems = try CaptureScan(replacements, keeping: options.keptNames).problems(in: target)
     }
     guard problems.isEmpty else { throw Self.error(problems) }
     report = writer.report
@@ -97,15 +102,16 @@ public struct FixtureCapture {
   ) throws -> Replacements {
     var collector = OriginalCollector(choosing: options.keys)
     try vault?.collect(&collector)
-    var columns = Set(options.columns.map { $0.lowercased() })
-    for item in inventory.items {
-      try collect(item, staged, &collector, &columns)
-    }
-    if let unknown = columns.min() {
+    var columns: Set<String> = []
+    for item in inventory.items { try collect(item, staged, &collector, &columns) }
+    let known = Set(columns.map { $0.lowercased() })
+    if let unknown = options.columns.sorted().first(where: { !known.contains($0.lowercased()) }) {
       throw FixtureError(
-        .notCaptured, "no database of the container has a column \(unknown), which --replace names")
+        .notCaptured,
+        "no database of the container has a column \(unknown), which --replace names; "
+          + NearestWord.hint(for: unknown, among: columns.sorted()))
     }
-    return try Replacements(collector.originals, Pseudonyms(), keeping: Set(options.kept))
+    return try Replacements(collector.originals, Pseudonyms(), keeping: options.keptNames)
   }
 
   private func collect(
@@ -129,17 +135,17 @@ public struct FixtureCapture {
     case .database:
       try read(item.path, staged) { database in
         for table in database.tables {
-          for column in table.columns { columns.remove("\(table.name).\(column.name)".lowercased()) }
+          for column in table.columns { columns.insert("\(table.name).\(column.name)") }
         }
         try database.visit(&collector, options)
       }
     case .settings:
       let bytes = try staged.live.contents(item.path)
       if let settings = try? PropertyListFile(bytes: bytes) {
+        _ = try CapturedSettings.visited(settings.root, of: item.path, &collector)
         if settings.format == .binary, let nested = NestedValue(.data(bytes)) {
           _ = try ValueWalk.value(nested.value, LeafPlace(label: item.path.description), &collector)
         }
-        _ = try CapturedSettings.visited(settings.root, of: item.path, &collector)
       } else {
         _ = try ValueWalk.data(bytes, LeafPlace(label: item.path.description), &collector)
       }
@@ -220,18 +226,15 @@ public struct FixtureCapture {
   /// Builds the fixture, as `drydock test` will.
   private func check(_ scratch: Directory, _ path: ContainerPath, _ report: CaptureReport) throws {
     let keys = DeviceKeys(try AgeIdentity.generate())
+    let built: Container
     do {
-      let fixture = try Fixture.load(scratch.full(path))
-      try fixture.build(into: scratch.path + "/built", vault: container.vaultPath, deviceKeys: keys)
+      built = try Fixture.load(scratch.full(path)).build(
+        in: scratch.path + "/built", configuration: configuration, deviceKeys: keys)
     } catch let error as FixtureError {
-      throw FixtureError(
-        .notCaptured,
-        "the fixture could not be built again: \(error.message); replace less, keep more rows, or leave the file out with --drop",
-        path: error.path.map { $0.replacing(scratch.full(path) + "/", with: "") }, cause: error)
+      throw notBuilt(error.message, error.path, scratch.full(path), error)
+    } catch let error as ContainerError {
+      throw notBuilt(error.message, error.path, scratch.full(path), error)
     }
-    var configuration = container.configuration
-    configuration.groups = [:]
-    let built = try Container(at: scratch.path + "/built", configuration: configuration)
     let found = try? Transaction.inspect(built) { try DetectedVersion.detect(in: $0, tool: tool).version }
     guard report.isUnmarked || found == report.version else {
       throw FixtureError(
@@ -240,6 +243,15 @@ public struct FixtureCapture {
           + "left out; keep more rows with --rows, or see that drydock.yaml names the app and its version markers"
       )
     }
+  }
+
+  private func notBuilt(
+    _ message: String, _ path: String?, _ directory: String, _ cause: any Error
+  ) -> FixtureError {
+    FixtureError(
+      .notCaptured,
+      "the fixture could not be built again: \(message.replacing(directory + "/", with: "")); replace less, or leave the file "
+        + "out with --drop", path: path.map { $0.replacing(directory + "/", with: "") }, cause: cause)
   }
 
   private func publish(_ made: Directory, in root: Directory, as target: ContainerPath) throws {
@@ -259,23 +271,6 @@ public struct FixtureCapture {
       }
       try scratch.renameNew(fixture, in: root, to: target)
     }
-  }
-}
-
-extension CaptureOptions {
-  /// With the names that a container must have, whatever its data are.
-  func knowing(_ container: Container) -> CaptureOptions {
-    let configuration = container.configuration
-    var paths: [ContainerPath] = [container.vaultPath, container.historyPath]
-    paths += [container.standardDefaults].compactMap { $0 } + configuration.defaults.values
-    paths += configuration.databases.values.flatMap { $0 }
-    var options = self
-    options.kept += paths.flatMap { $0.components.map { String(decoding: $0, as: UTF8.self) } }
-    options.kept += [
-      "Documents", "Library", "Preferences", "Application Support", "files", "databases", "shared_prefs",
-    ]
-    options.kept += configuration.groups.keys
-    return options
   }
 }
 

@@ -69,12 +69,30 @@ struct Replacements: Sendable {
   ) -> [(bytes: [UInt8], replacement: [UInt8], ignoresCase: Bool)] {
     // A short one is a word of a text, and stands there as it is.
     if text.utf8.count < PatternIndex.least { return [(Array(text.utf8), Array(fake.utf8), true)] }
-    var forms = OriginalForms.all.map { ($0.encode(text), $0.encode(fake), true) }
-    for spelling in entry.spellings.union([text]).map({ Array($0.utf8) }) {
+    var forms: [(bytes: [UInt8], replacement: [UInt8], ignoresCase: Bool)] = []
+    for variant in variants(of: [text]) {
+      forms += OriginalForms.all.map { ($0.encode(variant), $0.encode(fake), true) }
+    }
+    // Who has encoded a text may have changed its capitals before.
+    for variant in variants(of: entry.spellings.union([text])) {
+      let spelling = Array(variant.utf8)
       let other = cased(Array(fake.utf8), as: spelling)
       forms += zip(OriginalForms.encoded(spelling), OriginalForms.encoded(other)).map { ($0, $1, false) }
     }
     return forms
+  }
+
+  /// Texts in small letters and capitals, and with their accents composed or apart, as file systems have them.
+  private static func variants(of texts: Set<String>) -> [String] {
+    let cased = texts.flatMap { [$0, $0.lowercased(), $0.uppercased()] }
+    let all = cased.flatMap { text in
+      text.utf8.allSatisfy { $0 < 0x80 }
+        ? [text]
+        : [text, text.precomposedStringWithCanonicalMapping, text.decomposedStringWithCanonicalMapping]
+    }
+    // Swift takes composed and decomposed for the same.
+    var seen: Set<[UInt8]> = []
+    return all.filter { seen.insert(Array($0.utf8)).inserted }
   }
 
   /// A value of its own for each text, which holds none of the originals.
@@ -145,6 +163,9 @@ struct Replacements: Sendable {
 
   /// Whether a text as a whole is an original.
   func isOriginal(_ text: String) -> Bool { fakes[text.asciiLowercased] != nil }
+
+  /// Whether bytes as a whole are an original.
+  func isOriginal(_ data: [UInt8]) -> Bool { fakeData[data] != nil }
 
   /// What of the originals is in bytes, but for those that are too short to be told from chance.
   func found(in bytes: [UInt8]) -> [(range: Range<Int>, origin: Origin)] {

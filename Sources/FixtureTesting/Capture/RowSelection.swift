@@ -5,8 +5,8 @@ import GRDB
 struct RowSelection {
   /// The identities of the rows that are kept, in the order of the table, by table.
   private(set) var kept: [String: [[DatabaseValue]]] = [:]
-  /// Rows that refer to what is not there, by table.
-  private(set) var dangling: [String: Int] = [:]
+  /// Rows that refer to what is not there, by table: they are taken without it.
+  private(set) var dangling: [String: Set<[DatabaseValue]>] = [:]
 
   /// How many rows of a table are tried for each one that may be kept.
   private static let tries = 50
@@ -93,8 +93,8 @@ struct RowSelection {
         // A reference with a null in it refers to nothing.
         if values.contains(where: \.isNull) { continue }
         guard let other = try self.row(of: parent, key.parentColumns, values) else {
-          dangling[table, default: 0] += 1
-          return nil
+          dangling[name, default: []].insert(identity)
+          continue
         }
         if chosen[parent]?.contains(other) == true { continue }
         if found[parent, default: []].insert(other).inserted { open.append((parent, other)) }

@@ -10,10 +10,10 @@ struct ValueReplacer: LeafVisitor {
   private(set) var counts: [String: CaptureReport.Replaced] = [:]
   /// What keeps the fixture from being written.
   private(set) var problems: [String] = []
-  private let options: CaptureOptions
+  private let names: Set<String>
 
   init(_ replacements: Replacements, _ options: CaptureOptions) {
-    (self.replacements, self.options, keys) = (replacements, options, options.keys)
+    (self.replacements, keys, names) = (replacements, options.keys, options.keptNames)
   }
 
   // MARK: Values
@@ -44,7 +44,7 @@ struct ValueReplacer: LeafVisitor {
 
   mutating func data(_ bytes: [UInt8], _ place: LeafPlace) throws -> [UInt8] {
     let isSecret = SecretPattern.isSecret(leaf: .data(bytes), name: place.name, looksInside: false)
-    if isSecret || place.isChosen {
+    if isSecret || place.isChosen || replacements.isOriginal(bytes) {
       count(place, isSecret: isSecret, isChosen: place.isChosen)
       return try replacements.fake(of: bytes)
     }
@@ -59,6 +59,12 @@ struct ValueReplacer: LeafVisitor {
 
   /// Data that nobody can look into, and data with what looks like a secret, stay only if somebody says so.
   private mutating func look(into bytes: [UInt8], _ place: LeafPlace) {
+    if let origin = replacements.found(in: bytes).first?.origin {
+      problem(
+        "\(shown(place.label)): binary data with \(origin.isSecret ? "a secret" : "a value") of \(shown(origin.source)) in it; "
+          + "have it made up with --replace or --replace-file, or leave it out with --drop")
+      return
+    }
     guard !place.isKept else { return }
     let advice =
       "have it made up with --replace or --replace-file, leave it out with --drop, or take it as it is with --keep"
@@ -93,10 +99,11 @@ struct ValueReplacer: LeafVisitor {
   /// A name that the app may have given: what was somebody's is replaced in it, and a word that may be either stops the
   /// capture.
   mutating func name(_ name: String, _ what: String, _ place: LeafPlace) -> String {
-    if options.kept.contains(name) { return name }
+    if names.contains(name) { return name }
     let found = replacements.found(in: Array(name.utf8))
     if found.isEmpty { return name }
-    if let origin = found.first(where: { $0.origin.isPlainWord })?.origin {
+    // A secret is nobody's word for anything.
+    if let origin = found.first(where: { $0.origin.isPlainWord && !$0.origin.isSecret })?.origin {
       refuse(name, what, origin)
       return name
     }
@@ -106,18 +113,17 @@ struct ValueReplacer: LeafVisitor {
 
   /// A name that must stay, such as a table's.
   mutating func fixed(_ name: String, _ what: String) {
-    if options.kept.contains(name) { return }
+    if names.contains(name) { return }
     if let origin = replacements.found(in: Array(name.utf8)).first?.origin { refuse(name, what, origin) }
   }
 
   private mutating func refuse(_ name: String, _ what: String, _ origin: Replacements.Origin) {
     // A name that holds a secret is not told.
     let told = origin.isSecret ? "" : " `\(name)`"
-    let advice =
-      origin.isSecret
-      ? "rename it, or leave its file out with --drop"
-      : "if it is the app's own word, give --keep \(name); else leave its file out with --drop"
-    problem("\(what)\(told) holds a value that is to be replaced, of \(shown(origin.source)); \(advice)")
+    let word = origin.isSecret ? "its name" : name
+    problem(
+      "\(what)\(told) holds a value that is to be replaced, of \(shown(origin.source)); if it is the app's own word, give "
+        + "--keep \(word), else leave its file out with --drop")
   }
 
   /// A place for people, who must not find there what was replaced.

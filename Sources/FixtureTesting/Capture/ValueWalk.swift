@@ -77,7 +77,7 @@ enum ValueWalk {
     return try visitor.data(bytes, place)
   }
 
-  /// Nil for what is no property list.
+  /// Nil for what is no property list, and for one that has to be looked at as a text, too.
   private static func propertyList<Visitor: LeafVisitor>(
     _ bytes: [UInt8], _ place: LeafPlace, _ visitor: inout Visitor, _ depth: Int
   ) throws -> [UInt8]? {
@@ -87,7 +87,13 @@ enum ValueWalk {
     }
     var changed = document
     changed.value = try value(document.value, place, &visitor, depth: depth + 1)
-    return changed == document ? bytes : try changed.encoded()
+    let encoded = try changed.encoded()
+    switch document.format {
+    // What nothing refers to may stand in the old bytes: they are kept only where there is no room for it.
+    case .binary: return changed == document && encoded.count == bytes.count ? bytes : encoded
+    // Remarks are no values.
+    case .xml: return changed == document ? nil : encoded
+    }
   }
 
   // MARK: JSON
