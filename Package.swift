@@ -121,10 +121,10 @@ let package = Package(
     .testTarget(
       name: "FixtureTests",
       dependencies: [
-        "FixtureTesting", "MigrationEngine", "ContainerTransaction", "AppContainer", "AgeEncryption",
+        "FixtureTesting", "MigrationEngine", "BackupRepository", "ContainerTransaction", "AppContainer", "AgeEncryption",
         "TestSupport", grdb,
       ],
-      swiftSettings: strict),
+      exclude: ["Schemas"], swiftSettings: strict),
     .testTarget(
       name: "CommandTests",
       dependencies: ["DrydockMain", "DrydockCommand", "NotesApp", "NotesTool", "TestSupport", grdb],

@@ -28,8 +28,8 @@ struct HelpTests {
     let wanted = [
       "inspect", "explain", "snapshot", "list", "show", "verify", "diff", "export", "restore", "migrate",
       "status",
-      "validate", "new", "release", "repair",
-      "baseline", "rollback", "log", "recover", "keygen", "vault", "init", "fixture",
+      "validate", "test", "fixture", "new", "release", "repair",
+      "baseline", "rollback", "log", "recover", "keygen", "vault", "init",
     ]
     let commands = try Self.commands()
     #expect(wanted.filter { !commands.contains($0) } == [])
