@@ -251,14 +251,18 @@ struct CaptureCanaryTests {
   func excluded() throws {
     try CaptureLab.with { lab in
       try lab.write("Library/Caches/x.txt", "canary-cache")
+      lab.configuration.exclude = ["*.part"]
+      try lab.write("Documents/ghp_16C7e42F292c6912E7710c838347Ae178B4a.part", "half")
       try lab.write("Library/Offline/episode.txt", "canary-episode")
       try ExtendedAttributes.set(
         "user.com.apple.metadata:com_apple_backup_excludeItem", Array("com.apple.backupd".utf8),
         of: Array(lab.directory("Notes/Library/Offline").utf8))
       let report = try lab.capture()
-      let leaks = try lab.leaks(["canary-cache", "canary-episode"], report)
+      let leaks = try lab.leaks(
+        ["canary-cache", "canary-episode", "ghp_16C7e42F292c6912E7710c838347Ae178B4a"], report)
       #expect(leaks == [])
-      #expect(Set(report.dropped.map(\.path)) == ["Library/Caches", "Library/Offline"])
+      #expect(Set(report.dropped.map(\.path)).isSuperset(of: ["Library/Caches", "Library/Offline"]))
+      #expect(report.dropped.count == 3)
       let tree = try TreeListing(lab.built().root)
       #expect(tree["Library/Offline"]?.attributes.count == 1)
       #expect(tree["Library/Caches"] == nil)

@@ -144,6 +144,7 @@ struct CaptureChoiceTests {
       #expect(last.contains("fixture.yaml:2: here is still a value of Library/Preferences"), "\(last)")
       #expect(!last.lowercased().contains("captured in use"))
 
+      lab.options.keys = []
       lab.options.columns = ["groceries.y"]
       #expect(try lab.refusal().contains("has a column groceries.y"))
       lab.options.columns = []

@@ -85,6 +85,26 @@ struct CaptureRowTests {
     }
   }
 
+  @Test("A Core Data store keeps all of its rows; so does any table under a limit beyond all numbers")
+  func stores() throws {
+    try CaptureLab.with { lab in
+      try lab.database(
+        "Documents/a.sqlite",
+        """
+        CREATE TABLE Z_METADATA (Z_VERSION INTEGER PRIMARY KEY, Z_UUID VARCHAR, Z_PLIST BLOB); CREATE TABLE Z_PRIMARYKEY (Z_ENT INTEGER PRIMARY KEY);
+        CREATE TABLE ZNOTE (Z_PK INTEGER PRIMARY KEY, ZOWNER INTEGER);
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300) INSERT INTO ZNOTE SELECT i, i FROM n;
+        """)
+      try lab.database("Documents/b.sqlite", "CREATE TABLE t (x); INSERT INTO t VALUES (1), (2), (3)")
+      lab.options.rows = 2
+      let report = try lab.capture()
+      #expect(count(report, "ZNOTE") == [300, 300])
+      #expect(count(report, "t") == [2, 3])
+      lab.options.rows = .max
+      #expect(try count(lab.capture("all"), "t") == [3, 3])
+    }
+  }
+
   @Test("Values keep their types, and the file its own settings")
   func values() throws {
     try CaptureLab.with { lab in

@@ -79,7 +79,7 @@ struct FixtureCaptureCommand: ParsableCommand {
   func run() throws {
     let configuration = try common.configuration()
     try refuseSecret(as: name)
-    guard let fixtures = fixtures ?? configuration.fixtures else {
+    guard let fixtures = fixtures ?? Environment["FIXTURES"] ?? configuration.fixtures else {
       throw UsageError(
         message:
           "no directory of fixtures is named; give --fixtures DIRECTORY, or `fixtures: DIRECTORY` in drydock.yaml"

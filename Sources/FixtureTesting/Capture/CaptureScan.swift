@@ -52,9 +52,10 @@ struct CaptureScan {
       Finding(
         offset: match.range.lowerBound,
         text: "\(match.origin.isSecret ? "a secret" : "a value") of \(shown(match.origin.source))",
-        advice: match.origin.isPlainWord && !match.origin.isSecret
-          ? "if it is a word of the app's or of the file's format, give it with --keep; else leave the file out with --drop"
-          : "have the file made up with --replace-file, or leave it out with --drop")
+        advice: match.origin.isSecret
+          ? "have the file made up with --replace-file, or leave it out with --drop"
+          : "if it is a word of the app's or of the fixture's own, give it with --keep; else leave the file out with --drop"
+      )
     }
   }
 

@@ -2,8 +2,6 @@ import AppContainer
 
 /// Writes the files of a fixture, and notes what version control cannot keep of them.
 struct CaptureWriter {
-  /// Above this no file belongs into version control.
-  private static let sizeLimit = 64 << 20
   /// What a fixture's builder gives a path that says nothing of its mode.
   private static let fileMode: UInt16 = 0o644, settingsMode: UInt16 = 0o600, directoryMode: UInt16 = 0o755
 
@@ -11,13 +9,13 @@ struct CaptureWriter {
   private(set) var setup = CapturedSetup()
   var replacer: ValueReplacer
   var report: CaptureReport
-  private let source: Directory
+  private var source: CaptureSource
   private let target: Directory
   private let options: CaptureOptions
   private var taken: Set<ContainerPath> = []
 
   init(
-    from source: Directory, to target: Directory, _ replacer: ValueReplacer, _ options: CaptureOptions,
+    from source: CaptureSource, to target: Directory, _ replacer: ValueReplacer, _ options: CaptureOptions,
     _ report: CaptureReport
   ) {
     (self.source, self.target, self.options) = (source, target, options)
@@ -63,7 +61,7 @@ struct CaptureWriter {
 
   mutating func add(link path: ContainerPath) throws {
     let place = try self.path(path)
-    let link = try source.linkTarget(path)
+    let link = try source.root.linkTarget(path)
     let made = String(validating: link, as: UTF8.self).map { replacer.replacements.replacing(in: $0) ?? $0 }
     try make(place) { target, path in try target.createLink(path, target: made.map { Array($0.utf8) } ?? link)
     }
@@ -72,7 +70,7 @@ struct CaptureWriter {
 
   /// Settings: text, when they are binary and text can hold them.
   mutating func add(settings path: ContainerPath) throws {
-    guard var file = try? PropertyListFile(bytes: contents(path)), file.format == .binary else {
+    guard var file = try? PropertyListFile(bytes: source.contents(path)), file.format == .binary else {
       return try add(file: path)
     }
     let place = try self.path(path)
@@ -87,8 +85,9 @@ struct CaptureWriter {
     report.settings += 1
   }
 
-  mutating func add(database path: ContainerPath, _ lines: [String], hasLog: Bool) throws {
+  mutating func add(database path: ContainerPath, hasLog: Bool) throws {
     let place = try self.path(path)
+    let lines = try source.read(path) { try $0.sql(&replacer, options, &report) }
     try describe(path, as: place, mode: Self.fileMode)
     if hasLog { setup.onlyInWAL.insert(place) }
     try write(place.withSuffix(".sql"), text: lines)
@@ -100,25 +99,17 @@ struct CaptureWriter {
     if [".sql", ".plist.yaml", ".plist.xml"].contains(where: place.nameString.hasSuffix) {
       setup.verbatim.insert(place)
     }
-    let bytes = try contents(path)
+    let bytes = try source.contents(path)
     var leaf = LeafPlace(label: path.description)
     (leaf.isChosen, leaf.isKept) = (options.replaces(path), options.keeps(path))
     let made = try ValueWalk.data(bytes, leaf, &replacer)
-    let isExecutable = try source.status(path).map { $0.mode & 0o100 != 0 } ?? false
+    let isExecutable = try source.root.status(path).map { $0.mode & 0o100 != 0 } ?? false
     try describe(path, as: place, mode: isExecutable ? 0o755 : Self.fileMode)
     try write(place, made, isExecutable: isExecutable)
     report.files += 1
     if made == bytes, !bytes.isEmpty, String(validating: bytes, as: UTF8.self) == nil {
       report.binaries.append(place.description)
     }
-  }
-
-  private func contents(_ path: ContainerPath) throws -> [UInt8] {
-    guard try source.status(path)?.size ?? 0 <= UInt64(Self.sizeLimit) else {
-      throw FixtureError(
-        .notCaptured, "\(path) has more than 64 MB, which no fixture should hold; leave it out with --drop")
-    }
-    return try source.contents(path)
   }
 
   // MARK: Writing
@@ -149,7 +140,7 @@ struct CaptureWriter {
 
   /// Notes a path's mode, flags and attributes.
   private mutating func describe(_ path: ContainerPath, as place: ContainerPath, mode: UInt16) throws {
-    guard let metadata = try source.metadata(path) else { return }
+    guard let metadata = try source.root.metadata(path) else { return }
     guard String(validating: place.bytes, as: UTF8.self) != nil else {
       report.notes.append("\(place): fixture.yaml cannot name it: its mode and attributes are left out")
       return
@@ -175,6 +166,9 @@ struct CaptureWriter {
     }
   }
 
-  /// Takes the items of a vault.
-  mutating func take(_ items: [CapturedItem]) { setup.vault = items }
+  /// Takes the items of a vault, whose file is made of them.
+  mutating func take(_ items: [CapturedItem], at path: ContainerPath) throws {
+    setup.vault = items
+    for directory in try self.path(path).ancestors { setup.directories.remove(directory) }
+  }
 }

@@ -4,6 +4,9 @@ import GRDB
 
 /// A database that is captured: what is in it is looked at, and written down as SQL.
 struct CapturedDatabase {
+  /// More rows than a table has.
+  private static let all = 1 << 40
+
   let path: ContainerPath
   private let db: Database
   private let objects: [(kind: String, name: String, sql: String)]
@@ -105,7 +108,7 @@ struct CapturedDatabase {
   ) throws -> [String] {
     var lines = try fileSettings()
     // Core Data says nowhere in the file what refers to what.
-    let limit = isCoreData ? Int.max : options.rows
+    let limit = isCoreData ? Self.all : min(options.rows, Self.all)
     if isCoreData {
       report.notes.append(
         "\(path) is a store of Core Data's, whose relations are not declared: all rows are kept")
@@ -124,9 +127,7 @@ struct CapturedDatabase {
       guard let table = tables.first(where: { $0.name == object.name }) else { continue }
       let rows = try self.rows(of: table, selection, limit, &replacer, options)
       lines += rows
-      let count =
-        table.isVirtual
-        ? rows.count : try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table.name.quotedSQL)") ?? 0
+      let count = table.isVirtual ? (try? self.count(of: table)) ?? rows.count : try self.count(of: table)
       report.tables.append(.init(database: path.description, table: table.name, kept: rows.count, of: count))
     }
     lines += try sequences()
@@ -157,6 +158,10 @@ struct CapturedDatabase {
     return lines
   }
 
+  private func count(of table: CapturedTable) throws -> Int {
+    try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table.name.quotedSQL)") ?? 0
+  }
+
   private func rows(
     of table: CapturedTable, _ selection: RowSelection, _ limit: Int, _ replacer: inout ValueReplacer,
     _ options: CaptureOptions
@@ -167,7 +172,7 @@ struct CapturedDatabase {
       let values = try visited(cells, table, &replacer, options).map(\.sql)
       lines.append("\(start) (\(values.joined(separator: ", ")));")
     }
-    if let kept = selection.kept[table.name] {
+    if let kept = selection.kept[table.name], try kept.count != count(of: table) {
       for identity in kept { try table.read(db, identity, add) }
     } else {
       do {

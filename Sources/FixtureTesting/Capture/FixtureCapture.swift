@@ -73,12 +73,17 @@ public struct FixtureCapture {
     let inventory = try CaptureInventory(staged, options)
     report.dropped = inventory.dropped
     let vault = inventory.hasVault ? try CapturedVault(of: container, in: staged.live, keys) : nil
-    let replacements = try originals(staged, inventory, vault)
+    var sources = OriginalSources(CaptureSource(staged), options)
+    if let vault { try sources.add(vault) }
+    for item in inventory.items { try sources.add(item) }
+    let replacements = try replacements(sources)
     var writer = CaptureWriter(
-      from: staged.live, to: target, ValueReplacer(replacements, options), options, report)
+      from: sources.source, to: target, ValueReplacer(replacements, options), options, report)
     try writer.describeRoot()
-    for item in inventory.items { try add(item, staged, &writer) }
-    if let items = try vault?.made(&writer.replacer, &writer.report) { writer.take(items) }
+    for item in inventory.items { try add(item, &writer) }
+    if let items = try vault?.made(&writer.replacer, &writer.report) {
+      try writer.take(items, at: container.vaultPath)
+    }
     try target.create("fixture.yaml", Array(description(version, writer).utf8), mode: 0o644)
     var problems = writer.replacer.problems
     if problems.isEmpty {
@@ -87,7 +92,8 @@ public struct FixtureCapture {
     guard problems.isEmpty else { throw Self.error(problems) }
     report = writer.report
     report.replaced = writer.replacer.counts.values.sorted { $0.place < $1.place }
-    return report.shown { replacements.replacing(in: $0) ?? $0 }
+    let redactor = Redactor()
+    return report.shown { redactor.shown(message: replacements.replacing(in: $0) ?? $0) }
   }
 
   private static func error(_ problems: [String]) -> FixtureError {
@@ -97,94 +103,25 @@ public struct FixtureCapture {
       .notCaptured, "no fixture was written, for something would stay in it that must not:\(shown)\(more)")
   }
 
-  private func originals(
-    _ staged: StagedContainer, _ inventory: CaptureInventory, _ vault: CapturedVault?
-  ) throws -> Replacements {
-    var collector = OriginalCollector(choosing: options.keys)
-    try vault?.collect(&collector)
-    var columns: Set<String> = []
-    for item in inventory.items { try collect(item, staged, &collector, &columns) }
-    let known = Set(columns.map { $0.lowercased() })
+  private func replacements(_ sources: OriginalSources) throws -> Replacements {
+    let known = Set(sources.columns.map { $0.lowercased() })
     if let unknown = options.columns.sorted().first(where: { !known.contains($0.lowercased()) }) {
       throw FixtureError(
         .notCaptured,
         "no database of the container has a column \(unknown), which --replace names; "
-          + NearestWord.hint(for: unknown, among: columns.sorted()))
+          + NearestWord.hint(for: unknown, among: sources.columns.sorted()))
     }
-    return try Replacements(collector.originals, Pseudonyms(), keeping: options.keptNames)
+    return try Replacements(sources.collector.originals, Pseudonyms(), keeping: options.keptNames)
   }
 
-  private func collect(
-    _ item: CaptureInventory.Item, _ staged: StagedContainer, _ collector: inout OriginalCollector,
-    _ columns: inout Set<String>
-  ) throws {
-    for component in item.path.components {
-      guard let name = String(validating: component, as: UTF8.self), SecretPattern.isSecret(text: name) else {
-        continue
-      }
-      _ = collector.key(name, isSecret: true, LeafPlace(label: "the names of files"))
-    }
-    for attribute in try staged.live.metadata(item.path)?.attributes ?? [] {
-      var place = LeafPlace(
-        name: SecretName(attribute.name), label: "\(item.path): the attribute \(attribute.name)")
-      place.isChosen = options.keys.contains(attribute.name)
-      _ = try ValueWalk.data(attribute.value, place, &collector)
-    }
-    switch item.kind {
-    case .directory, .excludedDirectory, .link: break
-    case .database:
-      try read(item.path, staged) { database in
-        for table in database.tables {
-          for column in table.columns { columns.insert("\(table.name).\(column.name)") }
-        }
-        try database.visit(&collector, options)
-      }
-    case .settings:
-      let bytes = try staged.live.contents(item.path)
-      if let settings = try? PropertyListFile(bytes: bytes) {
-        _ = try CapturedSettings.visited(settings.root, of: item.path, &collector)
-        if settings.format == .binary, let nested = NestedValue(.data(bytes)) {
-          _ = try ValueWalk.value(nested.value, LeafPlace(label: item.path.description), &collector)
-        }
-      } else {
-        _ = try ValueWalk.data(bytes, LeafPlace(label: item.path.description), &collector)
-      }
-    case .file:
-      var place = LeafPlace(label: item.path.description)
-      place.isChosen = options.replaces(item.path)
-      let bytes = try staged.live.contents(item.path)
-      if let text = BinaryText(bytes) {
-        _ = try ValueWalk.text(text.text, place, &collector)
-      } else {
-        _ = try ValueWalk.data(bytes, place, &collector)
-      }
-    }
-  }
-
-  private func add(
-    _ item: CaptureInventory.Item, _ staged: StagedContainer, _ writer: inout CaptureWriter
-  ) throws {
+  private func add(_ item: CaptureInventory.Item, _ writer: inout CaptureWriter) throws {
     switch item.kind {
     case .directory: try writer.add(directory: item.path)
     case .excludedDirectory: try writer.add(directory: item.path, isExcluded: true)
     case .link: try writer.add(link: item.path)
     case .file: try writer.add(file: item.path)
     case .settings: try writer.add(settings: item.path)
-    case .database(let hasLog):
-      let lines = try read(item.path, staged) { try $0.sql(&writer.replacer, options, &writer.report) }
-      try writer.add(database: item.path, lines, hasLog: hasLog)
-    }
-  }
-
-  private func read<T>(
-    _ path: ContainerPath, _ staged: StagedContainer, _ body: (CapturedDatabase) throws -> T
-  ) throws -> T {
-    do {
-      return try staged.readDatabase(at: path) { try body(CapturedDatabase(path, in: $0)) }
-    } catch let error as ContainerError where error.code == .malformed {
-      throw FixtureError(
-        .notCaptured, "\(path) cannot be looked into: \(error.message); leave it out with --drop",
-        cause: error)
+    case .database(let hasLog): try writer.add(database: item.path, hasLog: hasLog)
     }
   }
 

@@ -21,7 +21,8 @@ struct OriginalCollector: LeafVisitor {
     return text
   }
 
-  mutating func data(_ bytes: [UInt8], _ place: LeafPlace) -> [UInt8] {
+  mutating func data(_ bytes: [UInt8], _ place: LeafPlace) throws -> [UInt8] {
+    if let text = BinaryText(bytes) { _ = try ValueWalk.text(text.text, place, &self) }
     let isSecret = SecretPattern.isSecret(leaf: .data(bytes), name: place.name, looksInside: false)
     if isSecret || place.isChosen { originals.add(bytes, isSecret: isSecret, source: place.label) }
     return bytes

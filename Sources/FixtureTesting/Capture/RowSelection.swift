@@ -64,9 +64,7 @@ struct RowSelection {
       if chosen[table]?.count ?? 0 >= limit { return }
       if chosen[table]?.contains(row) == true { continue }
       guard let all = try closure(of: row, in: table) else { continue }
-      let fits = all.allSatisfy { name, rows in
-        rows.union(chosen[name] ?? []).count <= limit
-      }
+      let fits = all.allSatisfy { name, rows in rows.count + (chosen[name]?.count ?? 0) <= limit }
       guard fits else { continue }
       for (name, rows) in all { chosen[name, default: []].formUnion(rows) }
     }
