@@ -25,7 +25,9 @@ struct JSONTests {
     ["rollback", "Notes", "--down"], ["migrate", "Notes", "--each"],
     ["restore", "{A}", "Notes", "--dry-run"], ["restore", "{A}", "Notes"],
     ["restore", "{A}", "Again"], ["baseline", "Notes", "--to", "2"], ["recover", "Notes"], ["log", "Notes"],
-    ["release", "1.0"], ["new", "photos", "--directory"],
+    ["fixture", "capture", "Notes", "used", "--fixtures", "."],
+    ["fixture", "capture", "{A}", "archived", "--fixtures", "."], ["release", "1.0"],
+    ["new", "photos", "--directory"],
   ]
 
   /// The same for the vault.
