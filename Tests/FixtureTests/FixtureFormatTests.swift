@@ -118,6 +118,24 @@ struct FixtureFormatTests {
     }
   }
 
+  @Test("Rows that may be lost say nothing of what it must be like")
+  func says() throws {
+    try FixtureLab.with { lab in
+      for (yaml, says) in [
+        ("", false), ("expect: {lost-rows: {notes: {task: 1}}, absent: [a]}", false),
+        ("expect: {excluded: Documents}", true), ("expect: {vault: [{accessible: always, value: x}]}", true),
+        ("expect: {error: x}", true),
+        ("expect: {files: [{path: a, count: 0}], absent-settings: [b], settings: {c: 1}}", true),
+      ] {
+        try lab.describe(yaml)
+        #expect(try lab.load().saysWhatItMustBe == says, "\(yaml)")
+      }
+      try lab.describe("")
+      try lab.write("expected/3/files.txt", "")
+      #expect(try lab.load().saysWhatItMustBe)
+    }
+  }
+
   @Test("A directory without fixtures is an error, and so is one that is none")
   func none() throws {
     try TemporaryDirectory.with { directory in
