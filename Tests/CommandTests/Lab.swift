@@ -34,7 +34,7 @@ struct Lab {
       atPath: Self.repository + "/Migrations", toPath: directory("Migrations"))
     let sample = try String(contentsOfFile: Self.repository + "/Fixtures/drydock.yaml", encoding: .utf8)
     let own = sample.replacing("migrations: ../Migrations", with: "migrations: Migrations")
-      .replacing("fixtures: .\n", with: "")
+      .replacing("fixtures: .\n", with: "fixtures: Fixtures\n")
     try write("drydock.yaml", own)
     try FileManager.default.createDirectory(atPath: directory("tmp"), withIntermediateDirectories: false)
     try write("device.key", Self.deviceKey.get())
@@ -56,6 +56,8 @@ struct Lab {
     [
       "TMPDIR": directory("tmp"), "COLUMNS": nil, "NO_COLOR": "1", "DRYDOCK_COMMIT": commit,
       "DRYDOCK_DEVICE_KEY": directory("device.key"),
+      // The tests may run in a pipeline; what a command does there is said by those that are about it.
+      "CI": nil, "GITHUB_ACTIONS": nil, "GITHUB_WORKSPACE": nil, "GITHUB_STEP_SUMMARY": nil,
     ]
   }
 
@@ -121,6 +123,12 @@ struct Lab {
   /// The names in the lab or in a directory of it, sorted.
   func names(_ path: String = ".") throws -> [String] {
     try RawFiles.names(in: Array(directory(path).utf8)).map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// Copies a fixture of the sample app into the lab's directory of fixtures.
+  func addFixture(_ name: String) throws {
+    try FileManager.default.createDirectory(atPath: directory("Fixtures"), withIntermediateDirectories: true)
+    try run(Tools.system("cp"), "-a", "--", "\(Self.repository)/Fixtures/\(name)", directory("Fixtures"))
   }
 
   // MARK: Files
