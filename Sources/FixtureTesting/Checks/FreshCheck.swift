@@ -76,7 +76,9 @@ struct FreshCheck {
       }
       return database.schema.flatMap { object -> [Difference] in
         let place = "\(database.path): \(object.kind) \(object.name)"
-        if object.columns.isEmpty { return [(place, object.before, object.after)] }
+        if object.columns.isEmpty {
+          return WrittenSQL.isSame(object.before, object.after) ? [] : [(place, object.before, object.after)]
+        }
         return object.columns.map { ("\(place), column \($0.name)", $0.before, $0.after) }
       }
     }

@@ -36,16 +36,24 @@ struct WayDown {
   }
 
   /// What is not as it was. How SQL is written does not count, since SQLite writes it anew; nor do the directories that
-  /// Drydock's own history is in, SQLite's counters, which only ever rise, and the database that another tool makes for
-  /// its own record.
+  /// Drydock's own history is in, a vault that nothing is in any more, SQLite's counters, which only ever rise, and the
+  /// database that another tool makes for its own record.
   private func differences(
     _ container: Container, from golden: String, _ name: String
   ) throws -> [FixtureFinding] {
-    let tool = try work.catalog.tool.map { try container.databasePlaces($0.database) } ?? []
-    let own = Set((tool + ([container.historyPath] + tool).flatMap(\.ancestors)).map(\.description))
-    return try work.differences(container, from: golden, as: "golden-\(name)").filter { finding in
-      let isNew = finding.expected == nil && finding.found == nil && finding.place.map(own.contains) ?? false
-      return !isNew && finding.place?.contains(": sqlite_sequence") != true
+    let findings = try work.differences(container, from: golden, as: "golden-\(name)")
+    if findings.isEmpty { return [] }
+    var leftovers = try work.catalog.tool.map { try container.databasePlaces($0.database) } ?? []
+    let isEmptied = try Golden(work.path("golden-\(name)")).items?.isEmpty == true
+    if try isEmptied && Golden(golden).items == nil { leftovers.append(container.vaultPath) }
+    let above = ([container.historyPath] + leftovers).flatMap(\.ancestors)
+    let unimportant = Set((leftovers + above).map(\.description))
+    return findings.filter { finding in
+      if finding.place?.contains(": sqlite_sequence") == true { return false }
+      guard finding.expected == nil && finding.found == nil else {
+        return finding.expected == nil || !WrittenSQL.isSame(finding.expected, finding.found)
+      }
+      return finding.place.map(unimportant.contains) != true
     }.map { finding in
       var finding = finding
       // The golden is a scratch one, which nobody can look at.
