@@ -28,7 +28,7 @@ struct Failure {
       (code, message, path) = (error.code.rawValue, error.message, error.path)
       status = Self.status(error.code)
     case let error as FixtureError:
-      (code, message, path) = (error.code.rawValue, error.message, error.path)
+      (code, message, path) = (error.code.rawValue, error.message, error.place)
       status = Self.status(error.code)
     case let error as AgeError:
       (code, message, path) = (error.code.rawValue, error.message, error.path)
@@ -98,7 +98,7 @@ struct Failure {
 
   private static func status(_ code: FixtureError.Code) -> ExitStatus {
     switch code {
-    case .malformed: .validation
+    case .malformed, .frozen: .validation
     case .notBuilt, .notFound: .failed
     }
   }

@@ -8,6 +8,8 @@ public struct FixtureError: Error, CustomStringConvertible, Sendable {
     case notBuilt
     /// There is no fixture where one was looked for.
     case notFound
+    /// A golden is of a released version, and may not change any more.
+    case frozen
   }
 
   /// The kind of failure.
@@ -16,17 +18,25 @@ public struct FixtureError: Error, CustomStringConvertible, Sendable {
   public var message: String
   /// The path it is about, when there is one.
   public var path: String?
+  /// The line in that file, from 1, when it is known.
+  public var line: Int?
   /// The error underneath, when there is one.
   public var cause: (any Error)?
 
   /// An error with its parts.
-  public init(_ code: Code, _ message: String, path: String? = nil, cause: (any Error)? = nil) {
+  public init(
+    _ code: Code, _ message: String, path: String? = nil, line: Int? = nil, cause: (any Error)? = nil
+  ) {
     self.code = code
     self.message = message
     self.path = path
+    self.line = line
     self.cause = cause
   }
 
-  /// `path: message`.
-  public var description: String { path.map { "\($0): \(message)" } ?? message }
+  /// The path, or `path:line:1`, as editors understand it; nil when there is none.
+  public var place: String? { path.map { path in line.map { "\(path):\($0):1" } ?? path } }
+
+  /// `place: message`.
+  public var description: String { place.map { "\($0): \(message)" } ?? message }
 }

@@ -20,16 +20,15 @@ struct FixtureBuildTests {
   @Test("Every fixture builds", arguments: try Fixture.all(in: Sample.fixtures).map(\.name))
   func builds(_ name: String) throws {
     try TemporaryDirectory.with { directory in
-      let fixture = try Sample.fixture(name)
       let keys = try Sample.runner().deviceKeys
-      try fixture.build(into: directory("container"), deviceKeys: keys)
-      let tree = try TreeListing(directory("container"))
+      let container = try Sample.build(name, in: directory("work"), deviceKeys: keys)
+      let tree = try TreeListing(container.root)
       let flag = "user.com.apple.metadata:com_apple_backup_excludeItem"
       #expect(tree["Library/Application Support/Downloads"]?.attributes[Array(flag.utf8)]?.count == 61)
       #expect(tree["tmp"]?.kind == .directory)
       #expect(!tree.paths.contains { $0.hasSuffix(".sql") || $0.hasSuffix(".yaml") })
       #expect(throws: FixtureError.self, "what exists is never overwritten") {
-        try fixture.build(into: directory("container"), deviceKeys: keys)
+        try Sample.build(name, in: directory("work"), deviceKeys: keys)
       }
     }
   }
@@ -37,8 +36,8 @@ struct FixtureBuildTests {
   @Test("Modes and attributes are set")
   func metadata() throws {
     try TemporaryDirectory.with { directory in
-      try Sample.fixture("v0").build(into: directory("container"))
-      let note = try TreeListing(directory("container"))["Documents/Notes/First.md"]
+      let root = try Sample.build("v0", in: directory("work")).root
+      let note = try TreeListing(root)["Documents/Notes/First.md"]
       #expect(note?.mode == 0o600)
       #expect(note?.attributes[Array("user.com.example.notes.color".utf8)] == Array("red".utf8))
     }
@@ -47,21 +46,20 @@ struct FixtureBuildTests {
   @Test("The same fixture gives the same settings file twice")
   func settingsAreStable() throws {
     try TemporaryDirectory.with { directory in
-      let fixture = try Sample.fixture("v1")
-      try fixture.build(into: directory("a"))
-      try fixture.build(into: directory("b"))
       let path = Sample.defaults.description
-      let settings = try TreeListing(directory("a"))[path]?.content
+      let first = try Sample.build("v1", in: directory("a")).root
+      let settings = try TreeListing(first)[path]?.content
       #expect(settings?.starts(with: Array("bplist00".utf8)) == true)
-      #expect(settings == (try TreeListing(directory("b"))[path]?.content))
+      let second = try Sample.build("v1", in: directory("b")).root
+      #expect(settings == (try TreeListing(second)[path]?.content))
     }
   }
 
   @Test("Rows that are only in the -wal are not in the main file")
   func onlyInWAL() throws {
     try TemporaryDirectory.with { directory in
-      try Sample.fixture("rows-only-in-wal").build(into: directory("container"))
-      let database = directory("container/Documents/database.sqlite")
+      let root = try Sample.build("rows-only-in-wal", in: directory("work")).root
+      let database = root + "/Documents/database.sqlite"
       let sqlite = try Tools.system("sqlite3")
       // Its main file alone, as a careless copy would take it.
       let main = try Command.run(

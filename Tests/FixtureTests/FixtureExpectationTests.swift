@@ -10,113 +10,228 @@ struct FixtureExpectationTests {
     #expect(try findings("v6", asExpectedBy: "v6") == [])
   }
 
-  @Test("A container that was not migrated is not as expected")
+  @Test("A container that was not migrated is not as expected, and each finding has its line")
   func notMigrated() throws {
-    let lines = try findings("v0", asExpectedBy: "v0")
-    for wanted in [
-      "the setting `username` is absent, expected the string \"Ada Lovelace\"",
-      "the setting `user_name` is \"Ada Lovelace\", expected none",
-      "the database Library/Application Support/database.sqlite is absent",
-      "Documents/database.sqlite exists, expected none",
-    ] {
-      #expect(lines.contains { $0.hasPrefix(wanted) || $0 == wanted }, "\(wanted)\n\(lines)")
+    let findings = try findings("v0", asExpectedBy: "v0")
+    let settings = "Library/Preferences/com.example.notes.plist"
+    let lines = findings.map { finding in
+      let values = [finding.expected.map { "expected \($0)" }, finding.found.map { "found \($0)" }]
+      return "\(finding.place ?? ""): \(finding.message) " + values.compactMap(\.self).joined(separator: ", ")
     }
+    for wanted in [
+      "\(settings): username: the setting is absent expected \"Ada Lovelace\"",
+      "\(settings): user_name: the setting exists, expected none found \"Ada Lovelace\"",
+      "Library/Application Support/database.sqlite: the database is absent ",
+      "Documents/database.sqlite: this exists, expected nothing ",
+    ] {
+      #expect(lines.contains(wanted), "\(wanted)\n\(lines)")
+    }
+    let username = try #require(findings.first { $0.place?.hasSuffix("username") == true })
+    #expect(username.check == .expectation && username.file?.hasSuffix("v0/fixture.yaml") == true)
+    #expect(username.line == 10)
   }
 
   @Test("Rows, types and flags count")
   func details() throws {
-    try TemporaryDirectory.with { directory in
-      let lines = try findings("v6", asExpectedBy: "v3")
-      #expect(lines.count == 1 && lines[0].contains("the text `Oat, not cow`"), "\(lines)")
-      let keys = try Sample.runner().deviceKeys
-      try Sample.fixture("v6").build(into: directory("container"), deviceKeys: keys)
-      let flag = "user.com.apple.metadata:com_apple_backup_excludeItem"
-      try ExtendedAttributes.remove(
-        flag, of: Array(directory("container/Library/Application Support/Downloads").utf8))
-      #expect(
-        try #require(Sample.fixture("v6").expectation).findings(
-          in: directory("container"), defaults: Sample.defaults, deviceKeys: keys)
-          == ["Library/Application Support/Downloads is not flagged as excluded from backups"])
-    }
+    let findings = try findings("v6", asExpectedBy: "v3")
+    #expect(findings.count == 2, "\(findings)")
+    let first = try #require(findings.first)
+    #expect(first.message == "the row is another one" && first.place?.hasSuffix(", row 1") == true)
+    #expect(first.expected == "[1, \"Buy milk 🥛\", 1, 1, null, null]")
+    #expect(first.found == "[1, \"Buy milk 🥛\", 1, 1, null, \"Oat, not cow\"]")
+    #expect(first.line == 22, "\(first)")
   }
 
   @Test("Vault items count, by name, class and value, and no value is shown")
   func vault() throws {
-    let name = "the vault item com.example.notes/auth"
-    #expect(try findings("v6", asExpectedBy: "v5").contains("\(name) has another value (19 bytes)"))
-    #expect(try findings("v4", asExpectedBy: "v5").contains("\(name) is absent"))
-    try TemporaryDirectory.with { directory in
-      let keys = try Sample.runner().deviceKeys
-      let items = """
-        - {service: com.example.notes, account: auth, accessible: whenUnlocked, value: made-up-token-ada-6}
-        - {service: com.example.notes, account: more, accessible: whenUnlocked, value: made-up}
+    let place = "Library/Vault/vault.age: com.example.notes/auth"
+    let other = try findings("v6", asExpectedBy: "v5")
+    #expect(other.map(\.message).contains("the vault item has another value"))
+    #expect(other.contains { $0.expected == "19 bytes" && $0.found == "19 bytes" && $0.place == place })
+    #expect(try findings("v4", asExpectedBy: "v5").map(\.message).contains("the vault item is absent"))
+    try FixtureLab.with { lab in
+      try lab.describe(
         """
-      let text = "version: 6\ncontainer:\n  vault:\n\(items.indented)\nexpect: {files: [a]}\n"
-      try RawFiles.write(Array(text.utf8), to: Array(directory("fixture.yaml").utf8))
-      #expect(try Command.run(Tools.system("mkdir"), [directory("container")]).succeeded)
-      try Fixture.load(directory.path).build(into: directory("built"), deviceKeys: keys)
-      let lines = try #require(Sample.fixture("v6").expectation).findings(
-        in: directory("built"), defaults: Sample.defaults, deviceKeys: keys)
-      #expect(lines.contains("\(name) is accessible whenUnlocked, expected afterFirstUnlock"), "\(lines)")
-      #expect(lines.contains("the vault item com.example.notes/more exists, expected none"), "\(lines)")
-      #expect(!lines.contains { $0.contains("made-up") })
+        container:
+          vault:
+            - {service: com.example.notes, account: auth, accessible: whenUnlocked, value: made-up-token-ada-6}
+            - {service: com.example.notes, account: more, accessible: whenUnlocked, value: made-up}
+        expect:
+          vault:
+            - service: com.example.notes
+              account: auth
+              accessible: afterFirstUnlock
+              label: Sign-in
+              access-control: [userPresence]
+              value: made-up-token-ada-6
+        """)
+      let findings = try lab.findings()
+      #expect(
+        findings.map(\.message) == [
+          "the vault item has another accessibility", "the vault item has another access control",
+          "the vault item has another label", "the vault item exists, expected none",
+        ])
+      #expect(findings.last?.place == "Library/Vault/vault.age: com.example.notes/more")
+      #expect(!"\(findings)".contains("made-up"))
+    }
+  }
+
+  @Test("Settings differ by value, by type, and in further files")
+  func settings() throws {
+    try FixtureLab.with { lab in
+      lab.configuration.defaults["widget"] = "Library/Preferences/widget.plist"
+      lab.configuration.groups = ["group.com.example.notes": "../Shared/notes"]
+      try lab.write("container/Library/Preferences/com.example.notes.plist.yaml", "a: 1\nb: two\nc: true\n")
+      try lab.write("container/Library/Preferences/widget.plist.yaml", "size: 2\n")
+      let group = "group.com.example.notes/Library/Preferences/group.com.example.notes.plist"
+      try lab.write("groups/\(group).yaml", "shared: {deep: [1, 2]}\nsession_token: made-up-4f9b2c7d1e\n")
+      try lab.describe(
+        """
+        expect:
+          settings: {a: 1, b: 2, c: false}
+          suites:
+            widget: {settings: {size: 3}, absent-settings: [gone]}
+            group.com.example.notes:
+              settings: {shared: {deep: [1, 2]}, session_token: made-up-0000000000}
+        """)
+      let findings = try lab.findings()
+      #expect(
+        findings.map { "\($0.place ?? "")|\($0.expected ?? "")|\($0.found ?? "")" }.prefix(3) == [
+          "Library/Preferences/com.example.notes.plist: b|the integer 2|the string \"two\"",
+          "Library/Preferences/com.example.notes.plist: c|false|true",
+          "Library/Preferences/widget.plist: size|3|2",
+        ])
+      let token = try #require(findings.last)
+      #expect(findings.count == 4 && token.place == ".groups/\(group): session_token")
+      #expect(token.found?.hasPrefix("(secret, ") == true && token.expected?.hasPrefix("(secret, ") == true)
+      try lab.describe("expect: {suites: {widgte: {settings: {a: 1}}}}\n")
+      #expect(FixtureLab.message(lab.findings).contains("did you mean `widget`?"))
+    }
+  }
+
+  @Test("Files are counted by patterns and their text is searched; Drydock's own are passed over")
+  func files() throws {
+    try FixtureLab.with { lab in
+      for (name, text) in [("a.md", "Buy milk"), ("b.md", "Call Grandma"), ("c.txt", "x")] {
+        try lab.write("container/Documents/\(name)", text)
+      }
+      try lab.write("container/Documents/photo.jpg", [0xff, 0xd8, 0xff])
+      let own = "container/Library/Application Support/.drydock/history.json"
+      try lab.write(own, "{}")
+      try lab.describe(
+        """
+        expect:
+          files:
+            - Documents/a.md
+            - "Documents/*.md"
+            - {path: "**/*.md", count: 2}
+            - {path: Documents/a.md, matches: "(?i)MILK$"}
+            - {path: "**/*.json", count: 0}
+            - {path: "Documents/*", count: 3}
+            - {path: "Documents/*.md", matches: milk}
+            - {path: "Documents/photo.jpg", matches: milk}
+            - Documents/none
+            - {path: "*.md"}
+          absent: ["Documents/*.txt", "Documents/a.md"]
+        """)
+      let findings = try lab.findings()
+      #expect(
+        findings.map { "\($0.line ?? 0) \($0.place ?? ""): \($0.message)" } == [
+          "10 Documents/*: 4 paths are there, expected 3",
+          "11 Documents/b.md: the file has no such text",
+          "12 Documents/photo.jpg: the file is no UTF-8 text",
+          "13 Documents/none: this is absent",
+          "14 *.md: this is absent",
+          "15 Documents/*.txt: 1 paths are there, expected 0",
+          "15 Documents/a.md: this exists, expected nothing",
+        ], "\(findings)")
+    }
+  }
+
+  @Test("Queries name a database by its name or path, also in a group; what fails is a finding")
+  func queries() throws {
+    try FixtureLab.with { lab in
+      lab.configuration.groups = ["group.x": "../Shared/x"]
+      let sql = "CREATE TABLE t(a, token); INSERT INTO t VALUES (1, 'made-up-4f9b2c7d1e'), (2.5, NULL);"
+      try lab.write("container/Documents/database.sqlite.sql", sql)
+      try lab.write("groups/group.x/shared.db.sql", "CREATE TABLE s(x); INSERT INTO s VALUES (x'0102');")
+      try lab.write("container/Documents/broken.db", "SQLite format 3\0" + String(repeating: "x", count: 99))
+      try lab.write("container/Documents/text.db", "no database")
+      try lab.describe(
+        """
+        expect:
+          queries:
+            - {database: notes, sql: SELECT a FROM t, rows: [[1], [2.5]]}
+            - {database: .groups/group.x/shared.db, sql: SELECT x FROM s, rows: [[!data "AQI="]]}
+            - {database: notes, sql: "SELECT a, token FROM t", rows: [[1, 2]]}
+            - {database: notes, sql: SELECT missing FROM t, rows: []}
+            - {database: notes, sql: DELETE FROM t, rows: []}
+            - {database: notes, sql: "SELECT 1; SELECT 2", rows: []}
+            - {database: Documents/broken.db, sql: SELECT 1 FROM t, rows: []}
+            - {database: Documents/text.db, sql: SELECT 1, rows: []}
+            - {database: Documents/none.db, sql: SELECT 1, rows: []}
+            - {database: notes, sql: SELECT token FROM t WHERE a = 1, rows: [[a]]}
+        """)
+      let findings = try lab.findings()
+      let messages = findings.map { "\($0.line ?? 0) \($0.message)" }
+      #expect(messages.first == "7 the query gives 2 rows, expected 1", "\(messages)")
+      #expect(messages.contains { $0.hasPrefix("8 the query fails: no such column") }, "\(messages)")
+      #expect(messages.contains { $0.hasPrefix("9 the query fails: attempt to write") }, "\(messages)")
+      #expect(messages.contains { $0.hasPrefix("10 a query is one statement") }, "\(messages)")
+      #expect(messages.contains { $0.hasPrefix("11 this is no database") })
+      #expect(messages.contains("13 the database is absent"), "\(messages)")
+      #expect(messages.contains("14 the row is another one"), "\(messages)")
+      #expect(messages.count == 8 && !"\(findings)".contains("made-up"), "\(findings)")
+    }
+  }
+
+  @Test("Flags and protection count, on the root too; rows that may go are known by table and database")
+  func marksAndLosses() throws {
+    try FixtureLab.with { lab in
+      try lab.write("container/Documents/a.md", "a")
+      try lab.describe(
+        """
+        container:
+          excluded: [Documents]
+          protection: {Documents/a.md: complete, .: completeUnlessOpen}
+        expect:
+          excluded: [Documents, Documents/a.md]
+          protection: {Documents/a.md: complete, .: none, Documents: complete, Documents/x: none}
+          lost-rows: {notes: {task: 3}, Documents/other.db: {t: 1}}
+        """)
+      let findings = try lab.findings()
+      #expect(
+        findings.map { "\($0.place ?? ""): \($0.message) \($0.expected ?? "") \($0.found ?? "")" } == [
+          "Documents/a.md: this is not flagged as excluded from backups  ",
+          ".: this has another protection class none completeUnlessOpen",
+          "Documents: this has another protection class complete ",
+          "Documents/x: this is absent  ",
+        ])
+      let expectation = try #require(try lab.load().expectation)
+      let container = try lab.build()
+      #expect(expectation.announcedLoss(of: "task", in: "Documents/database.sqlite", of: container) == 3)
+      #expect(expectation.announcedLoss(of: "task", in: "Documents/other.db", of: container) == 0)
+      #expect(expectation.announcedLoss(of: "t", in: "Documents/other.db", of: container) == 1)
     }
   }
 
   @Test("Looking changes nothing")
   func looksOnly() throws {
     try TemporaryDirectory.with { directory in
-      let fixture = try Sample.fixture("rows-only-in-wal")
-      try fixture.build(into: directory("container"))
-      let before = try TreeListing(directory("container"))
-      _ = try #require(fixture.expectation).findings(in: directory("container"), defaults: Sample.defaults)
-      let after = try TreeListing(directory("container"))
+      let container = try Sample.build("rows-only-in-wal", in: directory("work"))
+      let before = try TreeListing(directory("work"))
+      let expectation = try #require(try Sample.fixture("rows-only-in-wal").expectation)
+      _ = try expectation.findings(in: container)
+      let after = try TreeListing(directory("work"))
       #expect(after.differences(from: before, comparing: TreeListing.untouched) == [])
     }
   }
 
-  @Test(
-    "A fixture that is written wrongly says where",
-    arguments: [
-      ("versoin: 0\nexpect: {files: [a]}\n", "fixture.yaml:1:1: unknown key `versoin`"),
-      ("version: -1\nexpect: {files: [a]}\n", "fixture.yaml:1:10: `version` is 0 or more"),
-      ("version: 0\nexpect: {}\n", "names nothing that must be there"),
-      ("version: 0\nexpect: {error: [x], files: [a]}\n", "stands alone"),
-      ("version: 0\nexpect: {files: [../a]}\n", "fixture.yaml:2:"),
-      ("version: 0\nexpect: {files: [a]}\ncontainer: {modes: {a: 0o77777}}\n", "a mode is written like"),
-      ("", "the file is empty"),
-    ])
-  func mistakes(text: String, message: String) throws {
-    try TemporaryDirectory.with { directory in
-      try RawFiles.write(Array(text.utf8), to: Array(directory("fixture.yaml").utf8))
-      do {
-        _ = try Fixture.load(directory.path)
-        Issue.record("it was accepted")
-      } catch {
-        #expect("\(error)".contains(message), "\(error)")
-      }
-    }
-  }
-
-  @Test("A directory without fixtures is an error")
-  func none() throws {
-    try TemporaryDirectory.with { directory in
-      #expect(throws: FixtureError.self) { try Fixture.all(in: directory.path) }
-    }
-  }
-
-  private func findings(_ built: String, asExpectedBy other: String) throws -> [String] {
+  private func findings(_ built: String, asExpectedBy other: String) throws -> [FixtureFinding] {
     try TemporaryDirectory.with { directory in
       let keys = try Sample.runner().deviceKeys
-      try Sample.fixture(built).build(into: directory("container"), deviceKeys: keys)
-      return try #require(Sample.fixture(other).expectation).findings(
-        in: directory("container"), defaults: Sample.defaults, deviceKeys: keys)
+      let container = try Sample.build(built, in: directory("work"), deviceKeys: keys)
+      return try #require(Sample.fixture(other).expectation).findings(in: container, deviceKeys: keys)
     }
-  }
-}
-
-extension String {
-  fileprivate var indented: String {
-    split(separator: "\n").map { "    " + $0 }.joined(separator: "\n")
   }
 }

@@ -6,50 +6,18 @@ import MigrationEngine
 import TestSupport
 import Testing
 
-@Suite("Every fixture is taken to the latest version")
+@Suite("Every fixture of the sample app is taken to the latest version")
 struct FixtureMigrationTests {
-  @Test("It is as expected afterwards, and migrating again changes nothing", arguments: try names())
-  func migrates(_ name: String) throws {
-    try TemporaryDirectory.with { directory in
-      let fixture = try Sample.fixture(name)
-      let runner = try Sample.runner()
-      #expect(try runner.findings(fixture, at: directory("container")) == [])
-      // Not a byte, a time or an inode, when there is nothing to do.
-      guard fixture.expectsSuccess else { return }
-      let before = try TreeListing(directory("container"))
-      let container = try Container(at: directory("container"), configuration: runner.configuration)
-      #expect(try runner.migrate(container).transaction == nil)
-      let after = try TreeListing(directory("container"))
-      #expect(after.differences(from: before, comparing: TreeListing.untouched) == [])
+  @Test("All of them pass all checks")
+  func suite() throws {
+    let result = try FixtureSuite(
+      catalog: MigrationCatalog.load(Sample.migrations), releases: Releases.read(Sample.migrations),
+      configuration: Sample.configuration, directory: Sample.fixtures
+    ).run()
+    for fixture in result.fixtures where fixture.state != .knownFailure {
+      #expect(fixture.findings == [], "\(fixture.name)")
     }
-  }
-
-  @Test("What cannot be migrated is left untouched", arguments: try names(failing: true))
-  func refuses(_ name: String) throws {
-    try TemporaryDirectory.with { directory in
-      let runner = try Sample.runner()
-      let container = try runner.build(Sample.fixture(name), at: directory("container"))
-      let before = try TreeListing(directory("container"))
-      #expect(throws: (any Error).self) { try runner.migrate(container) }
-      let after = try TreeListing(directory("container"))
-      #expect(after.differences(from: before, comparing: TreeListing.untouched) == [])
-    }
-  }
-
-  @Test("A rollback gives back exactly what was", arguments: try names(failing: false))
-  func rollsBack(_ name: String) throws {
-    try TemporaryDirectory.with { directory in
-      let runner = try Sample.runner()
-      let container = try runner.build(Sample.fixture(name), at: directory("container"))
-      let before = try TreeListing(directory("container"))
-      let outcome = try runner.migrate(container)
-      if outcome.transaction == nil { return }
-      var options = TransactionOptions()
-      options.deviceKeys = runner.deviceKeys
-      _ = try Transaction.rollback(container, options: options)
-      let after = try TreeListing(directory("container"))
-      #expect(after.differences(from: before) == [])
-    }
+    #expect(result.findings == [])
   }
 
   @Test("What the app itself makes migrates too, to the schema of the app's newest version", arguments: 0...5)
@@ -75,10 +43,5 @@ struct FixtureMigrationTests {
       #expect(schemas[0].contains("isCompleted"))
       #expect(schemas[0].replacing("\"", with: "") == schemas[1].replacing("\"", with: ""))
     }
-  }
-
-  private static func names(failing: Bool? = nil) throws -> [String] {
-    try Fixture.all(in: Sample.fixtures)
-      .filter { failing == nil || failing != $0.expectsSuccess }.map(\.name)
   }
 }

@@ -34,15 +34,15 @@ struct NotesAppTests {
   func versions(_ version: Int) throws {
     try TemporaryDirectory.with { directory in
       try run(["create", directory("app"), "--version", String(version)])
-      try Sample.fixture("v\(version)").build(
-        into: directory("fixture"), deviceKeys: Sample.runner().deviceKeys)
+      _ = try Sample.build(
+        "v\(version)", in: directory("fixture"), deviceKeys: Sample.runner().deviceKeys)
       let place = version >= 3 ? "Library/Application Support" : "Documents"
       let columns = """
         SELECT m.name, c.name, c.type, c."notnull", c.dflt_value, c.pk FROM sqlite_schema m, pragma_table_info(m.name) c
         WHERE m.name <> 'attachment' ORDER BY 1, 2;
         SELECT name, replace(sql, char(10), ' ') FROM sqlite_schema WHERE type = 'index' ORDER BY 1;
         """
-      let schemas = try ["app", "fixture"].map { name in
+      let schemas = try ["app", "fixture/container"].map { name in
         try Command.run(Tools.system("sqlite3"), [directory("\(name)/\(place)/database.sqlite"), columns])
           .output
       }

@@ -15,12 +15,19 @@ enum Sample {
     try Fixture.load(fixtures + "/" + name)
   }
 
+  /// A fixture's container, built as `drydock.yaml` of the sample app says.
+  static func build(
+    _ name: String, in work: String, deviceKeys: DeviceKeys? = nil
+  ) throws -> Container {
+    try fixture(name).build(in: work, configuration: configuration, deviceKeys: deviceKeys)
+  }
+
   static func runner() throws -> FixtureRunner {
     try FixtureRunner(catalog: try MigrationCatalog.load(migrations), configuration: configuration)
   }
 
   /// What `Fixtures/drydock.yaml` says.
-  private static var configuration: Configuration {
+  static var configuration: Configuration {
     var configuration = Configuration()
     configuration.app = "com.example.notes"
     configuration.layout = .ios

@@ -32,6 +32,11 @@ public struct PatternList: Sendable, Equatable {
     }
   }
 
+  private init(lines: [Line]) { self.lines = lines }
+
+  /// A list with another one's lines behind its own, which therefore decide.
+  public func adding(_ other: PatternList) -> PatternList { PatternList(lines: lines + other.lines) }
+
   /// Whether it has no pattern.
   public var isEmpty: Bool { lines.isEmpty }
 

@@ -8,29 +8,34 @@ public final class Directory: Sendable {
   public let descriptor: FileDescriptor
   /// The path it was opened by, for messages.
   public let path: String
+  /// Whether what is in it is thrown away, so that nothing waits for the disk, here and below.
+  public let isScratch: Bool
   /// What of it lies elsewhere.
   let namespace: DirectoryNamespace
   /// The object that closes the descriptor, when it is not this one.
   private let owner: Directory?
 
-  private init(_ descriptor: FileDescriptor, path: String) {
-    (self.descriptor, self.path) = (descriptor, path)
+  private init(_ descriptor: FileDescriptor, path: String, isScratch: Bool) {
+    (self.descriptor, self.path, self.isScratch) = (descriptor, path, isScratch)
     (namespace, owner) = (.plain, nil)
   }
 
   /// The same open directory with another view of what is below it.
   init(_ owner: Directory, _ namespace: DirectoryNamespace) {
-    (descriptor, path) = (owner.descriptor, owner.path)
+    (descriptor, path, isScratch) = (owner.descriptor, owner.path, owner.isScratch)
     (self.namespace, self.owner) = (namespace, owner)
   }
 
   deinit { if owner == nil { try? descriptor.close() } }
 
   /// Opens a directory by an absolute or working-directory path; links in that path are followed.
-  public convenience init(_ path: String) throws {
+  ///
+  /// - Parameter isScratch: whether what is in it is thrown away.
+  public convenience init(_ path: String, isScratch: Bool = false) throws {
     do {
       self.init(
-        try FileDescriptor.open(FilePath(path), .readOnly, options: [.directory, .closeOnExec]), path: path)
+        try FileDescriptor.open(FilePath(path), .readOnly, options: [.directory, .closeOnExec]), path: path,
+        isScratch: isScratch)
     } catch let error as Errno {
       throw ContainerError.system("cannot open the directory", path, error)
     }
@@ -45,7 +50,7 @@ public final class Directory: Sendable {
     }
     let opened = Directory(
       try open(below.isRoot ? ContainerPath(name: [0x2E]) : below, .readOnly, options: [.directory]),
-      path: full(below))
+      path: full(below), isScratch: isScratch)
     return below.isRoot && !namespace.isPlain ? Directory(opened, namespace) : opened
   }
 

@@ -17,9 +17,13 @@ extension Directory {
   ///
   /// What is behind a path may be replaced meanwhile: after the lock is granted, the path must still name that inode.
   ///
-  /// - Parameter timeout: seconds to wait; 0 waits for a tenth of a second.
+  /// - Parameters:
+  ///   - timeout: seconds to wait; 0 waits for a tenth of a second.
+  ///   - isScratch: whether what is in it is thrown away.
   /// - Returns: nil when the time is over.
-  public static func locked(_ path: String, exclusive: Bool, timeout: Double) throws -> Directory? {
+  public static func locked(
+    _ path: String, exclusive: Bool, timeout: Double, isScratch: Bool = false
+  ) throws -> Directory? {
     // A program that this process is just starting in another thread holds copies of all descriptors until it runs,
     // and so for a moment a lock that was given back already.
     let deadline = Date().addingTimeInterval(max(timeout, 0.1))
@@ -27,7 +31,7 @@ extension Directory {
       // Whoever waits must not have it open meanwhile: who holds the lock would take it for a user.
       let isOver = Date() >= deadline
       do {
-        let directory = try Directory(path)
+        let directory = try Directory(path, isScratch: isScratch)
         if try directory.tryLock(exclusive: exclusive) {
           if try Directory(path).status().identity == directory.status().identity { return directory }
           continue

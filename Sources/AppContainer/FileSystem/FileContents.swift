@@ -149,11 +149,13 @@ extension FileDescriptor {
 extension Directory {
   /// Writes this directory's names to disk.
   public func sync() throws {
+    if isScratch { return }
     guard platform_sync(descriptor.rawValue) == 0 else { throw ContainerError.lastCall("cannot sync", path) }
   }
 
   /// Writes everything on this directory's file system to disk in one call.
   public func syncFileSystem() throws {
+    if isScratch { return }
     guard platform_sync_filesystem(descriptor.rawValue) == 0 else {
       throw ContainerError.lastCall("cannot sync the file system", path)
     }
@@ -175,6 +177,7 @@ extension Directory {
 extension Directory {
   /// Writes a file's content to disk.
   public func syncFile(_ path: ContainerPath) throws {
+    if isScratch { return }
     let file = try open(path, .readOnly)
     defer { try? file.close() }
     try syncFile(file, path)
@@ -182,6 +185,7 @@ extension Directory {
 
   /// Writes an open file's content to disk.
   public func syncFile(_ file: FileDescriptor, _ path: ContainerPath) throws {
+    if isScratch { return }
     guard platform_sync(file.rawValue) == 0 else { throw ContainerError.lastCall("cannot sync", full(path)) }
   }
 

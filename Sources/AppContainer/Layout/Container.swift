@@ -18,6 +18,9 @@ public struct Container: Sendable {
   public let groups: [ContainerGroup]
   /// Groups of `drydock.yaml` whose directories do not exist, sorted by id.
   public let missingGroups: [ContainerGroup]
+  /// Whether this process made it for itself and throws it away, as tests do: nothing waits for the disk then, and no
+  /// other process is looked for that has something of it open.
+  public var isScratch = false
 
   /// Looks at a directory, or at an `.xcappdata` bundle, and tells what container it is.
   ///

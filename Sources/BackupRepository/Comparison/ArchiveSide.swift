@@ -78,12 +78,12 @@ public struct ArchiveSide: ComparisonSide {
   }
 
   /// See ``ComparisonSide``.
-  public func sealedVault(of path: ContainerPath) throws -> [UInt8]? {
+  public func vault(of path: ContainerPath) throws -> ComparedVault? {
     let entry = try entry(path)
     guard entry.size <= Vault.sizeLimit else { return nil }
     var bytes: [UInt8] = []
     try read(entry) { bytes.append(contentsOf: $0) }
-    return bytes
+    return .sealed(bytes)
   }
 
   /// See ``ComparisonSide``: what the manifest says.

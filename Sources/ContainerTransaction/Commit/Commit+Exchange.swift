@@ -55,7 +55,8 @@ extension Commit {
       CommittedGroup(
         id: group.id, root: group.root, before: try staged.live.status(group.path)?.identity ?? after,
         after: after, tree: name),
-      try CommitRoot(group: group.id, at: group.root, tree: name), tree
+      try CommitRoot(
+        group: group.id, at: group.root, tree: name, isScratch: staged.container.isScratch), tree
     )
   }
 

@@ -28,10 +28,11 @@ struct CommitRoot {
   /// A group's root.
   ///
   /// - Parameter root: its absolute path.
-  init(group id: String, at root: String, tree: ContainerPath) throws {
+  init(group id: String, at root: String, tree: ContainerPath, isScratch: Bool = false) throws {
     let slash = root.lastIndex(of: "/") ?? root.startIndex
     path = .group(id)
-    parent = try Directory(slash == root.startIndex ? "/" : String(root[..<slash]))
+    parent = try Directory(
+      slash == root.startIndex ? "/" : String(root[..<slash]), isScratch: isScratch)
     name = try ContainerPath(String(root[root.index(after: slash)...]))
     self.tree = tree
   }

@@ -170,11 +170,13 @@ public struct Comparison {
     guard old.type == new.type else { return addFile(old, new, [.type]) }
     var aspects: [ContainerDifference.File.Aspect] = []
     let kinds = [old.kind, new.kind]
-    if kinds.contains(.database) {
+    if !old.hasContent || !new.hasContent {
+      // Only what is beside the content.
+    } else if kinds.contains(.database) {
       guard old.kind == new.kind else { return addFile(old, new, [.type]) }
       if takes(.databases) { try compareDatabases(old.path) }
     } else if kinds.contains(.vault) {
-      if takes(.vault), try differs(old, new) { try compareVaults(old, new) }
+      if takes(.vault), try vaultsMayDiffer(old, new) { try compareVaults(old, new) }
     } else if kinds.contains(.settings) {
       if try takes(.defaults) && !compareSettings(old, new) { aspects.append(.content) }
     } else if old.type == .file {
@@ -236,17 +238,22 @@ public struct Comparison {
   private mutating func addVault(
     _ path: ContainerPath, _ change: ContainerDifference.Change, in side: any ComparisonSide
   ) throws {
-    guard let file = try side.sealedVault(of: path) else {
+    guard let held = try side.vault(of: path) else {
       return difference.vault.append(.init(path: path, change: change))
     }
     let found = vaults(path).difference(
-      change == .removed ? file : nil, change == .added ? file : nil, change)
+      change == .removed ? held : nil, change == .added ? held : nil, change)
     if let found { difference.vault.append(found) }
   }
 
+  /// A list of items has no digest.
+  private func vaultsMayDiffer(_ old: ComparedEntry, _ new: ComparedEntry) throws -> Bool {
+    try differs(old, new) || before.digest(of: old.path) == nil
+  }
+
   private mutating func compareVaults(_ old: ComparedEntry, _ new: ComparedEntry) throws {
-    guard old.kind == new.kind, let before = try before.sealedVault(of: old.path),
-      let after = try after.sealedVault(of: old.path)
+    guard old.kind == new.kind, let before = try before.vault(of: old.path),
+      let after = try after.vault(of: old.path)
     else { return difference.vault.append(.init(path: old.path, change: .changed)) }
     if let found = vaults(old.path).difference(before, after, .changed) { difference.vault.append(found) }
   }

@@ -12,8 +12,8 @@ public protocol ComparisonSide {
   func digest(of path: ContainerPath) throws -> SHA256.Digest?
   /// The settings in a file; nil when it is no property list with a dictionary on top.
   func settings(of path: ContainerPath) throws -> [String: PropertyListValue]?
-  /// The vault's sealed file; nil when the side has no more of it than its digest.
-  func sealedVault(of path: ContainerPath) throws -> [UInt8]?
+  /// What a vault's file holds; nil when the side has no more of it than its digest.
+  func vault(of path: ContainerPath) throws -> ComparedVault?
   /// What tells whether two databases are the same without opening them.
   func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest
   /// The path of a closed database file that is the caller's to open, as long as the side exists.
@@ -25,6 +25,14 @@ public protocol ComparisonSide {
   func databaseFile(of path: ContainerPath, in scratch: Directory, as name: ContainerPath) throws -> String
   /// Called when a database is not needed any more.
   func forgetDatabase(_ path: ContainerPath)
+}
+
+/// What a side has of a vault.
+public enum ComparedVault {
+  /// The sealed file.
+  case sealed([UInt8])
+  /// Its items alone: neither their times, nor the fields that this version does not know, nor to whom it is sealed.
+  case items([VaultItem])
 }
 
 /// What tells whether two databases are the same without opening them.
@@ -50,6 +58,8 @@ public struct ComparedEntry: Sendable {
   public var path: ContainerPath
   /// What it is.
   public var kind: Kind
+  /// Whether its content takes part: what is another one in each run does not.
+  public var hasContent = true
   /// Permission bits.
   public var mode: UInt16?
   /// Bytes of content.
@@ -73,11 +83,14 @@ public struct ComparedEntry: Sendable {
     var shown: [String: String] = [:]
     // What the system itself says about a file (SELinux labels) is no part of a container.
     for attribute in metadata.attributes where attribute.name != "security.selinux" {
-      shown[attribute.name] = try attribute.value.withUnsafeBytes {
-        String(try SHA256.hash($0).hex.prefix(16))
-      }
+      shown[attribute.name] = try Self.digest(of: attribute)
     }
     attributes = shown
+  }
+
+  /// What stands for an attribute's value: the beginning of its digest.
+  public static func digest(of attribute: ExtendedAttribute) throws -> String {
+    try attribute.value.withUnsafeBytes { String(try SHA256.hash($0).hex.prefix(16)) }
   }
 
   /// What it is to a file system.

@@ -1,8 +1,16 @@
 import AgeEncryption
 import AppContainer
 
-/// A live container, as a side of a comparison: what a backup would take of it.
+/// A live container, as a side of a comparison: what a backup would take of it, or all that belongs to the app.
 public struct LiveSide: ComparisonSide {
+  /// How much of a container a side has.
+  public enum Extent: Sendable {
+    /// What a backup would take; what rules keep out is omitted.
+    case backup
+    /// All but Drydock's own state, also what rules keep out of backups.
+    case whole
+  }
+
   /// See ``ComparisonSide``.
   public private(set) var entries: [ComparedEntry] = []
   /// See ``ComparisonSide``: what rules keep out of a backup, and what cannot be listed.
@@ -10,18 +18,21 @@ public struct LiveSide: ComparisonSide {
   private let reader: LiveReader
 
   /// Looks at a container; `Transaction.inspect` gives the stage, in which databases are captured.
-  public init(_ staged: StagedContainer) throws {
+  public init(_ staged: StagedContainer, _ extent: Extent = .backup) throws {
     reader = LiveReader(staged: staged)
     var found: [ComparedEntry] = []
     var left: [ContainerPath: String] = [:]
     var root = ComparedEntry(.root, .directory)
     if let metadata = try staged.live.metadata(.root) { try root.describe(metadata) }
     found.append(root)
-    let scan = ContainerScan(staged.live, rules: ExclusionRules(staged.container))
+    let isWhole = extent == .whole
+    let scan = ContainerScan(
+      staged.live, rules: ExclusionRules(staged.container), entersExcluded: isWhole)
     try scan.visit { path, _ in
       left[path] = OmissionReason.unreadable
     } _: { scanned in
-      if let exclusion = scanned.exclusion {
+      if isWhole, staged.container.isState(scanned.path) { return }
+      if let exclusion = scanned.exclusion, !isWhole {
         left[scanned.path] = exclusion.description
       } else if let entry = try Self.entry(scanned, staged) {
         found.append(entry)
@@ -59,7 +70,7 @@ public struct LiveSide: ComparisonSide {
     try reader.settings(of: path)
   }
   /// See ``ComparisonSide``.
-  public func sealedVault(of path: ContainerPath) throws -> [UInt8]? { try reader.sealedVault(of: path) }
+  public func vault(of path: ContainerPath) throws -> ComparedVault? { try reader.vault(of: path) }
   /// See ``ComparisonSide``.
   public func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest {
     try reader.databaseDigest(of: path)
@@ -72,6 +83,15 @@ public struct LiveSide: ComparisonSide {
   }
   /// See ``ComparisonSide``.
   public func forgetDatabase(_ path: ContainerPath) { reader.staged.forgetCapture(of: path) }
+}
+
+extension Container {
+  /// Whether a path is Drydock's own: the history of migrations with its directory, or a commit's state.
+  fileprivate func isState(_ path: ContainerPath) -> Bool {
+    let places = [historyPath.parent, ExclusionRules.stateDirectory]
+    return places.contains { path == $0 || path.isInside($0) }
+      || (path.inGroup?.path).map { $0 == places[1] || $0.isInside(places[1]) } == true
+  }
 }
 
 /// Reads what is live, below a stage.
@@ -87,9 +107,9 @@ struct LiveReader {
   }
 
   /// Nil for what is too large to be a vault.
-  func sealedVault(of path: ContainerPath) throws -> [UInt8]? {
+  func vault(of path: ContainerPath) throws -> ComparedVault? {
     guard let size = try staged.live.status(path)?.size, size <= Vault.sizeLimit else { return nil }
-    return try staged.live.contents(path)
+    return .sealed(try staged.live.contents(path))
   }
 
   func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest {

@@ -114,10 +114,10 @@ private struct ChangedSide: ComparisonSide {
     return try PropertyListFile.settings(in: staged.read(path))
   }
 
-  func sealedVault(of path: ContainerPath) throws -> [UInt8]? {
-    guard isAfter else { return try live.sealedVault(of: path) }
+  func vault(of path: ContainerPath) throws -> ComparedVault? {
+    guard isAfter else { return try live.vault(of: path) }
     guard let size = try staged.status(of: path)?.size, size <= Vault.sizeLimit else { return nil }
-    return try staged.read(path)
+    return .sealed(try staged.read(path))
   }
 
   /// Not asked for where the stage kept what a database was: that is compared at once.

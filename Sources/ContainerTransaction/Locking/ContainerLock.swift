@@ -18,7 +18,7 @@ public struct ContainerLock: Sendable {
   ///   - timeout: seconds to wait; 0 fails after a tenth of a second.
   /// - Throws: ``TransactionError``: `locked`, naming who holds it; `interrupted`.
   public init(_ container: Container, exclusive: Bool, timeout: Double) throws {
-    let root = try Self.lock(container.root, exclusive, timeout)
+    let root = try Self.lock(container.root, exclusive, timeout, isScratch: container.isScratch)
     let groups = try Self.groups(of: container, exclusive: exclusive, timeout: timeout)
     if !exclusive {
       try Self.requireWhole(root)
@@ -33,13 +33,16 @@ public struct ContainerLock: Sendable {
   ) throws -> [String: Directory] {
     var groups: [String: Directory] = [:]
     for group in container.groups.sorted(by: { $0.root < $1.root }) {
-      groups[group.id] = try lock(group.root, exclusive, timeout)
+      groups[group.id] = try lock(group.root, exclusive, timeout, isScratch: container.isScratch)
     }
     return groups
   }
 
-  static func lock(_ path: String, _ exclusive: Bool, _ timeout: Double) throws -> Directory {
-    guard let root = try Directory.locked(path, exclusive: exclusive, timeout: timeout) else {
+  static func lock(
+    _ path: String, _ exclusive: Bool, _ timeout: Double, isScratch: Bool = false
+  ) throws -> Directory {
+    let locked = try Directory.locked(path, exclusive: exclusive, timeout: timeout, isScratch: isScratch)
+    guard let root = locked else {
       throw TransactionError(
         .locked,
         "locked by \(try LockHolders.names(path)); wait for it, or give --lock-timeout SECONDS", path: path)

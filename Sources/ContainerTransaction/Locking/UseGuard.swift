@@ -18,7 +18,7 @@ struct UseGuard {
     for group in root.groups { inodes[try group.root.status().identity] = .group(group.id) }
     let known = [root] + root.groups.map(\.root) + own
     let files = OpenFileSearch(inodes: inodes, ownDescriptors: Set(known.map(\.descriptor.rawValue)))
-    var search = files.run()
+    var search = container.isScratch ? OpenFileSearch.Result() : files.run()
     // A program that another thread of this process is just starting holds copies of all descriptors until it
     // runs, and another Drydock command that tries for the lock has the root open for a moment: what is really
     // open is still open a little later.

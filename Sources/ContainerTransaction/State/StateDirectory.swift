@@ -70,7 +70,7 @@ public struct StateDirectory: Sendable {
   /// - Throws: `ContainerError` with code `permission` when its place cannot be written.
   public static func create(for container: Container, _ place: Place = .beside) throws -> StateDirectory {
     let location = try Location(container, place)
-    let parent = try Directory(location.parent)
+    let parent = try Directory(location.parent, isScratch: container.isScratch)
     let time = try parent.status().modified
     if try parent.status(location.name) == nil {
       try parent.createDirectories(location.name)
@@ -86,7 +86,7 @@ public struct StateDirectory: Sendable {
     let location = try Location(container, place)
     // Where the container itself is not there yet, nothing is in it.
     if place == .inside, FollowedStatus.identity(location.parent) == nil { return nil }
-    let parent = try Directory(location.parent)
+    let parent = try Directory(location.parent, isScratch: container.isScratch)
     guard try parent.status(location.name)?.type == .directory else { return nil }
     return try StateDirectory(location, parent: parent, place: place)
   }

@@ -3,7 +3,7 @@ import AppContainer
 import ContainerTransaction
 import MigrationEngine
 
-/// Proves migrations on fixtures: builds a container, migrates it, and looks at what came out.
+/// Does with a fixture what the commands do with an app's container: makes it, migrates it, takes it back.
 public struct FixtureRunner: Sendable {
   /// The migrations to prove.
   public let catalog: MigrationCatalog
@@ -11,8 +11,8 @@ public struct FixtureRunner: Sendable {
   public let configuration: Configuration
   /// The device's keys: made for this runner, and for no longer.
   public let deviceKeys: DeviceKeys
-
-  private let stamp = MigrationStamp(tool: "fixture", transaction: "fixture")
+  /// What hides secrets in all that is told of this run.
+  public let redactor = Redactor()
 
   /// A runner for an app's migrations.
   ///
@@ -23,26 +23,31 @@ public struct FixtureRunner: Sendable {
     deviceKeys = DeviceKeys(try AgeIdentity.generate())
   }
 
+  private var options: TransactionOptions {
+    var options = TransactionOptions()
+    (options.deviceKeys, options.redactor) = (deviceKeys, redactor)
+    // A program that another thread is just starting holds copies of all locks until it runs.
+    options.lockTimeout = 5
+    return options
+  }
+
+  private func stamp(_ stage: StagedContainer) -> MigrationStamp {
+    MigrationStamp(tool: "fixture", transaction: stage.transaction)
+  }
+
+  // MARK: Making
+
   /// Makes a fixture's container; one that nothing gives a version is told it, as `drydock baseline` does.
   ///
-  /// - Parameter root: The directory to make; it must not exist.
+  /// - Parameter work: The directory to make, which the container is in; it must not exist.
   /// - Throws: `FixtureError` when the container does not have the version that `fixture.yaml` says.
-  public func build(_ fixture: Fixture, at root: String) throws -> Container {
-    try fixture.build(
-      into: root, vault: configuration.vault ?? (configuration.layout ?? .ios).vaultPath,
-      deviceKeys: deviceKeys)
-    let container = try Container(at: root, configuration: configuration)
-    let found: Int?
-    do {
-      found = try Transaction.inspect(container) {
-        try DetectedVersion.detect(in: $0, tool: catalog.tool).version
-      }
-    } catch let error as MigrationError where error.code == .unknownVersion {
-      found = nil
-    }
+  public func build(_ fixture: Fixture, in work: String) throws -> Container {
+    var container = try fixture.build(in: work, configuration: configuration, deviceKeys: deviceKeys)
+    container.isScratch = true
+    let found = try version(of: container)
     if fixture.isUnmarked, found == nil {
-      _ = try Transaction.run(on: container, .baseline, summary: "baseline") { stage in
-        try Baseline.set(fixture.version, catalog: catalog, on: stage, stamp: stamp)
+      _ = try Transaction.run(on: container, .baseline, summary: "baseline", options: options) { stage in
+        try Baseline.set(fixture.version, catalog: catalog, on: stage, stamp: stamp(stage))
       }
     } else if fixture.isUnmarked || found != fixture.version {
       let said = fixture.isUnmarked ? "nothing says its version" : "it has version \(fixture.version)"
@@ -55,38 +60,58 @@ public struct FixtureRunner: Sendable {
     return container
   }
 
-  /// Brings a container to the latest version.
-  public func migrate(_ container: Container) throws -> TransactionOutcome<MigrationReport> {
-    var options = TransactionOptions()
-    options.deviceKeys = deviceKeys
-    return try Transaction.run(
-      on: container, .migrate, summary: "migrate to \(catalog.latest)", options: options
-    ) { stage in
-      let plan = try MigrationStatus(catalog, of: stage)
-      return try Migrator.run(plan, on: stage, stamp: stamp)
+  /// The version that a container has; nil when nothing says it.
+  public func version(of container: Container) throws -> Int? {
+    do {
+      return try inspect(container) { try DetectedVersion.detect(in: $0, tool: catalog.tool).version }
+    } catch let error as MigrationError where error.code == .unknownVersion {
+      return nil
     }
   }
 
-  /// What is wrong with what the migrations make of a fixture, one sentence each; empty when all is as expected.
-  ///
-  /// - Parameter root: The directory to make the container in; it must not exist, and it stays.
-  public func findings(_ fixture: Fixture, at root: String) throws -> [String] {
-    let container = try build(fixture, at: root)
-    do {
-      let report = try migrate(container).value
-      guard fixture.expectsSuccess else { return ["migrating succeeded, expected an error"] }
-      var lines = report.to == catalog.latest ? [] : ["the version is \(report.to), not \(catalog.latest)"]
-      if let defaults = container.standardDefaults, let expectation = fixture.expectation {
-        lines += try expectation.findings(
-          in: container.root, defaults: defaults, vault: container.vaultPath, deviceKeys: deviceKeys)
-      }
-      let again = try migrate(container)
-      if again.transaction != nil { lines.append("migrating again changed \(again.changes) paths") }
-      return lines
-    } catch let error where !fixture.expectsSuccess {
-      let message = "\(error)"
-      return (fixture.expectation?.error ?? []).filter { !message.contains($0) }
-        .map { "the error does not say “\($0)”: \(message)" }
+  /// Looks at a container, with the device's keys.
+  func inspect<Value>(_ container: Container, _ body: (StagedContainer) throws -> Value) throws -> Value {
+    try Transaction.inspect(container, options: options, body: body)
+  }
+
+  // MARK: Forwards and back
+
+  /// Brings a container to a version, the latest without one.
+  @discardableResult
+  public func migrate(
+    _ container: Container, to version: Int? = nil
+  ) throws -> TransactionOutcome<MigrationReport> {
+    try Transaction.run(
+      on: container, .migrate, summary: "migrate to \(version ?? catalog.latest)", options: options
+    ) { stage in
+      try Migrator.run(MigrationStatus(catalog, of: stage), to: version, on: stage, stamp: stamp(stage))
     }
+  }
+
+  /// Brings a container to the latest version under the eyes of a watch.
+  func migrate(_ container: Container, _ watch: inout RunWatch) throws -> TransactionOutcome<MigrationReport>
+  {
+    try Transaction.run(
+      on: container, .migrate, summary: "migrate to \(catalog.latest)", options: options
+    ) { stage in
+      try watch.begin(on: stage)
+      return try Migrator.run(MigrationStatus(catalog, of: stage), on: stage, stamp: stamp(stage)) {
+        try watch.did($0, on: $1)
+      }
+    }
+  }
+
+  /// Undoes the last transaction, or, when it is a rollback, undoes that.
+  func rollBack(_ container: Container, redoing: Bool = false) throws {
+    var request = RollingBack.Request()
+    request.redoing = redoing
+    _ = try RollingBack.run(container, request, catalog, options: options)
+  }
+
+  /// Goes down to a version by the migrations' steps.
+  func goDown(_ container: Container, to version: Int) throws {
+    var request = RollingBack.Request()
+    (request.version, request.bySteps) = (version, true)
+    _ = try RollingBack.run(container, request, catalog, options: options)
   }
 }

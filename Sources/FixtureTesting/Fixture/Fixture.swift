@@ -3,9 +3,10 @@ import AppContainer
 /// A container of an old version of the app, written down as text that a person can review, with what must be
 /// true of it after migrating.
 ///
-/// A fixture is a directory with `fixture.yaml` and `container/`. In `container/`, `NAME.sql` is the content of the
-/// database `NAME`, `NAME.plist.yaml` that of the binary property list `NAME.plist`; every other file and every
-/// symbolic link is taken as it is.
+/// A fixture is a directory with `fixture.yaml`, `container/` (or an archive, `container.tar.zst`), `groups/` where the
+/// app has groups, and goldens in `expected/`. In the container and the groups, `NAME.sql` is the content of the database
+/// `NAME`, `NAME.plist.yaml` and `NAME.plist.xml` that of the binary property list `NAME.plist`; every other file and
+/// every symbolic link is taken as it is.
 public struct Fixture: Sendable {
   /// The name: that of its directory.
   public let name: String
@@ -33,15 +34,35 @@ public struct Fixture: Sendable {
   public let optionalSettings: [String]
   /// Its goldens: the schema version and the directory `expected/VERSION` of each.
   public let goldens: [Int: String]
+  /// What the container is made of.
+  let source: FixtureSource
 
   /// Whether migrating must succeed.
   public var expectsSuccess: Bool { expectation?.error.isEmpty != false }
 
-  /// Reads a fixture's description; the container is made by ``build(into:)``.
+  /// Whether goldens or expectations say what it must be like; a check of one that nothing is said of proves little.
+  public var saysWhatItMustBe: Bool {
+    !goldens.isEmpty || !expectsSuccess || expectation?.demandsSomething == true
+  }
+
+  /// Reads a fixture's description, and what `fixtures.yaml` beside it says of all; the container is made by
+  /// ``build(in:configuration:deviceKeys:)``.
   ///
   /// - Throws: `FixtureError`, or `ContainerError` with `file:line:column` for what is not understood.
   public static func load(_ directory: String) throws -> Fixture {
-    try Fixture(directory: directory)
+    let names = directory.split(separator: "/")
+    // The directory goes by its own name, however it was come to.
+    guard let last = names.last, last != ".", last != ".." else {
+      guard let resolved = realPath(directory), resolved != "/" else {
+        throw FixtureError(.notFound, "no such fixture; name its directory", path: directory)
+      }
+      return try load(resolved)
+    }
+    let path = (directory.hasPrefix("/") ? "/" : "") + names.joined(separator: "/")
+    let parent = path.dropLast(last.utf8.count + 1)
+    return try Fixture(
+      directory: path,
+      FixtureCommon(of: names.count > 1 ? String(parent) : directory.hasPrefix("/") ? "/" : "."))
   }
 
   /// All fixtures in a directory, sorted by name: the directories that have a `fixture.yaml`.
@@ -49,28 +70,32 @@ public struct Fixture: Sendable {
   /// - Throws: as ``load(_:)``; also when there is none, since a check of nothing must not pass.
   public static func all(in directory: String) throws -> [Fixture] {
     let root = try Directory(directory)
+    let common = try FixtureCommon(of: directory)
     let fixtures = try root.names().map { ContainerPath(name: $0) }
       .filter { try root.status($0.appending("fixture.yaml")) != nil }
-      .map { try load(directory + "/" + $0.nameString) }
+      .map { try Fixture(directory: directory + "/" + $0.nameString, common) }
     guard !fixtures.isEmpty else {
       throw FixtureError(.notFound, "no directory here has a fixture.yaml", path: directory)
     }
     return fixtures
   }
 
-  private init(directory: String) throws {
+  private static let keys = [
+    "description", "version", "unmarked", "fresh", "reinstalled", "known-failure", "container", "volatile",
+    "optional-settings", "expect",
+  ]
+
+  private init(directory: String, _ common: FixtureCommon) throws {
     let file = directory + "/fixture.yaml"
-    let bytes = try Directory(directory).contents("fixture.yaml")
-    guard let root = try YAMLDocument(bytes, file: file).root else {
+    let folder = try Directory(directory)
+    guard try folder.status("fixture.yaml") != nil else {
+      throw FixtureError(
+        .notFound, "a fixture has a fixture.yaml, and this directory has none", path: directory)
+    }
+    guard let root = try YAMLDocument(folder.contents("fixture.yaml"), file: file).root else {
       throw FixtureError(.malformed, "the file is empty; it needs at least `version:`", path: file)
     }
-    let reader = try YAMLReader(
-      root, what: "fixture.yaml",
-      keys: [
-        "description", "version", "unmarked", "fresh", "reinstalled", "known-failure", "container",
-        "volatile",
-        "optional-settings", "expect",
-      ])
+    let reader = try YAMLReader(root, what: "fixture.yaml", keys: Self.keys)
     let number = try reader.required("version").integer("`version`")
     guard let version = Int(exactly: number), version >= 0 else {
       throw try reader.required("version").position.error("`version` is 0 or more, not \(number)")
@@ -84,22 +109,39 @@ public struct Fixture: Sendable {
     isFresh = try reader.boolean("fresh") ?? false
     isReinstalled = try reader.boolean("reinstalled") ?? false
     knownFailure = try reader.text("known-failure")
-    volatile = try VolatileValues(reader["volatile"])
-    optionalSettings = try reader.texts("optional-settings") ?? []
-    goldens = try Self.goldens(directory)
+    volatile = try common.volatile.adding(VolatileValues(reader["volatile"]))
+    optionalSettings = try common.optionalSettings + (reader.texts("optional-settings") ?? [])
+    goldens = try Self.goldens(folder, directory)
     expectation = try reader["expect"].map(FixtureExpectation.init)
+    if let expectation, expectation.error.isEmpty, goldens.isEmpty, !expectation.demandsSomething,
+      expectation.losses.isEmpty
+    {
+      throw expectation.position.error(
+        "`expect` names nothing that must be there: add settings, queries, files or vault items")
+    }
+    source = try FixtureSource(of: folder)
+    if case .nothing = source, setup.isEmpty {
+      throw FixtureError(
+        .malformed,
+        "there is nothing to make the container of: add `container/`, or say in fixture.yaml what is in it",
+        path: directory)
+    }
   }
 
-  private static func goldens(_ directory: String) throws -> [Int: String] {
-    let root = try Directory(directory)
-    guard try root.status("expected") != nil else { return [:] }
+  private static func goldens(_ folder: Directory, _ directory: String) throws -> [Int: String] {
+    guard try folder.status(FixtureSource.expected) != nil else { return [:] }
+    let expected = try folder.directory(FixtureSource.expected)
     var goldens: [Int: String] = [:]
-    for name in try root.directory("expected").names() {
-      let name = ContainerPath(name: name).nameString
-      guard let version = Int(name), version >= 0, String(version) == name else {
+    for path in try expected.names().map(ContainerPath.init(name:)) {
+      let name = path.nameString
+      // What version control and desktops put into directories.
+      if name.hasPrefix(".") { continue }
+      guard let version = Int(name), version >= 0, String(version) == name,
+        try expected.status(path)?.type == .directory
+      else {
         throw FixtureError(
           .malformed, "a golden is a directory named after its schema version, such as expected/6",
-          path: "\(directory)/expected/\(name)")
+          path: expected.full(path))
       }
       goldens[version] = "\(directory)/expected/\(name)"
     }

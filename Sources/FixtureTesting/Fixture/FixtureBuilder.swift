@@ -1,89 +1,109 @@
 import AppContainer
 
 extension Fixture {
-  /// Makes the fixture's container.
+  /// Makes the fixture's container, with its groups.
+  ///
+  /// The container is in the directory at a depth at which the groups' paths of `drydock.yaml` stay in it; nothing outside
+  /// is touched, by the container's migrations neither.
   ///
   /// - Parameters:
-  ///   - root: The directory to make; it must not exist, its parent must.
-  ///   - vault: Where the vault is, when it has one.
+  ///   - work: The directory to make; it must not exist, its parent must.
+  ///   - configuration: What `drydock.yaml` says: the vault's place, and the groups'.
   ///   - deviceKeys: To whom the vault is sealed; needed when it has one.
-  /// - Throws: `FixtureError` or `ContainerError`; what was made until then stays.
+  /// - Throws: `FixtureError`, `RepositoryError`, `ArchiveError` or `ContainerError`; what was made until then stays.
   public func build(
-    into root: String, vault: ContainerPath = Layout.ios.vaultPath, deviceKeys: DeviceKeys? = nil
-  ) throws {
-    let (parent, name) = try split(root)
-    let parentDirectory = try Directory(parent)
-    guard try parentDirectory.status(name) == nil else {
-      throw FixtureError(.notBuilt, "this exists; name a directory that does not", path: root)
+    in work: String, configuration: Configuration = Configuration(), deviceKeys: DeviceKeys? = nil
+  ) throws -> Container {
+    let place = try FixturePlace(making: work, configuration)
+    let fixture = try Directory(directory)
+    switch source {
+    case .archive:
+      try FixtureArchive(path: fixture.full(FixtureSource.archiveFile)).restore(
+        to: place, configuration, replacesVault: setup.vault != nil)
+    case .files, .nothing: try place.work.makeDirectories(place.root)
     }
-    try parentDirectory.createDirectory(name, mode: 0o755)
-    let target = try parentDirectory.directory(name)
-    let source = try Directory(directory + "/container")
-    try source.walk { entry in
-      try add(entry, from: source, to: target)
-      return .into
+    let target = try place.open(try groups(in: fixture), configuration)
+    if case .files = source { try FixtureFiles(fixture, setup).copy(to: target) }
+    for directory in setup.directories {
+      try setup.telling(directory) { try target.makeDirectories(directory.path) }
     }
-    try setup.makeVault(in: target, at: vault, deviceKeys)
-    try apply(setup, to: target)
+    let container = try Container(at: place.work.full(place.root), configuration: configuration)
+    try setup.makeVault(in: target, at: container.vaultPath, deviceKeys)
+    try setup.mark(target)
+    return try Container(at: container.root, configuration: configuration)
   }
 
-  private func add(_ entry: WalkEntry, from source: Directory, to target: Directory) throws {
-    switch entry.status.type {
-    case .directory:
-      try target.createDirectory(entry.path, mode: 0o755)
-    case .symbolicLink:
-      try target.createLink(entry.path, target: source.linkTarget(entry.path))
-    case .file:
-      if let path = entry.path.without(suffix: ".sql") {
-        try FixtureDatabase(sql: entry, in: source).build(
-          path, in: target, onlyInWAL: setup.onlyInWAL.contains(path))
-      } else if let path = entry.path.without(suffix: ".yaml"), path.nameString.hasSuffix(".plist") {
-        try target.create(path, try propertyList(entry.path, in: source), mode: 0o600)
-      } else {
-        // The checkout's umask must not show in the container: of the mode, only "executable" counts.
-        let mode: UInt16 = entry.status.mode & 0o100 == 0 ? 0o644 : 0o755
-        try target.create(entry.path, source.contents(entry.path), mode: mode)
-        try target.setMode(mode, of: entry.path)
-      }
-    default:
-      throw FixtureError(
-        .malformed, "a fixture holds files, directories and links only", path: source.full(entry.path))
+  /// The groups that the container has: what `groups/` holds, and what `fixture.yaml` names.
+  private func groups(in fixture: Directory) throws -> Set<String> {
+    var ids = Set(setup.places.compactMap { $0.path.inGroup?.id })
+    guard try fixture.status(FixtureSource.groups) != nil else { return ids }
+    for name in try fixture.directory(FixtureSource.groups).names() where name.first != UInt8(ascii: ".") {
+      ids.insert(String(decoding: name, as: UTF8.self))
     }
-  }
-
-  private func propertyList(_ path: ContainerPath, in source: Directory) throws -> [UInt8] {
-    let file = source.full(path)
-    let root = try YAMLDocument(source.contents(path), file: file).root
-    return try PropertyListFile(
-      format: .binary, root: root?.pairs("a property list").propertyListValues() ?? [:]
-    ).encoded()
-  }
-
-  private func apply(_ setup: FixtureSetup, to target: Directory) throws {
-    for path in setup.directories { try target.createDirectories(path, mode: 0o755) }
-    for path in setup.excluded {
-      try target.setAttribute(ExclusionAttributes.appleFlag, of: path)
-    }
-    for (path, attributes) in setup.attributes {
-      for attribute in attributes { try target.setAttribute(attribute, of: path) }
-    }
-    for (path, mode) in setup.modes { try target.setMode(mode, of: path) }
-  }
-
-  private func split(_ root: String) throws -> (String, ContainerPath) {
-    guard let slash = root.lastIndex(of: "/") else { return (".", try ContainerPath(root)) }
-    let parent = root[..<slash]
-    return (
-      parent.isEmpty ? "/" : String(parent), try ContainerPath(String(root[root.index(after: slash)...]))
-    )
+    return ids
   }
 }
 
-extension ContainerPath {
-  /// The path without an ending of its name, nil when the name has another one or nothing else.
-  func without(suffix: String) -> ContainerPath? {
-    guard nameString.utf8.count > suffix.utf8.count, name.suffix(suffix.utf8.count) == Array(suffix.utf8)[...]
-    else { return nil }
-    return try? ContainerPath(bytes: bytes.dropLast(suffix.utf8.count))
+extension FixturePlace {
+  /// Opens the container with its groups, of which those that it has are made.
+  ///
+  /// - Throws: `FixtureError` with code `malformed` for a group that `drydock.yaml` does not have.
+  fileprivate func open(_ ids: Set<String>, _ configuration: Configuration) throws -> Directory {
+    for id in ids.sorted() {
+      guard let path = groups[id] else {
+        throw FixtureError(
+          .malformed,
+          "the fixture has the group \(id), and drydock.yaml does not; "
+            + NearestWord.hint(for: id, among: groups.keys.sorted()), path: configuration.file)
+      }
+      try work.makeDirectories(path)
+    }
+    var opened: [String: Directory] = [:]
+    for (id, path) in groups where try work.status(path) != nil { opened[id] = try work.directory(path) }
+    return try work.directory(root).showing(groups: opened)
+  }
+}
+
+extension FixtureSetup {
+  /// Every path that it names.
+  fileprivate var places: [Place] { directories + marks.map(\.place) }
+
+  /// Runs a change of a path; what it throws names the line that wants it.
+  fileprivate func telling(_ place: Place, _ body: () throws -> Void) throws {
+    do { try body() } catch let error as ContainerError {
+      throw place.position.error(
+        "`\(place.path)` cannot be made so: \(error.message)", code: error.code, cause: error)
+    }
+  }
+
+  fileprivate func makeVault(in target: Directory, at path: ContainerPath, _ keys: DeviceKeys?) throws {
+    guard let items = vault else { return }
+    guard let keys else {
+      throw FixtureError(
+        .notBuilt, "the fixture has a vault, and no device key is given to seal it to", path: target.path)
+    }
+    guard try target.status(path) == nil else {
+      throw FixtureError(
+        .malformed, "`vault` makes the file \(path), and the container has one already", path: target.path)
+    }
+    var vault = try Vault(new: keys)
+    for item in items { vault.put(item.item) }
+    try target.makeDirectories(path.parent)
+    try target.create(path, vault.sealed(), mode: 0o600)
+  }
+
+  fileprivate func mark(_ target: Directory) throws {
+    for mark in marks {
+      let path = mark.place.path
+      guard try target.status(path) != nil else {
+        throw mark.place.position.error("the container has no `\(path)`")
+      }
+      try telling(mark.place) {
+        switch mark.kind {
+        case .attribute(let attribute): try target.setAttribute(attribute, of: path)
+        case .mode(let mode): try target.setMode(mode, of: path)
+        }
+      }
+    }
   }
 }

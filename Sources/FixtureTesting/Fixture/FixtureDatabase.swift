@@ -1,47 +1,93 @@
 import AppContainer
-import Foundation
 import GRDB
 
 /// A database written down as SQL.
 struct FixtureDatabase {
-  let sql: String
-  let file: String
+  private let sql: String
+  private let file: String
 
-  init(sql entry: WalkEntry, in source: Directory) throws {
-    file = source.full(entry.path)
-    guard let text = String(validating: try source.contents(entry.path), as: UTF8.self) else {
+  init(sql path: ContainerPath, in source: Directory) throws {
+    file = source.full(path)
+    guard let text = String(validating: try source.contents(path, limit: 1 << 30), as: UTF8.self) else {
       throw FixtureError(.malformed, "the SQL is not UTF-8", path: file)
     }
     sql = text
   }
 
-  /// Makes the database in a private directory and puts it in its place: in WAL mode, as apps have it, and closed;
-  /// or with every row in the `-wal`, as an app leaves it that is killed.
+  /// Makes the database in a private directory and puts it in its place: in WAL mode, as apps have it, unless the SQL
+  /// begins with another `PRAGMA journal_mode`, and closed; or with every row in the `-wal`, as an app leaves it that is
+  /// killed.
   func build(_ path: ContainerPath, in target: Directory, onlyInWAL: Bool) throws {
-    try Scratch.with { scratch in
-      var configuration = GRDB.Configuration()
-      configuration.journalMode = .wal
-      let queue = try DatabaseQueue(path: scratch.path + "/database", configuration: configuration)
+    let name: ContainerPath = "database"
+    try ScratchDirectory.withTemporary { scratch in
+      let queue = try DatabaseQueue(path: scratch.full(name))
+      defer { try? queue.close() }
       do {
-        try queue.writeWithoutTransaction { database in
-          try database.execute(sql: "PRAGMA wal_autocheckpoint = 0; PRAGMA foreign_keys = ON")
-          try database.inTransaction {
-            try database.execute(sql: sql)
-            return .commit
-          }
-        }
+        try queue.writeWithoutTransaction { try run(on: $0) }
       } catch let error as DatabaseError {
-        throw FixtureError(
-          .malformed, "the SQL fails: \(error.message ?? error.description)", path: file, cause: error)
+        throw FixtureError(.malformed, "the SQL fails: \(error.plainMessage)", path: file, cause: error)
       }
       if onlyInWAL {
+        guard try scratch.status("database-wal") != nil else {
+          throw FixtureError(
+            .malformed, "`only-in-wal` needs WAL mode, and the SQL sets another `journal_mode`", path: file)
+        }
         // While it is open: closing would move the rows into the main file.
-        try place("database", path, scratch, target)
+        try place(name, path, scratch, target)
         try place("database-wal", path.withSuffix("-wal"), scratch, target)
-        try queue.close()
       } else {
         try queue.close()
-        try place("database", path, scratch, target)
+        try place(name, path, scratch, target)
+      }
+    }
+  }
+
+  /// Runs the statements, in one transaction unless they say where theirs begin, as dumps do.
+  private func run(on database: Database) throws {
+    // The file is thrown away on any failure, so that nothing waits for the disk.
+    try database.execute(sql: "PRAGMA synchronous = OFF; PRAGMA foreign_keys = ON")
+    var hasContent = false
+    var hasMode = false
+    let statements = try database.allStatements(sql: sql)
+    while let statement = try statements.next() {
+      let word = Self.firstWord(statement.sql)
+      if Self.refused.contains(word) {
+        throw FixtureError(
+          .malformed, "the SQL fails: \(word) is not for a fixture, which is one database", path: file)
+      }
+      // What comes before the first content is about the file itself: its encoding, the size of its pages.
+      if !hasContent, word == "PRAGMA" {
+        hasMode = hasMode || statement.sql.lowercased().contains("journal_mode")
+      } else if !hasContent {
+        hasContent = true
+        try Self.begin(database, hasMode: hasMode)
+      }
+      if !database.isInsideTransaction, !["PRAGMA", "BEGIN", "SAVEPOINT"].contains(word) {
+        try database.beginTransaction()
+      }
+      try statement.execute()
+    }
+    if !hasContent { try Self.begin(database, hasMode: hasMode) }
+    if database.isInsideTransaction { try database.commit() }
+  }
+
+  private static let refused: Set<String> = ["ATTACH", "DETACH", "VACUUM"]
+
+  private static func begin(_ database: Database, hasMode: Bool) throws {
+    if !hasMode { try database.execute(sql: "PRAGMA journal_mode = WAL") }
+    try database.execute(sql: "PRAGMA wal_autocheckpoint = 0")
+  }
+
+  private static func firstWord(_ sql: String) -> String {
+    var rest = sql[...]
+    while true {
+      rest = rest.drop(while: \.isWhitespace)
+      if rest.hasPrefix("--") {
+        rest = rest.drop { !$0.isNewline }
+      } else if rest.hasPrefix("/*") {
+        rest = rest.range(of: "*/").map { rest[$0.upperBound...] } ?? ""
+      } else {
+        return rest.prefix(while: \.isLetter).uppercased()
       }
     }
   }
@@ -49,17 +95,7 @@ struct FixtureDatabase {
   private func place(
     _ name: ContainerPath, _ path: ContainerPath, _ scratch: Directory, _ target: Directory
   ) throws {
-    try target.create(path, scratch.contents(name, limit: 1 << 30), mode: 0o644)
-  }
-}
-
-/// A private directory that is removed when its closure ends.
-enum Scratch {
-  static func with<T>(_ body: (Directory) throws -> T) throws -> T {
-    let base = try Directory(FileManager.default.temporaryDirectory.path)
-    let name = ContainerPath(name: Array("drydock-fixture-\(UUID().uuidString)".utf8))
-    try base.createDirectory(name)
-    defer { try? base.removeTree(name) }
-    return try body(base.directory(name))
+    try scratch.copyContents(of: name, to: path, in: target)
+    try target.setMode(0o644, of: path)
   }
 }

@@ -1,72 +1,102 @@
 import AppContainer
 
-/// What version control does not keep of a container: empty directories, flags, attributes, modes, and how a
+/// What version control does not keep of a container: empty directories, flags, attributes, modes, the vault, and how a
 /// database lies on disk.
 public struct FixtureSetup: Sendable {
+  /// A path, with the place in `fixture.yaml` that names it.
+  struct Place: Sendable {
+    var path: ContainerPath
+    var position: YAMLPosition
+  }
+
+  /// What a path is given.
+  struct Mark: Sendable {
+    enum Kind: Sendable {
+      case attribute(ExtendedAttribute)
+      case mode(UInt16)
+    }
+
+    var place: Place
+    var kind: Kind
+  }
+
   /// Directories to make, as far as no file makes them.
-  public var directories: [ContainerPath] = []
-  /// Paths that the app has flagged as not to be backed up.
-  public var excluded: [ContainerPath] = []
-  /// Extended attributes by path.
-  public var attributes: [ContainerPath: [ExtendedAttribute]] = [:]
-  /// Permission bits by path.
-  public var modes: [ContainerPath: UInt16] = [:]
+  let directories: [Place]
+  /// Attributes first; then modes, the deepest first, since one may close a directory.
+  let marks: [Mark]
   /// Databases whose rows lie in the `-wal` alone, as after a crash of the app.
-  public var onlyInWAL: Set<ContainerPath> = []
+  let onlyInWAL: [Place]
+  /// Files that are taken as they are although their names say that something is made of them.
+  let verbatim: [Place]
   /// The vault's items, with made-up values; nil when there is no vault.
-  public var vault: [VaultItem]?
+  public let vault: [FixtureVaultItem]?
+
+  /// Whether it says nothing.
+  var isEmpty: Bool { directories.isEmpty && vault == nil }
 
   init(_ node: YAMLNode?) throws {
-    guard let node else { return }
-    let reader = try YAMLReader(
-      node, what: "container",
-      keys: ["directories", "excluded", "attributes", "modes", "only-in-wal", "vault"])
-    directories = try reader["directories"]?.paths("`directories`") ?? []
-    excluded = try reader["excluded"]?.paths("`excluded`") ?? []
-    vault = try FixtureVaultItem.items(reader["vault"])
-    onlyInWAL = Set(try reader["only-in-wal"]?.paths("`only-in-wal`") ?? [])
-    for pair in try reader["attributes"]?.pairs("`attributes`").pairs ?? [] {
-      attributes[try pair.path()] = try pair.value.pairs("attributes of a path").pairs.map {
-        ExtendedAttribute(name: $0.key.source, value: try $0.value.attributeValue())
+    let reader = try node.map {
+      try YAMLReader(
+        $0, what: "container",
+        keys: [
+          "directories", "excluded", "attributes", "modes", "protection", "only-in-wal", "verbatim", "vault",
+        ])
+    }
+    directories = try Self.places(reader, "directories") { try $0.path($1) }
+    onlyInWAL = try Self.places(reader, "only-in-wal") { try $0.path($1) }
+    verbatim = try Self.places(reader, "verbatim") { try $0.path($1) }
+    vault = try FixtureVaultItem.items(reader?["vault"])
+    var marks = try Self.places(reader, "excluded") { try $0.pathOrRoot($1) }.map {
+      Mark(place: $0, kind: .attribute(ExclusionAttributes.appleFlag))
+    }
+    for pair in try reader?["protection"]?.pairs("`protection`").pairs ?? [] {
+      let name = try pair.value.protection().appleName
+      let attribute = ExtendedAttribute(name: ProtectionClass.attribute, value: Array(name.utf8))
+      marks.append(Mark(place: try pair.place(), kind: .attribute(attribute)))
+    }
+    for pair in try reader?["attributes"]?.pairs("`attributes`").pairs ?? [] {
+      for attribute in try pair.value.pairs("the attributes of a path").pairs {
+        marks.append(Mark(place: try pair.place(), kind: .attribute(try attribute.attribute())))
       }
     }
-    for pair in try reader["modes"]?.pairs("`modes`").pairs ?? [] {
-      let number = try pair.value.integer("a mode")
-      guard let mode = UInt16(exactly: number), mode <= 0o7777 else {
-        throw pair.value.position.error("a mode is written like 0o644, and is no more than 0o7777")
-      }
-      modes[try pair.path()] = mode
+    let modes = try reader?["modes"]?.pairs("`modes`").pairs.map { pair in
+      Mark(place: try pair.place(), kind: .mode(try pair.value.mode()))
+    }
+    self.marks = marks + (modes ?? []).sorted { $0.place.path > $1.place.path }
+  }
+
+  private static func places(
+    _ reader: YAMLReader?, _ key: String, _ path: (YAMLNode, String) throws -> ContainerPath
+  ) throws -> [Place] {
+    guard let node = reader?[key] else { return [] }
+    return try (node.sequence ?? [node]).map {
+      Place(path: try path($0, "an element of `\(key)`"), position: $0.position)
     }
   }
 }
 
 extension YAMLNode {
-  /// A list of paths below a container's root.
-  func paths(_ what: String) throws -> [ContainerPath] {
-    try texts(what).map { text in
-      do {
-        return try ContainerPath(text)
-      } catch {
-        throw position.error("`\(text)` in \(what) is no path in a container: \(error)", cause: error)
-      }
+  fileprivate func mode() throws -> UInt16 {
+    guard let mode = UInt16(exactly: try integer("a mode")), mode <= 0o7777 else {
+      throw position.error("a mode is written like 0o644, and is no more than 0o7777")
     }
-  }
-
-  fileprivate func attributeValue() throws -> [UInt8] {
-    switch scalar?.value {
-    case .text(let text): return Array(text.utf8)
-    case .data(let bytes): return Array(bytes)
-    default: throw position.error("an attribute's value is text or !data, not \(summary)")
-    }
+    return mode
   }
 }
 
 extension YAMLMapping.Pair {
-  fileprivate func path() throws -> ContainerPath {
-    do {
-      return try ContainerPath(key.source)
-    } catch {
-      throw keyPosition.error("`\(key.source)` is no path in a container: \(error)", cause: error)
+  fileprivate func place() throws -> FixtureSetup.Place {
+    FixtureSetup.Place(path: try path(), position: keyPosition)
+  }
+
+  fileprivate func attribute() throws -> ExtendedAttribute {
+    guard case .text(let name) = key.value, !name.isEmpty, !name.utf8.contains(0) else {
+      throw keyPosition.error("an attribute's name is text, not \(key.value.summary)")
+    }
+    switch value.scalar?.value {
+    case .text(let text): return ExtendedAttribute(name: name, value: Array(text.utf8))
+    case .data(let bytes): return ExtendedAttribute(name: name, value: bytes)
+    default: throw value.position.error("an attribute's value is text or !data, not \(value.summary)")
     }
   }
 }

@@ -2,70 +2,80 @@ import AgeEncryption
 import AppContainer
 
 /// A vault item of a fixture, with a made-up value: what the container has, or what it must have afterwards.
+///
+/// `class`, `accessible`, `synchronizable`, `access-control`, every text attribute under its name in the vault's document
+/// with `-` for `_` (`service`, `account`, `access-group`, `label`, `server`, …), and `value`: text, or `!data`.
 public struct FixtureVaultItem: Sendable {
   /// The item.
   public var item: VaultItem
+  /// Where it is written.
+  public var position: YAMLPosition
 
-  init(_ node: YAMLNode) throws {
-    let reader = try YAMLReader(
-      node, what: "a vault item",
-      keys: ["service", "account", "access-group", "accessible", "label", "value"])
-    var value = Array(try reader.required("value").text("`value`").utf8)
+  private static func key(_ attribute: VaultAttribute) -> String {
+    attribute.rawValue.replacing("_", with: "-")
+  }
+
+  private static let keys =
+    ["class", "accessible", "synchronizable", "access-control", "value"] + VaultAttribute.allCases.map(key)
+
+  /// Reads an item.
+  ///
+  /// - Throws: `ContainerError` with `file:line:column`.
+  public init(_ node: YAMLNode) throws {
+    let reader = try YAMLReader(node, what: "a vault item", keys: Self.keys)
+    position = node.position
     _ = try reader.required("accessible")
     item = VaultItem(
-      service: try reader.text("service"), account: try reader.text("account"),
-      accessGroup: try reader.text("access-group"),
-      accessibility: try reader.choice("accessible") ?? .whenUnlocked, value: SecretBytes(wiping: &value))
-    item.label = try reader.text("label")
+      try reader.choice("class") ?? .genericPassword,
+      accessibility: try reader.choice("accessible") ?? .whenUnlocked,
+      value: try Self.value(reader.required("value")))
+    item.isSynchronizable = try reader.boolean("synchronizable") ?? false
+    for attribute in VaultAttribute.allCases {
+      item[attribute] = try reader[Self.key(attribute)].map { try Self.text($0, attribute) }
+    }
+    let flags = try reader["access-control"].map { node in
+      try (node.sequence ?? [node]).map { try Self.flag($0) }
+    }
+    if let flags, !flags.isEmpty { item.accessControl = VaultAccessControl(flags) }
   }
 
-  static func items(_ node: YAMLNode?) throws -> [VaultItem]? {
-    try node?.elements("`vault`").map { try FixtureVaultItem($0).item }
+  private static func value(_ node: YAMLNode) throws -> SecretBytes {
+    var bytes: [UInt8]
+    if case .data(let data) = node.scalar?.value {
+      bytes = data
+    } else {
+      bytes = Array(try node.text("`value`").utf8)
+    }
+    return SecretBytes(wiping: &bytes)
   }
-}
 
-extension FixtureSetup {
-  /// Makes the vault that the fixture's container has, sealed to a key of this run.
-  func makeVault(in target: Directory, at path: ContainerPath, _ keys: DeviceKeys?) throws {
-    guard let items = vault else { return }
-    guard let keys else {
-      throw FixtureError(
-        .notBuilt, "the fixture has a vault, and no device key is given to seal it to", path: target.path)
+  /// A port and a key's size are numbers to most who write them.
+  private static func text(_ node: YAMLNode, _ attribute: VaultAttribute) throws -> String {
+    if attribute == .port || attribute == .keySize, case .integer(let number) = node.scalar?.value {
+      return "\(number)"
     }
-    var vault = try Vault(new: keys)
-    for item in items { vault.put(item) }
-    try target.createDirectories(path.parent, mode: 0o755)
-    try target.create(path, vault.sealed(), mode: 0o600)
+    return try node.text("`\(key(attribute))`")
   }
-}
 
-extension FixtureExpectation {
-  /// What is not as expected in the vault. Values are made up, and still not shown.
-  func vaultFindings(_ root: Directory, _ path: ContainerPath, _ keys: DeviceKeys?) throws -> [String] {
-    guard let expected = vault else { return [] }
-    var found: [VaultItem.ID: VaultItem] = [:]
-    if try root.status(path) != nil {
-      guard let keys else { return ["the vault cannot be opened: no device key is given"] }
-      found = try Vault(opening: root.contents(path), with: keys, path: path.description).items
+  private static func flag(_ node: YAMLNode) throws -> VaultAccessControl.Flag {
+    let word = try node.text("an element of `access-control`")
+    guard let flag = VaultAccessControl.Flag(rawValue: word) else {
+      let known = VaultAccessControl.Flag.allCases.map(\.rawValue)
+      throw node.position.error(
+        "`\(word)` is no flag of access control; \(NearestWord.hint(for: word, among: known))")
     }
-    var lines: [String] = []
-    for item in expected {
-      guard let other = found.removeValue(forKey: item.id) else {
-        lines.append("the vault item \(item) is absent")
-        continue
+    return flag
+  }
+
+  static func items(_ node: YAMLNode?) throws -> [FixtureVaultItem]? {
+    guard let node else { return nil }
+    var seen: Set<VaultItem.ID> = []
+    return try node.elements("`vault`").map { node in
+      let item = try FixtureVaultItem(node)
+      guard seen.insert(item.item.id).inserted else {
+        throw node.position.error("the vault item \(item.item) is there twice; a vault has one of a name")
       }
-      if other.accessibility != item.accessibility {
-        lines.append(
-          "the vault item \(item) is accessible \(other.accessibility.rawValue), expected "
-            + item.accessibility.rawValue)
-      }
-      if other.value != item.value {
-        lines.append("the vault item \(item) has another value (\(other.value.count) bytes)")
-      }
-      if let label = item.label, other.label != label {
-        lines.append("the vault item \(item) has another label, expected `\(label)`")
-      }
+      return item
     }
-    return lines + found.keys.sorted().map { "the vault item \($0) exists, expected none" }
   }
 }

@@ -35,4 +35,14 @@ public struct VolatileValues: Sendable, Equatable {
       columns.insert(Column(table: parts[0], column: parts[1]))
     }
   }
+
+  /// These and others: what a fixture says besides what holds for all.
+  func adding(_ other: VolatileValues) -> VolatileValues {
+    var result = self
+    result.settings.formUnion(other.settings)
+    result.columns.formUnion(other.columns)
+    result.files = files.adding(other.files)
+    result.patterns += other.patterns
+    return result
+  }
 }

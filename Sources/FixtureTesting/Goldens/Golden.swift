@@ -3,12 +3,13 @@ import AppContainer
 /// A container written down as text that a reviewer can read: what one must look like.
 ///
 /// A directory with `files.txt` (every path with its type, mode, flags and content), `defaults.yaml` (settings with
-/// their types, by file and key) and one `.sql` for each database (its schema, its rows by key). The same container
-/// gives the same text.
+/// their types, by file and key), `vault.yaml` (the vault's items) and one `.sql` for each database (its schema, its rows
+/// by key). The same container gives the same text.
 public struct Golden: Sendable {
   /// The list of paths; a directory that has it is a golden.
   static let list: ContainerPath = "files.txt"
   static let defaults: ContainerPath = "defaults.yaml"
+  static let vault: ContainerPath = "vault.yaml"
   /// The first line of the list.
   static let heading = "# drydock golden 1: type, mode, flags, content, path"
 
@@ -17,7 +18,9 @@ public struct Golden: Sendable {
   /// Its paths, sorted.
   let lines: [GoldenLine]
   /// Its settings, by file and key.
-  let settings: [ContainerPath: [String: PropertyListValue]]
+  let settings: [ContainerPath: GoldenSettings]
+  /// The items of its vault; nil when it has no `vault.yaml`.
+  let items: [FixtureVaultItem]?
 
   /// Whether a directory is a golden.
   public static func isGolden(_ path: String) -> Bool {
@@ -34,42 +37,110 @@ public struct Golden: Sendable {
   public init(_ path: String) throws {
     directory = path
     let root = try Directory(path)
-    let file = root.full(Self.list)
-    guard let text = String(validating: try root.contents(Self.list), as: UTF8.self) else {
+    lines = try Self.lines(in: root)
+    settings = try Self.settings(in: root)
+    items = try Self.items(in: root)
+    try requireItsFiles(root)
+  }
+
+  private static func lines(in root: Directory) throws -> [GoldenLine] {
+    let file = root.full(list)
+    guard try root.status(list) != nil else {
+      throw FixtureError(
+        .malformed, "the golden has no files.txt, which lists its paths; record it anew", path: root.path)
+    }
+    guard let text = String(validating: try root.contents(list), as: UTF8.self) else {
       throw FixtureError(.malformed, "the list of paths is not UTF-8", path: file)
     }
-    let rows = text.split(separator: "\n", omittingEmptySubsequences: false)
-    guard rows.first.map(String.init) == Self.heading else {
+    let rows = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
+    guard rows.first.map(String.init) == heading else {
       throw FixtureError(
-        .malformed, "not a golden that this version reads; its first line is not `\(Self.heading)`",
-        path: file)
+        .malformed, "not a golden that this version reads; its first line is not `\(heading)`", path: file)
     }
-    lines = try rows.enumerated().dropFirst().filter { !$1.isEmpty && !$1.hasPrefix("#") }.map {
+    let lines = try rows.enumerated().dropFirst().filter { !$1.isEmpty && !$1.hasPrefix("#") }.map {
       number, row in
-      guard let line = GoldenLine(String(row)) else {
+      guard var line = GoldenLine(String(row)) else {
         throw FixtureError(
-          .malformed, "\(file):\(number + 1):1: not type, mode, flags, content and path of one thing",
-          path: file)
+          .malformed, "not type, mode, flags, content and path of one thing", path: file, line: number + 1)
       }
+      line.number = number + 1
       return line
     }.sorted { $0.path < $1.path }
     for (line, next) in zip(lines, lines.dropFirst()) where line.path == next.path {
-      throw FixtureError(.malformed, "\(line.path) is there twice", path: file)
+      throw FixtureError(.malformed, "\(line.path) is there twice", path: file, line: next.number)
     }
-    settings = try Self.settings(in: root)
+    return lines
   }
 
-  private static func settings(in root: Directory) throws -> [ContainerPath: [String: PropertyListValue]] {
+  private static func settings(in root: Directory) throws -> [ContainerPath: GoldenSettings] {
     guard try root.status(defaults) != nil else { return [:] }
     let file = root.full(defaults)
     let document = try YAMLDocument(root.contents(defaults), file: file)
-    var settings: [ContainerPath: [String: PropertyListValue]] = [:]
+    var settings: [ContainerPath: GoldenSettings] = [:]
     for pair in try document.root?.pairs("defaults.yaml").pairs ?? [] {
       guard let path = GoldenText.path(pair.key.source) else {
         throw pair.keyPosition.error("not a path in a container")
       }
-      settings[path] = try pair.value.isNull ? [:] : pair.value.pairs("a settings file").propertyListValues()
+      settings[path] = try GoldenSettings(pair)
     }
     return settings
+  }
+
+  private static func items(in root: Directory) throws -> [FixtureVaultItem]? {
+    guard try root.status(vault) != nil else { return nil }
+    let document = try YAMLDocument(root.contents(vault), file: root.full(vault))
+    return try FixtureVaultItem.items(document.root) ?? []
+  }
+
+  /// A file that is missing, or that nothing refers to, is a mistake of whoever edited the golden.
+  private func requireItsFiles(_ root: Directory) throws {
+    var needed: [ContainerPath: GoldenLine] = [:]
+    for line in lines {
+      guard let file = try line.file else { continue }
+      needed[file] = line
+      guard try root.status(file)?.type == .file else {
+        throw FixtureError(
+          .malformed,
+          "\(line.path) is in \(file), which the golden lacks; bring the file back or record the golden anew",
+          path: root.full(Self.list), line: line.number)
+      }
+    }
+    for line in lines where line.content == Self.defaults.description && settings[line.path] == nil {
+      throw FixtureError(
+        .malformed, "defaults.yaml has no settings for \(line.path)", path: root.full(Self.list),
+        line: line.number)
+    }
+    for (path, settings) in settings where !lines.contains(where: { $0.path == path && $0.kind == .settings })
+    {
+      throw FixtureError(
+        .malformed, "files.txt does not list \(path) as settings", path: root.full(Self.defaults),
+        line: settings.line)
+    }
+    for name in try root.names().map(ContainerPath.init(name:)) where needed[name] == nil {
+      guard name == Self.vault || name == Self.defaults || name.nameString.hasSuffix(".sql") else { continue }
+      throw FixtureError(
+        .malformed, "nothing in files.txt refers to this file; remove it, or record the golden anew",
+        path: root.full(name))
+    }
+  }
+}
+
+/// The settings of one file, and where they are written.
+struct GoldenSettings: Sendable {
+  let values: [String: PropertyListValue]
+  /// The line of the file's name, and those of its keys.
+  let line: Int
+  let lines: [String: Int]
+
+  init(_ pair: YAMLMapping.Pair) throws {
+    line = pair.keyPosition.line
+    guard !pair.value.isNull else {
+      (values, lines) = ([:], [:])
+      return
+    }
+    let mapping = try pair.value.pairs("a settings file")
+    values = try mapping.propertyListValues()
+    lines = Dictionary(
+      mapping.pairs.map { ($0.key.source, $0.keyPosition.line) }, uniquingKeysWith: { first, _ in first })
   }
 }

@@ -1,3 +1,4 @@
+import AgeEncryption
 import AppContainer
 import ContainerTransaction
 
@@ -7,17 +8,73 @@ struct GoldenLine: Sendable {
   /// What it is, or `excluded` for what no backup takes.
   var type: String
   var mode: UInt16?
-  /// Extended attributes, each with the beginning of its value's digest; `excluded` is Apple's flag.
+  /// Extended attributes, each with the beginning of its value's digest.
   var flags: [String: String] = [:]
-  /// A file's digest, a link's target, the file that a database or settings are in.
+  /// A file's digest, a link's target, the file that a database, settings or vault items are in.
   var content: String?
+  /// Where it stands in the list, from 1.
+  var number = 0
 
+  /// The type of what the side that was written down does not hold.
   static let excluded = "excluded"
+  /// The content of what has another one in each run.
+  static let volatile = "volatile"
+
+  /// What it is; nil for what was left out.
+  var kind: ComparedEntry.Kind? { ComparedEntry.Kind(rawValue: type) }
+
+  /// The golden's file that it is in; nil when it is in none.
+  var file: ContainerPath? {
+    get throws {
+      switch kind {
+      case .settings: content == Golden.defaults.description ? Golden.defaults : nil
+      case .vault: content == Golden.vault.description ? Golden.vault : nil
+      case .database:
+        if let content, content != Self.volatile, rawDigests == nil {
+          try ContainerPath(content)
+        } else {
+          nil
+        }
+      default: nil
+      }
+    }
+  }
+
+  /// Of a database that SQLite cannot open: its files, by the ending of their names.
+  var rawDigests: [String: SHA256.Digest]? {
+    get {
+      guard kind == .database, let content, content.hasPrefix(Self.raw) else { return nil }
+      var digests: [String: SHA256.Digest] = [:]
+      for part in content.split(separator: ",") {
+        let words = part.split(separator: "=", maxSplits: 1).map(String.init)
+        guard words.count == 2, words[0].hasPrefix(Self.raw), let digest = SHA256.Digest(hex: words[1]) else {
+          return nil
+        }
+        digests[String(words[0].dropFirst(Self.raw.count))] = digest
+      }
+      return digests
+    }
+    set {
+      content = newValue?.sorted { $0.key < $1.key }.map { "\(Self.raw)\($0)=\($1.hex)" }.joined(
+        separator: ",")
+    }
+  }
+
+  private static let raw = "raw"
 
   init(path: ContainerPath, type: String) {
     self.path = path
     self.type = type
   }
+
+  /// A line for what has another content in each run: only its path counts.
+  init(volatile entry: ComparedEntry) {
+    self.init(path: entry.path, type: entry.kind.rawValue)
+    content = Self.volatile
+  }
+
+  /// Whether only its path counts.
+  var isVolatile: Bool { content == Self.volatile && mode == nil }
 
   init?(_ text: String) {
     var rest = text[...]
@@ -37,6 +94,10 @@ struct GoldenLine: Sendable {
       self.mode = bits
     }
     for flag in flags == "-" ? [] : flags.split(separator: ",") {
+      if let known = GoldenFlag.attribute(String(flag)) {
+        self.flags[known.name] = known.digest
+        continue
+      }
       let parts = flag.split(separator: "=", maxSplits: 1).compactMap { GoldenText.unescaped(String($0)) }
       guard let name = parts.first.map({ String(decoding: $0, as: UTF8.self) }) else { return nil }
       self.flags[name] = parts.count == 2 ? String(decoding: parts[1], as: UTF8.self) : ""
@@ -45,61 +106,20 @@ struct GoldenLine: Sendable {
   }
 
   var text: String {
-    let flags = flags.sorted { $0.key < $1.key }.map { name, value in
-      GoldenText.escaped(Array(name.utf8), " ,=") + (value.isEmpty ? "" : "=" + value)
-    }.joined(separator: ",")
     let columns = [
-      type.padded(9), (mode.map { String($0, radix: 8) } ?? "-").padded(4), flags.isEmpty ? "-" : flags,
+      type.padded(9), (mode.map { String($0, radix: 8) } ?? "-").padded(4), flagText,
       content ?? "-", GoldenText.text(path),
     ]
     return columns.joined(separator: " ")
   }
-}
 
-/// How bytes are written in a golden's list: as UTF-8, with `\xNN` for what is none or stands for something else.
-enum GoldenText {
-  static func escaped(_ bytes: [UInt8], _ special: String) -> String {
-    let isText = String(validating: bytes, as: UTF8.self) != nil
-    let odd = Set(special.utf8).union([UInt8(ascii: "\\"), 0x7f])
-    var result: [UInt8] = []
-    for byte in bytes {
-      if byte < 0x20 || odd.contains(byte) || (byte >= 0x80 && !isText) {
-        let digits = String(byte, radix: 16)
-        result += Array("\\x\(digits.count == 1 ? "0" : "")\(digits)".utf8)
-      } else {
-        result.append(byte)
-      }
+  /// The flags as the list has them.
+  var flagText: String {
+    let texts = flags.sorted { $0.key < $1.key }.map { name, value in
+      GoldenFlag.word(name, value)
+        ?? GoldenText.escaped(Array(name.utf8), " ,=") + (value.isEmpty ? "" : "=" + value)
     }
-    return String(decoding: result, as: UTF8.self)
-  }
-
-  static func unescaped(_ text: String) -> [UInt8]? {
-    var result: [UInt8] = []
-    var rest = Array(text.utf8)[...]
-    while let byte = rest.popFirst() {
-      guard byte == UInt8(ascii: "\\") else {
-        result.append(byte)
-        continue
-      }
-      guard rest.count >= 3, rest.popFirst() == UInt8(ascii: "x"),
-        let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
-      else { return nil }
-      rest = rest.dropFirst(2)
-      result.append(value)
-    }
-    return result
-  }
-
-  static func text(_ path: ContainerPath) -> String {
-    // A space at an end would be lost on the way to a reviewer.
-    let text = path.isRoot ? "." : escaped(path.bytes, "")
-    return text.hasPrefix(" ") || text.hasSuffix(" ") ? escaped(path.bytes, " ") : text
-  }
-
-  static func path(_ text: String) -> ContainerPath? {
-    if text == "." { return .root }
-    guard !text.isEmpty, let bytes = unescaped(text) else { return nil }
-    return try? ContainerPath(bytes: bytes)
+    return texts.isEmpty ? "-" : texts.joined(separator: ",")
   }
 }
 

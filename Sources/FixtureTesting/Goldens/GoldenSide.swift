@@ -1,7 +1,6 @@
 import AgeEncryption
 import AppContainer
 import ContainerTransaction
-import GRDB
 
 /// A golden, as a side of a comparison.
 public struct GoldenSide: ComparisonSide {
@@ -18,9 +17,12 @@ public struct GoldenSide: ComparisonSide {
   public init(_ golden: Golden) throws {
     self.golden = golden
     lines = Dictionary(golden.lines.map { ($0.path, $0) }, uniquingKeysWith: { a, _ in a })
+    // A golden does not hold Drydock's own state, wherever a layout has it.
+    for layout in Layout.allCases { omitted[layout.historyPath.parent] = "Drydock's own state" }
     for line in golden.lines {
-      if let kind = ComparedEntry.Kind(rawValue: line.type) {
+      if let kind = line.kind {
         entries.append(try Self.entry(line, kind, golden))
+        if kind == .directory, line.isVolatile { omitted[line.path] = "it is volatile" }
       } else {
         omitted[line.path] = line.content ?? "left out by the golden"
       }
@@ -31,11 +33,15 @@ public struct GoldenSide: ComparisonSide {
     _ line: GoldenLine, _ kind: ComparedEntry.Kind, _ golden: Golden
   ) throws -> ComparedEntry {
     var entry = ComparedEntry(line.path, kind)
+    if line.isVolatile {
+      entry.hasContent = false
+      return entry
+    }
     entry.mode = line.mode
     if kind != .other { entry.attributes = line.flags }
     if kind == .link {
       guard let target = line.content.flatMap(GoldenText.unescaped) else {
-        throw FixtureError(.malformed, "the link \(line.path) has no target", path: golden.directory)
+        throw golden.error("the link \(line.path) has no target", line)
       }
       entry.linkTarget = target
     }
@@ -44,54 +50,56 @@ public struct GoldenSide: ComparisonSide {
 
   /// See ``ComparisonSide``.
   public func digest(of path: ContainerPath) throws -> SHA256.Digest? {
-    guard let line = lines[path], line.type != ComparedEntry.Kind.settings.rawValue else { return nil }
+    guard let line = lines[path], try line.file == nil else { return nil }
     guard let digest = line.content.flatMap({ SHA256.Digest(hex: $0) }) else {
-      throw FixtureError(.malformed, "the file \(path) has no SHA-256", path: golden.directory)
+      throw golden.error("the file \(path) has no SHA-256", line)
     }
     return digest
   }
 
   /// See ``ComparisonSide``.
   public func settings(of path: ContainerPath) throws -> [String: PropertyListValue]? {
-    golden.settings[path]
+    golden.settings[path]?.values
   }
 
-  /// See ``ComparisonSide``: a golden has its digest only.
-  public func sealedVault(of path: ContainerPath) throws -> [UInt8]? { nil }
-
   /// See ``ComparisonSide``.
-  public func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest { .unknown }
+  public func vault(of path: ContainerPath) throws -> ComparedVault? {
+    guard try lines[path]?.file == Golden.vault else { return nil }
+    return golden.items.map { .items($0.map(\.item)) }
+  }
+
+  /// See ``ComparisonSide``: the digest of its SQL, which tells whether two goldens have the same.
+  public func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest {
+    if let digests = lines[path]?.rawDigests { return .raw(digests) }
+    guard let file = try lines[path]?.file else { return .unknown }
+    return .image(try ContentDigest.of(file, in: Directory(golden.directory), isDatabase: false))
+  }
 
   /// See ``ComparisonSide``: a database made from the golden's SQL.
   public func databaseFile(
     of path: ContainerPath, in scratch: Directory, as name: ContainerPath
   ) throws -> String {
-    guard let source = try lines[path]?.content.map({ try ContainerPath($0) }) else {
-      throw FixtureError(.malformed, "the database \(path) has no SQL", path: golden.directory)
+    guard let line = lines[path], line.rawDigests == nil else {
+      throw ContainerError(
+        .malformed, "SQLite could not open it when the golden was written", path: path.description)
     }
+    guard let source = try line.file else { throw golden.error("the database \(path) has no SQL", line) }
     let root = try Directory(golden.directory)
-    guard try root.status(source) != nil else {
-      throw FixtureError(.malformed, "the golden lacks the SQL of \(path)", path: root.full(source))
-    }
     guard let sql = String(validating: try root.contents(source, limit: 1 << 30), as: UTF8.self) else {
       throw FixtureError(.malformed, "the SQL is not UTF-8", path: root.full(source))
     }
     let full = scratch.full(name)
-    var configuration = GRDB.Configuration()
-    configuration.foreignKeysEnabled = false
-    configuration.allowsUnsafeTransactions = true
-    configuration.prepareDatabase { try $0.execute(sql: "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF") }
-    do {
-      let queue = try DatabaseQueue(path: full, configuration: configuration)
-      defer { try? queue.close() }
-      try queue.writeWithoutTransaction { try $0.execute(sql: sql) }
-    } catch let error as DatabaseError {
-      throw FixtureError(
-        .malformed, "the SQL fails: \(error.plainMessage)", path: root.full(source), cause: error)
-    }
+    try GoldenDatabase.make(sql, from: root.full(source), at: full)
     return full
   }
 
   /// See ``ComparisonSide``.
   public func forgetDatabase(_ path: ContainerPath) {}
+}
+
+extension Golden {
+  /// An error about a line of the list.
+  func error(_ message: String, _ line: GoldenLine) -> FixtureError {
+    FixtureError(.malformed, message, path: "\(directory)/\(Self.list)", line: line.number)
+  }
 }

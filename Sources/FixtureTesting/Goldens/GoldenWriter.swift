@@ -6,28 +6,51 @@ import ContainerTransaction
 public struct GoldenWriter {
   private let side: any ComparisonSide
   private let target: Directory
+  private let neutral: NeutralValues
+  private let deviceKeys: DeviceKeys?
   private var lines: [GoldenLine] = []
   private var defaults: [String] = []
+  private var vault: [String] = []
   private var names: Set<String> = []
 
   /// Writes a golden.
   ///
-  /// - Parameter directory: the directory to write into; it must be there and have none of the golden's files.
-  /// - Throws: `ContainerError`, and what reading the side throws; `FixtureError` with code `notBuilt` for a database
-  ///   that SQLite cannot open.
-  public static func write(_ side: any ComparisonSide, to directory: String) throws {
-    var writer = GoldenWriter(side: side, target: try Directory(directory))
+  /// - Parameters:
+  ///   - directory: The directory to write into; it must be there and have none of the golden's files.
+  ///   - volatile: What is another value in each run: neutral words of the same type stand in its place.
+  ///   - deviceKeys: What opens the vault; without it the golden has the sealed file's digest, which is another one
+  ///     after each sealing.
+  /// - Throws: `ContainerError`, and what reading the side throws; `FixtureError` with code `malformed` for a pattern that
+  ///   is none.
+  public static func write(
+    _ side: any ComparisonSide, to directory: String, volatile: VolatileValues = VolatileValues(),
+    deviceKeys: DeviceKeys? = nil
+  ) throws {
+    var writer = GoldenWriter(
+      side: side, target: try Directory(directory), neutral: try NeutralValues(volatile),
+      deviceKeys: deviceKeys)
     try writer.write()
   }
 
-  private init(side: any ComparisonSide, target: Directory) {
-    self.side = side
-    self.target = target
+  private init(side: any ComparisonSide, target: Directory, neutral: NeutralValues, deviceKeys: DeviceKeys?) {
+    (self.side, self.target, self.neutral, self.deviceKeys) = (side, target, neutral, deviceKeys)
   }
 
   private mutating func write() throws {
-    for entry in side.entries { lines.append(try line(entry)) }
-    for (path, reason) in side.omitted {
+    var volatile: ContainerPath?
+    for entry in side.entries {
+      // What is in a directory that is another one in each run is not listed.
+      if let above = volatile, entry.path.isInside(above) { continue }
+      let isDirectory = entry.kind == .directory
+      if !entry.hasContent || neutral.isVolatile(entry.path, isDirectory: isDirectory) {
+        if isDirectory { volatile = entry.path }
+        lines.append(GoldenLine(volatile: entry))
+      } else {
+        lines.append(try line(entry))
+      }
+    }
+    for (path, reason) in side.omitted
+    where !lines.contains(where: { $0.isVolatile && path.isInside($0.path) }) {
       var line = GoldenLine(path: path, type: GoldenLine.excluded)
       line.content = reason.split(separator: ":").first.map { GoldenText.escaped(Array($0.utf8), " ") }
       lines.append(line)
@@ -35,6 +58,7 @@ public struct GoldenWriter {
     lines.sort { $0.path < $1.path }
     try create(Golden.list, [Golden.heading] + lines.map(\.text))
     if !defaults.isEmpty { try create(Golden.defaults, defaults) }
+    if !vault.isEmpty { try create(Golden.vault, vault) }
   }
 
   private func create(_ path: ContainerPath, _ lines: [String]) throws {
@@ -49,9 +73,12 @@ public struct GoldenWriter {
     switch entry.kind {
     case .directory, .other: break
     case .link: line.content = entry.linkTarget.map { GoldenText.escaped($0, " ") }
-    case .file, .vault: line.content = try side.digest(of: entry.path)?.hex
+    case .file: line.content = try side.digest(of: entry.path)?.hex
+    case .vault: line.content = try writeVault(entry.path)
     case .settings:
-      guard let values = try side.settings(of: entry.path), let yaml = GoldenYAML.lines(values) else {
+      guard let values = try side.settings(of: entry.path),
+        let yaml = GoldenYAML.lines(neutral.settings(values))
+      else {
         // Nothing that can be written as settings: compared as a file.
         line.type = ComparedEntry.Kind.file.rawValue
         line.content = try side.digest(of: entry.path)?.hex
@@ -61,12 +88,33 @@ public struct GoldenWriter {
       defaults += yaml
       line.content = Golden.defaults.description
     case .database:
-      let name = sqlName(entry.path)
-      line.content = name
-      try writeDatabase(entry.path, to: ContainerPath(name))
+      if case .raw(let digests) = try side.databaseDigest(of: entry.path) {
+        line.rawDigests = digests
+      } else {
+        let name = sqlName(entry.path)
+        line.content = name
+        try writeDatabase(entry.path, to: ContainerPath(name))
+      }
     }
     return line
   }
+
+  // MARK: Vault
+
+  private mutating func writeVault(_ path: ContainerPath) throws -> String? {
+    let items: [VaultItem]
+    switch try side.vault(of: path) {
+    case .items(let listed): items = listed
+    case .sealed(let bytes):
+      guard let deviceKeys else { return try side.digest(of: path)?.hex }
+      items = try Vault(opening: bytes, with: deviceKeys, path: path.description).sorted
+    case nil: return try side.digest(of: path)?.hex
+    }
+    vault = GoldenVault.lines(items, neutral)
+    return Golden.vault.description
+  }
+
+  // MARK: Databases
 
   private mutating func sqlName(_ path: ContainerPath) -> String {
     let plain = path.nameString.map {
@@ -75,8 +123,9 @@ public struct GoldenWriter {
     let stem = String(plain.drop { $0 == "." })
     var name = "\(stem.isEmpty ? "database" : stem).sql"
     var number = 2
-    while !names.insert(name).inserted {
-      name = "\(stem)-\(number).sql"
+    // A file system may take names for the same that differ in case only.
+    while !names.insert(name.lowercased()).inserted {
+      name = "\(stem.isEmpty ? "database" : stem)-\(number).sql"
       number += 1
     }
     return name
@@ -85,14 +134,8 @@ public struct GoldenWriter {
   private func writeDatabase(_ path: ContainerPath, to file: ContainerPath) throws {
     try ScratchDirectory.withTemporary { scratch in
       defer { side.forgetDatabase(path) }
-      do {
-        let database = try side.databaseFile(of: path, in: scratch, as: "database")
-        try create(file, GoldenSQL(database).lines())
-      } catch let error as ContainerError where error.code == .malformed {
-        throw FixtureError(
-          .notBuilt, "a golden cannot hold this database: \(error.message)", path: path.description,
-          cause: error)
-      }
+      let database = try side.databaseFile(of: path, in: scratch, as: "database")
+      try create(file, GoldenSQL(path: database, neutral: neutral).lines())
     }
   }
 }

@@ -26,7 +26,7 @@ enum GoldenYAML {
       let text = YAMLDate.text(date)
       // Finer than a microsecond, or beyond the year 9999.
       return YAMLDate.parse(text) == date ? "!date \(text)" : nil
-    case .data(let bytes): return "!data \"\(Data(bytes).base64EncodedString())\""
+    case .data(let bytes): return data(bytes)
     case .array(let values):
       let texts = values.compactMap(text)
       return texts.count == values.count ? "[\(texts.joined(separator: ", "))]" : nil
@@ -38,6 +38,9 @@ enum GoldenYAML {
     case .unknown: return nil
     }
   }
+
+  /// Bytes, in base64.
+  static func data(_ bytes: [UInt8]) -> String { "!data \"\(Data(bytes).base64EncodedString())\"" }
 
   private static func real(_ value: Double) -> String {
     value.isNaN ? ".nan" : value.isInfinite ? (value < 0 ? "-.inf" : ".inf") : "\(value)"

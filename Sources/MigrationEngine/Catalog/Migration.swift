@@ -67,6 +67,29 @@ extension Migration {
   public var hasWayBack: Bool { !isIrreversible && stepsWithoutWayBack.isEmpty }
 }
 
+/// One step, as those see it who watch a run.
+public struct StepOutline: Sendable, Hashable {
+  /// The migration's number, and the step's place in it, from 0.
+  public let migration: Int, index: Int
+  /// Where it is.
+  public let position: YAMLPosition
+  /// Its operation, such as `files.move`.
+  public let operation: String
+  /// Whether its author says that it destroys data, and why.
+  public let isDestructive: Bool
+}
+
+extension Migration {
+  /// The steps of the way up, in order.
+  public var outline: [StepOutline] {
+    steps.enumerated().map { index, step in
+      StepOutline(
+        migration: number, index: index, position: step.position, operation: step.operation.name,
+        isDestructive: step.operation.isDestructive)
+    }
+  }
+}
+
 /// One step with its place in the file.
 struct MigrationStep: Sendable {
   let position: YAMLPosition

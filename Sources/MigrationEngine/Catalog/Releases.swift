@@ -12,6 +12,8 @@ public struct Releases: Sendable, Equatable {
     public var version: Int
     /// The migrations that came with it.
     public var migrations: [Frozen]
+    /// Where `releases.yaml` says so.
+    public let position: YAMLPosition
   }
 
   /// A migration as it was released.
@@ -54,7 +56,8 @@ public struct Releases: Sendable, Equatable {
     return Release(
       name: try reader.required("release").text("`release`"),
       version: Int(try reader.required("version").integer("`version`")),
-      migrations: try reader.required("migrations").elements("`migrations`").map(Self.frozen))
+      migrations: try reader.required("migrations").elements("`migrations`").map(Self.frozen),
+      position: node.position)
   }
 
   private static func frozen(_ node: YAMLNode) throws -> Frozen {
@@ -131,7 +134,7 @@ public struct Releases: Sendable, Equatable {
       name: name, version: catalog.latest,
       migrations: catalog.migrations.filter { !old.contains($0.number) }.map {
         Frozen(number: $0.number, name: $0.name, checksum: $0.checksum, position: start)
-      })
+      }, position: start)
     try append(release, to: Directory(catalog.directory))
     releases.append(release)
     return release

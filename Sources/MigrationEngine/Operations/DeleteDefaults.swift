@@ -25,6 +25,8 @@ struct DeleteDefaults: MigrationOperation {
     _ = try reader.reason()
   }
 
+  var isDestructive: Bool { true }
+
   var wayBack: WayBack { .byMemory }
 
   func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {

@@ -29,6 +29,8 @@ struct DeleteFiles: MigrationOperation {
     return notes
   }
 
+  var isDestructive: Bool { true }
+
   var wayBack: WayBack { .byMemory }
 
   func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {

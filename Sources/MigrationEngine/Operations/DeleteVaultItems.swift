@@ -16,6 +16,8 @@ struct DeleteVaultItems: MigrationOperation {
     _ = try reader.reason()
   }
 
+  var isDestructive: Bool { true }
+
   var wayBack: WayBack { .byMemory }
 
   func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {

@@ -7,6 +7,8 @@ protocol MigrationAction: Sendable {
   var name: String { get }
   /// Whether it opens the vault, for which the device key is needed.
   var needsVault: Bool { get }
+  /// Whether its author says that it destroys data, and why.
+  var isDestructive: Bool { get }
   /// How the step can be taken back by itself, when the transaction's undo cannot be used.
   var wayBack: WayBack { get }
   /// Does it on the stage.
@@ -54,6 +56,9 @@ extension MigrationOperation {
 }
 
 extension MigrationAction {
+  /// Most do not.
+  var isDestructive: Bool { false }
+
   /// What says nothing cannot be taken back.
   var wayBack: WayBack { .none }
 

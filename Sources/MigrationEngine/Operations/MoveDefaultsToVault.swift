@@ -62,7 +62,7 @@ struct MoveDefaultsToVault: MigrationOperation {
   func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
     let file = try target.path(in: stage.container)
-    if try stage.vaultEncryption() == nil { memory.made.append(stage.container.vaultPath) }
+    try memory.noteMade(stage.container.vaultPath, on: stage)
     var changes: [SealedItems.Change] = []
     for (key, account) in moves {
       guard let value = try edit.source(key, ifMissing) else { continue }

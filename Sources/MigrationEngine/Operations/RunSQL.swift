@@ -84,6 +84,8 @@ struct RunSQL: MigrationOperation {
     return try stage.writeDatabase(at: path, keepsJournal: false) { try runner.run($0) }
   }
 
+  var isDestructive: Bool { destructive != nil }
+
   var wayBack: WayBack { down.map(\.isBlank) == false ? .byArguments : .none }
 
   func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {

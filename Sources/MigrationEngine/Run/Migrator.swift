@@ -4,6 +4,9 @@ import ContainerTransaction
 /// Runs migrations on a staged container. Nothing outside the stage is changed: whoever gives the stage decides
 /// whether it becomes the container, or is thrown away.
 public struct Migrator {
+  /// Takes part in a run without changing it: called after each step, with the stage as it is then.
+  public typealias Watch = (StepOutline, StagedContainer) throws -> Void
+
   private let stage: StagedContainer
   private let stamp: MigrationStamp
 
@@ -13,10 +16,12 @@ public struct Migrator {
   /// - Parameters:
   ///   - target: the version to stop at; the latest when nil.
   ///   - stamp: what the history says about this run.
+  ///   - watch: is told of each step; what it throws ends the run.
   /// - Throws: ``MigrationError`` with the place of the step or check that failed. Errors that are about the
   ///   container as a whole (in use, no space) come through as they are.
   public static func run(
-    _ plan: MigrationStatus, to target: Int? = nil, on stage: StagedContainer, stamp: MigrationStamp
+    _ plan: MigrationStatus, to target: Int? = nil, on stage: StagedContainer, stamp: MigrationStamp,
+    watch: Watch = { _, _ in }
   ) throws -> MigrationReport {
     let pending = try plan.pending(to: target)
     try plan.requireKeys(to: target, for: stage)
@@ -31,7 +36,7 @@ public struct Migrator {
     }
     var memories = StepMemories(from: report.from)
     for migration in pending {
-      let outcome = try migrator.run(migration, &memories)
+      let outcome = try migrator.run(migration, &memories, watch)
       report.migrations.append(outcome)
       report.to = migration.number
       history.append(
@@ -47,7 +52,9 @@ public struct Migrator {
     return report
   }
 
-  private func run(_ migration: Migration, _ memories: inout StepMemories) throws -> MigrationReport.Outcome {
+  private func run(
+    _ migration: Migration, _ memories: inout StepMemories, _ watch: Watch
+  ) throws -> MigrationReport.Outcome {
     let start = ContinuousClock.now
     var notes: [String] = []
     for assertion in migration.checks {
@@ -56,12 +63,13 @@ public struct Migrator {
     let before = try migration.verifications.map { assertion in
       try Self.located(assertion.position, "verify") { try assertion.observeBefore(stage) }
     }
-    for step in migration.steps {
+    for (step, outline) in zip(migration.steps, migration.outline) {
       var memory = StepMemory()
       let name = step.operation.name
       let remarks = try Self.located(step.position, name) { try step.operation.apply(to: stage, &memory) }
       notes += remarks.map { "\(step.position): \(name): \($0)" }
       memories.add(memory, of: migration.number)
+      try watch(outline, stage)
     }
     for (assertion, before) in zip(migration.verifications, before) {
       notes += try judge(assertion, before: before, .verifyFailed, "verify")

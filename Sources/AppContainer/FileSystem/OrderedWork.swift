@@ -1,9 +1,9 @@
 import Foundation
 
 /// The same work on many things, some at a time; the results are handed over in the order of the things.
-enum OrderedWork {
+public enum OrderedWork {
   /// How far the work may be ahead of the results that were handed over: so many results at most are in memory.
-  static let ahead = 256
+  public static let ahead = 256
 
   /// Works on all items and returns when everything is handed over.
   ///
@@ -11,7 +11,7 @@ enum OrderedWork {
   ///   - jobs: how many are worked on at the same time, 1 or more.
   ///   - work: runs on a thread of its own, which may block.
   ///   - deliver: gets each result as soon as it and all before it are there; runs on the caller's thread.
-  static func run<Item: Sendable, Result: Sendable>(
+  public static func run<Item: Sendable, Result: Sendable>(
     _ items: [Item], jobs: Int, _ work: @escaping @Sendable (Item) -> Result,
     deliver: (Item, Result) -> Void
   ) {

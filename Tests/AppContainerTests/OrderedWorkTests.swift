@@ -1,8 +1,7 @@
+import AppContainer
 import Foundation
 import Synchronization
 import Testing
-
-@testable import DrydockCommand
 
 @Suite("Work on many things") struct OrderedWorkTests {
   @Test("Results come in the order of the things, whichever is done first", arguments: [1, 2, 7, 5000])
@@ -62,16 +61,5 @@ import Testing
       #expect(isBounded)
     }
     #expect(begun.withLock { $0 } == 2000)
-  }
-
-  @Test(
-    "One exit code for many",
-    arguments: [
-      ([], 0), ([0, 0], 0), ([4, 4], 4), ([2, 2], 2), ([0, 2], 2), ([2, 0, 2], 2), ([5, 4], 5), ([0, 4], 3),
-      ([4, 2], 3),
-      ([6, 0], 3), ([0, 4, 5], 3), ([64], 64),
-    ] as [([Int32], Int32)])
-  func exitCode(_ codes: [Int32], _ one: Int32) {
-    #expect(ManySummary.exitCode(of: codes) == one)
   }
 }

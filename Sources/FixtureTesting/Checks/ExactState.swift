@@ -1,0 +1,100 @@
+import AgeEncryption
+import AppContainer
+
+/// Everything about every path of a container, for a check that nothing at all is different: bytes, modes, owners, times,
+/// attributes, links.
+struct ExactState {
+  /// All that can be told of one path.
+  private struct Entry: Equatable {
+    var type: FileType
+    var metadata: FileMetadata
+    /// The content's SHA-256, or what a link points to.
+    var content: String?
+    /// The first of the paths that share its inode.
+    var shared: ContainerPath
+  }
+
+  private var entries: [ContainerPath: Entry] = [:]
+
+  /// Looks at all below an open root; Drydock's own state in it is left out.
+  init(of root: Directory) throws {
+    var inodes: [FileIdentity: ContainerPath] = [:]
+    try add(.root, root.status(), root, &inodes)
+    try root.walk { entry in
+      if root.isState(entry.path) { return .over }
+      try add(entry.path, entry.status, root, &inodes)
+      return .into
+    }
+  }
+
+  private mutating func add(
+    _ path: ContainerPath, _ status: FileStatus, _ root: Directory,
+    _ inodes: inout [FileIdentity: ContainerPath]
+  ) throws {
+    guard let metadata = try root.metadata(path) else { return }
+    let first = inodes[status.identity] ?? path
+    inodes[status.identity] = first
+    let content: String? =
+      switch status.type {
+      case .file: try ContentDigest.of(path, in: root, isDatabase: false).hex
+      case .symbolicLink: GoldenText.escaped(try root.linkTarget(path), "")
+      case .directory, .other: nil
+      }
+    entries[path] = Entry(type: status.type, metadata: metadata, content: content, shared: first)
+  }
+
+  /// What is different from an earlier state, by path.
+  ///
+  /// - Parameter check: What the findings are about.
+  func findings(since before: ExactState, _ check: FixtureFinding.Check) -> [FixtureFinding] {
+    Set(entries.keys).union(before.entries.keys).sorted().flatMap { path in
+      Self.findings(before.entries[path], entries[path], path, check)
+    }
+  }
+
+  private static func findings(
+    _ old: Entry?, _ new: Entry?, _ path: ContainerPath, _ check: FixtureFinding.Check
+  ) -> [FixtureFinding] {
+    func finding(_ message: String, _ expected: String? = nil, _ found: String? = nil) -> FixtureFinding {
+      var finding = FixtureFinding(check, message, place: path.isRoot ? "." : path.description)
+      (finding.expected, finding.found) = (expected, found)
+      return finding
+    }
+    guard let old else { return [finding("it is there, and was not before")] }
+    guard let new else { return [finding("it is gone")] }
+    if old == new { return [] }
+    guard old.type == new.type else {
+      return [finding("it has become something else", old.type.rawValue, new.type.rawValue)]
+    }
+    var findings: [FixtureFinding] = []
+    let (before, after) = (old.metadata, new.metadata)
+    if old.content != new.content {
+      let isLink = old.type == .symbolicLink
+      findings.append(
+        isLink ? finding("it points elsewhere", old.content, new.content) : finding("its bytes differ"))
+    }
+    if before.mode != after.mode {
+      findings.append(
+        finding("its mode differs", String(before.mode, radix: 8), String(after.mode, radix: 8)))
+    }
+    if (before.user, before.group) != (after.user, after.group) {
+      findings.append(
+        finding("its owner differs", "\(before.user):\(before.group)", "\(after.user):\(after.group)"))
+    }
+    if before.modified != after.modified {
+      findings.append(
+        finding("its modification time differs", "\(before.modified) ns", "\(after.modified) ns"))
+    }
+    if before.attributes != after.attributes || before.isNoDump != after.isNoDump {
+      let names = { (metadata: FileMetadata) in
+        (metadata.attributes.map(\.name) + (metadata.isNoDump ? ["nodump"] : [])).joined(separator: ", ")
+      }
+      findings.append(finding("its attributes differ", names(before), names(after)))
+    }
+    if old.shared != new.shared {
+      findings.append(
+        finding("it shares its inode with another path", old.shared.description, new.shared.description))
+    }
+    return findings
+  }
+}

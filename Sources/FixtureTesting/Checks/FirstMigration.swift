@@ -1,0 +1,92 @@
+import AppContainer
+import MigrationEngine
+
+/// Finds the first migration after which something differs: by the goldens of earlier versions, and between those by
+/// migrating once more, one migration at a time.
+struct FirstMigration {
+  /// What a finding comes from, and so what it is looked for in again.
+  enum Source: Hashable {
+    /// The golden of a version.
+    case golden(Int)
+    /// `expect` of `fixture.yaml`.
+    case expectation
+  }
+
+  private let work: FixtureWork
+  /// What was found at each version of the second run; it is made when it is needed first.
+  private var found: [Int: [Source: [FixtureFinding]]] = [:]
+
+  init(_ work: FixtureWork) { self.work = work }
+
+  /// Names the migration in each finding.
+  ///
+  /// - Parameters:
+  ///   - source: What they all come from.
+  ///   - upper: The version that they were found at.
+  ///   - lower: The last version at which a finding's place was as it must be; the fixture's when none is known.
+  mutating func name(
+    _ findings: inout [FixtureFinding], from source: Source, at upper: Int,
+    lower: (FixtureFinding) -> Int
+  ) throws {
+    for index in findings.indices where findings[index].migration == nil {
+      let low = lower(findings[index])
+      var span = work.migrations(above: low, upTo: upper)
+      if span.count > 1 {
+        try replay(source, from: low, to: upper)
+        span = narrowed(span, findings[index], source, low)
+      }
+      findings[index].migration = Self.text(span.compactMap(work.catalog.migration))
+    }
+  }
+
+  /// The one migration after which the place has what was found; all of them when it had it before.
+  private func narrowed(
+    _ span: [Int], _ finding: FixtureFinding, _ source: Source, _ low: Int
+  ) -> [Int] {
+    var last = span.count - 1
+    while last >= 0 {
+      let before = last == 0 ? low : span[last - 1]
+      let isThere = found[before]?[source]?.contains { Self.isSame($0, finding) } ?? false
+      if !isThere { return [span[last]] }
+      last -= 1
+    }
+    return span
+  }
+
+  private static func isSame(_ a: FixtureFinding, _ b: FixtureFinding) -> Bool {
+    a.place == b.place && a.found == b.found && a.message == b.message
+  }
+
+  /// The name of one migration, or of those of which it is one; nil for none.
+  static func text(_ span: [Migration]) -> String? {
+    guard let first = span.first, let last = span.last else { return nil }
+    switch span.count {
+    case 1: return first.identifier
+    case 2: return "\(first.identifier) or \(last.identifier)"
+    default: return "\(first.identifier) to \(last.identifier)"
+    }
+  }
+
+  /// Migrates a new container one migration at a time, and looks at each version.
+  private mutating func replay(_ source: Source, from low: Int, to high: Int) throws {
+    let versions = ([low] + work.migrations(above: low, upTo: high).dropLast())
+      .filter { found[$0]?[source] == nil }
+    guard let last = versions.last else { return }
+    let container = try work.container("replay-\(found.count)-\(low)-\(high)")
+    for version in [work.fixture.version] + work.migrations(above: work.fixture.version, upTo: last) {
+      if version > work.fixture.version { try work.runner.migrate(container, to: version) }
+      guard versions.contains(version) else { continue }
+      found[version, default: [:]][source] = try findings(container, source)
+    }
+  }
+
+  /// An expectation of the newest schema may not even be asked of an older one.
+  private func findings(_ container: Container, _ source: Source) throws -> [FixtureFinding] {
+    switch source {
+    case .golden(let version):
+      guard let golden = work.fixture.goldens[version] else { return [] }
+      return try work.findings(container, against: golden)
+    case .expectation: return (try? work.expectationFindings(container)) ?? []
+    }
+  }
+}

@@ -1,0 +1,222 @@
+import AppContainer
+import ContainerTransaction
+import MigrationEngine
+
+/// All checks of one fixture, in the order in which one needs the other.
+struct FixtureChecks {
+  /// What is wrong.
+  private(set) var findings: [FixtureFinding] = []
+  /// What could not be checked, and why.
+  private(set) var notes: [String] = []
+  /// The steps of migrations that changed anything.
+  private(set) var effective: Set<StepOutline> = []
+  /// Whether the container could be made and migrated as it was to be: only then what it tells of all steps counts.
+  private(set) var didRun = false
+  /// Goldens of the container at versions of which there is a fresh one.
+  private(set) var shapes: [Int: String] = [:]
+
+  private let work: FixtureWork
+  /// The versions of which there is a fresh container; none when this one cannot be compared with it.
+  private let freshVersions: Set<Int>
+  private var fixture: Fixture { work.fixture }
+  private var runner: FixtureRunner { work.runner }
+  private var latest: Int { work.catalog.latest }
+
+  init(_ work: FixtureWork, freshVersions: Set<Int>) {
+    (self.work, self.freshVersions) = (work, freshVersions)
+  }
+
+  /// Runs them. Whatever goes wrong is a finding.
+  mutating func run() {
+    do {
+      let container = try work.container("main")
+      try check(container)
+    } catch {
+      add(error, .build)
+    }
+  }
+
+  private mutating func check(_ container: Container) throws {
+    findings += FixtureClaims.findings(fixture, work.catalog)
+    if fixture.isReinstalled { findings += try FixtureClaims.reinstalled(fixture, container, runner) }
+    let before = try work.state(of: container)
+    guard fixture.expectsSuccess else { return try checkRefusal(container, before) }
+    let wayDown = WayDown(work)
+    if wayDown.isNeeded || freshVersions.contains(fixture.version) {
+      shapes[fixture.version] = try work.write(container, as: "golden-start")
+    }
+
+    var watch = RunWatch()
+    let outcome: TransactionOutcome<MigrationReport>
+    do {
+      outcome = try runner.migrate(container, &watch)
+    } catch {
+      return add(failure: error, after: watch.last)
+    }
+    (didRun, effective) = (true, watch.effective)
+    guard outcome.value.to == latest else {
+      return findings.append(
+        FixtureFinding(.migration, "it ended at version \(outcome.value.to), not at \(latest)"))
+    }
+    try checkResult(container)
+    findings += LostRows.findings(watch.finalLosses, in: container, fixture, work.catalog)
+    try checkAgain(container)
+    if outcome.transaction != nil {
+      let isBack = try checkRollback(container, before)
+      if isBack { attempt(.down) { try $0.findings += wayDown.findings(container, &$0.notes) } }
+    }
+  }
+
+  // MARK: What must fail
+
+  /// Migrating must fail as `expect` says, and leave everything as it was.
+  private mutating func checkRefusal(_ container: Container, _ before: ExactState) throws {
+    var watch = RunWatch()
+    do {
+      _ = try runner.migrate(container, &watch)
+      findings.append(FixtureFinding(.migration, "migrating succeeded, and `expect` says that it fails"))
+    } catch {
+      didRun = true
+      let message = Self.text(of: error)
+      for words in fixture.expectation?.error ?? [] where !message.contains(words) {
+        var finding = FixtureFinding(.expectation, "the error does not say what `expect` says")
+        (finding.expected, finding.found) = (words, message)
+        findings.append(finding)
+      }
+      findings += try work.state(of: container).findings(since: before, .migration)
+    }
+  }
+
+  // MARK: The result
+
+  /// The goldens of all versions from the fixture's on, and `expect`.
+  private mutating func checkResult(_ container: Container) throws {
+    var first = FirstMigration(work)
+    var known: Set<Difference> = []
+    var wrong: [Int: Set<Difference>] = [:]
+    for (version, golden) in try goldens(with: container) {
+      var found = golden
+      wrong[version] = Set(found.map(Difference.init))
+      // What an earlier golden told already is not told again.
+      found.removeAll { known.contains(Difference($0)) }
+      try first.name(&found, from: .golden(version), at: version) { finding in
+        let right = wrong.filter { $0.key < version && !$0.value.contains { $0.place == finding.place } }.keys
+        return max(right.max() ?? fixture.version, fixture.version)
+      }
+      known.formUnion(found.map(Difference.init))
+      findings += found
+    }
+    var expected = try work.expectationFindings(container)
+    try first.name(&expected, from: .expectation, at: latest) { _ in fixture.version }
+    findings += expected
+    if freshVersions.contains(latest), shapes[latest] == nil {
+      shapes[latest] = try work.write(container, as: "golden-latest")
+    }
+  }
+
+  /// What tells whether two findings are about the same thing. A database that moves takes its differences along.
+  private struct Difference: Hashable {
+    let place: String?
+    private let part: String?
+    private let expected: String?, found: String?
+
+    init(_ finding: FixtureFinding) {
+      place = finding.place
+      part = finding.place.map { place in
+        place.range(of: ": ").map { String(place[$0.upperBound...]) } ?? place
+      }
+      (expected, found) = (finding.expected, finding.found)
+    }
+
+    static func == (a: Difference, b: Difference) -> Bool {
+      (a.part, a.expected, a.found) == (b.part, b.expected, b.found)
+    }
+
+    func hash(into hasher: inout Hasher) { hasher.combine(part) }
+  }
+
+  /// What differs from each golden, by version; those before the latest are looked at in a second container.
+  private mutating func goldens(with latest: Container) throws -> [(version: Int, findings: [FixtureFinding])]
+  {
+    var results: [(version: Int, findings: [FixtureFinding])] = []
+    let stops = Set(fixture.goldens.keys.filter { $0 >= fixture.version && $0 < self.latest })
+      .union(fixture.isFresh ? freshVersions.filter { $0 > fixture.version && $0 < self.latest } : [])
+    if !stops.isEmpty {
+      let container = try work.container("stops")
+      for version in stops.sorted() where work.catalog.hasVersion(version) {
+        if version > fixture.version { try runner.migrate(container, to: version) }
+        if let golden = fixture.goldens[version] {
+          results.append((version, try work.findings(container, against: golden)))
+        }
+        if freshVersions.contains(version), shapes[version] == nil {
+          shapes[version] = try work.write(container, as: "golden-\(version)")
+        }
+      }
+    }
+    if let golden = fixture.goldens[self.latest] {
+      results.append((self.latest, try work.findings(latest, against: golden)))
+    }
+    return results
+  }
+
+  // MARK: Again, and back
+
+  private mutating func checkAgain(_ container: Container) throws {
+    do {
+      let before = try work.state(of: container)
+      if try runner.migrate(container).transaction == nil { return }
+      let changed = try work.state(of: container).findings(since: before, .again)
+      findings += changed.isEmpty ? [FixtureFinding(.again, "migrating again was not nothing")] : changed
+    } catch {
+      add(error, .again)
+    }
+  }
+
+  /// Rolls back, and forward again.
+  ///
+  /// - Returns: whether the container is migrated again.
+  private mutating func checkRollback(_ container: Container, _ before: ExactState) throws -> Bool {
+    do {
+      try runner.rollBack(container)
+      let differences = try work.state(of: container).findings(since: before, .rollback)
+      findings += differences
+      guard differences.isEmpty else { return false }
+      try runner.rollBack(container, redoing: true)
+      return true
+    } catch {
+      add(error, .rollback)
+      return false
+    }
+  }
+
+  // MARK: Failures
+
+  private mutating func attempt(
+    _ check: FixtureFinding.Check, _ body: (inout FixtureChecks) throws -> Void
+  ) {
+    do { try body(&self) } catch { add(error, check) }
+  }
+
+  private mutating func add(_ error: any Error, _ check: FixtureFinding.Check) {
+    findings.append(Self.finding(error, check, fixture))
+  }
+
+  /// What a run failed with names its place: the migration is that of the file.
+  private mutating func add(failure error: any Error, after last: StepOutline?) {
+    var finding = Self.finding(error, .migration, fixture)
+    let place = MigrationPlace(in: finding.message, work.catalog)
+    finding.migration = place?.migration
+    (finding.file, finding.line) = (place?.file, place?.line)
+    findings.append(finding)
+  }
+
+  static func finding(
+    _ error: any Error, _ check: FixtureFinding.Check, _ fixture: Fixture
+  ) -> FixtureFinding {
+    var finding = FixtureFinding(check, text(of: error))
+    if check == .build { finding.file = fixture.directory + "/fixture.yaml" }
+    return finding
+  }
+
+  static func text(of error: any Error) -> String { String(describing: error) }
+}

@@ -1,0 +1,121 @@
+import AppContainer
+import ContainerTransaction
+import MigrationEngine
+
+/// A container that was migrated to a version is like one that the app of that version wrote itself: the same schema, the
+/// same keys of settings, the same flags and protection, the same accessibility of secrets. What the user put in differs.
+struct FreshCheck {
+  private let older: FixtureProof, newer: FixtureProof
+  private let difference: ContainerDifference
+  private let own: GoldenSide, migrated: GoldenSide
+
+  /// Compares the containers of older versions, migrated, with fresh ones of each version.
+  ///
+  /// - Throws: `FixtureError` when a golden that was just written cannot be read.
+  static func findings(_ proofs: [FixtureProof], _ catalog: MigrationCatalog) throws -> [FixtureFinding] {
+    let fresh = proofs.filter { $0.fixture.isFresh && $0.shapes[$0.fixture.version] != nil }
+      .sorted { $0.fixture.version < $1.fixture.version }
+    var findings: [FixtureFinding] = []
+    for newer in fresh {
+      // What the nearest older one shows is not told of the others again.
+      for older in fresh.reversed() where older.fixture.version < newer.fixture.version {
+        for finding in try FreshCheck(older, newer)?.findings(catalog) ?? []
+        where !findings.contains(where: { $0.place == finding.place && $0.found == finding.found }) {
+          findings.append(finding)
+        }
+      }
+    }
+    return findings
+  }
+
+  private init?(_ older: FixtureProof, _ newer: FixtureProof) throws {
+    let version = newer.fixture.version
+    guard let migrated = older.shapes[version], let own = newer.shapes[version] else { return nil }
+    (self.older, self.newer) = (older, newer)
+    (self.own, self.migrated) = (try GoldenSide(Golden(own)), try GoldenSide(Golden(migrated)))
+    difference = try Comparison(of: self.own, with: self.migrated).difference
+  }
+
+  private func findings(_ catalog: MigrationCatalog) -> [FixtureFinding] {
+    let version = newer.fixture.version
+    let span = catalog.migrations.filter { $0.number > older.fixture.version && $0.number <= version }
+    return (schema + settings + flags + secrets).map { place, expected, found in
+      var finding = FixtureFinding(
+        .fresh,
+        "\(older.fixture.name), migrated to version \(version), is not like \(newer.fixture.name), which the app wrote",
+        place: place)
+      (finding.expected, finding.found) = (expected, found)
+      finding.migration = FirstMigration.text(span)
+      finding.file = newer.fixture.directory + "/fixture.yaml"
+      return finding
+    }
+  }
+
+  private typealias Difference = (place: String, expected: String?, found: String?)
+
+  private var schema: [Difference] {
+    difference.databases.flatMap { database -> [Difference] in
+      if database.change != .changed {
+        return [
+          (
+            database.path.description, database.change == .removed ? "a database" : nil,
+            database.change == .added ? "a database" : nil
+          )
+        ]
+      }
+      return database.schema.flatMap { object -> [Difference] in
+        let place = "\(database.path): \(object.kind) \(object.name)"
+        if object.columns.isEmpty { return [(place, object.before, object.after)] }
+        return object.columns.map { ("\(place), column \($0.name)", $0.before, $0.after) }
+      }
+    }
+  }
+
+  /// Only whether a key is there: its value is the user's.
+  private var settings: [Difference] {
+    let optional = PatternList(older.fixture.optionalSettings + newer.fixture.optionalSettings)
+    return difference.settings.filter { setting in
+      guard setting.change != .changed else { return false }
+      let name = ContainerPath(name: Array(setting.key.utf8))
+      if case .matched = optional.verdict(of: name, isDirectory: false) { return false }
+      return true
+    }.map { setting in
+      let isMissing = setting.change == .removed
+      return ("\(setting.file): \(setting.key)", isMissing ? "a setting" : nil, isMissing ? nil : "a setting")
+    }
+  }
+
+  /// Of what both have.
+  private var flags: [Difference] {
+    let names = { (entry: ComparedEntry) in
+      Set((entry.attributes ?? [:]).filter { Self.isFlag($0.key) }.map { "\($0.key)=\($0.value)" })
+    }
+    let there = Dictionary(migrated.entries.map { ($0.path, $0) }, uniquingKeysWith: { first, _ in first })
+    return own.entries.compactMap { entry in
+      guard let other = there[entry.path], names(entry) != names(other) else { return nil }
+      return (entry.path.description, Self.text(entry), Self.text(other))
+    }
+  }
+
+  private static func isFlag(_ name: String) -> Bool {
+    name == ProtectionClass.attribute || name == ExclusionAttributes.robots
+      || name.hasSuffix(ExclusionAttributes.apple) || name.hasSuffix(ExclusionAttributes.oldApple)
+  }
+
+  private static func text(_ entry: ComparedEntry) -> String {
+    let words = (entry.attributes ?? [:]).filter { isFlag($0.key) }.map {
+      GoldenFlag.word($0.key, $0.value) ?? $0.key
+    }
+    return words.isEmpty ? "no flag" : words.sorted().joined(separator: ", ")
+  }
+
+  /// Of items that both have.
+  private var secrets: [Difference] {
+    difference.vault.flatMap { vault in
+      (vault.items ?? []).filter { $0.change == .changed }.flatMap { item in
+        item.attributes.filter { ["accessible", "access control", "synchronizable"].contains($0.name) }
+          .map { ("\(vault.path): \(item.name): \($0.name)", $0.before, $0.after) }
+      }
+    }
+  }
+}

@@ -1,0 +1,98 @@
+import AppContainer
+import ContainerTransaction
+import MigrationEngine
+
+/// Watches a run of migrations on a fixture: which steps change anything, and where rows go.
+struct RunWatch {
+  /// The steps that changed something.
+  private(set) var effective: Set<StepOutline> = []
+  /// Rows that went in a step that does not say that it destroys data.
+  private(set) var losses: [RowLoss] = []
+  /// The last step that was done.
+  private(set) var last: StepOutline?
+  private var changes: StageWatch?
+  private var rows: [ContainerPath: TableRows] = [:]
+
+  /// Looks at the stage after a step.
+  mutating func did(_ step: StepOutline, on stage: StagedContainer) throws {
+    last = step
+    let changed = try changes?.changes(on: stage) ?? []
+    if changed.isEmpty { return }
+    effective.insert(step)
+    var before: [ContainerPath: TableRows] = [:]
+    var after: [ContainerPath: TableRows] = [:]
+    for path in changed {
+      before[path] = rows[path]
+      after[path] = try TableRows(of: path, on: stage)
+      rows[path] = after[path]
+    }
+    if !step.isDestructive { losses += RowLoss.between(before, after, step) }
+  }
+
+  /// Begins to watch, before the first step.
+  mutating func begin(on stage: StagedContainer) throws {
+    changes = try StageWatch(stage)
+    for path in try stage.descendants(of: .root) { rows[path] = try TableRows(of: path, on: stage) }
+  }
+
+  /// The losses that were not made good until the end of the run.
+  var finalLosses: [RowLoss] {
+    losses.filter { loss in rows[loss.database]?.counts[loss.table].map { $0 < loss.before } ?? true }
+  }
+}
+
+/// How many rows the tables of a database have.
+struct TableRows {
+  private(set) var counts: [String: Int] = [:]
+
+  /// Counts; nil for what is no database, or one that SQLite cannot open.
+  init?(of path: ContainerPath, on stage: StagedContainer) throws {
+    guard try stage.status(of: path)?.type == .file, try stage.isDatabase(path) else { return nil }
+    do {
+      counts = try stage.readDatabase(at: path) { try $0.rowCounts() }
+    } catch let error as ContainerError where error.code == .malformed {
+      return nil
+    }
+  }
+}
+
+/// Rows of a table that went, and nothing announced it.
+struct RowLoss {
+  /// The database and the table.
+  var database: ContainerPath, table: String
+  /// Numbers of rows; nothing afterwards when the table is gone.
+  var before: Int, after: Int?
+  /// The step that did it.
+  var step: StepOutline
+
+  /// What went in a step. A table that is gone lost nothing when another one came that has as many rows: it was renamed,
+  /// or its database moved.
+  static func between(
+    _ before: [ContainerPath: TableRows], _ after: [ContainerPath: TableRows], _ step: StepOutline
+  ) -> [RowLoss] {
+    var fresh: [(path: ContainerPath, table: String, rows: Int)] = []
+    for path in after.keys.sorted() {
+      for (table, rows) in (after[path]?.counts ?? [:]).sorted(by: { $0.key < $1.key })
+      where before[path]?.counts[table] == nil {
+        fresh.append((path, table, rows))
+      }
+    }
+    var losses: [RowLoss] = []
+    for path in before.keys.sorted() {
+      for (table, rows) in (before[path]?.counts ?? [:]).sorted(by: { $0.key < $1.key }) where rows > 0 {
+        let now = after[path]?.counts[table]
+        if let now, now >= rows { continue }
+        let heir =
+          now == nil
+          ? fresh.firstIndex { $0.table == table && $0.path != path && $0.rows >= rows }
+            ?? fresh.firstIndex { $0.path == path && $0.rows >= rows } : nil
+        if let heir {
+          fresh.remove(at: heir)
+        } else {
+          losses.append(RowLoss(database: path, table: table, before: rows, after: now, step: step))
+        }
+      }
+    }
+    return losses
+  }
+}

@@ -1,0 +1,70 @@
+import AppContainer
+import ContainerTransaction
+import MigrationEngine
+
+/// Going down by steps reaches the state that there was before, as far as migrations can be taken back.
+struct WayDown {
+  private let work: FixtureWork
+  /// The version to go down to, and the one that it goes no further than because of a migration without a way back.
+  private let target: Int
+  private let barrier: Migration?
+
+  init(_ work: FixtureWork) {
+    self.work = work
+    barrier = work.catalog.migrations.last { $0.number > work.fixture.version && !$0.hasWayBack }
+    target = barrier?.number ?? work.fixture.version
+  }
+
+  /// Whether there is any way down.
+  var isNeeded: Bool { target < work.catalog.latest }
+
+  /// Goes down from the latest version, and tells what is not as it was.
+  ///
+  /// - Parameter notes: takes why it goes no further.
+  func findings(_ container: Container, _ notes: inout [String]) throws -> [FixtureFinding] {
+    if let barrier, !barrier.isIrreversible {
+      notes.append("\(barrier.identifier) has no way back by steps: what is before it was not gone back to")
+    }
+    guard isNeeded else { return [] }
+    do {
+      try work.runner.goDown(container, to: target)
+    } catch {
+      var finding = FixtureChecks.finding(error, .down, work.fixture)
+      let place = MigrationPlace(in: finding.message, work.catalog)
+      (finding.migration, finding.file, finding.line) = (place?.migration, place?.file, place?.line)
+      return [finding]
+    }
+    let findings = try work.findings(container, against: golden(of: target), .down)
+    return findings.isEmpty ? [] : try named(findings)
+  }
+
+  /// A golden of the state that there was at a version.
+  private func golden(of version: Int) throws -> String {
+    if version == work.fixture.version { return work.path("golden-start") }
+    let container = try work.container("down-\(version)")
+    try work.runner.migrate(container, to: version)
+    return try work.write(container, as: "golden-down-\(version)")
+  }
+
+  /// Goes up and down once more, one migration at a time, to see whose way back it is.
+  private func named(_ findings: [FixtureFinding]) throws -> [FixtureFinding] {
+    var findings = findings
+    let container = try work.container("up-and-down")
+    for number in work.migrations(above: target, upTo: work.catalog.latest) {
+      let before = work.catalog.numbers.last { $0 < number } ?? 0
+      if before > work.fixture.version { try work.runner.migrate(container, to: before) }
+      let golden = try work.write(container, as: "golden-before-\(number)")
+      try work.runner.migrate(container, to: number)
+      try work.runner.goDown(container, to: max(before, work.fixture.version))
+      let found = try work.findings(container, against: golden, .down)
+      for index in findings.indices
+      where findings[index].migration == nil
+        && found.contains(where: { $0.place == findings[index].place && $0.found == findings[index].found })
+      {
+        findings[index].migration = work.catalog.migration(number)?.identifier
+      }
+      if !found.isEmpty && findings.allSatisfy({ $0.migration != nil }) { break }
+    }
+    return findings
+  }
+}

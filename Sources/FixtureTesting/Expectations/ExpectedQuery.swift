@@ -1,0 +1,139 @@
+import AppContainer
+import ContainerTransaction
+import GRDB
+
+/// A query and the rows that it must give.
+public struct ExpectedQuery: Sendable {
+  /// The database: a name of `drydock.yaml`, or a path.
+  let database: ExpectedDatabase
+  /// The SQL.
+  let sql: String
+  /// The rows, each with its values in order.
+  let rows: [[YAMLScalar.Value]]
+  private let position: YAMLPosition
+  private let rowPositions: [YAMLPosition]
+
+  init(_ node: YAMLNode) throws {
+    let reader = try YAMLReader(node, what: "a query", keys: ["database", "sql", "rows"])
+    position = reader.position
+    database = try ExpectedDatabase(try reader.required("database").text("`database`"), reader.position)
+    let text = try reader.required("sql")
+    sql = try text.text("`sql`")
+    if sql.allSatisfy(\.isWhitespace) { throw text.position.error("`sql` is empty") }
+    let nodes = try reader.required("rows").elements("`rows`")
+    rowPositions = nodes.map(\.position)
+    rows = try nodes.map { try $0.elements("a row").map(Self.value) }
+  }
+
+  private static func value(_ node: YAMLNode) throws -> YAMLScalar.Value {
+    guard let scalar = node.scalar else {
+      throw node.position.error("a row's value is a single one, not \(node.summary)")
+    }
+    switch scalar.value {
+    case .null, .integer, .real, .text, .data: return scalar.value
+    // What a row never has would never be equal.
+    case .boolean(let value): throw node.position.error("SQLite has no Bool: write \(value ? 1 : 0)")
+    case .unsigned, .date:
+      throw node.position.error(
+        "SQLite has null, integers of 64 bits, reals, text and data, not \(scalar.value.summary)")
+    }
+  }
+
+  func findings(_ stage: StagedContainer) throws -> [FixtureFinding] {
+    let path = try database.path(in: stage)
+    guard try stage.live.status(path)?.type == .file else {
+      return [FixtureFinding(at: position, "the database is absent", place: path.description)]
+    }
+    let place = "\(path): \(shownSQL(stage.redactor))"
+    do {
+      let (columns, found) = try read(path, stage)
+      return difference(found, RowText(columns: columns, redactor: stage.redactor), place)
+    } catch let error as DatabaseError where error.resultCode == .SQLITE_MISUSE {
+      return [FixtureFinding(at: position, "a query is one statement", place: place)]
+    } catch let error as DatabaseError {
+      return [FixtureFinding(at: position, "the query fails: \(error.plainMessage)", place: place)]
+    } catch let error as ContainerError where error.code == .malformed {
+      return [FixtureFinding(at: position, error.message, place: path.description)]
+    } catch let error as TransactionError where error.code == .missing {
+      return [FixtureFinding(at: position, "this is no database", place: path.description)]
+    }
+  }
+
+  /// In one line that is not too long.
+  private func shownSQL(_ redactor: Redactor) -> String {
+    let words = sql.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+    let line = redactor.shown(message: words)
+    return line.count > 100 ? line.prefix(99) + "…" : line
+  }
+
+  private func read(
+    _ path: ContainerPath, _ stage: StagedContainer
+  ) throws -> (columns: [String], rows: [[YAMLScalar.Value]]) {
+    try stage.readDatabase(at: path) { database in
+      let statement = try database.makeStatement(sql: sql)
+      let rows = try Row.fetchAll(statement)
+      return (statement.columnNames, rows.map { row in row.databaseValues.map(\.yamlValue) })
+    }
+  }
+
+  // MARK: The difference
+
+  /// More than these are not told one by one.
+  private static let limit = 10
+
+  private func difference(
+    _ found: [[YAMLScalar.Value]], _ shown: RowText, _ place: String
+  ) -> [FixtureFinding] {
+    if found.count != rows.count {
+      return [
+        FixtureFinding(
+          at: position, "the query gives \(found.count) rows, expected \(rows.count)", place: place,
+          expected: shown.list(rows.prefix(Self.limit), of: rows.count),
+          found: shown.list(found.prefix(Self.limit), of: found.count))
+      ]
+    }
+    let different = rows.indices.filter { rows[$0] != found[$0] }
+    var findings = different.prefix(Self.limit).map { index in
+      FixtureFinding(
+        at: rowPositions[index], "the row is another one", place: "\(place), row \(index + 1)",
+        expected: shown.row(rows[index]), found: shown.row(found[index]))
+    }
+    if different.count > Self.limit {
+      findings.append(
+        FixtureFinding(
+          at: position, "\(different.count - Self.limit) more rows are others than expected", place: place))
+    }
+    return findings
+  }
+}
+
+/// Rows for a message: secrets are hidden by the names of their columns and by their form.
+private struct RowText {
+  let columns: [String]
+  let redactor: Redactor
+
+  func list(_ rows: ArraySlice<[YAMLScalar.Value]>, of count: Int) -> String {
+    let more = count > rows.count ? ["… \(count - rows.count) more"] : []
+    return "[" + (rows.map(row) + more).joined(separator: ", ") + "]"
+  }
+
+  func row(_ row: [YAMLScalar.Value]) -> String {
+    let values = row.enumerated().map { index, value in
+      guard let listed = value.propertyListValue else { return "null" }
+      return redactor.shown(listed, key: columns.indices.contains(index) ? columns[index] : "")
+    }
+    return "[" + values.joined(separator: ", ") + "]"
+  }
+}
+
+extension DatabaseValue {
+  fileprivate var yamlValue: YAMLScalar.Value {
+    switch storage {
+    case .null: .null
+    case .int64(let value): .integer(value)
+    case .double(let value): .real(value)
+    case .string(let text): .text(text)
+    case .blob(let data): .data(Array(data))
+    }
+  }
+}

@@ -1,0 +1,134 @@
+import AppContainer
+
+/// The files of a fixture: `NAME.sql` is the content of the database `NAME`, `NAME.plist.yaml` and `NAME.plist.xml` that
+/// of the binary property list `NAME.plist`; all else is taken as it is.
+struct FixtureFiles {
+  private let fixture: Directory
+  private let onlyInWAL: Set<ContainerPath>
+  private let verbatim: Set<ContainerPath>
+  private let setup: FixtureSetup
+
+  init(_ fixture: Directory, _ setup: FixtureSetup) {
+    (self.fixture, self.setup) = (fixture, setup)
+    onlyInWAL = Set(setup.onlyInWAL.map(\.path))
+    verbatim = Set(setup.verbatim.map(\.path))
+  }
+
+  /// Puts the files of the container and its groups into a container that is there and empty.
+  ///
+  /// - Throws: `FixtureError` with code `malformed`, or `ContainerError`.
+  func copy(to target: Directory) throws {
+    var sources: Set<ContainerPath> = []
+    var databases: Set<ContainerPath> = []
+    for top in [FixtureSource.container, FixtureSource.groups] where try fixture.status(top) != nil {
+      let source = try fixture.directory(top)
+      try source.walk { entry in
+        // What is no file of the container: notes of a person's, and a desktop's own files.
+        if top == FixtureSource.groups, entry.path.parent.isRoot, entry.status.type != .directory {
+          return .over
+        }
+        let path = top == FixtureSource.groups ? entry.path.rebased(from: .root, to: .groups) : entry.path
+        guard path != .groups else {
+          throw FixtureError(
+            .malformed, "groups are beside the container, in `\(FixtureSource.groups)`",
+            path: source.full(entry.path))
+        }
+        sources.insert(path)
+        if let database = try add(entry, path, from: source, to: target) { databases.insert(database) }
+        return .into
+      }
+    }
+    for place in setup.verbatim where !sources.contains(place.path) {
+      throw place.position.error("the fixture has no file `\(place.path)`")
+    }
+    for place in setup.onlyInWAL where !databases.contains(place.path) {
+      throw place.position.error("the fixture has no `\(place.path).sql`")
+    }
+  }
+
+  /// - Returns: the database that was made.
+  private func add(
+    _ entry: WalkEntry, _ path: ContainerPath, from source: Directory, to target: Directory
+  ) throws -> ContainerPath? {
+    let isFile = entry.status.type == .file
+    if isFile, !verbatim.contains(path) {
+      if let database = path.without(suffix: ".sql") {
+        try requireFree(database, entry, source, target)
+        try FixtureDatabase(sql: entry.path, in: source).build(
+          database, in: target, onlyInWAL: onlyInWAL.contains(database))
+        return database
+      }
+      for suffix in [".yaml", ".xml"] {
+        guard let settings = path.without(suffix: suffix), settings.nameString.hasSuffix(".plist") else {
+          continue
+        }
+        try requireFree(settings, entry, source, target)
+        try target.create(settings, FixtureSettings(entry.path, in: source).encoded(), mode: 0o600)
+        return nil
+      }
+    }
+    switch entry.status.type {
+    case .directory: if !target.isRoot(path) { try target.makeDirectories(path) }
+    case .symbolicLink:
+      try requireFree(path, entry, source, target)
+      try target.createLink(path, target: source.linkTarget(entry.path))
+    case .file:
+      try requireFree(path, entry, source, target)
+      try source.copyContents(of: entry.path, to: path, in: target)
+      // The checkout's umask must not show in the container: of the mode, only "executable" counts.
+      try target.setMode(entry.status.mode & 0o100 == 0 ? 0o644 : 0o755, of: path)
+    default:
+      throw FixtureError(
+        .malformed, "a fixture holds files, directories and links only", path: source.full(entry.path))
+    }
+    return nil
+  }
+
+  private func requireFree(
+    _ path: ContainerPath, _ entry: WalkEntry, _ source: Directory, _ target: Directory
+  ) throws {
+    guard try target.status(path) != nil else { return }
+    throw FixtureError(
+      .malformed, "something else of the fixture makes \(path) already", path: source.full(entry.path))
+  }
+}
+
+/// A property list written down as YAML or XML.
+struct FixtureSettings {
+  private let file: String
+  private let bytes: [UInt8]
+  private let isXML: Bool
+
+  init(_ path: ContainerPath, in source: Directory) throws {
+    (file, bytes) = (source.full(path), try source.contents(path))
+    isXML = path.nameString.hasSuffix(".xml")
+  }
+
+  /// The binary property list, as Apple's systems write settings.
+  func encoded() throws -> [UInt8] {
+    if isXML {
+      do {
+        let list = try PropertyListDocument(bytes: bytes)
+        guard list.format == .xml else {
+          throw FixtureError(
+            .malformed, "this is a binary property list; without `.xml` it is taken as it is", path: file)
+        }
+        return try PropertyListDocument(format: .binary, value: list.value).encoded()
+      } catch let error as ContainerError {
+        throw FixtureError(.malformed, error.message, path: file, cause: error)
+      }
+    }
+    let root = try YAMLDocument(bytes, file: file).root
+    let values = try root.flatMap { $0.isNull ? nil : try $0.pairs("a property list").propertyListValues() }
+    return try PropertyListFile(format: .binary, root: values ?? [:]).encoded()
+  }
+}
+
+extension ContainerPath {
+  /// The path without an ending of its name, nil when the name has another one or nothing else.
+  fileprivate func without(suffix: String) -> ContainerPath? {
+    guard name.count > suffix.utf8.count, name.suffix(suffix.utf8.count) == Array(suffix.utf8)[...]
+    else { return nil }
+    return try? ContainerPath(bytes: bytes.dropLast(suffix.utf8.count))
+  }
+}

@@ -1,0 +1,83 @@
+import AppContainer
+
+/// Where a fixture's container and its groups are in a directory that nothing else is in.
+///
+/// `drydock.yaml` names groups by paths from the container's root, such as `../Shared/notes`: the container is nested so
+/// deep that all of them stay inside of the directory, and the same `drydock.yaml` serves.
+struct FixturePlace {
+  /// The directory that all is in.
+  let work: Directory
+  /// The container's root in it.
+  let root: ContainerPath
+  /// The groups' roots in it, by id.
+  let groups: [String: ContainerPath]
+
+  /// Makes the directory.
+  ///
+  /// - Parameter path: must not exist; its parent must.
+  /// - Throws: `FixtureError` with code `notBuilt` when it exists, `malformed` for a group at an absolute path.
+  init(making path: String, _ configuration: Configuration) throws {
+    let names = try configuration.groups.mapValues { $0 }.map { id, path in
+      (id: id, names: try Self.names(id, path, configuration))
+    }
+    let depth = names.map { Self.climb($0.names) }.max() ?? 0
+    let nest = (0..<max(0, depth - 1)).map { _ in Array("nest".utf8) } + [Array("container".utf8)]
+    work = try Self.make(path)
+    root = nest.reduce(.root) { $0.appending(name: $1) }
+    var groups: [String: ContainerPath] = [:]
+    for (id, names) in names {
+      groups[id] = names.reduce(root) { $1.elementsEqual("..".utf8) ? $0.parent : $0.appending(name: $1) }
+    }
+    self.groups = groups
+    try work.makeDirectories(root.parent)
+  }
+
+  private static func make(_ path: String) throws -> Directory {
+    let slash = path.lastIndex(of: "/")
+    let parent = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+    let name = try ContainerPath(slash.map { String(path[path.index(after: $0)...]) } ?? path)
+    let directory = try Directory(parent)
+    guard try directory.status(name) == nil else {
+      throw FixtureError(.notBuilt, "this exists; name a directory that does not", path: path)
+    }
+    try directory.createDirectory(name)
+    return try Directory(path)
+  }
+
+  /// The names in a group's path from the container's root; `..` among them.
+  private static func names(
+    _ id: String, _ path: String, _ configuration: Configuration
+  ) throws -> [[UInt8]] {
+    guard !path.hasPrefix("/") else {
+      throw FixtureError(
+        .malformed,
+        "the group \(id) is at an absolute path, and a check of a fixture would change what is really there; write it "
+          + "relative to the container's root (`../…`), or check with another drydock.yaml",
+        path: configuration.file)
+    }
+    return path.utf8.split(separator: UInt8(ascii: "/")).map(Array.init).filter {
+      !$0.elementsEqual(".".utf8)
+    }
+  }
+
+  /// How far a path goes above where it starts.
+  private static func climb(_ names: [[UInt8]]) -> Int {
+    var (level, lowest) = (0, 0)
+    for name in names {
+      level += name.elementsEqual("..".utf8) ? -1 : 1
+      lowest = min(lowest, level)
+    }
+    return -lowest
+  }
+}
+
+extension Directory {
+  /// Makes directories as apps do, whatever this process's umask takes away.
+  func makeDirectories(_ path: ContainerPath) throws {
+    for path in (path.isRoot ? [] : [path] + path.ancestors.dropLast()).reversed()
+    where try status(path)?.type != .directory {
+      try createDirectory(path)
+      try setMode(0o755, of: path)
+    }
+  }
+}

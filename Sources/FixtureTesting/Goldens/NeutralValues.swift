@@ -1,0 +1,89 @@
+import AppContainer
+import Foundation
+
+/// Puts neutral values of the same type in the place of volatile ones.
+struct NeutralValues {
+  /// What stands for text, and in it for what a pattern matches.
+  static let word = "(volatile)"
+
+  let volatile: VolatileValues
+  private let patterns: [NSRegularExpression]
+
+  /// - Throws: `FixtureError` with code `malformed` for a pattern that is no regular expression.
+  init(_ volatile: VolatileValues) throws {
+    self.volatile = volatile
+    patterns = try volatile.patterns.map(Self.expression)
+  }
+
+  /// A pattern as the expression that it is; ICU's syntax.
+  static func expression(_ pattern: String) throws -> NSRegularExpression {
+    do {
+      return try NSRegularExpression(pattern: pattern)
+    } catch {
+      throw FixtureError(.malformed, "`\(pattern)` in `patterns` is no regular expression", cause: error)
+    }
+  }
+
+  /// Whether text may have to be replaced wherever it stands.
+  var hasPatterns: Bool { !patterns.isEmpty }
+
+  /// Text with a word in place of what the patterns match; the same text where none does.
+  ///
+  /// - Parameter replacement: Gives the word for what was matched.
+  func text(_ text: String, _ replacement: (String) -> String = { _ in word }) -> String {
+    patterns.reduce(text) { text, pattern in
+      let range = NSRange(text.startIndex..., in: text)
+      // A match of nothing has nothing to replace.
+      let matches = pattern.matches(in: text, range: range).filter { $0.range.length > 0 }
+      if matches.isEmpty { return text }
+      var result = ""
+      var end = text.startIndex
+      for match in matches {
+        guard let found = Range(match.range, in: text) else { continue }
+        result += text[end..<found.lowerBound] + replacement(String(text[found]))
+        end = found.upperBound
+      }
+      return result + text[end...]
+    }
+  }
+
+  // MARK: Settings
+
+  /// Settings with neutral values under volatile keys, at any depth.
+  func settings(_ values: [String: PropertyListValue]) -> [String: PropertyListValue] {
+    if volatile.settings.isEmpty, !hasPatterns { return values }
+    return Dictionary(
+      uniqueKeysWithValues: values.map { key, value in
+        (key, volatile.settings.contains(key) ? Self.neutral(value) : settings(value))
+      })
+  }
+
+  private func settings(_ value: PropertyListValue) -> PropertyListValue {
+    switch value {
+    case .string(let string): .string(text(string))
+    case .array(let values): .array(values.map(settings))
+    case .dictionary(let values): .dictionary(settings(values))
+    default: value
+    }
+  }
+
+  private static func neutral(_ value: PropertyListValue) -> PropertyListValue {
+    switch value {
+    case .string: .string(word)
+    case .boolean: .boolean(false)
+    case .integer, .unsigned: .integer(0)
+    case .real, .single: .real(0)
+    case .date: .date(Date(timeIntervalSinceReferenceDate: 0))
+    case .data, .unknown: .data([])
+    case .array: .array([])
+    case .dictionary: .dictionary([:])
+    }
+  }
+
+  // MARK: Files
+
+  /// Whether only the path of a file or directory counts: its content, and what is in it, is another one in each run.
+  func isVolatile(_ path: ContainerPath, isDirectory: Bool) -> Bool {
+    if case .matched = volatile.files.verdict(of: path, isDirectory: isDirectory) { true } else { false }
+  }
+}

@@ -1,0 +1,166 @@
+import AppContainer
+import GRDB
+
+/// Which columns of a database are volatile, and what stands in them.
+///
+/// A volatile value that must be unique, or that rows refer to, is numbered in the order in which rows come that are
+/// sorted by all else: constraints hold, references still lead to the same rows, and each run gives the same numbers.
+struct NeutralColumns {
+  private struct Column: Hashable {
+    var table, column: String
+
+    /// SQLite knows names without regard to case.
+    init(_ table: String, _ column: String) {
+      (self.table, self.column) = (table.lowercased(), column.lowercased())
+    }
+  }
+
+  private let values: NeutralValues
+  private let volatile: Set<Column>
+  private let encoding: TextEncoding
+  /// The columns whose values must differ.
+  private var unique: Set<Column> = []
+  /// What columns refer to.
+  private var references: [Column: Column] = [:]
+  private let numbers = Numbers()
+
+  /// The numbers that values have got, by the column that they come from.
+  private final class Numbers {
+    private(set) var known: [Column: [GoldenValue: Int]] = [:]
+
+    func number(of value: GoldenValue, in column: Column) -> Int {
+      if let number = known[column]?[value] { return number }
+      let number = (known[column]?.count ?? 0) + 1
+      known[column, default: [:]][value] = number
+      return number
+    }
+  }
+
+  init(_ values: NeutralValues, tables: [String], _ encoding: TextEncoding, _ db: Database) throws {
+    (self.values, self.encoding) = (values, encoding)
+    volatile = Set(values.volatile.columns.map { Column($0.table, $0.column) })
+    if volatile.isEmpty, !values.hasPatterns { return }
+    for table in tables { try describe(table, db) }
+  }
+
+  private mutating func describe(_ table: String, _ db: Database) throws {
+    let columns = try Row.fetchAll(
+      db, sql: "SELECT name, pk, hidden FROM pragma_table_xinfo(?)", arguments: [table])
+    for column in columns where column["pk"] as Int > 0 { unique.insert(Column(table, column["name"])) }
+    let computed = Set(columns.filter { $0["hidden"] as Int > 1 }.map { $0["name"] as String })
+    let indexed = try Row.fetchAll(
+      db,
+      sql: """
+        SELECT x.name AS name FROM pragma_index_list(?) l, pragma_index_xinfo(l.name) x WHERE l."unique" AND x.key
+        """, arguments: [table])
+    for row in indexed {
+      if let name: String = row["name"], !computed.contains(name) {
+        unique.insert(Column(table, name))
+      } else {
+        // An expression, which may be made of any of them.
+        for column in columns { unique.insert(Column(table, column["name"])) }
+      }
+    }
+    let keys = try Row.fetchAll(
+      db,
+      sql:
+        "SELECT \"table\" AS parent, seq, \"from\" AS child, \"to\" AS column FROM pragma_foreign_key_list(?)",
+      arguments: [table])
+    for row in keys {
+      let parent: String = row["parent"]
+      let column =
+        try row["column"] as String?
+        ?? String.fetchOne(
+          db, sql: "SELECT name FROM pragma_table_info(?) WHERE pk = ?",
+          arguments: [parent, (row["seq"] as Int) + 1])
+      if let column { references[Column(table, row["child"])] = Column(parent, column) }
+    }
+  }
+
+  /// Whether anything may have to be replaced in a table.
+  func mayChange(_ table: GoldenTable) -> Bool {
+    values.hasPatterns || table.columns.contains { volatile.contains(Column(table.name, $0)) }
+  }
+
+  /// Whether a table's rowids are volatile.
+  func hasVolatileRowid(_ table: GoldenTable) -> Bool {
+    table.hasRowid && ["rowid", table.columns[0]].contains { volatile.contains(Column(table.name, $0)) }
+  }
+
+  /// The tables that a table's volatile columns refer to.
+  func parents(of table: GoldenTable) -> Set<String> {
+    Set(table.columns.compactMap { references[Column(table.name, $0)]?.table })
+  }
+
+  /// The numbers that the values of a column have got, or 0.
+  func count(_ table: String, _ column: String) -> Int { numbers.known[Column(table, column)]?.count ?? 0 }
+
+  /// The rows as the golden has them, in its order, and whether any of them is another one than it was.
+  func replaced(
+    _ rows: [[GoldenValue]], of table: GoldenTable
+  ) -> (rows: [[GoldenValue]], isChanged: Bool) {
+    let groups = table.columns.map { group(of: Column(table.name, $0)) }
+    // Sorted by what is the same in each run: by numbers only where they are known from a table that is referred to.
+    let sorted = rows.map { row in (row, keys: shown(row, table, groups) { numbers.known[$1]?[$0] }) }
+      .sorted { Self.precedes($0.keys, $1.keys, table.order) }
+    var isChanged = false
+    let result = sorted.map { row, _ in
+      let replaced = shown(row, table, groups) { numbers.number(of: $0, in: $1) }
+      if replaced != row { isChanged = true }
+      return replaced
+    }
+    return (result, isChanged)
+  }
+
+  private static func precedes(_ left: [GoldenValue], _ right: [GoldenValue], _ order: [Int]) -> Bool {
+    for column in order where left[column] != right[column] { return left[column] < right[column] }
+    return left.lexicographicallyPrecedes(right)
+  }
+
+  /// The column whose numbers the values of a column have; nil when they have none.
+  private func group(of column: Column) -> Column? {
+    var column = column
+    var seen: Set<Column> = []
+    while let parent = references[column], isReplaced(parent), seen.insert(column).inserted {
+      column = parent
+    }
+    return unique.contains(column) || !seen.isEmpty ? column : nil
+  }
+
+  private func isReplaced(_ column: Column) -> Bool { volatile.contains(column) || values.hasPatterns }
+
+  private func shown(
+    _ row: [GoldenValue], _ table: GoldenTable, _ groups: [Column?], _ number: (GoldenValue, Column) -> Int?
+  ) -> [GoldenValue] {
+    row.indices.map { index in
+      let value = row[index]
+      func numbered(_ value: GoldenValue) -> Int? {
+        if let group = groups[index] { number(value, group) } else { nil }
+      }
+      if volatile.contains(Column(table.name, table.columns[index])) {
+        return neutral(value, value.kind == .null ? nil : numbered(value))
+      }
+      guard values.hasPatterns, let text = value.text(encoding) else { return value }
+      let replaced = values.text(text) { Self.word(numbered(GoldenValue(text: $0, encoding))) }
+      return replaced.utf8.elementsEqual(text.utf8) ? value : GoldenValue(text: replaced, encoding)
+    }
+  }
+
+  private static func word(_ number: Int?) -> String {
+    number.map { "(volatile \($0))" } ?? NeutralValues.word
+  }
+
+  private func neutral(_ value: GoldenValue, _ number: Int?) -> GoldenValue {
+    switch value.kind {
+    case .null: value
+    case .number: GoldenValue(.number, value.isInteger ? "\(number ?? 0)" : "\(number ?? 0).0")
+    case .text: GoldenValue(text: Self.word(number), encoding)
+    case .blob: GoldenValue(.blob, "X'\(number.map { String($0, radix: 16).evenDigits } ?? "")'")
+    }
+  }
+}
+
+extension String {
+  /// Hexadecimal digits of whole bytes.
+  fileprivate var evenDigits: String { count.isMultiple(of: 2) ? self : "0" + self }
+}

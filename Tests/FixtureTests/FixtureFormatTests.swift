@@ -1,0 +1,122 @@
+import AppContainer
+import FixtureTesting
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("What a fixture says is read with care")
+struct FixtureFormatTests {
+  @Test(
+    "A fixture that is written wrongly says where",
+    arguments: [
+      ("versoin: 0\nexpect: {files: [a]}\n", "fixture.yaml:1:1: unknown key `versoin`"),
+      ("version: -1\nexpect: {files: [a]}\n", "fixture.yaml:1:10: `version` is 0 or more"),
+      ("version: 99999999999999999999\n", "does not fit 64 bits"),
+      ("version: 0\nexpect: {}\n", "names nothing that must be there"),
+      ("version: 0\nexpect: {absent: [a]}\n", "names nothing that must be there"),
+      ("version: 0\nexpect: {error: [x], files: [a]}\n", "stands alone"),
+      ("version: 0\nexpect: {error: x, lost-rows: {a: {b: 1}}}\n", "stands alone"),
+      ("version: 0\nexpect: {files: [../a]}\n", "fixture.yaml:2:18:"),
+      ("version: 0\nexpect: {files: [/a]}\n", "fixture.yaml:2:18:"),
+      ("version: 0\nexpect: {files: ['../*']}\n", "a pattern is relative to the container"),
+      ("version: 0\nexpect: {files: [{path: a, count: -1}]}\n", "`count` is 0 or more"),
+      ("version: 0\nexpect: {files: [{path: a, matches: '('}]}\n", "no regular expression"),
+      ("version: 0\nexpect: {settings: {a: null}}\n", "null is no value"),
+      ("version: 0\nexpect: {settings: {a: 1}, absent-settings: [a]}\n", "both there and absent"),
+      ("version: 0\nexpect: {suites: {x: {}}}\n", "nothing is expected of this suite"),
+      ("version: 0\nexpect: {queries: [{database: a, sql: x, rows: [[true]]}]}\n", "has no Bool: write 1"),
+      ("version: 0\nexpect: {queries: [{database: a, sql: x, rows: [[[1]]]}]}\n", "single one"),
+      ("version: 0\nexpect: {queries: [{database: /a, sql: x, rows: []}]}\n", "nor a path in a container"),
+      ("version: 0\nexpect: {files: a, lost-rows: {a: {b: 0}}}\n", "is 1 or more"),
+      ("version: 0\nexpect: {protection: {a: complet}}\n", "did you mean `complete`?"),
+      ("version: 0\ncontainer: {modes: {a: 0o77777}}\n", "a mode is written like"),
+      ("version: 0\ncontainer: {modes: {../a: 0o777}}\n", "fixture.yaml:2:21:"),
+      ("version: 0\ncontainer: {attributes: {a: {b: 1}}}\n", "text or !data"),
+      ("version: 0\ncontainer: {vault: [{service: a, value: b}]}\n", "needs the key `accessible`"),
+      (
+        "version: 0\ncontainer: {vault: [{service: a, accessible: always, value: 7}]}\n", "quote it"
+      ),
+      (
+        """
+        version: 0
+        container:
+          vault:
+            - {service: a, accessible: always, value: b}
+            - {service: a, accessible: whenUnlocked, value: c}
+        """, "fixture.yaml:5:7: the vault item a is there twice"
+      ),
+      ("version: 0\ncontainer: {directories: [a]}\nvolatile: {columns: [a]}\n", "no TABLE.COLUMN"),
+      ("version: 0\n", "nothing to make the container of"),
+      ("", "the file is empty"), ("- 1\n", "fixture.yaml:1:1:"), ("version: 0\nversion: 1\n", "there twice"),
+    ])
+  func mistakes(text: String, message: String) throws {
+    try FixtureLab.with { lab in
+      try lab.write("fixture.yaml", text)
+      let said = FixtureLab.message(lab.load)
+      #expect(said.contains(message), "\(said)")
+      #expect(!said.contains("made-up"))
+    }
+  }
+
+  @Test("What looks like a part of a fixture and is none is an error")
+  func strayParts() throws {
+    try FixtureLab.with { lab in
+      try lab.describe("container: {directories: [a]}\n")
+      try lab.write("README.md", "why")
+      try lab.write(".DS_Store", "x")
+      try lab.write("expected/.DS_Store", "x")
+      try lab.write("expected/6/files.txt", "x")
+      #expect(try lab.load().goldens.keys.sorted() == [6])
+      for (path, message) in [
+        ("containr/a", "did you mean `container`?"), ("group/x/a", "did you mean `groups`?"),
+        ("container.tar.zst.age", "not encrypted"), ("container.zip", "no part of a fixture"),
+        ("expected/latest/files.txt", "named after its schema version"), ("expected/07/x", "expected/6"),
+        ("expected/7", "expected/6"),
+      ] {
+        try lab.write(path, "x")
+        let said = FixtureLab.message(lab.load)
+        #expect(said.contains(message), "\(path): \(said)")
+        let top =
+          path.hasPrefix("expected/")
+          ? path.split(separator: "/").prefix(2) : path.split(separator: "/").prefix(1)
+        let made = lab.directory(FixtureLab.fixture + "/" + top.joined(separator: "/"))
+        try FileManager.default.removeItem(atPath: made)
+      }
+      try lab.write("container.tar.zst", "x")
+      #expect(FixtureLab.message(lab.build).contains("container.tar.zst"))
+      try lab.write("container/a", "x")
+      #expect(FixtureLab.message(lab.load).contains("the archive is all of the container"))
+    }
+  }
+
+  @Test("What fixtures.yaml says holds for every fixture beside it")
+  func common() throws {
+    try FixtureLab.with { lab in
+      let common = """
+        volatile: {settings: [installed], columns: [task.at], files: ["*.log"], patterns: ["[0-9]+"]}
+        optional-settings: [fontSize]
+        """
+      try lab.write("../fixtures.yaml", common)
+      try lab.describe("volatile: {settings: [other], files: ['!a.log']}\noptional-settings: [zoom]\n")
+      let names = [FixtureLab.fixture, "./\(FixtureLab.fixture)/", "\(FixtureLab.fixture)/../one"]
+      for name in names {
+        let fixture = try Fixture.load(lab.directory(name))
+        #expect(fixture.name == "one" && fixture.volatile.settings == ["installed", "other"])
+        #expect(fixture.optionalSettings == ["fontSize", "zoom"] && fixture.volatile.patterns == ["[0-9]+"])
+        #expect(fixture.volatile.files.verdict(of: "b.log", isDirectory: false) == .matched("*.log"))
+        #expect(fixture.volatile.files.verdict(of: "a.log", isDirectory: false) == .negated("!a.log"))
+      }
+      #expect(try Fixture.all(in: lab.directory("Fixtures"))[0].optionalSettings == ["fontSize", "zoom"])
+      try lab.write("../fixtures.yaml", "volatil: {}\n")
+      #expect(FixtureLab.message(lab.load).contains("fixtures.yaml:1:1: unknown key `volatil`"))
+    }
+  }
+
+  @Test("A directory without fixtures is an error, and so is one that is none")
+  func none() throws {
+    try TemporaryDirectory.with { directory in
+      #expect(throws: FixtureError.self) { try Fixture.all(in: directory.path) }
+      #expect(FixtureLab.message { try Fixture.load(directory.path) }.contains("this directory has none"))
+    }
+  }
+}

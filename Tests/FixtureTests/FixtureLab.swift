@@ -1,0 +1,65 @@
+import AgeEncryption
+import AppContainer
+import FixtureTesting
+import Foundation
+import TestSupport
+
+/// A fixture written by hand for one test, and the containers made of it.
+struct FixtureLab {
+  let directory: TemporaryDirectory
+  let deviceKeys: DeviceKeys
+  /// What `drydock.yaml` says.
+  var configuration = Sample.configuration
+
+  static let fixture = "Fixtures/one"
+
+  static func with(_ body: (inout FixtureLab) throws -> Void) throws {
+    try TemporaryDirectory.with { directory in
+      var lab = FixtureLab(directory: directory, deviceKeys: DeviceKeys(try AgeIdentity.generate()))
+      try FileManager.default.createDirectory(
+        atPath: directory(fixture), withIntermediateDirectories: true)
+      try body(&lab)
+    }
+  }
+
+  /// Writes a file of the fixture, and the directories above it.
+  func write(_ path: String, _ text: String) throws { try write(path, Array(text.utf8)) }
+
+  func write(_ path: String, _ bytes: [UInt8]) throws {
+    let full = directory(Self.fixture + "/" + path)
+    try FileManager.default.createDirectory(
+      at: URL(filePath: full).deletingLastPathComponent(), withIntermediateDirectories: true)
+    try RawFiles.write(bytes, to: Array(full.utf8))
+  }
+
+  /// Writes `fixture.yaml`, of version 0 and with a directory, unless it says so itself.
+  func describe(_ yaml: String) throws {
+    let version = yaml.contains("version:") ? "" : "version: 0\n"
+    let container = yaml.contains("container:") ? "" : "container: {directories: [Documents]}\n"
+    try write("fixture.yaml", version + container + yaml)
+  }
+
+  func load() throws -> Fixture { try Fixture.load(directory(Self.fixture)) }
+
+  /// The container, built anew.
+  func build() throws -> Container {
+    let work = directory("work-\(UUID().uuidString)")
+    return try load().build(in: work, configuration: configuration, deviceKeys: deviceKeys)
+  }
+
+  /// What is not as expected in the container as it was built.
+  func findings() throws -> [FixtureFinding] {
+    guard let expectation = try load().expectation else { return [] }
+    return try expectation.findings(in: build(), deviceKeys: deviceKeys)
+  }
+
+  /// The message of what a body throws.
+  static func message(_ body: () throws -> some Any) -> String {
+    do {
+      _ = try body()
+      return "nothing was thrown"
+    } catch {
+      return "\(error)"
+    }
+  }
+}
