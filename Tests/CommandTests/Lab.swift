@@ -3,7 +3,8 @@ import TestSupport
 import Testing
 
 /// A directory with the sample app's `drydock.yaml` and `Migrations`, in which the real program runs as a user
-/// runs it: containers are its sub-directories, and the program's working directory is the lab.
+/// runs it: containers are its sub-directories, and the program's working directory is the lab. The app is that of
+/// version 6, which had no group yet and released nothing: each container stands for itself, and tests edit migrations.
 struct Lab {
   let directory: TemporaryDirectory
   let program: String
@@ -35,7 +36,9 @@ struct Lab {
     let sample = try String(contentsOfFile: Self.repository + "/Fixtures/drydock.yaml", encoding: .utf8)
     let own = sample.replacing("migrations: ../Migrations", with: "migrations: Migrations")
       .replacing("fixtures: .\n", with: "")
+      .replacing(/(?m)^(groups|  journal): .*\n/, with: "")
     try write("drydock.yaml", own)
+    for later in ["0007_widget", "releases.yaml"] { try remove("Migrations/" + later) }
     try FileManager.default.createDirectory(atPath: directory("tmp"), withIntermediateDirectories: false)
     try write("device.key", Self.deviceKey.get())
   }
