@@ -1,28 +1,169 @@
 import FixtureTesting
+import Foundation
 import Testing
 
-@Suite("Each check of fixtures fails on what is broken in its way")
+@Suite("Each check of a fixture fails on what is broken in its way")
 struct SuiteCheckTests {
-  /// Two migrations and a fixture that pass all checks.
-  private func sound(_ lab: SuiteLab) throws {
-    try lab.migration(
-      "0001_start",
-      "  - defaults.set: {values: {theme: light}, if-exists: keep}\n  - defaults.set: {values: {size: 10}, if-exists: keep}"
-    )
-    try lab.migration(
-      "0002_rename",
-      "  - defaults.rename: {keys: {theme: look}}\n  - sql: {database: notes, up: ALTER TABLE task ADD COLUMN note TEXT, down: ALTER TABLE task DROP COLUMN note}"
-    )
-    try lab.fixture(
-      "new", version: 0, more: "unmarked: false\nexpect: {settings: {look: light, size: 10}}", settings: "")
-    try lab.fixture("one", more: "expect: {settings: {look: dark, size: 12}}")
+  @Test("What is right passes", arguments: [nil, 2])
+  func sound(released: Int?) throws {
+    try SuiteLab.sound(released: released) { lab in
+      let found = try lab.found().filter { !$0.contains("release: ") }
+      #expect(found == [])
+    }
   }
 
-  @Test func whatIsRightPasses() throws {
-    try SuiteLab.with { lab in
-      try sound(lab)
+  /// A way to break the sound lab: a migration that is written anew, and what must be found then, by its beginning and
+  /// its end.
+  struct Break: Sendable, CustomTestStringConvertible {
+    var testDescription: String
+    var migration: String, steps: String
+    var more = ""
+    /// What must be among the findings, as parts of one line.
+    var finds: [[String]]
+  }
+
+  static let names = """
+      - defaults.rename: {keys: {theme: look}}
+      - sql: {database: notes, up: "UPDATE task SET title = upper(title) WHERE id = 1", down: "UPDATE task SET title = lower(title) WHERE id = 1"}
+    """
+
+  static let breaks = [
+    Break(
+      testDescription: "a step fails", migration: "0002_names",
+      steps: "  - defaults.rename: {keys: {nothing: look}, if-missing: fail}",
+      finds: [["new: migration: ", "(0002_names)", "Migrations/0002_names.yaml:2"], ["one: migration: "]]),
+    Break(
+      testDescription: "a verification fails", migration: "0002_names", steps: names,
+      more: "verify:\n  - defaults: {key: look, one-of: [light]}",
+      finds: [["one: migration: ", "(0002_names)", "Migrations/0002_names.yaml:5"]]),
+    Break(
+      testDescription: "a WHERE is wider", migration: "0002_names",
+      steps: names.replacing("upper(title) WHERE id = 1", with: "upper(title) WHERE id > 0"),
+      finds: [
+        [
+          "one: golden Documents/notes.sqlite: task, id 2: title", "\"b\" / \"B\"", "(0002_names)",
+          "expected/3/notes.sqlite.sql:",
+        ]
+      ]),
+    Break(
+      testDescription: "a value is another one", migration: "0001_start",
+      steps: "  - defaults.set-default: {values: {theme: light, size: 11}}",
+      finds: [["new: golden \(SuiteLab.settings): size", "10 / 11", "(0001_start)"]]),
+    Break(
+      testDescription: "a step is missing", migration: "0002_names",
+      steps: names.split(separator: "\n").dropFirst().joined(separator: "\n"),
+      finds: [
+        ["one: golden \(SuiteLab.settings): look", "absent", "(0002_names or 0003_notes)"],
+        ["one: golden \(SuiteLab.settings): theme", "(0002_names or 0003_notes)"],
+      ]),
+    Break(
+      testDescription: "the way down is wrong", migration: "0002_names",
+      steps: names.replacing("lower(title)", with: "'x'"),
+      finds: [["one: down Documents/notes.sqlite: task, id 1: title", "\"a\" / \"x\"", "(0002_names)"]]),
+    Break(
+      testDescription: "the way down fails", migration: "0002_names",
+      steps: names.replacing("UPDATE task SET title = lower(title)", with: "UPDATE missing SET title = 1"),
+      finds: [["one: down: ", "no such table", "(0002_names)", "Migrations/0002_names.yaml:"]]),
+    Break(
+      testDescription: "rows are lost", migration: "0003_notes",
+      steps: "  - sql: {database: notes, up: DELETE FROM task WHERE done = 1, down: SELECT 1}",
+      finds: [
+        [
+          "one: lost-rows Documents/notes.sqlite: task", "3 rows / 1 rows", "(0003_notes)",
+          "0003_notes.yaml:2",
+        ]
+      ]),
+    Break(
+      testDescription: "a step has no effect", migration: "0003_notes",
+      steps: "  - files.delete: {paths: [Documents/nothing], destructive: x}",
+      finds: [["all: coverage: ", "files.delete", "(0003_notes)", "Migrations/0003_notes.yaml:2"]]),
+  ]
+
+  @Test("It names place and migration", arguments: breaks)
+  func broken(_ broken: Break) throws {
+    try SuiteLab.sound { lab in
+      try lab.migration(broken.migration, broken.steps, more: broken.more)
       let found = try lab.found()
-      #expect(found == [])
+      for parts in broken.finds {
+        #expect(found.contains { line in parts.allSatisfy(line.contains) }, "\(parts)\n\(found)")
+      }
+    }
+  }
+
+  @Test("The goldens of released versions say in which migration it went wrong, and are frozen")
+  func frozen() throws {
+    try SuiteLab.sound(released: 2) { lab in
+      // The step is missing: nothing took a wrong value, but the golden of version 1 was right and that of 2 is not.
+      try lab.migration("0002_names", "  - defaults.rename: {keys: {size: points}}")
+      let found = try lab.found()
+      for place in ["look", "points", "size", "theme"] {
+        #expect(
+          found.contains {
+            $0.hasPrefix("one: golden \(SuiteLab.settings): \(place): ")
+              && $0.contains("(0002_names) Fixtures/one/expected/2/defaults.yaml")
+          }, "\(place)\n\(found)")
+        #expect(found.count { $0.hasPrefix("one: golden \(SuiteLab.settings): \(place): ") } == 1)
+      }
+    }
+  }
+
+  @Test("Rows may go where that is announced, and tables may be renamed")
+  func announced() throws {
+    try SuiteLab.sound { lab in
+      func losses() throws -> [String] { try lab.found().filter { $0.contains("lost-rows") } }
+      try lab.migration(
+        "0003_notes",
+        "  - sql: {database: notes, up: DELETE FROM task WHERE done = 1, destructive: they are done}")
+      #expect(try losses() == [])
+      try lab.migration("0003_notes", "  - sql: {database: notes, up: ALTER TABLE task RENAME TO item}")
+      #expect(try losses() == [])
+      try lab.migration("0003_notes", "  - sql: {database: notes, up: DELETE FROM task WHERE done = 1}")
+      #expect(try losses().count == 2)
+      for name in ["new", "one"] {
+        try lab.write(
+          "Fixtures/\(name)/fixture.yaml",
+          "version: \(name == "one" ? 1 : 0)\nexpect: {lost-rows: {notes: {task: 2}}}\n")
+      }
+      #expect(try losses() == [])
+      try lab.write("Fixtures/one/fixture.yaml", "version: 1\nexpect: {lost-rows: {notes: {task: 1}}}\n")
+      #expect(try losses().count == 1)
+    }
+  }
+
+  @Test("What a fixture claims must be so")
+  func claims() throws {
+    try SuiteLab.sound { lab in
+      try lab.fixture("silent")
+      try lab.fixture("old", version: 1, more: "expect: {settings: {look: dark}}")
+      try lab.write("Fixtures/old/expected/0/files.txt", "# drydock golden 1\n")
+      try lab.fixture("wrong", version: 2)
+      try lab.write("Fixtures/wrong/container/\(SuiteLab.settings).yaml", "schema: 1\n")
+      try lab.fixture("full", version: 0, more: "reinstalled: true\nexpect: {settings: {look: dark}}")
+      let found = try lab.found()
+      for line in [
+        "silent: golden: nothing says what it must be like",
+        "old: golden: it has no golden of the latest version, 3",
+        "old: golden: it is of version 0, and the fixture's is 1: remove it Fixtures/old/expected/0:0",
+        "wrong: build: Fixtures/wrong: fixture.yaml says that it has version 2, but the container has version 1",
+        "full: build: it says `reinstalled: true`",
+      ] {
+        #expect(found.contains { $0.hasPrefix(line) }, "\(line)\n\(found)")
+      }
+    }
+  }
+
+  @Test("What must fail fails with the words that are expected")
+  func refusals() throws {
+    try SuiteLab.sound { lab in
+      try lab.fixture("bad", more: "expect: {error: the disk is full}")
+      var found = try lab.found().filter { $0.hasPrefix("bad") }
+      #expect(found == ["bad: migration: migrating succeeded, and `expect` says that it fails"])
+      try lab.migration("0003_notes", "  - sql: {database: notes, up: SELECT missing}")
+      found = try lab.found().filter { $0.hasPrefix("bad") }
+      #expect(found.count == 1 && found[0].hasPrefix("bad: expectation: the error does not say"), "\(found)")
+      #expect(found.first?.contains("the disk is full / ") == true && found[0].contains("no such column"))
+      try lab.write("Fixtures/bad/fixture.yaml", "version: 1\nexpect: {error: no such column}\n")
+      #expect(try lab.found().filter { $0.hasPrefix("bad") } == [])
     }
   }
 }

@@ -4,7 +4,7 @@ import Foundation
 import MigrationEngine
 import TestSupport
 
-/// Migrations and fixtures of a small app, for one test. Version 1 has a database of tasks and two settings.
+/// Migrations and fixtures of a small app, for one test. A fixture has a database of three tasks and two settings.
 struct SuiteLab {
   let directory: TemporaryDirectory
   var configuration = AppContainer.Configuration()
@@ -21,10 +21,39 @@ struct SuiteLab {
       lab.configuration.layout = .ios
       lab.configuration.databases = ["notes": ["Documents/notes.sqlite"]]
       lab.configuration.versionMarkers = [.init(place: .defaults(key: "schema"))]
-      try FileManager.default.createDirectory(
-        atPath: directory("Migrations"), withIntermediateDirectories: true)
-      try FileManager.default.createDirectory(
-        atPath: directory("Fixtures"), withIntermediateDirectories: true)
+      for name in ["Migrations", "Fixtures"] {
+        try FileManager.default.createDirectory(atPath: directory(name), withIntermediateDirectories: true)
+      }
+      return try body(&lab)
+    }
+  }
+
+  /// Runs a test with a lab whose three migrations and two fixtures pass all checks, and have goldens.
+  ///
+  /// - Parameter released: the version that is released.
+  static func sound<T>(released: Int? = nil, _ body: (inout SuiteLab) throws -> T) throws -> T {
+    try with { lab in
+      try lab.migration(
+        "0001_start",
+        """
+          - defaults.set-default: {values: {theme: light, size: 10}}
+        """)
+      try lab.migration(
+        "0002_names",
+        """
+          - defaults.rename: {keys: {theme: look}}
+          - sql: {database: notes, up: "UPDATE task SET title = upper(title) WHERE id = 1", down: "UPDATE task SET title = lower(title) WHERE id = 1"}
+        """)
+      try lab.migration(
+        "0003_notes",
+        """
+          - sql: {database: notes, up: ALTER TABLE task ADD COLUMN note TEXT, down: ALTER TABLE task DROP COLUMN note}
+          - files.move: {from: Documents/note.md, to: Documents/Notes/note.md}
+        """)
+      try lab.fixture("new", version: 0, settings: "")
+      try lab.fixture("one")
+      if let released { try lab.release(released) }
+      try lab.record()
       return try body(&lab)
     }
   }
@@ -43,14 +72,13 @@ struct SuiteLab {
     try write("Migrations/\(name).yaml", "steps:\n\(steps)\n\(more)\n")
   }
 
-  /// A fixture with a database of three tasks, `theme` and `size`.
+  /// A fixture; what it has is what version 1 of the app has.
   func fixture(
     _ name: String, version: Int = 1, more: String = "", settings: String = "theme: dark\nsize: 12\n",
     sql: String? = nil
   ) throws {
     try write("Fixtures/\(name)/fixture.yaml", "version: \(version)\n\(more)\n")
-    try write(
-      "Fixtures/\(name)/container/\(Self.settings).yaml", "schema: \(version)\n\(settings)")
+    try write("Fixtures/\(name)/container/\(Self.settings).yaml", "schema: \(version)\n\(settings)")
     try write(
       "Fixtures/\(name)/container/\(Self.database).sql",
       sql
@@ -59,28 +87,59 @@ struct SuiteLab {
     try write("Fixtures/\(name)/container/Documents/note.md", "A note.\n")
   }
 
+  /// Says that the migrations up to a version are released, without freezing their files.
+  func release(_ version: Int) throws {
+    try write(
+      "Migrations/releases.yaml",
+      (1...version).map { "- release: \"1.\($0)\"\n  version: \($0)\n  migrations: []\n" }.joined())
+  }
+
+  /// Writes the goldens of all fixtures.
+  func record() throws {
+    let catalog = try catalog()
+    let runner = try FixtureRunner(catalog: catalog, configuration: configuration)
+    for fixture in try Fixture.all(in: directory("Fixtures")) {
+      let container = try runner.build(fixture, in: directory("record-\(fixture.name)"))
+      _ = try GoldenRecorder(
+        fixture, latest: catalog.latest, releases: Releases.read(directory("Migrations")),
+        deviceKeys: runner.deviceKeys
+      ).record { version in
+        if version > fixture.version { try runner.migrate(container, to: version) }
+        return container
+      }
+      try FileManager.default.removeItem(atPath: directory("record-\(fixture.name)"))
+    }
+  }
+
   // MARK: Running
 
   func catalog() throws -> MigrationCatalog { try MigrationCatalog.load(directory("Migrations")) }
 
-  func suite() throws -> FixtureSuite {
+  func suite(_ catalog: MigrationCatalog? = nil) throws -> FixtureSuite {
     try FixtureSuite(
-      catalog: catalog(), releases: Releases.read(directory("Migrations")), configuration: configuration,
-      directory: directory("Fixtures"), options: options)
+      catalog: catalog ?? self.catalog(), releases: Releases.read(directory("Migrations")),
+      configuration: configuration, directory: directory("Fixtures"), options: options)
   }
 
   func run() throws -> SuiteResult { try suite().run() }
 
-  /// What is found, in short, such as `golden Documents/notes.sqlite: task: … (0002_x)`; paths of the lab are left out.
-  func found() throws -> [String] {
-    let result = try run()
-    let all = result.fixtures.flatMap(\.findings) + result.findings
-    return all.map { finding in
-      let place = finding.place.map { " \($0)" } ?? ""
-      let values = [finding.expected, finding.found].map { $0 ?? "-" }.joined(separator: " / ")
-      let migration = finding.migration.map { " (\($0))" } ?? ""
-      return "\(finding.check.rawValue)\(place): \(finding.message): \(values)\(migration)"
-        .replacing(directory.path + "/", with: "")
+  /// What is found, in short: `fixture: check place: message: expected / found (migration) file:line`.
+  func found(_ catalog: MigrationCatalog? = nil) throws -> [String] {
+    let result = try suite(catalog).run()
+    let own = result.fixtures.flatMap { fixture in
+      fixture.findings.map { "\(fixture.name): \(text($0))" }
     }
+    return own + result.findings.map { "all: \(text($0))" }
+  }
+
+  private func text(_ finding: FixtureFinding) -> String {
+    let place = finding.place.map { " \($0)" } ?? ""
+    let values =
+      finding.expected == nil && finding.found == nil
+      ? "" : ": \(finding.expected ?? "-") / \(finding.found ?? "-")"
+    let migration = finding.migration.map { " (\($0))" } ?? ""
+    let file = finding.file.map { " \($0):\(finding.line ?? 0)" } ?? ""
+    return "\(finding.check.rawValue)\(place): \(finding.message)\(values)\(migration)\(file)"
+      .replacing(directory.path + "/", with: "")
   }
 }

@@ -161,7 +161,7 @@ struct FixtureChecks {
 
   // MARK: Again, and back
 
-  private mutating func checkAgain(_ container: Container) throws {
+  mutating func checkAgain(_ container: Container) throws {
     do {
       let before = try work.state(of: container)
       if try runner.migrate(container).transaction == nil { return }

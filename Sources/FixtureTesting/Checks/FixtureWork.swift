@@ -39,18 +39,23 @@ struct FixtureWork {
   }
 
   /// Where a container is not what a golden says.
-  ///
-  /// - Parameter check: What the findings are about.
-  func findings(
-    _ container: Container, against golden: String, _ check: FixtureFinding.Check = .golden
-  ) throws -> [FixtureFinding] {
+  func findings(_ container: Container, against golden: String) throws -> [FixtureFinding] {
     try GoldenCheck.findings(
       container, against: golden, volatile: fixture.volatile, deviceKeys: runner.deviceKeys,
-      redactor: runner.redactor
-    ).map { finding in
-      var finding = finding
-      finding.check = check
-      return finding
+      redactor: runner.redactor)
+  }
+
+  /// Where a container differs from what was written down in this run, however it is written.
+  ///
+  /// - Parameter name: The golden that the container is written down as.
+  func differences(
+    _ container: Container, from golden: String, as name: String
+  ) throws -> [FixtureFinding] {
+    let found = try write(container, as: name)
+    if try GoldenText.isSame(golden, found) { return [] }
+    return try ScratchDirectory.with("compared-", in: scratch) { scratch in
+      let comparison = try GoldenComparison(golden, found, fixture.volatile, runner.redactor, in: scratch)
+      return comparison.difference.isEmpty ? [] : try comparison.findings()
     }
   }
 

@@ -9,6 +9,14 @@ struct MigrationPlace {
 
   /// Finds the place at the start of a message; nil when it is about no migration.
   init?(in message: String, _ catalog: MigrationCatalog) {
+    for migration in catalog.migrations {
+      // Migrations in Swift share a file, so that the line tells which it is.
+      guard let step = migration.outline.first(where: { message.hasPrefix("\($0.position):") }) else {
+        continue
+      }
+      (self.migration, file, line) = (migration.identifier, step.position.file, step.position.line)
+      return
+    }
     guard message.hasPrefix(catalog.directory + "/") else { return nil }
     // A colon may be part of the directory's name.
     let rest = message.dropFirst(catalog.directory.count + 1)

@@ -1,0 +1,85 @@
+import AppContainer
+import Foundation
+import MigrationEngine
+import TestSupport
+import Testing
+
+@testable import FixtureTesting
+
+@Suite("A rollback must give back exactly what was")
+struct ExactStateTests {
+  @Test(
+    "Every difference of a path is found",
+    arguments: [
+      ("printf xx > note", "its bytes differ"), ("chmod 640 note", "its mode differs: 600 / 640"),
+      ("touch -d @7 note", "its modification time differs"),
+      ("touch -h -d @7 link", "its modification time differs"),
+      ("rm note; rm -f hard", "it is gone"),
+      ("ln -sfn other link; touch -h -d @5 link", "it points elsewhere: note / other"),
+      ("touch new", "it is there, and was not before"),
+      ("rm hard && cp -p note hard", "it shares its inode with another path: hard / note"),
+      ("rm link && mkdir link", "it has become something else: symbolicLink / directory"),
+      ("chmod 700 .", "its mode differs: 755 / 700"),
+    ])
+  func differences(_ change: String, _ message: String) throws {
+    try TemporaryDirectory.with { directory in
+      func run(_ script: String) throws {
+        #expect(try Command.run("/bin/sh", ["-c", "cd \"$0\" && \(script)", directory.path]).succeeded)
+      }
+      try run(
+        "chmod 755 . && printf x > note && chmod 600 note && ln note hard && ln -s note link && touch -h -d @5 note link"
+      )
+      let before = try ExactState(of: Directory(directory.path))
+      #expect(try ExactState(of: Directory(directory.path)).findings(since: before, .rollback) == [])
+      try run(change)
+      let found = try ExactState(of: Directory(directory.path)).findings(since: before, .rollback)
+      let lines = found.map { finding in
+        finding.message + (finding.expected.map { ": \($0) / \(finding.found ?? "-")" } ?? "")
+      }
+      #expect(lines.contains { $0.hasPrefix(message) }, "\(message)\n\(found)")
+    }
+  }
+
+  @Test("What another program changes beside the transaction does not go unnoticed")
+  func tampered() throws {
+    try SuiteLab.sound { lab in
+      // A closure reaches beside the stage, as no operation can: the attribute is no part of what is undone.
+      let catalog = try MigrationCatalog(stages: [
+        .custom(version: 1, "tamper") { context in
+          try context.settings.set(7, for: SettingKey<Int>("seven"))
+          let scratch = NSTemporaryDirectory()
+          for name in try FileManager.default.contentsOfDirectory(atPath: scratch)
+          where name.hasPrefix("drydock-scratch-") {
+            let note = scratch + "/" + name + "/new/container-main/container/Documents/note.md"
+            if FileManager.default.fileExists(atPath: note) {
+              try ExtendedAttributes.set("user.tampered", Array("x".utf8), of: Array(note.utf8))
+            }
+          }
+        }
+      ])
+      lab.options.filter = ["new"]
+      let found = try lab.found(catalog)
+      #expect(
+        found.contains { $0.hasPrefix("new: rollback Documents/note.md: its attributes differ") }, "\(found)")
+    }
+  }
+
+  @Test("Migrating again must change nothing")
+  func again() throws {
+    try SuiteLab.sound { lab in
+      let runner = try FixtureRunner(catalog: lab.catalog(), configuration: lab.configuration)
+      let fixture = try Fixture.load(lab.directory("Fixtures/one"))
+      let work = FixtureWork(fixture: fixture, runner: runner, scratch: try Directory(lab.directory.path))
+      var checks = FixtureChecks(work, freshVersions: [])
+      let container = try work.container("again")
+      // Not migrated yet: there is everything to do.
+      try checks.checkAgain(container)
+      #expect(
+        checks.findings.contains { $0.check == .again && $0.place == "Documents/notes.sqlite" },
+        "\(checks.findings)")
+      checks = FixtureChecks(work, freshVersions: [])
+      try checks.checkAgain(container)
+      #expect(checks.findings == [])
+    }
+  }
+}

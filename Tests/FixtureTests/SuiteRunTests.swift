@@ -1,0 +1,90 @@
+import AppContainer
+import FixtureTesting
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("A suite of fixtures is run as it is asked to")
+struct SuiteRunTests {
+  private func broken(_ body: (inout SuiteLab) throws -> Void) throws {
+    try SuiteLab.sound { lab in
+      try lab.migration("0001_start", "  - defaults.set-default: {values: {theme: light, size: 11}}")
+      for number in 1...5 { try lab.fixture("z\(number)", more: "expect: {settings: {look: dark}}") }
+      try body(&lab)
+    }
+  }
+
+  @Test("Results come by name, whatever the number of jobs", arguments: [1, 4])
+  func order(jobs: Int) throws {
+    try broken { lab in
+      lab.options.jobs = jobs
+      var told: [String] = []
+      let result = try lab.suite().run { told.append($0.name) }
+      #expect(told == ["new", "one", "z1", "z2", "z3", "z4", "z5"])
+      #expect(result.fixtures.map(\.name) == told)
+      #expect(result.fixtures.map(\.state) == [.failed] + Array(repeating: .passed, count: 6))
+      #expect(!result.passed)
+    }
+  }
+
+  @Test("The first failure can be the last")
+  func failFast() throws {
+    try broken { lab in
+      lab.options.failsFast = true
+      let result = try lab.run()
+      #expect(result.fixtures.map(\.state) == [.failed] + Array(repeating: .notRun, count: 6))
+      #expect(!result.passed && result.notes.count == 1 && result.findings.isEmpty)
+    }
+  }
+
+  @Test("A filter names fixtures; one that names none is an error")
+  func filter() throws {
+    try broken { lab in
+      lab.options.filter = ["z*", "!z4"]
+      let result = try lab.run()
+      #expect(result.fixtures.map(\.name) == ["z1", "z2", "z3", "z5"] && result.passed)
+      #expect(result.notes.first?.hasPrefix("what must be true over all fixtures was not checked") == true)
+      lab.options.filter = ["q*"]
+      #expect(throws: FixtureError.self) { try lab.suite() }
+    }
+  }
+
+  @Test("The containers of failures are kept, migrated, with the key of their vault")
+  func keep() throws {
+    try broken { lab in
+      lab.options.keep = lab.directory("kept")
+      try FileManager.default.createDirectory(
+        atPath: lab.directory("kept/new"), withIntermediateDirectories: true)
+      let result = try lab.run()
+      #expect(result.fixtures.map(\.kept) == [lab.directory("kept/new-2")] + Array(repeating: nil, count: 6))
+      let names = try FileManager.default.subpathsOfDirectory(atPath: lab.directory("kept/new-2"))
+      #expect(names.contains("container/Documents/Notes/note.md") && names.contains("device-key.txt"))
+      #expect(!names.contains { $0.contains("expected") })
+    }
+  }
+
+  @Test("A known failure fails nothing, until it passes")
+  func known() throws {
+    try broken { lab in
+      try lab.write(
+        "Fixtures/new/fixture.yaml", "version: 0\nknown-failure: The size is another one since 4.2.\n")
+      var result = try lab.run()
+      #expect(result.fixtures[0].state == .knownFailure && result.fixtures[0].findings.count == 1)
+      #expect(result.passed)
+      try lab.write(
+        "Fixtures/z1/fixture.yaml", "version: 1\nknown-failure: Why.\nexpect: {settings: {look: dark}}\n")
+      result = try lab.run()
+      #expect(result.fixtures[2].state == .failed && result.fixtures[2].findings.map(\.check) == [.known])
+      #expect(!result.passed)
+    }
+  }
+
+  @Test("Nothing is left behind, and fixtures are only read")
+  func traces() throws {
+    try broken { lab in
+      let before = try TreeListing(lab.directory.path)
+      _ = try lab.run()
+      #expect(try TreeListing(lab.directory.path).differences(from: before) == [])
+    }
+  }
+}

@@ -1,0 +1,92 @@
+import AppContainer
+import FixtureTesting
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("What must be true over all fixtures is checked")
+struct SuiteTogetherTests {
+  @Test("Every release has a fresh fixture, and one is reinstalled where there is a vault")
+  func releases() throws {
+    try SuiteLab.sound(released: 2) { lab in
+      #expect(
+        try lab.found().map { $0.prefix(70) } == [
+          "all: release: no fixture with `fresh: true` has version 1, that of the",
+          "all: release: no fixture with `fresh: true` has version 2, that of the",
+        ])
+      try lab.write("Fixtures/one/fixture.yaml", "version: 1\nfresh: true\n")
+      let left = try lab.found()
+      #expect(left.count == 1 && left[0].hasSuffix("Migrations/releases.yaml:4"), "\(left)")
+      try lab.fixture(
+        "secret",
+        more: "expect: {settings: {look: dark}}\n"
+          + "container: {vault: [{service: a, accessible: always, value: made-up}]}")
+      #expect(try lab.found().contains { $0.contains("no fixture says `reinstalled: true`") })
+      try lab.write(
+        "Fixtures/again/fixture.yaml",
+        "version: 0\nreinstalled: true\nexpect: {settings: {size: 10}}\n"
+          + "container: {vault: [{service: a, accessible: always, value: made-up}]}\n")
+      let found = try lab.found()
+      #expect(!found.contains { $0.contains("reinstalled") }, "\(found)")
+    }
+  }
+
+  @Test("A migrated container must be like a fresh one")
+  func fresh() throws {
+    try SuiteLab.sound { lab in
+      for name in ["new", "one"] {
+        let text = "version: \(name == "one" ? 1 : 0)\nfresh: true\n"
+        try lab.write("Fixtures/\(name)/fixture.yaml", text)
+      }
+      let flag = "container: {excluded: [Documents/Notes]}\n"
+      let sql = "CREATE TABLE task (id INTEGER PRIMARY KEY, title TEXT, done INTEGER, note TEXT);\n"
+      func write(_ more: String, settings: String = "look: a\nsize: 1\n", sql: String) throws {
+        try lab.write(
+          "Fixtures/three/fixture.yaml", "version: 3\nfresh: true\nexpect: {settings: {size: 1}}\n" + more)
+        try lab.write("Fixtures/three/container/\(SuiteLab.settings).yaml", "schema: 3\n\(settings)")
+        try lab.write("Fixtures/three/container/\(SuiteLab.database).sql", sql)
+        try lab.write("Fixtures/three/container/Documents/Notes/note.md", "Another note.\n")
+      }
+      try write("", sql: sql)
+      #expect(try lab.found() == [])
+      try write(
+        flag, settings: "size: 1\nzoom: 2\n",
+        sql: sql.replacing("note TEXT", with: "note TEXT NOT NULL DEFAULT ''")
+          + "CREATE INDEX task_done ON task (done);\n")
+      let found = try lab.found()
+      for parts in [
+        ["table task, column note", "TEXT NOT NULL DEFAULT '' / TEXT", "(0002_names or 0003_notes)"],
+        ["index task_done", "CREATE INDEX"], ["fresh \(SuiteLab.settings): look", "- / a setting"],
+        ["fresh \(SuiteLab.settings): zoom", "a setting / -"],
+        ["fresh Documents/Notes", "excluded / no flag", "Fixtures/three/fixture.yaml"],
+      ] {
+        #expect(found.contains { line in parts.allSatisfy(line.contains) }, "\(parts)\n\(found)")
+      }
+      #expect(found.count == 5, "\(found)")
+      try write("optional-settings: [zoom, lo*]\n", settings: "size: 1\nzoom: 2\n", sql: sql)
+      #expect(try lab.found() == [])
+    }
+  }
+
+  @Test("The accessibility of secrets must be that of a fresh container")
+  func accessibility() throws {
+    try SuiteLab.with { lab in
+      try lab.migration(
+        "0001_vault",
+        "  - vault.move-from-defaults: {key: token, service: app, account: token, accessible: whenUnlocked}")
+      try lab.fixture(
+        "old", version: 0, more: "fresh: true\nexpect: {absent-settings: [token], settings: {size: 12}}",
+        settings: "theme: dark\nsize: 12\ntoken: made-up\n")
+      try lab.fixture(
+        "now",
+        more:
+          "fresh: true\nexpect: {settings: {size: 12}}\ncontainer: {vault: [{service: app, account: token, "
+          + "accessible: afterFirstUnlock, value: made-up-2}]}")
+      let found = try lab.found()
+      #expect(found.count == 1, "\(found)")
+      #expect(
+        found.first?.contains("app/token: accessible") == true
+          && found.first?.contains("afterFirstUnlock / whenUnlocked (0001_vault)") == true, "\(found)")
+    }
+  }
+}
