@@ -124,7 +124,7 @@ let package = Package(
         "FixtureTesting", "MigrationEngine", "ContainerTransaction", "AppContainer", "AgeEncryption",
         "TestSupport",
       ],
-      swiftSettings: strict),
+      exclude: ["Schemas"], swiftSettings: strict),
     .testTarget(
       name: "CommandTests",
       dependencies: ["DrydockMain", "DrydockCommand", "NotesApp", "NotesTool", "TestSupport", grdb],

@@ -9,7 +9,9 @@ final class CanaryLab {
   /// Added to every command's environment.
   var environment: [String: String?] = [:]
   /// The directories that are containers.
-  static let containers: Set<String> = ["Notes", "Changed", "Empty", "Again", "Fresh", "Trial", "Template"]
+  static let containers: Set<String> = [
+    "Notes", "Changed", "Empty", "Again", "Fresh", "Trial", "Template", "Fixtures", "Failed",
+  ]
   /// Containers whose token is in the vault by now: it must be nowhere else.
   var moved: Set<String> = []
   private let needles: [(kind: Canary, needles: CanaryNeedles)]
@@ -41,6 +43,24 @@ final class CanaryLab {
   func make(_ name: String, version: Int) throws {
     try lab.create(name, version: version, "--leave-wal")
     try CanaryPlants(lab: lab, container: name).plant("a")
+  }
+
+  /// Makes a fixture of a container with canaries, from which other settings are expected than come out.
+  func addFixture(_ name: String) throws {
+    try lab.create("Template", version: 2, "--leave-wal")
+    try CanaryPlants(lab: lab, container: "Template").plant("fixture")
+    try lab.write(
+      "Fixtures/\(name)/fixture.yaml",
+      """
+      version: 2
+      expect:
+        settings: {password: another, credentials: {}, header: "none", cookies: []}
+        absent-settings: [lastAnswer, endpoint]
+        queries:
+          - {database: Library/Application Support/database.sqlite, sql: SELECT * FROM login, rows: [[1]]}
+
+      """)
+    try lab.run(Tools.system("mv"), lab("Template"), lab("Fixtures/\(name)/container"))
   }
 
   func recipient(_ name: String) throws -> String {

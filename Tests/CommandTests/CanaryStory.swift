@@ -107,6 +107,17 @@ struct CanaryStory {
     step("restore plain.tar.zst Fresh --migrate --dry-run", exits: [0, 3]),
     // Migrations: the token goes to the vault.
     step("status Notes"), step("validate"), step("migrate Notes --dry-run"),
+    // A fixture with what belongs in none: what it is expected to be is wrong, and so is its golden.
+    step("test secret --junit report.xml", exits: [1], before: { try $0.addFixture("secret") }),
+    step("test secret --record", exits: [1]),
+    step(
+      "test secret --keep Failed --junit report.xml", exits: [1],
+      before: {
+        try CanaryPlants(lab: $0.lab, container: "Fixtures/secret/container").change(Lab.settings) {
+          $0["password"] = Canary.plain.value("golden")
+          $0["credentials"] = ["inner": Canary.plain.value("golden")]
+        }
+      }),
     step("status --all .", exits: [0, 3]), step("migrate --all . --dry-run --json", exits: [0, 3]),
     step("migrate Notes --dry-run --to 4"),
     step("migrate Notes", before: { $0.moved.insert("Notes") }), step("status Notes"),

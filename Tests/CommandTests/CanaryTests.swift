@@ -112,7 +112,8 @@ struct CanaryTests {
     let lab = canaries.lab
     let values: [String: String?] = [
       "CONFIG": lab("drydock.yaml"), "LOCK_TIMEOUT": "1", "BUSY_TIMEOUT": "1", "COMMIT": "in-place",
-      "MIGRATIONS": lab("Migrations"), "MAX_SIZE": "1GB", "REPOSITORY": lab("Backups"),
+      "MIGRATIONS": lab("Migrations"), "FIXTURES": lab("Fixtures"), "MAX_SIZE": "1GB",
+      "REPOSITORY": lab("Backups"),
       "IDENTITY": "\(lab("Keys/other.txt")):\(lab(CanaryLab.identity))",
       "DEVICE_KEY": "\(lab(CanaryLab.device)):\(lab("Keys/device2.txt"))",
       "RECIPIENTS": try canaries.recipient("identity"), "KILL_AT": nil,

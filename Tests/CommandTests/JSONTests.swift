@@ -17,7 +17,8 @@ struct JSONTests {
       "rekey", "{A}", "-o", "Sealed", "--recipient",
       "age1f35gryhjktqrherf0f263jcmux6u4f3k9dsstrt73ws7fmy7wq4qvl69g0",
     ],
-    ["status", "Notes"], ["validate"], ["migrate", "Notes", "--dry-run"], ["migrate", "Notes", "--to", "1"],
+    ["status", "Notes"], ["validate"], ["test", "v0"], ["migrate", "Notes", "--dry-run"],
+    ["migrate", "Notes", "--to", "1"],
     ["migrate", "Notes"], ["migrate", "Notes"], ["status", "Notes"], ["log", "Notes"], ["rollback", "Notes"],
     ["rollback", "Notes", "--redo"], ["rollback", "Notes", "--to", "3", "--dry-run"],
     ["rollback", "Notes", "--down"], ["migrate", "Notes", "--each"],
@@ -41,6 +42,7 @@ struct JSONTests {
   func success() throws {
     try Lab.with { lab in
       try lab.create()
+      try lab.addFixture("v0")
       let archive = try lab.snapshot()
       var seen: Set<String> = []
       for arguments in Self.successes + Self.vaultSuccesses.map({ ["vault"] + $0 }) {
@@ -121,6 +123,7 @@ struct JSONTests {
     (64, ["rollback", "Notes", "--down"]),
     (64, ["repair", "Notes"]),
     (64, ["repair", "Notes", "--accept", "9"]),
+    (1, ["test", "Nowhere"]), (64, ["test", "--jobs", "0"]), (4, ["test", "-m", "Nowhere"]),
     (64, ["new", "two words"]), (64, ["new", "x", "--sql", "--database", "nots"]), (64, ["release", ""]),
   ]
 

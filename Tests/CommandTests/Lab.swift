@@ -33,14 +33,17 @@ struct Lab {
     app = try Tools.notesApp()
     try FileManager.default.copyItem(
       atPath: Self.repository + "/Migrations", toPath: directory("Migrations"))
-    let sample = try String(contentsOfFile: Self.repository + "/Fixtures/drydock.yaml", encoding: .utf8)
-    let own = sample.replacing("migrations: ../Migrations", with: "migrations: Migrations")
-      .replacing("fixtures: .\n", with: "")
-      .replacing(/(?m)^(groups|  journal): .*\n/, with: "")
-    try write("drydock.yaml", own)
+    try write("drydock.yaml", Self.configuration().replacing(/(?m)^(groups|  journal): .*\n/, with: ""))
     for later in ["0007_widget", "releases.yaml"] { try remove("Migrations/" + later) }
     try FileManager.default.createDirectory(atPath: directory("tmp"), withIntermediateDirectories: false)
     try write("device.key", Self.deviceKey.get())
+  }
+
+  /// The sample app's `drydock.yaml`, with its paths as they are in a lab.
+  private static func configuration() throws -> String {
+    try String(contentsOfFile: repository + "/Fixtures/drydock.yaml", encoding: .utf8)
+      .replacing("migrations: ../Migrations", with: "migrations: Migrations")
+      .replacing("fixtures: .\n", with: "fixtures: Fixtures\n")
   }
 
   /// Runs a test with a lab that is removed afterwards.
@@ -59,6 +62,8 @@ struct Lab {
     [
       "TMPDIR": directory("tmp"), "COLUMNS": nil, "NO_COLOR": "1", "DRYDOCK_COMMIT": commit,
       "DRYDOCK_DEVICE_KEY": directory("device.key"),
+      // The tests may run in a pipeline; what a command does there is said by those that are about it.
+      "CI": nil, "GITHUB_ACTIONS": nil, "GITHUB_WORKSPACE": nil, "GITHUB_STEP_SUMMARY": nil,
     ]
   }
 
@@ -124,6 +129,15 @@ struct Lab {
   /// The names in the lab or in a directory of it, sorted.
   func names(_ path: String = ".") throws -> [String] {
     try RawFiles.names(in: Array(directory(path).utf8)).map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// Copies a fixture of the sample app into the lab's directory of fixtures. From then on the app is that of the newest
+  /// version.
+  func addFixture(_ name: String) throws {
+    try write("drydock.yaml", Self.configuration())
+    try run(Tools.system("cp"), "-a", "--", "\(Self.repository)/Migrations/.", directory("Migrations"))
+    try FileManager.default.createDirectory(atPath: directory("Fixtures"), withIntermediateDirectories: true)
+    try run(Tools.system("cp"), "-a", "--", "\(Self.repository)/Fixtures/\(name)", directory("Fixtures"))
   }
 
   // MARK: Files

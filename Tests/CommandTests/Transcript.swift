@@ -69,6 +69,7 @@ struct Transcript: Equatable {
     line.replace(#/^[0-9a-f]{8} /#, with: "{ID} ")
     line.replace(#/restored [0-9a-f]{8} /#, with: "restored {ID} ")
     line.replace(/\b\d+(\.\d+)? ms\b/, with: "{MS} ms")
+    line.replace(/\b\d+\.\d\d s\b/, with: "{S} s")
     line.replace(/\b\d+(\.\d+)? (B|kB|MB|GB)\b/, with: "{SIZE}")
     line.replace(/process \d+/, with: "process {PID}")
     // The widths of columns follow the sizes in them.

@@ -10,8 +10,9 @@ struct KeptContainer {
 
   /// Makes it. What an earlier run kept stays: the next free name is taken.
   ///
-  /// - Parameter directory: must exist.
+  /// - Parameter directory: is made when it does not exist.
   init(_ work: FixtureWork, in directory: String) throws {
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
     let parent = try Directory(directory)
     let name = work.fixture.name
     var free = name

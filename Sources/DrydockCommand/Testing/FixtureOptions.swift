@@ -1,0 +1,96 @@
+import ArgumentParser
+import Drydock
+import Foundation
+
+/// Which fixtures.
+struct FixtureOptions: ParsableArguments {
+  @Argument(
+    help: ArgumentHelp(
+      "Names of fixtures, or their directories; or one directory of fixtures. By default all.",
+      valueName: "fixture")) var names: [String] = []
+
+  @Option(
+    name: .customLong("fixtures"),
+    help: ArgumentHelp(
+      "The directory of fixtures; by default `fixtures:` of drydock.yaml.", valueName: "directory"))
+  var directory: String?
+
+  @Option(
+    help: ArgumentHelp("Of them only those with such a name, such as 'v*'; repeatable.", valueName: "pattern")
+  )
+  var filter: [String] = []
+
+  /// The directory of fixtures, if one is named.
+  func directory(_ configuration: Configuration) -> String? {
+    directory ?? Environment["FIXTURES"] ?? configuration.fixtures
+  }
+
+  /// The fixtures with what checks them.
+  func suite(
+    _ catalog: MigrationCatalog, _ configuration: Configuration, _ options: SuiteOptions
+  ) throws -> FixtureSuite {
+    do { return try load(catalog, configuration, options) } catch var error as ContainerError
+      where error.code == .malformed
+    {
+      // A file that the user wrote, not one of a container's: validation, as with migrations.
+      error.code = .badConfiguration
+      throw error
+    }
+  }
+
+  private func load(
+    _ catalog: MigrationCatalog, _ configuration: Configuration, _ options: SuiteOptions
+  ) throws -> FixtureSuite {
+    let releases = try Releases.read(catalog.directory)
+    if let whole = try whole(configuration) {
+      return try FixtureSuite(
+        catalog: catalog, releases: releases, configuration: configuration, directory: whole, options: options
+      )
+    }
+    return try FixtureSuite(
+      catalog: catalog, releases: releases, configuration: configuration, fixtures: chosen(configuration),
+      options: options)
+  }
+
+  /// The directory of which all fixtures are meant.
+  private func whole(_ configuration: Configuration) throws -> String? {
+    guard names.isEmpty else {
+      return names.count == 1 && isDirectory(names[0]) && !isFixture(names[0])
+        && find(names[0], configuration) == nil
+        ? names[0] : nil
+    }
+    guard let directory = directory(configuration) else {
+      throw UsageError(
+        message:
+          "no fixtures are named; give a FIXTURE, --fixtures DIRECTORY, or `fixtures: DIRECTORY` in drydock.yaml"
+      )
+    }
+    return directory
+  }
+
+  private func chosen(_ configuration: Configuration) throws -> [Fixture] {
+    var seen: Set<String> = []
+    return try names.map { name in
+      if let path = find(name, configuration) { return path }
+      let known = directory(configuration).flatMap { try? Fixture.all(in: $0).map(\.name) } ?? []
+      throw FixtureError(
+        .notFound, "there is no fixture \(name); \(NearestWord.hint(for: name, among: known))")
+    }.filter { seen.insert(URL(fileURLWithPath: $0).resolvingSymlinksInPath().path).inserted }.map(
+      Fixture.load)
+  }
+
+  /// A fixture's directory by its name in the directory of fixtures, or else by its path.
+  private func find(_ name: String, _ configuration: Configuration) -> String? {
+    let places = directory(configuration).map { [$0 + "/" + name] } ?? []
+    return ((name.contains("/") ? [] : places) + [name]).first(where: isFixture)
+  }
+
+  private func isFixture(_ path: String) -> Bool {
+    FileManager.default.fileExists(atPath: path + "/fixture.yaml")
+  }
+
+  private func isDirectory(_ path: String) -> Bool {
+    var isDirectory: ObjCBool = false
+    return FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) && isDirectory.boolValue
+  }
+}

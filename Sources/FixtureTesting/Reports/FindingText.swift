@@ -1,0 +1,60 @@
+import BackupRepository
+
+/// A finding for people, in lines.
+///
+/// ```text
+/// golden: Library/Preferences/com.example.notes.plist: theme: is not as in the golden
+///   expected  "light"
+///   found     "dark"
+///   first after 0002_rename_settings
+///   Fixtures/v1/expected/6/defaults.yaml:12
+/// ```
+public struct FindingText: Sendable {
+  private let finding: FixtureFinding
+  private let root: String?
+
+  /// - Parameter root: The directory that files are named from, an absolute path; nil to name them as they are.
+  public init(_ finding: FixtureFinding, from root: String? = nil) {
+    (self.finding, self.root) = (finding, root)
+  }
+
+  /// What was checked, where, and what is wrong.
+  public var headline: String {
+    let words = [finding.check.rawValue, finding.place, firstLine].compactMap { $0 }
+    return words.filter { !$0.isEmpty }.joined(separator: ": ").printable
+  }
+
+  /// All lines, without line breaks and what else would act on a terminal; those after the first are indented.
+  public var lines: [String] { [headline] + details.map { "  \($0)" } }
+
+  private var messageLines: [Substring] {
+    finding.message.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+  }
+
+  private var firstLine: String? { messageLines.first.map(String.init) }
+
+  /// Under a bar: what a script wrote must not be taken for a command by who reads the log, such as GitHub's runner.
+  private var details: [String] {
+    var details = messageLines.dropFirst().map { "| \(String($0).printable)" }
+    if let values = ValuePair(finding) {
+      details += ["expected  \(values.expected)", "found     \(values.found)"]
+    }
+    if let migration = finding.migration { details.append("first after \(migration)".printable) }
+    if let place { details.append(place.printable) }
+    return details
+  }
+
+  /// The file and the line, such as `Fixtures/v1/expected/6/defaults.yaml:12`.
+  private var place: String? {
+    finding.file.map { file in
+      Self.path(file, from: root) + (finding.line.map { ":\($0)" } ?? "")
+    }
+  }
+
+  /// A path in a directory, named from there; another one as it is.
+  public static func path(_ path: String, from root: String?) -> String {
+    guard let root else { return path }
+    let prefix = root.hasSuffix("/") ? root : root + "/"
+    return path.hasPrefix(prefix) ? String(path.dropFirst(prefix.count)) : path
+  }
+}

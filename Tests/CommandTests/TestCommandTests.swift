@@ -1,0 +1,142 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// What `drydock test` tells pipelines; what it checks is tested in `FixtureTests`.
+@Suite("drydock test")
+struct TestCommandTests {
+  /// One fixture that passes and one that fails, told apart by what is expected.
+  private func withFixtures(_ body: (Lab) throws -> Void) throws {
+    try Lab.with { lab in
+      for name in ["v5", "v6"] { try lab.addFixture(name) }
+      let file = "Fixtures/v5/fixture.yaml"
+      let text = String(decoding: try lab.read(file), as: UTF8.self)
+      let wrong = text.replacing(/theme: \w+/, with: "theme: sepia")
+      #expect(text != wrong)
+      try lab.write(file, wrong)
+      try body(lab)
+    }
+  }
+
+  @Test("A failure is exit code 1 and one document, which names the fixture and what is wrong")
+  func json() throws {
+    try withFixtures { lab in
+      let result = try lab.drydock("test", "v5", "v6", "--json", "--jobs", "2")
+      #expect(result.exitCode == 1 && result.errors.isEmpty, "\(result)")
+      let document = try JSONTests.document(result)
+      #expect(JSONTests.oddKeys(document) == [])
+      #expect(document["passed"] as? Bool == false && document["error"] == nil)
+      let fixtures = try #require(document["fixtures"] as? [[String: Any]])
+      #expect(fixtures.map { $0["name"] as? String } == ["v5", "v6"])
+      #expect(fixtures.map { $0["state"] as? String } == ["failed", "passed"])
+      let finding = try #require((fixtures[0]["findings"] as? [[String: Any]])?.first)
+      #expect(finding["check"] as? String == "expectation")
+      #expect((try lab.drydock("test", "v6", "--json")).exitCode == 0)
+    }
+  }
+
+  @Test("The JUnit file is valid, its directory is made, and it is written when all pass, too")
+  func junit() throws {
+    try withFixtures { lab in
+      for (name, exit, failures) in [("v5", Int32(1), 1), ("v6", 0, 0)] {
+        let file = "reports/\(name)/drydock.xml"
+        let result = try lab.drydock("test", name, "--junit", file)
+        #expect(result.exitCode == exit, "\(result)")
+        let schema = Lab.repository + "/Tests/FixtureTests/Schemas/junit-10.xsd"
+        let checked = try Command.run(Tools.system("xmllint"), ["--noout", "--schema", schema, lab(file)])
+        #expect(checked.succeeded, "\(checked)")
+        let text = String(decoding: try lab.read(file), as: UTF8.self)
+        #expect(text.contains("failures=\"\(failures)\"") && text.contains("<testcase name=\"\(name)\""))
+      }
+      // Before minutes of checks, not after.
+      let directory = try lab.drydock("test", "v5", "--junit", "reports")
+      #expect(directory.exitCode == 64 && directory.output.isEmpty, "\(directory)")
+      let file = try lab.drydock("test", "v5", "--junit", "drydock.yaml/report.xml")
+      #expect(file.exitCode == 1 && file.output.isEmpty, "\(file)")
+      #expect(file.errors.hasPrefix("drydock: error: drydock.yaml/report.xml: the report cannot be written"))
+    }
+  }
+
+  @Test("In GitHub Actions failures are shown at their files, and the summary is added to what is there")
+  func gitHub() throws {
+    try withFixtures { lab in
+      try lab.write("summary.md", "before\n")
+      let result = try lab.drydock(
+        ["test", "v5", "v6"],
+        environment: [
+          "GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": lab.directory.path,
+          "GITHUB_STEP_SUMMARY": lab("summary.md"),
+        ])
+      #expect(result.exitCode == 1)
+      let lines = result.errors.split(separator: "\n")
+      #expect(lines.count == 1, "\(result)")
+      #expect(lines.first?.hasPrefix("::error file=Fixtures/v5/fixture.yaml,") == true, "\(result)")
+      #expect(lines.first?.contains("title=fixture v5%3A expectation::expectation: ") == true, "\(result)")
+      let summary = String(decoding: try lab.read("summary.md"), as: UTF8.self)
+      #expect(summary.hasPrefix("before\n### ❌ Migration tests\n\n2 fixtures: 1 passed, 1 failed\n"))
+      #expect(summary.contains("<b>v5</b>") && summary.contains("sepia"))
+    }
+  }
+
+  @Test("Fixtures are named, or given as directories; one directory of fixtures means all of it")
+  func choice() throws {
+    try withFixtures { lab in
+      let elsewhere = lab("elsewhere")
+      try lab.run(Tools.system("cp"), "-a", lab("Fixtures"), elsewhere)
+      let whole = try lab.drydock("test", "elsewhere", "--filter", "v6")
+      #expect(whole.output.contains("1 fixture: 1 passed"), "\(whole)")
+      // Twice the same, once by its directory.
+      let twice = try lab.drydock("test", "v6", "Fixtures/v6", lab("elsewhere/v6"))
+      #expect(twice.exitCode == 0 && twice.output.contains("2 fixtures: 2 passed"), "\(twice)")
+      let variable = try lab.drydock(["test", "v6"], environment: ["DRYDOCK_FIXTURES": elsewhere])
+      #expect(variable.exitCode == 0, "\(variable)")
+    }
+  }
+
+  @Test("The pipelines of the guide run commands that there are, and their report is where they look for it")
+  func guide() throws {
+    let guide = try String(
+      contentsOfFile: "\(Lab.repository)/Sources/Drydock/Drydock.docc/Pipelines.md", encoding: .utf8)
+    let commands = Set(guide.matches(of: /(?m)^ +(?:run:|-) (drydock .*)$/).map { String($0.output.1) })
+    #expect(commands.count == 2)
+    try withFixtures { lab in
+      let path = (lab.program as NSString).deletingLastPathComponent
+      for command in commands.sorted(by: >) {
+        let result = try Command.run(
+          "/bin/sh", ["-c", command], environment: lab.environment.merging(["PATH": path]) { $1 },
+          directory: lab.directory.path)
+        let isTest = command.hasPrefix("drydock test ")
+        #expect(result.exitCode == (isTest ? 1 : 0), "\(result)")
+        if isTest { #expect(lab.exists("reports/drydock.xml") && lab.exists("failed/v5")) }
+      }
+    }
+  }
+
+  @Test("A program with a plan in Swift tests it")
+  func plan() throws {
+    try Lab.with { lab in
+      try lab.addFixture("v0")
+      // Of the plan's own versions there are none.
+      if lab.exists("Fixtures/v0/expected") { try lab.remove("Fixtures/v0/expected") }
+      try lab.write(
+        "Fixtures/v0/fixture.yaml",
+        """
+        version: 0
+        expect:
+          settings: {theme: dark}
+          absent-settings: [auth_token, dark_mode]
+          files: [Library/Application Support/database.sqlite]
+
+        """)
+      func test(_ words: String...) throws -> CommandResult {
+        try Command.run(
+          Tools.built("NotesTool"), ["test"] + words, environment: lab.environment,
+          directory: lab.directory.path)
+      }
+      let result = try test("v0")
+      #expect(result.exitCode == 0 && result.output.contains("v0  passed         version 0 → 4"), "\(result)")
+      let refused = try test("v0", "-m", "Migrations")
+      #expect(refused.exitCode == 64, "\(refused)")
+    }
+  }
+}
