@@ -38,12 +38,15 @@ struct WayDown {
     return findings.isEmpty ? [] : try named(findings)
   }
 
-  /// What is not as it was. How SQL is written does not count, since SQLite writes it anew; nor do the directories that
-  /// Drydock's own history is in.
+  /// What is not as it was. How SQL is written does not count, since SQLite writes it anew; nor does what Drydock itself
+  /// needs: the directories that its history is in, and settings of a container that had none, with the version alone.
   private func differences(
     _ container: Container, from golden: String, _ name: String
   ) throws -> [FixtureFinding] {
-    let own = Set(container.historyPath.ancestors.map(\.description))
+    var own = Set(container.historyPath.ancestors.map(\.description))
+    if let marked = try settingsWithVersionAlone(container) {
+      own.formUnion([marked.description] + marked.ancestors.map(\.description))
+    }
     return try work.differences(container, from: golden, as: "golden-\(name)").filter { finding in
       !(finding.expected == nil && finding.found == nil && finding.place.map(own.contains) ?? false)
     }.map { finding in
@@ -52,6 +55,16 @@ struct WayDown {
       (finding.check, finding.file, finding.line) = (.down, nil, nil)
       return finding
     }
+  }
+
+  private func settingsWithVersionAlone(_ container: Container) throws -> ContainerPath? {
+    let markers = container.configuration.versionMarkers.compactMap { marker in
+      if case .defaults(let key) = marker.place { key } else { nil }
+    }
+    let root = try Directory(container.root)
+    guard let path = container.standardDefaults, try root.status(path) != nil else { return nil }
+    let settings = try PropertyListFile(bytes: root.contents(path)).root
+    return Set(settings.keys).isSubset(of: markers) ? path : nil
   }
 
   /// A golden of the state that there was at a version.
