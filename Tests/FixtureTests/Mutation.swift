@@ -8,6 +8,8 @@ struct Mutation: Sendable, CustomTestStringConvertible {
   let what: String
   /// The migration, which must be named.
   let migration: String
+  /// The fixture that is there for it.
+  let fixture: String
   /// A part of the place that must be named; for a migration that stops, of the message.
   let place: String
   /// The migration's file, below `Migrations`.
@@ -19,9 +21,9 @@ struct Mutation: Sendable, CustomTestStringConvertible {
 
   init(
     _ migration: String, _ what: String, _ changes: [(String, String)], in file: String? = nil,
-    finds place: String
+    finds place: String, by fixture: String
   ) {
-    (self.migration, self.what, self.place) = (migration, what, place)
+    (self.migration, self.what, self.place, self.fixture) = (migration, what, place, fixture)
     self.changes = changes.map { (old: $0.0, new: $0.1) }
     self.file = file.map { "\(migration)/\($0)" } ?? "\(migration).yaml"
   }
