@@ -121,7 +121,7 @@ let package = Package(
     .testTarget(
       name: "FixtureTests",
       dependencies: [
-        "FixtureTesting", "MigrationEngine", "ContainerTransaction", "AppContainer", "AgeEncryption",
+        "FixtureTesting", "MigrationEngine", "BackupRepository", "ContainerTransaction", "AppContainer", "AgeEncryption",
         "TestSupport",
       ],
       exclude: ["Schemas"], swiftSettings: strict),

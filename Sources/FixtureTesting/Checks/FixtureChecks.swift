@@ -189,6 +189,21 @@ struct FixtureChecks {
     }
   }
 
+  // MARK: Torture
+
+  /// Kills its migration so many times, when all else is well with it.
+  mutating func torture(_ command: [String], count: Int) {
+    if count == 0 { return }
+    guard findings.isEmpty else {
+      return notes.append("its migration was not killed: what is wrong with it comes first")
+    }
+    attempt(.torture) { checks in
+      let report = try Torture(checks.work, command: command, count: count).run()
+      checks.findings += report.findings
+      checks.notes += report.note.map { [$0] } ?? []
+    }
+  }
+
   // MARK: Failures
 
   private mutating func attempt(

@@ -20,7 +20,10 @@ struct FixtureDatabase {
   func build(_ path: ContainerPath, in target: Directory, onlyInWAL: Bool) throws {
     let name: ContainerPath = "database"
     try ScratchDirectory.withTemporary { scratch in
-      let queue = try DatabaseQueue(path: scratch.full(name))
+      var configuration = GRDB.Configuration()
+      // The SQL may begin a transaction and fail in it, or never end it.
+      configuration.allowsUnsafeTransactions = true
+      let queue = try DatabaseQueue(path: scratch.full(name), configuration: configuration)
       defer { try? queue.close() }
       do {
         try queue.writeWithoutTransaction { try run(on: $0) }

@@ -17,16 +17,23 @@ struct FixturePlace {
   /// - Parameter path: must not exist; its parent must.
   /// - Throws: `FixtureError` with code `notBuilt` when it exists, `malformed` for a group at an absolute path.
   init(making path: String, _ configuration: Configuration) throws {
-    let names = try configuration.groups.mapValues { $0 }.map { id, path in
+    let names = try configuration.groups.sorted { $0.key < $1.key }.map { id, path in
       (id: id, names: try Self.names(id, path, configuration))
     }
-    let depth = names.map { Self.climb($0.names) }.max() ?? 0
+    let depth = names.map { $0.names.count { $0.elementsEqual("..".utf8) } }.max() ?? 0
     let nest = (0..<max(0, depth - 1)).map { _ in Array("nest".utf8) } + [Array("container".utf8)]
     work = try Self.make(path)
     root = nest.reduce(.root) { $0.appending(name: $1) }
     var groups: [String: ContainerPath] = [:]
     for (id, names) in names {
-      groups[id] = names.reduce(root) { $1.elementsEqual("..".utf8) ? $0.parent : $0.appending(name: $1) }
+      let path = names.reduce(root) { $1.elementsEqual("..".utf8) ? $0.parent : $0.appending(name: $1) }
+      // In the container a link could lead out.
+      guard path != root, !path.isInside(root), !root.isInside(path) else {
+        throw FixtureError(
+          .malformed, "the roots of the group \(id) and of the container overlap; correct `groups:`",
+          path: configuration.file)
+      }
+      groups[id] = path
     }
     self.groups = groups
     try work.makeDirectories(root.parent)
@@ -55,19 +62,15 @@ struct FixturePlace {
           + "relative to the container's root (`../…`), or check with another drydock.yaml",
         path: configuration.file)
     }
-    return path.utf8.split(separator: UInt8(ascii: "/")).map(Array.init).filter {
-      !$0.elementsEqual(".".utf8)
+    let names = path.utf8.split(separator: UInt8(ascii: "/")).map(Array.init)
+      .filter { !$0.elementsEqual(".".utf8) }
+    let up = Array("..".utf8)
+    guard !names.drop(while: { $0 == up }).contains(up) else {
+      throw FixtureError(
+        .malformed, "the group \(id) is at \(path), which is not plain: write `..` only at its beginning",
+        path: configuration.file)
     }
-  }
-
-  /// How far a path goes above where it starts.
-  private static func climb(_ names: [[UInt8]]) -> Int {
-    var (level, lowest) = (0, 0)
-    for name in names {
-      level += name.elementsEqual("..".utf8) ? -1 : 1
-      lowest = min(lowest, level)
-    }
-    return -lowest
+    return names
   }
 }
 

@@ -41,6 +41,7 @@ extension FixtureSuite {
       let work = FixtureWork(fixture: fixture, runner: runner, scratch: try scratch.directory(name))
       var checks = FixtureChecks(work, freshVersions: fixture.isFresh ? freshVersions : [])
       checks.run()
+      checks.torture(options.tortured, count: options.torture)
       proof.take(checks)
       try work.removeContainers()
       if proof.result.state == .failed, let keep = options.keep {

@@ -1,0 +1,272 @@
+import AppContainer
+import BackupRepository
+import ContainerTransaction
+import FixtureTesting
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("A fixture's container is what its files say, and nothing outside is touched")
+struct FixtureContainerTests {
+  private static let group = "group.com.example.notes"
+
+  // MARK: Groups
+
+  @Test(
+    "Groups are where drydock.yaml says, inside of the fixture's own directory",
+    arguments: [
+      ("../Shared/notes", "Shared/notes", "container"),
+      ("../../../Shared/./AppGroup/notes", "Shared/AppGroup/notes", "nest/nest/container"),
+      (".././../up/", "up", "nest/container"),
+    ])
+  func groups(path: String, root: String, container: String) throws {
+    try FixtureLab.with { lab in
+      lab.configuration.groups = [Self.group: path, "group.none": "../never"]
+      try lab.write("container/Documents/a", "a")
+      try lab.write("groups/\(Self.group)/Library/Preferences/\(Self.group).plist.yaml", "theme: dark\n")
+      try lab.write("groups/\(Self.group)/data.db.sql", "CREATE TABLE t(x);")
+      try lab.write("groups/.DS_Store", "x")
+      try lab.describe(
+        """
+        container:
+          directories: [.groups/\(Self.group)/Empty]
+          excluded: [.groups/\(Self.group)/data.db, .groups/\(Self.group)]
+        """)
+      let work = lab.directory("work")
+      let made = try lab.load().build(in: work, configuration: lab.configuration, deviceKeys: lab.deviceKeys)
+      #expect(made.root == work + "/" + container && made.groups.map(\.root) == [work + "/" + root])
+      #expect(made.missingGroups.map(\.id) == ["group.none"])
+      let tree = try TreeListing(work)
+      #expect(
+        tree["\(root)/Library/Preferences/\(Self.group).plist"]?.content.starts(with: Array("bplist".utf8))
+          == true)
+      #expect(tree["\(root)/Empty"]?.kind == .directory && tree["\(container)/Documents/a"] != nil)
+      #expect(tree["\(root)/data.db"]?.attributes.count == 1 && tree["\(root)"]?.attributes.count == 1)
+      #expect(
+        Set(
+          try RawFiles.names(in: Array(lab.directory.path.utf8)).map { String(decoding: $0, as: UTF8.self) })
+          == ["Fixtures", "work"])
+    }
+  }
+
+  @Test("Groups that would be outside, or that nobody knows, are errors")
+  func strangeGroups() throws {
+    try FixtureLab.with { lab in
+      try lab.write("container/a", "a")
+      try lab.describe("")
+      lab.configuration.groups = [Self.group: lab.directory("outside")]
+      #expect(FixtureLab.message(lab.build).contains("is at an absolute path"))
+      for path in ["..", ".", "../container", "Library", "../../nest"] {
+        lab.configuration.groups = [Self.group: path]
+        try lab.write("groups/\(Self.group)/b", "b")
+        let said = FixtureLab.message(lab.build)
+        #expect(said.contains("overlap"), "\(path): \(said)")
+      }
+      lab.configuration.groups = [Self.group: "../x/../../y"]
+      #expect(FixtureLab.message(lab.build).contains("write `..` only at its beginning"))
+      lab.configuration.groups = ["group.other": "../other"]
+      #expect(FixtureLab.message(lab.build).contains("the fixture has the group \(Self.group)"))
+      try lab.write("container/.groups/x", "x")
+      try RawFiles.remove(Array(lab.directory(FixtureLab.fixture + "/groups").utf8))
+      #expect(FixtureLab.message(lab.build).contains("groups are beside the container"))
+    }
+  }
+
+  // MARK: Files
+
+  @Test("Settings may be XML, files may be taken as they are, links and programs stay what they are")
+  func files() throws {
+    try FixtureLab.with { lab in
+      let settings = PropertyListFile(
+        format: .xml, root: ["a": .integer(1), "when": .date(Date(timeIntervalSince1970: 60))])
+      try lab.write("container/Library/x.plist.xml", settings.encoded())
+      try lab.write("container/Library/raw.plist.xml", settings.encoded())
+      try lab.write("container/Library/empty.plist.yaml", "")
+      try lab.write("container/Documents/schema.sql", "not SQL")
+      try lab.write("container/Documents/.sql", "no name")
+      try lab.write("container/Documents/settings.yaml", "a: 1\n")
+      try lab.write("container/Documents/odd \u{1F95B} \\ name\n", "odd")
+      try lab.write("container/bin/run", "#!/bin/sh\n")
+      let fixture = lab.directory(FixtureLab.fixture + "/container/")
+      #expect(chmod(fixture + "bin/run", 0o700) == 0 && symlink("../../outside", fixture + "link") == 0)
+      try lab.describe(
+        """
+        container:
+          directories: [closed/inner]
+          verbatim: [Documents/schema.sql, Library/raw.plist.xml]
+          modes: {closed: 0o000, closed/inner: 0o500, .: 0o700}
+        """)
+      let container = try lab.build()
+      #expect(chmod(container.root + "/closed", 0o700) == 0)
+      let tree = try TreeListing(container.root)
+      let read = { (path: String) in try PropertyListFile(bytes: [UInt8](tree[path]?.content ?? Data())) }
+      #expect(try read("Library/x.plist") == PropertyListFile(format: .binary, root: settings.root))
+      #expect(try read("Library/empty.plist").root.isEmpty)
+      #expect(try tree["Library/raw.plist.xml"]?.content == Data(settings.encoded()))
+      #expect(tree["Documents/schema.sql"]?.content == Data("not SQL".utf8) && tree["Documents/.sql"] != nil)
+      #expect(tree["Documents/settings.yaml"] != nil && tree["Documents/odd \u{1F95B} \\ name\n"] != nil)
+      #expect(tree["bin/run"]?.mode == 0o755 && tree["Documents"]?.mode == 0o755)
+      #expect(tree["Documents/settings.yaml"]?.mode == 0o644 && tree["closed/inner"]?.mode == 0o500)
+      #expect(tree["link"]?.kind == .symbolicLink && tree[""]?.mode == 0o700)
+    }
+  }
+
+  @Test("What cannot be built says which file or line is wrong")
+  func mistakes() throws {
+    let cases: [(files: [String: String], yaml: String, message: String)] = [
+      (["a.plist.yaml": "a: 1\n", "a.plist.xml": "<plist><dict/></plist>"], "", "a.plist already"),
+      (["a.db.sql": "CREATE TABLE t(x);", "a.db": "x"], "", "a.db already"),
+      (["a.plist.yaml": "- 1\n"], "", "a.plist.yaml:1:1:"),
+      (["a.plist.yaml": "a: null\n"], "", "a.plist.yaml:1:4:"),
+      (["a.plist.xml": "<plist>"], "", "container/a.plist.xml: "),
+      (
+        ["a.db.sql": "CREATE TABLE t(x); INSERT INTO u VALUES (1);"], "",
+        "a.db.sql: the SQL fails: no such table"
+      ),
+      (["a.db.sql": "BEGIN; CREATE TABLE t(x); INSERT INTO u VALUES (1);"], "", "no such table: u"),
+      (["a.db.sql": "CREATE TABLE t(x UNIQUE); BEGIN; COMMIT"], "", "within a transaction"),
+      (["a.db.sql": "CREATE TABLE \"t"], "", "a.db.sql: the SQL fails: unrecognized token"),
+      (["a.db.sql": "ATTACH '/tmp/never' AS o"], "", "ATTACH is not for a fixture"),
+      (["a.db.sql": "/* */ -- x\n vacuum into '/tmp/never'"], "", "VACUUM is not for a fixture"),
+      (
+        ["a.db.sql": "PRAGMA journal_mode = DELETE; CREATE TABLE t(x)"], "only-in-wal: [a.db]",
+        "needs WAL mode"
+      ),
+      (["a.db.sql": ""], "only-in-wal: [b.db]", "fixture.yaml:2:27: the fixture has no `b.db.sql`"),
+      (["a": "a"], "verbatim: [b.sql]", "fixture.yaml:2:24: the fixture has no file `b.sql`"),
+      (["a": "a"], "excluded: [b]", "fixture.yaml:2:24: the container has no `b`"),
+      (["a": "a"], "directories: [a]", "fixture.yaml:2:27: `a` cannot be made so"),
+      (["a": "a"], "directories: [a/b]", "fixture.yaml:2:27: `a/b` cannot be made so"),
+      (["a": "a"], "attributes: {a: {nonamespace: x}}", "fixture.yaml:2:26: `a` cannot be made so"),
+      (
+        ["Library/Vault/vault.age": "x"], "vault: [{service: a, accessible: always, value: made-up}]",
+        "has one already"
+      ),
+    ]
+    for (files, yaml, message) in cases {
+      try FixtureLab.with { lab in
+        for (path, text) in files { try lab.write("container/" + path, text) }
+        try lab.describe("container: {\(yaml)}\n")
+        let said = FixtureLab.message(lab.build)
+        #expect(said.contains(message), "\(message): \(said)")
+      }
+    }
+  }
+
+  @Test("SQL may be a dump with its own transaction, and says of the file what comes first")
+  func dumps() throws {
+    try FixtureLab.with { lab in
+      let dump = """
+        PRAGMA foreign_keys=OFF;
+        PRAGMA encoding = 'UTF-16le';
+        BEGIN TRANSACTION;
+        CREATE TABLE child(parent REFERENCES missing(id));
+        INSERT INTO child VALUES (1);
+        COMMIT;
+        PRAGMA user_version = 7;
+        """
+      try lab.write("container/dump.db.sql", dump)
+      try lab.write(
+        "container/old.db.sql", "PRAGMA journal_mode = DELETE; CREATE TABLE t(x); INSERT INTO t VALUES (1)")
+      try lab.write("container/plain.db.sql", "-- nothing\nCREATE TABLE t(x);\nINSERT INTO t VALUES (1);")
+      try lab.write("container/empty.db.sql", "-- no content\n")
+      try lab.describe("")
+      let root = try lab.build().root
+      let ask = { (name: String, sql: String) in
+        try Command.run(Tools.system("sqlite3"), ["file:\(root)/\(name)?immutable=1", sql]).output
+      }
+      let asked = "PRAGMA encoding; PRAGMA user_version; SELECT count(*) FROM child"
+      #expect(try ask("dump.db", asked) == "UTF-16le\n7\n1\n")
+      let header = { (name: String) in
+        try Array(RawFiles.read(Array("\(root)/\(name)".utf8)).prefix(20).suffix(2))
+      }
+      #expect(
+        try header("old.db") == [1, 1] && header("plain.db") == [2, 2] && header("dump.db") == [2, 2])
+      #expect(try ask("old.db", "SELECT count(*) FROM t") == "1\n")
+      #expect(try header("empty.db") == [2, 2])
+    }
+  }
+
+  // MARK: Archives
+
+  @Test("An archive is a container too: with groups, flags and excluded files, and a vault that is made anew")
+  func archives() throws {
+    try FixtureLab.with { lab in
+      lab.configuration.groups = [Self.group: "../Shared/notes"]
+      try lab.write("container/Documents/a", "a")
+      try lab.write("container/Documents/kept/b", "b")
+      try lab.write("container/Documents/database.sqlite.sql", "CREATE TABLE t(x); INSERT INTO t VALUES (1);")
+      try lab.write("groups/\(Self.group)/shared", "s")
+      try lab.describe(
+        """
+        container:
+          excluded: [Documents/kept]
+          modes: {Documents/a: 0o600}
+          vault: [{service: s, accessible: always, value: made-up-real}]
+        """)
+      let source = try lab.build()
+      let archive = lab.directory("archive.tar.zst")
+      var options = SnapshotOptions(target: .file(archive), tool: "test")
+      options.includesExcluded = true
+      _ = try Snapshot.take(source, options)
+
+      let folder = lab.directory(FixtureLab.fixture)
+      for name in ["container", "groups"] { try RawFiles.remove(Array("\(folder)/\(name)".utf8)) }
+      try FileManager.default.moveItem(atPath: archive, toPath: folder + "/container.tar.zst")
+      try lab.write("fixture.yaml", "version: 0\n")
+      #expect(FixtureLab.message(lab.build).contains("which only its own device can open"))
+      let vault =
+        "container: {vault: [{service: t, accessible: always, value: x}], modes: {Documents/kept/b: 0o640}}\n"
+      try lab.write("fixture.yaml", "version: 0\n" + vault)
+      let work = lab.directory("built")
+      let made = try lab.load().build(in: work, configuration: lab.configuration, deviceKeys: lab.deviceKeys)
+      let own = ["Library/Vault/vault.age", "Library/Vault"]
+      let (before, after) = (
+        try TreeListing(source.root).without(own), try TreeListing(made.root).without(own)
+      )
+      #expect(after["Documents/kept/b"]?.mode == 0o640 && after["Documents/a"]?.mode == 0o600)
+      #expect(after.paths == before.paths && after["Documents/kept"]?.attributes.count == 1)
+      #expect(try TreeListing(work + "/Shared/notes").paths.contains("shared"))
+      let items = try Transaction.inspect(made, options: lab.transaction) {
+        try #require(try $0.vault()).sorted.map(\.service)
+      }
+      #expect(items == ["t"])
+      let left = try RawFiles.names(in: Array(work.utf8)).map { String(decoding: $0, as: UTF8.self) }
+      #expect(Set(left) == ["container", "Shared"], "the restore left its own: \(left)")
+      #expect(try Transaction.log(made).isEmpty)
+      lab.configuration.groups = [:]
+      #expect(FixtureLab.message(lab.build).contains("the archive has the group \(Self.group)"))
+    }
+  }
+
+  @Test("An archive that is cut or lies gives an error, and nothing outside is touched")
+  func damagedArchives() throws {
+    try FixtureLab.with { lab in
+      try lab.write("container/Documents/a", [UInt8](repeating: 7, count: 100_000))
+      try lab.describe("")
+      let archive = lab.directory("archive.tar.zst")
+      _ = try Snapshot.take(lab.build(), SnapshotOptions(target: .file(archive), tool: "test"))
+      let bytes = [UInt8](try RawFiles.read(Array(archive.utf8)))
+      try RawFiles.remove(Array(lab.directory(FixtureLab.fixture + "/container").utf8))
+      try lab.write("fixture.yaml", "version: 0\n")
+      var flipped = bytes
+      flipped[bytes.count / 2] ^= 0x40
+      for damaged in [
+        Array(bytes.dropLast(9)), Array(bytes.prefix(bytes.count / 2)), flipped, [], Array("text".utf8),
+      ] {
+        try lab.write("container.tar.zst", damaged)
+        let said = FixtureLab.message(lab.build)
+        #expect(said != "nothing was thrown" && said.contains("container.tar.zst"), "\(said)")
+      }
+    }
+  }
+}
+
+extension FixtureLab {
+  /// Opens the vault.
+  fileprivate var transaction: TransactionOptions {
+    var options = TransactionOptions()
+    options.deviceKeys = deviceKeys
+    return options
+  }
+}
