@@ -70,8 +70,10 @@ public enum Comparing {
   ) throws -> Comparison {
     var options = options
     options.deviceKeys = options.deviceKeys ?? transaction.deviceKeys
-    return try withSide(before, configuration, transaction) { before in
-      try withSide(after, configuration, transaction) { after in
+    // A golden has all of a container, also what no backup takes.
+    let extent: LiveSide.Extent = before.isGolden || after.isGolden ? .whole : .backup
+    return try withSide(before, configuration, transaction, extent) { before in
+      try withSide(after, configuration, transaction, extent) { after in
         try Comparison(of: before, with: after, options: options)
       }
     }
@@ -94,13 +96,19 @@ public enum Comparing {
 
   private static func withSide<T>(
     _ operand: Operand, _ configuration: Configuration, _ transaction: TransactionOptions,
-    _ body: (any ComparisonSide) throws -> T
+    _ extent: LiveSide.Extent, _ body: (any ComparisonSide) throws -> T
   ) throws -> T {
     switch operand {
     case .archive(let archive): try body(ArchiveSide(archive, configuration: configuration))
     case .golden(let golden): try body(GoldenSide(golden))
     case .container(let container):
-      try Transaction.inspect(container, options: transaction) { try body(LiveSide($0)) }
+      try Transaction.inspect(container, options: transaction) { try body(LiveSide($0, extent)) }
     }
+  }
+}
+
+extension Comparing.Operand {
+  fileprivate var isGolden: Bool {
+    if case .golden = self { true } else { false }
   }
 }

@@ -13,6 +13,13 @@ public struct Golden: Sendable {
   /// The first line of the list.
   static let heading = "# drydock golden 1: type, mode, flags, content, path"
 
+  /// Drydock's own state, wherever a layout has it: no golden holds that.
+  static let state = Layout.allCases.map(\.historyPath.parent) + [ExclusionRules.stateDirectory]
+
+  static func isState(_ path: ContainerPath) -> Bool {
+    state.contains { path == $0 || path.isInside($0) }
+  }
+
   /// The golden's directory.
   public let directory: String
   /// Its paths, sorted.
