@@ -113,9 +113,14 @@ struct Trial {
   let migrated: String
   let name: String
 
+  /// The golden of the container afterwards.
+  private var found: String { name + "-found" }
+
   func run(_ kill: Victim.Kill) throws -> Result {
     let container = try work.container(name)
-    defer { try? work.scratch.removeTree(ContainerPath(name: Array("container-\(name)".utf8))) }
+    defer {
+      for name in ["container-\(name)", found] { try? work.scratch.removeTree(ContainerPath(name)) }
+    }
     let before = try work.state(of: container)
     let end = try victim.run(on: container, killedAt: kill).end
     var result = Result(wasKilled: end == .killed)
@@ -139,13 +144,14 @@ struct Trial {
     let fromOld = try work.state(of: container).findings(since: before, .torture)
     result.isOld = fromOld.isEmpty
     if result.isOld { try work.runner.migrate(container) }
-    let fromNew = try work.findings(container, against: migrated, .torture)
+    let fromNew = try work.differences(container, from: migrated, as: found)
     guard var finding = fromNew.first else { return }
     let how =
       result.isOld
       ? "the container is as it was, and migrates to something else"
       : "the container is neither as it was (\(fromOld.count) differences, the first at \(fromOld[0].place ?? "?")) nor "
         + "as migrated (\(fromNew.count))"
+    finding.check = .torture
     finding.message = "\(kill): \(how): \(finding.message)"
     result.findings = [finding]
   }
