@@ -86,8 +86,10 @@ struct TestCommandTests {
       let whole = try lab.drydock("test", "elsewhere", "--filter", "v6")
       #expect(whole.output.contains("1 fixture: 1 passed"), "\(whole)")
       // Twice the same, once by its directory.
-      let twice = try lab.drydock("test", "v6", "Fixtures/v6", lab("elsewhere/v6"))
-      #expect(twice.exitCode == 0 && twice.output.contains("2 fixtures: 2 passed"), "\(twice)")
+      let twice = try lab.drydock("test", "v6", "Fixtures/v6")
+      #expect(twice.exitCode == 0 && twice.output.contains("1 fixture: 1 passed"), "\(twice)")
+      let two = try lab.drydock("test", "v6", "elsewhere/v6")
+      #expect(two.exitCode == 64 && two.errors.contains("two fixtures are called v6, "), "\(two)")
       let variable = try lab.drydock(["test", "v6"], environment: ["DRYDOCK_FIXTURES": elsewhere])
       #expect(variable.exitCode == 0, "\(variable)")
     }

@@ -68,15 +68,27 @@ struct FixtureOptions: ParsableArguments {
     return directory
   }
 
+  /// Each once. Results are told by name: two of one name would be one.
   private func chosen(_ configuration: Configuration) throws -> [Fixture] {
-    var seen: Set<String> = []
-    return try names.map { name in
-      if let path = find(name, configuration) { return path }
-      let known = directory(configuration).flatMap { try? Fixture.all(in: $0).map(\.name) } ?? []
-      throw FixtureError(
-        .notFound, "there is no fixture \(name); \(NearestWord.hint(for: name, among: known))")
-    }.filter { seen.insert(URL(fileURLWithPath: $0).resolvingSymlinksInPath().path).inserted }.map(
-      Fixture.load)
+    var places: [String: String] = [:]
+    var chosen: [Fixture] = []
+    for name in names {
+      guard let path = find(name, configuration) else {
+        let known = directory(configuration).flatMap { try? Fixture.all(in: $0).map(\.name) } ?? []
+        throw FixtureError(
+          .notFound, "there is no fixture \(name); \(NearestWord.hint(for: name, among: known))")
+      }
+      let fixture = try Fixture.load(path)
+      let place = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+      if let other = places.updateValue(place, forKey: fixture.name) {
+        if other == place { continue }
+        throw UsageError(
+          message:
+            "two fixtures are called \(fixture.name), \(other) and \(place): test them one after the other")
+      }
+      chosen.append(fixture)
+    }
+    return chosen
   }
 
   /// A fixture's directory by its name in the directory of fixtures, or else by its path.

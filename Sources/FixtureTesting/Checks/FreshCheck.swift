@@ -66,16 +66,11 @@ struct FreshCheck {
       return database.schema.flatMap { object -> [Difference] in
         let place = "\(database.path): \(object.kind) \(object.name)"
         if object.columns.isEmpty {
-          // SQLite writes the text of a table that is altered anew, with other spaces.
-          return Self.isSame(object.before, object.after) ? [] : [(place, object.before, object.after)]
+          return WrittenSQL.isSame(object.before, object.after) ? [] : [(place, object.before, object.after)]
         }
         return object.columns.map { ("\(place), column \($0.name)", $0.before, $0.after) }
       }
     }
-  }
-
-  private static func isSame(_ one: String?, _ other: String?) -> Bool {
-    one?.filter { !$0.isWhitespace } == other?.filter { !$0.isWhitespace }
   }
 
   /// Only whether a key is there: its value is the user's.

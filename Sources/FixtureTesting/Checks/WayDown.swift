@@ -38,17 +38,25 @@ struct WayDown {
     return findings.isEmpty ? [] : try named(findings)
   }
 
-  /// What is not as it was. How SQL is written does not count, since SQLite writes it anew; nor does what Drydock itself
-  /// needs: the directories that its history is in, and settings of a container that had none, with the version alone.
+  /// What is not as it was. How SQL is written does not count, since SQLite writes it anew; nor do the directories that
+  /// Drydock's own history is in, a vault that nothing is in any more, nor settings of the version alone.
   private func differences(
     _ container: Container, from golden: String, _ name: String
   ) throws -> [FixtureFinding] {
-    var own = Set(container.historyPath.ancestors.map(\.description))
-    if let marked = try settingsWithVersionAlone(container) {
-      own.formUnion([marked.description] + marked.ancestors.map(\.description))
+    let findings = try work.differences(container, from: golden, as: "golden-\(name)")
+    if findings.isEmpty { return [] }
+    var own = container.historyPath.ancestors
+    let isEmptied = try Golden(work.path("golden-\(name)")).items?.isEmpty == true
+    if try isEmptied && Golden(golden).items == nil {
+      own += [container.vaultPath] + container.vaultPath.ancestors
     }
-    return try work.differences(container, from: golden, as: "golden-\(name)").filter { finding in
-      !(finding.expected == nil && finding.found == nil && finding.place.map(own.contains) ?? false)
+    if let settings = try settingsWithVersionAlone(container) { own += [settings] + settings.ancestors }
+    let unimportant = Set(own.map(\.description))
+    return findings.filter { finding in
+      guard finding.expected == nil && finding.found == nil else {
+        return finding.expected == nil || !WrittenSQL.isSame(finding.expected, finding.found)
+      }
+      return finding.place.map(unimportant.contains) != true
     }.map { finding in
       var finding = finding
       // The golden is a scratch one, which nobody can look at.
