@@ -36,7 +36,7 @@ struct WayDown {
   }
 
   /// What is not as it was. How SQL is written does not count, since SQLite writes it anew; nor do the directories that
-  /// Drydock's own history is in, a vault that nothing is in any more, SQLite's counters, which only ever rise, and the
+  /// Drydock's own history is in, a vault that nothing is in any more, settings of the version alone, SQLite's counters, which only ever rise, and the
   /// database that another tool makes for its own record.
   private func differences(
     _ container: Container, from golden: String, _ name: String
@@ -46,6 +46,7 @@ struct WayDown {
     var leftovers = try work.catalog.tool.map { try container.databasePlaces($0.database) } ?? []
     let isEmptied = try Golden(work.path("golden-\(name)")).items?.isEmpty == true
     if try isEmptied && Golden(golden).items == nil { leftovers.append(container.vaultPath) }
+    if let settings = try settingsWithVersionAlone(container) { leftovers.append(settings) }
     let above = ([container.historyPath] + leftovers).flatMap(\.ancestors)
     let unimportant = Set((leftovers + above).map(\.description))
     return findings.filter { finding in
@@ -60,6 +61,16 @@ struct WayDown {
       (finding.check, finding.file, finding.line) = (.down, nil, nil)
       return finding
     }
+  }
+
+  private func settingsWithVersionAlone(_ container: Container) throws -> ContainerPath? {
+    let markers = container.configuration.versionMarkers.compactMap { marker in
+      if case .defaults(let key) = marker.place { key } else { nil }
+    }
+    let root = try Directory(container.root)
+    guard let path = container.standardDefaults, try root.status(path) != nil else { return nil }
+    let settings = try PropertyListFile(bytes: root.contents(path)).root
+    return Set(settings.keys).isSubset(of: markers) ? path : nil
   }
 
   /// A golden of the state that there was at a version.
