@@ -43,6 +43,8 @@ struct ExactStateTests {
   @Test("What another program changes beside the transaction does not go unnoticed")
   func tampered() throws {
     try SuiteLab.sound { lab in
+      // Its name is this test's alone: others run at the same time.
+      try lab.write("Fixtures/new/container/Documents/tampered.md", "x")
       // A closure reaches beside the stage, as no operation can: the attribute is no part of what is undone.
       let catalog = try MigrationCatalog(stages: [
         .custom(version: 1, "tamper") { context in
@@ -50,7 +52,7 @@ struct ExactStateTests {
           let scratch = NSTemporaryDirectory()
           for name in try FileManager.default.contentsOfDirectory(atPath: scratch)
           where name.hasPrefix("drydock-scratch-") {
-            let note = scratch + "/" + name + "/1/container-main/container/Documents/note.md"
+            let note = scratch + "/" + name + "/1/container-main/container/Documents/tampered.md"
             if FileManager.default.fileExists(atPath: note) {
               try ExtendedAttributes.set("user.tampered", Array("x".utf8), of: Array(note.utf8))
             }
@@ -60,7 +62,7 @@ struct ExactStateTests {
       lab.options.filter = ["new"]
       let found = try lab.found(catalog)
       #expect(
-        found.contains { $0.hasPrefix("new: rollback Documents/note.md: its attributes differ") }, "\(found)")
+        found.contains { $0.hasPrefix("new: rollback Documents/tampered.md: its attributes differ") }, "\(found)")
     }
   }
 
