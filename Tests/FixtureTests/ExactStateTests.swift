@@ -62,7 +62,8 @@ struct ExactStateTests {
       lab.options.filter = ["new"]
       let found = try lab.found(catalog)
       #expect(
-        found.contains { $0.hasPrefix("new: rollback Documents/tampered.md: its attributes differ") }, "\(found)")
+        found.contains { $0.hasPrefix("new: rollback Documents/tampered.md: its attributes differ") },
+        "\(found)")
     }
   }
 
