@@ -120,6 +120,8 @@ struct TestCommandTests {
   func plan() throws {
     try Lab.with { lab in
       try lab.addFixture("v0")
+      // Of the plan's own versions there are none.
+      if lab.exists("Fixtures/v0/expected") { try lab.remove("Fixtures/v0/expected") }
       try lab.write(
         "Fixtures/v0/fixture.yaml",
         """

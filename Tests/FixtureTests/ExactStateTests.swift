@@ -43,6 +43,8 @@ struct ExactStateTests {
   @Test("What another program changes beside the transaction does not go unnoticed")
   func tampered() throws {
     try SuiteLab.sound { lab in
+      // Its name is this test's alone: others run at the same time.
+      try lab.write("Fixtures/new/container/Documents/tampered.md", "x")
       // A closure reaches beside the stage, as no operation can: the attribute is no part of what is undone.
       let catalog = try MigrationCatalog(stages: [
         .custom(version: 1, "tamper") { context in

@@ -36,19 +36,21 @@ struct WayDown {
   }
 
   /// What is not as it was. How SQL is written does not count, since SQLite writes it anew; nor do the directories that
-  /// Drydock's own history is in, nor a vault that nothing is in any more.
+  /// Drydock's own history is in, a vault that nothing is in any more, settings of the version alone, SQLite's counters, which only ever rise, and the
+  /// database that another tool makes for its own record.
   private func differences(
     _ container: Container, from golden: String, _ name: String
   ) throws -> [FixtureFinding] {
     let findings = try work.differences(container, from: golden, as: "golden-\(name)")
     if findings.isEmpty { return [] }
-    var own = container.historyPath.ancestors
+    var leftovers = try work.catalog.tool.map { try container.databasePlaces($0.database) } ?? []
     let isEmptied = try Golden(work.path("golden-\(name)")).items?.isEmpty == true
-    if try isEmptied && Golden(golden).items == nil {
-      own += [container.vaultPath] + container.vaultPath.ancestors
-    }
-    let unimportant = Set(own.map(\.description))
+    if try isEmptied && Golden(golden).items == nil { leftovers.append(container.vaultPath) }
+    if let settings = try settingsWithVersionAlone(container) { leftovers.append(settings) }
+    let above = ([container.historyPath] + leftovers).flatMap(\.ancestors)
+    let unimportant = Set((leftovers + above).map(\.description))
     return findings.filter { finding in
+      if finding.place?.contains(": sqlite_sequence") == true { return false }
       guard finding.expected == nil && finding.found == nil else {
         return finding.expected == nil || !WrittenSQL.isSame(finding.expected, finding.found)
       }
@@ -59,6 +61,16 @@ struct WayDown {
       (finding.check, finding.file, finding.line) = (.down, nil, nil)
       return finding
     }
+  }
+
+  private func settingsWithVersionAlone(_ container: Container) throws -> ContainerPath? {
+    let markers = container.configuration.versionMarkers.compactMap { marker in
+      if case .defaults(let key) = marker.place { key } else { nil }
+    }
+    let root = try Directory(container.root)
+    guard let path = container.standardDefaults, try root.status(path) != nil else { return nil }
+    let settings = try PropertyListFile(bytes: root.contents(path)).root
+    return Set(settings.keys).isSubset(of: markers) ? path : nil
   }
 
   /// A golden of the state that there was at a version.
