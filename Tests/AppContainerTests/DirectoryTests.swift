@@ -17,6 +17,7 @@ import Testing
         #expect(try root.attributes(path) == [ExtendedAttribute(name: "user.x", value: [0, 255])])
       }
       #expect(try root.names() == [odd.bytes, long.bytes])
+      #expect(try root.names(startingWith: "nn") == [long.bytes] && root.names(startingWith: "x") == [])
       #expect(throws: ContainerError.self) { try root.create(long.withSuffix("x"), []) }
     }
   }

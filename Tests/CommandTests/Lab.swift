@@ -3,7 +3,8 @@ import TestSupport
 import Testing
 
 /// A directory with the sample app's `drydock.yaml` and `Migrations`, in which the real program runs as a user
-/// runs it: containers are its sub-directories, and the program's working directory is the lab.
+/// runs it: containers are its sub-directories, and the program's working directory is the lab. The app is that of
+/// version 6, which had no group yet and released nothing: each container stands for itself, and tests edit migrations.
 struct Lab {
   let directory: TemporaryDirectory
   let program: String
@@ -32,12 +33,17 @@ struct Lab {
     app = try Tools.notesApp()
     try FileManager.default.copyItem(
       atPath: Self.repository + "/Migrations", toPath: directory("Migrations"))
-    let sample = try String(contentsOfFile: Self.repository + "/Fixtures/drydock.yaml", encoding: .utf8)
-    let own = sample.replacing("migrations: ../Migrations", with: "migrations: Migrations")
-      .replacing("fixtures: .\n", with: "fixtures: Fixtures\n")
-    try write("drydock.yaml", own)
+    try write("drydock.yaml", Self.configuration().replacing(/(?m)^(groups|  journal): .*\n/, with: ""))
+    for later in ["0007_widget", "releases.yaml"] { try remove("Migrations/" + later) }
     try FileManager.default.createDirectory(atPath: directory("tmp"), withIntermediateDirectories: false)
     try write("device.key", Self.deviceKey.get())
+  }
+
+  /// The sample app's `drydock.yaml`, with its paths as they are in a lab.
+  private static func configuration() throws -> String {
+    try String(contentsOfFile: repository + "/Fixtures/drydock.yaml", encoding: .utf8)
+      .replacing("migrations: ../Migrations", with: "migrations: Migrations")
+      .replacing("fixtures: .\n", with: "fixtures: Fixtures\n")
   }
 
   /// Runs a test with a lab that is removed afterwards.
@@ -125,8 +131,11 @@ struct Lab {
     try RawFiles.names(in: Array(directory(path).utf8)).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// Copies a fixture of the sample app into the lab's directory of fixtures.
+  /// Copies a fixture of the sample app into the lab's directory of fixtures. From then on the app is that of the newest
+  /// version.
   func addFixture(_ name: String) throws {
+    try write("drydock.yaml", Self.configuration())
+    try run(Tools.system("cp"), "-a", "--", "\(Self.repository)/Migrations/.", directory("Migrations"))
     try FileManager.default.createDirectory(atPath: directory("Fixtures"), withIntermediateDirectories: true)
     try run(Tools.system("cp"), "-a", "--", "\(Self.repository)/Fixtures/\(name)", directory("Fixtures"))
   }

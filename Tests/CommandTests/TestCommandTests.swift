@@ -51,6 +51,8 @@ struct TestCommandTests {
       // Before minutes of checks, not after.
       let directory = try lab.drydock("test", "v5", "--junit", "reports")
       #expect(directory.exitCode == 64 && directory.output.isEmpty, "\(directory)")
+      let keep = try lab.drydock("test", "v5", "--keep", "drydock.yaml")
+      #expect(keep.exitCode == 64 && keep.output.isEmpty, "\(keep)")
       let file = try lab.drydock("test", "v5", "--junit", "drydock.yaml/report.xml")
       #expect(file.exitCode == 1 && file.output.isEmpty, "\(file)")
       #expect(file.errors.hasPrefix("drydock: error: drydock.yaml/report.xml: the report cannot be written"))
@@ -86,8 +88,10 @@ struct TestCommandTests {
       let whole = try lab.drydock("test", "elsewhere", "--filter", "v6")
       #expect(whole.output.contains("1 fixture: 1 passed"), "\(whole)")
       // Twice the same, once by its directory.
-      let twice = try lab.drydock("test", "v6", "Fixtures/v6", lab("elsewhere/v6"))
-      #expect(twice.exitCode == 0 && twice.output.contains("2 fixtures: 2 passed"), "\(twice)")
+      let twice = try lab.drydock("test", "v6", "Fixtures/v6")
+      #expect(twice.exitCode == 0 && twice.output.contains("1 fixture: 1 passed"), "\(twice)")
+      let two = try lab.drydock("test", "v6", "elsewhere/v6")
+      #expect(two.exitCode == 64 && two.errors.contains("two fixtures are called v6, "), "\(two)")
       let variable = try lab.drydock(["test", "v6"], environment: ["DRYDOCK_FIXTURES": elsewhere])
       #expect(variable.exitCode == 0, "\(variable)")
     }
@@ -116,6 +120,8 @@ struct TestCommandTests {
   func plan() throws {
     try Lab.with { lab in
       try lab.addFixture("v0")
+      // Of the plan's own versions there are none.
+      if lab.exists("Fixtures/v0/expected") { try lab.remove("Fixtures/v0/expected") }
       try lab.write(
         "Fixtures/v0/fixture.yaml",
         """

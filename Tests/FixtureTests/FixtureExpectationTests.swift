@@ -7,7 +7,7 @@ import Testing
 struct FixtureExpectationTests {
   @Test("The latest version is as expected without a migration")
   func latest() throws {
-    #expect(try findings("v6", asExpectedBy: "v6") == [])
+    #expect(try findings("v7", asExpectedBy: "v7") == [])
   }
 
   @Test("A container that was not migrated is not as expected, and each finding has its line")
@@ -28,24 +28,24 @@ struct FixtureExpectationTests {
     }
     let username = try #require(findings.first { $0.place?.hasSuffix("username") == true })
     #expect(username.check == .expectation && username.file?.hasSuffix("v0/fixture.yaml") == true)
-    #expect(username.line == 10)
+    #expect(username.line == 11)
   }
 
   @Test("Rows, types and flags count")
   func details() throws {
-    let findings = try findings("v6", asExpectedBy: "v3")
+    let findings = try findings("v7", asExpectedBy: "v3")
     #expect(findings.count == 2, "\(findings)")
     let first = try #require(findings.first)
     #expect(first.message == "the row is another one" && first.place?.hasSuffix(", row 1") == true)
     #expect(first.expected == "[1, \"Buy milk 🥛\", 1, 1, null, null]")
     #expect(first.found == "[1, \"Buy milk 🥛\", 1, 1, null, \"Oat, not cow\"]")
-    #expect(first.line == 22, "\(first)")
+    #expect(first.line == 26, "\(first)")
   }
 
   @Test("Vault items count, by name, class and value, and no value is shown")
   func vault() throws {
     let place = "Library/Vault/vault.age: com.example.notes/auth"
-    let other = try findings("v6", asExpectedBy: "v5")
+    let other = try findings("v7", asExpectedBy: "v5")
     #expect(other.map(\.message).contains("the vault item has another value"))
     #expect(other.contains { $0.expected == "19 bytes" && $0.found == "19 bytes" && $0.place == place })
     #expect(try findings("v4", asExpectedBy: "v5").map(\.message).contains("the vault item is absent"))
@@ -137,12 +137,12 @@ struct FixtureExpectationTests {
       let findings = try lab.findings()
       #expect(
         findings.map { "\($0.line ?? 0) \($0.place ?? ""): \($0.message)" } == [
-          "10 Documents/*: 4 paths are there, expected 3",
+          "10 Documents/*: there are 4 of these, expected 3",
           "11 Documents/b.md: the file has no such text",
           "12 Documents/photo.jpg: the file is no UTF-8 text",
           "13 Documents/none: this is absent",
           "14 *.md: this is absent",
-          "15 Documents/*.txt: 1 paths are there, expected 0",
+          "15 Documents/*.txt: this exists, expected nothing",
           "15 Documents/a.md: this exists, expected nothing",
         ], "\(findings)")
     }

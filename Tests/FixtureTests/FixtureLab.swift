@@ -9,13 +9,15 @@ struct FixtureLab {
   let directory: TemporaryDirectory
   let deviceKeys: DeviceKeys
   /// What `drydock.yaml` says.
-  var configuration = Sample.configuration
+  var configuration: AppContainer.Configuration
 
   static let fixture = "Fixtures/one"
 
   static func with(_ body: (inout FixtureLab) throws -> Void) throws {
     try TemporaryDirectory.with { directory in
-      var lab = FixtureLab(directory: directory, deviceKeys: DeviceKeys(try AgeIdentity.generate()))
+      var lab = FixtureLab(
+        directory: directory, deviceKeys: DeviceKeys(try AgeIdentity.generate()),
+        configuration: try Sample.configuration)
       try FileManager.default.createDirectory(
         atPath: directory(fixture), withIntermediateDirectories: true)
       try body(&lab)

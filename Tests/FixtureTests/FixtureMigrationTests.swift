@@ -20,12 +20,14 @@ struct FixtureMigrationTests {
     #expect(result.findings == [])
   }
 
-  @Test("What the app itself makes migrates too, to the schema of the app's newest version", arguments: 0...5)
+  @Test("What the app itself makes migrates too, to the schema of the app's newest version", arguments: 0...6)
   func realContainers(_ version: Int) throws {
     try TemporaryDirectory.with { directory in
       let app = try Tools.notesApp()
-      for (name, number) in [("old", version), ("new", 6)] {
-        #expect(try Command.run(app, ["create", directory(name), "--version", "\(number)"]).succeeded)
+      for (name, number) in [("old", version), ("new", 7)] {
+        let group = name == "old" ? ["--group", directory("Shared/AppGroup/notes")] : []
+        #expect(
+          try Command.run(app, ["create", directory(name), "--version", "\(number)"] + group).succeeded)
       }
       let runner = try Sample.runner()
       _ = try runner.migrate(Container(at: directory("old"), configuration: runner.configuration))

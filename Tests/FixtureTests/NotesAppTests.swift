@@ -30,7 +30,7 @@ struct NotesAppTests {
     }
   }
 
-  @Test("Each version has the schema and the settings of the fixture of that version", arguments: 0...6)
+  @Test("Each version has the schema and the settings of the fixture of that version", arguments: 0...7)
   func versions(_ version: Int) throws {
     try TemporaryDirectory.with { directory in
       try run(["create", directory("app"), "--version", String(version)])

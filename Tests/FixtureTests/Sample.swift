@@ -28,14 +28,6 @@ enum Sample {
 
   /// What `Fixtures/drydock.yaml` says.
   static var configuration: Configuration {
-    var configuration = Configuration()
-    configuration.app = "com.example.notes"
-    configuration.layout = .ios
-    configuration.defaults = ["standard": defaults]
-    configuration.databases = [
-      "notes": ["Library/Application Support/database.sqlite", "Documents/database.sqlite"]
-    ]
-    configuration.versionMarkers = [.init(place: .defaults(key: "dataSchemaVersion"))]
-    return configuration
+    get throws { try Configuration(file: fixtures + "/drydock.yaml") }
   }
 }

@@ -25,6 +25,7 @@ struct ContainerMaker {
     try NotesSchema(options: options).create(at: root + "/" + options.databasePlace)
     try writeDocuments()
     try writeWhatIsNotBackedUp()
+    try writeGroup()
     try setTimes(Array(root.utf8))
     print("made a container of version \(options.version) in \(root)")
   }
@@ -93,6 +94,18 @@ struct ContainerMaker {
       fromPropertyList: "com.apple.backupd", format: .binary, options: 0)
     try RawFile.setAttribute(
       attribute("com.apple.metadata:com_apple_backup_excludeItem"), Array(reason), of: downloads)
+  }
+
+  /// The app group, from which the widget reads.
+  private func writeGroup() throws {
+    guard let group = options.group else { return }
+    try RawFile.makeDirectories(group)
+    guard options.version >= 7 else { return }
+    let settings = AppSettings.values(options).filter { ["theme", "fontSize"].contains($0.key) }
+    try RawFile.makeDirectories(group + "/Library/Preferences")
+    try RawFile.write(
+      AppSettings.encoded(settings), to: group + "/Library/Preferences/group.com.example.notes.plist",
+      mode: 0o600)
   }
 
   /// Gives every path a time of its own, months ago and to the nanosecond, children before their directory.

@@ -17,11 +17,13 @@ struct ContainerOptions {
   let token: String?
   /// Whether version 2 is the one that was shipped first, which wrote the dark theme as a switch.
   let isAsShipped: Bool
+  /// The directory of the app group, which is made; from version 7 on with what the widget reads.
+  let group: String?
 
   init(_ arguments: inout Arguments) throws {
     directory = try arguments.next("a directory")
     version = try arguments.number("--version") ?? 0
-    guard version <= 6 else { throw AppError("the app has the versions 0 to 6, not \(version)") }
+    guard version <= 7 else { throw AppError("the app has the versions 0 to 7, not \(version)") }
     tasks = try arguments.number("--tasks") ?? 200
     photos = try arguments.number("--photos") ?? 12
     texts = try arguments.number("--texts") ?? 20
@@ -33,6 +35,7 @@ struct ContainerOptions {
     let given = try arguments.value("--token")
     token = arguments.flag("--signed-out") || version > 4 ? nil : given ?? "made-up-token-of-ada-lovelace"
     isAsShipped = arguments.flag("--as-shipped")
+    group = try arguments.value("--group")
     try arguments.finish()
   }
 

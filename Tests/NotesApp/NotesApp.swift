@@ -5,9 +5,9 @@ import Foundation
 @main
 enum NotesApp {
   static let usage = """
-    notes-app create DIR [--version 0…6] [--tasks N] [--photos N] [--texts N] [--caches N] [--bulk-mb N]
+    notes-app create DIR [--version 0…7] [--tasks N] [--photos N] [--texts N] [--caches N] [--bulk-mb N]
                          [--uuid UUID] [--rollback-journal] [--leave-wal] [--token TEXT] [--signed-out]
-                         [--as-shipped]
+                         [--as-shipped] [--group DIR]
     notes-app write DIR [--seconds S]          moves money until SIGTERM, or the end of a piped standard input
     notes-app checkpoint DIR [--mode PASSIVE|FULL|RESTART|TRUNCATE] [--seconds S]
                                                puts the log into the database, again and again

@@ -96,18 +96,23 @@ public final class Directory: Sendable {
   }
 
   /// The names in this directory, sorted by their bytes.
-  public func names() throws -> [[UInt8]] {
-    if case .list(let groups) = namespace { return groups.names }
+  ///
+  /// - Parameter prefix: only those that start with it; others, however many, are neither kept nor sorted.
+  public func names(startingWith prefix: String = "") throws -> [[UInt8]] {
+    if case .list(let groups) = namespace { return groups.names.filter { $0.starts(with: prefix.utf8) } }
     guard let stream = platform_directory_open(descriptor.rawValue) else {
       throw ContainerError.lastCall("cannot list", path)
     }
     defer { platform_directory_close(stream) }
     var names: [[UInt8]] = []
     while let name = platform_directory_next(stream) {
-      names.append(name.withMemoryRebound(to: UInt8.self, capacity: 1) { Array(cBytes($0)) })
+      let bytes = name.withMemoryRebound(to: UInt8.self, capacity: 1) { Array(cBytes($0)) }
+      if bytes.starts(with: prefix.utf8) { names.append(bytes) }
     }
     guard currentErrno().rawValue == 0 else { throw ContainerError.lastCall("cannot list", path) }
-    if case .container = namespace { names.append(ContainerPath.groups.bytes) }
+    if case .container = namespace, ContainerPath.groups.bytes.starts(with: prefix.utf8) {
+      names.append(ContainerPath.groups.bytes)
+    }
     return names.sorted { $0.lexicographicallyPrecedes($1) }
   }
 

@@ -41,7 +41,7 @@ public enum ScratchDirectory {
 
   /// A scratch directory whose lock can be had belongs to a run that was killed.
   private static func removeStale(_ prefix: String, in base: Directory) throws {
-    for bytes in try base.names() where bytes.starts(with: prefix.utf8) {
+    for bytes in try base.names(startingWith: prefix) {
       let name = ContainerPath(name: bytes)
       // The directory for temporary files is everybody's: what another user has put there is left alone.
       guard let status = try? base.status(name), status.type == .directory, status.user == geteuid(),

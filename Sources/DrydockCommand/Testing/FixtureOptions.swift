@@ -68,15 +68,35 @@ struct FixtureOptions: ParsableArguments {
     return directory
   }
 
+  /// Each once. Results are told by name: two of one name would be one.
   private func chosen(_ configuration: Configuration) throws -> [Fixture] {
-    var seen: Set<String> = []
-    return try names.map { name in
-      if let path = find(name, configuration) { return path }
-      let known = directory(configuration).flatMap { try? Fixture.all(in: $0).map(\.name) } ?? []
-      throw FixtureError(
-        .notFound, "there is no fixture \(name); \(NearestWord.hint(for: name, among: known))")
-    }.filter { seen.insert(URL(fileURLWithPath: $0).resolvingSymlinksInPath().path).inserted }.map(
-      Fixture.load)
+    var places: [String: String] = [:]
+    var chosen: [Fixture] = []
+    for name in names {
+      guard let path = find(name, configuration) else {
+        throw notFound(name, configuration)
+      }
+      let fixture = try Fixture.load(path)
+      let place = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+      if let other = places.updateValue(place, forKey: fixture.name) {
+        if other == place { continue }
+        throw UsageError(
+          message:
+            "two fixtures are called \(fixture.name), \(other) and \(place): test them one after the other")
+      }
+      chosen.append(fixture)
+    }
+    return chosen
+  }
+
+  private func notFound(_ name: String, _ configuration: Configuration) -> FixtureError {
+    let known = directory(configuration).flatMap { try? Fixture.all(in: $0).map(\.name) } ?? []
+    let near = NearestWord.to(name, among: known)
+    // A wall of names would hide the mistake.
+    let hint =
+      near == nil && known.count > 20
+      ? "there are \(known.count) others" : NearestWord.hint(for: name, among: known)
+    return FixtureError(.notFound, "there is no fixture \(name); \(hint)")
   }
 
   /// A fixture's directory by its name in the directory of fixtures, or else by its path.

@@ -39,10 +39,19 @@ struct FixtureWork {
   }
 
   /// Where a container is not what a golden says.
-  func findings(_ container: Container, against golden: String) throws -> [FixtureFinding] {
+  ///
+  /// - Parameter check: What the findings are about.
+  func findings(
+    _ container: Container, against golden: String, _ check: FixtureFinding.Check = .golden
+  ) throws -> [FixtureFinding] {
     try GoldenCheck.findings(
       container, against: golden, volatile: fixture.volatile, deviceKeys: runner.deviceKeys,
-      redactor: runner.redactor)
+      redactor: runner.redactor
+    ).map { finding in
+      var finding = finding
+      finding.check = check
+      return finding
+    }
   }
 
   /// Where a container differs from what was written down in this run, however it is written.

@@ -37,7 +37,8 @@ extension FixtureSuite {
       let container = try runner.build(fixture, in: scratch.full("container"))
       // Versions are asked for from the lowest on: it is one container that is migrated on and on.
       return try recorder.record { version in
-        try runner.migrate(container, to: version)
+        // Of its own version it is as it was made, without even a history.
+        if version > fixture.version { try runner.migrate(container, to: version) }
         return container
       }
     }

@@ -1,0 +1,52 @@
+import AppContainer
+import FixtureTesting
+import Foundation
+import MigrationEngine
+import TestSupport
+import Testing
+
+/// The fixtures of the sample app are worth something: whatever is broken in one of its migrations, the one that is there
+/// for it fails, and says in which migration and where. That none of them fails otherwise, `FixtureMigrationTests` shows.
+@Suite struct MutationTests {
+  @Test(arguments: Mutation.all) func isCaught(_ mutation: Mutation) throws {
+    let findings = try findings(mutation)
+    #expect(
+      findings.contains { finding in
+        finding.migration?.contains(mutation.migration) == true
+          && (finding.place ?? finding.message).contains(mutation.place)
+      }, "\(findings)")
+  }
+
+  /// A database is moved with its log whatever a step says: this mistake cannot be made, and the rows are all there.
+  @Test func aSidecarCannotBeForgotten() throws {
+    let mutation = Mutation(
+      "0003_move_database", "the sidecar forgotten",
+      [
+        (
+          "steps:\n",
+          "steps:\n  - files.delete: {paths: Documents/database.sqlite-wal, destructive: it looks left over}\n"
+        ), ("verify:\n  - sql: {database: notes, query: SELECT count(*) FROM task, equals: before}\n", ""),
+      ], finds: "database.sqlite", by: "rows-only-in-wal")
+    #expect(try findings(mutation) == [])
+  }
+
+  /// A migration without a mutation would look safe and be unproven.
+  @Test func everyMigrationIsBroken() throws {
+    let catalog = try MigrationCatalog.load(Sample.migrations)
+    #expect(Set(Mutation.all.map(\.migration)) == Set(catalog.migrations.map(\.identifier)))
+  }
+
+  /// What is found when a mistake is in the migrations.
+  private func findings(_ mutation: Mutation) throws -> [FixtureFinding] {
+    try TemporaryDirectory.with { directory in
+      let migrations = directory("Migrations")
+      try FileManager.default.copyItem(atPath: Sample.migrations, toPath: migrations)
+      try mutation.apply(to: migrations)
+      let result = try FixtureSuite(
+        catalog: MigrationCatalog.load(migrations), releases: Releases.read(migrations),
+        configuration: Sample.configuration, fixtures: [Sample.fixture(mutation.fixture)]
+      ).run()
+      return result.fixtures.filter { $0.state == .failed }.flatMap(\.findings)
+    }
+  }
+}
