@@ -52,13 +52,19 @@ struct NeutralValues {
 
   // MARK: Settings
 
-  /// Settings with neutral values under volatile keys, at any depth.
+  /// Settings with neutral values under volatile keys, at any depth, and neutral words in keys that a pattern matches.
   func settings(_ values: [String: PropertyListValue]) -> [String: PropertyListValue] {
     if volatile.settings.isEmpty, !hasPatterns { return values }
-    return Dictionary(
-      uniqueKeysWithValues: values.map { key, value in
-        (key, volatile.settings.contains(key) ? Self.neutral(value) : settings(value))
-      })
+    let replaced = values.map { key, value in
+      (key: text(key), value: volatile.settings.contains(key) ? Self.neutral(value) : settings(value))
+    }
+    // Keys that are alike now are numbered by what is under them.
+    return Dictionary(grouping: replaced, by: \.key).values.reduce(into: [:]) { result, pairs in
+      let sorted = pairs.map { (pair: $0, text: $0.value.description) }.sorted { $0.text < $1.text }
+      for (index, entry) in sorted.enumerated() {
+        result[index == 0 ? entry.pair.key : "\(entry.pair.key) \(index + 1)"] = entry.pair.value
+      }
+    }
   }
 
   private func settings(_ value: PropertyListValue) -> PropertyListValue {
