@@ -122,7 +122,7 @@ let package = Package(
       name: "FixtureTests",
       dependencies: [
         "FixtureTesting", "MigrationEngine", "BackupRepository", "ContainerTransaction", "AppContainer", "AgeEncryption",
-        "TestSupport",
+        "TestSupport", grdb,
       ],
       exclude: ["Schemas"], swiftSettings: strict),
     .testTarget(

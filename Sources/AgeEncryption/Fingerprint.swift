@@ -14,6 +14,11 @@ public struct Fingerprint: Sendable {
     return String(digest.hex.prefix(8))
   }
 
-  /// The same for bytes that are kept secret.
+  /// All 32 bytes of HMAC-SHA256, for who makes something else of them. Throws `AgeError` should libcrypto fail.
+  public func code(of bytes: [UInt8]) throws -> [UInt8] {
+    try bytes.withUnsafeBytes { try LibCrypto.hmac($0, key: key) }
+  }
+
+  /// The digits for bytes that are kept secret.
   public func text(of secret: SecretBytes) -> String { secret.withBytes { text(of: $0) } }
 }

@@ -99,7 +99,7 @@ struct Failure {
   private static func status(_ code: FixtureError.Code) -> ExitStatus {
     switch code {
     case .malformed, .frozen: .validation
-    case .notBuilt, .notFound: .failed
+    case .notBuilt, .notFound, .notCaptured: .failed
     }
   }
 

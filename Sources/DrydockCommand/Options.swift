@@ -314,6 +314,18 @@ struct RepositoryOptions: ParsableArguments {
   }
 }
 
+extension RepositoryOptions {
+  /// A path as it was given, or an archive's that the repository knows by this name.
+  func archive(
+    orContainer name: String, _ configuration: Configuration, _ keys: ArchiveKeys
+  ) throws -> String {
+    guard !FileManager.default.fileExists(atPath: name), path(configuration) != nil,
+      !name.contains("/") || name.contains("@")
+    else { return name }
+    return try archive(name, configuration, keys)
+  }
+}
+
 extension MigrationTool.Format: ExpressibleByArgument {}
 
 /// A name that becomes a file's, or a line of one, must not be a secret that was pasted by mistake.

@@ -31,8 +31,8 @@ struct RootCommand: ParsableCommand {
       VerifyCommand.self, DiffCommand.self, ExportCommand.self, RekeyCommand.self, RestoreCommand.self,
       MigrateCommand.self,
       StatusCommand.self,
-      ValidateCommand.self, TestCommand.self, NewCommand.self, ReleaseCommand.self, BaselineCommand.self,
-      RepairCommand.self,
+      ValidateCommand.self, TestCommand.self, FixtureCommand.self, NewCommand.self, ReleaseCommand.self,
+      BaselineCommand.self, RepairCommand.self,
       RollbackCommand.self, LogCommand.self, RecoverCommand.self,
       VaultCommand.self, KeygenCommand.self, InitCommand.self,
     ])

@@ -8,6 +8,8 @@ public struct FixtureError: Error, CustomStringConvertible, Sendable {
     case notBuilt
     /// There is no fixture where one was looked for.
     case notFound
+    /// A container cannot be captured without leaving something behind that must not stay, or not at all.
+    case notCaptured
     /// A golden is of a released version, and may not change any more.
     case frozen
   }

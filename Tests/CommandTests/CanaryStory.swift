@@ -58,6 +58,13 @@ struct CanaryStory {
     step("verify plain.tar.zst --data"), step("verify plain.tar.zst --container Notes", exits: [0, 2]),
     step("verify sealed.tar.zst.age --data --identity Keys/identity.txt --container Notes", exits: [0, 2]),
     step("verify -r Backups"),
+    // Fixtures, which are for everybody's eyes.
+    step(
+      "fixture capture Notes used --fixtures Fixtures --rows 3",
+      before: { try $0.lab.write("Fixtures/README", "") }),
+    step(
+      "fixture capture sealed.tar.zst.age archived --fixtures Fixtures --identity Keys/identity.txt --replace-key email"
+    ),
     // What differs, with other canaries on the other side.
     step(
       "diff Notes Changed --all",

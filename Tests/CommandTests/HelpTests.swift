@@ -28,7 +28,7 @@ struct HelpTests {
     let wanted = [
       "inspect", "explain", "snapshot", "list", "show", "verify", "diff", "export", "restore", "migrate",
       "status",
-      "validate", "test", "new", "release", "repair",
+      "validate", "test", "fixture", "new", "release", "repair",
       "baseline", "rollback", "log", "recover", "keygen", "vault", "init",
     ]
     let commands = try Self.commands()

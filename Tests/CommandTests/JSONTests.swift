@@ -17,14 +17,17 @@ struct JSONTests {
       "rekey", "{A}", "-o", "Sealed", "--recipient",
       "age1f35gryhjktqrherf0f263jcmux6u4f3k9dsstrt73ws7fmy7wq4qvl69g0",
     ],
-    ["status", "Notes"], ["validate"], ["test", "v0"], ["test", "v0", "--record"], ["migrate", "Notes", "--dry-run"],
+    ["status", "Notes"], ["validate"], ["test", "v0"], ["test", "v0", "--record"],
+    ["migrate", "Notes", "--dry-run"],
     ["migrate", "Notes", "--to", "1"],
     ["migrate", "Notes"], ["migrate", "Notes"], ["status", "Notes"], ["log", "Notes"], ["rollback", "Notes"],
     ["rollback", "Notes", "--redo"], ["rollback", "Notes", "--to", "3", "--dry-run"],
     ["rollback", "Notes", "--down"], ["migrate", "Notes", "--each"],
     ["restore", "{A}", "Notes", "--dry-run"], ["restore", "{A}", "Notes"],
     ["restore", "{A}", "Again"], ["baseline", "Notes", "--to", "2"], ["recover", "Notes"], ["log", "Notes"],
-    ["release", "1.0"], ["new", "photos", "--directory"],
+    ["fixture", "capture", "Notes", "used", "--fixtures", "."],
+    ["fixture", "capture", "{A}", "archived", "--fixtures", "."], ["release", "1.0"],
+    ["new", "photos", "--directory"],
   ]
 
   /// The same for the vault.

@@ -50,7 +50,7 @@ struct ExactStateTests {
           let scratch = NSTemporaryDirectory()
           for name in try FileManager.default.contentsOfDirectory(atPath: scratch)
           where name.hasPrefix("drydock-scratch-") {
-            let note = scratch + "/" + name + "/new/container-main/container/Documents/note.md"
+            let note = scratch + "/" + name + "/1/container-main/container/Documents/note.md"
             if FileManager.default.fileExists(atPath: note) {
               try ExtendedAttributes.set("user.tampered", Array("x".utf8), of: Array(note.utf8))
             }

@@ -47,6 +47,12 @@ struct FixtureFormatTests {
       ),
       ("version: 0\ncontainer: {directories: [a]}\nvolatile: {columns: [a]}\n", "no TABLE.COLUMN"),
       ("version: 0\n", "nothing to make the container of"),
+      (
+        "version: 0\ncontainer: {directories: [a]}\nknown-failure: ' '\n",
+        "fixture.yaml:3:16: `known-failure`"
+      ),
+      ("version: 0\nfresh: true\nreinstalled: true\n", "fixture.yaml:3:14: a fixture is `fresh` or"),
+      ("version: 0\nfresh: yes\n", "fixture.yaml:2:8: `fresh` is true or false"),
       ("", "the file is empty"), ("- 1\n", "fixture.yaml:1:1:"), ("version: 0\nversion: 1\n", "there twice"),
     ])
   func mistakes(text: String, message: String) throws {

@@ -1,5 +1,6 @@
 import AgeEncryption
 import AppContainer
+import ContainerTransaction
 import FixtureTesting
 import Foundation
 import TestSupport
@@ -161,6 +162,21 @@ import Testing
     }
   }
 
+  @Test func rowsThatAreAlikeAreToldApartByWhatRefersToThem() throws {
+    let schema = """
+      CREATE TABLE item(uuid TEXT PRIMARY KEY, title TEXT);
+      CREATE TABLE photo(id INTEGER PRIMARY KEY, item TEXT REFERENCES item(uuid));
+      """
+    let text = try same(
+      schema
+        + "INSERT INTO item VALUES ('a', 'Same'), ('b', 'Same'); INSERT INTO photo VALUES (1, 'a'), (2, 'b'), (3, 'b');",
+      schema
+        + "INSERT INTO item VALUES ('y', 'Same'), ('x', 'Same'); INSERT INTO photo VALUES (1, 'y'), (2, 'x'), (3, 'x');",
+      volatile(columns: ["item.uuid", "photo.item"]))
+    #expect(
+      text.contains("VALUES (1, '(volatile 1)');") && text.contains("VALUES (3, '(volatile 2)');"), "\(text)")
+  }
+
   @Test func patternsInTextsAndOtherEncodings() throws {
     let schema = """
       PRAGMA encoding = 'UTF-16le'; CREATE TABLE t(k TEXT PRIMARY KEY, v TEXT); CREATE VIRTUAL TABLE f USING fts5(body);
@@ -198,6 +214,45 @@ import Testing
       try made.directory.create("Documents/b.txt", [])
       let findings = try made.findings("golden", volatile)
       #expect(findings.compactMap(\.place) == ["Documents/a.log", "Documents/b.txt"], "\(findings)")
+    }
+  }
+
+  @Test func aDifferenceLeavesOutWhatIsVolatileInTheGoldensFixture() throws {
+    try TemporaryDirectory.with { folder in
+      let made = try GoldenContainer(folder)
+      try made.set(["at": .integer(1), "name": .string("Ann")])
+      try made.sql(
+        "CREATE TABLE t(id TEXT PRIMARY KEY, v TEXT); INSERT INTO t VALUES ('x', 'one'), ('y', 'two')")
+      try made.directory.create("tmp/log", [1], mode: 0o644)
+      try FileManager.default.createDirectory(
+        atPath: folder("f/container"), withIntermediateDirectories: true)
+      try FileManager.default.createDirectory(
+        atPath: folder("f/expected"), withIntermediateDirectories: true)
+      let text = "version: 1\nvolatile: {settings: at, columns: t.id, files: /tmp/log}\n"
+      try text.write(toFile: folder("f/fixture.yaml"), atomically: true, encoding: .utf8)
+      let volatile = try Fixture.load(folder("f")).volatile
+      try made.write("f/expected/1", volatile)
+      func difference() throws -> ContainerDifference {
+        let golden = try Golden(folder("f/expected/1"))
+        #expect(try golden.volatile() == volatile)
+        let side = try NeutralSide(GoldenSide(golden), volatile)
+        return try Transaction.inspect(made.container) {
+          let comparison = try Comparison(of: side, with: NeutralSide(LiveSide($0, .whole), volatile))
+          #expect(comparison.notCompared.isEmpty)
+          return comparison.difference
+        }
+      }
+      try made.set(["at": .integer(7), "name": .string("Ann")])
+      try made.sql("UPDATE t SET id = 'a' || id")
+      try made.directory.replace("tmp/log", with: [2], mode: 0o600)
+      try made.directory.createDirectories("Library/Application Support")
+      try made.directory.setMode(0o755, of: "Library/Application Support")
+      try made.directory.createDirectories("Library/Application Support/.drydock")
+      #expect(try difference().isEmpty)
+      try made.set(["at": .integer(7), "name": .string("Bob")])
+      try made.sql("UPDATE t SET v = 'three' WHERE v = 'two'")
+      let found = try difference()
+      #expect(found.settings.map(\.key) == ["name"] && found.databases.first?.tables.first?.changed == 1)
     }
   }
 

@@ -114,6 +114,7 @@ import Testing
       }
       try lab.rollback(down: true)
       #expect(try !lab.exists(try lab.container.vaultPath))
+      #expect(try !lab.exists(try lab.container.vaultPath.parent), "nor is the directory left that it was in")
       #expect(try lab.settings() == ["token": .string("canary-012345-x")])
     }
   }

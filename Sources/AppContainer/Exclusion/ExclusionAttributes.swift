@@ -51,7 +51,9 @@ public enum ExclusionAttributes {
   }
 
   /// Whether an attribute is one of Apple's, with or without the namespace of Linux.
-  static func isApple(_ name: String) -> Bool { bare(name) == apple[...] || bare(name) == oldApple[...] }
+  public static func isApple(_ name: String) -> Bool {
+    bare(name) == apple[...] || bare(name) == oldApple[...]
+  }
 
   private static func bare(_ name: String) -> Substring {
     name.hasPrefix(userPrefix) ? name.dropFirst(userPrefix.count) : name[...]

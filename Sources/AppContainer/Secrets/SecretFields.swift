@@ -13,7 +13,7 @@ public struct SecretFields {
   private var beside = SecretName.plain
 
   /// Judges the fields of a dictionary that has a name itself.
-  init(_ values: [String: PropertyListValue], inside outer: SecretName) {
+  public init(_ values: [String: PropertyListValue], inside outer: SecretName) {
     self.init(keys: values.keys, inside: outer)
     for (key, value) in values {
       if case .string(let text) = value { note(text, in: key) }
@@ -58,7 +58,7 @@ public struct SecretFields {
   }
 
   /// Whether a key itself is a secret: a token, or in a list of sessions what looks like one.
-  func isSecret(key: String) -> Bool {
+  public func isSecret(key: String) -> Bool {
     SecretText.isSecret(key)
       || outer == .secret && SecretName(key) == .plain && SecretToken.isLikely(key)
   }

@@ -30,7 +30,7 @@ public enum SecretPattern {
   /// Whether a value as a whole is a secret, under a name that was judged.
   ///
   /// - Parameter looksInside: looks for a secret's form, too.
-  static func isSecret(leaf value: PropertyListValue, name: SecretName, looksInside: Bool) -> Bool {
+  public static func isSecret(leaf value: PropertyListValue, name: SecretName, looksInside: Bool) -> Bool {
     switch value {
     case .string(let text):
       return isSecret(text, name) || looksInside && SecretText.isSecret(text)

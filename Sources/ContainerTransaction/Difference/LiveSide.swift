@@ -7,7 +7,8 @@ public struct LiveSide: ComparisonSide {
   public enum Extent: Sendable {
     /// What a backup would take; what rules keep out is omitted.
     case backup
-    /// All but Drydock's own state, also what rules keep out of backups.
+    /// All but Drydock's own state, also what rules keep out of backups. A directory that nothing but Drydock's history
+    /// lies in does not count: it is there when Drydock was.
     case whole
   }
 
@@ -39,7 +40,22 @@ public struct LiveSide: ComparisonSide {
       }
       if scanned.kind == .mount { left[scanned.path] = "another file system is mounted there" }
     }
+    if isWhole {
+      for path in staged.container.historyPath.parent.ancestors {
+        Self.removeHollow(path, from: &found, left)
+      }
+    }
     (entries, omitted) = (found, left)
+  }
+
+  private static func removeHollow(
+    _ path: ContainerPath, from found: inout [ComparedEntry], _ left: [ContainerPath: String]
+  ) {
+    guard !path.isRoot, let index = found.firstIndex(where: { $0.path == path }),
+      found[index].kind == .directory, found[index].attributes?.isEmpty != false,
+      !found.contains(where: { $0.path.isInside(path) }), !left.keys.contains(where: { $0.isInside(path) })
+    else { return }
+    found.remove(at: index)
   }
 
   private static func entry(_ scanned: ScannedEntry, _ staged: StagedContainer) throws -> ComparedEntry? {

@@ -29,30 +29,28 @@ struct WayDown {
     do {
       try work.runner.goDown(container, to: target)
     } catch {
-      var finding = FixtureChecks.finding(error, .down, work.fixture)
-      let place = MigrationPlace(in: finding.message, work.catalog)
-      (finding.migration, finding.file, finding.line) = (place?.migration, place?.file, place?.line)
-      return [finding]
+      return [FixtureChecks.finding(error, .down, work)]
     }
     let findings = try differences(container, from: golden(of: target), "down")
-    return findings.isEmpty ? [] : try named(findings)
+    return findings.isEmpty ? [] : named(findings)
   }
 
   /// What is not as it was. How SQL is written does not count, since SQLite writes it anew; nor do the directories that
-  /// Drydock's own history is in, a vault that nothing is in any more, nor settings of the version alone.
+  /// Drydock's own history is in, a vault that nothing is in any more, settings of the version alone, SQLite's counters, which only ever rise, and the
+  /// database that another tool makes for its own record.
   private func differences(
     _ container: Container, from golden: String, _ name: String
   ) throws -> [FixtureFinding] {
     let findings = try work.differences(container, from: golden, as: "golden-\(name)")
     if findings.isEmpty { return [] }
-    var own = container.historyPath.ancestors
+    var leftovers = try work.catalog.tool.map { try container.databasePlaces($0.database) } ?? []
     let isEmptied = try Golden(work.path("golden-\(name)")).items?.isEmpty == true
-    if try isEmptied && Golden(golden).items == nil {
-      own += [container.vaultPath] + container.vaultPath.ancestors
-    }
-    if let settings = try settingsWithVersionAlone(container) { own += [settings] + settings.ancestors }
-    let unimportant = Set(own.map(\.description))
+    if try isEmptied && Golden(golden).items == nil { leftovers.append(container.vaultPath) }
+    if let settings = try settingsWithVersionAlone(container) { leftovers.append(settings) }
+    let above = ([container.historyPath] + leftovers).flatMap(\.ancestors)
+    let unimportant = Set((leftovers + above).map(\.description))
     return findings.filter { finding in
+      if finding.place?.contains(": sqlite_sequence") == true { return false }
       guard finding.expected == nil && finding.found == nil else {
         return finding.expected == nil || !WrittenSQL.isSame(finding.expected, finding.found)
       }
@@ -84,24 +82,33 @@ struct WayDown {
   }
 
   /// Goes up and down once more, one migration at a time, to see whose way back it is.
-  private func named(_ findings: [FixtureFinding]) throws -> [FixtureFinding] {
+  private func named(_ findings: [FixtureFinding]) -> [FixtureFinding] {
     var findings = findings
-    let container = try work.container("up-and-down")
-    for number in work.migrations(above: target, upTo: work.catalog.latest) {
-      let before = work.catalog.numbers.last { $0 < number } ?? 0
-      if before > work.fixture.version { try work.runner.migrate(container, to: before) }
-      let golden = try work.write(container, as: "golden-before-\(number)")
-      try work.runner.migrate(container, to: number)
-      try work.runner.goDown(container, to: max(before, work.fixture.version))
-      let found = try differences(container, from: golden, "after-\(number)")
-      for index in findings.indices
-      where findings[index].migration == nil
-        && found.contains(where: { $0.place == findings[index].place && $0.found == findings[index].found })
-      {
-        findings[index].migration = work.catalog.migration(number)?.identifier
+    do {
+      let container = try work.container("up-and-down")
+      for number in work.migrations(above: target, upTo: work.catalog.latest)
+      where findings.contains(where: { $0.migration == nil }) {
+        let found = try upAndDown(number, container)
+        for index in findings.indices where findings[index].migration == nil {
+          let isSame = found.contains {
+            $0.place == findings[index].place && $0.found == findings[index].found
+          }
+          if isSame { findings[index].migration = work.catalog.migration(number)?.identifier }
+        }
       }
-      if !found.isEmpty && findings.allSatisfy({ $0.migration != nil }) { break }
+    } catch {
+      // One at a time it may fail where all together do not: then it stays unknown which it is.
     }
     return findings
+  }
+
+  /// What one migration and its way back leave behind; afterwards the container has the version before it.
+  private func upAndDown(_ number: Int, _ container: Container) throws -> [FixtureFinding] {
+    let before = max(work.catalog.numbers.last { $0 < number } ?? 0, work.fixture.version)
+    if before > work.fixture.version { try work.runner.migrate(container, to: before) }
+    let golden = try work.write(container, as: "golden-before-\(number)")
+    try work.runner.migrate(container, to: number)
+    try work.runner.goDown(container, to: before)
+    return try differences(container, from: golden, "after-\(number)")
   }
 }

@@ -17,7 +17,6 @@ public struct GoldenSide: ComparisonSide {
   public init(_ golden: Golden) throws {
     self.golden = golden
     lines = Dictionary(golden.lines.map { ($0.path, $0) }, uniquingKeysWith: { a, _ in a })
-    for path in Golden.state { omitted[path] = "Drydock's own state" }
     for line in golden.lines {
       if let kind = line.kind {
         entries.append(try Self.entry(line, kind, golden))

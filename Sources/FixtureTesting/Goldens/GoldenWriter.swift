@@ -134,10 +134,12 @@ public struct GoldenWriter {
   }
 
   private func writeDatabase(_ path: ContainerPath, to file: ContainerPath) throws {
-    try ScratchDirectory.withTemporary { scratch in
-      defer { side.forgetDatabase(path) }
-      let database = try side.databaseFile(of: path, in: scratch, as: "database")
-      try create(file, GoldenSQL(path: database, neutral: neutral).lines())
+    let copy: ContainerPath = ".database"
+    defer {
+      side.forgetDatabase(path)
+      try? target.removeFile(copy, missingIsFine: true)
     }
+    let database = try side.databaseFile(of: path, in: target, as: copy)
+    try create(file, GoldenSQL(path: database, neutral: neutral).lines())
   }
 }

@@ -112,9 +112,25 @@ private struct GoldenSQLWriter {
   private mutating func replaced(_ table: GoldenTable) throws -> [String] {
     var rows: [[GoldenValue]] = []
     try table.rows(db) { rows.append($0) }
-    let replaced = neutral.replaced(rows, of: table)
+    let replaced = neutral.replaced(rows, of: table, marks: try marks(of: rows, in: table))
     if replaced.isChanged { isNeutral = true }
     return replaced.rows.map { table.insert($0, encoding) }
+  }
+
+  /// What tells rows apart that are alike but for volatile values: the rows that refer to each.
+  private func marks(of rows: [[GoldenValue]], in table: GoldenTable) throws -> [String] {
+    var marks = Array(repeating: "", count: rows.count)
+    for (name, column, to) in neutral.referring(to: table) {
+      guard let object = objects.first(where: { $0.kind == "table" && $0.name.lowercased() == name }) else {
+        continue
+      }
+      let child = try GoldenTable(object.name, db).withoutRowid()
+      guard let from = child.columns.firstIndex(where: { $0.lowercased() == column }) else { continue }
+      var found: [GoldenValue: [String]] = [:]
+      try child.rows(db) { found[$0[from], default: []].append(neutral.mark(of: $0, in: child)) }
+      for index in rows.indices { marks[index] += (found[rows[index][to]] ?? []).sorted().joined() + ";" }
+    }
+    return marks
   }
 
   /// The counters of `AUTOINCREMENT`; that of a table with volatile keys is the number of these.

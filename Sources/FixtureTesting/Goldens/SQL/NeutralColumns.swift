@@ -92,25 +92,47 @@ struct NeutralColumns {
     Set(table.columns.compactMap { references[Column(table.name, $0)]?.table })
   }
 
+  /// The columns of other rows that refer to a table's volatile columns, and which of its columns each refers to.
+  func referring(to table: GoldenTable) -> [(table: String, column: String, to: Int)] {
+    let found = references.flatMap { child, parent in
+      table.columns.indices.filter { Column(table.name, table.columns[$0]) == parent && isReplaced(parent) }
+        .map { (child.table, child.column, $0) }
+    }
+    return found.sorted { $0 < $1 }
+  }
+
+  /// A row without what is another value in each run, to tell it from others.
+  func mark(of row: [GoldenValue], in table: GoldenTable) -> String {
+    let columns = shown(row, table, table.columns.map { _ in nil }) { _, _ in nil }
+    return "\(table.name) \(columns.map { $0.literal(encoding) })"
+  }
+
   /// The numbers that the values of a column have got, or 0.
   func count(_ table: String, _ column: String) -> Int { numbers.known[Column(table, column)]?.count ?? 0 }
 
   /// The rows as the golden has them, in its order, and whether any of them is another one than it was.
+  ///
+  /// - Parameter marks: What tells rows apart that are alike but for volatile values; for each row.
   func replaced(
-    _ rows: [[GoldenValue]], of table: GoldenTable
+    _ rows: [[GoldenValue]], of table: GoldenTable, marks: [String]
   ) -> (rows: [[GoldenValue]], isChanged: Bool) {
     let groups = table.columns.map { group(of: Column(table.name, $0)) }
     // Sorted by what is the same in each run: by numbers only where they are known from a table that is referred to.
-    let sorted = rows.map { row in (row, keys: shown(row, table, groups) { numbers.known[$1]?[$0] }) }
-      .sorted { Self.precedes($0.keys, $1.keys, table.order) }
+    let sorted = zip(rows, marks).map { row, mark in
+      (row, keys: shown(row, table, groups) { numbers.known[$1]?[$0] }, mark: mark)
+    }.sorted {
+      $0.keys == $1.keys ? $0.mark < $1.mark : Self.precedes($0.keys, $1.keys, table.order)
+    }
     // A row's own value has its number before another row refers to it.
     for index in table.columns.indices {
       let column = Column(table.name, table.columns[index])
       guard groups[index] == column, volatile.contains(column) else { continue }
-      for (row, _) in sorted where row[index].kind != .null { _ = numbers.number(of: row[index], in: column) }
+      for (row, _, _) in sorted where row[index].kind != .null {
+        _ = numbers.number(of: row[index], in: column)
+      }
     }
     var isChanged = false
-    let result = sorted.map { row, _ in
+    let result = sorted.map { row, _, _ in
       let replaced = shown(row, table, groups) { numbers.number(of: $0, in: $1) }
       if replaced != row { isChanged = true }
       return replaced

@@ -1,0 +1,160 @@
+import ArgumentParser
+import Drydock
+
+struct FixtureCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "fixture", abstract: "Make fixtures for tests of migrations.",
+    discussion: """
+      A fixture is a container of an old version, written down as text, with what it
+      must become. With --json each prints one JSON document.
+
+      Example: drydock fixture capture Notes v5-in-use --rows 20
+      """,
+    subcommands: [FixtureCaptureCommand.self])
+}
+
+struct FixtureCaptureCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "capture",
+    abstract: "Make a fixture from a real container, without its secrets.",
+    discussion: """
+      What looks like a secret, the vault's values, and what you choose are replaced
+      by made-up values of the same shape and length, wherever they stand; the same
+      value by the same one. What no backup takes is left out, and tables are cut to
+      some rows with all that they refer to. In the end every byte is searched for
+      what was replaced: when something is left that cannot be replaced, no fixture
+      is written. The container is only read. Look through the fixture before you
+      share it: nobody but you knows what else in it is private.
+
+      Examples:
+        drydock fixture capture Notes v5-in-use --replace task.title --replace-key email
+        drydock fixture capture Notes@latest v5-in-use -r Backups --rows 20
+        drydock fixture capture Notes v5-in-use --drop 'Documents/**/*.jpg'
+      """)
+
+  @Argument(
+    help: "A container, or an archive (its file, or with -r its id, INSTANCE@latest or latest).")
+  var source: String
+  @Argument(help: "The fixture's name.") var name: String
+  @Option(
+    help: ArgumentHelp(
+      "The directory of fixtures; by default `fixtures:` of drydock.yaml.", valueName: "directory"))
+  var fixtures: String?
+  @Option(help: ArgumentHelp("The most rows that are kept of each table.", valueName: "number")) var rows =
+    100
+  @Option(
+    name: .customLong("replace"),
+    help: ArgumentHelp("A column whose values are replaced; repeatable.", valueName: "table.column"))
+  var columns: [String] = []
+  @Option(
+    name: .customLong("replace-key"),
+    help: ArgumentHelp(
+      "A key whose values are replaced, in settings and documents at any depth; repeatable.", valueName: "key"
+    ))
+  var keys: [String] = []
+  @Option(
+    name: .customLong("replace-file"),
+    help: ArgumentHelp("Files whose content is replaced; repeatable.", valueName: "pattern"))
+  var files: [String] = []
+  @Option(help: ArgumentHelp("Files and directories that are left out; repeatable.", valueName: "pattern"))
+  var drop: [String] = []
+  @Option(
+    help: ArgumentHelp(
+      """
+      What stays although it cannot be looked into, or is also a replaced value: a pattern of files, TABLE.COLUMN, or the \
+      name of a table, column, key or file; repeatable.
+      """, valueName: "name"))
+  var keep: [String] = []
+  @Option(
+    help: ArgumentHelp("The schema version, when nothing in the container says it.", valueName: "version"))
+  var at: Int?
+  @OptionGroup var migrations: MigrationOptions
+  @OptionGroup var repository: RepositoryOptions
+  @OptionGroup var key: KeyOptions
+  @OptionGroup var deviceKeys: DeviceKeyOptions
+  @OptionGroup var expansion: ExpansionOptions
+  @OptionGroup var wait: WaitOptions
+  @OptionGroup var common: CommonOptions
+
+  func run() throws {
+    let configuration = try common.configuration()
+    try refuseSecret(as: name)
+    guard let fixtures = fixtures ?? Environment["FIXTURES"] ?? configuration.fixtures else {
+      throw UsageError(
+        message:
+          "no directory of fixtures is named; give --fixtures DIRECTORY, or `fixtures: DIRECTORY` in drydock.yaml"
+      )
+    }
+    let options = try self.options()
+    var keys = try key.keys()
+    let path = try repository.archive(orContainer: source, configuration, keys)
+    let report = try Comparing.with(
+      at: path, configuration: configuration, keys: keys.opening(path), limit: expansion.limit()
+    ) { operand in
+      if case .container(let container) = operand { try ContainerOptions.recover(container) }
+      return try Capturing.run(
+        operand, as: name, in: fixtures, configuration: configuration, tool: migrations.tool(configuration),
+        options: options, transaction: wait.transaction().with(deviceKeys))
+    }
+    if common.json { return Output.json(report) }
+    report.write()
+  }
+
+  private func options() throws -> CaptureOptions {
+    var options = CaptureOptions()
+    guard rows > 0 else { throw UsageError(message: "--rows is 1 or more, not \(rows)") }
+    if let wrong = columns.first(where: { $0.split(separator: ".", maxSplits: 1).count != 2 }) {
+      throw UsageError(message: "--replace names TABLE.COLUMN, such as task.title; not \(wrong)")
+    }
+    if let at, at < 0 { throw UsageError(message: "--at is a schema version, 0 or more; not \(at)") }
+    (options.rows, options.columns, options.keys) = (rows, Set(columns), Set(keys))
+    (options.files, options.dropped, options.kept, options.version) = (files, drop, keep, at)
+    return options
+  }
+}
+
+extension CaptureReport {
+  /// Says what was kept, replaced and left out; never a value.
+  fileprivate func write() {
+    Output.line(directory)
+    let marked = isUnmarked ? ", as --at says" : ""
+    Output.line("schema version: \(version)\(marked)")
+    Output.line("kept")
+    let counts = [
+      Output.count(settings, "settings file"), Output.count(files, "other file"),
+      Output.count(vaultItems, "vault item"),
+    ]
+    Output.line("  \(counts.joined(separator: ", "))")
+    Output.table(
+      tables.map { table in
+        let all = table.kept == table.of
+        return [
+          "\(table.database): \(table.table)",
+          all ? Output.count(table.of, "row") : "\(table.kept) of \(Output.count(table.of, "row"))",
+        ]
+      })
+    Output.line("replaced")
+    if replaced.isEmpty { Output.line("  nothing: no secret was found, and nothing was chosen") }
+    Output.table(
+      replaced.map { item in
+        let parts = [
+          item.secrets == 0 ? nil : Output.count(item.secrets, "secret"),
+          item.chosen == 0 ? nil : "\(item.chosen) chosen",
+          item.others == 0 ? nil : "\(item.others) with a value replaced elsewhere",
+        ]
+        return [item.place, parts.compactMap { $0 }.joined(separator: ", ")]
+      })
+    if !dropped.isEmpty {
+      Output.line("left out")
+      Output.table(dropped.map { [$0.path, $0.reason] })
+    }
+    if !binaries.isEmpty {
+      Output.line("taken as they are, for they are no text: look at them")
+      Output.table(binaries.map { [$0] })
+    }
+    for note in notes { Output.note("drydock: note: \(note)") }
+    Output.advice("Look through it; then `drydock test \(name) --record` writes what it becomes.")
+  }
+
+  private var name: String { directory.split(separator: "/").last.map(String.init) ?? directory }
+}

@@ -1,0 +1,23 @@
+import AppContainer
+
+/// Settings that are captured, key by key.
+enum CapturedSettings {
+  /// What tells a device's containers apart.
+  private static let identities: Set<String> = ["MCMMetadataUUID"]
+
+  static func visited<Visitor: LeafVisitor>(
+    _ settings: [String: PropertyListValue], of path: ContainerPath, _ visitor: inout Visitor
+  ) throws -> [String: PropertyListValue] {
+    let names = SecretFields(settings, inside: .plain)
+    var result: [String: PropertyListValue] = [:]
+    for (key, value) in settings.sorted(by: { $0.key < $1.key }) {
+      let isSecret = names.isSecret(key: key)
+      let label = isSecret ? "\(path): a key" : "\(path): \(key)"
+      let place = LeafPlace(
+        name: names[key], isChosen: visitor.keys.contains(key) || identities.contains(key), label: label)
+      let newKey = try visitor.key(key, isSecret: isSecret, LeafPlace(label: path.description))
+      result[newKey] = try ValueWalk.value(value, place, &visitor)
+    }
+    return result
+  }
+}

@@ -1,0 +1,228 @@
+import AgeEncryption
+import AppContainer
+import ContainerTransaction
+import Foundation
+import MigrationEngine
+
+/// Makes a fixture from a real container: secrets and what was chosen are made up, tables are cut, what no backup takes is
+/// left out. The container is only read.
+public struct FixtureCapture {
+  private let container: Container
+  private let name: String
+  private let fixtures: String
+  private let options: CaptureOptions
+  private let tool: MigrationTool?
+  /// What `drydock.yaml` will say when the fixture is tested.
+  private let configuration: Configuration
+
+  /// A capture of a container.
+  ///
+  /// - Parameters:
+  ///   - name: the fixture's; nothing of that name may be there.
+  ///   - fixtures: the directory of fixtures.
+  ///   - tool: the other tool whose files the migrations are.
+  ///   - configuration: what the fixture will be tested with; the container's own, if nothing is said.
+  public init(
+    of container: Container, as name: String, in fixtures: String, tool: MigrationTool? = nil,
+    configuration: Configuration? = nil, options: CaptureOptions = CaptureOptions()
+  ) {
+    (self.container, self.name, self.fixtures) = (container, name, fixtures)
+    (self.tool, self.options) = (tool, options.knowing(container))
+    self.configuration = configuration ?? container.configuration
+  }
+
+  /// Captures. The fixture appears as a whole, or not at all.
+  ///
+  /// - Throws: ``FixtureError`` with code `notCaptured`, which lists what keeps it from being written; `MigrationError`
+  ///   when nothing says the version; `ContainerError`, `TransactionError`. Nothing was written then.
+  public func run(_ transaction: TransactionOptions = TransactionOptions()) throws -> CaptureReport {
+    let root = try Directory(fixtures)
+    let target = try place(in: root)
+    return try Transaction.inspect(container, options: transaction) { staged in
+      try ScratchDirectory.withTemporary { scratch in
+        let fixture: ContainerPath = "fixture"
+        try scratch.createDirectory(fixture, mode: 0o755)
+        let report = try write(staged, to: scratch.directory(fixture), transaction.deviceKeys)
+        try check(scratch, fixture, report)
+        try publish(scratch.directory(fixture), in: root, as: target)
+        return report
+      }
+    }
+  }
+
+  private func place(in root: Directory) throws -> ContainerPath {
+    guard let target = try? ContainerPath(name), target.components.count == 1, !name.hasPrefix(".") else {
+      throw FixtureError(
+        .notCaptured, "the fixture's name is that of a directory, such as v5-in-use: not \(name)")
+    }
+    guard try root.status(target) == nil else {
+      throw FixtureError(
+        .notCaptured, "already exists; give another name, or remove it first", path: root.full(target))
+    }
+    return target
+  }
+
+  // MARK: Writing
+
+  private func write(
+    _ staged: StagedContainer, to target: Directory, _ keys: DeviceKeys?
+  ) throws -> CaptureReport {
+    let version = try self.version(staged)
+    var report = CaptureReport(
+      directory: fixtures + "/" + name, version: version.number, isUnmarked: version.isUnmarked)
+    let inventory = try CaptureInventory(staged, options)
+    report.dropped = inventory.dropped
+    let vault = inventory.hasVault ? try CapturedVault(of: container, in: staged.live, keys) : nil
+    var sources = OriginalSources(CaptureSource(staged), options)
+    if let vault { try sources.add(vault) }
+    for item in inventory.items { try sources.add(item) }
+    let replacements = try replacements(sources)
+    var writer = CaptureWriter(
+      from: sources.source, to: target, ValueReplacer(replacements, options), options, report)
+    try writer.describeRoot()
+    for item in inventory.items { try add(item, &writer) }
+    if let items = try vault?.made(&writer.replacer, &writer.report) {
+      try writer.take(items, at: container.vaultPath)
+    }
+    try target.create("fixture.yaml", Array(description(version, writer).utf8), mode: 0o644)
+    var problems = writer.replacer.problems
+    if problems.isEmpty {
+      problems = try CaptureScan(replacements, keeping: options.keptNames).problems(in: target)
+    }
+    guard problems.isEmpty else { throw Self.error(problems) }
+    report = writer.report
+    report.replaced = writer.replacer.counts.values.sorted { $0.place < $1.place }
+    let redactor = Redactor()
+    return report.shown { redactor.shown(message: replacements.replacing(in: $0) ?? $0) }
+  }
+
+  private static func error(_ problems: [String]) -> FixtureError {
+    let shown = problems.prefix(10).map { "\n  - \($0)" }.joined()
+    let more = problems.count > 10 ? "\n  and \(problems.count - 10) more" : ""
+    return FixtureError(
+      .notCaptured, "no fixture was written, for something would stay in it that must not:\(shown)\(more)")
+  }
+
+  private func replacements(_ sources: OriginalSources) throws -> Replacements {
+    let known = Set(sources.columns.map { $0.lowercased() })
+    if let unknown = options.columns.sorted().first(where: { !known.contains($0.lowercased()) }) {
+      throw FixtureError(
+        .notCaptured,
+        "no database of the container has a column \(unknown), which --replace names; "
+          + NearestWord.hint(for: unknown, among: sources.columns.sorted()))
+    }
+    return try Replacements(sources.collector.originals, Pseudonyms(), keeping: options.keptNames)
+  }
+
+  private func add(_ item: CaptureInventory.Item, _ writer: inout CaptureWriter) throws {
+    switch item.kind {
+    case .directory: try writer.add(directory: item.path)
+    case .excludedDirectory: try writer.add(directory: item.path, isExcluded: true)
+    case .link: try writer.add(link: item.path)
+    case .file: try writer.add(file: item.path)
+    case .settings: try writer.add(settings: item.path)
+    case .database(let hasLog): try writer.add(database: item.path, hasLog: hasLog)
+    }
+  }
+
+  // MARK: The version
+
+  private func version(_ staged: StagedContainer) throws -> (number: Int, isUnmarked: Bool) {
+    do {
+      let found = try DetectedVersion.detect(in: staged, tool: tool).version
+      if let said = options.version, said != found {
+        throw FixtureError(
+          .notCaptured, "the container says that it has version \(found), not \(said); leave --version out")
+      }
+      return (found, false)
+    } catch let error as MigrationError where error.code == .unknownVersion {
+      guard let said = options.version else {
+        throw FixtureError(
+          .notCaptured, "\(error.message); or say it with --at", path: error.path ?? container.root,
+          cause: error)
+      }
+      return (said, true)
+    }
+  }
+
+  private func description(_ version: (number: Int, isUnmarked: Bool), _ writer: CaptureWriter) -> String {
+    let app = writer.replacer.shown(container.app)
+    var lines = [
+      "# Made by `drydock fixture capture`: secrets, and what was chosen, are made up.",
+      "description: \(GoldenYAML.quoted("A container of \(app) of version \(version.number), captured in use", isKey: false))",
+      "version: \(version.number)",
+    ]
+    if version.isUnmarked { lines.append("unmarked: true") }
+    let setup = writer.setup.lines
+    if !setup.isEmpty { lines += ["container:"] + setup }
+    return lines.joined(separator: "\n") + "\n"
+  }
+
+  // MARK: The last steps
+
+  /// Builds the fixture, as `drydock test` will.
+  private func check(_ scratch: Directory, _ path: ContainerPath, _ report: CaptureReport) throws {
+    let keys = DeviceKeys(try AgeIdentity.generate())
+    let built: Container
+    do {
+      built = try Fixture.load(scratch.full(path)).build(
+        in: scratch.path + "/built", configuration: configuration, deviceKeys: keys)
+    } catch let error as FixtureError {
+      throw notBuilt(error.message, error.path, scratch.full(path), error)
+    } catch let error as ContainerError {
+      throw notBuilt(error.message, error.path, scratch.full(path), error)
+    }
+    let found = try? Transaction.inspect(built) { try DetectedVersion.detect(in: $0, tool: tool).version }
+    guard report.isUnmarked || found == report.version else {
+      throw FixtureError(
+        .notCaptured,
+        "the fixture does not say any more that it has version \(report.version): something that tells it was replaced, cut or "
+          + "left out; keep more rows with --rows, or see that drydock.yaml names the app and its version markers"
+      )
+    }
+  }
+
+  private func notBuilt(
+    _ message: String, _ path: String?, _ directory: String, _ cause: any Error
+  ) -> FixtureError {
+    FixtureError(
+      .notCaptured,
+      "the fixture could not be built again: \(message.replacing(directory + "/", with: "")); replace less, or leave the file "
+        + "out with --drop", path: path.map { $0.replacing(directory + "/", with: "") }, cause: cause)
+  }
+
+  private func publish(_ made: Directory, in root: Directory, as target: ContainerPath) throws {
+    try ScratchDirectory.with(".drydock-capture-", in: root) { scratch in
+      let fixture: ContainerPath = "fixture"
+      try scratch.createDirectory(fixture, mode: 0o755)
+      let copy = try scratch.directory(fixture)
+      try made.walk { entry in
+        switch entry.status.type {
+        case .directory: try copy.createDirectory(entry.path, mode: 0o755)
+        case .symbolicLink: try copy.createLink(entry.path, target: made.linkTarget(entry.path))
+        default:
+          try made.copyContents(of: entry.path, to: entry.path, in: copy)
+          try copy.setMode(entry.status.mode & 0o100 == 0 ? 0o644 : 0o755, of: entry.path)
+        }
+        return .into
+      }
+      try scratch.renameNew(fixture, in: root, to: target)
+    }
+  }
+}
+
+extension CaptureReport {
+  /// The report with every place as it may be shown.
+  func shown(_ text: (String) -> String) -> CaptureReport {
+    var report = self
+    for index in replaced.indices { report.replaced[index].place = text(replaced[index].place) }
+    for index in tables.indices { report.tables[index].database = text(tables[index].database) }
+    for index in dropped.indices {
+      report.dropped[index].path = text(dropped[index].path)
+      report.dropped[index].reason = text(dropped[index].reason)
+    }
+    report.binaries = binaries.map(text)
+    report.notes = notes.map(text)
+    return report
+  }
+}

@@ -1,0 +1,57 @@
+import AppContainer
+import Foundation
+
+/// Finds what must not stand in a fixture.
+struct OriginalCollector: LeafVisitor {
+  let resolvesArchives = true
+  let keys: Set<String>
+  private(set) var originals = Originals()
+
+  init(choosing keys: Set<String>) { self.keys = keys }
+
+  mutating func text(_ text: String, _ place: LeafPlace) -> String {
+    let isSecret = SecretPattern.isSecret(leaf: .string(text), name: place.name, looksInside: false)
+    if isSecret || place.isChosen {
+      originals.add(text, isSecret: isSecret, source: place.label)
+    } else {
+      for span in SecretSpans(text, choosing: keys).spans {
+        originals.add(String(text[span.range]), isSecret: span.isSecret, source: place.label)
+      }
+    }
+    return text
+  }
+
+  mutating func data(_ bytes: [UInt8], _ place: LeafPlace) throws -> [UInt8] {
+    if let text = BinaryText(bytes) { _ = try ValueWalk.text(text.text, place, &self) }
+    let isSecret = SecretPattern.isSecret(leaf: .data(bytes), name: place.name, looksInside: false)
+    if isSecret || place.isChosen { originals.add(bytes, isSecret: isSecret, source: place.label) }
+    return bytes
+  }
+
+  mutating func number(_ digits: String, _ place: LeafPlace) -> String {
+    if place.isChosen || Self.isSecret(digits, place) {
+      originals.add(digits, isSecret: Self.isSecret(digits, place), source: place.label)
+    }
+    return digits
+  }
+
+  mutating func date(_ date: Date, _ place: LeafPlace) -> Date { date }
+
+  mutating func key(_ key: String, isSecret: Bool, _ place: LeafPlace) -> String {
+    if isSecret { originals.add(key, isSecret: true, source: "a name in \(place.label)") }
+    return key
+  }
+
+  /// Takes a secret that is one wherever it stands, as it is in a vault.
+  mutating func add(secret bytes: [UInt8], _ place: LeafPlace) throws {
+    var place = place
+    place.name = .secret
+    place.isChosen = true
+    _ = try ValueWalk.data(bytes, place, &self)
+  }
+
+  static func isSecret(_ digits: String, _ place: LeafPlace) -> Bool {
+    guard let number = Int64(digits) else { return place.name == .secret }
+    return SecretPattern.isSecret(leaf: .integer(number), name: place.name, looksInside: false)
+  }
+}

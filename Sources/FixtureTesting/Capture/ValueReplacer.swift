@@ -1,0 +1,141 @@
+import AppContainer
+import Foundation
+
+/// Puts made-up values in the place of those that must not stand in a fixture, and counts them.
+struct ValueReplacer: LeafVisitor {
+  let resolvesArchives = false
+  let keys: Set<String>
+  let replacements: Replacements
+  /// What was replaced, by place.
+  private(set) var counts: [String: CaptureReport.Replaced] = [:]
+  /// What keeps the fixture from being written.
+  private(set) var problems: [String] = []
+  private let names: Set<String>
+
+  init(_ replacements: Replacements, _ options: CaptureOptions) {
+    (self.replacements, keys, names) = (replacements, options.keys, options.keptNames)
+  }
+
+  // MARK: Values
+
+  mutating func text(_ text: String, _ place: LeafPlace) throws -> String {
+    let isSecret = SecretPattern.isSecret(leaf: .string(text), name: place.name, looksInside: false)
+    if isSecret || place.isChosen {
+      let fake = try replacements.fake(of: text)
+      if fake != text { count(place, isSecret: isSecret, isChosen: place.isChosen) }
+      return fake
+    }
+    var result = ""
+    var end = text.startIndex
+    for span in SecretSpans(text, choosing: keys).spans {
+      result += replacing(in: String(text[end..<span.range.lowerBound]), place)
+      result += try replacements.fake(of: String(text[span.range]))
+      count(place, isSecret: span.isSecret, isChosen: !span.isSecret)
+      end = span.range.upperBound
+    }
+    return result + replacing(in: String(text[end...]), place)
+  }
+
+  private mutating func replacing(in text: String, _ place: LeafPlace) -> String {
+    guard let other = replacements.replacing(in: text) else { return text }
+    count(place, isSecret: false, isChosen: false)
+    return other
+  }
+
+  mutating func data(_ bytes: [UInt8], _ place: LeafPlace) throws -> [UInt8] {
+    let isSecret = SecretPattern.isSecret(leaf: .data(bytes), name: place.name, looksInside: false)
+    if isSecret || place.isChosen || replacements.isOriginal(bytes) {
+      count(place, isSecret: isSecret, isChosen: place.isChosen)
+      return try replacements.fake(of: bytes)
+    }
+    if let text = BinaryText(bytes) {
+      var place = place
+      place.isChosen = false
+      return text.encoded(try ValueWalk.text(text.text, place, &self))
+    }
+    look(into: bytes, place)
+    return bytes
+  }
+
+  /// Data that nobody can look into, and data with what looks like a secret, stay only if somebody says so.
+  private mutating func look(into bytes: [UInt8], _ place: LeafPlace) {
+    if let origin = replacements.found(in: bytes).first?.origin {
+      problem(
+        "\(shown(place.label)): binary data with \(origin.isSecret ? "a secret" : "a value") of \(shown(origin.source)) in it; "
+          + "have it made up with --replace or --replace-file, or leave it out with --drop")
+      return
+    }
+    guard !place.isKept else { return }
+    let advice =
+      "have it made up with --replace or --replace-file, leave it out with --drop, or take it as it is with --keep"
+    if let format = OpaqueFormat.of(bytes) {
+      problem("\(shown(place.label)): data in \(format), which cannot be looked into; \(advice)")
+    } else if BinaryText.runs(in: bytes).contains(where: SecretPattern.isSecret(text:)) {
+      problem("\(shown(place.label)): binary data with what looks like a secret in it; \(advice)")
+    }
+  }
+
+  mutating func number(_ digits: String, _ place: LeafPlace) throws -> String {
+    let isSecret = OriginalCollector.isSecret(digits, place)
+    let isSame = digits.utf8.count >= PatternIndex.least && replacements.isOriginal(digits)
+    guard isSecret || place.isChosen || isSame else { return digits }
+    let fake = try replacements.fake(of: digits)
+    if fake != digits { count(place, isSecret: isSecret, isChosen: place.isChosen) }
+    return fake
+  }
+
+  mutating func date(_ date: Date, _ place: LeafPlace) throws -> Date {
+    guard place.isChosen else { return date }
+    count(place, isSecret: false, isChosen: true)
+    return try replacements.fake(of: date)
+  }
+
+  mutating func key(_ key: String, isSecret: Bool, _ place: LeafPlace) throws -> String {
+    name(key, "a key in \(shown(place.label))", place)
+  }
+
+  // MARK: Names
+
+  /// A name that the app may have given: what was somebody's is replaced in it, and a word that may be either stops the
+  /// capture.
+  mutating func name(_ name: String, _ what: String, _ place: LeafPlace) -> String {
+    if names.contains(name) { return name }
+    let found = replacements.found(in: Array(name.utf8))
+    if found.isEmpty { return name }
+    // A secret is nobody's word for anything.
+    if let origin = found.first(where: { $0.origin.isPlainWord && !$0.origin.isSecret })?.origin {
+      refuse(name, what, origin)
+      return name
+    }
+    count(place, isSecret: false, isChosen: false)
+    return replacements.replacing(in: name) ?? name
+  }
+
+  /// A name that must stay, such as a table's.
+  mutating func fixed(_ name: String, _ what: String) {
+    if names.contains(name) { return }
+    if let origin = replacements.found(in: Array(name.utf8)).first?.origin { refuse(name, what, origin) }
+  }
+
+  private mutating func refuse(_ name: String, _ what: String, _ origin: Replacements.Origin) {
+    // A name that holds a secret is not told.
+    let told = origin.isSecret ? "" : " `\(name)`"
+    let word = origin.isSecret ? "its name" : name
+    problem(
+      "\(what)\(told) holds a value that is to be replaced, of \(shown(origin.source)); if it is the app's own word, give "
+        + "--keep \(word), else leave its file out with --drop")
+  }
+
+  /// A place for people, who must not find there what was replaced.
+  func shown(_ place: String) -> String { replacements.replacing(in: place) ?? place }
+
+  mutating func problem(_ text: String) {
+    if !problems.contains(text) { problems.append(text) }
+  }
+
+  mutating func count(_ place: LeafPlace, isSecret: Bool, isChosen: Bool) {
+    var entry = counts[place.label] ?? CaptureReport.Replaced(place: place.label)
+    if isSecret { entry.secrets += 1 } else if isChosen { entry.chosen += 1 } else { entry.others += 1 }
+    counts[place.label] = entry
+  }
+}

@@ -1,0 +1,275 @@
+import AgeEncryption
+import AppContainer
+import FixtureTesting
+import Foundation
+import GRDB
+import TestSupport
+import Testing
+
+/// Each plants something that must not be found in the fixture again, in whatever form.
+@Suite("No secret stays in a captured fixture")
+struct CaptureCanaryTests {
+  @Test("In settings: by their names, in what is nested, in text and data that are documents")
+  func settings() throws {
+    try CaptureLab.with { lab in
+      let nested = try PropertyListSerialization.data(
+        fromPropertyList: ["api_token": "canary-nested-plist-1"], format: .binary, options: 0)
+      let archive = try NSKeyedArchiver.archivedData(
+        withRootObject: ["password": "canary-in-archive-2"] as NSDictionary, requiringSecureCoding: false)
+      try lab.settings([
+        "dataSchemaVersion": 3, "auth_token": "canary-Token-3",
+        "session": ["refreshToken": "canary-refresh-4"],
+        "state": #"{"user": {"secret": "canary-json-5", "n": 1}, "pin": 918273}"#, "nested": nested,
+        "archive": archive,
+        "note": "as told: sk_live_4242canary4242aaaaBBBB, keep it", "pin": 918_273,
+        "list": ["plain", ["apiKey": Data("canary-data-6".utf8)]],
+        "ghp_16C7e42F292c6912E7710c838347Ae178B4a": true,
+      ])
+      let report = try lab.capture()
+      let secrets = [
+        "canary-nested-plist-1", "canary-in-archive-2", "canary-Token-3", "canary-refresh-4", "canary-json-5",
+        "sk_live_4242canary4242aaaaBBBB", "918273", "canary-data-6",
+        "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
+      ]
+      let leaks = try lab.leaks(secrets, report)
+      #expect(leaks == [])
+      let settings = try lab.text("container/Library/Preferences/com.example.notes.plist.yaml")
+      #expect(settings.contains(#"\"n\": 1"#), "what is no secret stays: \(settings)")
+      #expect(settings.contains("as told: "))
+    }
+  }
+
+  @Test("In files: JSON, XML, text of many kinds, UTF-16, property lists of either format")
+  func files() throws {
+    try CaptureLab.with { lab in
+      try lab.write(
+        "Documents/a.json",
+        #"{"items": [{"name": "auth_token", "value": "canary-json-value-1"}], "plain": "stays"}"#)
+      try lab.write(
+        "Documents/app.log",
+        """
+        GET /v1/tasks
+        Authorization: Bearer canaryBearer2canaryBearer2
+        connect https://ada:canary-url-3@example.com/x
+        all is well
+        """)
+      try lab.write("Documents/.env", "COLOR=blue\nDB_PASSWORD=canary-env-4\n")
+      try lab.write(
+        "Documents/prefs.xml", #"<map><string name="access_token">canary-android-5</string></map>"#)
+      try lab.write(
+        "Documents/key.pem",
+        """
+        -----BEGIN PRIVATE KEY-----
+        canaryPem6canaryPem6canaryPem6
+        -----END PRIVATE KEY-----
+        """)
+      try lab.write(
+        "Documents/wide.txt",
+        [0xFF, 0xFE] + "password=canary-wide-7".utf16.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] })
+      try lab.settings(["client_secret": "canary-xml-8"], in: "Documents/x.plist", format: .xml)
+      try lab.settings(["client_secret": "canary-binary-9"], in: "Documents/b.plist")
+      let report = try lab.capture()
+      let secrets = [
+        "canary-json-value-1", "canaryBearer2canaryBearer2", "canary-url-3", "canary-env-4",
+        "canary-android-5",
+        "canaryPem6canaryPem6canaryPem6", "canary-wide-7", "canary-xml-8", "canary-binary-9",
+      ]
+      let leaks = try lab.leaks(secrets, report)
+      #expect(leaks == [])
+      #expect(try lab.text("container/Documents/a.json").contains(#""plain": "stays""#))
+      #expect(try lab.text("container/Documents/.env").contains("COLOR=blue\nDB_PASSWORD="))
+      #expect(try lab.text("container/Documents/app.log").contains("all is well"))
+    }
+  }
+
+  @Test("In databases: rows, what was deleted, the log, defaults, views, triggers, remarks, search tables")
+  func databases() throws {
+    try CaptureLab.with { lab in
+      let blob = try PropertyListSerialization.data(
+        fromPropertyList: ["password": "canary-blob-1"], format: .binary, options: 0
+      ).map { String(format: "%02x", $0) }.joined()
+      try lab.database(
+        "Documents/a.sqlite",
+        """
+        CREATE TABLE account (id INTEGER PRIMARY KEY, password TEXT DEFAULT 'canary-default-2', data BLOB, memo TEXT);
+        INSERT INTO account VALUES (1, 'canary-row-3', x'\(blob)', 'his word is canary-ROW-3');
+        INSERT INTO account VALUES (2, 'canary-deleted-4', NULL, NULL);
+        CREATE TABLE filler (x); INSERT INTO filler WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)
+          SELECT 'canary-deleted-4 ' || i FROM n;
+        DELETE FROM filler; DELETE FROM account WHERE id = 2;
+        CREATE TABLE pair (key TEXT PRIMARY KEY, value TEXT); INSERT INTO pair VALUES ('api_key', 'canary-pair-5');
+        CREATE VIEW mine AS SELECT * FROM account WHERE password = 'canary-row-3';
+        CREATE TRIGGER t AFTER INSERT ON pair BEGIN UPDATE account SET memo = 'canary-row-3'; END;
+        CREATE TABLE remark (x /* once it was canary-row-3 */);
+        CREATE VIRTUAL TABLE search USING fts5(body); INSERT INTO search VALUES ('look for canary-row-3 here');
+        CREATE INDEX "by memo" ON account (memo) WHERE memo != 'canary-row-3';
+        """)
+      let report = try lab.capture()
+      let secrets = [
+        "canary-blob-1", "canary-default-2", "canary-row-3", "canary-deleted-4", "canary-pair-5",
+      ]
+      let leaks = try lab.leaks(secrets, report)
+      #expect(leaks == [])
+      let built = try lab.built()
+      let memo = try lab.rows("SELECT password, memo FROM mine", "Documents/a.sqlite", in: built)
+      #expect(memo.count == 1, "the view still finds the row")
+      let password = memo.first.flatMap { String.fromDatabaseValue($0[0]) } ?? ""
+      #expect(
+        memo.first.flatMap { String.fromDatabaseValue($0[1]) }?.lowercased()
+          == "his word is \(password)".lowercased())
+      #expect(
+        try lab.rows("SELECT count(*) FROM search('look')", "Documents/a.sqlite", in: built) == [
+          [1.databaseValue]
+        ])
+    }
+  }
+
+  @Test("Rows in the log only, and their secrets")
+  func log() throws {
+    try CaptureLab.with { lab in
+      let path = lab.directory("Notes/Documents/w.sqlite")
+      let queue = try DatabasePool(path: path)
+      try queue.writeWithoutTransaction {
+        try $0.execute(
+          sql:
+            "PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (token TEXT); INSERT INTO t VALUES ('canary-wal-0123456789')"
+        )
+      }
+      let report = try withExtendedLifetime(queue) { try lab.capture() }
+      try queue.close()
+      let leaks = try lab.leaks(["canary-wal-0123456789"], report)
+      #expect(leaks == [])
+      #expect(try lab.text("fixture.yaml").contains("only-in-wal:\n    - \"Documents/w.sqlite\""))
+    }
+  }
+
+  @Test("The vault's values, wherever else they stand and however they are written")
+  func vault() throws {
+    try CaptureLab.with { lab in
+      let binary: [UInt8] = [0, 200, 3, 4, 155, 6, 77, 8, 9, 210]
+      try lab.vault([
+        VaultItem(service: "s", account: "a", value: SecretBytes(Array("Canary-Vault-One".utf8))),
+        VaultItem(
+          service: "s", account: "json",
+          value: SecretBytes(Array(#"{"token": "canary-vault-two", "user": "canary-name-3"}"#.utf8))),
+        VaultItem(service: "s", account: "binary", value: SecretBytes(binary)),
+      ])
+      let base64 = Data("x:Canary-Vault-One".utf8).base64EncodedString()
+      try lab.settings([
+        "dataSchemaVersion": 3, "copy": "see Canary-Vault-One.", "header": "X \(base64)", "raw": Data(binary),
+        "address": "app://open?x=canary%2Dvault%2Dtwo",
+        "hex": Data("Canary-Vault-One".utf8).map { String(format: "%02x", $0) }.joined(),
+        "CANARY-NAME-3": 1,
+        "wide": Data(
+          [0xFF, 0xFE] + "is canary-vault-two".utf16.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }),
+      ])
+      try lab.write("Documents/canary-name-3/Of canary-vault-two.txt", "Canary-Vault-One\n")
+      try ExtendedAttributes.set(
+        "user.example.owner", Array("canary-name-3".utf8),
+        of: Array(lab.directory("Notes/Documents/canary-name-3").utf8))
+      try FileManager.default.createSymbolicLink(
+        atPath: lab.directory("Notes/Documents/Latest"),
+        withDestinationPath: "canary-name-3/Of canary-vault-two.txt")
+      let report = try lab.capture()
+      let leaks = try lab.leaks(["Canary-Vault-One", "canary-vault-two", "canary-name-3"], report)
+      #expect(leaks == [])
+      let listing = try TreeListing(lab.directory("Fixtures/made"))
+      #expect(
+        !listing.paths.contains {
+          listing[$0]?.content.range(of: Data(binary)) != nil
+        })
+      let encoded = Data(binary).base64EncodedString()
+      #expect(try !lab.text("fixture.yaml").contains(encoded))
+      #expect(try !lab.text("container/Library/Preferences/com.example.notes.plist.yaml").contains(encoded))
+      let built = try lab.built()
+      let items = try Vault(
+        opening: RawFiles.readArray(built.root + "/Library/Vault/vault.age"), with: lab.keys, path: "v"
+      ).sorted
+      #expect(items.map(\.account) == ["a", "binary", "json"])
+      #expect(items.map(\.value.count) == [16, 10, 54], "each is as long as it was")
+      let latest = try FileManager.default.destinationOfSymbolicLink(atPath: built.root + "/Documents/Latest")
+      #expect(
+        FileManager.default.fileExists(atPath: built.root + "/Documents/" + latest),
+        "the link still leads to the file")
+    }
+  }
+
+  @Test("Bytes that nothing refers to, remarks in XML, accents apart, a table that is named after a token")
+  func corners() throws {
+    try CaptureLab.with { lab in
+      // Reference 0 is all that the list's top is made of: the second object belongs to nothing.
+      let list =
+        Array("bplist00".utf8) + [0xD0] + [0x5F, 0x10, 20] + Array("password=canary-loose".utf8.prefix(20))
+        + [8, 9]
+        + [0, 0, 0, 0, 0, 0, 1, 1] + [0, 0, 0, 0, 0, 0, 0, 2] + [0, 0, 0, 0, 0, 0, 0, 0] + [
+          0, 0, 0, 0, 0, 0, 0, 32,
+        ]
+      try lab.write("Documents/loose.plist", list)
+      try lab.write(
+        "Documents/remark.xml",
+        """
+        <?xml version="1.0" encoding="UTF-8"?>
+        <plist version="1.0"><!-- password=canary-remark --><dict><key>a</key><string>b</string></dict></plist>
+        """)
+      try lab.settings(["dataSchemaVersion": 3, "owner": "Zoë Müller-Canary"])
+      try lab.write(
+        "Documents/" + "Zoë Müller-Canary".decomposedStringWithCanonicalMapping + ".txt", "ZOË MÜLLER-CANARY")
+      lab.options.keys = ["owner"]
+      let report = try lab.capture()
+      let leaks = try lab.leaks(
+        [
+          "canary-loos", "canary-remark", "Müller-Canary",
+          "Müller-Canary".decomposedStringWithCanonicalMapping,
+        ], report)
+      #expect(leaks == [])
+      try RawFiles.remove(Array(lab.directory("Fixtures/made").utf8))
+      try lab.database("Documents/a.sqlite", "CREATE TABLE ghp_16C7e42F292c6912E7710c838347Ae178B4a (x)")
+      let refusal = try lab.refusal()
+      #expect(
+        refusal.contains("a name in the schema of Documents/a.sqlite holds a value")
+          && !refusal.contains("16C7e42F"))
+    }
+  }
+
+  @Test("A group's settings, and secrets in names that are no text of the app's")
+  func groups() throws {
+    try CaptureLab.with { lab in
+      lab.configuration.groups = ["group.com.example.notes": "../Shared"]
+      try lab.settings(
+        ["widget_token": "canary-group-1"], in: "../Shared/Library/Preferences/group.com.example.notes.plist")
+      try lab.write("../Shared/canary.txt", "widget: canary-group-1")
+      let report = try lab.capture()
+      let leaks = try lab.leaks(["canary-group-1"], report)
+      #expect(leaks == [])
+      let path = "groups/group.com.example.notes/Library/Preferences/group.com.example.notes.plist.yaml"
+      #expect(try lab.text(path).contains("widget_token: "))
+      #expect(try lab.built().groups.map(\.id) == ["group.com.example.notes"])
+    }
+  }
+
+  @Test("What no backup takes is left out; the directory with the flag stays, and is empty")
+  func excluded() throws {
+    try CaptureLab.with { lab in
+      try lab.write("Library/Caches/x.txt", "canary-cache")
+      lab.configuration.exclude = ["*.part"]
+      try lab.write("Documents/ghp_16C7e42F292c6912E7710c838347Ae178B4a.part", "half")
+      try lab.write("Library/Offline/episode.txt", "canary-episode")
+      try ExtendedAttributes.set(
+        "user.com.apple.metadata:com_apple_backup_excludeItem", Array("com.apple.backupd".utf8),
+        of: Array(lab.directory("Notes/Library/Offline").utf8))
+      let report = try lab.capture()
+      let leaks = try lab.leaks(
+        ["canary-cache", "canary-episode", "ghp_16C7e42F292c6912E7710c838347Ae178B4a"], report)
+      #expect(leaks == [])
+      #expect(Set(report.dropped.map(\.path)).isSuperset(of: ["Library/Caches", "Library/Offline"]))
+      #expect(report.dropped.count == 3)
+      let tree = try TreeListing(lab.built().root)
+      #expect(tree["Library/Offline"]?.attributes.count == 1)
+      #expect(tree["Library/Caches"] == nil)
+    }
+  }
+}
+
+extension RawFiles {
+  static func readArray(_ path: String) throws -> [UInt8] { [UInt8](try read(Array(path.utf8))) }
+}

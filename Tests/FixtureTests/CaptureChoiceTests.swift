@@ -1,0 +1,175 @@
+import AppContainer
+import FixtureTesting
+import Foundation
+import GRDB
+import TestSupport
+import Testing
+
+@Suite("What is chosen is made up in a captured fixture")
+struct CaptureChoiceTests {
+  private static let people = """
+    CREATE TABLE person (email TEXT PRIMARY KEY, name TEXT, phone INTEGER, born TEXT);
+    INSERT INTO person VALUES ('Ada.Lovelace@example.com', 'Ada Lovelace', 5550123456, '1815-12-10');
+    INSERT INTO person VALUES ('grace@example.com', 'Grace Hopper', 5550654321, '1906-12-09');
+    CREATE TABLE note (id INTEGER PRIMARY KEY, owner TEXT REFERENCES person (email), body TEXT);
+    INSERT INTO note VALUES (1, 'Ada.Lovelace@example.com', 'ADA LOVELACE wrote to grace@example.com, 5550123456');
+    """
+
+  @Test("Columns and keys: the same value by the same one, in its shape, wherever it stands")
+  func columns() throws {
+    try CaptureLab.with { lab in
+      try lab.database("Documents/a.sqlite", Self.people)
+      try lab.settings([
+        "dataSchemaVersion": 3, "lastUser": "ada.lovelace@example.com", "nick": "Countess 2", "count": 12,
+      ])
+      try lab.write("Documents/grace@example.com.txt", "Dear Grace Hopper,\nCountess 2 was here.\n")
+      (lab.options.columns, lab.options.keys) = (["person.email", "PERSON.name", "person.phone"], ["nick"])
+      let report = try lab.capture()
+      let originals = [
+        "Ada.Lovelace@example.com", "grace@example.com", "Ada Lovelace", "Grace Hopper", "5550123456",
+        "5550654321", "Countess 2",
+      ]
+      let leaks = try lab.leaks(originals, report)
+      #expect(leaks == [])
+      let built = try lab.built()
+      let rows = try lab.rows(
+        "SELECT email, name, phone, body FROM note JOIN person ON owner = email", "Documents/a.sqlite",
+        in: built)
+      #expect(rows.count == 1, "the reference holds")
+      let texts = rows.first?.compactMap { String.fromDatabaseValue($0) } ?? []
+      try #require(texts.count == 3)
+      #expect(
+        texts[0].wholeMatch(of: #/[A-Z][a-z]{2}\.[A-Z][a-z]{7}@[a-z]{7}\.[a-z]{3}/#) != nil, "\(texts[0])")
+      #expect(texts[1].wholeMatch(of: #/[A-Z][a-z]{2} [A-Z][a-z]{7}/#) != nil, "\(texts[1])")
+      let phone = rows.first.flatMap { Int64.fromDatabaseValue($0[2]) } ?? 0
+      #expect("\(phone)".count == 10)
+      #expect(texts[2].hasPrefix(texts[1].uppercased() + " wrote to "))
+      #expect(texts[2].hasSuffix(", \(phone)"))
+      let settings = try lab.text("container/Library/Preferences/com.example.notes.plist.yaml")
+      #expect(settings.contains("lastUser: \"\(texts[0].lowercased())\""))
+      #expect(settings.contains("count: 12"))
+      let replaced = Dictionary(uniqueKeysWithValues: report.replaced.map { ($0.place, $0) })
+      #expect(replaced["Documents/a.sqlite: person.name"]?.chosen == 2)
+      #expect(replaced["Documents/a.sqlite: note.body"]?.others == 1)
+      #expect(replaced["Library/Preferences/com.example.notes.plist: nick"]?.chosen == 1)
+    }
+  }
+
+  @Test("Two captures make up other values; equal secrets are equal in one")
+  func keyed() throws {
+    try CaptureLab.with { lab in
+      try lab.settings([
+        "dataSchemaVersion": 3, "auth_token": "canary-0123456789", "password": "canary-0123456789",
+      ])
+      try lab.capture("one")
+      try lab.capture("two")
+      func values(_ name: String) throws -> [String] {
+        try lab.text("container/Library/Preferences/com.example.notes.plist.yaml", of: name).split(
+          separator: "\n"
+        )
+        .filter { !$0.hasPrefix("dataSchemaVersion") }.map { String($0.drop { $0 != " " }) }
+      }
+      #expect(Set(try values("one")).count == 1)
+      #expect(Set(try values("one") + values("two")).count == 2)
+    }
+  }
+
+  @Test("A file's whole content; what is dropped is not there")
+  func files() throws {
+    try CaptureLab.with { lab in
+      try lab.write("Documents/diary.md", "# Dear diary\n\nToday I met Grace.\n")
+      try lab.write("Documents/Photos/a.jpg", [0xFF, 0xD8, 0, 1, 2, 3, 4, 200, 201])
+      try lab.write("Documents/Drafts/Grace Hopper/x.txt", "canary-dropped")
+      (lab.options.files, lab.options.dropped) = (["*.md", "*.jpg"], ["Documents/Drafts"])
+      let report = try lab.capture()
+      let leaks = try lab.leaks(["Dear diary", "Today I met Grace.", "canary-dropped"], report)
+      #expect(leaks == [])
+      let text = try lab.text("container/Documents/diary.md")
+      #expect(
+        text.wholeMatch(of: #/# [A-Z][a-z]{3} [a-z]{5}\n\n[A-Z][a-z]{4} [A-Z] [a-z]{3} [A-Z][a-z]{4}\.\n/#)
+          != nil, "\(text)")
+      #expect(try TreeListing(lab.directory("Fixtures/made"))["container/Documents/Photos/a.jpg"]?.size == 9)
+      #expect(report.dropped.map(\.path) == ["Documents/Drafts"])
+      #expect(report.binaries == [])
+    }
+  }
+
+  @Test(
+    "What cannot be replaced or looked into stops the capture, says where and what to do, and leaves nothing")
+  func refusals() throws {
+    try CaptureLab.with { lab in
+      // A chosen word that is also a table's name, a key, a file's name.
+      try lab.database(
+        "Documents/a.sqlite", "CREATE TABLE groceries (x TEXT); INSERT INTO groceries VALUES ('Groceries')")
+      lab.options.columns = ["groceries.x"]
+      let refusal = try lab.refusal()
+      #expect(
+        refusal.contains("a name in the schema of Documents/a.sqlite `groceries` holds a value"), "\(refusal)"
+      )
+      #expect(refusal.contains("--keep groceries"))
+      lab.options.kept = ["groceries"]
+      try lab.capture("kept")
+      #expect(
+        try !lab.text("container/Documents/a.sqlite.sql", of: "kept").contains("Groceries"),
+        "the value itself is made up")
+      try RawFiles.remove(Array(lab.directory("Fixtures/kept").utf8))
+
+      lab.options = CaptureOptions()
+      try lab.write("Documents/x.gz", [0x1F, 0x8B, 0x08, 0, 1, 2, 3])
+      #expect(try lab.refusal().contains("Documents/x.gz: data in gzip, which cannot be looked into"))
+      lab.options.kept = ["*.gz"]
+      #expect(try lab.capture("kept").binaries == ["Documents/x.gz"])
+      try RawFiles.remove(Array(lab.directory("Fixtures/kept").utf8))
+
+      lab.options = CaptureOptions()
+      try lab.write(
+        "Documents/x.gz", [0, 1, 2] + Array("ghp_16C7e42F292c6912E7710c838347Ae178B4a".utf8) + [0, 255])
+      let token = try lab.refusal()
+      #expect(token.contains("Documents/x.gz: binary data with what looks like a secret"), "\(token)")
+      #expect(!token.contains("16C7e42F"))
+      // A kept file with a secret that is known is refused all the same.
+      try lab.settings(["dataSchemaVersion": 3, "auth_token": "ghp_16C7e42F292c6912E7710c838347Ae178B4a"])
+      lab.options.kept = ["*.gz"]
+      let known = try lab.refusal()
+      #expect(known.contains("Documents/x.gz: binary data with a secret of Library/Preferences"), "\(known)")
+      #expect(!known.contains("16C7e42F"))
+      lab.options.dropped = ["*.gz"]
+      try lab.capture("kept")
+      try RawFiles.remove(Array(lab.directory("Fixtures/kept").utf8))
+
+      // What only the last look at every byte can find: our own words.
+      try lab.settings(["dataSchemaVersion": 3, "mood": "Captured in use"])
+      lab.options.keys = ["mood"]
+      let last = try lab.refusal()
+      #expect(last.contains("fixture.yaml:2: here is still a value of Library/Preferences"), "\(last)")
+      #expect(!last.lowercased().contains("captured in use"))
+
+      lab.options.keys = []
+      lab.options.columns = ["groceries.y"]
+      #expect(try lab.refusal().contains("has a column groceries.y"))
+      lab.options.columns = []
+      try lab.vault([])
+      #expect(try lab.refusal(withKeys: false).contains("--device-key"))
+      lab.options.dropped.append("Library/Vault")
+      try lab.capture("kept", withKeys: false)
+      #expect(throws: FixtureError.self) { try lab.capture("kept", withKeys: false) }
+      #expect(throws: FixtureError.self) { try lab.capture("../kept", withKeys: false) }
+    }
+  }
+
+  @Test("A database that SQLite cannot open, and a version that nothing says")
+  func odd() throws {
+    try CaptureLab.with { lab in
+      try lab.write(
+        "Documents/bad.sqlite", Array("SQLite format 3\0".utf8) + [UInt8](repeating: 7, count: 4080))
+      let refusal = try lab.refusal()
+      #expect(refusal.contains("Documents/bad.sqlite") && refusal.contains("--drop"), "\(refusal)")
+      try RawFiles.remove(Array(lab.directory("Notes/Documents/bad.sqlite").utf8))
+      try lab.settings(["theme": "dark"])
+      #expect(try lab.refusal().contains("--at"))
+      lab.options.version = 4
+      #expect(try lab.capture().isUnmarked)
+      #expect(try Fixture.load(lab.directory("Fixtures/made")).version == 4)
+    }
+  }
+}

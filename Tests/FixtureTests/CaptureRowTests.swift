@@ -1,0 +1,134 @@
+import AppContainer
+import FixtureTesting
+import Foundation
+import GRDB
+import TestSupport
+import Testing
+
+@Suite("Tables of a captured fixture are cut, and references hold")
+struct CaptureRowTests {
+  /// Makes a database, captures it, and gives what is in the fixture's.
+  private func captured(
+    _ sql: String, rows: Int, _ body: (CaptureLab, CaptureReport, Container) throws -> Void
+  ) throws {
+    try CaptureLab.with { lab in
+      try lab.database("Documents/a.sqlite", sql)
+      lab.options.rows = rows
+      let report = try lab.capture()
+      let built = try lab.built()
+      #expect(try lab.rows("PRAGMA foreign_key_check", "Documents/a.sqlite", in: built) == [])
+      #expect(report.tables.allSatisfy { $0.kept <= rows })
+      try body(lab, report, built)
+    }
+  }
+
+  private func count(_ report: CaptureReport, _ table: String) -> [Int] {
+    report.tables.first { $0.table == table }.map { [$0.kept, $0.of] } ?? []
+  }
+
+  @Test("Two tables refer to one: no more than the limit of any, and all that is referred to")
+  func parents() throws {
+    let sql = """
+      CREATE TABLE project (id INTEGER PRIMARY KEY, name TEXT);
+      CREATE TABLE task (id INTEGER PRIMARY KEY, project INTEGER REFERENCES project);
+      CREATE TABLE memo (id INTEGER PRIMARY KEY, project INTEGER NOT NULL REFERENCES project (id), task INTEGER REFERENCES task);
+      WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300) INSERT INTO project SELECT i, 'p' || i FROM n;
+      INSERT INTO task SELECT id, 301 - id FROM project; INSERT INTO memo SELECT id, id % 100 + 1, id FROM task;
+      """
+    try captured(sql, rows: 7) { _, report, _ in
+      #expect(count(report, "project") == [7, 300])
+      #expect(count(report, "task") == [7, 300])
+      #expect(count(report, "memo").first ?? 0 > 0)
+    }
+  }
+
+  @Test("Rows that refer to themselves, to each other, by several columns, in tables without rowids")
+  func cycles() throws {
+    let sql = """
+      PRAGMA foreign_keys = OFF; CREATE TABLE folder (id INTEGER PRIMARY KEY, parent INTEGER REFERENCES folder);
+      WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50)
+        INSERT INTO folder SELECT i, CASE WHEN i % 5 = 1 THEN NULL ELSE i - 1 END FROM n;
+      CREATE TABLE a (id INTEGER PRIMARY KEY, b INTEGER REFERENCES b); CREATE TABLE b (id INTEGER PRIMARY KEY, a INTEGER REFERENCES a);
+      INSERT INTO a SELECT id, id % 50 + 1 FROM folder WHERE id < 50; INSERT INTO b SELECT id, id FROM folder;
+      UPDATE a SET b = id; INSERT INTO a VALUES (50, 50);
+      CREATE TABLE town (country TEXT, name TEXT COLLATE NOCASE, PRIMARY KEY (country, name)) WITHOUT ROWID;
+      INSERT INTO town SELECT 'c' || id % 3, 'Town ' || id FROM folder;
+      CREATE TABLE home (country TEXT, town TEXT, FOREIGN KEY (country, town) REFERENCES town);
+      INSERT INTO home SELECT country, upper(name) FROM town;
+      """
+    try captured(sql, rows: 6) { lab, report, built in
+      #expect(count(report, "folder") == [6, 50])
+      #expect(count(report, "a") == [6, 50] && count(report, "b") == [6, 50])
+      #expect(count(report, "town") == [6, 50] && count(report, "home") == [6, 50])
+      let joined = try lab.rows(
+        "SELECT count(*) FROM home h JOIN town t ON t.country = h.country AND t.name = h.town",
+        "Documents/a.sqlite", in: built)
+      #expect(joined == [[6.databaseValue]])
+    }
+  }
+
+  @Test("A row that refers to nothing stays so, and is told; a row that needs too many others does not come")
+  func edges() throws {
+    let sql = """
+      PRAGMA foreign_keys = OFF; CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE c (id INTEGER PRIMARY KEY, p REFERENCES p);
+      INSERT INTO c VALUES (1, 9);
+      CREATE TABLE chain (id INTEGER PRIMARY KEY, next INTEGER REFERENCES chain); INSERT INTO chain VALUES (1, 2), (2, 3), (3, 1);
+      """
+    try CaptureLab.with { lab in
+      try lab.database("Documents/a.sqlite", sql)
+      lab.options.rows = 2
+      let report = try lab.capture()
+      #expect(count(report, "c") == [1, 1])
+      #expect(report.notes.contains { $0.contains("c: 1 rows refer to rows that are not there") })
+      #expect(count(report, "chain") == [0, 3])
+      #expect(try lab.rows("SELECT p FROM c", "Documents/a.sqlite", in: lab.built()) == [[9.databaseValue]])
+    }
+  }
+
+  @Test("A Core Data store keeps all of its rows; so does any table under a limit beyond all numbers")
+  func stores() throws {
+    try CaptureLab.with { lab in
+      try lab.database(
+        "Documents/a.sqlite",
+        """
+        CREATE TABLE Z_METADATA (Z_VERSION INTEGER PRIMARY KEY, Z_UUID VARCHAR, Z_PLIST BLOB); CREATE TABLE Z_PRIMARYKEY (Z_ENT INTEGER PRIMARY KEY);
+        CREATE TABLE ZNOTE (Z_PK INTEGER PRIMARY KEY, ZOWNER INTEGER);
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300) INSERT INTO ZNOTE SELECT i, i FROM n;
+        """)
+      try lab.database("Documents/b.sqlite", "CREATE TABLE t (x); INSERT INTO t VALUES (1), (2), (3)")
+      lab.options.rows = 2
+      let report = try lab.capture()
+      #expect(count(report, "ZNOTE") == [300, 300])
+      #expect(count(report, "t") == [2, 3])
+      lab.options.rows = .max
+      #expect(try count(lab.capture("all"), "t") == [3, 3])
+    }
+  }
+
+  @Test("Values keep their types, and the file its own settings")
+  func values() throws {
+    try CaptureLab.with { lab in
+      try lab.database(
+        "Documents/a.sqlite",
+        """
+        PRAGMA encoding = 'UTF-16le'; PRAGMA page_size = 1024; PRAGMA journal_mode = DELETE; PRAGMA user_version = 7; PRAGMA application_id = 99;
+        CREATE TABLE "odd ""name" (a, rowid, "b c" GENERATED ALWAYS AS (a || '!'));
+        INSERT INTO "odd ""name" VALUES (1, 1e999), (2.5, -1e999), ('it''s', x'00ff'), (NULL, 9223372036854775807), ('', CAST(x'610062' AS TEXT));
+        CREATE TABLE counted (id INTEGER PRIMARY KEY AUTOINCREMENT); INSERT INTO counted VALUES (41); DELETE FROM counted;
+        """)
+      try lab.capture()
+      let built = try lab.built()
+      for sql in [
+        "SELECT _rowid_, typeof(a), quote(a), typeof(rowid), quote(rowid), \"b c\" FROM \"odd \"\"name\"",
+        "PRAGMA encoding", "PRAGMA page_size",
+        "PRAGMA journal_mode", "PRAGMA user_version", "PRAGMA application_id",
+        "SELECT * FROM sqlite_sequence", "SELECT name, sql FROM sqlite_schema ORDER BY name",
+      ] {
+        let before = try lab.rows(
+          sql, "Documents/a.sqlite",
+          in: Container(at: lab.directory("Notes"), configuration: lab.configuration))
+        #expect(try lab.rows(sql, "Documents/a.sqlite", in: built) == before, "\(sql)")
+      }
+    }
+  }
+}
