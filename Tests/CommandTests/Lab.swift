@@ -132,11 +132,14 @@ struct Lab {
   }
 
   /// Copies a fixture of the sample app into the lab's directory of fixtures. From then on the app is that of the newest
-  /// version.
+  /// version, with its group.
   func addFixture(_ name: String) throws {
     try write("drydock.yaml", Self.configuration())
-    try run(Tools.system("cp"), "-a", "--", "\(Self.repository)/Migrations/.", directory("Migrations"))
-    try FileManager.default.createDirectory(atPath: directory("Fixtures"), withIntermediateDirectories: true)
+    try run(
+      Tools.system("cp"), "-a", "--", "\(Self.repository)/Migrations/0007_widget", directory("Migrations"))
+    for made in ["Fixtures", "Shared/AppGroup/notes"] {
+      try FileManager.default.createDirectory(atPath: directory(made), withIntermediateDirectories: true)
+    }
     try run(Tools.system("cp"), "-a", "--", "\(Self.repository)/Fixtures/\(name)", directory("Fixtures"))
   }
 

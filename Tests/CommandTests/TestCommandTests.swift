@@ -11,7 +11,7 @@ struct TestCommandTests {
       for name in ["v5", "v6"] { try lab.addFixture(name) }
       let file = "Fixtures/v5/fixture.yaml"
       let text = String(decoding: try lab.read(file), as: UTF8.self)
-      let wrong = text.replacing(/theme: \w+/, with: "theme: sepia")
+      let wrong = text.replacing(/theme: \w+\n/, with: "theme: sepia\n")
       #expect(text != wrong)
       try lab.write(file, wrong)
       try body(lab)

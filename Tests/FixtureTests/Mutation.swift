@@ -4,7 +4,7 @@ import Testing
 
 /// One mistake in one migration of the sample app, such as a person makes.
 struct Mutation: Sendable, CustomTestStringConvertible {
-  /// The kind of mistake, and where it is made.
+  /// The kind of mistake.
   let what: String
   /// The migration, which must be named.
   let migration: String
