@@ -74,10 +74,13 @@ struct CaptureCanaryTests {
         [0xFF, 0xFE] + "password=canary-wide-7".utf16.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] })
       try lab.settings(["client_secret": "canary-xml-8"], in: "Documents/x.plist", format: .xml)
       try lab.settings(["client_secret": "canary-binary-9"], in: "Documents/b.plist")
-      try lab.write("Documents/users.csv", "name,\"password\",color\nAda,\"canary-csv-13, too\",blue\nBob,canary-csv-14,red\n")
+      try lab.write(
+        "Documents/users.csv",
+        "name,\"password\",color\nAda,\"canary-csv-13, too\",blue\nBob,canary-csv-14,red\n")
       let report = try lab.capture()
       let secrets = [
-        "canary-csv-13, too", "canary-csv-14", "canary-json-value-1", "canaryBearer2canaryBearer2", "canary-url-3", "canary-env-4",
+        "canary-csv-13, too", "canary-csv-14", "canary-json-value-1", "canaryBearer2canaryBearer2",
+        "canary-url-3", "canary-env-4",
         "canary&android-5", "canary&amp;android-5", "canary-remark-10", "918273", "canary-entity-11",
         "canary-element-12",
         "canaryPem6canaryPem6canaryPem6", "canary-wide-7", "canary-xml-8", "canary-binary-9",
@@ -85,7 +88,9 @@ struct CaptureCanaryTests {
       let leaks = try lab.leaks(secrets, report)
       #expect(leaks == [])
       #expect(try lab.text("container/Documents/a.json").contains(#""plain": "stays""#))
-      #expect(try lab.text("container/Documents/users.csv").contains(#/name,"password",color\nAda,"[^"]{18}",blue\nBob,[^,]+,red\n/#))
+      #expect(
+        try lab.text("container/Documents/users.csv").contains(
+          #/name,"password",color\nAda,"[^"]{18}",blue\nBob,[^,]+,red\n/#))
       let xml = try lab.text("container/Documents/prefs.xml")
       #expect(xml.contains("<string name=\"theme\">dark &amp; light</string>"), "\(xml)")
       #expect(

@@ -49,12 +49,14 @@ struct SecretSpans {
   private mutating func table() {
     let lines = text.split(whereSeparator: \.isNewline)
     guard lines.count > 1, lines[0].utf8.count < 4096,
-      let separator = [",", ";", "\t", "|"].first(where: { lines[0].contains($0) })
+      let separator = ([",", ";", "\t", "|"] as [Character]).first(where: { lines[0].contains($0) })
     else { return }
     let names = Self.fields(of: lines[0], separator).map { String($0) }
     guard names.contains(where: { SecretName($0) > .plain || keys.contains($0) }) else { return }
     for line in lines.dropFirst() {
-      for (name, field) in zip(names, Self.fields(of: line, separator)) where !field.isEmpty { pair(name, field) }
+      for (name, field) in zip(names, Self.fields(of: line, separator)) where !field.isEmpty {
+        pair(name, field)
+      }
     }
   }
 
