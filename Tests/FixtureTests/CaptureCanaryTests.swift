@@ -192,6 +192,12 @@ struct CaptureCanaryTests {
       let report = try lab.capture()
       let leaks = try lab.leaks(["Canary-Vault-One", "canary-vault-two", "canary-name-3"], report)
       #expect(leaks == [])
+      let settings = try lab.text("container/Library/Preferences/com.example.notes.plist.yaml")
+      let copy = try #require(settings.firstMatch(of: #/copy: "see (?<fake>[^".]+)\."/#)).fake
+      let header = try #require(settings.firstMatch(of: #/header: "X (?<base64>[^"]+)"/#)).base64
+      // The first digit also has bits of what stands before.
+      let decoded = String(decoding: Data(base64Encoded: String(header)) ?? Data(), as: UTF8.self)
+      #expect(decoded.hasSuffix(copy.dropFirst()), "the same value stands in Base64: \(decoded), \(copy)")
       let listing = try TreeListing(lab.directory("Fixtures/made"))
       #expect(
         !listing.paths.contains {
