@@ -58,7 +58,8 @@ public enum Comparing {
     }
   }
 
-  /// Compares two; what rules keep out of either does not count.
+  /// Compares two; what rules keep out of either does not count, unless one is a golden, which has all of a container. Nor
+  /// does what is volatile in the fixture that a golden is of.
   ///
   /// A live container may be in use, and is not changed: its databases are captured as for a snapshot, and every byte
   /// of the files that the other side has is read. Of an archive only what differs is read.
@@ -70,9 +71,14 @@ public enum Comparing {
   ) throws -> Comparison {
     var options = options
     options.deviceKeys = options.deviceKeys ?? transaction.deviceKeys
-    return try withSide(before, configuration, transaction) { before in
-      try withSide(after, configuration, transaction) { after in
-        try Comparison(of: before, with: after, options: options)
+    // A golden has all of a container, also what no backup takes.
+    let volatile = try before.volatile ?? after.volatile ?? VolatileValues()
+    let extent: LiveSide.Extent = before.isGolden || after.isGolden ? .whole : .backup
+    return try withSide(before, configuration, transaction, extent) { before in
+      try withSide(after, configuration, transaction, extent) { after in
+        guard extent == .whole else { return try Comparison(of: before, with: after, options: options) }
+        return try Comparison(
+          of: NeutralSide(before, volatile), with: NeutralSide(after, volatile), options: options)
       }
     }
   }
@@ -94,13 +100,26 @@ public enum Comparing {
 
   private static func withSide<T>(
     _ operand: Operand, _ configuration: Configuration, _ transaction: TransactionOptions,
-    _ body: (any ComparisonSide) throws -> T
+    _ extent: LiveSide.Extent, _ body: (any ComparisonSide) throws -> T
   ) throws -> T {
     switch operand {
     case .archive(let archive): try body(ArchiveSide(archive, configuration: configuration))
     case .golden(let golden): try body(GoldenSide(golden))
     case .container(let container):
-      try Transaction.inspect(container, options: transaction) { try body(LiveSide($0)) }
+      try Transaction.inspect(container, options: transaction) { try body(LiveSide($0, extent)) }
+    }
+  }
+}
+
+extension Comparing.Operand {
+  fileprivate var isGolden: Bool {
+    if case .golden = self { true } else { false }
+  }
+
+  /// What is volatile in the fixture that a golden is of.
+  fileprivate var volatile: VolatileValues? {
+    get throws {
+      if case .golden(let golden) = self { try golden.volatile() } else { nil }
     }
   }
 }

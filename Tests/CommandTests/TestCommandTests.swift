@@ -51,6 +51,8 @@ struct TestCommandTests {
       // Before minutes of checks, not after.
       let directory = try lab.drydock("test", "v5", "--junit", "reports")
       #expect(directory.exitCode == 64 && directory.output.isEmpty, "\(directory)")
+      let keep = try lab.drydock("test", "v5", "--keep", "drydock.yaml")
+      #expect(keep.exitCode == 64 && keep.output.isEmpty, "\(keep)")
       let file = try lab.drydock("test", "v5", "--junit", "drydock.yaml/report.xml")
       #expect(file.exitCode == 1 && file.output.isEmpty, "\(file)")
       #expect(file.errors.hasPrefix("drydock: error: drydock.yaml/report.xml: the report cannot be written"))

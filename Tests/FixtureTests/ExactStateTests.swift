@@ -48,19 +48,22 @@ struct ExactStateTests {
         .custom(version: 1, "tamper") { context in
           try context.settings.set(7, for: SettingKey<Int>("seven"))
           let scratch = NSTemporaryDirectory()
+          // The name is this test's alone: others run beside it, with scratch directories in the same place.
           for name in try FileManager.default.contentsOfDirectory(atPath: scratch)
           where name.hasPrefix("drydock-scratch-") {
-            let note = scratch + "/" + name + "/new/container-main/container/Documents/note.md"
+            let note = scratch + "/" + name + "/1/container-main/container/Documents/tampered.md"
             if FileManager.default.fileExists(atPath: note) {
               try ExtendedAttributes.set("user.tampered", Array("x".utf8), of: Array(note.utf8))
             }
           }
         }
       ])
+      try lab.write("Fixtures/new/container/Documents/tampered.md", "A note.\n")
       lab.options.filter = ["new"]
       let found = try lab.found(catalog)
       #expect(
-        found.contains { $0.hasPrefix("new: rollback Documents/note.md: its attributes differ") }, "\(found)")
+        found.contains { $0.hasPrefix("new: rollback Documents/tampered.md: its attributes differ") },
+        "\(found)")
     }
   }
 

@@ -231,9 +231,16 @@ struct FixtureContainerTests {
         try #require(try $0.vault()).sorted.map(\.service)
       }
       #expect(items == ["t"])
-      let left = try RawFiles.names(in: Array(work.utf8)).map { String(decoding: $0, as: UTF8.self) }
-      #expect(Set(left) == ["container", "Shared"], "the restore left its own: \(left)")
+      let names = { (path: String) in
+        try RawFiles.names(in: Array(path.utf8)).map { String(decoding: $0, as: UTF8.self) }
+      }
+      #expect(try Set(names(work)) == ["container", "Shared"], "the restore left something of its own")
+      #expect(try names(work + "/Shared") == ["notes"])
       #expect(try Transaction.log(made).isEmpty)
+      try lab.write("fixture.yaml", "version: 0\ncontainer: {only-in-wal: [a.db]}\n")
+      #expect(FixtureLab.message(lab.build).contains("which only its own device can open"))
+      try lab.write("fixture.yaml", "version: 0\ncontainer: {vault: [], verbatim: [a.sql]}\n")
+      #expect(FixtureLab.message(lab.build).contains("fixture.yaml:2:35: the fixture has no file that"))
       lab.configuration.groups = [:]
       #expect(FixtureLab.message(lab.build).contains("the archive has the group \(Self.group)"))
     }

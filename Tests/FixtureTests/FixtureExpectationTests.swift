@@ -137,12 +137,12 @@ struct FixtureExpectationTests {
       let findings = try lab.findings()
       #expect(
         findings.map { "\($0.line ?? 0) \($0.place ?? ""): \($0.message)" } == [
-          "10 Documents/*: 4 paths are there, expected 3",
+          "10 Documents/*: there are 4 of these, expected 3",
           "11 Documents/b.md: the file has no such text",
           "12 Documents/photo.jpg: the file is no UTF-8 text",
           "13 Documents/none: this is absent",
           "14 *.md: this is absent",
-          "15 Documents/*.txt: 1 paths are there, expected 0",
+          "15 Documents/*.txt: this exists, expected nothing",
           "15 Documents/a.md: this exists, expected nothing",
         ], "\(findings)")
     }

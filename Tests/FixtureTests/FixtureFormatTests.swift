@@ -47,6 +47,12 @@ struct FixtureFormatTests {
       ),
       ("version: 0\ncontainer: {directories: [a]}\nvolatile: {columns: [a]}\n", "no TABLE.COLUMN"),
       ("version: 0\n", "nothing to make the container of"),
+      (
+        "version: 0\ncontainer: {directories: [a]}\nknown-failure: ' '\n",
+        "fixture.yaml:3:16: `known-failure`"
+      ),
+      ("version: 0\nfresh: true\nreinstalled: true\n", "fixture.yaml:3:14: a fixture is `fresh` or"),
+      ("version: 0\nfresh: yes\n", "fixture.yaml:2:8: `fresh` is true or false"),
       ("", "the file is empty"), ("- 1\n", "fixture.yaml:1:1:"), ("version: 0\nversion: 1\n", "there twice"),
     ])
   func mistakes(text: String, message: String) throws {
@@ -109,6 +115,24 @@ struct FixtureFormatTests {
       #expect(try Fixture.all(in: lab.directory("Fixtures"))[0].optionalSettings == ["fontSize", "zoom"])
       try lab.write("../fixtures.yaml", "volatil: {}\n")
       #expect(FixtureLab.message(lab.load).contains("fixtures.yaml:1:1: unknown key `volatil`"))
+    }
+  }
+
+  @Test("Rows that may be lost say nothing of what it must be like")
+  func says() throws {
+    try FixtureLab.with { lab in
+      for (yaml, says) in [
+        ("", false), ("expect: {lost-rows: {notes: {task: 1}}, absent: [a]}", false),
+        ("expect: {excluded: Documents}", true), ("expect: {vault: [{accessible: always, value: x}]}", true),
+        ("expect: {error: x}", true),
+        ("expect: {files: [{path: a, count: 0}], absent-settings: [b], settings: {c: 1}}", true),
+      ] {
+        try lab.describe(yaml)
+        #expect(try lab.load().saysWhatItMustBe == says, "\(yaml)")
+      }
+      try lab.describe("")
+      try lab.write("expected/3/files.txt", "")
+      #expect(try lab.load().saysWhatItMustBe)
     }
   }
 

@@ -14,6 +14,14 @@ struct ReportTests {
     #expect(FindingText(ReportLab.wrong, from: "/re").lines.last?.hasPrefix("  /repo") == true)
   }
 
+  @Test("Files in a message are named from the directory, too")
+  func message() {
+    let finding = FixtureFinding(.build, "/repo/Fixtures/v1: no container; see /other/repo/x")
+    #expect(
+      FindingText(finding, from: "/repo").lines == ["build: Fixtures/v1: no container; see /other/repo/x"])
+    #expect(FindingText(finding, from: "/").lines == ["build: \(finding.message)"])
+  }
+
   @Test("What is not there is called so, and what the message says is not said again")
   func values() {
     var finding = FixtureFinding(.expectation, "the key is absent")

@@ -79,6 +79,37 @@ struct SuiteRunTests {
     }
   }
 
+  @Test("Scripts of one fixture do not disturb the locks of another")
+  func scripts() throws {
+    try SuiteLab.with { lab in
+      try lab.write(
+        "Migrations/0001_script/migration.yaml", "steps:\n  - script: {run: run.sh}\nirreversible: true\n")
+      try lab.write("Migrations/0001_script/run.sh", "#!/bin/sh\necho done > Documents/done\n")
+      try #require(chmod(lab.directory("Migrations/0001_script/run.sh"), 0o755) == 0)
+      for number in 1...8 {
+        try lab.fixture("f\(number)", version: 0, more: "expect: {files: [Documents/done]}")
+      }
+      lab.options.jobs = 4
+      let found = try lab.found()
+      #expect(found == [])
+    }
+  }
+
+  @Test("A fixture that cannot be built says why, and nothing of it is kept")
+  func malformed() throws {
+    try broken { lab in
+      lab.options.keep = lab.directory("kept")
+      try FileManager.default.createDirectory(
+        atPath: lab.directory("kept"), withIntermediateDirectories: true)
+      try lab.fixture("bad", more: "expect: {settings: {look: dark}}", sql: "CREATE TABEL task;\n")
+      let result = try lab.run()
+      #expect(result.fixtures[0].findings.map(\.check) == [.build], "\(result.fixtures[0].findings)")
+      #expect(result.fixtures[0].kept == nil)
+      #expect(try FileManager.default.contentsOfDirectory(atPath: lab.directory("kept")) == ["new"])
+      #expect(result.notes.contains { $0.contains("bad could not be migrated") }, "\(result.notes)")
+    }
+  }
+
   @Test("Nothing is left behind, and fixtures are only read")
   func traces() throws {
     try broken { lab in

@@ -69,7 +69,9 @@ extension Configuration {
       layout = .android
       android = try AndroidConfiguration(node, folder: folder)
     }
-    let resolve = { (text: String) in text.hasPrefix("/") ? text : folder + "/" + text }
+    let resolve = { (text: String) in
+      text.hasPrefix("/") ? text : text == "." ? folder : folder + "/" + text
+    }
     if let node = reader["migrations"], node.mapping != nil {
       migrationTool = try MigrationTool(node, databases: databases.keys.sorted())
       let keys = MigrationTool.keys

@@ -37,7 +37,7 @@ struct UseGuard {
       guard let full = try root.status(path), let unit = try root.databaseUnit(path, status: full) else {
         continue
       }
-      guard let lock = try DatabaseLock.acquire(unit.main, in: root) else {
+      guard let lock = try Self.lock(unit.main, in: root) else {
         throw TransactionError(
           .inUse, "in use: another program holds SQLite's lock on \(path); close it and run it again",
           path: container.root)
@@ -52,5 +52,14 @@ struct UseGuard {
         "\(search.unseen) processes of other users could not be looked into without root; "
           + "make sure that none of them uses \(container.root)"
       ]
+  }
+
+  /// As with open files: a program that is just being started holds this process's locks for a moment, too.
+  private static func lock(_ main: ContainerPath, in root: Directory) throws -> DatabaseLock? {
+    for _ in 0..<3 {
+      if let lock = try DatabaseLock.acquire(main, in: root) { return lock }
+      Thread.sleep(forTimeInterval: 0.05)
+    }
+    return try DatabaseLock.acquire(main, in: root)
   }
 }

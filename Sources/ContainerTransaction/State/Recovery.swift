@@ -1,4 +1,5 @@
 import AppContainer
+import SystemPackage
 
 /// What a command found of an interrupted one, and made of it.
 public struct RecoveryReport: Sendable, Equatable {
@@ -54,13 +55,23 @@ struct Recovery {
           continue
         }
       }
-      try stages.removeTree(ContainerPath(name: bytes))
+      try removeStage(ContainerPath(name: bytes), in: stages)
       defer { removeMarkers(own) }
       guard own.contains(where: { $0.step == .begin }), !isEnded else { continue }
       try journal.append(JournalRecord(.discarded, transaction))
       reports.append(RecoveryReport(transaction: transaction, outcome: .old, conflicts: []))
     }
     return try reports + endWithoutStage(journal)
+  }
+
+  /// A script that the killed command had started goes on in its copy, and may write there at this very moment: then the
+  /// stage stays until the next command.
+  private func removeStage(_ name: ContainerPath, in stages: Directory) throws {
+    do {
+      try stages.removeTree(name)
+    } catch let error as ContainerError
+      where error.code == .notFound || error.cause as? Errno == .directoryNotEmpty
+    {}
   }
 
   /// What is left of the markers of a transaction that has an end.

@@ -8,13 +8,14 @@ struct DiffCommand: ParsableCommand {
     discussion: """
       Compares settings by key, databases by schema and by row, all else by file:
       what is only in A is marked -, what is only in B +, what differs ~. Secrets
-      are not shown. What rules keep out of a backup on either side does not count.
-      Nothing is changed, and the containers may be in use.
+      are not shown. What rules keep out of a backup on either side does not count,
+      but with a golden, which has all of a container; there, what its fixture says
+      to be volatile does not. Nothing is changed, and the containers may be in use.
 
       Examples:
         drydock diff Notes@latest Notes -r Backups
         drydock diff Before.tar.zst After.tar.zst --only databases --all
-        drydock diff Fixtures/v1/expected Notes --exit-code
+        drydock diff Fixtures/v1/expected/6 Notes --exit-code
       """)
 
   @Argument(

@@ -61,13 +61,14 @@ struct TestCommand: ParsableCommand {
 
   func validate() throws {
     if let jobs, jobs < 1 { throw ValidationError("--jobs \(jobs) would do nothing; give 1 or more") }
-    if torture < 0 { throw ValidationError("--torture \(torture): give how often, 1 or more") }
+    if torture < 0 { throw ValidationError("--torture \(torture): give how often, 0 for not at all") }
   }
 
   func run() throws {
     if record, let refusal = GoldenRecorder.refusal(in: ProcessInfo.processInfo.environment) {
       throw UsageError(message: refusal)
     }
+    try refuseFile(keep)
     let configuration = try common.configuration()
     let found = try migrations.validation(configuration)
     if let first = found.problems.first {
@@ -94,6 +95,16 @@ struct TestCommand: ParsableCommand {
     }
     let isRecorded = recordings?.allSatisfy { $0.problem == nil } != false
     if !result.passed || !isRecorded { throw ExitStatus.failed.code }
+  }
+
+  /// Before minutes of checks, not after.
+  private func refuseFile(_ directory: String?) throws {
+    var isDirectory: ObjCBool = false
+    guard let directory, FileManager.default.fileExists(atPath: directory, isDirectory: &isDirectory),
+      !isDirectory.boolValue
+    else { return }
+    throw UsageError(
+      message: "--keep \(directory) is a file: give a directory, which is made when it is not there")
   }
 
   private func options(_ configuration: Configuration) throws -> SuiteOptions {

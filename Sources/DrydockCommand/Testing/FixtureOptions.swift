@@ -74,9 +74,7 @@ struct FixtureOptions: ParsableArguments {
     var chosen: [Fixture] = []
     for name in names {
       guard let path = find(name, configuration) else {
-        let known = directory(configuration).flatMap { try? Fixture.all(in: $0).map(\.name) } ?? []
-        throw FixtureError(
-          .notFound, "there is no fixture \(name); \(NearestWord.hint(for: name, among: known))")
+        throw notFound(name, configuration)
       }
       let fixture = try Fixture.load(path)
       let place = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
@@ -89,6 +87,16 @@ struct FixtureOptions: ParsableArguments {
       chosen.append(fixture)
     }
     return chosen
+  }
+
+  private func notFound(_ name: String, _ configuration: Configuration) -> FixtureError {
+    let known = directory(configuration).flatMap { try? Fixture.all(in: $0).map(\.name) } ?? []
+    let near = NearestWord.to(name, among: known)
+    // A wall of names would hide the mistake.
+    let hint =
+      near == nil && known.count > 20
+      ? "there are \(known.count) others" : NearestWord.hint(for: name, among: known)
+    return FixtureError(.notFound, "there is no fixture \(name); \(hint)")
   }
 
   /// A fixture's directory by its name in the directory of fixtures, or else by its path.

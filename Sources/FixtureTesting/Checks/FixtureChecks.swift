@@ -1,5 +1,6 @@
 import AppContainer
 import ContainerTransaction
+import GRDB
 import MigrationEngine
 
 /// All checks of one fixture, in the order in which one needs the other.
@@ -51,20 +52,23 @@ struct FixtureChecks {
     do {
       outcome = try runner.migrate(container, &watch)
     } catch {
-      return add(failure: error, after: watch.last)
+      return add(error, .migration)
     }
     (didRun, effective) = (true, watch.effective)
     guard outcome.value.to == latest else {
       return findings.append(
         FixtureFinding(.migration, "it ended at version \(outcome.value.to), not at \(latest)"))
     }
-    try checkResult(container)
+    attempt(.golden) { try $0.checkResult(container) }
     findings += LostRows.findings(watch.finalLosses, in: container, fixture, work.catalog)
-    try checkAgain(container)
-    if outcome.transaction != nil {
-      let isBack = try checkRollback(container, before)
-      if isBack { attempt(.down) { try $0.findings += wayDown.findings(container, &$0.notes) } }
+    attempt(.again) { try $0.checkAgain(container) }
+    if outcome.transaction == nil { return }
+    let known = findings.count
+    attempt(.rollback) { try $0.checkRollback(container, before) }
+    guard findings.count == known else {
+      return notes.append("it was not gone down by steps: rolling back comes first")
     }
+    attempt(.down) { try $0.findings += wayDown.findings(container, &$0.notes) }
   }
 
   // MARK: What must fail
@@ -99,7 +103,7 @@ struct FixtureChecks {
       wrong[version] = Set(found.map(Difference.init))
       // What an earlier golden told already is not told again.
       found.removeAll { known.contains(Difference($0)) }
-      try first.name(&found, from: .golden(version), at: version) { finding in
+      first.name(&found, from: .golden(version), at: version) { finding in
         let right = wrong.filter { $0.key < version && !$0.value.contains { $0.place == finding.place } }.keys
         return max(right.max() ?? fixture.version, fixture.version)
       }
@@ -107,7 +111,7 @@ struct FixtureChecks {
       findings += found
     }
     var expected = try work.expectationFindings(container)
-    try first.name(&expected, from: .expectation, at: latest) { _ in fixture.version }
+    first.name(&expected, from: .expectation, at: latest) { _ in fixture.version }
     findings += expected
     if freshVersions.contains(latest), shapes[latest] == nil {
       shapes[latest] = try work.write(container, as: "golden-latest")
@@ -162,31 +166,18 @@ struct FixtureChecks {
   // MARK: Again, and back
 
   mutating func checkAgain(_ container: Container) throws {
-    do {
-      let before = try work.state(of: container)
-      if try runner.migrate(container).transaction == nil { return }
-      let changed = try work.state(of: container).findings(since: before, .again)
-      findings += changed.isEmpty ? [FixtureFinding(.again, "migrating again was not nothing")] : changed
-    } catch {
-      add(error, .again)
-    }
+    let before = try work.state(of: container)
+    if try runner.migrate(container).transaction == nil { return }
+    let changed = try work.state(of: container).findings(since: before, .again)
+    findings += changed.isEmpty ? [FixtureFinding(.again, "migrating again was not nothing")] : changed
   }
 
-  /// Rolls back, and forward again.
-  ///
-  /// - Returns: whether the container is migrated again.
-  private mutating func checkRollback(_ container: Container, _ before: ExactState) throws -> Bool {
-    do {
-      try runner.rollBack(container)
-      let differences = try work.state(of: container).findings(since: before, .rollback)
-      findings += differences
-      guard differences.isEmpty else { return false }
-      try runner.rollBack(container, redoing: true)
-      return true
-    } catch {
-      add(error, .rollback)
-      return false
-    }
+  /// Rolls back; and when all is as it was, forward again.
+  private mutating func checkRollback(_ container: Container, _ before: ExactState) throws {
+    try runner.rollBack(container)
+    let differences = try work.state(of: container).findings(since: before, .rollback)
+    findings += differences
+    if differences.isEmpty { try runner.rollBack(container, redoing: true) }
   }
 
   // MARK: Torture
@@ -213,25 +204,25 @@ struct FixtureChecks {
   }
 
   private mutating func add(_ error: any Error, _ check: FixtureFinding.Check) {
-    findings.append(Self.finding(error, check, fixture))
+    findings.append(Self.finding(error, check, work))
   }
 
-  /// What a run failed with names its place: the migration is that of the file.
-  private mutating func add(failure error: any Error, after last: StepOutline?) {
-    var finding = Self.finding(error, .migration, fixture)
-    let place = MigrationPlace(in: finding.message, work.catalog)
-    finding.migration = place?.migration
-    (finding.file, finding.line) = (place?.file, place?.line)
-    findings.append(finding)
-  }
-
+  /// What an error says. One of a migration names its place.
   static func finding(
-    _ error: any Error, _ check: FixtureFinding.Check, _ fixture: Fixture
+    _ error: any Error, _ check: FixtureFinding.Check, _ work: FixtureWork
   ) -> FixtureFinding {
     var finding = FixtureFinding(check, text(of: error))
-    if check == .build { finding.file = fixture.directory + "/fixture.yaml" }
+    if let place = MigrationPlace(in: finding.message, work.catalog) {
+      finding.migration = place.migration
+      (finding.file, finding.line) = (place.file, place.line)
+    } else if check == .build {
+      finding.file = work.fixture.directory + "/fixture.yaml"
+    }
     return finding
   }
 
-  static func text(of error: any Error) -> String { String(describing: error) }
+  /// The one line that an error says; never a statement's arguments.
+  static func text(of error: any Error) -> String {
+    (error as? DatabaseError)?.plainMessage ?? String(describing: error)
+  }
 }

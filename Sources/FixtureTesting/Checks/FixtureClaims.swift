@@ -13,7 +13,7 @@ enum FixtureClaims {
       finding.file = file
       findings.append(finding)
     }
-    if fixture.goldens.isEmpty && fixture.expectation == nil {
+    if !fixture.saysWhatItMustBe {
       add("nothing says what it must be like: add `expect`, or write goldens with `--record`", file)
     } else if !fixture.goldens.isEmpty, fixture.goldens[catalog.latest] == nil {
       add("it has no golden of the latest version, \(catalog.latest): write it with `--record`", file)

@@ -11,20 +11,31 @@ struct FreshCheck {
 
   /// Compares the containers of older versions, migrated, with fresh ones of each version.
   ///
+  /// - Parameter jobs: How many are compared at once.
   /// - Throws: `FixtureError` when a golden that was just written cannot be read.
-  static func findings(_ proofs: [FixtureProof], _ catalog: MigrationCatalog) throws -> [FixtureFinding] {
+  static func findings(
+    _ proofs: [FixtureProof], _ catalog: MigrationCatalog, jobs: Int
+  ) throws -> [FixtureFinding] {
     let fresh = proofs.filter { $0.fixture.isFresh && $0.shapes[$0.fixture.version] != nil }
       .sorted { $0.fixture.version < $1.fixture.version }
+    // What the nearest older one shows is not told of the others again.
+    let pairs = fresh.flatMap { newer in
+      fresh.reversed().filter { $0.fixture.version < newer.fixture.version }.map { (older: $0, newer: newer) }
+    }
     var findings: [FixtureFinding] = []
-    for newer in fresh {
-      // What the nearest older one shows is not told of the others again.
-      for older in fresh.reversed() where older.fixture.version < newer.fixture.version {
-        for finding in try FreshCheck(older, newer)?.findings(catalog) ?? []
-        where !findings.contains(where: { $0.place == finding.place && $0.found == finding.found }) {
-          findings.append(finding)
+    var failure: (any Error)?
+    OrderedWork.run(pairs, jobs: jobs) { pair in
+      Result { try FreshCheck(pair.older, pair.newer)?.findings(catalog) ?? [] }
+    } deliver: { _, result in
+      switch result {
+      case .success(let found):
+        findings += found.filter { finding in
+          !findings.contains { $0.place == finding.place && $0.found == finding.found }
         }
+      case .failure(let error): failure = failure ?? error
       }
     }
+    if let failure { throw failure }
     return findings
   }
 

@@ -34,9 +34,10 @@ struct Torture {
     /// In a sentence, when anything was killed.
     var note: String? {
       if kills + misses == 0 { return nil }
+      let times = { (count: Int) in count == 1 ? "once" : "\(count) times" }
       return
-        "its migration was killed \(kills) times: \(old) times the container was as before, \(new) times as migrated"
-        + (misses == 0 ? "" : "; \(misses) times it was over before the moment came")
+        "its migration was killed \(times(kills)): \(times(old)) the container was as before, \(times(new)) as migrated"
+        + (misses == 0 ? "" : "; \(times(misses)) it was over before the moment came")
     }
 
     mutating func add(_ trial: Trial.Result) {

@@ -64,7 +64,7 @@ struct Victim {
       throw FixtureError(.notBuilt, "the program to kill cannot be started: \(error)", path: command[0])
     }
     if case .moment(let seconds) = kill {
-      usleep(UInt32(seconds * 1_000_000))
+      Thread.sleep(forTimeInterval: seconds)
       if process.isRunning { Foundation.kill(process.processIdentifier, SIGKILL) }
     }
     process.waitUntilExit()

@@ -29,13 +29,10 @@ struct WayDown {
     do {
       try work.runner.goDown(container, to: target)
     } catch {
-      var finding = FixtureChecks.finding(error, .down, work.fixture)
-      let place = MigrationPlace(in: finding.message, work.catalog)
-      (finding.migration, finding.file, finding.line) = (place?.migration, place?.file, place?.line)
-      return [finding]
+      return [FixtureChecks.finding(error, .down, work)]
     }
     let findings = try differences(container, from: golden(of: target), "down")
-    return findings.isEmpty ? [] : try named(findings)
+    return findings.isEmpty ? [] : named(findings)
   }
 
   /// What is not as it was. How SQL is written does not count, since SQLite writes it anew; nor do the directories that
@@ -73,24 +70,33 @@ struct WayDown {
   }
 
   /// Goes up and down once more, one migration at a time, to see whose way back it is.
-  private func named(_ findings: [FixtureFinding]) throws -> [FixtureFinding] {
+  private func named(_ findings: [FixtureFinding]) -> [FixtureFinding] {
     var findings = findings
-    let container = try work.container("up-and-down")
-    for number in work.migrations(above: target, upTo: work.catalog.latest) {
-      let before = work.catalog.numbers.last { $0 < number } ?? 0
-      if before > work.fixture.version { try work.runner.migrate(container, to: before) }
-      let golden = try work.write(container, as: "golden-before-\(number)")
-      try work.runner.migrate(container, to: number)
-      try work.runner.goDown(container, to: max(before, work.fixture.version))
-      let found = try differences(container, from: golden, "after-\(number)")
-      for index in findings.indices
-      where findings[index].migration == nil
-        && found.contains(where: { $0.place == findings[index].place && $0.found == findings[index].found })
-      {
-        findings[index].migration = work.catalog.migration(number)?.identifier
+    do {
+      let container = try work.container("up-and-down")
+      for number in work.migrations(above: target, upTo: work.catalog.latest)
+      where findings.contains(where: { $0.migration == nil }) {
+        let found = try upAndDown(number, container)
+        for index in findings.indices where findings[index].migration == nil {
+          let isSame = found.contains {
+            $0.place == findings[index].place && $0.found == findings[index].found
+          }
+          if isSame { findings[index].migration = work.catalog.migration(number)?.identifier }
+        }
       }
-      if !found.isEmpty && findings.allSatisfy({ $0.migration != nil }) { break }
+    } catch {
+      // One at a time it may fail where all together do not: then it stays unknown which it is.
     }
     return findings
+  }
+
+  /// What one migration and its way back leave behind; afterwards the container has the version before it.
+  private func upAndDown(_ number: Int, _ container: Container) throws -> [FixtureFinding] {
+    let before = max(work.catalog.numbers.last { $0 < number } ?? 0, work.fixture.version)
+    if before > work.fixture.version { try work.runner.migrate(container, to: before) }
+    let golden = try work.write(container, as: "golden-before-\(number)")
+    try work.runner.migrate(container, to: number)
+    try work.runner.goDown(container, to: before)
+    return try differences(container, from: golden, "after-\(number)")
   }
 }

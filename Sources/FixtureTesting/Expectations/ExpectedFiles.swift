@@ -57,13 +57,12 @@ public struct ExpectedFiles: Sendable {
   func findings(_ stage: StagedContainer) throws -> [FixtureFinding] {
     let found = try paths.paths(in: stage, filesOnly: pattern != nil)
     if let count, found.count != count {
-      return count == 0 && !paths.isPattern
-        ? [FixtureFinding(at: position, "this exists, expected nothing", place: paths.description)]
-        : [
-          FixtureFinding(
-            at: position, "\(found.count) paths are there, expected \(count)", place: paths.description,
-            found: list(found))
-        ]
+      let message =
+        count == 0 ? "this exists, expected nothing" : "there are \(found.count) of these, expected \(count)"
+      return [
+        FixtureFinding(
+          at: position, message, place: paths.description, found: paths.isPattern ? list(found) : nil)
+      ]
     }
     if found.isEmpty, count == nil {
       return [FixtureFinding(at: position, "this is absent", place: paths.description)]

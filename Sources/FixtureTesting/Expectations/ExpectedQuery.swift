@@ -101,7 +101,7 @@ public struct ExpectedQuery: Sendable {
     if different.count > Self.limit {
       findings.append(
         FixtureFinding(
-          at: position, "\(different.count - Self.limit) more rows are others than expected", place: place))
+          at: position, "\(different.count - Self.limit) more rows differ", place: place))
     }
     return findings
   }

@@ -109,6 +109,13 @@ public struct Fixture: Sendable {
     isFresh = try reader.boolean("fresh") ?? false
     isReinstalled = try reader.boolean("reinstalled") ?? false
     knownFailure = try reader.text("known-failure")
+    if let why = reader["known-failure"], knownFailure?.allSatisfy(\.isWhitespace) == true {
+      throw why.position.error("`known-failure` says why it fails for now, in words")
+    }
+    if isFresh, isReinstalled, let node = reader["reinstalled"] {
+      throw node.position.error(
+        "a fixture is `fresh` or `reinstalled`, not both: a reinstalled app has nothing but a vault")
+    }
     volatile = try common.volatile.adding(VolatileValues(reader["volatile"]))
     optionalSettings = try common.optionalSettings + (reader.texts("optional-settings") ?? [])
     goldens = try Self.goldens(folder, directory)

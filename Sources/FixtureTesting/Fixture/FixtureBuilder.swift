@@ -23,7 +23,11 @@ extension Fixture {
     case .files, .nothing: try place.work.makeDirectories(place.root)
     }
     let target = try place.open(try groups(in: fixture), configuration)
-    if case .files = source { try FixtureFiles(fixture, setup).copy(to: target) }
+    if case .files = source {
+      try FixtureFiles(fixture, setup).copy(to: target)
+    } else if let place = (setup.verbatim + setup.onlyInWAL).first {
+      throw place.position.error("the fixture has no file that this could be about: it has no `container/`")
+    }
     for directory in setup.directories {
       try setup.telling(directory) { try target.makeDirectories(directory.path) }
     }

@@ -5,17 +5,20 @@ import AppContainer
 public struct VolatileValues: Sendable, Equatable {
   /// Keys of settings, at any depth.
   public var settings: Set<String> = []
-  /// Columns of databases.
+  /// Columns of databases, in every table of that name; `rowid` names the rowids of a table without a key.
   public var columns: Set<Column> = []
-  /// Files of which only the path counts.
+  /// Files of which only the path counts, and directories whose content does not.
   public var files: PatternList = []
-  /// Regular expressions: what matches, in any text of settings and databases, is not compared.
+  /// Regular expressions: what matches, in any text of settings, databases and vault items, is not compared.
   public var patterns: [String] = []
 
   /// A column, by its table.
   public struct Column: Sendable, Hashable {
     /// The table and the column.
     public var table: String, column: String
+
+    /// A column of a table.
+    public init(table: String, column: String) { (self.table, self.column) = (table, column) }
   }
 
   /// Nothing is volatile.
@@ -27,6 +30,11 @@ public struct VolatileValues: Sendable, Equatable {
     settings = Set(try reader.texts("settings") ?? [])
     files = PatternList(try reader.texts("files") ?? [])
     patterns = try reader.texts("patterns") ?? []
+    do {
+      _ = try patterns.map(NeutralValues.expression)
+    } catch let error as FixtureError {
+      throw (reader["patterns"]?.position ?? reader.position).error(error.message, cause: error)
+    }
     for text in try reader["columns"]?.texts("`columns`") ?? [] {
       let parts = text.split(separator: ".", maxSplits: 1).map(String.init)
       guard parts.count == 2 else {

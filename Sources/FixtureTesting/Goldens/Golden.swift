@@ -13,6 +13,13 @@ public struct Golden: Sendable {
   /// The first line of the list.
   static let heading = "# drydock golden 1: type, mode, flags, content, path"
 
+  /// Drydock's own state, wherever a layout has it: no golden holds that.
+  static let state = Layout.allCases.map(\.historyPath.parent) + [ExclusionRules.stateDirectory]
+
+  static func isState(_ path: ContainerPath) -> Bool {
+    state.contains { path == $0 || path.isInside($0) }
+  }
+
   /// The golden's directory.
   public let directory: String
   /// Its paths, sorted.
@@ -33,13 +40,13 @@ public struct Golden: Sendable {
 
   /// Reads a golden.
   ///
-  /// - Throws: `FixtureError` with code `malformed`, or `ContainerError` with `file:line:column`.
+  /// - Throws: `FixtureError` with code `malformed`, with the line; `ContainerError` for what cannot be read.
   public init(_ path: String) throws {
     directory = path
     let root = try Directory(path)
     lines = try Self.lines(in: root)
-    settings = try Self.settings(in: root)
-    items = try Self.items(in: root)
+    settings = try Self.read(Self.defaults, in: root) { try Self.settings($0) } ?? [:]
+    items = try Self.read(Self.vault, in: root) { try FixtureVaultItem.items($0) ?? [] }
     try requireItsFiles(root)
   }
 
@@ -72,24 +79,32 @@ public struct Golden: Sendable {
     return lines
   }
 
-  private static func settings(in root: Directory) throws -> [ContainerPath: GoldenSettings] {
-    guard try root.status(defaults) != nil else { return [:] }
-    let file = root.full(defaults)
-    let document = try YAMLDocument(root.contents(defaults), file: file)
+  /// What a file says; nil when it is not there.
+  private static func read<Value>(
+    _ name: ContainerPath, in root: Directory, _ body: (YAMLNode?) throws -> Value
+  ) throws -> Value? {
+    guard try root.status(name) != nil else { return nil }
+    let file = root.full(name)
+    do {
+      return try body(YAMLDocument(root.contents(name), file: file).root)
+    } catch let error as ContainerError where error.message.hasPrefix(file + ":") {
+      // `file:line:column: message`
+      let words = error.message.dropFirst(file.count + 1).split(separator: ":", maxSplits: 2)
+      guard words.count == 3, let line = Int(words[0]) else { throw error }
+      throw FixtureError(
+        .malformed, String(words[2].drop { $0 == " " }), path: file, line: line, cause: error)
+    }
+  }
+
+  private static func settings(_ node: YAMLNode?) throws -> [ContainerPath: GoldenSettings] {
     var settings: [ContainerPath: GoldenSettings] = [:]
-    for pair in try document.root?.pairs("defaults.yaml").pairs ?? [] {
+    for pair in try node?.pairs("defaults.yaml").pairs ?? [] {
       guard let path = GoldenText.path(pair.key.source) else {
         throw pair.keyPosition.error("not a path in a container")
       }
       settings[path] = try GoldenSettings(pair)
     }
     return settings
-  }
-
-  private static func items(in root: Directory) throws -> [FixtureVaultItem]? {
-    guard try root.status(vault) != nil else { return nil }
-    let document = try YAMLDocument(root.contents(vault), file: root.full(vault))
-    return try FixtureVaultItem.items(document.root) ?? []
   }
 
   /// A file that is missing, or that nothing refers to, is a mistake of whoever edited the golden.

@@ -17,14 +17,13 @@ public struct GoldenSide: ComparisonSide {
   public init(_ golden: Golden) throws {
     self.golden = golden
     lines = Dictionary(golden.lines.map { ($0.path, $0) }, uniquingKeysWith: { a, _ in a })
-    // A golden does not hold Drydock's own state, wherever a layout has it.
-    for layout in Layout.allCases { omitted[layout.historyPath.parent] = "Drydock's own state" }
     for line in golden.lines {
       if let kind = line.kind {
         entries.append(try Self.entry(line, kind, golden))
         if kind == .directory, line.isVolatile { omitted[line.path] = "it is volatile" }
       } else {
-        omitted[line.path] = line.content ?? "left out by the golden"
+        let reason = line.content.flatMap(GoldenText.unescaped).map { String(decoding: $0, as: UTF8.self) }
+        omitted[line.path] = reason ?? "left out by the golden"
       }
     }
   }

@@ -38,7 +38,7 @@ public struct GoldenWriter {
 
   private mutating func write() throws {
     var volatile: ContainerPath?
-    for entry in side.entries {
+    for entry in side.entries where !Golden.isState(entry.path) {
       // What is in a directory that is another one in each run is not listed.
       if let above = volatile, entry.path.isInside(above) { continue }
       let isDirectory = entry.kind == .directory
@@ -49,8 +49,10 @@ public struct GoldenWriter {
         lines.append(try line(entry))
       }
     }
+    let hidden = Set(lines.filter(\.isVolatile).map(\.path))
     for (path, reason) in side.omitted
-    where !lines.contains(where: { $0.isVolatile && path.isInside($0.path) }) {
+    where !Golden.isState(path) && !hidden.contains(path) && !path.ancestors.contains(where: hidden.contains)
+    {
       var line = GoldenLine(path: path, type: GoldenLine.excluded)
       line.content = reason.split(separator: ":").first.map { GoldenText.escaped(Array($0.utf8), " ") }
       lines.append(line)

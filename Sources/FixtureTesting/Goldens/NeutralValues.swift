@@ -24,6 +24,9 @@ struct NeutralValues {
     }
   }
 
+  /// Whether nothing is volatile.
+  var isNothing: Bool { volatile == VolatileValues() }
+
   /// Whether text may have to be replaced wherever it stands.
   var hasPatterns: Bool { !patterns.isEmpty }
 

@@ -3,7 +3,7 @@ import BackupRepository
 /// A finding for people, in lines.
 ///
 /// ```text
-/// golden: Library/Preferences/com.example.notes.plist: theme: is not as in the golden
+/// golden: Library/Preferences/com.example.notes.plist: theme: the setting has another value
 ///   expected  "light"
 ///   found     "dark"
 ///   first after 0002_rename_settings
@@ -27,15 +27,19 @@ public struct FindingText: Sendable {
   /// All lines, without line breaks and what else would act on a terminal; those after the first are indented.
   public var lines: [String] { [headline] + details.map { "  \($0)" } }
 
-  private var messageLines: [Substring] {
-    finding.message.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+  /// Files are named in it, too.
+  private var messageLines: [String] {
+    finding.message.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map { line in
+      let words = line.split(separator: " ", omittingEmptySubsequences: false)
+      return words.map { Self.path(String($0), from: root) }.joined(separator: " ")
+    }
   }
 
-  private var firstLine: String? { messageLines.first.map(String.init) }
+  private var firstLine: String? { messageLines.first }
 
   /// Under a bar: what a script wrote must not be taken for a command by who reads the log, such as GitHub's runner.
   private var details: [String] {
-    var details = messageLines.dropFirst().map { "| \(String($0).printable)" }
+    var details = messageLines.dropFirst().map { "| \($0.printable)" }
     if let values = ValuePair(finding) {
       details += ["expected  \(values.expected)", "found     \(values.found)"]
     }
@@ -53,7 +57,7 @@ public struct FindingText: Sendable {
 
   /// A path in a directory, named from there; another one as it is.
   public static func path(_ path: String, from root: String?) -> String {
-    guard let root else { return path }
+    guard let root, root != "/" else { return path }
     let prefix = root.hasSuffix("/") ? root : root + "/"
     return path.hasPrefix(prefix) ? String(path.dropFirst(prefix.count)) : path
   }

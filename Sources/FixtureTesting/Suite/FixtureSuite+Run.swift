@@ -14,9 +14,14 @@ extension FixtureSuite {
     return try ScratchDirectory.withTemporary { scratch in
       var proofs: [FixtureProof] = []
       let hasFailed = Mutex(false)
-      OrderedWork.run(fixtures, jobs: options.jobs) { fixture in
+      OrderedWork.run(Array(fixtures.enumerated()), jobs: options.jobs) { number, fixture in
         if options.failsFast && hasFailed.withLock({ $0 }) { return FixtureProof(notRun: fixture, catalog) }
-        let proof = prove(fixture, runner, scratch)
+        // Two that were chosen by hand may have the same name.
+        let name = ContainerPath(name: Array("\(number + 1)".utf8))
+        let proof = prove(fixture, runner) {
+          try scratch.createDirectory(name, mode: 0o700)
+          return try scratch.directory(name)
+        }
         if proof.result.state == .failed { hasFailed.withLock { $0 = true } }
         return proof
       } deliver: { _, proof in
@@ -32,23 +37,21 @@ extension FixtureSuite {
     }
   }
 
-  private func prove(_ fixture: Fixture, _ runner: FixtureRunner, _ scratch: Directory) -> FixtureProof {
+  private func prove(
+    _ fixture: Fixture, _ runner: FixtureRunner, in scratch: () throws -> Directory
+  ) -> FixtureProof {
     let start = ContinuousClock.now
     var proof = FixtureProof(notRun: fixture, catalog)
     do {
-      let name = ContainerPath(name: Array(fixture.name.utf8))
-      try scratch.createDirectories(name, mode: 0o700)
-      let work = FixtureWork(fixture: fixture, runner: runner, scratch: try scratch.directory(name))
+      let work = FixtureWork(fixture: fixture, runner: runner, scratch: try scratch())
       var checks = FixtureChecks(work, freshVersions: fixture.isFresh ? freshVersions : [])
       checks.run()
       checks.torture(options.tortured, count: options.torture)
       proof.take(checks)
+      if proof.result.state == .failed, let keep = options.keep { proof.keep(work, in: keep) }
       try work.removeContainers()
-      if proof.result.state == .failed, let keep = options.keep {
-        proof.result.kept = try KeptContainer(work, in: keep).path
-      }
     } catch {
-      proof.result.findings.append(FixtureChecks.finding(error, .build, fixture))
+      proof.result.findings.append(FixtureFinding(.build, FixtureChecks.text(of: error)))
       proof.result.state = .failed
     }
     proof.result.seconds = (ContinuousClock.now - start) / .seconds(1)
@@ -69,7 +72,7 @@ extension FixtureSuite {
         "what must be true over all fixtures was not checked: the first failure ended the run")
     }
     result.findings += ReleaseCheck.findings(fixtures, releases, catalog)
-    let unfinished = proofs.filter { !$0.didRun }.map(\.result.name)
+    let unfinished = proofs.filter { !$0.didRun && $0.result.state == .failed }.map(\.result.name)
     if unfinished.isEmpty {
       result.findings += Coverage.findings(proofs, catalog)
     } else {
@@ -77,35 +80,6 @@ extension FixtureSuite {
         "whether each step has an effect on some fixture was not checked: \(unfinished.joined(separator: ", ")) could "
           + "not be migrated")
     }
-    result.findings += try FreshCheck.findings(proofs, catalog)
-  }
-}
-
-/// What the checks of one fixture found, and what the checks over all need to know of it.
-struct FixtureProof: Sendable {
-  let fixture: Fixture
-  var result: FixtureResult
-  /// See ``FixtureChecks``.
-  var effective: Set<StepOutline> = []
-  var didRun = false
-  var shapes: [Int: String] = [:]
-
-  init(notRun fixture: Fixture, _ catalog: MigrationCatalog) {
-    self.fixture = fixture
-    result = FixtureResult(
-      name: fixture.name, summary: fixture.summary, directory: fixture.directory, from: fixture.version,
-      to: catalog.latest, state: .notRun, findings: [], knownFailure: fixture.knownFailure, seconds: 0)
-  }
-
-  mutating func take(_ checks: FixtureChecks) {
-    (effective, didRun, shapes) = (checks.effective, checks.didRun, checks.shapes)
-    (result.findings, result.notes) = (checks.findings, checks.notes)
-    result.state = result.findings.isEmpty ? .passed : .failed
-    guard let why = fixture.knownFailure else { return }
-    guard result.findings.isEmpty else { return result.state = .knownFailure }
-    var finding = FixtureFinding(
-      .known, "it passes now, and fixture.yaml says that it fails: take `known-failure` out")
-    (finding.expected, finding.file) = (why, fixture.directory + "/fixture.yaml")
-    (result.findings, result.state) = ([finding], .failed)
+    result.findings += try FreshCheck.findings(proofs, catalog, jobs: options.jobs)
   }
 }

@@ -29,7 +29,7 @@ public enum GoldenCheck {
       } catch let error as FixtureError {
         return [malformed(error.message, error.path ?? golden, error.line)]
       } catch let error as ContainerError {
-        return [malformed(error, golden)]
+        return [malformed(error.message, error.path ?? golden, nil)]
       }
     }
   }
@@ -54,17 +54,6 @@ public enum GoldenCheck {
     var finding = FixtureFinding(.golden, "the golden cannot be read: \(message)")
     (finding.file, finding.line) = (file, line)
     return finding
-  }
-
-  /// The place of an error about YAML stands in its message.
-  private static func malformed(_ error: ContainerError, _ golden: String) -> FixtureFinding {
-    for file in [Golden.defaults, Golden.vault].map({ "\(golden)/\($0)" })
-    where error.message.hasPrefix(file + ":") {
-      let words = error.message.dropFirst(file.count + 1).split(separator: ":", maxSplits: 2)
-      guard words.count == 3, let line = Int(words[0]) else { continue }
-      return malformed(words[2].trimmingPrefix { $0 == " " }.description, file, line)
-    }
-    return malformed(error.message, error.path ?? golden, nil)
   }
 }
 

@@ -110,8 +110,6 @@ public struct GoldenRecorder {
       }
     } catch is FixtureError {
       compared = nil
-    } catch let error as ContainerError where error.code == .malformed {
-      compared = nil
     }
     recorded.difference = compared?.difference
     if let release = released[version] {

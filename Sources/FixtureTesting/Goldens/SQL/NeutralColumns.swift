@@ -103,6 +103,12 @@ struct NeutralColumns {
     // Sorted by what is the same in each run: by numbers only where they are known from a table that is referred to.
     let sorted = rows.map { row in (row, keys: shown(row, table, groups) { numbers.known[$1]?[$0] }) }
       .sorted { Self.precedes($0.keys, $1.keys, table.order) }
+    // A row's own value has its number before another row refers to it.
+    for index in table.columns.indices {
+      let column = Column(table.name, table.columns[index])
+      guard groups[index] == column, volatile.contains(column) else { continue }
+      for (row, _) in sorted where row[index].kind != .null { _ = numbers.number(of: row[index], in: column) }
+    }
     var isChanged = false
     let result = sorted.map { row, _ in
       let replaced = shown(row, table, groups) { numbers.number(of: $0, in: $1) }
