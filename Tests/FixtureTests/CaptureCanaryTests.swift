@@ -55,7 +55,13 @@ struct CaptureCanaryTests {
         """)
       try lab.write("Documents/.env", "COLOR=blue\nDB_PASSWORD=canary-env-4\n")
       try lab.write(
-        "Documents/prefs.xml", #"<map><string name="access_token">canary-android-5</string></map>"#)
+        "Documents/prefs.xml",
+        """
+        <?xml version='1.0' encoding='utf-8' standalone='yes' ?>
+        <map><string name="access_token">canary&amp;android-5</string><!-- password=canary-remark-10 -->
+        <int name="pin" value="918273" /><string name="state">{&quot;secret&quot;:&quot;canary-entity-11&quot;}</string>
+        <string name="theme">dark &amp; light</string><password>canary-element-12</password></map>
+        """)
       try lab.write(
         "Documents/key.pem",
         """
@@ -68,15 +74,28 @@ struct CaptureCanaryTests {
         [0xFF, 0xFE] + "password=canary-wide-7".utf16.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] })
       try lab.settings(["client_secret": "canary-xml-8"], in: "Documents/x.plist", format: .xml)
       try lab.settings(["client_secret": "canary-binary-9"], in: "Documents/b.plist")
+      try lab.write(
+        "Documents/users.csv",
+        "name,\"password\",color\nAda,\"canary-csv-13, too\",blue\nBob,canary-csv-14,red\n")
       let report = try lab.capture()
       let secrets = [
-        "canary-json-value-1", "canaryBearer2canaryBearer2", "canary-url-3", "canary-env-4",
-        "canary-android-5",
+        "canary-csv-13, too", "canary-csv-14", "canary-json-value-1", "canaryBearer2canaryBearer2",
+        "canary-url-3", "canary-env-4",
+        "canary&android-5", "canary&amp;android-5", "canary-remark-10", "918273", "canary-entity-11",
+        "canary-element-12",
         "canaryPem6canaryPem6canaryPem6", "canary-wide-7", "canary-xml-8", "canary-binary-9",
       ]
       let leaks = try lab.leaks(secrets, report)
       #expect(leaks == [])
       #expect(try lab.text("container/Documents/a.json").contains(#""plain": "stays""#))
+      #expect(
+        try lab.text("container/Documents/users.csv").contains(
+          #/name,"password",color\nAda,"[^"]{18}",blue\nBob,[^,]+,red\n/#))
+      let xml = try lab.text("container/Documents/prefs.xml")
+      #expect(xml.contains("<string name=\"theme\">dark &amp; light</string>"), "\(xml)")
+      #expect(
+        xml.contains(#/<string name="state">\{&quot;secret&quot;:&quot;[a-z]{6}-[a-z]{6}-\d\d&quot;}</#),
+        "\(xml)")
       #expect(try lab.text("container/Documents/.env").contains("COLOR=blue\nDB_PASSWORD="))
       #expect(try lab.text("container/Documents/app.log").contains("all is well"))
     }
@@ -173,6 +192,12 @@ struct CaptureCanaryTests {
       let report = try lab.capture()
       let leaks = try lab.leaks(["Canary-Vault-One", "canary-vault-two", "canary-name-3"], report)
       #expect(leaks == [])
+      let settings = try lab.text("container/Library/Preferences/com.example.notes.plist.yaml")
+      let copy = try #require(settings.firstMatch(of: #/copy: "see (?<fake>[^".]+)\."/#)).fake
+      let header = try #require(settings.firstMatch(of: #/header: "X (?<base64>[^"]+)"/#)).base64
+      // The first digit also has bits of what stands before.
+      let decoded = String(decoding: Data(base64Encoded: String(header)) ?? Data(), as: UTF8.self)
+      #expect(decoded.hasSuffix(copy.dropFirst()), "the same value stands in Base64: \(decoded), \(copy)")
       let listing = try TreeListing(lab.directory("Fixtures/made"))
       #expect(
         !listing.paths.contains {

@@ -82,6 +82,8 @@ struct CapturedDatabase {
   private func visited<Visitor: LeafVisitor>(
     _ cells: [CapturedTable.Cell], _ table: CapturedTable, _ visitor: inout Visitor, _ options: CaptureOptions
   ) throws -> [CapturedTable.Cell] {
+    // A hash of the schema, which Room looks for.
+    if table.name == "room_master_table" { return cells }
     var fields = SecretFields(columns: table.columns.map(\.name), of: SecretName(table.name))
     let start = cells.count - table.columns.count
     for (column, cell) in zip(table.columns, cells[start...]) {

@@ -132,7 +132,7 @@ public struct FixtureCapture {
       let found = try DetectedVersion.detect(in: staged, tool: tool).version
       if let said = options.version, said != found {
         throw FixtureError(
-          .notCaptured, "the container says that it has version \(found), not \(said); leave --version out")
+          .notCaptured, "the container says that it has version \(found), not \(said); leave --at out")
       }
       return (found, false)
     } catch let error as MigrationError where error.code == .unknownVersion {
@@ -185,10 +185,14 @@ public struct FixtureCapture {
   private func notBuilt(
     _ message: String, _ path: String?, _ directory: String, _ cause: any Error
   ) -> FixtureError {
-    FixtureError(
+    // Where it was tried is gone when somebody reads this.
+    let plain = { (text: String) in
+      [directory, realPath(directory) ?? directory].reduce(text) { $0.replacing($1 + "/", with: "") }
+    }
+    return FixtureError(
       .notCaptured,
-      "the fixture could not be built again: \(message.replacing(directory + "/", with: "")); replace less, or leave the file "
-        + "out with --drop", path: path.map { $0.replacing(directory + "/", with: "") }, cause: cause)
+      "the fixture could not be built again: \(plain(message)); replace less, or leave the file out with --drop",
+      path: path.map(plain), cause: cause)
   }
 
   private func publish(_ made: Directory, in root: Directory, as target: ContainerPath) throws {

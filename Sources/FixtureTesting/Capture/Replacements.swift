@@ -9,6 +9,8 @@ struct Replacements: Sendable {
   private struct Form: Sendable {
     var replacement: [UInt8]
     var origin: Int
+    /// Whether a capital in what is found makes one of what stands for it.
+    var ignoresCase: Bool
   }
 
   /// One original, as far as it may be told.
@@ -48,7 +50,7 @@ struct Replacements: Sendable {
           pattern.bound = .digit
         }
         patterns.append(pattern)
-        forms.append(Form(replacement: replacement, origin: origins.count - 1))
+        forms.append(Form(replacement: replacement, origin: origins.count - 1, ignoresCase: ignoresCase))
       }
     }
     for (data, entry) in originals.data {
@@ -58,7 +60,7 @@ struct Replacements: Sendable {
       let pairs = [(data, fake)] + zip(OriginalForms.encoded(data), OriginalForms.encoded(fake))
       for (bytes, replacement) in pairs {
         patterns.append(PatternIndex.Pattern(bytes: bytes, ignoresCase: false))
-        forms.append(Form(replacement: replacement, origin: origins.count - 1))
+        forms.append(Form(replacement: replacement, origin: origins.count - 1, ignoresCase: false))
       }
     }
     index = PatternIndex(patterns)
@@ -154,7 +156,9 @@ struct Replacements: Sendable {
     var end = 0
     for match in matches {
       result += bytes[end..<match.range.lowerBound]
-      result += Self.cased(forms[match.pattern].replacement, as: Array(bytes[match.range]))
+      let form = forms[match.pattern]
+      result +=
+        form.ignoresCase ? Self.cased(form.replacement, as: Array(bytes[match.range])) : form.replacement
       end = match.range.upperBound
     }
     // A form of fewer bits (UTF-16 in a text) is no text any more, and is found by the last look at all bytes.

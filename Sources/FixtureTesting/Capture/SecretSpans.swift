@@ -1,7 +1,7 @@
 import AppContainer
 
-/// The places in a text that hold a secret, or the value of a chosen key: in lines such as `password=…`, in XML such as
-/// `<string name="auth_token">…</string>`, in addresses, in keys between `-----BEGIN` and `-----END`.
+/// The places in a text that hold a secret, or the value of a chosen key: in lines such as `password=…`, in columns of CSV, in
+/// addresses, in keys between `-----BEGIN` and `-----END`.
 struct SecretSpans {
   /// One place.
   struct Span {
@@ -20,10 +20,9 @@ struct SecretSpans {
   init(_ text: String, choosing keys: Set<String>) {
     (self.text, self.keys) = (text, keys)
     let isChosen = keys.contains { text.contains($0) }
-    let hasMarkup = text.contains("<") && text.contains(">")
-    guard isChosen || hasMarkup || SecretPattern.isSecret(text: text) else { return }
+    table()
+    guard isChosen || !spans.isEmpty || SecretPattern.isSecret(text: text) else { return }
     blocks()
-    if hasMarkup { elements() }
     var start = text.startIndex
     while start < text.endIndex {
       let end = text[start...].firstIndex(where: \.isNewline) ?? text.endIndex
@@ -46,17 +45,33 @@ struct SecretSpans {
     }
   }
 
-  /// What XML says beside a name: `<string name="k">v</string>`, `<int name="k" value="v"/>`, `<k>v</k>`, and the pair
-  /// of a property list, `<key>k</key><string>v</string>`.
-  private mutating func elements() {
-    let forms = [
-      #/\bname="(?<name>[^"<]+)"[^<>]*>(?<value>[^<]+)</#,
-      #/\bname="(?<name>[^"<]+)"\s+value="(?<value>[^"]+)"/#,
-      #/<(?<name>[A-Za-z][\w.\-]*)>(?<value>[^<]+)<\//#,
-      #/<key>(?<name>[^<]+)<\/key>\s*<\w+>(?<value>[^<]+)</#,
-    ]
-    for form in forms {
-      for match in text.matches(of: form) { pair(String(match.name), match.value) }
+  /// A table in text, such as CSV: its first line names the columns.
+  private mutating func table() {
+    let lines = text.split(whereSeparator: \.isNewline)
+    guard lines.count > 1, lines[0].utf8.count < 4096,
+      let separator = ([",", ";", "\t", "|"] as [Character]).first(where: { lines[0].contains($0) })
+    else { return }
+    let names = Self.fields(of: lines[0], separator).map { String($0) }
+    guard names.contains(where: { SecretName($0) > .plain || keys.contains($0) }) else { return }
+    for line in lines.dropFirst() {
+      for (name, field) in zip(names, Self.fields(of: line, separator)) where !field.isEmpty {
+        pair(name, field)
+      }
+    }
+  }
+
+  /// The fields of a line, without the quotes around them; one between quotes may have the separator in it.
+  private static func fields(of line: Substring, _ separator: Character) -> [Substring] {
+    var isQuoted = false
+    let parts = line.split(omittingEmptySubsequences: false) { character in
+      if character == "\"" { isQuoted.toggle() }
+      return character == separator && !isQuoted
+    }
+    return parts.map { part in
+      var part = part
+      while let first = part.first, first == " " || first == "\"" { part.removeFirst() }
+      while let last = part.last, last == " " || last == "\"" { part.removeLast() }
+      return part
     }
   }
 

@@ -57,8 +57,11 @@ enum ValueWalk {
       document.value = try json(document.value, place, &visitor, &changed, depth: depth + 1)
       return changed ? document.text : text
     }
-    if first == UInt8(ascii: "<"), let bytes = try propertyList(Array(text.utf8), place, &visitor, depth) {
-      return String(decoding: bytes, as: UTF8.self)
+    if first == UInt8(ascii: "<") {
+      if let bytes = try propertyList(Array(text.utf8), place, &visitor, depth) {
+        return String(decoding: bytes, as: UTF8.self)
+      }
+      return try MarkupWalk.text(text, place, &visitor, depth: depth)
     }
     return try visitor.text(text, place)
   }

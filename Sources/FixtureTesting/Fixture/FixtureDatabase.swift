@@ -23,6 +23,8 @@ struct FixtureDatabase {
       var configuration = GRDB.Configuration()
       // The SQL may begin a transaction and fail in it, or never end it.
       configuration.allowsUnsafeTransactions = true
+      // As SQLite by itself: an app's schema may have texts in double quotes.
+      configuration.acceptsDoubleQuotedStringLiterals = true
       let queue = try DatabaseQueue(path: scratch.full(name), configuration: configuration)
       defer { try? queue.close() }
       do {
