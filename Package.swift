@@ -121,7 +121,8 @@ let package = Package(
     .testTarget(
       name: "FixtureTests",
       dependencies: [
-        "FixtureTesting", "MigrationEngine", "BackupRepository", "ContainerTransaction", "AppContainer", "AgeEncryption",
+        "FixtureTesting", "MigrationEngine", "BackupRepository", "ContainerTransaction", "AppContainer",
+        "AgeEncryption",
         "TestSupport", grdb,
       ],
       exclude: ["Schemas"], swiftSettings: strict),
