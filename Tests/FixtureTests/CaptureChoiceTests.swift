@@ -172,4 +172,20 @@ struct CaptureChoiceTests {
       #expect(try Fixture.load(lab.directory("Fixtures/made")).version == 4)
     }
   }
+
+  @Test(
+    "A column whose rule allows no other value cannot be made up: nothing is written, and the rule is told")
+  func rules() throws {
+    try CaptureLab.with { lab in
+      try lab.database(
+        "Documents/db.sqlite",
+        "CREATE TABLE plan(name TEXT CHECK (name IN ('y'))); INSERT INTO plan VALUES ('y')")
+      lab.options.columns = ["plan.name"]
+      let refusal = try lab.refusal()
+      #expect(
+        refusal.contains("could not be built again: the SQL fails: CHECK constraint failed"), "\(refusal)")
+      #expect(
+        refusal.contains("container/Documents/db.sqlite.sql") && refusal.contains("--drop"), "\(refusal)")
+    }
+  }
 }

@@ -261,6 +261,7 @@ import Testing
         CREATE TABLE strict(k ANY PRIMARY KEY, v INT CHECK (v > 0)) STRICT, WITHOUT ROWID;
         INSERT INTO strict VALUES (1, 1), ('1', 2), (x'31', 3), (1.5, 4);
         CREATE TABLE pair(a, b, PRIMARY KEY (b, a)); INSERT INTO pair VALUES (1, NULL), (1, NULL), (2, 1);
+        CREATE TABLE quoted(a TEXT DEFAULT "none"); INSERT INTO quoted DEFAULT VALUES;
         """)
       try made.write()
       #expect(try made.findings().isEmpty)

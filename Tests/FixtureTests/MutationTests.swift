@@ -17,7 +17,8 @@ import Testing
       }, "\(findings)")
   }
 
-  /// A database is moved with its log whatever a step says: this mistake cannot be made, and the rows are all there.
+  /// A database is moved with its log whatever a step says: the rows are all there, and the step that would lose them is
+  /// told, since it has no effect on any fixture.
   @Test func aSidecarCannotBeForgotten() throws {
     let mutation = Mutation(
       "0003_move_database", "the sidecar forgotten",
@@ -28,6 +29,22 @@ import Testing
         ), ("verify:\n  - sql: {database: notes, query: SELECT count(*) FROM task, equals: before}\n", ""),
       ], finds: "database.sqlite", by: "rows-only-in-wal")
     #expect(try findings(mutation) == [])
+    try TemporaryDirectory.with { directory in
+      try FileManager.default.createDirectory(
+        atPath: directory("Fixtures"), withIntermediateDirectories: true)
+      try FileManager.default.copyItem(
+        atPath: "\(Sample.fixtures)/\(mutation.fixture)", toPath: directory("Fixtures/\(mutation.fixture)"))
+      let migrations = directory("Migrations")
+      try FileManager.default.copyItem(atPath: Sample.migrations, toPath: migrations)
+      try mutation.apply(to: migrations)
+      let result = try FixtureSuite(
+        catalog: MigrationCatalog.load(migrations), releases: Releases.read(migrations),
+        configuration: Sample.configuration, directory: directory("Fixtures")
+      ).run()
+      #expect(!result.passed)
+      let found = result.findings.first { $0.message.contains("files.delete") }
+      #expect(found?.migration == "0003_move_database" && found?.line == 3, "\(result.findings)")
+    }
   }
 
   /// A migration without a mutation would look safe and be unproven.

@@ -98,7 +98,7 @@ struct Commit {
     let groups = record.groups ?? []
     let marker = GroupMarker(container: staged.container, state: state, transaction: transaction)
     do {
-      for group in groups { try marker.write(group.root) }
+      for group in groups { try marker.write(group.root, isScratch: staged.container.isScratch) }
       try Journal(state: state.directory).append(record)
     } catch {
       for group in groups { GroupMarker.removeEnded(group.root, state: state) }

@@ -27,13 +27,14 @@ struct GroupMarker: Codable, Sendable {
     let parent: Directory
     let name: ContainerPath
 
-    static func all(_ group: String) throws -> [Place] {
+    static func all(_ group: String, isScratch: Bool = false) throws -> [Place] {
       let slash = group.lastIndex(of: "/") ?? group.startIndex
       let above = slash == group.startIndex ? "/" : String(group[..<slash])
       let name = String(group[group.index(after: slash)...])
       return [
-        Place(parent: try Directory(above), name: try StateDirectory.name(beside: name)),
-        Place(parent: try Directory(group), name: ExclusionRules.stateDirectory),
+        Place(
+          parent: try Directory(above, isScratch: isScratch), name: try StateDirectory.name(beside: name)),
+        Place(parent: try Directory(group, isScratch: isScratch), name: ExclusionRules.stateDirectory),
       ]
     }
 
@@ -54,9 +55,11 @@ struct GroupMarker: Codable, Sendable {
   // MARK: Writing
 
   /// Writes the marker of a group, on disk when this returns.
-  func write(_ group: String) throws {
+  ///
+  /// - Parameter isScratch: whether the container is thrown away, so that nothing needs to wait for the disk.
+  func write(_ group: String, isScratch: Bool) throws {
     var refusal: (any Error)?
-    for place in try Place.all(group) {
+    for place in try Place.all(group, isScratch: isScratch) {
       do {
         return try place.keepingTime {
           try place.parent.createDirectories(place.name)

@@ -40,12 +40,32 @@ public struct FixtureCapture {
     let target = try place(in: root)
     return try Transaction.inspect(container, options: transaction) { staged in
       try ScratchDirectory.withTemporary { scratch in
-        let fixture: ContainerPath = "fixture"
-        try scratch.createDirectory(fixture, mode: 0o755)
-        let report = try write(staged, to: scratch.directory(fixture), transaction.deviceKeys)
-        try check(scratch, fixture, report)
-        try publish(scratch.directory(fixture), in: root, as: target)
+        let (fixture, report) = try make(staged, in: scratch, transaction.deviceKeys)
+        try publish(fixture, in: root, as: target)
         return report
+      }
+    }
+  }
+
+  /// By chance a made-up value is one that the schema does not allow, such as the one letter that a CHECK excludes: others
+  /// are made up then, so often.
+  private static let attempts = 4
+
+  private func make(
+    _ staged: StagedContainer, in scratch: Directory, _ keys: DeviceKeys?
+  ) throws -> (fixture: Directory, CaptureReport) {
+    var attempt = 1
+    while true {
+      let path = try ContainerPath("fixture-\(attempt)")
+      try scratch.createDirectory(path, mode: 0o755)
+      let report = try write(staged, to: scratch.directory(path), keys)
+      do {
+        let built = try build(scratch.full(path), in: scratch.path + "/built-\(attempt)")
+        try requireVersion(built, report)
+        return (try scratch.directory(path), report)
+      } catch let error as NotBuilt {
+        if attempt == Self.attempts { throw error.error }
+        attempt += 1
       }
     }
   }
@@ -160,18 +180,24 @@ public struct FixtureCapture {
 
   // MARK: The last steps
 
+  /// The fixture that was written cannot be built.
+  private struct NotBuilt: Error {
+    let error: FixtureError
+  }
+
   /// Builds the fixture, as `drydock test` will.
-  private func check(_ scratch: Directory, _ path: ContainerPath, _ report: CaptureReport) throws {
-    let keys = DeviceKeys(try AgeIdentity.generate())
-    let built: Container
+  private func build(_ directory: String, in work: String) throws -> Container {
     do {
-      built = try Fixture.load(scratch.full(path)).build(
-        in: scratch.path + "/built", configuration: configuration, deviceKeys: keys)
+      return try Fixture.load(directory).build(
+        in: work, configuration: configuration, deviceKeys: DeviceKeys(try AgeIdentity.generate()))
     } catch let error as FixtureError {
-      throw notBuilt(error.message, error.path, scratch.full(path), error)
+      throw notBuilt(error.message, error.path, directory, error)
     } catch let error as ContainerError {
-      throw notBuilt(error.message, error.path, scratch.full(path), error)
+      throw notBuilt(error.message, error.path, directory, error)
     }
+  }
+
+  private func requireVersion(_ built: Container, _ report: CaptureReport) throws {
     let found = try? Transaction.inspect(built) { try DetectedVersion.detect(in: $0, tool: tool).version }
     guard report.isUnmarked || found == report.version else {
       throw FixtureError(
@@ -184,15 +210,16 @@ public struct FixtureCapture {
 
   private func notBuilt(
     _ message: String, _ path: String?, _ directory: String, _ cause: any Error
-  ) -> FixtureError {
+  ) -> NotBuilt {
     // Where it was tried is gone when somebody reads this.
     let plain = { (text: String) in
       [directory, realPath(directory) ?? directory].reduce(text) { $0.replacing($1 + "/", with: "") }
     }
-    return FixtureError(
-      .notCaptured,
-      "the fixture could not be built again: \(plain(message)); replace less, or leave the file out with --drop",
-      path: path.map(plain), cause: cause)
+    return NotBuilt(
+      error: FixtureError(
+        .notCaptured,
+        "the fixture could not be built again: \(plain(message)); replace less, or leave the file out with --drop",
+        path: path.map(plain), cause: cause))
   }
 
   private func publish(_ made: Directory, in root: Directory, as target: ContainerPath) throws {

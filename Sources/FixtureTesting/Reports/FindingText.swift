@@ -43,7 +43,11 @@ public struct FindingText: Sendable {
     if let values = ValuePair(finding) {
       details += ["expected  \(values.expected)", "found     \(values.found)"]
     }
-    if let migration = finding.migration { details.append("first after \(migration)".printable) }
+    if let migration = finding.migration {
+      // Of several it is not known which one: none of them changes the place, or nothing was kept of what is between.
+      let words = migration.contains(" ") ? "somewhere in" : "first after"
+      details.append("\(words) \(migration)".printable)
+    }
     if let place { details.append(place.printable) }
     return details
   }

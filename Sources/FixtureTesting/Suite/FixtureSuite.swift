@@ -61,7 +61,7 @@ public struct FixtureSuite: Sendable {
       throw FixtureError(
         .notFound,
         "no fixture is called \(filter.map { "“\($0)”" }.joined(separator: " or ")); there are "
-          + fixtures.map(\.name).joined(separator: ", "))
+          + fixtures.prefix(10).map(\.name).joined(separator: ", ") + (fixtures.count > 10 ? ", …" : ""))
     }
     return chosen
   }

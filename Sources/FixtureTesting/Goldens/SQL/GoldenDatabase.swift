@@ -20,6 +20,8 @@ enum GoldenDatabase {
     var configuration = GRDB.Configuration()
     configuration.foreignKeysEnabled = false
     configuration.allowsUnsafeTransactions = true
+    // As SQLite itself does: the schemas of real apps have them.
+    configuration.acceptsDoubleQuotedStringLiterals = true
     configuration.prepareDatabase {
       try $0.execute(sql: "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA trusted_schema=OFF")
     }
