@@ -9,7 +9,7 @@ struct CapturedDatabase {
 
   let path: ContainerPath
   private let db: Database
-  private let objects: [(kind: String, name: String, sql: String)]
+  private let objects: [SchemaObject]
   /// Its tables, by name; those that SQLite keeps for itself, and those behind virtual ones, are none.
   let tables: [CapturedTable]
   /// Whether it is a store of Core Data's, whose references are not declared.
@@ -17,19 +17,10 @@ struct CapturedDatabase {
 
   init(_ path: ContainerPath, in db: Database) throws {
     (self.path, self.db) = (path, db)
-    let rows = try Row.fetchAll(
-      db,
-      sql: """
-        SELECT s.type AS kind, s.name AS name, s.sql AS sql, t.type AS form FROM sqlite_schema s
-        LEFT JOIN pragma_table_list t ON t.schema = 'main' AND t.name = s.name
-        WHERE s.sql IS NOT NULL AND s.name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND t.type IS NOT 'shadow'
-        ORDER BY s.name
-        """)
-    objects = rows.map { ($0["kind"], $0["name"], $0["sql"]) }
-    tables = try rows.filter { $0["kind"] == "table" }.map { row in
-      let name: String = row["name"]
-      return try CapturedTable(
-        name, isVirtual: row["form"] == "virtual", ForeignKey.of(name, in: db), in: db)
+    objects = try SchemaObject.all(in: db)
+    tables = try objects.filter { $0.kind == "table" }.map { table in
+      try CapturedTable(
+        table.name, isVirtual: table.isVirtual, ForeignKey.of(table.name, in: db), in: db)
     }
     let names = Set(tables.map(\.name))
     isCoreData = names.contains("Z_METADATA") && names.contains("Z_PRIMARYKEY")
@@ -161,7 +152,7 @@ struct CapturedDatabase {
   }
 
   private func count(of table: CapturedTable) throws -> Int {
-    try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table.name.quotedSQL)") ?? 0
+    try Int.fetchOne(db, sql: "SELECT count(*) FROM \(quoted(table.name))") ?? 0
   }
 
   private func rows(
@@ -169,7 +160,7 @@ struct CapturedDatabase {
     _ options: CaptureOptions
   ) throws -> [String] {
     var lines: [String] = []
-    let start = "INSERT INTO \(table.name.quotedSQL) (\(table.readNames.joined(separator: ", "))) VALUES"
+    let start = "INSERT INTO \(quoted(table.name)) (\(table.readNames.joined(separator: ", "))) VALUES"
     func add(_ cells: [CapturedTable.Cell]) throws {
       let values = try visited(cells, table, &replacer, options).map(\.sql)
       lines.append("\(start) (\(values.joined(separator: ", ")));")

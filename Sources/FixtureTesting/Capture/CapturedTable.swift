@@ -37,7 +37,7 @@ struct CapturedTable {
       ?? true
     let taken = Set(columns.map { $0.name.lowercased() })
     let rowid = hasRowid ? ["rowid", "_rowid_", "oid"].first { !taken.contains($0) } : nil
-    identity = rowid.map { [$0] } ?? key.map(\.quotedSQL)
+    identity = rowid.map { [$0] } ?? key.map(quoted)
     writesRowid = rowid != nil && (key.isEmpty || isVirtual)
   }
 
@@ -45,11 +45,11 @@ struct CapturedTable {
   ///
   /// - Parameter identity: the one row that is meant; nil for all.
   func read(_ db: Database, _ identity: [DatabaseValue]?, _ body: ([Cell]) throws -> Void) throws {
-    let list = (writesRowid ? self.identity : []) + columns.map(\.name.quotedSQL)
+    let list = readNames
     let values = list.flatMap {
       ["typeof(\($0))", "CASE typeof(\($0)) WHEN 'text' THEN CAST(\($0) AS BLOB) ELSE \($0) END"]
     }
-    var sql = "SELECT \(values.joined(separator: ", ")) FROM \(name.quotedSQL)"
+    var sql = "SELECT \(values.joined(separator: ", ")) FROM \(quoted(name))"
     if identity != nil { sql += " WHERE " + self.identity.map { "\($0) IS ?" }.joined(separator: " AND ") }
     let cursor = try Row.fetchCursor(db, sql: sql, arguments: StatementArguments(identity ?? []))
     while let row = try cursor.next() {
@@ -73,7 +73,7 @@ struct CapturedTable {
   }
 
   /// The names of what ``read(_:_:_:)`` gives.
-  var readNames: [String] { (writesRowid ? identity : []) + columns.map(\.name.quotedSQL) }
+  var readNames: [String] { (writesRowid ? identity : []) + columns.map { quoted($0.name) } }
 }
 
 extension CapturedTable.Cell {
@@ -109,9 +109,4 @@ extension CapturedTable.Cell {
     case .blob(let bytes): .blob(try ValueWalk.data(bytes, place, &visitor))
     }
   }
-}
-
-extension String {
-  /// As a name in SQL.
-  var quotedSQL: String { "\"\(replacing("\"", with: "\"\""))\"" }
 }

@@ -40,10 +40,10 @@ struct RowSelection {
   /// Identities of rows; of a very large table a part, evenly taken.
   private func candidates(of table: CapturedTable) throws -> [[DatabaseValue]] {
     let names = table.identity.joined(separator: ", ")
-    let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table.name.quotedSQL)") ?? 0
+    let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM \(quoted(table.name))") ?? 0
     let step = max(1, count / max(10_000, limit * Self.tries))
     let cursor = try Row.fetchCursor(
-      db, sql: "SELECT \(names) FROM \(table.name.quotedSQL) ORDER BY \(names)")
+      db, sql: "SELECT \(names) FROM \(quoted(table.name)) ORDER BY \(names)")
     var rows: [[DatabaseValue]] = []
     var number = 0
     while let row = try cursor.next() {
@@ -84,7 +84,7 @@ struct RowSelection {
           try Row.fetchOne(
             db,
             sql:
-              "SELECT \(key.columns.map(\.quotedSQL).joined(separator: ", ")) FROM \(captured.name.quotedSQL) WHERE "
+              "SELECT \(key.columns.map(quoted).joined(separator: ", ")) FROM \(quoted(captured.name)) WHERE "
               + captured.identity.map { "\($0) IS ?" }.joined(separator: " AND "),
             arguments: StatementArguments(identity)
           ).map { Array($0.databaseValues) } ?? []
@@ -106,8 +106,8 @@ struct RowSelection {
   {
     guard let captured = tables[table], columns.count == values.count else { return nil }
     let sql =
-      "SELECT \(captured.identity.joined(separator: ", ")) FROM \(captured.name.quotedSQL) WHERE "
-      + columns.map { "\($0.quotedSQL) = ?" }.joined(separator: " AND ") + " LIMIT 1"
+      "SELECT \(captured.identity.joined(separator: ", ")) FROM \(quoted(captured.name)) WHERE "
+      + columns.map { "\(quoted($0)) = ?" }.joined(separator: " AND ") + " LIMIT 1"
     return try Row.fetchOne(db, sql: sql, arguments: StatementArguments(values)).map {
       Array($0.databaseValues)
     }

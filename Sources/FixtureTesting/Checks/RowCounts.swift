@@ -11,8 +11,7 @@ extension Database {
         """)
     var counts: [String: Int] = [:]
     for name in names {
-      let quoted = "\"" + name.replacing("\"", with: "\"\"") + "\""
-      counts[name] = try Int.fetchOne(self, sql: "SELECT count(*) FROM \(quoted)") ?? 0
+      counts[name] = try Int.fetchOne(self, sql: "SELECT count(*) FROM \(quoted(name))") ?? 0
     }
     return counts
   }

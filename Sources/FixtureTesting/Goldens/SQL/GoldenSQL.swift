@@ -27,20 +27,9 @@ struct GoldenSQL {
 
 /// Writes one open database down.
 private struct GoldenSQLWriter {
-  private struct Object {
-    var kind, name, sql: String
-    var isVirtual: Bool
-
-    /// Whether its rows are made from another table's, and cannot be written.
-    var isDerived: Bool {
-      isVirtual
-        && sql.firstMatch(of: /USING\s+"?(fts5vocab|fts4aux|fts3tokenize|dbstat)\b/.ignoresCase()) != nil
-    }
-  }
-
   private let db: Database
   private let encoding: TextEncoding
-  private let objects: [Object]
+  private let objects: [SchemaObject]
   private let neutral: NeutralColumns
   /// The rows of each table as statements; empty while those of a table that it refers to are made.
   private var inserts: [String: [String]] = [:]
@@ -49,18 +38,7 @@ private struct GoldenSQLWriter {
   init(_ db: Database, _ values: NeutralValues) throws {
     self.db = db
     encoding = TextEncoding(rawValue: try String.fetchOne(db, sql: "PRAGMA encoding") ?? "") ?? .utf8
-    objects = try Row.fetchAll(
-      db,
-      sql: """
-        SELECT s.type AS kind, s.name AS name, s.sql AS sql, t.type AS form FROM sqlite_schema s
-        LEFT JOIN pragma_table_list t ON t.schema = 'main' AND t.name = s.name
-        WHERE s.sql IS NOT NULL AND s.name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND t.type IS NOT 'shadow'
-        ORDER BY s.name
-        """
-    ).map { row in
-      Object(
-        kind: row["kind"], name: row["name"], sql: row["sql"], isVirtual: row["form"] as String? == "virtual")
-    }
+    objects = try SchemaObject.all(in: db)
     neutral = try NeutralColumns(
       values, tables: objects.filter { $0.kind == "table" }.map(\.name), encoding, db)
   }
@@ -86,7 +64,7 @@ private struct GoldenSQLWriter {
     return lines + body + ["COMMIT;"]
   }
 
-  private mutating func read(_ object: Object) throws {
+  private mutating func read(_ object: SchemaObject) throws {
     guard inserts[object.name] == nil else { return }
     inserts[object.name] = []
     if object.isDerived { return }
@@ -159,5 +137,13 @@ private struct GoldenSQLWriter {
       lines.append(table.insert(row, encoding))
     }
     return lines
+  }
+}
+
+extension SchemaObject {
+  /// Whether its rows are made from another table's, and cannot be written.
+  fileprivate var isDerived: Bool {
+    isVirtual
+      && sql.firstMatch(of: /USING\s+"?(fts5vocab|fts4aux|fts3tokenize|dbstat)\b/.ignoresCase()) != nil
   }
 }

@@ -69,6 +69,3 @@ struct GoldenTable {
       "INSERT INTO \(quoted(name)) (\(names.joined(separator: ", "))) VALUES (\(values.joined(separator: ", ")));"
   }
 }
-
-/// A name in SQL.
-func quoted(_ name: String) -> String { "\"\(name.replacing("\"", with: "\"\""))\"" }

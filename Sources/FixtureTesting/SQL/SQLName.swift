@@ -1,0 +1,2 @@
+/// A name in SQL.
+func quoted(_ name: String) -> String { "\"\(name.replacing("\"", with: "\"\""))\"" }
