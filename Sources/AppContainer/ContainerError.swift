@@ -27,6 +27,13 @@ public struct ContainerError: Error, CustomStringConvertible, Sendable {
     self.cause = cause
   }
 
+  /// What failed, where and why, without what to do next: for a message about something that happened after a change was
+  /// made, where "run it again" would be wrong.
+  package var reason: String {
+    let what = message.prefix(upTo: message.firstRange(of: "; ")?.lowerBound ?? message.endIndex)
+    return path.map { "\($0): \(what)" } ?? String(what)
+  }
+
   /// `path: message`.
   public var description: String { path.map { "\($0): \(message)" } ?? message }
 }

@@ -15,14 +15,37 @@ public struct ExpansionLimit: Sendable {
 
   /// Throws `ArchiveError` `.limit` for more than that.
   func check(_ what: String, _ size: UInt64, fileSize: UInt64) throws {
-    let (product, overflow) = fileSize.multipliedReportingOverflow(by: Self.ratio)
-    let limit = bytes ?? max(Self.always, overflow ? .max : product)
+    let limit = bytes ?? max(Self.always, Self.product(fileSize, Self.ratio))
     guard size <= limit else {
       throw ArchiveError(
         .limit,
         "\(what) expands to \(size) bytes, from a file of \(fileSize); more than \(limit) is refused, as it may be made "
           + "to fill the disk: if you trust it, allow it with --max-size")
     }
+  }
+
+  /// What a list of paths may take in memory: 240 MB for an archive of up to 2 MiB, and 400 bytes for each byte beyond. The
+  /// smallest archive that a snapshot can make takes 20 bytes for a path, of an empty file.
+  private static let memory: UInt64 = 240_000_000
+  private static let memoryFileSize: UInt64 = 2 << 20
+  private static let memoryRatio: UInt64 = 400
+
+  /// Throws `ArchiveError` `.limit` for more than that.
+  func checkMemory(_ what: String, _ need: UInt64, fileSize: UInt64) throws {
+    let beyond = fileSize - min(fileSize, Self.memoryFileSize)
+    let (sum, overflow) = Self.product(beyond, Self.memoryRatio).addingReportingOverflow(Self.memory)
+    let limit = bytes ?? (overflow ? .max : sum)
+    guard need <= limit else {
+      throw ArchiveError(
+        .limit,
+        "\(what) takes up to \(need) bytes of memory, from a file of \(fileSize); more than \(limit) is refused, as it may "
+          + "be made to fill the memory: if you trust it, allow it with --max-size")
+    }
+  }
+
+  private static func product(_ size: UInt64, _ factor: UInt64) -> UInt64 {
+    let (product, overflow) = size.multipliedReportingOverflow(by: factor)
+    return overflow ? .max : product
   }
 }
 
@@ -34,10 +57,10 @@ extension ArchiveReader {
     try located { try limit.check("the archive", tarSize, fileSize: fileSize) }
   }
 
-  /// Checks that the manifest stays within a limit.
+  /// Checks that what is kept of the manifest in memory stays within a limit.
   ///
   /// - Throws: `ArchiveError` with code `limit`.
-  public func checkManifestExpansion(_ limit: ExpansionLimit) throws {
-    try located { try limit.check("its manifest", manifest.length, fileSize: fileSize) }
+  public func checkManifestMemory(_ need: UInt64, _ limit: ExpansionLimit) throws {
+    try located { try limit.checkMemory("its manifest", need, fileSize: fileSize) }
   }
 }

@@ -17,10 +17,12 @@
 #include <sys/vfs.h>
 #endif
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifdef __linux__
 #include <linux/fs.h>
+#include <linux/kcmp.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -50,6 +52,7 @@ int platform_status(int directory, const char *name, struct platform_status *out
   out->group = s.stx_gid;
   out->mount_root = (s.stx_attributes & s.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) != 0;
   out->no_dump = (s.stx_attributes & s.stx_attributes_mask & STATX_ATTR_NODUMP) != 0;
+  out->fixed = (s.stx_attributes & s.stx_attributes_mask & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0;
 #else
   struct stat s;
   int result = name[0] ? fstatat(directory, name, &s, AT_SYMLINK_NOFOLLOW) : fstat(directory, &s);
@@ -67,6 +70,7 @@ int platform_status(int directory, const char *name, struct platform_status *out
   out->group = s.st_gid;
   out->mount_root = s.st_ino == 2;
   out->no_dump = (s.st_flags & UF_NODUMP) != 0;
+  out->fixed = (s.st_flags & (UF_IMMUTABLE | UF_APPEND | SF_IMMUTABLE | SF_APPEND)) != 0;
 #endif
   return 0;
 }
@@ -195,6 +199,72 @@ int platform_set_no_dump(int directory, const char *name, bool on) {
   close(descriptor);
   errno = error;
   return result;
+}
+
+// MARK: Inode flags
+
+#ifdef __linux__
+// What a person or program sets, and a copy can carry: neither nodump (metadata of its own), immutable and append-only
+// (nothing replaces such a path), nor what the file system sets by itself (dirty, compressed blocks, index, huge file,
+// extents, verity, value in an inode, inline data).
+static const uint32_t known_flags = 0xFFFFFFFFu & ~(uint32_t)(0x40 | 0x10 | 0x20 | 0x100 | 0x200 | 0x1000 | 0x40000 | 0x80000 |
+                                                              0x100000 | 0x200000 | 0x400000 | 0x10000000 | 0x80000000u);
+// Encryption and casefolding come with the directory that something is made in; they are compared only.
+static const uint32_t settable_flags = known_flags & ~(uint32_t)(0x800 | 0x40000000);
+// XFS: real-time inheritance, no symbolic links, extent size (own, inherited, of copies), no defragmentation, file streams.
+static const uint32_t known_extended = 0x100 | 0x400 | 0x800 | 0x1000 | 0x2000 | 0x4000 | 0x10000;
+#endif
+
+int platform_get_flags(int descriptor, struct platform_flags *out) {
+  memset(out, 0, sizeof *out);
+#ifdef __linux__
+  unsigned int flags = 0;
+  if (ioctl(descriptor, FS_IOC_GETFLAGS, &flags) != 0) return -1;
+  out->flags = flags & known_flags;
+  struct fsxattr extended;
+  if (ioctl(descriptor, FS_IOC_FSGETXATTR, &extended) != 0) return 0;
+  out->project = extended.fsx_projid;
+  out->extended = extended.fsx_xflags & known_extended;
+  out->extent_size = extended.fsx_extsize;
+  out->copy_extent_size = extended.fsx_cowextsize;
+  return 0;
+#else
+  (void)descriptor;
+  errno = ENOTTY;
+  return -1;
+#endif
+}
+
+int platform_set_flags(int descriptor, const struct platform_flags *wanted) {
+#ifdef __linux__
+  unsigned int flags = 0;
+  if (ioctl(descriptor, FS_IOC_GETFLAGS, &flags) != 0) return -1;
+  unsigned int changed = (flags & ~settable_flags) | (wanted->flags & settable_flags);
+  if (changed != flags && ioctl(descriptor, FS_IOC_SETFLAGS, &changed) != 0) {
+    // btrfs goes from no copy-on-write to a flag of compression, and back, by way of neither.
+    unsigned int plain = flags & ~settable_flags;
+    if (ioctl(descriptor, FS_IOC_SETFLAGS, &plain) != 0) return -1;
+    if (ioctl(descriptor, FS_IOC_SETFLAGS, &changed) != 0) return -1;
+  }
+  struct fsxattr extended;
+  if (ioctl(descriptor, FS_IOC_FSGETXATTR, &extended) != 0) return 0;
+  struct fsxattr other = extended;
+  other.fsx_projid = wanted->project;
+  other.fsx_xflags = (extended.fsx_xflags & ~known_extended) | (wanted->extended & known_extended);
+  other.fsx_extsize = wanted->extent_size;
+  other.fsx_cowextsize = wanted->copy_extent_size;
+  if (memcmp(&other, &extended, sizeof other) == 0) return 0;
+  return ioctl(descriptor, FS_IOC_FSSETXATTR, &other);
+#else
+  (void)descriptor, (void)wanted;
+  errno = ENOTTY;
+  return -1;
+#endif
+}
+
+int64_t platform_link_limit(int descriptor) {
+  long limit = fpathconf(descriptor, _PC_LINK_MAX);
+  return limit < 0 ? INT64_MAX : limit;
 }
 
 // MARK: Locks
@@ -342,9 +412,12 @@ int platform_reserve(int descriptor, int64_t start, int64_t length) {
 platform_directory *platform_directory_open(int descriptor) {
   // A descriptor of its own: fdopendir takes it over, and two readers must not share one position.
   int own = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (own < 0) return NULL;
-  DIR *stream = fdopendir(own);
-  if (stream == NULL) close(own);
+  return own < 0 ? NULL : platform_directory_take(own);
+}
+
+platform_directory *platform_directory_take(int descriptor) {
+  DIR *stream = fdopendir(descriptor);
+  if (stream == NULL) close(descriptor);
   return (platform_directory *)stream;
 }
 
@@ -366,5 +439,110 @@ const char *platform_directory_next_kind(platform_directory *directory, int *kin
 }
 
 void platform_directory_close(platform_directory *directory) { closedir((DIR *)directory); }
+
+int platform_list_names(int directory, struct platform_names *names) {
+  platform_directory *stream = platform_directory_open(directory);
+  if (stream == NULL) return -1;
+  size_t capacity = 4096;
+  names->size = 0;
+  names->bytes = malloc(capacity);
+  for (;;) {
+    errno = 0;
+    struct dirent *entry = names->bytes == NULL ? NULL : readdir((DIR *)stream);
+    if (entry == NULL) break;
+    const char *name = entry->d_name;
+    if (name[0] == '.' && (name[1] == 0 || (name[1] == '.' && name[2] == 0))) continue;
+    size_t length = strlen(name) + 1;
+    if (capacity - names->size < 9 + length) {
+      uint8_t *grown = realloc(names->bytes, capacity = 2 * capacity + length);
+      if (grown == NULL) free(names->bytes);
+      names->bytes = grown;
+      if (grown == NULL) break;
+    }
+    uint64_t inode = entry->d_ino;
+    uint8_t *end = names->bytes + names->size;
+    memcpy(end, &inode, 8);
+    end[8] = entry->d_type == DT_UNKNOWN ? 0 : entry->d_type == DT_DIR ? 1 : 2;
+    memcpy(end + 9, name, length);
+    names->size += 9 + length;
+  }
+  int error = names->bytes == NULL ? ENOMEM : errno;
+  closedir((DIR *)stream);
+  if (error == 0) return 0;
+  free(names->bytes);
+  errno = error;
+  return -1;
+}
+
+int platform_birth(int directory, const char *name, int64_t *nanoseconds) {
+#ifdef __linux__
+  struct statx s;
+  if (statx(directory, name, AT_SYMLINK_NOFOLLOW, STATX_BTIME, &s) != 0) return -1;
+  if (!(s.stx_mask & STATX_BTIME)) {
+    errno = ENOTSUP;
+    return -1;
+  }
+  *nanoseconds = s.stx_btime.tv_sec * 1000000000LL + s.stx_btime.tv_nsec;
+#else
+  struct stat s;
+  if (fstatat(directory, name, &s, AT_SYMLINK_NOFOLLOW) != 0) return -1;
+  *nanoseconds = s.st_birthtimespec.tv_sec * 1000000000LL + s.st_birthtimespec.tv_nsec;
+#endif
+  return 0;
+}
+
+int64_t platform_stamp_time(void) {
+  struct timespec now;
+#ifdef __linux__
+  clock_gettime(CLOCK_REALTIME_COARSE, &now);
+#else
+  clock_gettime(CLOCK_REALTIME, &now);
+#endif
+  return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+// MARK: Processes
+
+int platform_followed_inode(int directory, const char *name, uint64_t *device, uint64_t *inode) {
+#ifdef __linux__
+  struct statx s;
+  if (statx(directory, name, AT_STATX_DONT_SYNC, STATX_INO, &s) != 0) return -1;
+  *device = makedev(s.stx_dev_major, s.stx_dev_minor);
+  *inode = s.stx_ino;
+#else
+  struct stat s;
+  if (fstatat(directory, name, &s, 0) != 0) return -1;
+  *device = (uint64_t)s.st_dev;
+  *inode = s.st_ino;
+#endif
+  return 0;
+}
+
+#ifdef __linux__
+static int compare(int thread_a, int thread_b, int what) {
+  long order = syscall(SYS_kcmp, thread_a, thread_b, what, 0, 0);
+  return order < 0 ? -1 : order != 0;
+}
+
+int platform_shares_descriptors(int thread_a, int thread_b) { return compare(thread_a, thread_b, KCMP_FILES); }
+int platform_shares_directories(int thread_a, int thread_b) { return compare(thread_a, thread_b, KCMP_FS); }
+#else
+int platform_shares_descriptors(int thread_a, int thread_b) { return thread_a == thread_b ? 0 : -1; }
+int platform_shares_directories(int thread_a, int thread_b) { return thread_a == thread_b ? 0 : -1; }
+#endif
+
+#ifdef __GLIBC__
+static char *const *arguments;
+
+// Of all C libraries only this one hands the arguments to what runs before `main`.
+__attribute__((constructor)) static void keep_arguments(int count, char **values) {
+  (void)count;
+  arguments = values;
+}
+
+char *const *platform_arguments(void) { return arguments; }
+#else
+char *const *platform_arguments(void) { return NULL; }
+#endif
 
 void platform_kill_self(void) { kill(getpid(), SIGKILL); }

@@ -40,7 +40,15 @@ extension Transaction {
     body: (StagedContainer) throws -> Value
   ) throws -> Value {
     let lock = try ContainerLock(container, exclusive: false, timeout: options.lockTimeout)
-    return try TemporaryStage.with(for: container) { folder in
+    return try inspect(container, under: lock, options: options, body: body)
+  }
+
+  /// As ``inspect(_:options:body:)``, for one who has the lock.
+  package static func inspect<Value>(
+    _ container: Container, under lock: ContainerLock, options: TransactionOptions = TransactionOptions(),
+    body: (StagedContainer) throws -> Value
+  ) throws -> Value {
+    try TemporaryStage.with(for: container) { folder in
       try body(
         StagedContainer(
           container, live: lock.root, stage: folder, locks: [:], keepsBefore: false,
@@ -60,7 +68,7 @@ extension Transaction {
 }
 
 /// A stage for one who only looks: beside the container's state when there is one (the next transaction removes
-/// what a kill leaves there), else in the directory for temporary files.
+/// what a kill leaves there); when that is not there, or nothing can be made in it, in the directory for temporary files.
 enum TemporaryStage {
   static func with<Value>(for container: Container, _ body: (Directory) throws -> Value) throws -> Value {
     let name = try ContainerPath("look-\(TransactionID.new())")
@@ -79,12 +87,13 @@ extension Transaction {
     _ container: Container, options: TransactionOptions = TransactionOptions(),
     body: (StagedContainer) throws -> Value
   ) throws -> DryRunOutcome<Value> {
-    try TemporaryStage.with(for: container) { folder in
+    let groups = try ContainerLock.groups(of: container, exclusive: false, timeout: options.lockTimeout)
+    return try TemporaryStage.with(for: container) { folder in
       let nothing: ContainerPath = "nothing"
       try folder.createDirectory(nothing)
       let staged = StagedContainer(
-        container, live: try folder.directory(nothing), stage: folder, locks: [:], keepsBefore: true,
-        options: options)
+        container, live: try folder.directory(nothing).showing(groups: groups), stage: folder, locks: [:],
+        keepsBefore: true, options: options)
       let value = try body(staged)
       return DryRunOutcome(value: value, difference: try staged.difference())
     }

@@ -14,6 +14,13 @@ public enum FaultPoint: String, Sendable, CaseIterable {
   case exchanged
   /// In place only: after each single move.
   case moved
+  /// What was replaced is marked (each main file right after its exchange or move), and nobody has looked yet whether it is
+  /// in use.
+  case marked
+  /// Nobody has anything of it open.
+  case looked
+  /// Somebody had, and all is as before.
+  case takenBack = "taken-back"
   /// In place only: all is moved, directories have their metadata, and it is on disk.
   case placed
   case carried

@@ -6,6 +6,9 @@ public struct TransactionOptions: Sendable {
   public var lockTimeout: Double = 0
   /// Seconds to wait for a database that is locked, in a dry run.
   public var busyTimeout: Double = 5
+  /// Whether a transaction is refused where a process may have the container open without being seen: those of other
+  /// users without root, and those outside a PID namespace.
+  public var requiresVisible = false
   /// Whether staged databases and property lists are checked before the commit.
   public var checksResult = true
   /// What hides secrets: the one of the run, so that equal ones can be told in all that it prints.
@@ -18,6 +21,8 @@ public struct TransactionOptions: Sendable {
   public var commit: CommitPreference = .automatic
   /// Where tests interrupt.
   public var faults = FaultInjection.none
+  /// Whether holders are looked for. Only tests do without: then nobody is seen, as in another namespace.
+  var looksForHolders = true
   /// Whose data a restore brings, for the journal: an app and its instance.
   public var source: String?
 
@@ -39,6 +44,8 @@ public struct TransactionOutcome<Value> {
   public var way: CommitWay?
   /// What could not be made sure of, and why it was not put in place by exchange.
   public var notes: [String]
+  /// Processes that may have the container open without having been seen; nil when all could be seen.
+  public var unseen: UnseenProcesses?
   /// What was found of interrupted transactions.
   public var recovered: [RecoveryReport]
   /// False when the change is made, but putting away what it replaced failed; the next command does it.
@@ -57,7 +64,7 @@ extension TransactionOutcome {
   public func map<Other>(_ body: (Value) throws -> Other) rethrows -> TransactionOutcome<Other> {
     TransactionOutcome<Other>(
       value: try body(value), transaction: transaction, changes: changes, conflicts: conflicts, notes: notes,
-      recovered: recovered, isFinished: isFinished)
+      unseen: unseen, recovered: recovered, isFinished: isFinished)
   }
 }
 
@@ -73,18 +80,20 @@ public enum Transaction {
     let (lock, recovered) = try lockRecovered(container, timeout: options.lockTimeout)
     let index = try TreeIndex(of: lock.root)
     let choice = CommitChoice(container: container, root: lock.root, index: index)
-    let (way, state) = try choice.make(options.commit)
+    let (way, state) = try index.explainingRemovals(in: container) { try choice.make(options.commit) }
     let use: UseGuard
     do {
-      use = try UseGuard(container, root: lock.root, own: [state.parent], index: index)
+      use = try UseGuard(
+        container, root: lock.root, own: [state.parent], index: index,
+        requiresVisible: options.requiresVisible)
     } catch {
       state.removeIfUnused()
-      throw error
+      throw index.explained(error, in: container)
     }
     var outcome = try perform(container, kind, summary, options, state, way, body) { folder in
       Before(root: lock.root, index: index, locks: use.locks, closed: try choice.closedGroups(state))
     }
-    outcome.notes = use.notes + outcome.notes
+    outcome.unseen = use.unseen
     if case .inPlace = way, options.commit == .automatic, outcome.transaction != nil {
       outcome.notes.insert("changed \(way)", at: 0)
     }
@@ -96,6 +105,7 @@ public enum Transaction {
   private static func lockRecovered(
     _ container: Container, timeout: Double
   ) throws -> (ContainerLock, [RecoveryReport]) {
+    _ = try StateDirectory.all(of: container)
     var lock: ContainerLock? = try ContainerLock(container, exclusive: true, timeout: timeout)
     let recovered = try lock.map { try recover(container, root: $0.root) } ?? []
     // A recovery may have exchanged roots, with the inodes that carry the lock.
@@ -130,27 +140,35 @@ public enum Transaction {
     // What an interrupted creation left may be the container itself.
     let present =
       isThere ? try ContainerLock(container, exclusive: true, timeout: options.lockTimeout) : nil
-    let recovered = try Recovery(container: container, state: state, root: present?.root).run()
+    let recovered = try Recovery(
+      container: container, state: state, root: present?.root, own: [state.parent]
+    ).run()
     guard !isThere else {
       throw TransactionError(
         .exists, "already exists; name a path where nothing is, or change this container",
         path: container.root)
     }
+    var unseen: UnseenProcesses?
     var outcome = try perform(container, kind, summary, options, state, .exchange, body) { folder in
       let nothing: ContainerPath = "nothing"
       try folder.createDirectory(nothing)
+      if let flags = try state.rootParent().flags() {
+        try folder.setFlags(flags.inherited(by: .directory), of: nothing)
+      }
       let groups = try ContainerLock.groups(of: container, exclusive: true, timeout: options.lockTimeout)
       let root = try folder.directory(nothing).showing(groups: groups)
       if groups.isEmpty { return Before(root: root, index: nil, creates: true) }
       try GroupMarker.requireFinished(container)
       let index = try TreeIndex(of: root)
-      let use = try UseGuard(container, root: root, own: [state.parent], index: index)
+      let use = try UseGuard(
+        container, root: root, own: [state.parent], index: index, requiresVisible: options.requiresVisible)
+      unseen = use.unseen
       return Before(
         root: root, index: index, locks: use.locks,
         closed: try CommitChoice(container: container, root: root, index: index).closedGroups(state),
         creates: true)
     }
-    outcome.recovered = recovered
+    (outcome.recovered, outcome.unseen) = (recovered, unseen)
     return outcome
   }
 
@@ -179,14 +197,18 @@ public enum Transaction {
     begin.number = (try store.records().compactMap(\.number).max() ?? 0) + 1
     let stage = try StateDirectory.folder(StateDirectory.stage, transaction)
     try state.directory.createDirectory(stage)
+    var prepared: StagedContainer?
+    var index: TreeIndex?
     do {
       try Journal(state: state.directory).append(begin)
       let folder = try state.directory.directory(stage)
       let before = try before(folder)
+      index = before.index
       let staged = StagedContainer(
         container, live: before.root, stage: folder, locks: before.locks, keepsBefore: false,
         options: options)
       staged.transaction = transaction.description
+      prepared = staged
       let value = try body(staged)
       try options.faults.reach(.staged)
       if options.checksResult || staged.isMadeAnew { try StageCheck(staged).run() }
@@ -211,7 +233,8 @@ public enum Transaction {
         try Commit(
           staged: staged, state: state, way: way, transaction: transaction, folder: folder,
           index: before.index, faults: options.faults, closed: before.closed,
-          creates: before.creates
+          creates: before.creates, looksForHolders: options.looksForHolders && !container.isScratch,
+          own: store.states.flatMap { [$0.parent, $0.directory] }
         ).run(changes, undo: undo)
       }
       outcome.conflicts = result.conflicts
@@ -221,47 +244,17 @@ public enum Transaction {
       } catch {
         outcome.isFinished = false
         outcome.notes.append(
-          "the change is made, but what follows it failed (\(error)); `drydock recover` finishes it")
+          "the change is made, but its cleanup failed (\(TransactionError.reason(of: error))); "
+            + "run `drydock recover` to finish it")
       }
       return outcome
     } catch {
       // Whatever throws does so while the container is old, or says that it is interrupted; a journal that could not be
       // written is left to a recovery.
-      if try !isCommitted(transaction, state) { try? discard(transaction, state) }
-      throw error
-    }
-  }
-
-  /// Ends what an interrupted transaction left, as every command does at its start: an app that uses containers which may
-  /// be changed in place calls it before it opens anything in its own.
-  ///
-  /// With nothing to do it costs a few system calls: then no lock is taken and nothing written.
-  ///
-  /// - Returns: what was found, and how the container stands; empty when nothing was interrupted.
-  /// - Throws: ``TransactionError``: `locked` (another process is at work, and nothing may be interrupted),
-  ///   `damagedState`, `interrupted` (a commit in place that can go neither forwards nor back now).
-  @discardableResult
-  public static func recover(_ container: Container, lockTimeout: Double = 0) throws -> [RecoveryReport] {
-    try? ScratchDirectory.removeStaleTemporary()
-    let states = try StateDirectory.all(of: container)
-    guard try states.contains(where: Recovery.isNeeded) else { return [] }
-    if FollowedStatus.identity(container.root) == nil {
-      for state in states {
-        guard try state.directory.tryLock(exclusive: true) else {
-          throw TransactionError(
-            .locked, "locked by another process that makes it; wait for it", path: container.root)
-        }
-      }
-      return try states.flatMap { try Recovery(container: container, state: $0, root: nil).run() }
-    }
-    let lock = try ContainerLock(container, exclusive: true, timeout: lockTimeout)
-    return try recover(container, root: lock.root)
-  }
-
-  /// With the lock held; the state inside first, whose commits leave mixtures.
-  private static func recover(_ container: Container, root: Directory) throws -> [RecoveryReport] {
-    try StateDirectory.all(of: container).reversed().flatMap {
-      try Recovery(container: container, state: $0, root: root).run()
+      if try isCommitted(transaction, state) { throw error }
+      try? prepared?.markAdopted()
+      try? discard(transaction, state)
+      throw index?.explained(error, in: container) ?? error
     }
   }
 

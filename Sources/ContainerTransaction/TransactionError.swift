@@ -1,3 +1,5 @@
+import AppContainer
+
 /// What kept a transaction from being done, and what to do about it.
 public struct TransactionError: Error, CustomStringConvertible, Sendable {
   /// The kind of failure; the command line maps each to an exit code.
@@ -6,6 +8,8 @@ public struct TransactionError: Error, CustomStringConvertible, Sendable {
     case locked
     /// A program has something of the container open.
     case inUse
+    /// A program may have something of the container open without being seen, and that was to be refused.
+    case notVisible
     /// The container changed while the transaction was prepared.
     case changedMeanwhile
     /// A commit was killed half way, or stopped and could not be taken back: `recover` ends it.
@@ -20,6 +24,8 @@ public struct TransactionError: Error, CustomStringConvertible, Sendable {
     case nothingToUndo
     /// The state directory holds what cannot be understood.
     case damagedState
+    /// The state directory belongs to another user, or others can write in it: what it says does not count.
+    case foreignState
     /// Not enough free space to stage.
     case noSpace
     /// A named thing is not in the container, or is there when it must not be.
@@ -41,6 +47,15 @@ public struct TransactionError: Error, CustomStringConvertible, Sendable {
     self.message = message
     self.path = path
     self.cause = cause
+  }
+
+  /// What an error says went wrong, without what to do next, which is about a change that was not made.
+  static func reason(of error: any Error) -> String {
+    switch error {
+    case let error as ContainerError: error.reason
+    case let error as Self: ContainerError(.io, error.message, path: error.path).reason
+    default: String(describing: error)
+    }
   }
 
   /// `path: message`.

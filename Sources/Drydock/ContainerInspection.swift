@@ -8,6 +8,8 @@ public struct ContainerInspection: Sendable, Codable {
   public struct Settings: Sendable, Codable {
     /// Its place, its size in bytes, and its number of keys; no number when it cannot be read.
     public var path: ContainerPath, bytes: UInt64, keys: Int?
+    /// What keeps it from being read, when something does.
+    public var problem: String?
   }
 
   /// One database.
@@ -93,10 +95,13 @@ public struct ContainerInspection: Sendable, Codable {
         (vault, vaultBytes) = (entry.path, entry.status.size)
         lookIntoVault(staged)
       case .file where container.isSettings(entry.path):
-        settings.append(
-          Settings(
-            path: entry.path, bytes: entry.status.size, keys: (try? staged.defaults(entry.path))??.root.count)
-        )
+        var file = Settings(path: entry.path, bytes: entry.status.size, keys: nil)
+        do {
+          file.keys = try staged.defaults(entry.path)?.root.count
+        } catch let error as ContainerError {
+          file.problem = error.message
+        }
+        settings.append(file)
       case .file:
         files += 1
         fileBytes += entry.status.size

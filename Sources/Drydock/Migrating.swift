@@ -123,7 +123,8 @@ public enum Migrating {
     try Transaction.inspect(container, options: options) { schemaVersion(in: $0) }
   }
 
-  static func schemaVersion(in staged: StagedContainer) -> (number: Int?, problem: String?) {
+  /// As ``schemaVersion(of:options:)``, of a container that somebody looks at.
+  public static func schemaVersion(in staged: StagedContainer) -> (number: Int?, problem: String?) {
     do {
       return (try DetectedVersion.detect(in: staged).version, nil)
     } catch let error as MigrationError where error.code == .unknownVersion {

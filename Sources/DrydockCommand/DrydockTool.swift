@@ -23,7 +23,7 @@ public protocol DrydockTool {
 extension DrydockTool {
   /// The name of the program's file.
   public static var name: String {
-    CommandLine.arguments.first.map { ($0 as NSString).lastPathComponent } ?? "drydock"
+    ProcessArguments.all.first.map { ($0 as NSString).lastPathComponent } ?? "drydock"
   }
 
   /// Runs the command line of this process, and ends the process with its exit code where it is not 0.

@@ -34,7 +34,10 @@ extension TransactionOutcome {
     if let exit { throw exit.code }
   }
 
-  /// Remarks, for standard error.
+  /// What a person is to know of it, first who could not be seen.
+  var allNotes: [String] { (unseen.map { [$0.note] } ?? []) + notes }
+
+  /// Remarks, for standard error, but for who could not be seen: that is the same for many containers.
   var remarks: [String] {
     notes.map { "drydock: note: \($0)" }
       + conflicts.map { "drydock: the app changed it at the same moment, kept aside: \($0)" }

@@ -62,9 +62,10 @@ struct Failure {
 
   private static func status(_ code: TransactionError.Code) -> ExitStatus {
     switch code {
-    case .locked, .inUse, .changedMeanwhile, .interrupted: .busy
+    case .locked, .inUse, .notVisible, .changedMeanwhile, .interrupted: .busy
     case .conflict: .conflict
-    case .notWritable, .checkFailed, .nothingToUndo, .damagedState, .noSpace, .missing, .exists:
+    case .notWritable, .checkFailed, .nothingToUndo, .damagedState, .foreignState, .noSpace, .missing,
+      .exists:
       .failed
     case .ambiguous: .validation
     }

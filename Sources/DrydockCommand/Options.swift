@@ -71,14 +71,8 @@ struct ContainerOptions: ParsableArguments {
 
   /// Ends what an interrupted command left; gives what is to be told.
   static func recovering(_ container: Container) throws -> [String] {
-    do {
-      return lines(try Transaction.recover(container), container)
-    } catch let error as TransactionError where error.code == .locked {
-      // Another command is at work on it: nothing is interrupted, and whoever needs the lock will say so.
-      return []
-    } catch let error as ContainerError where error.code == .permission {
-      return ["drydock: note: \(error.description)"]
-    }
+    let found = try Transaction.recoverForReading(container)
+    return lines(found.reports, container) + found.notes.map { "drydock: note: \($0)" }
   }
 
   /// Whether it is a file that has to be unpacked to be read.
@@ -109,14 +103,23 @@ struct ContainerOptions: ParsableArguments {
   /// What was found of interrupted transactions, for standard error.
   static func lines(_ reports: [RecoveryReport], _ container: Container) -> [String] {
     reports.flatMap { report in
+      if report.outcome == .writtenLater { return [writtenLater(report, container)] }
       let state =
         report.outcome == .old
-        ? "it had changed nothing, and what it left is removed"
+        ? "the container is as before it, and what it left is removed"
         : "it was complete but for its end, which is done now"
       return [
         "drydock: recovered \(container.root): transaction \(report.transaction) was interrupted; \(state)"
       ] + report.conflicts.map { "drydock: kept aside, for both changed it: \($0)" }
     }
+  }
+
+  /// What was written into files that had been replaced.
+  static func writtenLater(_ report: RecoveryReport, _ container: Container) -> String {
+    let paths = report.conflicts.map(\.description).joined(separator: ", ")
+    return
+      "drydock: \(container.root): a program that still had them open wrote into files after transaction "
+      + "\(report.transaction) had replaced them; copies are kept in conflict/\(report.transaction): \(paths)"
   }
 
   /// How its transactions are run.
@@ -174,6 +177,25 @@ struct WaitOptions: ParsableArguments {
           "DRYDOCK_KILL_AT is \(name): one of \(FaultPoint.allCases.map(\.rawValue).joined(separator: ", "))")
     }
     return .kill(at: point, count: count)
+  }
+}
+
+/// What every command takes that changes a container which an app may have open.
+struct UseOptions: ParsableArguments {
+  @Flag(
+    help: """
+      Refuse, with exit code 5, where a process may have the container open without being seen: of another user \
+      without root, or outside a PID namespace.
+      """)
+  var requireVisible = false
+}
+
+extension TransactionOptions {
+  /// With what a command demands of the look at who uses the container.
+  func with(_ use: UseOptions) -> TransactionOptions {
+    var options = self
+    options.requiresVisible = use.requireVisible
+    return options
   }
 }
 
@@ -295,7 +317,10 @@ struct RepositoryOptions: ParsableArguments {
   /// An archive by its file's path, or else by its name in the repository.
   ///
   /// - Parameter keys: what opens encrypted ones: without, they are found by what their files' names tell.
-  func archive(_ name: String, _ configuration: Configuration, _ keys: ArchiveKeys) throws -> String {
+  /// - Parameter warnsOfClocks: whether to warn when times of archives of the same app and instance cannot be right.
+  func archive(
+    _ name: String, _ configuration: Configuration, _ keys: ArchiveKeys, warnsOfClocks: Bool = false
+  ) throws -> String {
     if FileManager.default.fileExists(atPath: name) { return name }
     // `APP/INSTANCE@latest` has a slash, too.
     guard let path = path(configuration), !name.contains("/") || name.contains("@") else {
@@ -310,6 +335,7 @@ struct RepositoryOptions: ParsableArguments {
         "drydock: note: \(number) of \(path) cannot be read and could not be chosen, such as \(first.path)"
           .printable)
     }
+    if warnsOfClocks { Output.warn(listing.clockWarnings(of: found)) }
     return found
   }
 }

@@ -4,14 +4,14 @@ import Foundation
 /// Results go to standard output, everything else to standard error.
 enum Output {
   /// A line of the result.
-  static func line(_ text: String = "") { write(plain(text) + "\n", to: STDOUT_FILENO) }
+  static func line(_ text: String = "") { write(plain(text) + "\n") }
 
   /// A line of the result that names a command to run.
   static func advice(_ text: String) { line(Program.current.named(text)) }
 
   /// A remark.
   static func note(_ text: String) {
-    write(plain(Program.current.named(text)) + "\n", to: STDERR_FILENO)
+    StandardStreams.note(plain(Program.current.named(text)) + "\n")
   }
 
   /// Warnings, as remarks: the first ones of each kind, and how many more there are.
@@ -25,13 +25,21 @@ enum Output {
     if more > 0 { note("drydock: warning: and \(more) more of these; --json lists all") }
   }
 
+  /// Warnings about times of archives: the first ones, and how many more there are.
+  static func warn(_ warnings: [ClockWarning]) {
+    for warning in warnings.prefix(5) { note("drydock: warning: \(warning)".printable) }
+    if warnings.count > 5 {
+      note("drydock: warning: and \(warnings.count - 5) more; `drydock list --json` lists all")
+    }
+  }
+
   /// One JSON document, keys in snake case and sorted.
   static func json(_ value: some Encodable) {
-    write(encoded(value, .prettyPrinted) + "\n", to: STDOUT_FILENO)
+    write(encoded(value, .prettyPrinted) + "\n")
   }
 
   /// A line of JSON Lines, as ``encodedLine(_:)`` gives it.
-  static func line(encoded text: String) { write(text + "\n", to: STDOUT_FILENO) }
+  static func line(encoded text: String) { write(text + "\n") }
 
   /// A line of JSON Lines: one document without line breaks.
   static func encodedLine(_ value: some Encodable) -> String { encoded(value, []) }
@@ -41,11 +49,10 @@ enum Output {
     encoder.outputFormatting = format.union([.sortedKeys, .withoutEscapingSlashes])
     encoder.keyEncodingStrategy = .convertToSnakeCase
     encoder.dateEncodingStrategy = .iso8601
-    guard let data = try? encoder.encode(value) else {
-      note("drydock: the result cannot be written as JSON")
+    do { return String(decoding: try encoder.encode(value), as: UTF8.self) } catch {
+      StandardStreams.fail("the result cannot be written as JSON: \(error)")
       return ""
     }
-    return String(decoding: data, as: UTF8.self)
   }
 
   /// Names and link targets come from containers and archives: what would command the terminal is shown as text.
@@ -59,22 +66,11 @@ enum Output {
   }
 
   /// Bytes of the result as they are.
-  static func bytes(_ bytes: UnsafeRawBufferPointer) { write(bytes, to: STDOUT_FILENO) }
+  static func bytes(_ bytes: UnsafeRawBufferPointer) { StandardStreams.result(bytes) }
 
-  private static func write(_ text: String, to descriptor: Int32) {
+  private static func write(_ text: String) {
     var text = text
-    text.withUTF8 { write(UnsafeRawBufferPointer($0), to: descriptor) }
-  }
-
-  private static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let piece = UnsafeRawBufferPointer(rebasing: rest)
-      let count = Foundation.write(descriptor, piece.baseAddress, piece.count)
-      // Whoever reads has gone: there is nobody left to tell.
-      guard count > 0 else { return }
-      rest = rest.dropFirst(count)
-    }
+    text.withUTF8 { StandardStreams.result(UnsafeRawBufferPointer($0)) }
   }
 
   /// Bytes for people: `1.4 MB`.

@@ -26,8 +26,8 @@ enum Passphrase {
   static func ask(_ question: String) throws -> SecretBytes {
     // Silent before it asks: whoever answers at once must not be seen, nor lose what was typed.
     try withoutEcho {
-      FileHandle.standardError.write(Data("\(question): ".utf8))
-      defer { FileHandle.standardError.write(Data("\n".utf8)) }
+      StandardStreams.note("\(question): ")
+      defer { StandardStreams.note("\n") }
       return try readLine()
     }
   }

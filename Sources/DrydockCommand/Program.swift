@@ -21,30 +21,52 @@ struct Program: Sendable {
 
   /// Runs the command line of this process.
   static func run() {
+    StandardStreams.prepare()
     raiseFileLimit()
     // What a killed command left there may be plain data of an encrypted archive.
     try? ScratchDirectory.removeStaleTemporary()
     do {
+      guard !ProcessArguments.all.isEmpty else {
+        throw ContainerError(.unsupported, "the command line cannot be read; mount /proc")
+      }
       try RootCommand.refuseUnknownCommand()
-      var command = try RootCommand.parseAsRoot()
+      var command = try RootCommand.parseAsRoot(Array(ProcessArguments.all.dropFirst()))
       try command.run()
+      finish(0)
     } catch let code as ExitCode {
-      RootCommand.exit(withError: code)
+      finish(code.rawValue)
     } catch {
       end(error)
     }
   }
 
-  private static func end(_ error: any Error) -> Never {
-    let asJSON = CommandLine.arguments.contains("--json")
+  /// Ends a command that did its work; with 0 it returns.
+  private static func finish(_ status: Int32) {
+    switch StandardStreams.finish() {
+    case nil: if status != 0 { Foundation.exit(status) }
+    case .closedPipe:
+      // As other tools end then, once everything is in order.
+      signal(SIGPIPE, SIG_DFL)
+      raise(SIGPIPE)
+      Foundation.exit(128 + SIGPIPE)
+    case .failed(let reason):
+      Output.note(
+        "drydock: error: cannot write standard output: \(reason); the output is incomplete, the rest of the work is done"
+      )
+      Foundation.exit(ExitStatus.failed.rawValue)
+    }
+  }
+
+  private static func end(_ error: any Error) {
+    let asJSON = ProcessArguments.all.contains("--json")
     let status = RootCommand.exitCode(for: error)
     // The argument parser's own: help and version, which succeed, and command lines that make no sense.
     guard let failure = Failure(error) ?? (status == .failure ? Failure(unforeseen: error) : nil) else {
       if status == .success {
-        print(current.named(RootCommand.fullMessage(for: error)))
-        Foundation.exit(status.rawValue)
+        Output.line(current.named(RootCommand.fullMessage(for: error)))
+        return finish(status.rawValue)
       }
-      let arguments = Array(CommandLine.arguments.dropFirst())
+      let arguments = Array(ProcessArguments.all.dropFirst())
       if asJSON {
         Failure.document(
           code: "usage", message: Failure.usage(RootCommand.message(for: error), arguments: arguments),
@@ -54,6 +76,10 @@ struct Program: Sendable {
       Foundation.exit(status.rawValue)
     }
     failure.report(asJSON: asJSON)
+    // The exit code stays the failure's, which is on standard error in any case.
+    if case .failed(let reason) = StandardStreams.finish() {
+      Output.note("drydock: note: cannot write standard output: \(reason); the output is incomplete")
+    }
     Foundation.exit(failure.status.rawValue)
   }
 

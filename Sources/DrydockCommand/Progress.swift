@@ -18,15 +18,10 @@ final class Progress: Sendable {
       last = now
       return true
     }
-    if isDue { write("\r\u{1B}[K\(Output.size(bytes)) stored …") }
+    if isDue { StandardStreams.note("\r\u{1B}[K\(Output.size(bytes)) stored …") }
   }
 
   func end() {
-    if isShown { write("\r\u{1B}[K") }
-  }
-
-  private func write(_ text: String) {
-    let bytes = Array(text.utf8)
-    _ = bytes.withUnsafeBytes { Foundation.write(STDERR_FILENO, $0.baseAddress, $0.count) }
+    if isShown { StandardStreams.note("\r\u{1B}[K") }
   }
 }

@@ -15,7 +15,7 @@ struct RootCommand: ParsableCommand {
 
       Exit codes:
         0   done, or nothing to do
-        1   failed, nothing changed
+        1   failed, nothing changed; or done, but its output could not be written
         2   changes are pending (with --exit-code), or verify finds the container
             to be another than the archive
         3   done, but incomplete
@@ -60,7 +60,7 @@ struct RootCommand: ParsableCommand {
   /// The parser would call a mistyped command an argument too many.
   static func refuseUnknownCommand() throws {
     var (known, path) = (configuration.subcommands, "")
-    for word in CommandLine.arguments.dropFirst() {
+    for word in ProcessArguments.all.dropFirst() {
       // The rest are arguments of a command, or options.
       guard !known.isEmpty, !word.hasPrefix("-"), path + word != "help" else { return }
       let names = known.compactMap { $0.configuration.commandName }

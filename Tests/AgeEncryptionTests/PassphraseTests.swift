@@ -49,7 +49,22 @@ import Testing
     #expect(String(decoding: sealed.prefix(80), as: UTF8.self).contains(#/-> scrypt [A-Za-z0-9+/]{22} 3\n/#))
   }
 
-  @Test("An empty passphrase and a factor out of range are refused", arguments: [-1, 0, 23, 64]) func bounds(
+  @Test(
+    "A factor that takes more than 256 MiB is refused before the memory is taken", arguments: [19, 22, 40])
+  func hostileFactor(factor: Int) throws {
+    let sealed = try Age.seal(
+      SecretBytes([1]), to: .passphrase(KeyTests.bytes(Self.passphrase), workFactor: 3))
+    let text = String(decoding: sealed, as: Unicode.ASCII.self)
+    let end = try #require(text.firstRange(of: " 3\n")?.upperBound)
+    let head = text.distance(from: text.startIndex, to: end) - 2
+    let hostile = sealed[..<head] + Array("\(factor)\n".utf8) + sealed[(head + 2)...]
+    let error = #expect(throws: AgeError.self) {
+      try Age.open(Array(hostile), with: AgeKeys(passphrases: [KeyTests.bytes(Self.passphrase)]))
+    }
+    #expect(error?.code == .header && error?.message.contains("256 MiB") == true)
+  }
+
+  @Test("An empty passphrase and a factor out of range are refused", arguments: [-1, 0, 19, 64]) func bounds(
     factor: Int
   ) {
     for lock in [

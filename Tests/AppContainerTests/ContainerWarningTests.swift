@@ -72,7 +72,7 @@ import Testing
   @Test func settingsThatLookLikeSecrets() throws {
     try Ground.with { ground in
       let token = "hunter2-hunter2"
-      func file(_ settings: [String: PropertyListValue], _ format: PropertyListFile.Format = .binary) throws
+      func file(_ settings: PropertyListDictionary, _ format: PropertyListFile.Format = .binary) throws
         -> [UInt8]
       {
         try PropertyListFile(format: format, root: settings).encoded()

@@ -5,7 +5,7 @@ import Foundation
 /// An archive made by hand, with whatever in it.
 struct HandmadeKeyedArchive {
   var objects: [PropertyListValue] = [.string("$null")]
-  var root: [String: PropertyListValue] = [
+  var root: PropertyListDictionary = [
     "$archiver": .string("NSKeyedArchiver"), "$version": .integer(100_000),
     "$top": .dictionary(["root": uid(1)]),
   ]
@@ -26,7 +26,7 @@ struct HandmadeKeyedArchive {
 
   /// One instance, object 1, of a class, object 2; whatever else follows.
   static func instance(
-    of name: String, _ fields: [String: PropertyListValue], _ more: [PropertyListValue] = []
+    of name: String, _ fields: PropertyListDictionary, _ more: [PropertyListValue] = []
   ) -> Self {
     Self([.dictionary(fields.merging(["$class": uid(2)]) { $1 }), type(name)] + more)
   }

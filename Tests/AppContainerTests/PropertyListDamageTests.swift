@@ -65,7 +65,7 @@ import Testing
   }
 
   @Test func cutsAndFlippedBytesNeverCrash() throws {
-    var root: [String: PropertyListValue] = [
+    var root: PropertyListDictionary = [
       "u": .unsigned(.max), "d": .data([UInt8](repeating: 3, count: 300)), "b": .boolean(true),
       "t": .date(Date(timeIntervalSinceReferenceDate: 1.25)),
       "n": .dictionary(["list": .array((0..<40).map { .integer($0) })]),

@@ -3,7 +3,7 @@ import Foundation
 import Testing
 
 @Suite struct PropertyListTests {
-  private let sample: [String: PropertyListValue] = [
+  private let sample: PropertyListDictionary = [
     "bool": .boolean(true), "zero": .integer(0), "one": .integer(1), "real one": .real(1),
     "no": .boolean(false),
     "negative": .integer(.min), "large": .integer(.max), "unsigned": .unsigned(.max), "byte": .integer(255),

@@ -118,7 +118,7 @@ struct RedactorTests {
   @Test("A secret that has got another name is one still")
   func known() {
     let secret = PropertyListValue.string("correct horse battery")
-    let settings: [String: PropertyListValue] = [
+    let settings: PropertyListDictionary = [
       "password": secret, "theme": .string("dark"),
       "list": .array([.dictionary(["token": .string("hunter2-hunter2")])]),
     ]

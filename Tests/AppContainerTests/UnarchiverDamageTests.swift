@@ -60,8 +60,8 @@ import Testing
       ("NSArray", ["NS.objects": .array([uid(1)])], "leads back to object 1"),
       ("NSArray", ["NS.objects": .array([uid(4)])], "object 4 of the archive is a reference itself"),
       ("NSArray", ["NS.objects": .array([uid(2)])], "object 2 of the archive has no class"),
-    ] as [(String, [String: PropertyListValue], String)])
-  func objects(_ name: String, _ fields: [String: PropertyListValue], _ message: String) {
+    ] as [(String, PropertyListDictionary, String)])
+  func objects(_ name: String, _ fields: PropertyListDictionary, _ message: String) {
     let archive = Archive.instance(of: name, fields, [.string("a"), Self.uid(3)])
     #expect(archive.failure().contains(message), "\(archive.failure())")
   }
@@ -73,7 +73,7 @@ import Testing
     ] as [PropertyListValue?])
   func classesThatAreNone(_ type: PropertyListValue?) {
     // Object 3 is a class whose name is a reference to the next, and so on.
-    var fields: [String: PropertyListValue] = ["NS.objects": .array([])]
+    var fields: PropertyListDictionary = ["NS.objects": .array([])]
     fields["$class"] = type
     let chain = Archive([
       .dictionary(fields), .null, .dictionary(["$classname": Self.uid(4)]),

@@ -42,7 +42,7 @@ import Testing
       "ordered": NSOrderedSet(array: ["z", "a"]), "mutable": NSMutableArray(array: [NSMutableString("m")]),
     ]
     guard case .dictionary(let values) = try root(object, format) else { throw Unexpected() }
-    let expected: [String: PropertyListValue] = [
+    let expected: PropertyListDictionary = [
       "text": .string("héllo 👩‍🚀"), "empty": .string(""), "true": .boolean(true), "int": .integer(-5),
       "real": .real(0.1), "whole": .real(3),
       "date": .date(Date(timeIntervalSinceReferenceDate: 700_000_000.25)),
@@ -71,7 +71,7 @@ import Testing
       $0.classes = [noteClass: .init(names: ["noteTitle": "title"], dropped: ["owner"])]
       $0.classKey = "type"
     }
-    let common: [String: PropertyListValue] = ["type": .string(noteClass), "isDone": .boolean(true)]
+    let common: PropertyListDictionary = ["type": .string(noteClass), "isDone": .boolean(true)]
     let expectedTag = PropertyListValue.dictionary(
       common.merging(
         ["title": .string("tag"), "count": .integer(1), "friends": .array([]), "date": .null]) { $1 })
@@ -194,7 +194,7 @@ private struct RandomValues {
     case 5: return .data((0..<number(20)).map { UInt8($0) })
     case 6: return .array((0..<number(5)).map { _ in value(depth: depth - 1) })
     default:
-      var values: [String: PropertyListValue] = [:]
+      var values: PropertyListDictionary = [:]
       for _ in 0..<number(5) { values[text()] = value(depth: depth - 1) }
       return .dictionary(values)
     }
@@ -212,7 +212,7 @@ extension PropertyListValue {
     case .date(let date): date as NSDate
     case .data(let bytes): Data(bytes) as NSData
     case .array(let values): values.map(\.object) as NSArray
-    case .dictionary(let values): values.mapValues(\.object) as NSDictionary
+    case .dictionary(let values): values.compactMapValues { $0.object } as NSDictionary
     case .unsigned, .single, .unknown: NSNull()
     }
   }

@@ -86,6 +86,28 @@ struct ArchitectureTests {
     }
   }
 
+  @Test("One file writes to the standard streams: elsewhere a failed write could go unnoticed")
+  func standardStreams() throws {
+    let words = [
+      " print(", "(print(", "{ print(", " debugPrint(", " fputs(", " fwrite(", "fprintf(",
+    ]
+    let names = [
+      "STDOUT_FILENO", "STDERR_FILENO", "FileHandle.standardOutput", "FileHandle.standardError",
+      "FileDescriptor.standardOutput", "FileDescriptor.standardError",
+    ]
+    var found: [String] = []
+    let sources = root.appendingPathComponent("Sources")
+    for case let path as String in FileManager.default.enumerator(atPath: sources.path) ?? .init() {
+      guard path.hasSuffix(".swift"), !path.hasSuffix("/StandardStreams.swift") else { continue }
+      let text = try String(contentsOf: sources.appendingPathComponent(path), encoding: .utf8)
+      for line in text.split(separator: "\n") where !line.drop(while: { $0 == " " }).hasPrefix("//") {
+        let asks = line.contains("isatty(") || line.contains("fstat(") || line.contains("func print(")
+        if !asks, (words + names).contains(where: line.contains) { found.append("\(path): \(line)") }
+      }
+    }
+    #expect(found == [])
+  }
+
   @Test("What an import looks like")
   func importLines() {
     #expect(SourceImports.module(of: "import Foundation") == "Foundation")

@@ -13,7 +13,7 @@ import Testing
   static let token = "canary-token-0123456789"
   static let secret = MovedSecret(path: settings, key: "auth_token", value: .string(token))
 
-  private func write(_ values: [String: PropertyListValue], _ format: PropertyListFile.Format, in lab: Lab)
+  private func write(_ values: PropertyListDictionary, _ format: PropertyListFile.Format, in lab: Lab)
     throws
   {
     try lab.write(Self.settings.description, PropertyListFile(format: format, root: values).encoded())
@@ -22,7 +22,7 @@ import Testing
   @Test func underAnyKeyInAnyForm() throws {
     let lab = try Lab(notes: ["--signed-out", "--photos", "0", "--texts", "1", "--caches", "0"])
     // The keys under which each archive has it, if any.
-    let cases: [(values: [String: PropertyListValue], keys: [String])] = [
+    let cases: [(values: PropertyListDictionary, keys: [String])] = [
       (["auth_token": .string(Self.token), "theme": .string("dark")], ["auth_token"]),
       (["user_token": .string(Self.token)], ["user_token"]),
       (["session": .dictionary(["list": .array([.string("Bearer " + Self.token)])])], ["session"]),

@@ -98,8 +98,12 @@ import Testing
     // A container that is made takes a group that is there.
     try lab.make(lab.directory("elsewhere"))
     lab.configuration.groups = ["group.lab": "../elsewhere"]
+    let planned = try lab.dryRun(archive, to: lab.directory("made"))
+    #expect(planned.value.restored.contains(try Self.group.appending("sub/deep.txt")))
+    #expect(!planned.value.isIncomplete && !lab.exists("sub", in: lab.directory("elsewhere")))
     let made = try lab.restore(archive, to: lab.directory("made"))
     #expect(!made.value.isIncomplete && made.isFinished)
+    #expect(planned.value.restored == made.value.restored)
     #expect(try lab.read("sub/deep.txt", in: lab.directory("elsewhere")) == "deep")
     #expect(try lab.read("Documents/a.txt", in: lab.directory("made")) == "a")
     let container = try Container(at: lab.directory("made"), configuration: lab.configuration)

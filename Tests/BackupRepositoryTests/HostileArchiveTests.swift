@@ -103,6 +103,17 @@ import Testing
     Case(description: "entry below a link", atStructure: true) { archive in
       archive.entries.append(try archive.file("link/below", Array("x".utf8)))
     },
+    Case(description: "order of the tar") { archive in
+      archive.members.swapAt(1, 2)
+    },
+    Case(description: "header in a tar without content") { archive in
+      archive.members.removeAll { !$0.content.isEmpty }
+      archive.entries.removeAll { $0.isFile }
+      archive.members[1].member.mode = 0o700
+    },
+    Case(description: "unknown reason of what was skipped", atStructure: true) { archive in
+      archive.sql = "INSERT INTO skipped VALUES ('gone', 'whim')"
+    },
     Case(description: "hard link to nothing", atStructure: true) { archive in
       var entry = try archive.file("hard", Array("content".utf8))
       entry.hardLink = "gone"

@@ -1,8 +1,8 @@
-import AppContainer
 import Foundation
 import TestSupport
 import Testing
 
+@testable import AppContainer
 @testable import BackupRepository
 
 /// Where archives go, and what is refused.
@@ -50,8 +50,8 @@ import Testing
   @Test func whatAKilledSnapshotLeftIsRemoved() throws {
     let lab = try Lab()
     try lab.write("file", "content")
-    let stale = lab.repository + "/.drydock-writing-00000000000000000000000000000000"
-    let held = lab.repository + "/.drydock-writing-11111111111111111111111111111111"
+    let stale = lab.repository + "/.drydock-writing-\(ScratchOwner.current)-00000000000000000000000000000000"
+    let held = lab.repository + "/.drydock-writing-\(ScratchOwner.current)-11111111111111111111111111111111"
     for path in [stale, held] {
       try lab.make(path)
       try RawFiles.write([1, 2, 3], to: Array((path + "/archive").utf8))

@@ -72,12 +72,12 @@ import Testing
     try add("plain.tar.zst", time: "2026-11-13T00:00:00Z", sealed: false)
     let blind = try Repository(lab.repository).list()
     #expect(blind.items.map(\.fileName) == ["plain.tar.zst"] && blind.unreadable.isEmpty)
-    #expect(blind.sealed.map(\.fileName) == ["by hand.tar.zst.age", name])
+    #expect(blind.sealed.map(\.fileName) == [name, "by hand.tar.zst.age"])
     #expect(
-      blind.sealed.last?.label
+      blind.sealed.first?.label
         == ArchiveLabel(app: "com.example.lab", instance: "box", time: "2026-11-14T08:00:00Z", id: "0123abcd")
     )
-    #expect(blind.sealed.first?.label == nil)
+    #expect(blind.sealed.count == 2 && blind.sealed.last?.label == nil)
     #expect(blind.sealed.allSatisfy { $0.encryption.description == "encrypted to 1 recipient (X25519)" })
     #expect(blind.sealed.allSatisfy { $0.error.code == .noIdentity })
     let seen = try Repository(lab.repository).list(keys: keys)

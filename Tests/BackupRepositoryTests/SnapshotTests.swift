@@ -1,5 +1,7 @@
 import AppContainer
+import ContainerTransaction
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -146,6 +148,27 @@ import Testing
     _ = try Verification.run(path: report.path, data: true)
     try lab.restore(report.path, to: lab.directory("back"))
     #expect(try TreeListing(lab.directory("back")).differences(from: TreeListing(lab.root)) == [])
+  }
+
+  @Test func versionIsReadUnderTheLockOfTheContent() throws {
+    let lab = try Lab()
+    try lab.write("file", "x")
+    let container = try lab.container()
+    let refused = Mutex<[String]>([])
+    let change: @Sendable () -> Void = {
+      let error = failure { _ = try ContainerLock(container, exclusive: true, timeout: 0) }
+      refused.withLock { $0.append(code(error)) }
+    }
+    var options = SnapshotOptions(target: .repository(lab.repository), tool: "test")
+    options.readsVersion = { staged in
+      change()
+      return (try? staged.status(of: "file")) != nil ? (7, nil) : (nil, "no file")
+    }
+    options.progress = { _ in change() }
+    let report = try Snapshot.take(container, options)
+    #expect(report.header.schemaVersion == 7 && report.versionProblem == nil)
+    #expect(refused.withLock { $0 } == ["transaction locked", "transaction locked", "transaction locked"])
+    #expect(failure { _ = try ContainerLock(container, exclusive: true, timeout: 0) } == nil)
   }
 
   @Test func genericLayoutStoresEverything() throws {

@@ -36,6 +36,23 @@ struct BadContainerTests {
     }
   }
 
+  @Test("Deeper than an archive can name: the rest is stored, and the path is named")
+  func tooDeep() throws {
+    try Lab.with { lab in
+      try lab.create(version: 4)
+      let deep = Array(repeating: "d", count: 600).joined(separator: "/")
+      try lab.run(Tools.system("mkdir"), "-p", lab("Notes/Documents/" + deep))
+      try lab.write("Notes/Documents/\(deep)/leaf", "the deepest\n")
+      let taken = try lab.drydock("snapshot", "Notes", "-o", "A.tar.zst")
+      let lost = "not stored, deeper than 510 directories, or a path beyond 65,500 bytes: Documents/d/d"
+      #expect(taken.exitCode == 3 && taken.errors.contains(lost), "\(taken)")
+      try lab.write("Notes/Documents/new.txt", "newer than the archive\n")
+      try lab.succeed("restore", "A.tar.zst", "Notes")
+      #expect(try lab.read("Notes/Documents/\(deep)/leaf") == Array("the deepest\n".utf8))
+      #expect(!RawFiles.exists(Array(lab("Notes/Documents/new.txt").utf8)))
+    }
+  }
+
   @Test("A restore onto a file, and into a directory that is not there")
   func restoreTargets() throws {
     try Lab.with { lab in

@@ -155,6 +155,131 @@ struct BadPlaceTests {
     }
   }
 
+  @Test("A neighbour that belongs to another user, and may not be linked: changed in place")
+  func protectedHardLinks() throws {
+    try #require(getuid() == 0, "run as root, as CI does: only root can become another user")
+    let setting = try String(contentsOfFile: "/proc/sys/fs/protected_hardlinks", encoding: .utf8)
+    try #require(setting == "1\n", "the system's usual setting")
+    try Lab.with { lab in
+      let archive = try placed(lab)
+      for path in ["", "Migrations"] { try lab.run(Tools.system("chmod"), "0755", lab(path)) }
+      try lab.run(Tools.system("chmod"), "0777", lab("tmp"))
+      try lab.run(Tools.system("chown"), "-Rh", "65534:65534", lab("Place"))
+      try lab.write("Place/Notes/Documents/foreign.txt", "of another user\n")
+      try expectInPlace(
+        lab, archive, "this user may not link Documents/foreign.txt", readers: [], restores: false,
+        tree: { try lab.tree("Place/Notes") }
+      ) { arguments in
+        try Command.run(
+          Tools.system("setpriv"),
+          ["--reuid=65534", "--regid=65534", "--clear-groups", lab.program] + arguments,
+          environment: lab.environment, directory: lab.directory.path)
+      }
+    }
+  }
+
+  // MARK: Other file systems
+
+  /// A file system in a file, mounted at `Disk` in a namespace of its own, with a container.
+  private func disk(_ lab: Lab, _ make: String, megabytes: Int, _ setup: String) throws -> Namespace {
+    try #require(getuid() == 0, "run as root, as CI does: only root can mount a file system")
+    return try Namespace(
+      lab,
+      """
+      truncate -s \(megabytes)m "$0/disk.img"
+      \(make) "$0/disk.img" > "$0/tmp/made"
+      rm "$0/tmp/made"
+      mkdir "$0/Disk"
+      mount -o loop "$0/disk.img" "$0/Disk"
+      mkdir "$0/Disk/Place"
+      cp -a "$0/Place/Notes" "$0/Disk/Place/Notes"
+      cd "$0/Disk/Place"
+      \(setup)
+      """)
+  }
+
+  /// The flags and projects of all directories and files, as `lsattr` shows them.
+  private func flags(_ space: Namespace, _ path: String) throws -> String {
+    let script =
+      "cd \"$0\" && find . -name .drydock-state -prune -o ! -type l -exec lsattr -pd {} + | sort -k 3"
+    let result = try space.run("/bin/sh", ["-c", script, path])
+    #expect(result.succeeded, "\(result)")
+    return result.output
+  }
+
+  @Test("btrfs: a subvolume inside is changed in place; flags of directories stay")
+  func subvolume() throws {
+    try Lab.with { lab in
+      let archive = try placed(lab)
+      let space = try disk(
+        lab, "mkfs.btrfs -q", megabytes: 128,
+        """
+        chattr +C Notes/Library
+        chattr +c Notes/Documents
+        chattr +m Notes/Documents/Photos
+        """)
+      let (before, tree) = (try flags(space, "Disk/Place/Notes"), try space.tree("Disk/Place/Notes"))
+      let migrated = try space.drydock("migrate", "Disk/Place/Notes")
+      #expect(migrated.succeeded && !migrated.errors.contains("in place"), "\(migrated)")
+      let after = try flags(space, "Disk/Place/Notes")
+      for directory in ["Library", "Documents", "Documents/Photos"] {
+        let line = try #require(before.split(separator: "\n").first { $0.hasSuffix(" ./\(directory)") })
+        #expect(after.contains(line + "\n"), "\(after)")
+      }
+      let rolledBack = try space.drydock("rollback", "Disk/Place/Notes")
+      #expect(rolledBack.succeeded, "\(rolledBack)")
+      let back = try flags(space, "Disk/Place/Notes")
+      #expect(back == before)
+      try space.tree("Disk/Place/Notes").expectSame(as: tree)
+
+      let made = try space.run(
+        "/bin/sh",
+        ["-c", "cd Disk/Place/Notes/Documents && btrfs subvolume create Sub > ../../made && date > Sub/file"])
+      #expect(made.succeeded, "\(made)")
+      try expectInPlace(
+        lab, archive, "Documents/Sub is in another subvolume", place: "Disk/Place/Notes", readers: [],
+        restores: false, tree: { try space.tree("Disk/Place/Notes") }
+      ) { try space.run(lab.program, $0) }
+    }
+  }
+
+  @Test("XFS: what counts for a project counts for it afterwards, also what is new")
+  func projects() throws {
+    try Lab.with { lab in
+      let archive = try placed(lab)
+      let space = try disk(
+        lab, "mkfs.xfs -q", megabytes: 320,
+        """
+        cp -a Notes Other
+        find Notes Other ! -type l -exec chattr -p 77 {} +
+        find Notes Other -type d -exec chattr +P {} +
+        """)
+      let before = try flags(space, "Disk/Place/Notes")
+      for number in 1...2 {
+        let migrated = try space.drydock("migrate", "Disk/Place/Notes")
+        #expect(migrated.succeeded && !migrated.errors.contains("in place"), "\(migrated)")
+        let lines = try flags(space, "Disk/Place/Notes").split(separator: "\n")
+        #expect(lines.count > 20 && lines.allSatisfy { $0.drop { $0 == " " }.hasPrefix("77 ") }, "\(lines)")
+        let rolledBack = try space.drydock("rollback", "Disk/Place/Notes")
+        #expect(rolledBack.succeeded, "\(rolledBack)")
+        let back = try flags(space, "Disk/Place/Notes")
+        #expect(back == before)
+        // The second time the state beside it begins in a directory that counts for another project.
+        if number == 1 {
+          let moved = try space.run(
+            "/bin/sh", ["-c", "cd Disk/Place && rm -rf .drydock-* && chattr -p 77 . && chattr +P ."])
+          #expect(moved.succeeded, "\(moved)")
+        }
+      }
+      let other = try space.run("/bin/sh", ["-c", "cd Disk/Place && chattr -p 5 ."])
+      #expect(other.succeeded, "\(other)")
+      try expectInPlace(
+        lab, archive, "counts for another project", place: "Disk/Place/Other", readers: [], restores: false,
+        tree: { try space.tree("Disk/Place/Other") }
+      ) { try space.run(lab.program, $0) }
+    }
+  }
+
   @Test("Who may only read a container, as another user: a snapshot of its databases, nothing changed")
   func readOnlyDatabases() throws {
     try #require(getuid() == 0, "run as root, as CI does: only root can become another user")

@@ -33,7 +33,7 @@ import Testing
           environment: lab.environment.merging(["DRYDOCK_COMMIT": way]) { $1 },
           directory: lab.directory.path)
       }
-      let made = try drydock("restore", "Box.tar.zst", "Place/Box", "--from-other")
+      let made = try drydock("restore", "Box.tar.zst", "Place/Box", "--from-other", "--keep-set-id")
       #expect(made.succeeded, "\(made)")
       let restored = try lab.tree("Place/Box")
       // No set-id bits for somebody whom they were not meant for.
@@ -43,7 +43,7 @@ import Testing
       let lines = try restored.differences(
         from: lab.tree("Box"), comparing: [.type, .content, .linkTarget, .modified])
       #expect(lines == [])
-      let again = try drydock("restore", "Box.tar.zst", "Place/Box", "--from-other")
+      let again = try drydock("restore", "Box.tar.zst", "Place/Box", "--from-other", "--keep-set-id")
       #expect(again.output.contains("nothing had to be changed"), "\(again)")
 
       try lab.run(
@@ -53,7 +53,7 @@ import Testing
         mkdir -p new/empty; echo new > new/file; echo changed > own; chmod 555 new/empty new; chown -R 65534:65534 .
         """)
       let damaged = try lab.tree("Place/Box").without(".drydock-state")
-      let back = try drydock("restore", "Box.tar.zst", "Place/Box", "--from-other")
+      let back = try drydock("restore", "Box.tar.zst", "Place/Box", "--from-other", "--keep-set-id")
       #expect(back.succeeded, "\(back)")
       let after = try lab.tree("Place/Box").without(".drydock-state")
       #expect(after.differences(from: restored, ignoringTimesOf: [""]) == [])
@@ -94,7 +94,7 @@ import Testing
         """,
       ]
       let space = try Namespace(lab, setup[kind] ?? "")
-      let restore = ["restore", "Box.tar.zst", "Place/Box"]
+      let restore = ["restore", "Box.tar.zst", "Place/Box", "--keep-set-id"]
       if kind == "ramfs" { #expect(try space.run(lab.program, restore).succeeded) }
       let before = try space.tree("Place/Box")
       _ = try space.run("/bin/sh", ["-ec", "echo changed > Place/Box/own"])

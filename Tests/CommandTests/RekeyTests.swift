@@ -70,7 +70,7 @@ struct RekeyTests {
       let some = try lab.drydock(
         "rekey", "-r", "Backups", "--identity", "new", "--recipient", old, "--replace")
       #expect(some.exitCode == 3 && some.output.split(separator: "\n").count == 1, "\(some)")
-      #expect(some.errors.contains("not rekeyed: "))
+      #expect(some.errors.contains("rekey failed: "))
     }
   }
 
@@ -163,6 +163,78 @@ struct RekeyTests {
         #expect(try lab.names("tmp") == [])
       }
       #expect(keys.count == 2, "\(keys)")
+    }
+  }
+
+  /// Runs a rekey in place under `strace`, which changes one call of it.
+  private func traced(_ lab: Lab, _ call: String, _ what: String, _ arguments: [String]) throws
+    -> CommandResult
+  {
+    let inject = ["-f", "-qq", "-o", "/dev/null", "-e", "trace=\(call)", "-e", "inject=\(call):\(what)"]
+    return try Command.run(
+      Tools.system("strace"), inject + [lab.program] + arguments, environment: lab.environment,
+      directory: lab.directory.path)
+  }
+
+  @Test("A plain archive, killed or failing at any call: one archive is there, and the same command finishes")
+  func plainKilled() throws {
+    try Lab.with { lab in
+      let (_, new) = try prepare(lab)
+      try lab.succeed("snapshot", "Notes", "-o", "P")
+      let digest = try lab.shell("sha256sum < P")
+      let arguments = ["rekey", "-r", "Backups", "--identity", "new", "--recipient", new, "--replace"]
+      var states: Set<String> = []
+      // The calls that come last: what is before them changes nothing yet.
+      for (call, most) in [("renameat2", 2), ("renameat", 1), ("unlinkat", 2), ("fsync", 3)] {
+        for what in ["signal=SIGKILL", "error=EIO"] {
+          for count in 1...most {
+            try lab.shell("rm -rf Backups; mkdir Backups; cp P Backups/a.tar.zst")
+            let result = try traced(lab, call, what + ":when=\(count)", arguments)
+            let names = try lab.names("Backups").filter { !$0.hasPrefix(".drydock-writing-") }
+            #expect(names.count == 1, "\(call) \(count) \(what): \(names) \(result)")
+            let name = try #require(names.first)
+            let isPlain = try lab.shell("head -c 3 Backups/\(name)") != "age"
+            states.insert("\(name) \(isPlain)")
+            if isPlain {
+              #expect(try lab.shell("sha256sum < Backups/\(name)") == digest)
+            } else {
+              #expect(!result.errors.contains("nothing was changed"), "\(call) \(count) \(what): \(result)")
+              #expect(try content(lab, "Backups/" + name, "new") == digest)
+            }
+            try lab.succeed(arguments)
+            #expect(try lab.names("Backups") == ["a.tar.zst.age"], "\(call) \(count) \(what)")
+            #expect(try content(lab, "Backups/a.tar.zst.age", "new") == digest)
+          }
+        }
+      }
+      #expect(states == ["a.tar.zst true", "a.tar.zst false", "a.tar.zst.age false"], "all were met")
+    }
+  }
+
+  @Test(
+    "A plain archive with its encrypted copy beside it becomes one, when a key can tell that they are the same"
+  )
+  func pair() throws {
+    try Lab.with { lab in
+      let (old, new) = try prepare(lab)
+      try lab.succeed("snapshot", "Notes", "-o", "P.tar.zst")
+      try lab.succeed("rekey", "P.tar.zst", "--recipient", old, "-o", "P.tar.zst.age")
+      let digest = try lab.shell("sha256sum < P.tar.zst")
+      try lab.expectRefusal(
+        ["rekey", "P.tar.zst", "--replace", "--recipient", new], exit: 1, ["is there already", "--identity"])
+      try lab.succeed("rekey", "P.tar.zst", "--replace", "--recipient", new, "--identity", "old")
+      #expect(!lab.exists("P.tar.zst"))
+      #expect(try content(lab, "P.tar.zst.age", "new") == digest)
+      // Another archive of that name stays, and so does the plain one.
+      try lab.succeed("snapshot", "Notes", "-o", "Q.tar.zst")
+      try lab.shell("cp P.tar.zst.age Q.tar.zst.age")
+      try lab.expectRefusal(
+        ["rekey", "Q.tar.zst", "--replace", "--recipient", new, "--identity", "new"], exit: 1, ["another one"]
+      )
+      // As a kill before the last step leaves it, for one who has no key.
+      try lab.shell("mv P.tar.zst.age R.tar.zst")
+      try lab.expectRefusal(
+        ["rekey", "R.tar.zst", "--replace", "--recipient", new], exit: 4, ["its name lacks .age"])
     }
   }
 }

@@ -18,7 +18,7 @@ import Testing
   static let after: [FaultPoint] = [.exchanged, .carried, .undoKept, .oldRemoved, .done]
 
   static let ofExchange = FaultPoint.allCases.filter {
-    ![.moved, .placed, .sealed, .partlyExchanged].contains($0)
+    ![.moved, .placed, .sealed, .partlyExchanged, .takenBack].contains($0)
   }
 
   /// Runs the usual transaction with something done at one point.
@@ -168,7 +168,7 @@ import Testing
       defer { try? RawFiles.remove(Array(frozen.utf8)) }
       let container = try Container(at: frozen + "/c")
       let state = try #require(try StateDirectory.existing(for: container))
-      let isExchanged = Self.after.contains(point)
+      let isExchanged = Self.after.contains(point) || [.marked, .looked].contains(point)
       try renumber(state, live: Directory(frozen + "/c"), isExchanged: isExchanged)
       let reports = try Transaction.recover(container)
       #expect(reports.map(\.outcome) == (point == .done ? [] : isExchanged ? [.new] : [.old]), "\(point)")

@@ -84,6 +84,45 @@ import Testing
     try body()
   }
 
+  // MARK: Threads with tables of their own
+
+  /// A thread opens a file, or works in a directory, that the process as a whole does not have: `descriptors` and
+  /// `directories` of its own, or the `last` thread of a process whose first one has ended.
+  private static let thread = """
+    import ctypes, os, platform, sys, threading
+    libc = ctypes.CDLL(None)
+    how, path = sys.argv[1:]
+    def work():
+      if how == "descriptors": assert libc.unshare(0x400) == 0
+      if how == "directories": assert libc.unshare(0x200) == 0
+      if how == "directories": os.chdir(path)
+      else: descriptor = os.open(path, os.O_RDONLY)
+      if how == "mapping":
+        libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+        libc.mmap(None, 4096, 1, 1, descriptor, 0)
+        os.close(descriptor)
+      main = f"/proc/{os.getpid()}/task/{os.getpid()}/stat"
+      while how in ["last", "mapping"] and open(main).read().rsplit(")", 1)[1].split()[0] != "Z": pass
+      print("ready", flush=True)
+      sys.stdin.read()
+    threading.Thread(target=work).start()
+    # The call for the end of one thread.
+    if how in ["last", "mapping"]: libc.syscall(60 if platform.machine() == "x86_64" else 93, 0)
+    """
+
+  @Test(arguments: [
+    ("descriptors", "Documents/a", "open"), ("directories", "Documents", "working directory"),
+    ("last", "Documents/a", "open"), ("mapping", "Documents/a", "mapped into memory"),
+  ])
+  func aThreadHasItByItself(how: String, path: String, manner: String) throws {
+    try Ship.withFiles(["Documents/a": "a"]) { ship in
+      let program = try Command.spawn(
+        Tools.system("python3"), ["-c", Self.thread, how, ship.root + "/" + path])
+      try program.waitForLine("ready")
+      try refused(ship, by: program, path, manner)
+    }
+  }
+
   @Test func aDatabaseIsLockedByWhomNobodySees() throws {
     try Ship.withNotes { ship in
       // The lock alone, as of a process that may not be looked into.

@@ -69,8 +69,8 @@ import Testing
       var begin = JournalRecord(.begin, TransactionID("20260101T000000Z-00000001"))
       begin.kind = .migrate
       try journal.append(begin)
-      // A stage without a record, and what a dry run left.
-      try state.directory.createDirectories("stage/20260101T000000Z-00000002/tree/x")
+      // A stage that was made before its record was written, and what a dry run left.
+      try state.directory.createDirectories("stage/20260101T000000Z-00000002")
       try state.directory.createDirectories("stage/look-1")
       // A record that was cut.
       let file = try state.directory.open("journal", .readWrite)
@@ -175,6 +175,20 @@ import Testing
         _ = try? ship.run { try $0.write([1], to: "a/b") }
       }
       #expect(try count() == 0)
+    }
+  }
+
+  @Test(arguments: ["plan", "tree"])
+  func aStageWithoutARecordIsNotRemoved(_ name: String) throws {
+    try Ship.withFiles(["a": "one"]) { ship in
+      try ship.run { try $0.write(Array("two".utf8), to: "a") }
+      let state = try #require(try ship.state())
+      let stage: ContainerPath = "stage/20261121T020658Z-04d74cd5"
+      try state.createDirectories(stage)
+      try state.create(stage.appending(name), Array("the only copy".utf8))
+      ship.expect(.damagedState) { try Transaction.recover(ship.container()) }
+      ship.expect(.damagedState) { try ship.run { try $0.write(Array("three".utf8), to: "a") } }
+      #expect(try state.status(stage.appending(name)) != nil && ship.text("a") == "two")
     }
   }
 }

@@ -257,7 +257,7 @@ import Testing
       try ship.run { try $0.write(Array("new".utf8), to: "a") }
       #expect(try ship.text("b") == "content")
       try ship.put("b", "changed through b")
-      ship.expect(.nothingToUndo) { try ship.rollback() }
+      ship.expect(.conflict) { try ship.rollback() }
       #expect(try ship.text("a") == "new")
       // And untouched, the link comes back.
       try ship.put("b", "content")

@@ -12,7 +12,7 @@ import Testing
   struct Stop: Error {}
 
   /// Made-up secrets, in each way that a property list writes them.
-  static let secrets: [String: PropertyListValue] = [
+  static let secrets: PropertyListDictionary = [
     "auth_token": .string("canary-0123456789abcdef"), "bookmark": .data(Array("canary-data-0123456789".utf8)),
     "umlaut": .string("kanarienvögelchen-0123"),
   ]
@@ -137,7 +137,7 @@ import Testing
   @Test(arguments: [CommitPreference.exchange, .inPlace])
   func stoppedAtEveryPoint(_ commit: CommitPreference) throws {
     let others: [FaultPoint] = [
-      commit == .inPlace ? .exchanged : .placed, .partlyExchanged, .moved, .sealed,
+      commit == .inPlace ? .exchanged : .placed, .partlyExchanged, .moved, .sealed, .takenBack,
     ]
     let points = FaultPoint.allCases.filter { !others.contains($0) }
     var (sealed, isOver) = (0, false)
@@ -319,7 +319,7 @@ import Testing
   }
 
   /// The settings that hold a secret, whatever they are called now.
-  private static func moved(_ root: [String: PropertyListValue]) -> [MovedSecret] {
+  private static func moved(_ root: PropertyListDictionary) -> [MovedSecret] {
     let known = secrets.map { MovedSecret(path: Ship.settings, key: $0.key, value: $0.value) }
     return known.keys(in: root).compactMap { key in
       root[key].map { MovedSecret(path: Ship.settings, key: key, value: $0) }

@@ -12,7 +12,13 @@ struct Ship {
   static let database: ContainerPath = "Documents/database.sqlite"
 
   let folder: TemporaryDirectory
-  var root: String { folder("c") }
+  /// The container's root: `c` in the folder, unless it is another one.
+  let root: String
+
+  init(folder: TemporaryDirectory, root: String? = nil) {
+    self.folder = folder
+    self.root = root ?? folder("c")
+  }
 
   /// A container as the sample app leaves it.
   static func withNotes(_ options: String..., body: (Ship) throws -> Void) throws {
@@ -48,6 +54,19 @@ struct Ship {
   func save(_ path: String, _ text: String) throws {
     try put(path + ".new", text)
     try live().rename(ContainerPath(path + ".new"), in: live(), to: ContainerPath(path))
+  }
+
+  /// Edits a file in place so that its size and modification time stay, as `cp -p` and `rsync -t --inplace` do.
+  func editQuietly(_ path: ContainerPath) throws {
+    let before = try #require(try live().status(path))
+    let bytes = try live().contents(path).map { $0 ^ 0x20 }
+    repeat {
+      try RawFiles.write(bytes, to: Array("\(root)/\(path)".utf8))
+      try live().setModified(before.modified, of: path)
+      // The clock of a file system may tick every 10 ms only.
+    } while try live().status(path)?.changed == before.changed
+    let after = try #require(try live().status(path))
+    #expect((after.size, after.modified, after.inode) == (before.size, before.modified, before.inode))
   }
 
   func text(_ path: ContainerPath) throws -> String {

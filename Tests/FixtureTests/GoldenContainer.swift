@@ -29,7 +29,7 @@ struct GoldenContainer {
     container = try Container(at: root, configuration: configuration)
   }
 
-  func set(_ values: [String: PropertyListValue], _ path: ContainerPath = settings) throws {
+  func set(_ values: PropertyListDictionary, _ path: ContainerPath = settings) throws {
     try directory.replace(path, with: PropertyListFile(root: values).encoded())
   }
 

@@ -32,10 +32,12 @@ import Testing
     }
 
     /// Records; the container says which version it is in.
-    func record(_ more: [String: PropertyListValue] = [:]) throws -> [String] {
+    func record(_ more: PropertyListDictionary = [:]) throws -> [String] {
       try recorder().record { version in
-        try made.set(
-          ["v": .integer(Int64(version)), "at": .integer(.random(in: 1...9999))].merging(more) { $1 })
+        let own: PropertyListDictionary = [
+          "v": .integer(Int64(version)), "at": .integer(.random(in: 1...9999)),
+        ]
+        try made.set(own.merging(more) { $1 })
         return made.container
       }.map {
         "\($0.version) \($0.change.rawValue)\($0.difference.map { " \($0.settings.map(\.key))" } ?? "")"

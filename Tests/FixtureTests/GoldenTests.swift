@@ -66,7 +66,7 @@ import Testing
       try directory.create(ContainerPath(bytes: Array("Documents/".utf8) + [0xff, 0x20, 0x41]), [1])
       try directory.createLink("Documents/link", target: Array("a b -> ,c\\".utf8))
       try directory.setAttribute(.init(name: "user.a=b, c", value: [0, 1]), of: "Documents/Grüße")
-      let values: [String: PropertyListValue] = [
+      let values: PropertyListDictionary = [
         "text": .string("a\"b\\c\n\u{1b}\u{2028}é yes"), "yes": .string("yes"), "1": .string("1"),
         "": .string(""),
         "int": .integer(.min), "big": .unsigned(.max), "real": .real(1),

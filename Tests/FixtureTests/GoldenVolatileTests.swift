@@ -42,7 +42,7 @@ import Testing
   @Test func typedWordsStandForSettingsAtAnyDepth() throws {
     try TemporaryDirectory.with { folder in
       let volatile = volatile(settings: ["at", "id", "seed", "log", "map", "raw"], patterns: [#"run-\d+"#])
-      func values(_ run: Int) -> [String: PropertyListValue] {
+      func values(_ run: Int) -> PropertyListDictionary {
         [
           "at": .date(Date(timeIntervalSinceReferenceDate: Double(run))), "id": .string("id \(run)"),
           "seed": .integer(Int64(run)), "log": .array(Array(repeating: .integer(1), count: run)),

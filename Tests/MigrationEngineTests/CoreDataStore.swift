@@ -6,15 +6,15 @@ import MigrationEngine
 /// A store as Core Data makes them, by hand: two entities, of which one has another that inherits from it.
 struct CoreDataStore {
   /// The hashes that a model's entities have, made up.
-  static func hashes(_ entities: [String: UInt8]) -> [String: PropertyListValue] {
-    entities.mapValues { .data([UInt8](repeating: $0, count: 32)) }
+  static func hashes(_ entities: [String: UInt8]) -> PropertyListDictionary {
+    PropertyListDictionary(entities.map { ($0, .data([UInt8](repeating: $1, count: 32))) })
   }
 
   static let first = hashes(["Note": 1, "Photo": 2, "Sketch": 3])
   static let second = hashes(["Note": 9, "Photo": 2, "Sketch": 3])
   static let withTag = hashes(["Note": 9, "Photo": 2, "Sketch": 3, "Tag": 4])
 
-  static let metadata: [String: PropertyListValue] = [
+  static let metadata: PropertyListDictionary = [
     "NSStoreType": .string("SQLite"), "NSPersistenceFrameworkVersion": .integer(1414),
     "NSStoreModelVersionHashes": .dictionary(first), "NSStoreModelVersionHashesVersion": .integer(3),
     "NSStoreModelVersionIdentifiers": .array([.string("")]),
@@ -23,7 +23,7 @@ struct CoreDataStore {
   ]
 
   /// The statements that make it.
-  static func sql(_ metadata: [String: PropertyListValue] = metadata) throws -> String {
+  static func sql(_ metadata: PropertyListDictionary = metadata) throws -> String {
     let bytes = try PropertyListFile(root: metadata).encoded()
     let plist = bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     return """
@@ -43,8 +43,8 @@ struct CoreDataStore {
   }
 
   /// The VersionInfo.plist of a model with three versions.
-  static func versionInfo(_ change: (inout [String: PropertyListValue]) -> Void = { _ in }) throws -> String {
-    var root: [String: PropertyListValue] = [
+  static func versionInfo(_ change: (inout PropertyListDictionary) -> Void = { _ in }) throws -> String {
+    var root: PropertyListDictionary = [
       "NSManagedObjectModel_CurrentVersionName": .string("Notes 2"),
       "NSManagedObjectModel_VersionHashes": .dictionary([
         "Notes": .dictionary(first), "Notes 2": .dictionary(second), "Notes 3": .dictionary(withTag),

@@ -27,7 +27,7 @@ import Testing
     }
   }
 
-  private func metadata(_ lab: Lab) throws -> [String: PropertyListValue] {
+  private func metadata(_ lab: Lab) throws -> PropertyListDictionary {
     let rows = try lab.query(Lab.oldDatabase, "SELECT Z_PLIST FROM Z_METADATA")
     let data = try #require(rows.first.map { $0["Z_PLIST"] as Data })
     return try PropertyListFile(bytes: [UInt8](data)).root

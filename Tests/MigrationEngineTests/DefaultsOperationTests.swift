@@ -6,8 +6,8 @@ import Testing
 @Suite struct DefaultsOperationTests {
   /// The settings after one step, or the error's text.
   private func outcome(
-    _ before: [String: PropertyListValue]?, _ step: String
-  ) throws -> (after: [String: PropertyListValue]?, notes: [String], error: String) {
+    _ before: PropertyListDictionary?, _ step: String
+  ) throws -> (after: PropertyListDictionary?, notes: [String], error: String) {
     try Lab.with { lab in
       if let before { try lab.set(before) }
       var notes: [String] = []
@@ -66,9 +66,9 @@ import Testing
         "defaults.delete: {prefix: z, destructive: old, if-missing: fail}", ["a": .integer(1)], nil,
         "no setting starts with `z`"
       ),
-    ] as [(String, [String: PropertyListValue], [String: PropertyListValue]?, String)])
+    ] as [(String, PropertyListDictionary, PropertyListDictionary?, String)])
   func matrix(
-    _ step: String, _ before: [String: PropertyListValue], _ after: [String: PropertyListValue]?,
+    _ step: String, _ before: PropertyListDictionary, _ after: PropertyListDictionary?,
     _ message: String
   ) throws {
     let result = try outcome(before, step)
@@ -145,7 +145,7 @@ import Testing
   }
 
   @Test func convertOntoAnExistingSetting() throws {
-    let before: [String: PropertyListValue] = ["d": .boolean(true), "t": .string("light")]
+    let before: PropertyListDictionary = ["d": .boolean(true), "t": .string("light")]
     let step = "defaults.convert: {key: d, to: t, map: {true: dark, false: light}"
     #expect(try outcome(before, step + "}").error.contains("the setting `t` is there already"))
     #expect(try outcome(before, step + ", if-exists: replace}").after == ["t": .string("dark")])

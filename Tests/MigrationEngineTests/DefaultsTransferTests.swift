@@ -4,7 +4,7 @@ import Testing
 @testable import MigrationEngine
 
 @Suite struct DefaultsTransferTests {
-  private typealias Values = [String: PropertyListValue]
+  private typealias Values = PropertyListDictionary
 
   private static func with<T>(_ own: Values?, _ group: Values?, _ body: (Lab) throws -> T) throws -> T {
     try Lab.with { lab in
@@ -54,12 +54,12 @@ import Testing
       ("copy: {\(to), keys: [a], if-exists: keep}", ["a": 1], ["a": 2], ["a": 1], ["a": 2], nil),
     ]
       as [(
-        String, [String: PropertyListValue]?, [String: PropertyListValue]?, [String: PropertyListValue]?,
-        [String: PropertyListValue]?, String?
+        String, PropertyListDictionary?, PropertyListDictionary?, PropertyListDictionary?,
+        PropertyListDictionary?, String?
       )])
   func matrix(
-    _ step: String, _ own: [String: PropertyListValue]?, _ group: [String: PropertyListValue]?,
-    _ ownAfter: [String: PropertyListValue]?, _ groupAfter: [String: PropertyListValue]?, _ message: String?
+    _ step: String, _ own: PropertyListDictionary?, _ group: PropertyListDictionary?,
+    _ ownAfter: PropertyListDictionary?, _ groupAfter: PropertyListDictionary?, _ message: String?
   ) throws {
     try Self.with(own, group) { lab in
       let steps = "  - defaults.\(step)\n"

@@ -195,7 +195,7 @@ import Testing
 
   @Test func filesKeepTheirFormat() throws {
     try Lab.with { lab in
-      let values: [String: PropertyListValue] = ["list": [1], "d": .data([1])]
+      let values: PropertyListDictionary = ["list": [1], "d": .data([1])]
       let xml = try PropertyListFile(format: .xml, root: values).encoded()
       try lab.write("Documents/x.plist", String(decoding: xml, as: UTF8.self))
       try lab.write("Documents/b.plist", settings: values)

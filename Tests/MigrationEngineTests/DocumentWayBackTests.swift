@@ -72,7 +72,7 @@ import Testing
 
   @Test func settings() throws {
     try Lab.with { lab in
-      let before: [String: PropertyListValue] = ["d": ["a": 1, "b": [1, 2]], "t": "{\"a\" : 1 }", "x": 1]
+      let before: PropertyListDictionary = ["d": ["a": 1, "b": [1, 2]], "t": "{\"a\" : 1 }", "x": 1]
       try lab.set(before)
       for key in ["d", "t"] {
         let step =

@@ -54,7 +54,7 @@ struct Lab {
     try RawFiles.write(Array(text.utf8), to: Array(full.utf8))
   }
 
-  func set(_ values: [String: PropertyListValue], format: PropertyListFile.Format = .binary) throws {
+  func set(_ values: PropertyListDictionary, format: PropertyListFile.Format = .binary) throws {
     let bytes = try PropertyListFile(format: format, root: values).encoded()
     try RawFiles.write(bytes, to: Array(directory("container/\(Self.settings)").utf8))
   }
@@ -149,7 +149,7 @@ struct Lab {
 
   // MARK: Looking
 
-  func settings() throws -> [String: PropertyListValue]? {
+  func settings() throws -> PropertyListDictionary? {
     try Transaction.inspect(try container) { try $0.defaults(Self.settings)?.root }
   }
 

@@ -18,7 +18,7 @@ import Testing
     ] as [(String, PropertyListValue, String)])
   func becomesAFileAndComesBack(_ arguments: String, _ value: PropertyListValue, _ text: String) throws {
     try Lab.with { lab in
-      let before: [String: PropertyListValue] = ["s": value, "x": 1]
+      let before: PropertyListDictionary = ["s": value, "x": 1]
       try lab.set(before)
       let step = "defaults.move-to-file: {key: s, to: \(Self.file), reference: !date 2026-11-21\(arguments)}"
       try StepLab.with(lab, step) { lane throws in
@@ -36,7 +36,7 @@ import Testing
 
   @Test func propertyListsKeepEveryType() throws {
     try Lab.with { lab in
-      let values: [String: PropertyListValue] = [
+      let values: PropertyListDictionary = [
         "d": .date(Date(timeIntervalSinceReferenceDate: 0.25)), "b": .data([1]), "s": .single(0.5), "i": 1,
       ]
       try lab.set(["s": .dictionary(values)])

@@ -30,14 +30,14 @@ import Testing
       ("{key: zoom, map: {7: 8}, unmapped: delete}", [:], [:]), ("{key: other, type: string}", [:], [:]),
       ("{key: dark_mode, type: string, suite: group}", [:], [:]),
       ("{key: dark_mode, type: string, file: \(Lab.settings)}", [:], [:]),
-    ] as [(String, [String: PropertyListValue], [String: PropertyListValue])])
+    ] as [(String, PropertyListDictionary, PropertyListDictionary)])
   func convert(
-    _ arguments: String, _ before: [String: PropertyListValue], _ after: [String: PropertyListValue]
+    _ arguments: String, _ before: PropertyListDictionary, _ after: PropertyListDictionary
   ) throws {
     try lab { lab in
       try lab.set(before)
       try lab.tried("  - defaults.convert: \(arguments)\n") { stage, _ throws in
-        let group: [String: PropertyListValue]? = arguments.contains("suite") ? ["dark_mode": "true"] : nil
+        let group: PropertyListDictionary? = arguments.contains("suite") ? ["dark_mode": "true"] : nil
         #expect(try stage.settings() == after)
         #expect(try stage.settings(Lab.group) == group)
       }

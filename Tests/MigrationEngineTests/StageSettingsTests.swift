@@ -22,9 +22,7 @@ import Testing
     @Setting("color", suite: "group") var color = "red"
   }
 
-  private func run(_ lab: Lab, _ change: @escaping MigrationStage.Change) throws -> [String:
-    PropertyListValue]?
-  {
+  private func run(_ lab: Lab, _ change: @escaping MigrationStage.Change) throws -> PropertyListDictionary? {
     if try lab.history() == nil { _ = try lab.baseline(0) }
     try lab.migrate(MigrationCatalog(stages: [.custom(version: 1, "stage", up: change)]))
     return try lab.settings()
@@ -100,8 +98,8 @@ import Testing
       (["count": 3, "window": "x"], "the setting `window` is the text `x`, which is no Window"),
       (["count": 3, "window": .data([0x7B])], "the setting `window` is a data, which is no Window"),
       (["count": 3, "last": 1], "the setting `last` is the integer 1, which is no Date"),
-    ] as [([String: PropertyListValue], String)])
-  func unfit(_ stored: [String: PropertyListValue], _ message: String) throws {
+    ] as [(PropertyListDictionary, String)])
+  func unfit(_ stored: PropertyListDictionary, _ message: String) throws {
     try Lab.with { lab in
       lab.configuration.defaults["group"] = "Library/Preferences/group.plist"
       try lab.set(stored)

@@ -36,7 +36,7 @@ struct StepLab {
     try operation.revert(on: stage, withMemory ? memory : nil)
   }
 
-  func set(_ values: [String: PropertyListValue], at path: ContainerPath = Lab.settings) throws {
+  func set(_ values: PropertyListDictionary, at path: ContainerPath = Lab.settings) throws {
     try stage.setDefaults(PropertyListFile(root: values), at: path)
   }
 
@@ -45,7 +45,7 @@ struct StepLab {
 
 extension StagedContainer {
   /// The settings of a file; nil when there is none.
-  func settings(_ path: ContainerPath = Lab.settings) throws -> [String: PropertyListValue]? {
+  func settings(_ path: ContainerPath = Lab.settings) throws -> PropertyListDictionary? {
     try defaults(path)?.root
   }
 
@@ -58,7 +58,7 @@ extension StagedContainer {
 extension Lab {
   static let group: ContainerPath = "Library/Preferences/group.notes.plist"
 
-  func write(_ path: ContainerPath, settings values: [String: PropertyListValue]) throws {
+  func write(_ path: ContainerPath, settings values: PropertyListDictionary) throws {
     let bytes = try PropertyListFile(root: values).encoded()
     try RawFiles.write(bytes, to: Array(directory("container/\(path)").utf8))
   }

@@ -10,7 +10,7 @@ import Testing
   func sameAsFile(_ index: Int) throws {
     let (yaml, operation) = Self.operations[index]
     let results = try [false, true].map { isSwift in
-      try Lab.with { lab -> (MigrationReport.Outcome, [String: PropertyListValue]?, [String]) in
+      try Lab.with { lab -> (MigrationReport.Outcome, PropertyListDictionary?, [String]) in
         lab.configuration.defaults["group"] = "Documents/group.plist"
         let group = try PropertyListFile(root: ["g": 1]).encoded()
         try Data(group).write(to: URL(fileURLWithPath: lab.directory("container/Documents/group.plist")))

@@ -95,7 +95,7 @@ import Testing
       try write(lab, "list", archive([NSNull()] as NSArray))
       try lab.run(
         "  - files.unarchive: {path: binary, as: plist}\n  - files.unarchive: {path: xml, as: plist}\n")
-      let expected: [String: PropertyListValue] = [
+      let expected: PropertyListDictionary = [
         "a": .integer(5), "date": .date(Date(timeIntervalSinceReferenceDate: 5)),
       ]
       for (path, format) in [("binary", PropertyListFile.Format.binary), ("xml", .xml)] {

@@ -25,8 +25,8 @@ import Testing
 
   /// What one step makes of settings and a vault; no vault when it is nil.
   private func outcome(
-    _ step: String, _ items: [String]?, _ settings: [String: PropertyListValue] = [:]
-  ) throws -> (items: [String]?, settings: [String: PropertyListValue], notes: [String], error: String) {
+    _ step: String, _ items: [String]?, _ settings: PropertyListDictionary = [:]
+  ) throws -> (items: [String]?, settings: PropertyListDictionary, notes: [String], error: String) {
     try Lab.with { lab in
       let keys = DeviceKeys(try AgeIdentity.generate())
       lab.deviceKeys = keys
@@ -190,7 +190,7 @@ import Testing
 
   @Test func aMoveFromSettingsMakesTheVault() throws {
     let step = "vault.move-from-defaults: {key: t, service: s, account: a, accessible: afterFirstUnlock}"
-    let settings: [String: PropertyListValue] = ["t": .string("geheim-ä"), "other": .integer(1)]
+    let settings: PropertyListDictionary = ["t": .string("geheim-ä"), "other": .integer(1)]
     let made = try outcome(step, nil, settings)
     #expect(made.items == ["s/a ck geheim-ä"] && made.settings == ["other": .integer(1)] && made.notes == [])
     let added = try outcome(step, ["s/b ak 1"], settings)
@@ -209,7 +209,7 @@ import Testing
     let fails = try outcome(step + ", if-missing: fail}", nil, ["other": .integer(1)])
     #expect(fails.error.contains("vault.move-from-defaults: the setting `t` is not there"))
 
-    let settings: [String: PropertyListValue] = ["t": .string("new")]
+    let settings: PropertyListDictionary = ["t": .string("new")]
     let refused = try outcome(step + "}", ["s/a ak old"], settings)
     #expect(
       refused.error.contains("the vault item s/a is there already, with another value than the setting `t`"))

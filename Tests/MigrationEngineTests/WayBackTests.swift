@@ -39,7 +39,7 @@ import Testing
     ])
   func settings(steps: String) throws {
     try Lab.with { lab in
-      let values: [String: PropertyListValue] = [
+      let values: PropertyListDictionary = [
         "theme": .string("light"), "size": .integer(14), "on": .boolean(true),
       ]
       try lab.set(values)

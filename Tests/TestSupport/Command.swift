@@ -20,8 +20,14 @@ public struct CommandResult: Sendable, CustomStringConvertible {
   /// Standard output as text.
   public var output: String { String(decoding: outputBytes, as: UTF8.self) }
 
+  /// Standard error as text, but for the note on processes that cannot be seen: whether there are any depends on the
+  /// machine that the tests run on, such as a container.
+  public var errors: String {
+    allErrors.replacing(#/(?m)^drydock: note: not all processes can be seen: .*\n/#, with: "")
+  }
+
   /// Standard error as text.
-  public var errors: String { String(decoding: errorBytes, as: UTF8.self) }
+  public var allErrors: String { String(decoding: errorBytes, as: UTF8.self) }
 
   /// Whether the program ended by itself with status 0.
   public var succeeded: Bool { exitCode == 0 }

@@ -42,13 +42,19 @@ extension Directory {
       }
       let deadline = ContinuousClock.now + .seconds(busyTimeout)
       while true {
-        let image =
-          if let lock = try held ?? DatabaseLock.acquire(unit.main, in: self) {
-            try captureIdle(unit, lock, target, keepsLock: held != nil, certainly: certainly)
-          } else {
-            try captureUsed(unit, target, certainly: certainly)
-          }
-        if let image { return image }
+        do {
+          let image =
+            if let lock = try held ?? DatabaseLock.acquire(unit.main, in: self) {
+              try captureIdle(unit, lock, target, keepsLock: held != nil, certainly: certainly)
+            } else {
+              try captureUsed(unit, target, certainly: certainly)
+            }
+          if let image { return image }
+        } catch let error as ContainerError where error.code == .notFound {
+          // An app that closes the database removes its log and shared memory, at any moment.
+          guard try status(unit.main) != nil else { throw error }
+          try target.remove()
+        }
         guard ContinuousClock.now < deadline else { throw stayedLocked(unit.main, busyTimeout) }
         // SQLite's own wait grows to 100 ms, and an app that writes all the time leaves the database free for less.
         usleep(500 + UInt32.random(in: 0..<1000))

@@ -50,10 +50,10 @@ struct DatabaseCopy {
 
   /// Lets SQLite replay the log, or roll back the journal, of a private copy, leaving one file.
   private func recover() throws {
-    var configuration = GRDB.Configuration()
-    configuration.journalMode = .default
-    configuration.prepareDatabase { try $0.execute(sql: "PRAGMA synchronous=OFF") }
-    let queue = try DatabaseQueue(path: path, configuration: configuration)
+    let queue = try DatabaseQueue.alone(with: path) {
+      $0.journalMode = .default
+      $0.prepareDatabase { try $0.execute(sql: "PRAGMA synchronous=OFF") }
+    }
     try queue.writeWithoutTransaction { db in
       try db.execute(sql: "BEGIN IMMEDIATE; ROLLBACK")
       _ = try Row.fetchAll(db, sql: "PRAGMA wal_checkpoint(TRUNCATE)")

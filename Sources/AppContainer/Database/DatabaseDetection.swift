@@ -4,8 +4,8 @@ extension Directory {
   /// The database that a regular file is the main file of, or nil.
   ///
   /// It is one when it has SQLite's header, whatever its name, or a `-wal` or `-journal` with its magic beside
-  /// it. A file whose size is no multiple of 512 (the smallest page) is not even opened: most files of an app
-  /// are not, and reading 8,000 of them would cost more than everything else a settings migration does.
+  /// it. A picture, a text or the like whose size is not a multiple of 512 (the smallest page) is not even opened: most
+  /// files of an app are such, and reading 8,000 of them would cost more than everything else a settings migration does.
   ///
   /// - Parameter mayExist: whether a name is worth a look; one who has listed the directory knows, and saves three
   ///   looks for each of its files.
@@ -16,7 +16,7 @@ extension Directory {
     let isCandidate = DatabaseFormat.sidecarSuffixes.contains { mayExist(main.withSuffix($0)) }
     let sidecars = isCandidate ? try DatabaseUnit(main: main).refreshed(in: self).sidecars : []
     let hasHeader =
-      try DatabaseFormat.mayBeDatabase(size: status.size)
+      try DatabaseFormat.mayBeDatabase(size: status.size, name: main)
       && prefix(of: main, 16) == DatabaseFormat.headerMagic
     guard try hasHeader || sidecars.contains(where: isLogOrJournal) else { return nil }
     let external = DatabaseUnit.externalDataPath(of: main)

@@ -28,6 +28,9 @@ extension DatabaseError {
     "bad JSON path", "JSON path error", "malformed MATCH expression", "fts5: syntax error",
   ]
 
+  /// Whether the disk refused, full or failing: then the SQL is not at fault.
+  public var isAboutTheDisk: Bool { resultCode == .SQLITE_FULL || resultCode == .SQLITE_IOERR }
+
   /// Whether it is no database to SQLite: encrypted or damaged.
   var meansUnreadable: Bool { resultCode == .SQLITE_NOTADB || resultCode == .SQLITE_CORRUPT }
 }

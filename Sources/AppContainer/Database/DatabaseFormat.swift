@@ -15,8 +15,20 @@ public enum DatabaseFormat {
 
   /// The smallest database is one page of 512 bytes.
   static let smallestPage: UInt64 = 512
-  /// Whether a file of this size can have SQLite's header: it is a number of pages.
-  public static func mayBeDatabase(size: UInt64) -> Bool { size >= smallestPage && size % smallestPage == 0 }
+  /// Endings of files that no app keeps a database in. There may be thousands of them.
+  private static let otherEndings: Set<String> = [
+    "jpg", "jpeg", "png", "gif", "heic", "webp", "mp4", "mov", "m4a", "mp3", "aac", "wav", "pdf", "txt", "md",
+    "html", "css", "js", "json", "xml", "plist", "strings", "csv", "log", "ttf", "otf", "zip", "gz",
+  ]
+  /// Whether a file can have SQLite's header: it is a number of pages, or of any size that a page fits in (SQLite opens
+  /// a database that something was appended to, and backups of devices have such) and not of another kind by its name.
+  public static func mayBeDatabase(size: UInt64, name: ContainerPath? = nil) -> Bool {
+    guard size >= smallestPage, size % smallestPage != 0, let name = name?.nameString else {
+      return size >= smallestPage
+    }
+    return name.lastIndex(of: ".").map { !otherEndings.contains(name[name.index(after: $0)...].lowercased()) }
+      ?? true
+  }
   /// Length of the header at the start of page 1.
   public static let headerLength = 100
 

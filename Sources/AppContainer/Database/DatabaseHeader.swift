@@ -69,12 +69,12 @@ extension Directory {
     return versions == [2, 2]
   }
 
-  /// Makes a closed database file, without sidecars, say that it is written through a log, as it said before.
-  public func setWriteAheadLog(_ path: ContainerPath) throws {
+  /// Makes a closed private database file, without sidecars, say whether it is written through a log.
+  public func setWriteAheadLog(_ path: ContainerPath, _ isLogged: Bool) throws {
     let file = try open(path, .readWrite)
     defer { try? file.close() }
     do {
-      _ = try file.writeAll(toAbsoluteOffset: 18, [2, 2] as [UInt8])
+      _ = try file.writeAll(toAbsoluteOffset: 18, [UInt8](repeating: isLogged ? 2 : 1, count: 2))
     } catch let error as Errno {
       throw ContainerError.system("cannot write", full(path), error)
     }

@@ -16,7 +16,8 @@ final class LockedFile: Sendable {
   deinit {
     // Closing any descriptor of a file drops all locks that this process's SQLite has on it. When the app opened the
     // database in the meantime, one descriptor stays open instead, without its locks.
-    guard (try? OpenHere.isUsed(descriptor)) != true else {
+    // So it does when that cannot be found out.
+    guard (try? OpenHere.isUsed(descriptor)) == false else {
       _ = platform_unlock_range(descriptor.rawValue, 0, Self.mark)
       return
     }
@@ -80,6 +81,9 @@ public final class DatabaseLock: Sendable {
     guard taken >= 0 else { throw ContainerError.lastCall("cannot test the lock of", path) }
     return taken != 0
   }
+
+  /// Lets everybody in, while the file stays open.
+  public func release() { release(DatabaseFormat.allLocks) }
 
   private func release(_ range: Range<Int64>) {
     _ = platform_unlock_range(file.rawValue, range.lowerBound, Int64(range.count))

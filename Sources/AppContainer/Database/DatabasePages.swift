@@ -97,7 +97,13 @@ public final class DatabasePages {
   }
 
   private func readPiece(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
-    guard let log else { return try Self.read(lock.file, at: offset, into: buffer, path) }
+    guard let log else {
+      let count = try Self.read(lock.file, at: offset, into: buffer, path)
+      guard count == 0, offset >= before.size else { return count }
+      // The last page may be cut: to SQLite the rest of it is zeros.
+      buffer.initializeMemory(as: UInt8.self, repeating: 0)
+      return buffer.count
+    }
     let pageSize = UInt64(log.content.pageSize)
     let page = UInt32(offset / pageSize) + 1
     let next = log.content.next(from: page)

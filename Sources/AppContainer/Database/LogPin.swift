@@ -19,10 +19,13 @@ final class LogPin: Sendable {
   /// mxFrame at 16, the salts at 32, and all once more from 48 on: who changes it writes one after the other.
   ///
   /// - Returns: nil while it is being written.
-  private init?(_ file: LockedFile) {
+  private init?(_ file: LockedFile, path: String) throws {
     var index = [UInt8](repeating: 0, count: 96)
-    let count = try? index.withUnsafeMutableBytes {
-      try file.descriptor.read(fromAbsoluteOffset: 0, into: $0)
+    let count: Int
+    do {
+      count = try index.withUnsafeMutableBytes { try file.descriptor.read(fromAbsoluteOffset: 0, into: $0) }
+    } catch let error as Errno {
+      throw ContainerError.system("cannot read", path, error)
     }
     guard count == 96, index[..<48].elementsEqual(index[48...]), index[12] != 0 else { return nil }
     let number = { (offset: Int) in index.withUnsafeBytes { $0.load(fromByteOffset: offset, as: UInt32.self) }
@@ -58,6 +61,6 @@ final class LogPin: Sendable {
     guard try file.descriptor.takeLock(exclusive: false, inUse, path),
       try file.descriptor.takeLock(exclusive: false, readLocks, path)
     else { return .busy }
-    return LogPin(file).map(Result.pinned) ?? .busy
+    return try LogPin(file, path: path).map(Result.pinned) ?? .busy
   }
 }

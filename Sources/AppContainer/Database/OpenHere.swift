@@ -12,6 +12,7 @@ enum OpenHere {
         continue
       }
       let descriptor = FileDescriptor(rawValue: number)
+      // One that was closed meanwhile is nobody's, and of a file that cannot be asked SQLite has no locks.
       guard let status = try? FileStatus(of: descriptor, path: "/dev/fd"), status.identity == identity,
         !isLockOfDrydock(number)
       else { continue }

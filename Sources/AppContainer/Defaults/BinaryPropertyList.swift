@@ -14,20 +14,26 @@ enum BinaryPropertyList {
 struct BinaryPropertyListReader {
   /// Deeper nesting is not written by anybody, and would exhaust the stack.
   private static let depthLimit = 200
-  /// How many values a file may expand to through shared references.
-  private static let weightLimit = 20_000_000
+  /// How many bytes a file may expand to where values are shared: as many as it could have as XML, which shares none.
+  private static let expandedLimit = 16 << 20
+  /// What a value takes beside its content.
+  private static let weight = 16
 
   private let bytes: [UInt8]
   private let objectCount: Int
   private let referenceSize: Int
   private let offsetSize: Int
   private let tableStart: Int
-  private var decoded: [Int: Decoded] = [:]
+  private var decoded: [Decoded] = []
+  /// Where each object is in it; -1 for one that was not read yet.
+  private var known: [Int32]
 
-  /// A value, with how many values it expands to, and the levels of nesting in it.
+  private let weightLimit: Int
+
+  /// A value, with the bytes that it expands to, and the levels of nesting in it.
   private struct Decoded {
     var value: PropertyListValue
-    var weight = 1
+    var weight: Int
     var height = 0
   }
 
@@ -47,10 +53,13 @@ struct BinaryPropertyListReader {
     let count = Self.bigEndian(bytes[(trailer + 8)..<(trailer + 16)])
     let table = Self.bigEndian(bytes[(trailer + 24)..<(trailer + 32)])
     guard (1...8).contains(offsetSize), (1...8).contains(referenceSize), count > 0,
-      count <= UInt64(trailer), table >= 8, table < UInt64(trailer),
+      count <= UInt64(trailer), count < UInt64(Int32.max), table >= 8, table < UInt64(trailer),
       Int(count) * offsetSize <= trailer - Int(table)
     else { throw BinaryPropertyList.damaged("its trailer makes no sense") }
+    // A list of many small values has a byte or two for each.
+    weightLimit = max(Self.expandedLimit, 24 * bytes.count)
     objectCount = Int(count)
+    known = Array(repeating: -1, count: Int(count))
     tableStart = Int(table)
   }
 
@@ -75,7 +84,7 @@ struct BinaryPropertyListReader {
 
   private mutating func object(_ index: Int, depth: Int) throws -> Decoded {
     guard index < objectCount else { throw BinaryPropertyList.damaged("a reference to no object") }
-    let known = decoded[index]
+    let known = known[index] < 0 ? nil : decoded[Int(known[index])]
     // An object that holds itself ends here, too; so does one that was read before it is put deeper.
     guard depth + (known?.height ?? 0) <= Self.depthLimit else {
       throw BinaryPropertyList.damaged("nested too deeply")
@@ -87,10 +96,19 @@ struct BinaryPropertyListReader {
     }
     let result =
       marker & 0xF0 == 0xA0 || marker & 0xF0 == 0xD0
-      ? try container(marker, start + 1, depth: depth) : Decoded(value: try simple(marker, start + 1))
-    guard result.weight <= Self.weightLimit else { throw BinaryPropertyList.damaged("too many values") }
-    decoded[index] = result
+      ? try container(marker, start + 1, depth: depth) : try leaf(marker, start + 1)
+    self.known[index] = Int32(decoded.count)
+    decoded.append(result)
     return result
+  }
+
+  private func leaf(_ marker: UInt8, _ start: Int) throws -> Decoded {
+    let value = try simple(marker, start)
+    return switch value {
+    case .string(let text): Decoded(value: value, weight: Self.weight + text.utf8.count)
+    case .data(let bytes): Decoded(value: value, weight: Self.weight + bytes.count)
+    default: Decoded(value: value, weight: Self.weight)
+    }
   }
 
   private func simple(_ marker: UInt8, _ start: Int) throws -> PropertyListValue {
@@ -156,35 +174,47 @@ struct BinaryPropertyListReader {
     guard count <= bytes.count else { throw BinaryPropertyList.damaged("an object reaches beyond the file") }
     let isDictionary = marker & 0xF0 == 0xD0
     _ = try slice(begin, count * referenceSize * (isDictionary ? 2 : 1))
-    var (weight, height) = (1, 0)
+    var result = Decoded(value: .boolean(false), weight: Self.weight)
     func reference(_ index: Int) throws -> Int {
       try number(at: begin + index * referenceSize, size: referenceSize)
     }
     if !isDictionary {
       var values: [PropertyListValue] = []
+      values.reserveCapacity(count)
       for index in 0..<count {
-        let element = try object(try reference(index), depth: depth + 1)
-        weight += element.weight
-        height = max(height, element.height + 1)
-        guard weight <= Self.weightLimit else { throw BinaryPropertyList.damaged("too many values") }
-        values.append(element.value)
+        values.append(try element(try reference(index), of: &result, depth: depth))
       }
-      return Decoded(value: .array(values), weight: weight, height: height)
+      result.value = .array(values)
+      return result
     }
-    var values: [String: PropertyListValue] = [:]
+    var values = PropertyListDictionary()
+    values.reserveCapacity(count)
     for index in 0..<count {
-      guard case .string(let key) = try object(try reference(index), depth: depth + 1).value else {
+      guard case .string(let key) = try element(try reference(index), of: &result, depth: depth) else {
         throw BinaryPropertyList.damaged("a key that is not text")
       }
-      let element = try object(try reference(count + index), depth: depth + 1)
-      weight += element.weight + 1
-      height = max(height, element.height + 1)
-      guard weight <= Self.weightLimit else { throw BinaryPropertyList.damaged("too many values") }
-      guard values.updateValue(element.value, forKey: key) == nil else {
-        throw BinaryPropertyList.damaged("the key `\(key)` twice")
+      let value = try element(try reference(count + index), of: &result, depth: depth)
+      // What it is may be a secret.
+      guard values.updateValue(value, forKey: key) == nil else {
+        throw BinaryPropertyList.damaged("a dictionary has a key twice")
       }
     }
-    return Decoded(value: .dictionary(values), weight: weight, height: height)
+    result.value = .dictionary(values)
+    return result
+  }
+
+  /// A value of a container, whose bytes it counts.
+  private mutating func element(
+    _ index: Int, of container: inout Decoded, depth: Int
+  ) throws -> PropertyListValue {
+    let element = try object(index, depth: depth + 1)
+    container.weight += element.weight
+    container.height = max(container.height, element.height + 1)
+    guard container.weight <= weightLimit else {
+      throw BinaryPropertyList.damaged(
+        "the values that it shares expand to more than \(weightLimit >> 20) MiB")
+    }
+    return element.value
   }
 
   /// The count of an object and where its content starts: in the marker, or in the integer after it.

@@ -1,50 +1,79 @@
 import Foundation
 
-/// Encodes the binary format: keys in order, equal scalars once, so that the same value gives the same bytes.
+/// Encodes the binary format: keys in order, equal values once, so that the same value gives the same bytes, and what a
+/// file shares stays shared.
 struct BinaryPropertyListWriter {
-  private enum Object {
+  private enum Object: Hashable {
     case leaf([UInt8])
     case array([Int])
     case dictionary(keys: [Int], values: [Int])
+
+    func hash(into hasher: inout Hasher) {
+      switch self {
+      case .leaf(let bytes): bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
+      case .array(let values): hasher.combine(values)
+      case .dictionary(let keys, let values):
+        hasher.combine(keys)
+        hasher.combine(values)
+      }
+    }
   }
 
   private var objects: [Object] = []
-  private var leaves: [[UInt8]: Int] = [:]
+  private var indexes: [Object: Int] = [:]
 
   /// The bytes of a whole file.
   static func write(_ value: PropertyListValue) -> [UInt8] {
     var writer = BinaryPropertyListWriter()
     let top = writer.add(value)
-    return writer.file(top: top)
+    return writer.file(of: writer.order(from: top))
+  }
+
+  /// The objects as Apple's systems write them, a container before what is in it: what is equal is known only once all of it
+  /// was added.
+  private func order(from top: Int) -> [Object] {
+    var numbers = [Int?](repeating: nil, count: objects.count)
+    var order: [Int] = []
+    func visit(_ index: Int) {
+      guard numbers[index] == nil else { return }
+      numbers[index] = order.count
+      order.append(index)
+      switch objects[index] {
+      case .leaf: return
+      case .array(let values): values.forEach(visit)
+      case .dictionary(let keys, let values): (keys + values).forEach(visit)
+      }
+    }
+    visit(top)
+    let number = { (index: Int) in numbers[index] ?? 0 }
+    return order.map { index in
+      switch objects[index] {
+      case .leaf: objects[index]
+      case .array(let values): .array(values.map(number))
+      case .dictionary(let keys, let values): .dictionary(keys: keys.map(number), values: values.map(number))
+      }
+    }
   }
 
   private mutating func add(_ value: PropertyListValue) -> Int {
     switch value {
-    case .array(let values):
-      let index = reserve()
-      objects[index] = .array(values.map { add($0) })
-      return index
+    case .array(let values): return add(.array(values.map { add($0) }))
     case .dictionary(let values):
-      let index = reserve()
-      let sorted = values.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
+      let sorted = values.sorted()
       let keys = sorted.map { add(.string($0.key)) }
-      objects[index] = .dictionary(keys: keys, values: sorted.map { add($0.value) })
-      return index
-    default:
-      let leaf = Self.leaf(value)
-      if let known = leaves[leaf] { return known }
-      objects.append(.leaf(leaf))
-      leaves[leaf] = objects.count - 1
-      return objects.count - 1
+      return add(.dictionary(keys: keys, values: sorted.map { add($0.value) }))
+    default: return add(.leaf(Self.leaf(value)))
     }
   }
 
-  private mutating func reserve() -> Int {
-    objects.append(.array([]))
+  private mutating func add(_ object: Object) -> Int {
+    if let known = indexes[object] { return known }
+    indexes[object] = objects.count
+    objects.append(object)
     return objects.count - 1
   }
 
-  private func file(top: Int) -> [UInt8] {
+  private func file(of objects: [Object]) -> [UInt8] {
     let referenceSize = Self.width(UInt64(objects.count))
     var bytes = BinaryPropertyList.magic
     var offsets: [Int] = []
@@ -54,17 +83,17 @@ struct BinaryPropertyListWriter {
       case .leaf(let leaf): bytes += leaf
       case .array(let references):
         bytes += Self.marker(0xA0, references.count)
-        for reference in references { bytes += Self.bigEndian(UInt64(reference), referenceSize) }
+        for reference in references { Self.append(UInt64(reference), referenceSize, to: &bytes) }
       case .dictionary(let keys, let values):
         bytes += Self.marker(0xD0, keys.count)
-        for reference in keys + values { bytes += Self.bigEndian(UInt64(reference), referenceSize) }
+        for reference in keys + values { Self.append(UInt64(reference), referenceSize, to: &bytes) }
       }
     }
     let table = bytes.count
     let offsetSize = Self.width(UInt64(table))
-    for offset in offsets { bytes += Self.bigEndian(UInt64(offset), offsetSize) }
+    for offset in offsets { Self.append(UInt64(offset), offsetSize, to: &bytes) }
     bytes += [0, 0, 0, 0, 0, 0, UInt8(offsetSize), UInt8(referenceSize)]
-    bytes += Self.bigEndian(UInt64(objects.count), 8) + Self.bigEndian(UInt64(top), 8)
+    bytes += Self.bigEndian(UInt64(objects.count), 8) + Self.bigEndian(0, 8)
     return bytes + Self.bigEndian(UInt64(table), 8)
   }
 
@@ -111,6 +140,12 @@ struct BinaryPropertyListWriter {
   }
 
   private static func bigEndian(_ value: UInt64, _ size: Int) -> [UInt8] {
-    (0..<size).map { UInt8(truncatingIfNeeded: value >> UInt64(8 * (size - 1 - $0))) }
+    var bytes: [UInt8] = []
+    append(value, size, to: &bytes)
+    return bytes
+  }
+
+  private static func append(_ value: UInt64, _ size: Int, to bytes: inout [UInt8]) {
+    for index in 0..<size { bytes.append(UInt8(truncatingIfNeeded: value >> UInt64(8 * (size - 1 - index)))) }
   }
 }

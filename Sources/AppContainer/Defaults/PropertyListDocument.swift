@@ -27,7 +27,7 @@ public struct PropertyListDocument: Sendable, Equatable {
   public func encoded() throws -> [UInt8] {
     switch format {
     case .binary: BinaryPropertyListWriter.write(value)
-    case .xml: try XMLPropertyList.write(value)
+    case .xml: try XMLPropertyListWriter.write(value)
     }
   }
 

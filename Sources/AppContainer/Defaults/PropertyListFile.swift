@@ -11,10 +11,10 @@ public struct PropertyListFile: Sendable, Equatable {
   /// How the file is written.
   public var format: Format
   /// The settings.
-  public var root: [String: PropertyListValue]
+  public var root: PropertyListDictionary
 
   /// A new property list; binary, as Apple's systems write settings.
-  public init(format: Format = .binary, root: [String: PropertyListValue] = [:]) {
+  public init(format: Format = .binary, root: PropertyListDictionary = [:]) {
     self.format = format
     self.root = root
   }

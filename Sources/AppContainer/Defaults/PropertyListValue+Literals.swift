@@ -20,7 +20,7 @@ extension PropertyListValue: ExpressibleByStringLiteral, ExpressibleByBooleanLit
 
   /// A key that is there twice has the value that comes last.
   public init(dictionaryLiteral elements: (String, PropertyListValue)...) {
-    self = .dictionary(Dictionary(elements) { _, last in last })
+    self = .dictionary(PropertyListDictionary(elements))
   }
 }
 

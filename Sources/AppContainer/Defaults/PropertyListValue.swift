@@ -2,7 +2,7 @@ import Foundation
 
 /// A value in a property list, with its exact type: Bool, integer and real are three types here, as they are in
 /// the file.
-public indirect enum PropertyListValue: Hashable, Sendable {
+public indirect enum PropertyListValue: Sendable {
   /// Text.
   case string(String)
   /// True or false.
@@ -22,7 +22,7 @@ public indirect enum PropertyListValue: Hashable, Sendable {
   /// Values in order.
   case array([PropertyListValue])
   /// Values by key.
-  case dictionary([String: PropertyListValue])
+  case dictionary(PropertyListDictionary)
   /// Something that has no meaning here and passes through unchanged, such as a keyed archiver's reference.
   case unknown(PropertyListOpaque)
 
@@ -45,13 +45,51 @@ public indirect enum PropertyListValue: Hashable, Sendable {
   /// nothing outside a file can tell them apart.
   public func matches(_ other: PropertyListValue) -> Bool {
     switch (self, other) {
-    case (.single(let left), .real(let right)): Double(left) == right
-    case (.real(let left), .single(let right)): left == Double(right)
+    case (.single(let left), .real(let right)): Double(left).bitPattern == right.bitPattern
+    case (.real(let left), .single(let right)): left.bitPattern == Double(right).bitPattern
     case (.array(let left), .array(let right)):
       left.count == right.count && zip(left, right).allSatisfy { $0.matches($1) }
     case (.dictionary(let left), .dictionary(let right)):
       left.count == right.count && left.allSatisfy { key, value in right[key]?.matches(value) == true }
     default: self == other
+    }
+  }
+}
+
+extension PropertyListValue: Hashable {
+  /// In every scalar of a text and every bit of a real: the negative zero is another one, and what is no number equals
+  /// itself.
+  public static func == (left: Self, right: Self) -> Bool {
+    switch (left, right) {
+    case (.string(let left), .string(let right)): left.isExactly(right)
+    case (.boolean(let left), .boolean(let right)): left == right
+    case (.integer(let left), .integer(let right)): left == right
+    case (.unsigned(let left), .unsigned(let right)): left == right
+    case (.real(let left), .real(let right)): left.bitPattern == right.bitPattern
+    case (.single(let left), .single(let right)): left.bitPattern == right.bitPattern
+    case (.date(let left), .date(let right)): left == right
+    case (.data(let left), .data(let right)): left == right
+    case (.array(let left), .array(let right)): left == right
+    case (.dictionary(let left), .dictionary(let right)): left == right
+    case (.unknown(let left), .unknown(let right)): left == right
+    default: false
+    }
+  }
+
+  /// See `Hashable`.
+  public func hash(into hasher: inout Hasher) {
+    switch self {
+    case .string(let text): hasher.combine(ExactText(text))
+    case .boolean(let value): hasher.combine(value)
+    case .integer(let value): hasher.combine(value)
+    case .unsigned(let value): hasher.combine(value)
+    case .real(let value): hasher.combine(value.bitPattern)
+    case .single(let value): hasher.combine(value.bitPattern)
+    case .date(let date): hasher.combine(date)
+    case .data(let bytes): hasher.combine(bytes)
+    case .array(let values): hasher.combine(values)
+    case .dictionary(let values): hasher.combine(values)
+    case .unknown(let opaque): hasher.combine(opaque)
     }
   }
 }
@@ -62,6 +100,15 @@ public struct PropertyListOpaque: Hashable, Sendable {
   let marker: UInt8
   /// The bytes after the marker (and after the count, where the kind has one).
   let payload: [UInt8]
+
+  init(marker: UInt8, payload: [UInt8]) { (self.marker, self.payload) = (marker, payload) }
+
+  /// A keyed archiver's reference, in as few bytes as its number needs.
+  init(archiveReference number: UInt32) {
+    let size = number < 0x100 ? 1 : number < 0x1_0000 ? 2 : 4
+    payload = (0..<size).map { UInt8(truncatingIfNeeded: number >> UInt32(8 * (size - 1 - $0))) }
+    marker = 0x80 | UInt8(size - 1)
+  }
 
   /// Null, which property lists have no use for, and JSON has.
   static let null = PropertyListOpaque(marker: 0, payload: [])
@@ -87,8 +134,7 @@ extension PropertyListValue: CustomStringConvertible {
     case .data(let bytes): "data (\(bytes.count) bytes)"
     case .array(let values): "[" + values.map(\.description).joined(separator: ", ") + "]"
     case .dictionary(let values):
-      "{"
-        + values.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }.joined(separator: ", ") + "}"
+      "{" + values.sorted().map { "\($0.key): \($0.value)" }.joined(separator: ", ") + "}"
     case .unknown(.null): "null"
     case .unknown(let opaque): opaque.archiveReference.map { "reference \($0)" } ?? "unknown value"
     }
@@ -115,8 +161,8 @@ extension YAMLNode {
 
 extension YAMLMapping {
   /// The pairs as property lists hold them; every key must be text.
-  public func propertyListValues() throws -> [String: PropertyListValue] {
-    var values: [String: PropertyListValue] = [:]
+  public func propertyListValues() throws -> PropertyListDictionary {
+    var values = PropertyListDictionary()
     for pair in pairs {
       guard case .text(let key) = pair.key.value else {
         throw pair.keyPosition.error("a setting's name is text, not \(pair.key.value.summary): quote it")

@@ -3,10 +3,16 @@ enum CacheTag {
   static let name: ContainerPath = "CACHEDIR.TAG"
   private static let signature = Array("Signature: 8a477f597d28d172789f06886806bc55".utf8)
 
-  /// Whether a file of this name is the tag: a regular one that starts with the signature.
-  static func isValid(_ status: FileStatus, in directory: Directory) -> Bool {
+  /// Whether a file is the tag: a regular one that starts with the signature.
+  ///
+  /// - Throws: ``ContainerError`` when it cannot be read: then nobody knows.
+  static func isValid(_ status: FileStatus, _ name: ContainerPath, in directory: Directory) throws -> Bool {
     guard status.type == .file, status.size >= signature.count else { return false }
-    // One that cannot be read marks nothing: in doubt a directory is backed up.
-    return (try? directory.prefix(of: name, signature.count)) == signature
+    do {
+      return try directory.prefix(of: name, signature.count) == signature
+    } catch let error as ContainerError where error.code != .permission && error.code != .io {
+      // Gone, or a link by now.
+      return false
+    }
   }
 }

@@ -15,8 +15,10 @@ public struct ScannedEntry: Sendable {
 
   /// Its path in the container.
   public let path: ContainerPath
+  /// Where it is: elsewhere than at its path when it was renamed while the walk ran.
+  public var place: ContainerPath
   /// Its status, of a link itself.
-  public let status: FileStatus
+  public var status: FileStatus
   /// What it is.
   public let kind: Kind
   /// What was decided for it.
@@ -34,6 +36,11 @@ public struct ContainerScan {
   public let rules: ExclusionRules
   /// Whether to go into excluded directories; without, only their top is visited.
   public var entersExcluded = false
+  /// The deepest directories that are entered, as names in their path: one below is unreadable. A walk holds every directory
+  /// above open.
+  public var deepest = Int.max
+  /// The names that count; by default those that each directory has when the walk comes to it.
+  public var names: TreeNames?
 
   /// A scan of a container.
   public init(_ root: Directory, rules: ExclusionRules, entersExcluded: Bool = false) {
@@ -46,6 +53,8 @@ public struct ContainerScan {
   private struct Place {
     var directory: Directory
     var path: ContainerPath
+    /// Where it is, which is elsewhere when it was renamed.
+    var place: ContainerPath
     var decision: Decision
     /// Below an excluded directory: the directories in it that lead to an included path.
     var leading: Set<ContainerPath>?
@@ -54,12 +63,14 @@ public struct ContainerScan {
   /// Visits every path, parents first and names in the order of their bytes; the list of groups is none, the root of each
   /// group is.
   ///
-  /// - Parameter unreadable: takes a directory that cannot be listed; by default it is thrown.
+  /// - Parameter unreadable: takes a directory that cannot be listed, a path whose rules cannot be decided because an
+  ///   attribute cannot be read, and with the code `inUse` one that was renamed each time it was looked for; nothing
+  ///   below is visited. By default it is thrown.
   public func visit(
     unreadable: (ContainerPath, ContainerError) throws -> Void = { throw $1 },
     _ body: (ScannedEntry) throws -> Void
   ) throws {
-    let top = Place(directory: root, path: .root, decision: .none, leading: nil)
+    let top = Place(directory: root, path: .root, place: .root, decision: .none, leading: nil)
     try visit(top, root.status().mount, unreadable, body)
   }
 
@@ -69,39 +80,96 @@ public struct ContainerScan {
   ) throws {
     let listing: DirectoryListing
     do {
-      listing = try DirectoryListing(place.directory, place.path)
+      listing = try DirectoryListing(place.directory, place.path, at: place.place, names: names)
     } catch let error as ContainerError {
       return try unreadable(place.path, error)
     }
-    for (name, status) in listing.entries {
+    if names?.unstable.contains(place.path) ?? false { try unreadable(place.path, unsettled(place.path)) }
+    for path in listing.unsettled { try unreadable(path, unsettled(path)) }
+    for entry in listing.entries {
+      let (name, status) = (entry.name, entry.status)
       let child = place.path.appending(unchecked: name.bytes)
       if place.directory.isGroupList(name) {
         let list = Place(
-          directory: try place.directory.directory(name), path: child, decision: .none, leading: nil)
+          directory: try place.directory.directory(name), path: child, place: child, decision: .none,
+          leading: nil)
         try visit(list, mount, unreadable, body)
         continue
       }
       let kind = listing.kind(of: name, status, mount: mount)
-      var decision = try listing.decision(
-        of: name, status, type: status.type, above: place.decision, rules)
+      var decision: Decision
       var leading: Set<ContainerPath>?
-      if kind == .directory {
-        leading = leadingDirectories(child, decision, known: place.leading, in: place.directory, name, mount)
-        if leading?.contains(child) == true { decision.inclusion = Self.above(child) }
-      }
-      try body(ScannedEntry(path: child, status: status, kind: kind, decision: decision))
-      guard kind == .directory, decision.effective == nil || entersExcluded else { continue }
-      let opened: Directory
       do {
-        opened = try place.directory.directory(name)
+        decision = try listing.decision(
+          of: name, status, type: status.type, above: place.decision, rules)
+        if kind == .directory {
+          leading = try leadingDirectories(
+            child, decision, known: place.leading, in: entry.directory, entry.localName, mount)
+          if leading?.contains(child) == true { decision.inclusion = Self.above(child) }
+        }
       } catch let error as ContainerError {
-        if error.code != .notFound { try unreadable(child, error) }
+        try unreadable(child, error)
         continue
       }
-      try visit(
-        Place(directory: opened, path: child, decision: decision, leading: leading), status.mount, unreadable,
-        body)
+      try body(
+        ScannedEntry(path: child, place: entry.place, status: status, kind: kind, decision: decision))
+      guard kind == .directory, decision.effective == nil || entersExcluded else { continue }
+      guard child.components.count <= deepest else {
+        try unreadable(child, ContainerError.tooDeep(child, deepest))
+        continue
+      }
+      do {
+        guard let (opened, now) = try open(entry, child) else { continue }
+        try visit(
+          Place(directory: opened, path: child, place: now, decision: decision, leading: leading),
+          status.mount, unreadable, body)
+      } catch let error as Unopened {
+        try unreadable(child, error.reason)
+      }
     }
+  }
+
+  /// A directory that could not be opened; what the visits throw is another matter.
+  private struct Unopened: Error { var reason: ContainerError }
+
+  private func unsettled(_ path: ContainerPath) -> ContainerError {
+    ContainerError(
+      .inUse, "renamed each time it was looked for; close the app that does it, and run it again",
+      path: root.full(path))
+  }
+
+  /// Opens a directory, wherever it is now; nil when it is gone.
+  private func open(
+    _ entry: DirectoryListing.Entry, _ path: ContainerPath
+  ) throws -> (Directory, ContainerPath)? {
+    do {
+      guard let names else { return (try entry.directory.directory(entry.localName), entry.place) }
+      var (place, identity): (ContainerPath, FileIdentity?) = (entry.place, entry.status.identity)
+      var opened = try? entry.directory.directory(entry.localName)
+      for _ in 0..<10 {
+        if let opened, try identity == nil || opened.status().identity == identity { return (opened, place) }
+        switch try names.find(path, inode: entry.status.inode) {
+        case .at(let now, let status):
+          // Where it was is something else, or it may not be opened.
+          if status.type != .directory || (opened == nil && now == place) { return try reopen(now) }
+          (place, identity) = (now, status.identity)
+        case .unmoved:
+          if opened == nil { return try reopen(place) }
+          identity = nil
+        case .gone: return nil
+        case .unsettled: throw unsettled(path)
+        }
+        opened = try? root.directory(place)
+      }
+      throw unsettled(path)
+    } catch let error as ContainerError {
+      if error.code == .notFound { return nil }
+      throw Unopened(reason: error)
+    }
+  }
+
+  private func reopen(_ place: ContainerPath) throws -> (Directory, ContainerPath) {
+    (try root.directory(place), place)
   }
 
   // MARK: Includes below what is excluded
@@ -113,33 +181,38 @@ public struct ContainerScan {
   /// The directories from an excluded one down that lead to an included path: they are stored with it, so that a
   /// restore gives them their modes and times. Looked for once for each topmost excluded directory, and only where
   /// a pattern can match; nil for one that is not excluded.
+  ///
+  /// - Throws: ``ContainerError`` when that cannot be found out.
   private func leadingDirectories(
     _ path: ContainerPath, _ decision: Decision, known: Set<ContainerPath>?, in parent: Directory,
     _ name: ContainerPath, _ mount: UInt64
-  ) -> Set<ContainerPath>? {
+  ) throws -> Set<ContainerPath>? {
     guard let rule = decision.effective?.rule, rule != .state, decision.unit == nil else { return nil }
     if let known { return known }
     var found: Set<ContainerPath> = []
-    _ = isLeading(path, in: parent, name, mount, &found)
+    _ = try isLeading(path, in: parent, name, mount, &found)
     return found
   }
 
   private func isLeading(
     _ path: ContainerPath, in parent: Directory, _ name: ContainerPath, _ mount: UInt64,
     _ found: inout Set<ContainerPath>
-  ) -> Bool {
-    // What cannot be listed is reported by whoever reads it, if anything in it is to be read.
-    guard rules.mayInclude(below: path), let directory = try? parent.directory(name),
-      let names = try? directory.names()
-    else { return false }
+  ) throws -> Bool {
+    guard rules.mayInclude(below: path) else { return false }
+    let directory: Directory
+    do {
+      directory = try parent.directory(name)
+    } catch let error as ContainerError where error.code == .notFound {
+      return false
+    }
     var leads = false
-    for name in names.map(ContainerPath.init(unchecked:)) {
-      guard let status = try? directory.status(name) else { continue }
+    for name in try directory.names().map(ContainerPath.init(unchecked:)) {
+      guard let status = try directory.status(name) else { continue }
       let child = path.appending(unchecked: name.bytes)
       if rules.includes(child, type: status.type) {
         leads = true
       } else if status.type == .directory, status.mount == mount,
-        isLeading(child, in: directory, name, mount, &found)
+        try isLeading(child, in: directory, name, mount, &found)
       {
         leads = true
       }
@@ -185,7 +258,7 @@ public struct ContainerScan {
       explanation.decision = try listing.decision(
         of: name, status, type: status?.type ?? assumed, above: above, rules)
       if explanation.kind == .directory {
-        known = leadingDirectories(child, explanation.decision, known: known, in: current, name, mount)
+        known = try leadingDirectories(child, explanation.decision, known: known, in: current, name, mount)
         if known?.contains(child) == true { explanation.decision.inclusion = Self.above(child) }
       }
       directory = explanation.kind == .directory ? try current.directory(name) : nil
@@ -193,5 +266,13 @@ public struct ContainerScan {
       parent = child
     }
     return explanation
+  }
+}
+
+extension ContainerError {
+  fileprivate static func tooDeep(_ path: ContainerPath, _ deepest: Int) -> Self {
+    Self(
+      .unsupported, "is more than \(deepest) directories deep, where Drydock does not look; move it up",
+      path: path.description)
   }
 }

@@ -48,6 +48,15 @@ public struct ExclusionRules: Sendable {
     if case .matched = include.verdict(of: path, isDirectory: type == .directory) { true } else { false }
   }
 
+  /// Whether anything below a directory may be taken, as far as its path alone shows.
+  public func mayTake(below directory: ContainerPath) -> Bool {
+    let subject = Subject(
+      path: directory, type: .directory, isNoDump: false, attributeNames: { [] }, attributeValue: { _ in nil }
+    )
+    guard let decision = try? decision(of: subject, above: .none) else { return true }
+    return decision.effective == nil || mayInclude(below: directory)
+  }
+
   /// What is decided for a path, after what was decided for the directory above.
   func decision(of subject: Subject, above: Decision) throws -> Decision {
     if isList(subject.path) { return .none }

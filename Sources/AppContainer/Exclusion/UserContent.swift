@@ -64,7 +64,7 @@ enum UserContent {
   private static func isDatabase(
     _ name: ContainerPath, _ status: FileStatus, in directory: Directory
   ) -> Bool {
-    guard DatabaseFormat.mayBeDatabase(size: status.size),
+    guard DatabaseFormat.mayBeDatabase(size: status.size, name: name),
       (try? directory.prefix(of: name, 16)) == DatabaseFormat.headerMagic
     else { return false }
     let pages = ["", "-wal"].map(name.withSuffix).compactMap { try? directory.prefix(of: $0, 64 << 10) }

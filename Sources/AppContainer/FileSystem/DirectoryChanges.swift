@@ -117,6 +117,11 @@ extension Directory {
     }
   }
 
+  /// Whether this user may read and write a file below.
+  public func isReadableAndWritable(_ path: ContainerPath) throws -> Bool {
+    try withParent(of: path) { faccessat($0, $1, R_OK | W_OK, AT_EACCESS) == 0 }
+  }
+
   // MARK: Metadata
 
   /// Sets permission bits; a link's own are never changed.

@@ -3,7 +3,7 @@ import CPlatform
 /// One extended attribute: its name with the namespace (`user.` on Linux) and its value.
 public struct ExtendedAttribute: Hashable, Sendable, Codable {
   /// The name, such as `user.com.apple.metadata:com_apple_backup_excludeItem`.
-  public var name: String
+  @ExactText public var name: String
   /// The value's bytes.
   public var value: [UInt8]
 

@@ -61,7 +61,8 @@ extension Directory {
         where attribute.name.hasPrefix("user.") ? error.meansNotThere : error.meansNotAllowed
       {}
     }
-    for attribute in present where !metadata.attributes.contains(where: { $0.name == attribute.name }) {
+    for attribute in present where !metadata.attributes.contains(where: { $0.name.isExactly(attribute.name) })
+    {
       try ignoringPermission { try removeAttribute(attribute.name, of: path) }
     }
     if status.isNoDump != metadata.isNoDump, status.type == .file || status.type == .directory {

@@ -30,6 +30,9 @@ public struct FileStatus: Sendable, Hashable {
   public var isMountRoot: Bool
   /// Whether the inode has the flag `nodump`, which asks backup programs to pass it over.
   public var isNoDump: Bool
+  /// Whether the inode is immutable or append-only (`chattr +i`, `+a`; where the kernel reports it): not even root may rename,
+  /// link or remove it.
+  public var isFixed: Bool
 
   init(_ status: platform_status) {
     switch status.mode & 0o170000 {
@@ -51,6 +54,7 @@ public struct FileStatus: Sendable, Hashable {
     group = status.group
     isMountRoot = status.mount_root
     isNoDump = status.no_dump
+    isFixed = status.fixed
   }
 
   /// The inode, whatever its names.
@@ -79,6 +83,7 @@ extension FileStatus {
     (user, group) = (metadata.user, metadata.group)
     isMountRoot = false
     isNoDump = metadata.isNoDump
+    isFixed = false
   }
 }
 

@@ -1,3 +1,6 @@
+import CPlatform
+import SystemPackage
+
 #if canImport(Glibc)
   import Glibc
 #else
@@ -11,6 +14,12 @@ public enum FollowedStatus {
     var status = stat()
     guard stat(path, &status) == 0 else { return nil }
     return FileIdentity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
+  }
+
+  /// The number of links of what a path leads to.
+  public static func links(_ path: String) -> Int? {
+    var status = stat()
+    return stat(path, &status) == 0 ? Int(status.st_nlink) : nil
   }
 
   /// A device number as the kernel packs it for `stat`.

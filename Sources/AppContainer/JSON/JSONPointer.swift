@@ -1,5 +1,5 @@
 /// A JSON pointer (RFC 6901): the way to a value inside of another, such as `/notes/0/title`.
-public struct JSONPointer: Sendable, Hashable, CustomStringConvertible {
+public struct JSONPointer: Sendable, CustomStringConvertible {
   /// Keys and indexes from the top, without escapes; none is the whole value.
   public var tokens: [String]
 
@@ -67,4 +67,14 @@ public struct JSONPointer: Sendable, Hashable, CustomStringConvertible {
     }
     return String(decoding: bytes, as: UTF8.self)
   }
+}
+
+extension JSONPointer: Hashable {
+  /// Token by token, in every scalar.
+  public static func == (left: Self, right: Self) -> Bool { left.exact == right.exact }
+
+  /// See `Hashable`.
+  public func hash(into hasher: inout Hasher) { hasher.combine(exact) }
+
+  private var exact: [ExactText] { tokens.map { ExactText($0) } }
 }

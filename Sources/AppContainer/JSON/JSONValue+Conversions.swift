@@ -18,7 +18,7 @@ extension JSONValue {
       guard elements.count == values.count else { return nil }
       self = .array(JSONArray(elements))
     case .dictionary(let values):
-      let members = values.sorted { $0.key < $1.key }.compactMap { key, value in
+      let members = values.sorted().compactMap { key, value in
         JSONValue(value).map { (key: key, value: $0) }
       }
       guard members.count == values.count else { return nil }
@@ -38,7 +38,7 @@ extension JSONValue {
       let values = array.elements.compactMap(\.propertyListValue)
       return values.count == array.elements.count ? .array(values) : nil
     case .object(let object):
-      var values: [String: PropertyListValue] = [:]
+      var values: PropertyListDictionary = [:]
       for member in object.members { values[member.key.text] = member.value.propertyListValue }
       return values.count == object.members.count ? .dictionary(values) : nil
     }

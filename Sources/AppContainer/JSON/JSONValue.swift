@@ -37,8 +37,7 @@ public indirect enum JSONValue: Sendable {
       left.elements.count == right.elements.count
         && zip(left.elements, right.elements).allSatisfy { $0.matches($1) }
     case (.object(let left), .object(let right)):
-      left.members.count == right.members.count
-        && left.members.allSatisfy { right[$0.key.text]?.matches($0.value) == true }
+      left.members.count == right.members.count && left.matchesMembers(of: right)
     default: false
     }
   }
@@ -103,6 +102,12 @@ public struct JSONObject: Sendable {
 
   /// The value of a key.
   public subscript(_ key: String) -> JSONValue? { index(of: key).map { members[$0].value } }
+
+  fileprivate func matchesMembers(of other: JSONObject) -> Bool {
+    let others = Dictionary(
+      other.members.map { (ExactText($0.key.text), $0.value) }, uniquingKeysWith: { first, _ in first })
+    return members.allSatisfy { others[ExactText($0.key.text)]?.matches($0.value) == true }
+  }
 
   /// Sets a key's value; a new member gets a place, else the end.
   public mutating func set(_ key: String, to value: JSONValue, at place: Int? = nil) {

@@ -26,7 +26,7 @@ enum ArchivedClass: Sendable {
 
   /// What an instance holds.
   func read(
-    _ fields: [String: PropertyListValue], from reader: inout Unarchiver, depth: Int
+    _ fields: PropertyListDictionary, from reader: inout Unarchiver, depth: Int
   ) throws -> Unarchiver.Part {
     switch self {
     case .dictionary: return try Self.dictionary(fields, &reader, depth)
@@ -40,7 +40,7 @@ enum ArchivedClass: Sendable {
   }
 
   private func simple(
-    _ fields: [String: PropertyListValue], _ reader: inout Unarchiver, _ depth: Int
+    _ fields: PropertyListDictionary, _ reader: inout Unarchiver, _ depth: Int
   ) throws -> PropertyListValue {
     func field(_ name: String) throws -> PropertyListValue {
       guard let field = fields[name] else { throw reader.failure(.malformed, "has no field `\(name)`") }
@@ -101,7 +101,7 @@ enum ArchivedClass: Sendable {
 
   /// The elements of a collection: a list of references, or, as older systems wrote it, a field for each.
   private static func elements(
-    _ fields: [String: PropertyListValue], _ list: String, _ prefix: String, _ reader: inout Unarchiver
+    _ fields: PropertyListDictionary, _ list: String, _ prefix: String, _ reader: inout Unarchiver
   ) throws -> [PropertyListValue] {
     switch fields[list] {
     case .array(let values): return values
@@ -114,7 +114,7 @@ enum ArchivedClass: Sendable {
   }
 
   private static func dictionary(
-    _ fields: [String: PropertyListValue], _ reader: inout Unarchiver, _ depth: Int
+    _ fields: PropertyListDictionary, _ reader: inout Unarchiver, _ depth: Int
   ) throws -> Unarchiver.Part {
     let names = try elements(fields, "NS.keys", "NS.key.", &reader)
     let values = try elements(fields, "NS.objects", "NS.object.", &reader)
@@ -132,7 +132,7 @@ enum ArchivedClass: Sendable {
       whole.value = .array(pairs)
       return try reader.checked(whole, depth)
     }
-    var result: [String: PropertyListValue] = [:]
+    var result: PropertyListDictionary = [:]
     for (key, value) in zip(keys, values) {
       guard let name = key.keyText, isPlain || reader.options.keys == .text else {
         throw reader.failure(

@@ -44,9 +44,10 @@ extension JSONValue {
     case .array(let values):
       self = .array(JSONArray(try values.map { try JSONValue(archived: $0, dates: dates) }))
     case .dictionary(let values):
-      let sorted = values.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
-      self = .object(
-        JSONObject(try sorted.map { (key: $0.key, value: try JSONValue(archived: $0.value, dates: dates)) }))
+      let members = try values.sorted().map { key, value in
+        (key: key, value: try JSONValue(archived: value, dates: dates))
+      }
+      self = .object(JSONObject(members))
     case .unknown where value.isNull: self = .null
     default:
       guard let simple = JSONValue(value) else { throw Self.unsupported("a number that is none or infinite") }

@@ -7,7 +7,7 @@ struct ArchivedDecimal {
   let isNumber: Bool
 
   /// Nil when the fields make no sense.
-  init?(_ fields: [String: PropertyListValue]) {
+  init?(_ fields: PropertyListDictionary) {
     guard case .integer(let length)? = fields["NS.length"], (0...8).contains(length),
       case .integer(let exponent)? = fields["NS.exponent"], (-128...127).contains(exponent),
       case .boolean(let isNegative)? = fields["NS.negative"],

@@ -113,7 +113,7 @@ public struct Unarchiver {
     return part
   }
 
-  private mutating func instance(_ fields: [String: PropertyListValue], depth: Int) throws -> Part {
+  private mutating func instance(_ fields: PropertyListDictionary, depth: Int) throws -> Part {
     let name = try className(fields)
     open[open.count - 1].className = name
     if let rule = options.classes[name] { return try ruled(fields, rule, name, depth: depth) }
@@ -127,7 +127,7 @@ public struct Unarchiver {
   }
 
   /// An object's class, by its own name: what it inherits from says nothing about what its fields mean.
-  private func className(_ fields: [String: PropertyListValue]) throws -> String {
+  private func className(_ fields: PropertyListDictionary) throws -> String {
     guard case .unknown(let opaque)? = fields["$class"], let number = opaque.archiveReference,
       let index = Int(exactly: number), objects.indices.contains(index),
       case .dictionary(let description) = objects[index],
@@ -138,20 +138,21 @@ public struct Unarchiver {
 
   /// An instance of one of the app's own classes.
   private mutating func ruled(
-    _ fields: [String: PropertyListValue], _ rule: UnarchiveOptions.ClassRule, _ name: String, depth: Int
+    _ fields: PropertyListDictionary, _ rule: UnarchiveOptions.ClassRule, _ name: String, depth: Int
   ) throws -> Part {
     var kept: [(name: String, field: String, value: PropertyListValue)] = []
     for (field, value) in fields where field != "$class" {
       // The archiver puts a second dollar sign before a field's own.
       let plain = field.hasPrefix("$$") ? String(field.dropFirst()) : field
-      if !rule.dropped.contains(plain) { kept.append((rule.names[plain] ?? plain, plain, value)) }
+      if rule.dropped.containsExactly(plain) { continue }
+      kept.append((rule.names.first { $0.key.isExactly(plain) }?.value ?? plain, plain, value))
     }
-    kept.sort { $0.name < $1.name }
+    kept.sort { ExactText($0.name) < ExactText($1.name) }
     var whole = Part(.null)
-    var values: [String: PropertyListValue] = [:]
+    var values: PropertyListDictionary = [:]
     for (name, field, value) in kept {
       open[open.count - 1].field = field
-      guard values[name] == nil, name != options.classKey else {
+      guard values[name] == nil, options.classKey?.isExactly(name) != true else {
         throw failure(.unsupported, "gets the field `\(Self.shown(name))` twice")
       }
       values[name] = try add(value, to: &whole, key: name, depth: depth)
@@ -175,10 +176,10 @@ public struct Unarchiver {
   }
 
   /// Values by names that are text already.
-  private mutating func fields(_ values: [String: PropertyListValue], depth: Int) throws -> Part {
+  private mutating func fields(_ values: PropertyListDictionary, depth: Int) throws -> Part {
     var whole = Part(.null)
-    var result: [String: PropertyListValue] = [:]
-    for (key, value) in values.sorted(by: { $0.key < $1.key }) {
+    var result: PropertyListDictionary = [:]
+    for (key, value) in values.sorted() {
       result[key] = try add(value, to: &whole, key: key, depth: depth)
     }
     whole.value = .dictionary(result)

@@ -21,16 +21,21 @@ public struct Container: Sendable {
   /// Whether this process made it for itself and throws it away, as tests do: nothing waits for the disk then, and no
   /// other process is looked for that has something of it open.
   public var isScratch = false
+  /// The instance's name as it was given; and whether all was, before anything was there.
+  private let givenInstance: String?, isPlanned: Bool
 
   /// Looks at a directory, or at an `.xcappdata` bundle, and tells what container it is.
   ///
   /// - Parameters:
-  ///   - path: the container as the user named it; symbolic links in it are resolved.
+  ///   - path: the container as the user named it; symbolic links in it are resolved, when they are this user's
+  ///     or root's.
   ///   - instance: overrides the instance's name.
-  /// - Throws: ``ContainerError``: `notFound`, `notAContainer` (a file), `unreadable`, `badConfiguration` (groups whose
+  /// - Throws: ``ContainerError``: `notFound`, `notAContainer` (a file), `unreadable`, `permission` (another
+  ///   user's link), `badConfiguration` (groups whose
   ///   roots overlap).
   public init(at path: String, configuration: Configuration = Configuration(), instance: String? = nil) throws
   {
+    try Self.requireProcessFiles(path)
     let resolved = try Self.resolve(path)
     // The data root inside a bundle is the bundle: its state must not be kept in it.
     let anchor =
@@ -42,6 +47,7 @@ public struct Container: Sendable {
     self.anchor = anchor
     self.root = isBundle ? anchor + "/AppData" : anchor
     self.configuration = configuration
+    (givenInstance, isPlanned) = (instance, false)
     layout = try configuration.layout ?? (isBundle ? .ios : Layout.detect(in: root))
     app = configuration.app ?? identity.app ?? identity.name
     self.instance = instance ?? identity.instance ?? identity.name
@@ -59,6 +65,7 @@ public struct Container: Sendable {
     self.app = app
     self.instance = instance
     self.configuration = configuration
+    (givenInstance, isPlanned) = (instance, true)
     (groups, missingGroups) = ContainerGroup.planned(configuration, root: root)
   }
 
@@ -69,11 +76,12 @@ public struct Container: Sendable {
   public static func planned(
     at path: String, configuration: Configuration, instance: String? = nil
   ) throws -> Container? {
+    try requireProcessFiles(path)
     guard FollowedStatus.identity(path) == nil else { return nil }
     let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
     let slash = trimmed.lastIndex(of: "/")
     let parent = slash.map { $0 == trimmed.startIndex ? "/" : String(trimmed[..<$0]) } ?? "."
-    guard let parent = realPath(parent) else {
+    guard let parent = try ownRealPath(parent) else {
       throw ContainerError(
         .notFound, "neither the container nor the directory for it exists; make the directory first",
         path: path)
@@ -84,8 +92,26 @@ public struct Container: Sendable {
       app: configuration.app ?? name, instance: instance ?? name, configuration: configuration)
   }
 
+  /// Attributes are reached through `/proc`, and so are programs that have a container open.
+  private static func requireProcessFiles(_ path: String) throws {
+    #if os(Linux)
+      guard FollowedStatus.identity("/proc/self/fd") == nil else { return }
+      throw ContainerError(
+        .unsupported, "/proc is needed to read or change a container, and is not mounted here; mount it",
+        path: path)
+    #endif
+  }
+
+  /// What it is now, for one who has its lock: a restore may have made another app's of it.
+  public func reopened() throws -> Container {
+    if isPlanned { return self }
+    var container = try Container(at: anchor, configuration: configuration, instance: givenInstance)
+    container.isScratch = isScratch
+    return container
+  }
+
   private static func resolve(_ path: String) throws -> String {
-    guard let resolved = realPath(path) else {
+    guard let resolved = try ownRealPath(path) else {
       let error = currentErrno()
       if error == .noSuchFileOrDirectory {
         throw ContainerError(.notFound, "no such container; check the path", path: path)

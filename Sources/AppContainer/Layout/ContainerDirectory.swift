@@ -22,7 +22,7 @@ public struct ContainerDirectory: Sendable {
   /// - Throws: ``ContainerError``: `notFound` (the directory, or any container in it), `notAContainer` (a file, or a
   ///   container itself), `unreadable`.
   public init(_ path: String, configuration: Configuration = Configuration()) throws {
-    guard let resolved = realPath(path) else {
+    guard let resolved = try ownRealPath(path) else {
       throw ContainerError.lastCall("cannot find the directory of containers", path)
     }
     let directory = try Directory(resolved)

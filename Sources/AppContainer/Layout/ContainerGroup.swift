@@ -25,9 +25,11 @@ public struct ContainerGroup: Sendable, Equatable {
     var found: [ContainerGroup] = []
     var missing: [ContainerGroup] = []
     for group in configured(configuration, root: root) {
-      // No link can be on the way through what is not there.
+      // No link can be on the way through what is not there. Through another user's link nothing is found.
       let path = standardized(group.root)
-      if let resolved = realPath(path), (try? Directory(resolved)) != nil, !isInside(root, resolved) {
+      if let resolved = (try? ownRealPath(path)) ?? nil, (try? Directory(resolved)) != nil,
+        !isInside(root, resolved)
+      {
         found.append(ContainerGroup(id: group.id, root: resolved))
       } else {
         missing.append(ContainerGroup(id: group.id, root: path))
@@ -59,7 +61,7 @@ public struct ContainerGroup: Sendable, Equatable {
     var found: [ContainerGroup] = []
     var missing: [ContainerGroup] = []
     for group in named {
-      guard let resolved = realPath(group.root) else {
+      guard let resolved = try ownRealPath(group.root) else {
         missing.append(ContainerGroup(id: group.id, root: standardized(group.root)))
         continue
       }

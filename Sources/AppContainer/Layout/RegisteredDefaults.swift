@@ -1,16 +1,16 @@
 /// What an app registers as the defaults of its settings when it starts: what a reader sees of a setting that is not
 /// stored.
 public struct RegisteredDefaults: Sendable, Equatable {
-  private var suites: [String: [String: PropertyListValue]] = [:]
+  private var suites: [String: PropertyListDictionary] = [:]
 
   /// An app that registers nothing.
   public init() {}
 
   /// Settings by suite; `standard` is the app's own.
-  public init(_ suites: [String: [String: PropertyListValue]]) { self.suites = suites }
+  public init(_ suites: [String: PropertyListDictionary]) { self.suites = suites }
 
   /// What is registered for a suite.
-  public subscript(_ suite: String) -> [String: PropertyListValue] { suites[suite] ?? [:] }
+  public subscript(_ suite: String) -> PropertyListDictionary { suites[suite] ?? [:] }
 
   /// Reads what `drydock.yaml` names: one file for the app's own settings, or a file for each suite; relative to
   /// `folder`.
@@ -25,7 +25,7 @@ public struct RegisteredDefaults: Sendable, Equatable {
   }
 
   /// A property list, or a mapping in YAML.
-  private static func read(_ node: YAMLNode, _ folder: String) throws -> [String: PropertyListValue] {
+  private static func read(_ node: YAMLNode, _ folder: String) throws -> PropertyListDictionary {
     let text = try node.text("a file of `registered-defaults`")
     let path = text.hasPrefix("/") ? text : folder + "/" + text
     let slash = path.lastIndex(of: "/") ?? path.startIndex

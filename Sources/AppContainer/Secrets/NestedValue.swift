@@ -52,8 +52,19 @@ public struct NestedValue {
   }
 
   private static func json(_ bytes: [UInt8]) -> PropertyListValue? {
+    if let document = try? JSONDocument(bytes: bytes) { return value(document.value) }
+    // One with a key that is there twice is a document still.
     guard let object = try? JSONSerialization.jsonObject(with: Data(bytes)) else { return nil }
     return value(object, depth: 0)
+  }
+
+  private static func value(_ value: JSONValue) -> PropertyListValue {
+    switch value {
+    case .array(let array): .array(array.elements.map { self.value($0) })
+    case .object(let object):
+      .dictionary(PropertyListDictionary(object.members.map { ($0.key.text, self.value($0.value)) }))
+    default: value.propertyListValue ?? .unknown(.null)
+    }
   }
 
   private static func value(_ object: Any, depth: Int) -> PropertyListValue? {
@@ -65,8 +76,8 @@ public struct NestedValue {
       let elements = values.compactMap { value($0, depth: depth + 1) }
       return elements.count == values.count ? .array(elements) : nil
     case let values as [String: Any]:
-      let fields = values.compactMapValues { value($0, depth: depth + 1) }
-      return fields.count == values.count ? .dictionary(fields) : nil
+      let fields = values.compactMap { key, field in value(field, depth: depth + 1).map { (key, $0) } }
+      return fields.count == values.count ? .dictionary(PropertyListDictionary(fields)) : nil
     default: return .unknown(.null)
     }
   }

@@ -88,11 +88,17 @@ public struct Redactor: Sendable {
 
   /// A redactor that also hides what is a secret in these settings wherever else it stands: a token that has got a new
   /// name is one still.
-  public func knowing(_ settings: some Sequence<[String: PropertyListValue]>) -> Redactor {
+  ///
+  /// - Parameter shown: the values that it will be asked for; what is in none of them need not be looked at.
+  public func knowing(
+    _ settings: some Sequence<PropertyListDictionary>, among shown: [PropertyListValue]? = nil
+  ) -> Redactor {
     var result = self
     var search = SecretSearch(least: .plain)
+    let wanted = shown.map { TextHashes($0) }
+    if wanted?.isEmpty == true { return result }
     for values in settings {
-      for (key, value) in values {
+      for (key, value) in values where wanted?.hasPart(of: value) ?? true {
         search.visit(value, SecretName(key)) {
           if let mark = mark(of: $0) { result.known.insert(mark) }
         }
@@ -102,7 +108,7 @@ public struct Redactor: Sendable {
   }
 
   /// Shorter texts are found by chance.
-  private static let leastKnown = 6
+  fileprivate static let leastKnown = 6
 
   private func isKnown(_ value: PropertyListValue) -> Bool {
     known.isEmpty ? false : mark(of: value).map(known.contains) ?? false
@@ -128,7 +134,7 @@ public struct Redactor: Sendable {
       return "[" + values.map { shown($0, name, depth: depth) }.joined(separator: ", ") + "]"
     case .dictionary(let values):
       let names = SecretFields(values, inside: name)
-      let pairs = values.sorted { $0.key < $1.key }.map { key, value in
+      let pairs = values.sorted().map { key, value in
         let shownKey = names.isSecret(key: key) ? shown(secret: key) : key
         return "\(shownKey): \(shown(value, names[key], depth: depth))"
       }
@@ -158,4 +164,54 @@ public struct Redactor: Sendable {
 
   /// `1 character`, `24 characters`.
   static func counted(_ count: Int, _ what: String) -> String { "\(count) \(what)\(count == 1 ? "" : "s")" }
+}
+
+/// Which texts and data are in values, as far as their hashes say.
+private struct TextHashes {
+  private var hashes: Set<Int> = []
+
+  init(_ values: [PropertyListValue]) {
+    for value in values { add(value, depth: 0) }
+  }
+
+  var isEmpty: Bool { hashes.isEmpty }
+
+  /// Whether a text in a value may be one of these.
+  func hasPart(of value: PropertyListValue) -> Bool {
+    switch value {
+    case .array(let values): values.contains(where: hasPart)
+    case .dictionary(let values): values.values.contains(where: hasPart)
+    default: Self.hash(of: value).map(hashes.contains) ?? false
+    }
+  }
+
+  private mutating func add(_ value: PropertyListValue, depth: Int) {
+    switch value {
+    case .array(let values):
+      for value in values { add(value, depth: depth) }
+    case .dictionary(let values):
+      for value in values.values { add(value, depth: depth) }
+    default:
+      guard let hash = Self.hash(of: value) else { return }
+      hashes.insert(hash)
+      // A document in a text is shown value by value.
+      if depth < SecretSearch.depthLimit, case .string = value, let nested = NestedValue(value) {
+        add(nested.value, depth: depth + 1)
+      }
+    }
+  }
+
+  private static func hash(of value: PropertyListValue) -> Int? {
+    var hasher = Hasher()
+    switch value {
+    case .string(var text):
+      guard text.utf8.count >= Redactor.leastKnown else { return nil }
+      text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+    case .data(let bytes):
+      guard bytes.count >= Redactor.leastKnown else { return nil }
+      bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
+    default: return nil
+    }
+    return hasher.finalize()
+  }
 }

@@ -13,8 +13,8 @@ public struct SecretFields {
   private var beside = SecretName.plain
 
   /// Judges the fields of a dictionary that has a name itself.
-  public init(_ values: [String: PropertyListValue], inside outer: SecretName) {
-    self.init(keys: values.keys, inside: outer)
+  public init(_ values: PropertyListDictionary, inside outer: SecretName) {
+    self.init(keys: values.keys.lazy.map(\.text), inside: outer)
     for (key, value) in values {
       if case .string(let text) = value { note(text, in: key) }
     }

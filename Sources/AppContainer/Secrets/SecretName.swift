@@ -42,28 +42,67 @@ public enum SecretName: Int, Sendable, Comparable {
   }
 
   private static func judge(_ words: [String]) -> SecretName {
-    let pairs = zip(words, words.dropFirst()).map { [$0, $1] }
-    if words.contains(where: isSecret) || pairs.contains(where: SecretWords.secretPairs.contains) {
+    if words.contains(where: isSecret) || has(words, SecretWords.secretPairs) {
       return .secret
     }
     if words.last == "session" || words == ["pass"] { return .secret }
     // A pin may be one on a map: its value has to look like a code.
-    if pairs.contains(where: SecretWords.codePairs.contains)
-      || words.contains(where: SecretWords.code.contains)
-    {
+    if has(words, SecretWords.codePairs) || words.contains(where: SecretWords.code.contains) {
       return .code
     }
     // What is public is meant to be seen.
-    if pairs.contains(["public", "key"]) { return .plain }
+    if has(words, SecretWords.publicPairs) { return .plain }
     return words.contains(where: SecretWords.suspicious.contains) ? .suspicious : .plain
   }
 
+  /// Whether two neighbours are a pair.
+  private static func has(_ words: [String], _ pairs: [String: Set<String>]) -> Bool {
+    zip(words, words.dropFirst()).contains { pairs[$1]?.contains($0) == true }
+  }
+
   private static func isSecret(_ word: String) -> Bool {
-    SecretWords.secret.contains(word) || SecretWords.secretEndings.contains(where: word.hasSuffix)
+    SecretWords.secret.contains(word)
+      // No ending is shorter than five letters.
+      || word.utf8.count >= 5 && SecretWords.secretEndings.contains(where: word.hasSuffix)
   }
 
   /// The words of a name in lower case and the singular, numbers left out: `APIKeys2` is `api`, `key`.
   static func words(_ name: String) -> [String] {
+    var name = name
+    return name.withUTF8 { bytes in
+      bytes.allSatisfy { $0 < 0x80 }
+        ? words(ascii: bytes) : words(characters: String(decoding: bytes, as: UTF8.self))
+    }
+  }
+
+  /// The same for most names, and much faster.
+  private static func words(ascii name: UnsafeBufferPointer<UInt8>) -> [String] {
+    let isUpper = { (byte: UInt8) in byte >= 0x41 && byte <= 0x5A }
+    let isLower = { (byte: UInt8) in byte >= 0x61 && byte <= 0x7A }
+    var words: [String] = []
+    var start = 0
+    func end(_ index: Int) {
+      if start < index {
+        words.append(singular(String(decoding: name[start..<index].lazy.map { $0 | 0x20 }, as: UTF8.self)))
+      }
+      start = index
+    }
+    for (index, byte) in name.enumerated() {
+      guard isUpper(byte) || isLower(byte) else {
+        end(index)
+        start = index + 1
+        continue
+      }
+      if isUpper(byte), start < index {
+        let startsWord = index + 1 < name.count && isLower(name[index + 1])
+        if isLower(name[index - 1]) || startsWord { end(index) }
+      }
+    }
+    end(name.count)
+    return words
+  }
+
+  private static func words(characters name: String) -> [String] {
     var words: [String] = []
     var word: [Character] = []
     func end() {
@@ -88,7 +127,9 @@ public enum SecretName: Int, Sendable, Comparable {
   }
 
   private static func singular(_ word: String) -> String {
-    word.count > 3 && word.hasSuffix("s") && !word.hasSuffix("ss") && !SecretWords.about.contains(word)
-      ? String(word.dropLast()) : word
+    guard word.utf8.count > 3, word.utf8.last == UInt8(ascii: "s"), !word.hasSuffix("ss"), word.count > 3,
+      !SecretWords.about.contains(word)
+    else { return word }
+    return String(word.dropLast())
   }
 }

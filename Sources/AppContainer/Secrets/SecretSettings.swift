@@ -8,7 +8,7 @@ enum SecretSettings {
       // What cannot be read, or is no property list, is told elsewhere.
       guard let file = try? PropertyListFile(bytes: root.contents(path)) else { return [] }
       var search = SecretSearch(least: .code)
-      return file.root.sorted { $0.key < $1.key }.compactMap { key, value in
+      return file.root.sorted().compactMap { key, value in
         // A backup must not wait for a file that nobody could look through.
         guard SecretText.isSecret(key) || search.finds(in: value, SecretName(key)), search.isComplete else {
           return nil

@@ -14,7 +14,7 @@ enum SecretWords {
   static let secretEndings = ["token", "password", "passphrase", "secret", "apikey", "privatekey"]
 
   /// Neighbours that only together mean a secret.
-  static let secretPairs: Set<[String]> = [
+  static let secretPairs = byLast([
     ["api", "key"], ["private", "key"], ["secret", "key"], ["access", "key"], ["auth", "key"],
     ["encryption", "key"], ["master", "key"], ["signing", "key"], ["session", "key"], ["session", "id"],
     ["session", "data"], ["session", "value"], ["session", "hash"], ["session", "string"], ["ssh", "key"],
@@ -25,14 +25,21 @@ enum SecretWords {
     ["social", "security"], ["key", "material"], ["symmetric", "key"], ["shared", "key"], ["storage", "key"],
     ["database", "key"], ["db", "key"], ["user", "pass"], ["db", "pass"], ["smtp", "pass"], ["imap", "pass"],
     ["ftp", "pass"], ["wifi", "pass"], ["admin", "pass"], ["login", "pass"], ["mail", "pass"],
-  ]
+  ])
 
   /// A short number under such a word is a secret.
   static let code: Set<String> = ["pin", "otp", "totp", "hotp", "cvv", "cvc", "csc", "tan", "mfa"]
-  static let codePairs: Set<[String]> = [
+  static let codePairs = byLast([
     ["security", "code"], ["verification", "code"], ["pin", "code"], ["time", "code"], ["auth", "code"],
     ["login", "code"], ["sms", "code"], ["access", "code"], ["unlock", "code"], ["confirmation", "code"],
-  ]
+  ])
+  /// What is public is not a secret.
+  static let publicPairs = byLast([["public", "key"]])
+
+  /// The first words of pairs by the last one.
+  private static func byLast(_ pairs: [[String]]) -> [String: Set<String>] {
+    pairs.reduce(into: [:]) { $0[$1[1], default: []].insert($1[0]) }
+  }
 
   /// What looks like a token under such a word is one.
   static let suspicious: Set<String> = [

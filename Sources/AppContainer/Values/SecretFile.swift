@@ -60,15 +60,6 @@ public enum SecretFile {
     }
   }
 
-  /// Writes to standard output, and fails when not all of it went there.
-  public static func writeStandardOutput(_ secret: SecretBytes) throws {
-    do {
-      _ = try secret.withBytes { try FileDescriptor.standardOutput.writeAll($0) }
-    } catch let error as Errno {
-      throw ContainerError.system("cannot write", "standard output", error)
-    }
-  }
-
   private static func sync(_ file: FileDescriptor) throws(Errno) {
     guard platform_sync(file.rawValue) == 0 else { throw currentErrno() }
   }

@@ -30,13 +30,13 @@ public struct VaultAddress: Sendable, Equatable {
     let ways: [(VaultItem) -> Bool] = [
       { item in
         let id = item.id
-        return id.isDetailed && id.description == name
+        return id.isDetailed && id.description.isExactly(name)
       },
       { item in
         let own = item.id.name
-        return own == name || ContainerPath.printable(Array(own.utf8)) == name
+        return own.isExactly(name) || ContainerPath.printable(Array(own.utf8)).isExactly(name)
       },
-      { item in item.service == name || item[.server] == name },
+      { item in item.service?.isExactly(name) == true || item[.server]?.isExactly(name) == true },
     ]
     return ways.lazy.map { fitting.filter($0) }.first { !$0.isEmpty } ?? []
   }
@@ -44,7 +44,7 @@ public struct VaultAddress: Sendable, Equatable {
   private func fits(_ item: VaultItem) -> Bool {
     if let itemClass, item.itemClass != itemClass { return false }
     if let isSynchronizable, item.isSynchronizable != isSynchronizable { return false }
-    return attributes.allSatisfy { (item[$0.key] ?? "") == $0.value }
+    return attributes.allSatisfy { (item[$0.key] ?? "").isExactly($0.value) }
   }
 }
 

@@ -33,8 +33,7 @@ public enum YAMLDate {
   /// The text that `parse` reads back as the same date (to the microsecond), in UTC.
   public static func text(_ date: Date) -> String {
     let total = date.timeIntervalSinceReferenceDate
-    // Years 1 to 9999; others have no form here.
-    guard total >= -63_113_904_000, total < 252_455_616_000 else {
+    guard hasText(total) else {
       return "\(total) seconds since 2001-01-01"
     }
     var whole = total.rounded(.down)
@@ -56,6 +55,9 @@ public enum YAMLDate {
     }
     return text + "Z"
   }
+
+  /// Whether seconds since the reference date have a form here: they are in the years 1 to 9999.
+  static func hasText(_ seconds: Double) -> Bool { seconds >= -63_113_904_000 && seconds < 252_455_616_000 }
 
   private static func pad(_ value: Int, _ width: Int) -> String {
     let digits = String(abs(value))

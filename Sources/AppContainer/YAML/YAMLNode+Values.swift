@@ -6,8 +6,7 @@ extension YAMLNode {
     case .array(let values):
       self.init(values.map { YAMLNode($0, at: position) }, at: position)
     case .dictionary(let values):
-      let sorted = values.sorted { $0.key < $1.key }
-      self.init(sorted.map { (.string($0.key), YAMLNode($0.value, at: position)) }, at: position)
+      self.init(values.sorted().map { (.string($0.key), YAMLNode($0.value, at: position)) }, at: position)
     default:
       self.init(content: .scalar(YAMLScalar(value)), position: position)
     }

@@ -102,7 +102,7 @@ public struct YAMLMapping: Sendable {
 
   /// The value of a text key.
   public subscript(_ key: String) -> YAMLNode? {
-    pairs.first { $0.key.value == .text(key) }?.value
+    pairs.first { if case .text(let name) = $0.key.value { name.isExactly(key) } else { false } }?.value
   }
 }
 

@@ -25,11 +25,20 @@ public final class SealedCopy {
     progress: (UInt64) -> Void = { _ in }
   ) throws {
     let sink = try ArchiveSink(file, encryption: encryption)
-    digest = try reader.located {
-      try Self.hash(reader.archive) {
-        try sink.write($0)
-        progress($1)
+    // What cannot be written is not about the archive that is read.
+    var failure: (any Error)?
+    do {
+      digest = try reader.located {
+        try Self.hash(reader.archive) {
+          do { try sink.write($0) } catch {
+            failure = error
+            throw error
+          }
+          progress($1)
+        }
       }
+    } catch {
+      throw failure ?? error
     }
     try sink.finish()
     (self.file, self.sink, contentSize) = (file, sink, reader.archive.size)
@@ -45,6 +54,15 @@ public final class SealedCopy {
     guard written.size == contentSize, try Self.hash(written, { _, _ in }) == digest else {
       throw ArchiveError.damaged("the copy does not hold what was written into it")
     }
+  }
+
+  /// Whether two archives are the same, byte for byte, whoever each is encrypted to.
+  public static func areSame(_ one: ArchiveReader, _ other: ArchiveReader) throws -> Bool {
+    guard one.archive.size == other.archive.size else { return false }
+    let digests = try [one, other].map { reader in
+      try reader.located { try hash(reader.archive) { _, _ in } }
+    }
+    return digests[0] == digests[1]
   }
 
   /// Passes all bytes on, each piece with the number of bytes up to its end, and gives their digest.

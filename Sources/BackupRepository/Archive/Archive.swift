@@ -35,8 +35,9 @@ public final class Archive {
     }
     self.reader = reader
     header = try Self.header(reader, path)
-    try reader.checkManifestExpansion(limit)
+    try reader.checkManifestMemory(ManifestReader.memory(ofText: reader.manifest.length), limit)
     manifest = try ManifestReader(reader, archive: header.archive, path: path)
+    try reader.checkManifestMemory(manifest.memory(), limit)
     let properties = try manifest.properties()
     snapshot = properties.snapshot
     vault = try manifest.vault()

@@ -34,6 +34,9 @@ public struct ArchiveHeader: Sendable, Codable, Equatable {
   public var time: String
   /// The program that wrote it.
   public var tool: String
+  /// The beginning of the id, 8 digits or more, of the newest archive of the same app and instance, when the repository
+  /// had one of a later time than this one's: a clock was wrong, and this archive is the newer one.
+  public var follows: String?
   /// The archive whose snapshot this one is a copy of, when it was exported.
   public var exportedFrom: ArchiveID?
 
@@ -71,6 +74,9 @@ public struct ArchiveHeader: Sendable, Codable, Equatable {
     // What later reads it counts nanoseconds since 1970.
     guard time.wholeMatch(of: #/(19[7-9]|20\d|21\d)\d-\d\d-\d\dT\d\d:\d\d:\d\dZ/#) != nil else {
       throw RepositoryError(.damaged, "its \(Self.memberName) has a time that makes no sense", path: path)
+    }
+    guard follows.map({ (8...32).contains($0.count) && $0.allSatisfy(\.isHexDigit) }) ?? true else {
+      throw RepositoryError(.damaged, "its \(Self.memberName) follows what is no archive", path: path)
     }
   }
 

@@ -68,7 +68,7 @@ public struct ArchiveSide: ComparisonSide {
   public func digest(of path: ContainerPath) throws -> SHA256.Digest? { try entry(path).digest }
 
   /// See ``ComparisonSide``.
-  public func settings(of path: ContainerPath) throws -> [String: PropertyListValue]? {
+  public func settings(of path: ContainerPath) throws -> PropertyListDictionary? {
     let entry = try entry(path)
     // A settings file is a few kilobytes; what is not is no settings file.
     guard entry.size <= 64 << 20 else { return nil }

@@ -1,5 +1,6 @@
 import AgeEncryption
 import AppContainer
+import ArchiveFile
 
 /// One stored path of a snapshot.
 public struct ManifestEntry: Sendable, Equatable {
@@ -72,4 +73,14 @@ public struct SkippedPath: Sendable, Equatable, Codable {
 
   /// Whether a snapshot without it is incomplete: a socket or a mount is not missed.
   public var isLoss: Bool { reason == .unreadable || reason == .unstable }
+
+  /// The deepest directory whose names an archive can hold: a member's name begins with that of the root.
+  static let deepest = MemberName.maximumDepth - 2
+
+  /// Whether it, or what is in it, lies deeper or has a longer path than an archive can name.
+  public var isBeyondLimits: Bool {
+    reason == .unreadable
+      && (path.components.count > Self.deepest
+        || MemberNames(groups: []).name(of: path).count > MemberName.maximumLength)
+  }
 }

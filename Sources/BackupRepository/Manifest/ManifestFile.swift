@@ -27,8 +27,15 @@ enum ManifestFile {
       let file = try scratch.createFile(name)
       do {
         defer { try? file.close() }
-        try write(file)
-        guard try hasExpectedHeader(file) else {
+        let isExpected: Bool
+        do {
+          try write(file)
+          isExpected = try hasExpectedHeader(file)
+        } catch let error as Errno {
+          throw ContainerError.system(
+            "cannot write a copy of an archive's manifest", scratch.full(name), error)
+        }
+        guard isExpected else {
           throw RepositoryError(
             .damaged, "its manifest is not a database of the kind that the format says", path: path)
         }

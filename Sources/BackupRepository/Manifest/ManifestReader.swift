@@ -12,20 +12,26 @@ public final class ManifestReader {
   private let path: String
   private let archive: ArchiveID
   private let tarSize: UInt64
+  private let size: UInt64
 
   /// Takes the manifest out of an archive.
   ///
   /// - Parameter archive: the archive's id as its header says.
   /// - Throws: ``RepositoryError`` with code `damaged`, and what reading the archive throws.
   convenience init(_ reader: ArchiveReader, archive: ArchiveID, path: String) throws {
-    try self.init(archive: archive, tarSize: reader.tarSize, path: path) { file in
+    try self.init(archive: archive, tarSize: reader.tarSize, path: path, size: reader.manifest.length) {
+      file in
       try reader.readManifest { _ = try file.writeAll($0) }
     }
   }
 
   /// Takes a manifest from a body that writes its bytes into a file.
-  init(archive: ArchiveID, tarSize: UInt64, path: String, write: (FileDescriptor) throws -> Void) throws {
+  init(
+    archive: ArchiveID, tarSize: UInt64, path: String, size: UInt64 = 0,
+    write: (FileDescriptor) throws -> Void
+  ) throws {
     self.path = path
+    self.size = size
     self.archive = archive
     self.tarSize = tarSize
     do {
@@ -36,7 +42,14 @@ public final class ManifestReader {
   }
 
   private static func damaged(_ error: DatabaseError, _ path: String) -> RepositoryError {
-    RepositoryError(.damaged, "its manifest cannot be read: \(error.plainMessage)", path: path, cause: error)
+    // Its copy is in the directory for temporary files: what the disk says of that is not the archive's fault.
+    if error.resultCode == .SQLITE_FULL || error.resultCode == .SQLITE_IOERR {
+      return RepositoryError(
+        .io, "its manifest cannot be read in \(NSTemporaryDirectory()): \(error.plainMessage)", path: path,
+        cause: error)
+    }
+    return RepositoryError(
+      .damaged, "its manifest cannot be read: \(error.plainMessage)", path: path, cause: error)
   }
 
   private func read<T>(_ body: (Database) throws -> T) throws -> T {
@@ -56,16 +69,34 @@ public final class ManifestReader {
   /// The snapshot id, and the archive that the manifest says it belongs to.
   func properties() throws -> (snapshot: String, archive: String) {
     try read { db in
-      let rows = try Row.fetchAll(db, sql: "SELECT name, value FROM property").map(ManifestRow.init)
-      let values = rows.reduce(into: [String: String]()) { values, row in
-        if let name = row.text("name") { values[name] = row.text("value") }
+      let value = { (name: String) in
+        try Row.fetchOne(db, sql: "SELECT value FROM property WHERE name = ?", arguments: [name])
+          .flatMap { ManifestRow($0).text("value") }
       }
-      guard let snapshot = values["snapshot"], let archive = values["archive"] else {
+      guard let snapshot = try value("snapshot"), let archive = try value("archive") else {
         throw wrong("no snapshot id")
       }
       return (snapshot, archive)
     }
   }
+
+  /// Bytes of memory that a restore takes at most for what the manifest lists: all of its text, in more than one place, and
+  /// for each row what was measured.
+  func memory() throws -> UInt64 {
+    try read { db in
+      let count = { (table: String) in
+        UInt64(try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table)") ?? 0)
+      }
+      let others = try ["attribute", "excluded", "skipped", "superseded"].map(count).reduce(0, +)
+      return try Self.memory(ofText: size) + Self.memoryOfEntry * count("entry")
+        + Self.memoryOfRow * others
+    }
+  }
+
+  private static let memoryOfEntry: UInt64 = 3000, memoryOfRow: UInt64 = 500
+
+  /// Bytes of memory for the text of a manifest of a size; one long text is in memory several times.
+  static func memory(ofText size: UInt64) -> UInt64 { size > UInt64.max / 8 ? .max / 2 : size * 4 }
 
   /// The number of stored paths, and the bytes of their content.
   public func totals() throws -> (entries: Int, bytes: UInt64) {
@@ -127,9 +158,13 @@ public final class ManifestReader {
     var free: UInt64 = 0
     while true {
       let page = try read { db in
-        try Row.fetchAll(
-          db, sql: Self.columns + " WHERE e.rowid > ? ORDER BY e.rowid LIMIT 1000", arguments: [last]
-        ).map(ManifestRow.init).map { row in (row.integer("number") ?? .max, try entry(row, db)) }
+        var page: [(Int64, ManifestEntry)] = []
+        let rows = try Row.fetchCursor(
+          db, sql: Self.columns + " WHERE e.rowid > ? ORDER BY e.rowid LIMIT 1000", arguments: [last])
+        while let row = try rows.next().map(ManifestRow.init) {
+          page.append((row.integer("number") ?? .max, try entry(row, db)))
+        }
+        return page
       }
       guard let end = page.last?.0 else {
         guard try vault().map({ $0.offset >= free }) ?? true else {
@@ -163,13 +198,14 @@ public final class ManifestReader {
   /// What each stored path is: enough for one who decides before anything is read. The entries themselves are
   /// checked by ``entries(_:)``.
   func kinds() throws -> [ContainerPath: ManifestEntry.Kind] {
-    try rows("SELECT \(ManifestRow.path("path", as: "path")), kind FROM entry").reduce(into: [:]) {
-      kinds, row in
+    var kinds: [ContainerPath: ManifestEntry.Kind] = [:]
+    try rows("SELECT \(ManifestRow.path("path", as: "path")), kind FROM entry") { row in
       guard let path = row.path("path"),
         let kind = row.text("kind").flatMap(ManifestEntry.Kind.init(rawValue:))
       else { throw wrong("an entry that makes no sense") }
       kinds[path] = kind
     }
+    return kinds
   }
 
   /// The stored directories that a flag on themselves keeps out of backups, and the flag's rule: an explicit include
@@ -180,15 +216,21 @@ public final class ManifestReader {
       Self.columns + """
          WHERE kind = 'directory' AND (flags <> '' OR EXISTS (SELECT 1 FROM attribute a WHERE a.path = e.path))
         """
-    let entries = try read { db in
-      try Row.fetchAll(db, sql: sql).map { try entry(ManifestRow($0), db) }
+    try read { db in
+      let rows = try Row.fetchCursor(db, sql: sql)
+      while let row = try rows.next() {
+        let entry = try entry(ManifestRow(row), db)
+        if !entry.path.isRoot, let rule = entry.metadata.exclusionFlags.first { flagged[entry.path] = rule }
+      }
     }
-    for entry in entries where !entry.path.isRoot {
-      if let rule = entry.metadata.exclusionFlags.first { flagged[entry.path] = rule }
+    try rows(
+      """
+      SELECT \(ManifestRow.path("path", as: "path")) FROM entry
+      WHERE kind = 'file' AND CAST(path AS TEXT) LIKE '%/CACHEDIR.TAG'
+      """
+    ) { row in
+      if let path = row.path("path") { flagged[path.parent] = .cacheTag }
     }
-    let tags = try rows(
-      "SELECT path FROM entry WHERE kind = 'file' AND CAST(path AS TEXT) LIKE '%/CACHEDIR.TAG'")
-    for path in tags.compactMap({ $0.path("path") }) { flagged[path.parent] = .cacheTag }
     return flagged
   }
 
@@ -268,43 +310,51 @@ public final class ManifestReader {
 
   /// The paths that a rule kept out, by path.
   public func excluded() throws -> [ExcludedPath] {
+    var paths: [ExcludedPath] = []
     try rows(
       """
       SELECT \(ManifestRow.path("path", as: "path")), rule, \(ManifestRow.path("origin", as: "origin")), detail
       FROM excluded ORDER BY rowid
       """
-    ).map { row in
+    ) { row in
       guard let path = row.path("path"), let origin = row.path("origin"), let detail = row.text("detail"),
         let rule = row.text("rule").flatMap(Exclusion.Rule.init(rawValue:))
       else { throw wrong("an excluded path that makes no sense") }
-      return ExcludedPath(path: path, exclusion: Exclusion(rule: rule, origin: origin, detail: detail))
+      paths.append(
+        ExcludedPath(path: path, exclusion: Exclusion(rule: rule, origin: origin, detail: detail)))
     }
+    return paths
   }
 
   /// The paths that could not be stored.
   public func skipped() throws -> [SkippedPath] {
-    try rows("SELECT \(ManifestRow.path("path", as: "path")), reason FROM skipped ORDER BY rowid").map {
-      row in
+    var paths: [SkippedPath] = []
+    try rows("SELECT \(ManifestRow.path("path", as: "path")), reason FROM skipped ORDER BY rowid") { row in
       guard let path = row.path("path"),
         let reason = row.text("reason").flatMap(SkippedPath.Reason.init(rawValue:))
       else { throw wrong("a skipped path that makes no sense") }
-      return SkippedPath(path: path, reason: reason)
+      paths.append(SkippedPath(path: path, reason: reason))
     }
+    return paths
   }
 
   /// Content offsets of members that a later one of the same name replaces.
   func superseded() throws -> [UInt64: SupersededMember] {
-    try rows("SELECT offset, length, \(ManifestRow.path("path", as: "path")) FROM superseded").reduce(
-      into: [:]) {
-        result, row in
-        guard let offset = row.unsigned("offset", UInt64.self), let path = row.path("path"),
-          let length = row.unsigned("length", UInt64.self)
-        else { throw wrong("a replaced member that makes no sense") }
-        result[offset] = SupersededMember(path: path, length: length)
-      }
+    var members: [UInt64: SupersededMember] = [:]
+    try rows("SELECT offset, length, \(ManifestRow.path("path", as: "path")) FROM superseded") { row in
+      guard let offset = row.unsigned("offset", UInt64.self), let path = row.path("path"),
+        let length = row.unsigned("length", UInt64.self)
+      else { throw wrong("a replaced member that makes no sense") }
+      members[offset] = SupersededMember(path: path, length: length)
+    }
+    return members
   }
 
-  private func rows(_ sql: String) throws -> [ManifestRow] {
-    try read { try Row.fetchAll($0, sql: sql).map(ManifestRow.init) }
+  /// Visits rows one by one: a hostile manifest has as many as it likes.
+  private func rows(_ sql: String, _ body: (ManifestRow) throws -> Void) throws {
+    try read { db in
+      let rows = try Row.fetchCursor(db, sql: sql)
+      while let row = try rows.next() { try body(ManifestRow(row)) }
+    }
   }
 }

@@ -4,7 +4,10 @@ import GRDB
 
 /// The columns of one row of a manifest, each as what the format says or nil. A STRICT table does not help here:
 /// what a hostile file holds has never been checked by SQLite.
+///
+/// Text and bytes are at most 1 MiB: longer than any path, and than what a tar header can have.
 struct ManifestRow {
+  private static let longest = 1 << 20
   private let row: Row
 
   init(_ row: Row) { self.row = row }
@@ -24,11 +27,11 @@ struct ManifestRow {
   }
 
   func text(_ column: String) -> String? {
-    if case .string(let value) = storage(column) { value } else { nil }
+    if case .string(let value) = storage(column), value.utf8.count <= Self.longest { value } else { nil }
   }
 
   func bytes(_ column: String) -> [UInt8]? {
-    if case .blob(let value) = storage(column) { [UInt8](value) } else { nil }
+    if case .blob(let value) = storage(column), value.count <= Self.longest { [UInt8](value) } else { nil }
   }
 
   /// The SQL of a path's column, for ``path(_:)``. SQLite's text may be no UTF-8 and go on after a NUL, which a Swift

@@ -6,6 +6,7 @@ import GRDB
 /// Writes a snapshot's manifest, in one transaction of a private file.
 final class ManifestWriter {
   private let queue: DatabaseQueue
+  private let path: String
   private let archive: ArchiveID
   private var snapshot = try? SnapshotID()
 
@@ -18,7 +19,8 @@ final class ManifestWriter {
     configuration.prepareDatabase {
       try $0.execute(sql: "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA page_size=4096")
     }
-    queue = try Self.telling { try DatabaseQueue(path: path, configuration: configuration) }
+    self.path = path
+    queue = try Self.telling(path) { try DatabaseQueue(path: path, configuration: configuration) }
     try write { db in
       try db.execute(sql: "BEGIN")
       for statement in ManifestSchema.statements { try db.execute(sql: statement) }
@@ -30,11 +32,11 @@ final class ManifestWriter {
   }
 
   private func write(_ body: (Database) throws -> Void) throws {
-    try Self.telling { try queue.writeWithoutTransaction(body) }
+    try Self.telling(path) { try queue.writeWithoutTransaction(body) }
   }
 
   /// SQLite's errors in words; the usual one is a full disk.
-  private static func telling<T>(_ body: () throws -> T) throws -> T {
+  private static func telling<T>(_ path: String, _ body: () throws -> T) throws -> T {
     do {
       return try body()
     } catch let error as DatabaseError {
@@ -45,7 +47,7 @@ final class ManifestWriter {
           + (isFull
             ? "No space left on device; free some space"
             : error.message ?? "SQLite gives no reason; look at the disk")
-          + " and run it again", cause: error)
+          + " and run it again", path: path, cause: error)
     }
   }
 
@@ -72,7 +74,7 @@ final class ManifestWriter {
   }
 
   func hasEntry(_ path: ContainerPath) throws -> Bool {
-    try Self.telling {
+    try Self.telling(self.path) {
       try queue.writeWithoutTransaction {
         try Bool.fetchOne($0, sql: "SELECT 1 FROM entry WHERE path = ?", arguments: [PathValue(path)])
           ?? false
@@ -101,7 +103,7 @@ final class ManifestWriter {
 
   /// The content hash of a file that was added; nil when there is none of that path.
   func digest(of path: ContainerPath) throws -> SHA256.Digest? {
-    try Self.telling {
+    try Self.telling(self.path) {
       try queue.writeWithoutTransaction {
         try Data.fetchOne(
           $0, sql: "SELECT sha256 FROM entry WHERE path = ? AND kind = 'file'", arguments: [PathValue(path)])
@@ -126,7 +128,7 @@ final class ManifestWriter {
     try run("INSERT INTO property VALUES (?, ?)", ["snapshot", id.hex])
     if storesExcluded { try run("INSERT INTO property VALUES (?, ?)", [ManifestSchema.storesExcluded, 1]) }
     try write { try $0.execute(sql: "COMMIT") }
-    try Self.telling { try queue.close() }
+    try Self.telling(path) { try queue.close() }
     return id
   }
 }

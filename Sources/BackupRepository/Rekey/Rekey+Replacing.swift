@@ -5,34 +5,41 @@ import SystemPackage
 
 extension Rekey {
   /// Encrypts the archive to others in its own place: at any moment, after a kill too, one of the two is there, whole.
-  /// The old file goes only when the new one is on disk and was read back. One that was not encrypted gets `.age` behind
-  /// its name.
+  /// The old file goes in the very step in which the new one, which is on disk and was read back, takes its name. One that
+  /// was not encrypted then gets `.age` behind its name.
   ///
   /// - Parameters:
   ///   - path: the archive's file; of a link, the file behind it.
-  ///   - keys: what opens it.
+  ///   - keys: what opens it, and the encrypted copy of it that may be beside it.
   ///   - encryption: to whom.
   ///   - lockTimeout: seconds to wait for those who write into the repository, at the end.
   ///   - progress: called now and then with the bytes that were copied so far.
-  /// - Throws: `ArchiveError`, `ContainerError`, ``RepositoryError``: `locked`, `overlap` when there is a file of the new
-  ///   name, `conflict` when the archive was replaced by somebody else meanwhile. Nothing has changed then.
+  /// - Throws: `ArchiveError`, `ContainerError`, ``RepositoryError``: `locked`, `overlap` when there is another file of the
+  ///   new name, `conflict` when the archive was replaced by somebody else meanwhile. Nothing has changed then. `io` when
+  ///   the new one is in its place, and the disk does not say that it stays there.
   public static func replace(
     path: String, keys: AgeKeys, limit: ExpansionLimit = .standard, encryption: AgeLock,
     lockTimeout: Double = 0, progress: (UInt64) -> Void = { _ in }
   ) throws -> RekeyReport {
-    let place = try Place(path)
-    let archive = try Archive(path: path, keys: keys, limit: limit)
+    var place = try Place(path)
+    let archive = try place.open(path, keys, limit)
     try place.check()
+    try place.requireFreeName(beside: archive, keys, limit)
     return try ScratchDirectory.with(Publication.prefix, in: place.folder) { scratch in
-      let size = try write(archive, into: scratch, encryption, progress)
+      let size: UInt64
+      do { size = try write(archive, into: scratch, encryption, progress) } catch let error as ArchiveError {
+        throw error.code == .io ? error.at(place.folder.path) : error
+      }
       // Whoever could read the old file can read the new one; only its owner or root can give it to somebody.
-      try? scratch.setOwner(user: place.status.user, group: place.status.group, of: file)
+      do {
+        try scratch.setOwner(user: place.status.user, group: place.status.group, of: file)
+      } catch let error as ContainerError where error.code == .permission {}
       try scratch.setMode(place.status.mode, of: file)
       // Alone, as who removes: nobody writes into the repository while a file of it goes.
       let lock = try RepositoryLock(place.folder.path, exclusive: true, timeout: lockTimeout)
       try place.check()
-      let name = try place.put(scratch, isEncrypted: archive.encryption != nil)
-      try lock.directory.sync()
+      let name = try place.put(scratch)
+      try place.afterwards("it is encrypted to the new keys", name) { try lock.directory.sync() }
       return RekeyReport(
         source: path, path: place.folder.full(name), header: archive.header, archiveBytes: size)
     }
@@ -44,6 +51,10 @@ private struct Place {
   let folder: Directory
   let name: ContainerPath
   let status: FileStatus
+  /// The name with `.age`, for a plain archive's; nil for other names.
+  private let encryptedName: ContainerPath?
+  /// What is there by that name: the same archive, encrypted.
+  private var copy: FileStatus?
 
   init(_ path: String) throws {
     guard let real = realPath(path), let slash = real.lastIndex(of: "/") else {
@@ -59,9 +70,26 @@ private struct Place {
     } catch let error as ContainerError {
       throw RepositoryError.place(error, "the archive's directory", path: path)
     }
+    let isEncrypted = try ArchiveEncryption.of(path: path) != nil
+    // An encrypted one has a plain one's name where a replacement was interrupted before the last step.
+    encryptedName =
+      !isEncrypted || real.hasSuffix(ArchiveName.suffix)
+      ? ContainerPath(name: name.bytes + Array(ArchiveName.encryptedSuffix.utf8)) : nil
   }
 
-  /// That the file is still the one that it was.
+  func open(_ path: String, _ keys: AgeKeys, _ limit: ExpansionLimit) throws -> Archive {
+    do {
+      return try Archive(path: path, keys: keys, limit: limit)
+    } catch let error as ArchiveError where error.code == .noIdentity && encryptedName != nil {
+      throw ArchiveError(
+        error.code,
+        "\(error.message). It is encrypted already, only its name lacks \(ArchiveName.encryptedSuffix): "
+          + "an interrupted rekey may have left it; add that to the name, or give --identity to encrypt it again",
+        path: error.path, cause: error)
+    }
+  }
+
+  /// That the file is still the one that it was, and so is its copy.
   func check() throws {
     guard let now = try folder.status(name), now.identity == status.identity, now.size == status.size,
       now.modified == status.modified
@@ -71,36 +99,76 @@ private struct Place {
         "somebody else changed or replaced it meanwhile; nothing was changed, look at it and run it again",
         path: folder.full(name))
     }
+    guard let encryptedName else { return }
+    let beside = try folder.status(encryptedName)
+    guard copy == nil || (beside?.identity == copy?.identity && beside?.modified == copy?.modified) else {
+      throw RepositoryError(
+        .conflict, "somebody else changed or replaced it meanwhile; nothing was changed, run it again",
+        path: folder.full(encryptedName))
+    }
+  }
+
+  /// The name with `.age` must be free, or that of the same archive, byte for byte: a pair that an earlier rekey has left,
+  /// or a person. Then one file will be there in place of both.
+  mutating func requireFreeName(beside archive: Archive, _ keys: AgeKeys, _ limit: ExpansionLimit) throws {
+    guard let encryptedName, let status = try folder.status(encryptedName) else { return }
+    let path = folder.full(encryptedName)
+    func refusal(_ why: String, _ cause: (any Error)? = nil) -> RepositoryError {
+      RepositoryError(
+        .overlap, "is there already, and an archive never replaces another one: \(why)", path: path,
+        cause: cause)
+    }
+    let other: Archive
+    do {
+      other = try Archive(path: path, keys: keys, limit: limit)
+    } catch let error as ArchiveError where error.code == .noIdentity {
+      throw refusal("when it is the same one, encrypted before, give --identity to have them compared", error)
+    } catch {
+      throw refusal("it cannot be compared (\(error)); look at it, and move it away", error)
+    }
+    guard
+      try other.header.archive == archive.header.archive && SealedCopy.areSame(other.reader, archive.reader)
+    else { throw refusal("it is another one; look at it, and move it away") }
+    copy = status
   }
 
   /// Puts the new file in place of the old one; gives its name.
-  func put(_ scratch: Directory, isEncrypted: Bool) throws -> ContainerPath {
-    if isEncrypted {
-      try exchange(scratch)
-      return name
+  func put(_ scratch: Directory) throws -> ContainerPath {
+    if let encryptedName, copy != nil {
+      // The two are the same: that with the right name is on disk before the other goes.
+      try folder.syncFile(encryptedName)
+      try folder.removeFile(name)
+      try afterwards("the plain archive is removed, and this is encrypted to the old keys", encryptedName) {
+        try scratch.rename(Rekey.file, in: folder, to: encryptedName)
+      }
+      return encryptedName
     }
-    let named = ContainerPath(name: name.bytes + Array(ArchiveName.encryptedSuffix.utf8))
-    do {
-      try scratch.renameNew(Rekey.file, in: folder, to: named)
-    } catch let error as ContainerError where error.cause as? Errno == .fileExists {
-      throw RepositoryError(
-        .overlap, "is there already; an archive never replaces another one, look at it",
-        path: folder.full(named))
-    }
-    // On disk under its name before the old one goes.
-    try folder.sync()
-    try folder.removeFile(name)
-    return named
+    try scratch.rename(Rekey.file, in: folder, to: name)
+    return try afterwards("it is encrypted to the new keys", name, rename)
   }
 
-  /// The old file goes with the private directory.
-  private func exchange(_ scratch: Directory) throws {
-    do {
-      try scratch.exchange(Rekey.file, in: folder, with: name)
-    } catch let error as ContainerError where [.invalidArgument, .noFunction].contains(error.cause as? Errno)
-    {
-      // Network file systems cannot; a rename replaces in one step, too.
-      try scratch.rename(Rekey.file, in: folder, to: name)
+  /// Runs what follows once the old file is gone: a failure must not sound as if nothing had happened.
+  func afterwards<T>(_ what: String, _ name: ContainerPath, _ body: () throws -> T) throws -> T {
+    do { return try body() } catch let error as ContainerError {
+      throw RepositoryError(
+        .io, "\(what), but \(error.reason); check the disk, then run `drydock verify` on it",
+        path: folder.full(name), cause: error)
     }
+  }
+
+  /// Gives the new file the name with `.age` where it has to have one; gives its name.
+  private func rename() throws -> ContainerPath {
+    guard let encryptedName else { return name }
+    do {
+      try folder.renameNew(name, in: folder, to: encryptedName)
+    } catch let error as ContainerError where error.cause as? Errno == .fileExists {
+      // Somebody has just taken the name: the archive keeps the one that it has.
+      return name
+    } catch let error as ContainerError where error.cause as? Errno == .invalidArgument {
+      // Network file systems know no such rename; a further name for the file replaces nothing either.
+      try folder.link(name, in: folder, to: encryptedName)
+      try folder.removeFile(name)
+    }
+    return encryptedName
   }
 }

@@ -6,7 +6,8 @@ extension Repository.Listing {
   private struct Candidate {
     var path: String
     var label: ArchiveLabel
-    var modified: Int64
+    /// The time that counts, which may be another than the label's.
+    var time: String
     /// Nil for a sealed one.
     var item: Repository.Item?
 
@@ -21,7 +22,7 @@ extension Repository.Listing {
   }
 
   /// The path of the archive that a person means: the name of its file, the beginning of its id (4 digits or more),
-  /// `INSTANCE@latest`, `INSTANCE@2026-11-14` (the newest not later), and where that fits several apps
+  /// `INSTANCE@latest`, `INSTANCE@2026-11-14` (the newest not later, by the time that counts), and where that fits several apps
   /// `APP/INSTANCE@latest`. Without an instance, `latest` and a time mean the only one that there is.
   ///
   /// Encrypted archives that no key at hand opens count as what their names say.
@@ -40,16 +41,14 @@ extension Repository.Listing {
 
   /// All that have a label, oldest first.
   private var candidates: [Candidate] {
-    let read = items.map {
-      Candidate(path: $0.path, label: ArchiveLabel($0.header), modified: $0.modified, item: $0)
-    }
-    let names = sealed.compactMap { sealed in
-      sealed.label.map {
-        Candidate(path: sealed.path, label: known($0), modified: sealed.modified, item: nil)
+    entries.compactMap { entry in
+      guard let place = entry.place else { return nil }
+      switch entry {
+      case .item(let item):
+        return Candidate(path: item.path, label: place.label, time: place.time, item: item)
+      case .sealed(let sealed):
+        return Candidate(path: sealed.path, label: known(place.label), time: place.time, item: nil)
       }
-    }
-    return (read + names).sorted {
-      ($0.label.time, $0.modified, $0.path) < ($1.label.time, $1.modified, $1.path)
     }
   }
 
@@ -110,7 +109,7 @@ extension Repository.Listing {
     }
     guard
       let found = owned.last(where: { candidate in
-        limit.map { candidate.label.time.prefix($0.count) <= $0 } ?? true
+        limit.map { candidate.time.prefix($0.count) <= $0 } ?? true
       })
     else {
       throw error(.notFound, "no archive is of \(when) or before; the oldest is of \(oldest.label.time)")

@@ -53,7 +53,8 @@ extension Repository {
   public struct Listing: Sendable {
     /// The repository's path.
     public let repository: String
-    /// The archives that can be read, oldest first; those of one second in the order in which they were written.
+    /// The archives that can be read, oldest first; those of one second in the order in which they were written. A time
+    /// that the archives themselves contradict does not count.
     public internal(set) var items: [Item] = []
     /// The encrypted ones that no key at hand opens, in the same order as far as their names tell a time.
     public internal(set) var sealed: [Sealed] = []
@@ -85,10 +86,8 @@ extension Repository {
     }
 
     mutating func sort() {
-      items.sort { ($0.header.time, $0.modified, $0.path) < ($1.header.time, $1.modified, $1.path) }
-      sealed.sort {
-        ($0.label?.time ?? "", $0.modified, $0.path) < ($1.label?.time ?? "", $1.modified, $1.path)
-      }
+      items = ArchiveOrder.sorted(items, path: { $0.path }, place: { $0.place })
+      sealed = ArchiveOrder.sorted(sealed, path: { $0.path }, place: { $0.place })
     }
   }
 }

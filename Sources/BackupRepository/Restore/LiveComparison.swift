@@ -9,6 +9,8 @@ struct LiveComparison {
     /// The content is right, the mode, owner, time or extended attributes are not.
     case otherAttributes
     case other
+    /// Right but for set-id bits or capabilities that are not to come back.
+    case sameWithoutRights
   }
 
   private let live: LiveContainer
@@ -21,8 +23,13 @@ struct LiveComparison {
   private var claimed: Set<FileIdentity> = []
   /// Entries that get an inode of their own.
   private var replaced: Set<ContainerPath> = []
+  private let keepsSetID: Bool
 
-  init(_ live: LiveContainer, _ staged: StagedContainer, _ recorded: RecordedPaths, _ header: ArchiveHeader) {
+  init(
+    _ live: LiveContainer, _ staged: StagedContainer, _ recorded: RecordedPaths, _ header: ArchiveHeader,
+    keepsSetID: Bool
+  ) {
+    self.keepsSetID = keepsSetID
     self.live = live
     self.staged = staged
     self.recorded = recorded
@@ -35,17 +42,21 @@ struct LiveComparison {
       replaced.insert(entry.path)
       return .other
     }
-    let isSame = try hasMetadata(of: entry)
+    var isSame = try hasMetadata(of: entry)
+    var result = Result.same
+    if !isSame, !keepsSetID, entry.metadata.givesRights, try hasMetadata(of: entry.withoutRights()) {
+      (isSame, result) = (true, .sameWithoutRights)
+    }
     if let first = entry.hardLink {
       // It gets the inode that its first name gets.
-      return !isSame || replaced.contains(first) ? .other : .same
+      return !isSame || replaced.contains(first) ? .other : result
     }
     if present.status.links > 1, !claimed.insert(present.status.identity).inserted {
       // Two files of the archive that are one now.
       replaced.insert(entry.path)
       return .other
     }
-    if isSame { return .same }
+    if isSame { return result }
     replaced.insert(entry.path)
     // A copy of what the container holds, with other attributes, is no copy of the bytes of a raw database.
     let isCopied = entry.kind != .rawDatabase && (entry.kind == .database || !present.isDatabase)

@@ -15,6 +15,8 @@ public struct RestoreOptions: Sendable {
   public var includeExcluded = false
   /// Brings back synchronizable items of the vault, which overwrite what the owner's other devices have.
   public var includesSynchronizable = false
+  /// Brings back set-user-id and set-group-id bits, and capabilities, which let whoever runs a file act with other rights.
+  public var keepsSetID = false
   /// Takes another app's or instance's data.
   public var fromOther = false
   /// The container's schema version as far as it is known, for a partial restore.
@@ -51,6 +53,8 @@ public struct RestoreReport: Sendable {
   public var spared: [Spared] = []
   /// Paths that came back although a directory above is excluded now.
   public var restoredUnderExcluded: [ContainerPath] = []
+  /// Paths that have set-id bits or capabilities in the archive and not in the container, as they were not asked for.
+  public var withoutSetID: [ContainerPath] = []
   /// Number of paths that were right already.
   public var unchanged = 0
   /// What became of the vault's items; nil when it was right already, out of scope, or nowhere.

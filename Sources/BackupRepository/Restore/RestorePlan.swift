@@ -50,7 +50,8 @@ struct RestorePlan {
       archive.manifest, layout: archive.header.layout, includesExcluded: options.includeExcluded)
     groups = RestoredGroups(archive.header, staged.container)
     scope = try RestoreScope(options, recorded, live, staged.container)
-    comparison = LiveComparison(live, staged, recorded, archive.header)
+    comparison = LiveComparison(
+      live, staged, recorded, archive.header, keepsSetID: options.keepsSetID)
     try decideLive()
     let id = try SnapshotID()
     try archive.manifest.entries { entry in
@@ -66,14 +67,14 @@ struct RestorePlan {
     if let vaultEntry { try decideVault(vaultEntry) }
     // An inode gets all its names anew when it gets one.
     for first in movedFirsts { links += rightLinks[first] ?? [] }
-    addMissingDirectories()
+    try addMissingDirectories()
     try refuseTypeConflicts()
   }
 
   /// Whether the content of every entry comes from the archive.
   var readsEverything: Bool {
     let read = contents.count { $0.size > 0 && $0.path != vaultEntry?.path }
-    return !members.gaps.isEmpty && read + (vaultEntry?.offset == nil ? 0 : 1) == members.gaps.count
+    return read + (vaultEntry?.offset == nil ? 0 : 1) == members.gaps.count
   }
 
   // MARK: Live paths
@@ -176,39 +177,52 @@ struct RestorePlan {
       report.restoredUnderExcluded.append(entry.path)
     }
     if entry.kind == .directory {
-      directories.append(entry)
+      directories.append(try withheld(entry, hasContent: present?.kind == .directory || entry.path.isRoot))
       if !entry.path.isRoot, present?.kind != .directory { report.restored.append(entry.path) }
       return
     }
     let result = try comparison.compare(entry, present)
     if case .other = result, entry.path == staged.container.vaultPath {
-      vaultEntry = entry
+      vaultEntry = try withheld(entry)
       return
     }
     switch result {
-    case .same:
+    case .same, .sameWithoutRights:
+      if case .sameWithoutRights = result { report.withoutSetID.append(entry.path) }
       if let first = entry.hardLink { rightLinks[first, default: []].append(entry) }
       report.unchanged += 1
     case .otherAttributes:
-      attributes.append(entry)
+      attributes.append(try withheld(entry, hasContent: true))
       report.restored.append(entry.path)
     case .other:
-      try bringBack(entry)
+      try bringBack(try withheld(entry))
       report.restored.append(entry.path)
     }
   }
 
+  /// The entry without the rights that its file may not get, noted in the report.
+  ///
+  /// - Parameter hasContent: whether the container has the same content there, whose rights are its own.
+  private mutating func withheld(_ entry: ManifestEntry, hasContent: Bool = false) throws -> ManifestEntry {
+    guard !options.keepsSetID, entry.metadata.givesRights else { return entry }
+    let result = entry.withoutRights(
+      keepingThoseOf: hasContent ? try staged.metadata(of: entry.path) : nil)
+    if result.metadata != entry.metadata { report.withoutSetID.append(entry.path) }
+    return result
+  }
+
   /// A directory outside of the scope that is missing comes back as it was when something in it does.
-  private mutating func addMissingDirectories() {
-    for entry in contents + links + directories {
+  private mutating func addMissingDirectories() throws {
+    for entry in contents + links + directories where !missing.isEmpty {
       for above in entry.path.ancestors {
         guard let directory = missing.removeValue(forKey: above) else { continue }
-        directories.append(directory)
+        directories.append(try withheld(directory))
         report.restored.append(above)
       }
     }
     directories.sort { $0.path < $1.path }
     report.restored.sort()
+    report.withoutSetID.sort()
   }
 
   private mutating func bringBack(_ entry: ManifestEntry) throws {

@@ -82,7 +82,10 @@ struct ArchiveAssembly {
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
     defer { buffer.deallocate() }
     while true {
-      let count = try file.read(into: buffer)
+      let count: Int
+      do { count = try file.read(into: buffer) } catch let error as Errno {
+        throw ContainerError.system("cannot read", scratch.full(manifest), error)
+      }
       if count == 0 { break }
       let chunk = UnsafeRawBufferPointer(rebasing: buffer[..<count])
       hash.update(chunk)

@@ -55,7 +55,7 @@ struct Publication {
 
   private static func open(_ path: String, _ what: String) throws -> Directory {
     do {
-      return try Directory(realPath(path) ?? path)
+      return try Directory(ownRealPath(path) ?? path)
     } catch let error as ContainerError {
       throw RepositoryError.place(error, what, path: path)
     }
@@ -86,10 +86,35 @@ struct Publication {
         isMade = true
         return try body(scratch)
       }
+    } catch let error as ArchiveError where error.code == .io {
+      throw error.at(folder.path)
     } catch let error as ContainerError where !isMade {
       throw RepositoryError.place(
         error, fileName == nil ? "the repository" : "the directory", path: folder.path)
     }
+  }
+
+  /// What there is to say about the clock when a repository has an archive of the same app and instance and of a later
+  /// time: that one, and the beginning of the id of the newest.
+  ///
+  /// Names of files tell whether there is one, so that usually no archive is opened.
+  func later(than time: String, _ app: String, _ instance: String) throws -> (
+    ArchiveLabel, String, newest: String
+  )? {
+    guard fileName == nil else { return nil }
+    let isOwn = { (label: ArchiveLabel) in
+      [label.app, label.instance].map { ArchiveName.plain($0, 95) }
+        == [app, instance].map { ArchiveName.plain($0, 95) }
+    }
+    let later = try folder.names().compactMap { bytes -> (ArchiveLabel, String)? in
+      guard ArchiveName.isArchive(bytes) else { return nil }
+      return ArchiveName.label(of: String(decoding: bytes, as: UTF8.self)).map {
+        ($0, folder.full(ContainerPath(name: bytes)))
+      }
+    }.filter { isOwn($0.0) && $0.0.time > time }.max { ($0.0.time, $0.1) < ($1.0.time, $1.1) }
+    guard let later else { return nil }
+    let newest = try Repository(folder.path).list().entries.compactMap(\.place).last { isOwn($0.label) }
+    return (later.0, later.1, String((newest?.label ?? later.0).id.prefix(8)))
   }
 
   /// Gives the written file its name, never replacing one; on disk when this returns. Gives the path.
@@ -100,7 +125,11 @@ struct Publication {
     for name in fileName.map({ [$0] }) ?? names {
       let target = try ContainerPath(name)
       guard try place(file, in: scratch, as: target) else { continue }
-      try folder.sync()
+      do { try folder.sync() } catch let error as ContainerError {
+        throw RepositoryError(
+          .io, "the archive is here, but \(error.reason); check the disk, then run `drydock verify` on it",
+          path: folder.full(target), cause: error)
+      }
       return folder.full(target)
     }
     throw RepositoryError(

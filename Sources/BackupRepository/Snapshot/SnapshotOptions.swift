@@ -1,5 +1,7 @@
 import AgeEncryption
 import AppContainer
+import ContainerTransaction
+import Foundation
 
 /// Where a snapshot goes and how it is taken.
 public struct SnapshotOptions: Sendable {
@@ -21,6 +23,9 @@ public struct SnapshotOptions: Sendable {
   public var deviceKeys: DeviceKeys?
   /// The number of the last applied migration, for the header; nil when it is not known.
   public var schemaVersion: Int?
+  /// Reads the schema version, or says why it is not known, under the lock that the content is read under: nothing can
+  /// migrate the container in between. `Migrating.schemaVersion(in:)` does.
+  public var readsVersion: (@Sendable (StagedContainer) -> (number: Int?, problem: String?))?
   /// Seconds to wait for the container's lock, and for the repository's.
   public var lockTimeout: Double = 0
   /// Seconds to wait for a database that is locked.
@@ -34,6 +39,10 @@ public struct SnapshotOptions: Sendable {
   public var tool: String
   /// Called now and then with the bytes of content that were stored so far.
   public var progress: (@Sendable (UInt64) -> Void)?
+  /// The clock.
+  package var now: @Sendable () -> Date = { Date() }
+  /// Called for each directory that is about to be listed: the moment at which tests change something.
+  package var lists: (@Sendable (ContainerPath) -> Void)?
 
   /// Options for a target.
   public init(target: Target, tool: String) {
@@ -65,6 +74,10 @@ public struct SnapshotReport: Sendable {
 
   /// What it has of the vault; nil when it holds none.
   public var vault: SnapshotVault?
+  /// Why the header does not tell the schema version, when there is a reason.
+  public var versionProblem: String?
+  /// What cannot be right about the time of this archive, or of another one in the repository.
+  public var clockWarning: ClockWarning?
 
   /// Whether something is missing that should be there.
   public var isIncomplete: Bool {

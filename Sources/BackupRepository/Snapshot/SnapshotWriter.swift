@@ -11,6 +11,8 @@ final class SnapshotWriter {
   let manifest: ManifestWriter
   let options: SnapshotOptions
   private let names: MemberNames
+  /// The names of the moment that the archive is of.
+  private let tree: TreeNames
   let reader: StableReader
 
   private(set) var entries = 0
@@ -24,14 +26,18 @@ final class SnapshotWriter {
   private static let smallest = 32 << 10
   /// The directory that the last path was in: a scan stays in one for a while.
   private var parent: (path: ContainerPath, directory: Directory)?
+  /// The last path whose name no member can have.
+  private var beyondLimits: ContainerPath?
+  /// Whether another inode behind a name means that it was replaced.
+  private var checksInodes = true
   /// The first path of each inode that has several names.
   private var linked: [FileIdentity: ManifestEntry] = [:]
 
   init(
-    root: Directory, scratch: Directory, archive: ArchiveWriter, manifest: ManifestWriter,
+    root: Directory, tree: TreeNames, scratch: Directory, archive: ArchiveWriter, manifest: ManifestWriter,
     names: MemberNames, options: SnapshotOptions
   ) throws {
-    self.root = root
+    (self.root, self.tree) = (root, tree)
     self.names = names
     self.scratch = scratch
     self.archive = archive
@@ -41,16 +47,32 @@ final class SnapshotWriter {
   }
 
   /// Stores everything that the scan finds and no rule excludes, or with the option all but Drydock's own state.
-  func storeAll(_ scan: ContainerScan) throws {
+  func storeAll(_ rules: ExclusionRules) throws {
     guard let metadata = try root.metadata(.root) else { return }
     let status = try root.status()
     try storeDirectory(.root, status, metadata)
-    try scan.visit { path, _ in
-      try skip(path, .unreadable)
+    var scan = ContainerScan(root, rules: rules, entersExcluded: options.includesExcluded)
+    scan.names = tree
+    scan.deepest = SkippedPath.deepest
+    try scan.visit { path, error in
+      try skip(path, error.code == .inUse ? .unstable : .unreadable)
     } _: { scanned in
       try store(scanned)
     }
     try addWaiting(all: true)
+  }
+
+  /// Whether a member can have the path's name. One that is too long or too deep is not stored, nor what is below it.
+  private func canStore(_ path: ContainerPath) throws -> Bool {
+    if let beyondLimits, path.isInside(beyondLimits) { return false }
+    do {
+      try MemberName.validate(names.name(of: path))
+      return true
+    } catch let error as ArchiveError where error.code == .limit {
+      beyondLimits = path
+      try skip(path, .unreadable)
+      return false
+    }
   }
 
   private func store(_ scanned: ScannedEntry) throws {
@@ -63,33 +85,70 @@ final class SnapshotWriter {
       }
       if exclusion.rule == .state || !options.includesExcluded { return }
     }
-    do {
-      switch scanned.kind {
-      case .directory:
-        if let metadata = try metadata(of: scanned.path) {
-          try storeDirectory(scanned.path, scanned.status, metadata)
+    guard try canStore(scanned.path) else { return }
+    var scanned = scanned
+    checksInodes = true
+    for _ in 1...StableReader.smallAttempts {
+      do {
+        return try storeOnce(scanned)
+      } catch let error as ContainerError where error.code == .permission || error.code == .unreadable {
+        return try skip(scanned.path, .unreadable)
+      } catch let error as ContainerError where error.code == .notFound || Self.meansOtherKind(error) {
+        // Removed, replaced or renamed since the scan saw it.
+        switch try tree.find(scanned.path, inode: scanned.status.inode) {
+        case .at(let place, let status) where status.type == scanned.status.type:
+          (scanned.place, scanned.status) = (place, status)
+        case .unmoved(let status) where status.type == scanned.status.type:
+          scanned.status = status
+          checksInodes = false
+        case .gone: return
+        case .unsettled(let places):
+          for place in places { try skip(place, .unstable) }
+          return
+        case .at(let place, _): return try skipUnstable(scanned.path, place)
+        case .unmoved: return try skip(scanned.path, .unstable)
         }
-      case .symbolicLink: try storeLink(scanned)
-      case .file: try storeFile(scanned.path, scanned.status, kind: .file)
-      case .database(let unit): try storeDatabase(unit, scanned.status)
-      case .sidecar(let main): try storeSidecar(scanned.path, of: main, scanned.status)
-      case .mount: try skip(scanned.path, .mount)
-      case .special: try skip(scanned.path, .special)
       }
-    } catch let error as ContainerError where error.code == .notFound {
-      // Gone since the scan saw it: somebody else's removal.
-      return
-    } catch let error as ContainerError where error.code == .permission {
-      try skip(scanned.path, .unreadable)
-    } catch let error as ContainerError where Self.meansOtherKind(error) {
-      // A file when the scan saw it, and now a link or a directory, or the reverse.
-      try skip(scanned.path, .unstable)
+    }
+    try skipUnstable(scanned.path, scanned.place)
+  }
+
+  private func storeOnce(_ scanned: ScannedEntry) throws {
+    switch scanned.kind {
+    case .directory:
+      if let metadata = try metadata(of: scanned) {
+        try storeDirectory(scanned.path, scanned.status, metadata)
+      }
+    case .symbolicLink: try storeLink(scanned)
+    case .file: try storeFile(scanned, kind: .file)
+    // A database goes with files that may have been moved, too, or not yet.
+    case .database where scanned.place != scanned.path: try skipUnstable(scanned.path, scanned.place)
+    case .database(let unit): try storeDatabase(unit, scanned)
+    case .sidecar(let main): try storeSidecar(scanned, of: main)
+    case .mount: try skip(scanned.path, .mount)
+    case .special: try skip(scanned.path, .special)
     }
   }
 
   private static func meansOtherKind(_ error: ContainerError) -> Bool {
     guard let error = error.cause as? Errno else { return false }
     return [.tooManySymbolicLinkLevels, .isDirectory, .notDirectory, .invalidArgument].contains(error)
+  }
+
+  /// Throws unless an inode is the one that the scan saw.
+  func expectSame(_ status: FileStatus?, _ scanned: ScannedEntry) throws {
+    guard let status, !checksInodes || status.identity == scanned.status.identity else {
+      throw ContainerError(.notFound, "replaced while it was stored", path: root.full(scanned.path))
+    }
+  }
+
+  /// What cannot be looked at is not stored, and named.
+  private func reading<T>(_ body: () throws -> T) throws -> T {
+    do { return try body() } catch var error as ContainerError where error.code == .io {
+      if Self.meansOtherKind(error) { throw error }
+      error.code = .unreadable
+      throw error
+    }
   }
 
   /// Records what an earlier capture kept out or lost, unless this one has said so of the path itself.
@@ -105,6 +164,11 @@ final class SnapshotWriter {
     let path = SkippedPath(path: path, reason: reason)
     skipped.append(path)
     try manifest.add(path)
+  }
+
+  func skipUnstable(_ path: ContainerPath, _ place: ContainerPath) throws {
+    try skip(path, .unstable)
+    if place != path { try skip(place, .unstable) }
   }
 
   /// Adds an entry; with a digest that is pending, in its turn.
@@ -135,9 +199,12 @@ final class SnapshotWriter {
     return (directory, ContainerPath(name: path.name))
   }
 
-  func metadata(of path: ContainerPath) throws -> FileMetadata? {
-    let (directory, name) = try place(of: path)
-    return try directory.metadata(name)
+  /// The metadata of what the scan saw, which is still there.
+  func metadata(of scanned: ScannedEntry) throws -> FileMetadata? {
+    let (directory, name) = try place(of: scanned.place)
+    let metadata = try reading { try directory.metadata(name) }
+    try expectSame(directory.status(name), scanned)
+    return metadata
   }
 
   func member(_ entry: ManifestEntry, _ kind: ArchiveMember.Kind) -> ArchiveMember {
@@ -160,10 +227,11 @@ final class SnapshotWriter {
   }
 
   private func storeLink(_ scanned: ScannedEntry) throws {
-    guard let metadata = try metadata(of: scanned.path) else { return }
+    guard let metadata = try metadata(of: scanned) else { return }
     var entry = entry(scanned.path, .symbolicLink, scanned.status, metadata)
-    let (directory, name) = try place(of: scanned.path)
-    let target = try directory.linkTarget(name)
+    let (directory, name) = try place(of: scanned.place)
+    let target = try reading { try directory.linkTarget(name) }
+    try expectSame(directory.status(name), scanned)
     entry.linkTarget = target
     _ = try archive.addMember(member(entry, .symbolicLink(target: target)))
     try add(entry)
@@ -171,8 +239,9 @@ final class SnapshotWriter {
 
   // MARK: Files
 
-  func storeFile(_ path: ContainerPath, _ status: FileStatus, kind: ManifestEntry.Kind) throws {
-    guard let metadata = try metadata(of: path) else { return }
+  func storeFile(_ scanned: ScannedEntry, kind: ManifestEntry.Kind) throws {
+    let (path, status) = (scanned.path, scanned.status)
+    guard let metadata = try metadata(of: scanned) else { return }
     var entry = entry(path, kind, status, metadata)
     // Changed since its first name was stored: then this is no further name of what is in the archive.
     if status.links > 1, let first = linked[status.identity], first.changed == status.changed {
@@ -180,9 +249,10 @@ final class SnapshotWriter {
       _ = try archive.addMember(member(entry, .hardLink(target: names.name(of: first.path))))
       return try add(entry)
     }
-    let (directory, name) = try place(of: path)
-    let file = try directory.open(name, .readOnly, options: [.nonBlocking])
+    let (directory, name) = try place(of: scanned.place)
+    let file = try reading { try directory.open(name, .readOnly, options: [.nonBlocking]) }
     defer { try? file.close() }
+    try expectSame(FileStatus(of: file, path: root.full(path)), scanned)
     var digest: PendingDigest?
     guard try storeContent(file, &entry, &digest) else { return try skip(path, .unstable) }
     if status.links > 1 {

@@ -47,7 +47,7 @@ final class StableReader {
     let before = try state(of: file, path)
     // Nobody is seconds in the middle of writing a megabyte.
     if before.size <= Self.smallSize && age(before) > 5_000_000_000 { return before }
-    // A search for holes takes the lock that a write holds from its beginning to its end.
+    // A search for holes takes the lock that a write holds from its beginning to its end. What it finds does not matter.
     _ = try? file.seek(offset: 0, from: Self.nextHole)
     let after = try state(of: file, path)
     return before == after ? after : nil

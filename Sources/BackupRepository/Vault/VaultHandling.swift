@@ -28,6 +28,8 @@ extension RestoreOptions {
       transaction.deviceKeys, transaction.redactor
     )
     options.vault = .whole
+    // Nobody else can reach the copy, and what is restored from it is asked for then.
+    options.keepsSetID = true
     return options
   }
 

@@ -25,66 +25,99 @@ public enum Verification {
   ) throws -> VerificationReport {
     let archive = try Archive(path: path, keys: keys, limit: limit)
     if data { try archive.checkExpansion() }
-    var entries: [ContainerPath: ManifestEntry] = [:]
     let id = try SnapshotID()
+    let tar = data ? try TarVerification(archive) : nil
     try archive.manifest.entries { entry in
       try id.add(entry)
-      if data { entries[entry.path] = entry }
+      try tar?.expect(entry)
     }
     guard try id.finish().hex == archive.snapshot else {
       throw RepositoryError(.damaged, "the manifest's entries do not give its snapshot id", path: path)
     }
-    if data { try compare(archive, entries) }
+    // A restore reads them, too.
+    _ = try archive.manifest.skipped()
+    try tar?.expectEnd()
     let totals = try archive.manifest.totals()
     return VerificationReport(
       path: path, header: archive.header, entries: totals.entries, contentBytes: totals.bytes, readData: data)
   }
+}
 
-  private static func compare(_ archive: Archive, _ entries: [ContainerPath: ManifestEntry]) throws {
-    var missing = entries
-    var superseded = try archive.manifest.superseded()
-    let names = archive.header.memberNames
-    let repeated = Set(superseded.values.map { names.name(of: $0.path) })
-    let damaged = { (what: String) in RepositoryError(.damaged, what, path: archive.path) }
-    var vault = archive.vault
-    var number = 0
-    try archive.reader.members(mayRepeat: { repeated.contains($0) }) { member, offset, content in
-      number += 1
-      if number == 1 || member.name == Array(MemberNames.manifest.utf8) { return }
-      if vault?.agrees(with: member, at: offset) ?? false {
-        vault = nil
-        return
+/// Compares every member of the tar, with its content, with the manifest's entries: the same ones in the same order, as a
+/// restore that reads all of them expects it.
+private final class TarVerification {
+  private let archive: Archive
+  private let names: MemberNames
+  private let walk: MemberWalk
+  private var superseded: [UInt64: SupersededMember]
+
+  init(_ archive: Archive) throws {
+    self.archive = archive
+    names = archive.header.memberNames
+    superseded = try archive.manifest.superseded()
+    let repeated = Set(superseded.values.map { [names] in names.name(of: $0.path) })
+    walk = try archive.reader.walk { repeated.contains($0) }
+    // The header, which was read when the archive was opened.
+    _ = try walk.next()
+  }
+
+  /// Compares the next member.
+  func expect(_ entry: ManifestEntry) throws {
+    while let (member, offset, content) = try walk.next() {
+      if isSuperseded(member, offset) { continue }
+      guard let path = names.path(of: member.name), path == entry.path else {
+        throw damaged("\(member.printableName) is in the tar where the manifest has \(entry.path)")
       }
-      guard let path = names.path(of: member.name) else {
-        throw damaged("it has a member that the format does not know: \(member.printableName)")
-      }
-      if superseded[offset] == SupersededMember(path: path, length: member.contentSize) {
-        superseded[offset] = nil
-        return
-      }
-      guard let entry = missing.removeValue(forKey: path) else {
-        throw damaged("\(path) is in the tar and not in the manifest")
-      }
-      guard try matches(entry, member, offset, content, names) else {
+      guard entry.agrees(with: member, at: offset, names), try hasDigest(of: entry, member, content) else {
         throw damaged("\(path) in the tar is not what the manifest says")
       }
+      return
     }
+    throw damaged("\(entry.path) is in the manifest and not in the tar")
+  }
+
+  private func hasDigest(
+    of entry: ManifestEntry, _ member: ArchiveMember, _ content: MemberContent
+  ) throws -> Bool {
+    guard case .file = member.kind else { return true }
+    var hash = try ContentHash(isDatabase: entry.kind == .database)
+    try content.read { hash.update($0) }
+    return try hash.finalize() == entry.digest
+  }
+
+  /// After the last entry: the vault's items where there are any, the manifest, and nothing else.
+  func expectEnd() throws {
+    var vault = archive.vault
+    var hasManifest = false
+    while let (member, offset, _) = try walk.next() {
+      if !hasManifest, isSuperseded(member, offset) { continue }
+      if !hasManifest, vault?.agrees(with: member, at: offset) ?? false {
+        vault = nil
+      } else if !hasManifest, member.name == Array(MemberNames.manifest.utf8),
+        offset == archive.reader.manifest.offset
+      {
+        hasManifest = true
+      } else {
+        throw damaged("\(member.printableName) is in the tar and not in the manifest")
+      }
+    }
+    guard hasManifest else { throw damaged("its manifest is not the last member") }
     if let member = superseded.values.first {
       throw damaged("\(member.path) is said to be stored twice, and is not")
     }
     guard vault == nil else { throw damaged("\(MemberNames.vault) is not where the manifest says") }
     _ = try archive.vaultExtract()
-    if let path = missing.keys.min() { throw damaged("\(path) is in the manifest and not in the tar") }
   }
 
-  private static func matches(
-    _ entry: ManifestEntry, _ member: ArchiveMember, _ offset: UInt64, _ content: MemberContent,
-    _ names: MemberNames
-  ) throws -> Bool {
-    guard entry.agrees(with: member, at: offset, names) else { return false }
-    guard case .file = member.kind else { return true }
-    var hash = try ContentHash(isDatabase: entry.kind == .database)
-    try content.read { hash.update($0) }
-    return try hash.finalize() == entry.digest
+  private func isSuperseded(_ member: ArchiveMember, _ offset: UInt64) -> Bool {
+    guard let path = names.path(of: member.name),
+      superseded[offset] == SupersededMember(path: path, length: member.contentSize)
+    else { return false }
+    superseded[offset] = nil
+    return true
+  }
+
+  private func damaged(_ what: String) -> RepositoryError {
+    RepositoryError(.damaged, what, path: archive.path)
   }
 }

@@ -17,6 +17,14 @@ struct platform_status {
   bool mount_root;
   /// The inode flag that asks backup programs to pass it over (where the file system tells).
   bool no_dump;
+  /// Whether the inode is immutable or append-only (where the file system tells).
+  bool fixed;
+};
+
+/// What `chattr` sets on an inode: its flags but for nodump, immutable, append-only and those that the file system sets by
+/// itself; the project that its blocks are counted for; XFS's own flags and hints.
+struct platform_flags {
+  uint32_t flags, project, extended, extent_size, copy_extent_size;
 };
 
 /// The status of `name` in `directory`, of the link itself when it is one; of `directory` when `name` is "".
@@ -38,6 +46,14 @@ int platform_set_modified(int directory, const char *name, int64_t nanoseconds);
 
 /// Sets or clears the nodump flag of a file or directory. ENOTTY or EOPNOTSUPP where the file system has none.
 int platform_set_no_dump(int directory, const char *name, bool on);
+
+/// The flags of an open file or directory. ENOTTY or EOPNOTSUPP where the file system has none.
+int platform_get_flags(int descriptor, struct platform_flags *flags);
+/// Sets them, as far as a program may set them at all: look at the result.
+int platform_set_flags(int descriptor, const struct platform_flags *flags);
+
+/// The number of names that a file may have on the file system of `descriptor`; a small one where that is not known.
+int64_t platform_link_limit(int descriptor);
 
 /// Takes an open-file-description lock without waiting: EAGAIN or EACCES when somebody else holds it.
 int platform_lock_range(int descriptor, bool exclusive, int64_t start, int64_t length);
@@ -84,10 +100,39 @@ int platform_reserve(int descriptor, int64_t start, int64_t length);
 /// Reads directory entries: `next` returns NULL at the end (errno 0) or on failure (errno set).
 typedef struct platform_directory platform_directory;
 platform_directory *platform_directory_open(int descriptor);
+/// The same for a descriptor that nobody else uses, and that is closed with it.
+platform_directory *platform_directory_take(int descriptor);
 const char *platform_directory_next(platform_directory *directory);
 /// The same, and whether it is a directory (1), something else (2), or the file system does not tell (0).
 const char *platform_directory_next_kind(platform_directory *directory, int *kind);
 void platform_directory_close(platform_directory *directory);
+
+/// All names in a directory, in no order, packed into memory that the caller frees: for each 8 bytes with the number of
+/// its inode, one with its kind as above, the name and a NUL.
+struct platform_names {
+  uint8_t *bytes;
+  size_t size;
+};
+int platform_list_names(int directory, struct platform_names *names);
+
+/// When the inode of `name` was made, in nanoseconds since 1970: ENOTSUP where the file system does not tell.
+int platform_birth(int directory, const char *name, int64_t *nanoseconds);
+
+/// The time that the file system stamps changes with at this moment, in nanoseconds since 1970.
+int64_t platform_stamp_time(void);
+
+/// The inode that a name leads to, links followed: what a link of `/proc/PID/fd` leads to is neither opened nor asked
+/// for over a network.
+int platform_followed_inode(int directory, const char *name, uint64_t *device, uint64_t *inode);
+
+/// Whether two threads share their table of descriptors, or their root and working directory: 0 when they do, 1 when
+/// not, -1 when the kernel does not say.
+int platform_shares_descriptors(int thread_a, int thread_b);
+int platform_shares_directories(int thread_a, int thread_b);
+
+/// The arguments that this process was started with, NULL at their end; NULL itself where the C library does not pass
+/// them on. Swift reads them in `/proc`, which may be missing.
+char *const *platform_arguments(void);
 
 /// The process's own SIGKILL: what fault injection uses to die as a power cut would.
 void platform_kill_self(void);

@@ -46,8 +46,10 @@ struct ChangeList {
     guard let status = try staged.live.status(path), let metadata = try staged.live.metadata(path) else {
       return nil
     }
+    let isDirectory = status.type == .directory
     return NodeRecord(
-      type: status.type, metadata: metadata, size: status.type == .directory ? 0 : status.size)
+      type: status.type, metadata: metadata, size: isDirectory ? 0 : status.size,
+      flags: isDirectory ? try staged.live.flags(of: path) : nil)
   }
 
   private static func after(
@@ -73,9 +75,10 @@ struct ChangeList {
         let isDatabase =
           try staged.stage.databaseUnit(inode.name, status: status) != nil
           || !staged.stagedSidecars(of: path).isEmpty
-        // One that SQLite cannot open is compared by its bytes.
-        let whole = isDatabase ? try? staged.databaseDigest(path) : nil
-        record.digest = try whole ?? ContentDigest.of(inode.name, in: staged.stage, isDatabase: isDatabase)
+        record.digest =
+          try isDatabase
+          ? staged.databaseOrFileDigest(path)
+          : ContentDigest.of(inode.name, in: staged.stage, isDatabase: false)
       }
       return record
     }

@@ -7,7 +7,7 @@ import AppContainer
 /// exchanges the others, too, and one that finds none discards all. The container's own root comes last; a new one comes
 /// first, since a recovery finds the rest by it.
 extension Commit {
-  func byExchange(_ changes: ChangeList, _ undo: UndoRecord) throws -> Result {
+  func byExchange(_ changes: ChangeList, _ undo: UndoRecord, _ locks: CommitLocks) throws -> Result {
     var record = JournalRecord(.commit, transaction)
     let groups = try changedGroups(changes).enumerated().map { number, group in
       try committed(group, changes, tree: ContainerPath(name: Array("tree-\(number + 1)".utf8)))
@@ -20,7 +20,13 @@ extension Commit {
     try faults.reach(.treeBuilt)
     try folder.syncFileSystem()
     try faults.reach(.synced)
-    try lookAgain()
+    try lookAgain(undo)
+    let groupIDs = Set(groups.map(\.group.id))
+    let holders = try HolderSearch(self, changes, locks) { directory in
+      directory.inGroup.map { groupIDs.contains($0.id) }
+        ?? (place.isRoot || directory == place || directory.isInside(place))
+    }
+    try requireUnused(holders, isTakenBack: false)
     try faults.reach(.rewalked)
 
     // The lock lives on the inode: a newcomer must find the new roots locked too until all is finished.
@@ -35,13 +41,17 @@ extension Commit {
     try writeCommit(record)
     try faults.reach(.committed)
     do {
-      try exchange(roots, record)
+      try exchange(
+        Exchange(
+          roots: roots, record: record, place: place, tree: tree, changes: changes, undo: undo, locks: locks,
+          holders: holders))
     } catch let error as TransactionError where error.code == .interrupted {
       throw error
     } catch {
       try discardCommit(record)
       throw error
     }
+    locks.releaseOld()
     return finish(undo, record.groups ?? [], roots, place, new: tree)
   }
 
@@ -90,26 +100,110 @@ extension Commit {
 
   // MARK: Exchanging
 
-  private func exchange(_ roots: [CommitRoot], _ record: JournalRecord) throws {
+  /// All that is exchanged, and what it takes to take it back.
+  private struct Exchange {
+    let roots: [CommitRoot]
+    let record: JournalRecord
+    let place: ContainerPath
+    /// The new tree, with those of groups.
+    let tree: Directory
+    let changes: ChangeList
+    let undo: UndoRecord
+    let locks: CommitLocks
+    let holders: HolderSearch
+  }
+
+  /// Exchanges all roots, marks the main files that were replaced, and looks whether anybody has something of the old
+  /// tree open. On an error, and for a holder, all is exchanged back.
+  private func exchange(_ exchange: Exchange) throws {
     var exchanged: [CommitRoot] = []
     do {
-      for root in roots {
-        try exchange(root, record)
+      for root in exchange.roots {
+        try self.exchange(root, exchange.record)
         exchanged.append(root)
-        if exchanged.count < roots.count { try faults.reach(.partlyExchanged) }
+        try exchange.locks.markOld { root.isOwn ? $0.inGroup == nil : $0.isInside(root.path) }
+        if exchanged.count < exchange.roots.count { try faults.reach(.partlyExchanged) }
       }
+      try faults.reach(.marked)
+      try requireUnused(exchange.holders.adding(newcomers(exchange)), isTakenBack: true)
+      try faults.reach(.looked)
     } catch {
+      if exchanged.isEmpty { throw error }
+      let kept: [ContainerPath]
       do {
+        try exchange.locks.markNew()
         for root in exchanged.reversed() { try takeBack(root) }
+        try exchange.locks.unmarkOld()
+        kept = creates ? [] : try keepWritten(exchange)
+        try folder.sync()
+        for root in exchanged { try root.sync() }
       } catch let second {
         throw TransactionError(
           .interrupted,
-          "the change stopped half way (\(error)) and could not be taken back (\(second)); remove the cause, then run "
+          "the change stopped half way (\(TransactionError.reason(of: error))) and could not be taken back "
+            + "(\(TransactionError.reason(of: second))); remove the cause, then run "
             + "`drydock recover`. Until then let no program open the container", path: staged.container.root,
           cause: error)
       }
-      throw error
+      try faults.reach(.takenBack)
+      throw try saying(kept, error)
     }
+  }
+
+  /// What an app made or replaced, after the last walk, at a path that the transaction changes.
+  private func newcomers(_ exchange: Exchange) throws -> [FileIdentity: ContainerPath] {
+    guard !creates else { return [:] }
+    let (folder, place) = (folder, exchange.place)
+    let old = try place.isRoot ? staged.live : folder.directory(Self.tree)
+    var found: [FileIdentity: ContainerPath] = [:]
+    for path in exchange.undo.touched {
+      if let status = try old.status(path.rebased(from: place, to: .root)) { found[status.identity] = path }
+    }
+    return found
+  }
+
+  /// After it was taken back: what was written into the new tree meanwhile. What was made or removed there is so in the
+  /// old one, too; what cannot be, is kept, with the files that somebody still has open.
+  private func keepWritten(_ exchange: Exchange) throws -> [ContainerPath] {
+    guard let index else { return [] }
+    let (tree, place) = (exchange.tree, exchange.place)
+    var staged: [ContainerPath: IndexedStatus] = [:]
+    for change in exchange.changes.changes {
+      guard let after = change.after,
+        var status = try tree.status(change.path.rebased(from: place, to: .root)).map(IndexedStatus.init)
+      else { continue }
+      if status.type == after.type, status.type != .directory {
+        (status.size, status.modified) = (after.size, after.metadata.modified)
+      }
+      staged[change.path] = status
+    }
+    var expected = index
+    // An index has no roots.
+    for change in exchange.changes.changes where !self.staged.live.isRoot(change.path) {
+      expected.paths[change.path] = staged[change.path]
+    }
+    let finish = Finish(
+      container: self.staged.container, state: state, transaction: transaction, folder: folder, old: tree,
+      place: place, groups: exchange.record.groups ?? [], faults: .none)
+    let live = self.staged.live
+    let kept = try finish.carry(to: place.isRoot ? live : live.directory(place), expected, exchange.undo)
+    return try kept + keepHeld(staged, exchange, besides: Set(kept))
+  }
+
+  /// Who has one of the new files open writes into it later, too.
+  private func keepHeld(
+    _ new: [ContainerPath: IndexedStatus], _ exchange: Exchange, besides kept: Set<ContainerPath>
+  ) throws -> [ContainerPath] {
+    let mains = Set(exchange.locks.new.map(\.path))
+    let files = new.filter { $1.type == .file && !mains.contains($0) && !kept.contains($0) }
+    let inodes = Dictionary(files.map { ($1.identity, $0) }, uniquingKeysWith: min)
+    guard looksForHolders, !inodes.isEmpty else { return [] }
+    let held = Set(OpenFileSearch(inodes: inodes, ownDescriptors: []).run().found.map(\.path)).sorted()
+    let conflicts = KeptConflicts(state: state, transaction: transaction)
+    for path in held {
+      try conflicts.keep(path, in: exchange.tree, as: path.rebased(from: exchange.place, to: .root))
+    }
+    return held
   }
 
   /// Exchanges the new tree with what is at a root's path. Should that be another directory than the one that was staged,

@@ -14,9 +14,11 @@ import Foundation
 /// 4. The moves. What is replaced is exchanged with its successor in one step, so that the path is never without one
 ///    of the two; where the file system cannot, it is absent for a moment. What goes is moved aside, what is new is moved in.
 ///    A database with sidecars goes main file first and comes main file last: no program can ever see a main file beside
-///    a log that is not its own, before a crash or after it. SQLite's locks are held on the old main file all the while;
-///    the new one needs none, since it comes last and whole.
-/// 5. Directories get their metadata; all is synced.
+///    a log that is not its own, before a crash or after it. In between its path is an empty directory, which SQLite cannot
+///    open: where nothing is, it would make a database and remove the log. SQLite's locks on the old and on the new main
+///    file are held all the while, and the old one is marked.
+/// 5. Whoever has open what was replaced is looked for: then all is taken back. Else directories get their metadata, and
+///    all is synced.
 /// 6. The second look: what was moved aside must be what the first look saw. Where an app was faster, its version is kept
 ///    under `conflict/`, as after an exchange. What it wrote elsewhere has never been touched. CARRIED.
 /// 7. As after an exchange: keep the undo, DONE.
@@ -25,14 +27,16 @@ import Foundation
 /// process is killed, the container is a mixture until a recovery: ``ContainerLock`` lets no reader near it, and `recover`
 /// goes forward, or, where that cannot be, back.
 extension Commit {
-  func inPlace(_ changes: ChangeList, _ undo: UndoRecord) throws -> Result {
+  func inPlace(_ changes: ChangeList, _ undo: UndoRecord, _ locks: CommitLocks) throws -> Result {
     let plan = try MovePlan(changes, staged, in: folder)
     try folder.create(MovePlan.file, StateRecord.encode(plan))
     try faults.reach(.treeBuilt)
     try folder.syncFileSystem()
     try faults.reach(.synced)
-    try lookAgain()
+    try lookAgain(undo)
     try requireChangeable(changes)
+    let holders = try HolderSearch(self, changes, locks) { _ in false }
+    try requireUnused(holders, isTakenBack: false)
     try faults.reach(.rewalked)
 
     let journal = Journal(state: state.directory)
@@ -48,14 +52,19 @@ extension Commit {
 
     let moves = InPlaceMoves(
       state: state, transaction: transaction, folder: folder, live: staged.live, plan: plan, undo: undo,
-      faults: faults)
+      faults: faults, locks: locks)
     do {
       try faults.reach(.committed)
-      try moves.forward()
+      try requireNoQuietEdit(undo)
+      try moves.forward {
+        try requireUnused(holders.adding(moves.movedAside()), isTakenBack: true)
+        try faults.reach(.looked)
+      }
+      locks.releaseOld()
     } catch {
-      try moves.takeBack(after: error)
+      let kept = try moves.takeBack(after: error)
       for group in record.groups ?? [] { GroupMarker.removeEnded(group.root, state: state) }
-      throw error
+      throw try saying(kept, error)
     }
     do {
       try faults.reach(.placed)
@@ -84,6 +93,9 @@ extension Commit {
           .notWritable,
           "another file system is mounted here, and what is on it cannot be changed in one transaction; nothing was "
             + "changed, unmount it and run it again", path: live.full(path))
+      }
+      guard !status.isFixed else {
+        throw TransactionError(.notWritable, "this \(CommitChoice.fixed)", path: live.full(path))
       }
       let isForeign = status.type == .directory && user != 0 && status.user != user
       if try isForeign && !live.isWritable(path) { throw foreign(path) }

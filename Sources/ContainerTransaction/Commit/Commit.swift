@@ -19,6 +19,10 @@ struct Commit {
   let closed: [String: String]
   /// The container is made: nothing is there yet.
   let creates: Bool
+  /// Whether it is looked for who has open what is replaced.
+  let looksForHolders: Bool
+  /// Directories that Drydock itself has open besides those of the commit.
+  let own: [Directory]
 
   /// What came of a commit.
   struct Result {
@@ -33,25 +37,32 @@ struct Commit {
   /// - Throws: only when nothing has changed; or ``TransactionError`` with code `interrupted`.
   func run(_ changes: ChangeList, undo: UndoRecord) throws -> Result {
     try requireOpen(changes)
+    try requireNoQuietEdit(undo)
+    var flags = KeptFlags(staged)
+    try flags.apply(to: changes)
     try writeRecoveryFiles(changes, undo)
-    staged.finishWriting()
-    return switch way {
-    case .exchange: try byExchange(changes, undo)
-    case .inPlace: try inPlace(changes, undo)
+    try staged.finishWriting()
+    let locks = try CommitLocks(changes, staged)
+    return try withExtendedLifetime(locks) {
+      switch way {
+      case .exchange: try byExchange(changes, undo, locks)
+      case .inPlace: try inPlace(changes, undo, locks)
+      }
     }
   }
 
   /// The live container must be what was staged from.
-  func lookAgain() throws {
+  func lookAgain(_ undo: UndoRecord) throws {
     guard let index else { return }
-    if let moved = try TreeIndex(of: staged.live).differences(from: index).first {
-      throw TransactionError(
-        .changedMeanwhile,
-        "\(moved) changed while the transaction was prepared; nothing was changed, run it again",
-        path: staged.container.root)
+    let now = try TreeIndex(of: staged.live)
+    let differences = now.differences(from: index, timed: index.timed(undo.changed))
+    // What became immutable was linked just now, perhaps, but could not be removed with the old tree.
+    if let moved = differences.first ?? now.fixed.subtracting(index.fixed).min() {
+      throw changed(moved)
     }
     if !creates { try requireSameRoot() }
     for group in staged.container.groups {
+      // Not to be opened is not the same: refused in any case.
       try requireSameRoot(group.path, try? Directory(group.root).status())
     }
   }

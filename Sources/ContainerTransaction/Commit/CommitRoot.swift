@@ -47,6 +47,7 @@ struct CommitRoot {
   func exchange(in folder: Directory) throws {
     let time = try timeAbove()
     try folder.exchange(tree, in: parent, with: name)
+    // Only a time: the exchange is made, and must not be reported as failed for it.
     if let time { try? parent.setModified(time, of: name.parent) }
   }
 

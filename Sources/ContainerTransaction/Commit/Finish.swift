@@ -28,9 +28,10 @@ struct Finish {
       try journal.append(JournalRecord(.carried, transaction))
     }
     try faults.reach(.carried)
-    try keepUndo(undo)
+    try keepUndo(undo, conflicts)
     try faults.reach(.undoKept)
     if let sealing = undo.sealing { try seal(undo, sealing) }
+    conflicts += try keepUnknown()
     if old != nil { for tree in [Commit.tree] + groups.map(\.tree) { try folder.removeTree(tree) } }
     try faults.reach(.oldRemoved)
 
@@ -48,7 +49,24 @@ struct Finish {
   }
 
   /// After an exchange: what an app wrote into the old tree between the last look and the exchange.
-  func carryOver(to new: Directory, _ index: TreeIndex, _ undo: UndoRecord) throws -> [ContainerPath] {
+  ///
+  /// - Parameter isLate: in a recovery, before which others may have used the new tree.
+  func carryOver(
+    to new: Directory, _ index: TreeIndex, _ undo: UndoRecord, isLate: Bool = false
+  ) throws -> [ContainerPath] {
+    guard let old else { return [] }
+    // A kill may have come before the marks were set, or while all was taken back.
+    for change in undo.changes where change.grain == .database {
+      try undo.markReplaced(change.path, in: old, as: change.path.rebased(from: place, to: .root))
+    }
+    try undo.unmarkLive(in: new, below: place, \.after)
+    return try carry(to: new, index, undo, isLate: isLate)
+  }
+
+  /// Brings what an app wrote into one tree into the other.
+  func carry(
+    to new: Directory, _ index: TreeIndex, _ undo: UndoRecord, isLate: Bool = false
+  ) throws -> [ContainerPath] {
     guard let old else { return [] }
     if place.isRoot { try moveState(from: old, to: new) }
     for group in groups {
@@ -57,7 +75,11 @@ struct Finish {
     let kept = KeptConflicts(state: state, transaction: transaction)
     let index = index.only(groups: Set(groups.map(\.id))).below(place)
     let touched = Set(undo.touched.map { $0.rebased(from: place, to: .root) })
-    return try CarryOver(old: old, new: new, index: index, touched: touched) {
+    let marked = undo.changes.filter { $0.grain == .database }.map(\.path)
+    let timed = undo.changed.subtracting(marked).map { $0.rebased(from: place, to: .root) }
+    return try CarryOver(
+      old: old, new: new, index: index, touched: touched, timed: index.timed(Set(timed)), isLate: isLate
+    ) {
       try kept.keep($0.rebased(from: .root, to: place), in: old, as: $0)
     }.run().map { $0.rebased(from: .root, to: place) }
   }
@@ -69,10 +91,38 @@ struct Finish {
     let time = try new.status().modified
     try old.renameNew(name, in: new, to: name)
     try new.setModified(time, of: .root)
+    try new.syncFileSystem()
+  }
+
+  /// What is in the old tree alone, and was not when the transaction saw it, came after all looks: it is kept before the
+  /// tree goes.
+  private func keepUnknown() throws -> [ContainerPath] {
+    guard let old else { return [] }
+    var single: [(name: ContainerPath, inode: UInt64)] = []
+    try old.walk { entry in
+      if old.isState(entry.path) { return .over }
+      if entry.status.type != .directory, entry.status.links == 1 {
+        single.append((entry.path, entry.status.inode))
+      }
+      return .into
+    }
+    guard !single.isEmpty, try folder.status(TreeIndex.file) != nil else { return [] }
+    let index = try TreeIndex(
+      decoding: folder.contents(TreeIndex.file, limit: 1 << 30), path: folder.full(TreeIndex.file))
+    let kept = KeptConflicts(state: state, transaction: transaction)
+    var conflicts: [ContainerPath] = []
+    for (name, inode) in single {
+      let path = name.rebased(from: .root, to: place)
+      guard index.paths[path]?.identity.inode != inode else { continue }
+      try old.withWritableParent(of: name) { try kept.take(path, from: old, as: name) }
+      conflicts.append(path)
+    }
+    if !conflicts.isEmpty { try folder.syncFileSystem() }
+    return conflicts
   }
 
   /// Moves the replaced inodes themselves: nothing is read, nothing compressed.
-  private func keepUndo(_ undo: UndoRecord) throws {
+  private func keepUndo(_ undo: UndoRecord, _ conflicts: [ContainerPath]) throws {
     let path = try StateDirectory.folder(StateDirectory.undo, transaction)
     try state.directory.createDirectories(path)
     let target = try state.directory.directory(path)
@@ -94,6 +144,7 @@ struct Finish {
     if try folder.status(UndoRecord.file) != nil {
       try folder.rename(UndoRecord.file, in: target, to: UndoRecord.file)
     }
+    try LateWrites.note(undo, in: target, besides: Set(conflicts))
     try target.sync()
   }
 
@@ -111,7 +162,7 @@ struct Finish {
     }
     try MovedSettings.add(sealing, in: state.directory)
     // The state inside has moved over with the exchange: only now it is where it belongs.
-    for state in try StateDirectory.all(of: container) {
+    for state in try StateDirectory.readable(of: container).states {
       for name in names + sealing.older {
         try sealing.seal(name, in: state.directory)
         try faults.reach(.sealed)
@@ -121,16 +172,16 @@ struct Finish {
 }
 
 extension UndoRecord {
-  /// The paths that the transaction itself changed; a directory whose names changed is not among them, and a
-  /// database's sidecars always are.
+  /// The paths that the transaction itself changed; a directory whose names changed is not among them.
+  var changed: Set<ContainerPath> {
+    Set(changes.filter { !($0.grain == .directory && $0.before != nil && $0.after != nil) }.map(\.path))
+  }
+
+  /// The same, with a database's sidecars, also those that stay.
   var touched: Set<ContainerPath> {
-    var touched: Set<ContainerPath> = []
-    for change in changes {
-      if change.grain == .directory && change.before != nil && change.after != nil { continue }
-      touched.insert(change.path)
-      if change.grain == .database {
-        for suffix in DatabaseFormat.sidecarSuffixes { touched.insert(change.path.withSuffix(suffix)) }
-      }
+    var touched = changed
+    for change in changes where change.grain == .database && touched.contains(change.path) {
+      for suffix in DatabaseFormat.sidecarSuffixes { touched.insert(change.path.withSuffix(suffix)) }
     }
     return touched
   }

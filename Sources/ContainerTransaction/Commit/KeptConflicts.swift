@@ -33,11 +33,19 @@ struct KeptConflicts {
     try directory.renameOnto(nothingAt: place, name ?? path, in: target)
   }
 
+  /// Keeps a copy of a file that somebody may go on writing to.
+  func copy(_ path: ContainerPath, from directory: Directory, as name: ContainerPath) throws {
+    let target = try folder(for: path)
+    var place = path
+    while try target.status(place) != nil { place = place.withSuffix("~") }
+    try directory.copyContents(of: name, to: place, in: target)
+    if let metadata = try directory.metadata(name) { try target.apply(metadata, to: place) }
+    try target.unmarkReplaced(place, modified: target.status(place)?.modified ?? 0)
+  }
+
   /// Everything that is kept, sorted: files, links, and directories that were empty.
   func paths() throws -> [ContainerPath] {
-    let base = try StateDirectory.folder(StateDirectory.conflict, transaction)
-    guard try state.directory.status(base) != nil else { return [] }
-    let kept = try state.directory.directory(base)
+    guard let kept = try directory() else { return [] }
     var found: [ContainerPath] = []
     try kept.walk { entry in
       let isDirectory = entry.status.type == .directory
@@ -45,6 +53,12 @@ struct KeptConflicts {
       return .into
     }
     return found
+  }
+
+  /// The directory that it is in; nil when nothing is kept.
+  func directory() throws -> Directory? {
+    let base = try StateDirectory.folder(StateDirectory.conflict, transaction)
+    return try state.directory.status(base) == nil ? nil : state.directory.directory(base)
   }
 
   private func folder(for path: ContainerPath) throws -> Directory {

@@ -23,7 +23,12 @@ struct MovePlan: Codable, Sendable {
     var inode: UInt64?
     /// A database's main file: what lies at its sidecars' names and is not of this plan goes before it comes.
     var isDatabase = false
+    /// Whether `new` is what was staged for the path.
+    var isStaged: Bool { kind != .aside && !(new?.nameString.hasPrefix(MovePlan.hold) ?? true) }
   }
+
+  /// Names of the directories that hold the place of a main file.
+  static let hold = "hold-"
 
   var moves: [Move] = []
 
@@ -41,33 +46,48 @@ struct MovePlan: Codable, Sendable {
     let grouped = sidecars.union(mains.map(\.path))
 
     var number = 0
-    func aside(_ change: ChangeRecord) {
+    func gone() -> ContainerPath {
       number += 1
+      return ContainerPath(name: Array("gone-\(number)".utf8))
+    }
+    func aside(_ path: ContainerPath, as kept: ContainerPath?) {
+      moves.append(Move(kind: .aside, path: path, old: kept ?? gone()))
+    }
+    // Where nothing is, SQLite would make a database, and remove the log that is still there.
+    func hold(_ main: ChangeRecord) throws {
+      number += 1
+      let name = ContainerPath(name: Array("\(Self.hold)\(number)".utf8))
+      try folder.createDirectory(name)
       moves.append(
-        Move(
-          kind: .aside, path: change.path,
-          old: change.kept ?? ContainerPath(name: Array("gone-\(number)".utf8))))
+        Move(kind: .swap, path: main.path, old: main.kept, new: name, inode: try folder.status(name)?.inode))
     }
     func come(_ kind: Move.Kind, _ change: ChangeRecord) throws {
       guard case .inode(let inode) = staged.overlay[change.path] else { return }
+      // In a group of files it is a directory that goes, and the old main file has gone before.
+      let old = kind == .swap ? (grouped.contains(change.path) ? gone() : change.kept) : nil
       moves.append(
         Move(
-          kind: kind, path: change.path, old: kind == .swap ? change.kept : nil, new: inode.name,
+          kind: kind, path: change.path, old: old, new: inode.name,
           inode: try folder.status(inode.name)?.inode, isDatabase: change.grain == .database))
     }
 
-    for main in mains where main.before != nil { aside(main) }
-    for change in records where sidecars.contains(change.path) && change.before != nil { aside(change) }
+    for main in mains where main.before != nil { try hold(main) }
+    for change in records where sidecars.contains(change.path) && change.before != nil {
+      aside(change.path, as: change.kept)
+    }
+    for main in mains where main.before != nil && main.after == nil { aside(main.path, as: nil) }
     // What goes, the deepest first; also what makes way for something of another kind.
     for change in records.reversed() where !grouped.contains(change.path) && change.isRemoved {
-      aside(change)
+      aside(change.path, as: change.kept)
     }
+    var flags = KeptFlags(staged)
     for change in records where change.after?.type == .directory && change.before?.type != .directory {
       number += 1
       let name = ContainerPath(name: Array("made-\(number)".utf8))
       try folder.createDirectory(name)
       if let metadata = change.after?.metadata { try folder.apply(metadata, to: name) }
       try folder.setMode((change.after?.metadata.mode ?? 0o700) | 0o700, of: name)
+      if let flags = try flags.directory(change.path) { try folder.setFlags(flags, of: name) }
       moves.append(
         Move(kind: .place, path: change.path, new: name, inode: try folder.status(name)?.inode))
     }
@@ -79,16 +99,27 @@ struct MovePlan: Codable, Sendable {
     for change in records where sidecars.contains(change.path) && change.after != nil {
       try come(.place, change)
     }
-    for main in mains where main.after != nil { try come(.place, main) }
+    for main in mains where main.after != nil { try come(main.before == nil ? .place : .swap, main) }
   }
 
   /// Reads the plan in a folder.
   ///
   /// - Throws: ``TransactionError`` with code `damagedState`.
   init(in folder: Directory) throws {
-    self = try StateRecord.read(
-      Self.file, in: folder,
-      damaged: "the plan of an interrupted commit in place cannot be read; nothing was moved")
+    let damaged = "the plan of an interrupted commit in place cannot be read; nothing was moved"
+    self = try StateRecord.read(Self.file, in: folder, damaged: damaged)
+    guard moves.allSatisfy(\.isSound) else {
+      throw TransactionError(.damagedState, damaged, path: folder.full(Self.file))
+    }
+  }
+}
+
+extension MovePlan.Move {
+  /// Whether it is between a path of the container, not of Drydock's own state, and a name in the folder.
+  fileprivate var isSound: Bool {
+    let own = (path.inGroup?.path ?? path).components
+    return !own.isEmpty && own[0] != ExclusionRules.stateDirectory.bytes
+      && old?.isRoot != true && new?.isRoot != true
   }
 }
 

@@ -7,6 +7,8 @@ struct Mover {
   let conflicts: KeptConflicts
   let plan: MovePlan
   let faults: FaultInjection
+  /// Is called for what was live at a path, right after it was moved to a name in the folder.
+  let replaced: (ContainerPath, ContainerPath) throws -> Void
 
   // MARK: Forwards
 
@@ -26,14 +28,27 @@ struct Mover {
   }
 
   private func aside(_ move: MovePlan.Move) throws {
-    guard let old = move.old, try live.status(move.path) != nil else { return }
+    guard let old = move.old else { return }
+    guard try live.status(move.path) != nil else { return try replaced(move.path, old) }
+    // Once the new main file is there, what is beside it is its own.
+    if try hasNewMain(move.path) { return }
     if try folder.status(old) == nil {
       try live.withWritableParent(of: move.path) {
         try live.renameOnto(nothingAt: old, move.path, in: folder)
       }
+      try replaced(move.path, old)
     } else if !isPlaced(later: move.path) {
       // It has gone already, and an app has made it anew.
       try live.withWritableParent(of: move.path) { try conflicts.take(move.path, from: live) }
+    }
+  }
+
+  /// Whether the path is that of a database's sidecar, and the database's new main file has come.
+  private func hasNewMain(_ path: ContainerPath) throws -> Bool {
+    guard DatabaseFormat.sidecarSuffixes.contains(where: path.nameString.hasSuffix) else { return false }
+    return try plan.moves.contains { move in
+      try move.isDatabase && DatabaseFormat.sidecarSuffixes.contains { move.path.withSuffix($0) == path }
+        && live.status(move.path)?.inode == move.inode
     }
   }
 
@@ -80,14 +95,17 @@ struct Mover {
         return try place(move)
       }
       do {
+        if move.isDatabase { try clearSidecars(of: move.path) }
         try live.withWritableParent(of: move.path) { try folder.exchange(new, in: live, with: move.path) }
       } catch let error as ContainerError where error.meansNoSuchRename {
         try live.withWritableParent(of: move.path) {
           try live.renameOnto(nothingAt: old, move.path, in: folder)
         }
+        try replaced(move.path, old)
         return try place(move)
       }
     }
+    try replaced(move.path, new)
     // The folder's `new` is what was live until the exchange.
     if try folder.status(old) == nil {
       try folder.rename(new, in: folder, to: old)

@@ -72,9 +72,7 @@ private struct StagedDatabase: Sendable {
 
   func check() throws {
     do {
-      var configuration = GRDB.Configuration()
-      configuration.readonly = true
-      let queue = try DatabaseQueue(path: stage.full(name), configuration: configuration)
+      let queue = try DatabaseQueue.alone(with: stage.full(name))
       defer { try? queue.close() }
       let result = try queue.read { try String.fetchOne($0, sql: "PRAGMA integrity_check(1)") }
       guard result == "ok" else {

@@ -28,10 +28,14 @@ struct TreeBuilder {
     // Two threads do not wait for each other in different directories.
     try onAllCores(made.filter(\.isUntouched)) { directory in
       let (source, target) = try (live.directory(directory.path), tree.directory(own(directory.path)))
-      for name in try source.namesByKind().others { try source.link(name, in: target, to: name) }
+      for name in try source.namesByKind().others { try Self.link(name, of: directory.path, source, target) }
     }
-    // The deepest first: one that may not be entered afterwards has nothing to be done in it any more.
-    for directory in made.reversed() { try dress(tree.directory(own(directory.path)), directory) }
+    // The deepest first: one that may not be entered afterwards has nothing to be done in it any more. Flags come last, too:
+    // a directory that counts for a project takes nothing in that does not.
+    var flags = KeptFlags(staged)
+    for directory in made.reversed() {
+      try dress(tree.directory(own(directory.path)), directory, flags.directory(directory.path))
+    }
     return tree
   }
 
@@ -74,23 +78,32 @@ struct TreeBuilder {
     }
   }
 
-  private func dress(_ target: Directory, _ directory: MadeDirectory) throws {
+  private func dress(_ target: Directory, _ directory: MadeDirectory, _ flags: InodeFlags?) throws {
     guard let metadata = directory.metadata else { return }
-    if directory.isKept {
-      try reproduce(metadata, on: target, directory.path)
-    } else {
-      try target.apply(metadata, to: .root)
-    }
+    try target.apply(metadata, to: .root)
+    let hasFlags = flags.map(target.setFlags) ?? true
+    // A directory that stays has what it had; an exchange must not change it on the way.
+    guard try directory.isKept && !(hasFlags && target.metadata(.root) == metadata) else { return }
+    let path = directory.path
+    throw TransactionError(
+      .notWritable,
+      "the owner, mode, flags or attributes of this directory cannot be reproduced by this user; \(Self.inPlace)",
+      path: path.isRoot ? staged.container.root : path.description)
   }
 
-  /// Gives a directory that stays its own owner, mode and attributes; an exchange must not change them on the way.
-  private func reproduce(_ metadata: FileMetadata, on target: Directory, _ path: ContainerPath) throws {
-    try target.apply(metadata, to: .root)
-    guard try target.metadata(.root) == metadata else {
+  private static let inPlace =
+    "nothing was changed, set DRYDOCK_COMMIT=in-place and run it again to change path by path"
+
+  private static func link(
+    _ name: ContainerPath, of path: ContainerPath, _ source: Directory, _ target: Directory
+  ) throws {
+    do {
+      try source.link(name, in: target, to: name)
+    } catch let error as ContainerError where error.meansNoLink {
+      let reason = error.cause.map { " (\($0))" } ?? ""
       throw TransactionError(
-        .notWritable,
-        "the owner, mode or attributes of this directory cannot be reproduced by this user; nothing was changed, "
-          + "run it as root", path: path.isRoot ? staged.container.root : path.description)
+        .notWritable, "this file cannot be linked into the new tree\(reason); \(inPlace)",
+        path: path.appending(name: name.bytes).description, cause: error)
     }
   }
 
@@ -107,7 +120,7 @@ struct TreeBuilder {
       if status.type == .directory {
         try descend(child, name, in: target, live: live, &made)
       } else {
-        try live.link(name, in: target, to: name)
+        try Self.link(name, of: child.parent, live, target)
       }
     }
   }

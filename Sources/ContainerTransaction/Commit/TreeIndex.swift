@@ -31,11 +31,16 @@ struct IndexedStatus: Hashable, Sendable {
     group = status.group
   }
 
-  /// Whether content and metadata are what they were. Linking an inode moves its change time, so that tells
-  /// nothing of a file; a directory is never linked, and its change time tells of names and attributes too.
-  func isSame(as other: IndexedStatus) -> Bool {
+  /// Whether content and metadata are what they were. Linking an inode moves its change time, so that it says
+  /// nothing about a file that a commit links; a directory is never linked, and its change time covers names and
+  /// attributes too.
+  ///
+  /// - Parameter byChangeTime: whether nothing but a change can have moved a file's change time. It finds an edit that
+  ///   keeps size and modification time, which `cp -p` and `rsync -t --inplace` make.
+  func isSame(as other: IndexedStatus, byChangeTime: Bool = false) -> Bool {
     guard type == other.type, identity == other.identity else { return false }
-    if type == .directory { return changed == other.changed }
+    if type == .directory || byChangeTime, changed != other.changed { return false }
+    if type == .directory { return true }
     return size == other.size && modified == other.modified && mode == other.mode && user == other.user
       && group == other.group
   }
@@ -47,6 +52,12 @@ struct TreeIndex: Sendable {
 
   /// Paths where something else is mounted: it is not part of the container.
   var mounts: Set<ContainerPath> = []
+
+  /// Immutable and append-only paths: they cannot be linked, moved or removed.
+  var fixed: Set<ContainerPath> = []
+
+  /// The files with so many names that some file systems allow no more, with their number.
+  var crowded: [ContainerPath: UInt64] = [:]
 
   /// Walks a tree, links not followed, mounts not entered, Drydock's own state and the roots themselves left out.
   init(of root: Directory) throws {
@@ -62,6 +73,10 @@ struct TreeIndex: Sendable {
         return .over
       }
       paths[entry.path] = IndexedStatus(entry.status)
+      if entry.status.isFixed { fixed.insert(entry.path) }
+      if entry.status.type != .directory && entry.status.links > 100 {
+        crowded[entry.path] = entry.status.links
+      }
       return .into
     }
   }
@@ -88,16 +103,32 @@ struct TreeIndex: Sendable {
   func databaseCandidates() -> [ContainerPath] {
     paths.compactMap { path, status in
       guard status.type == .file else { return nil }
-      if DatabaseFormat.mayBeDatabase(size: status.size) { return path }
+      if DatabaseFormat.mayBeDatabase(size: status.size, name: path) { return path }
       return DatabaseFormat.sidecarSuffixes.contains { paths[path.withSuffix($0)] != nil } ? path : nil
     }
   }
 
   /// The paths, in order, that are not in both alike.
-  func differences(from other: TreeIndex) -> [ContainerPath] {
-    let own = paths.filter { path, status in other.paths[path].map { !$0.isSame(as: status) } ?? true }
+  ///
+  /// - Parameter timed: the paths whose change time counts.
+  func differences(from other: TreeIndex, timed: Set<ContainerPath> = []) -> [ContainerPath] {
+    let own = paths.filter { path, status in
+      other.paths[path].map { !$0.isSame(as: status, byChangeTime: timed.contains(path)) } ?? true
+    }
     let gone = other.paths.keys.filter { paths[$0] == nil }
     return (own.keys + gone).sorted()
+  }
+
+  /// Those of the replaced paths whose change time only somebody else can have moved: what replaces them has another
+  /// inode, and the commit links theirs nowhere. One that has another name in the container, which stays, is linked.
+  func timed(_ replaced: Set<ContainerPath>) -> Set<ContainerPath> {
+    let files = replaced.filter { path in paths[path].map { $0.type != .directory } ?? false }
+    let inodes = Set(files.compactMap { paths[$0]?.identity })
+    var linked: Set<FileIdentity> = []
+    for (path, status) in paths where inodes.contains(status.identity) && !files.contains(path) {
+      linked.insert(status.identity)
+    }
+    return files.filter { path in paths[path].map { !linked.contains($0.identity) } ?? false }
   }
 
   /// Every inode with a path that leads to it.

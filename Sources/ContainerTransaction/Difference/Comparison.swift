@@ -52,7 +52,7 @@ public struct Comparison {
   private let scratch: Directory
   /// Settings files with what each side has in it.
   private var settings: [(path: ContainerPath, old: Settings, new: Settings)] = []
-  private typealias Settings = [String: PropertyListValue]
+  private typealias Settings = PropertyListDictionary
 
   /// Compares two sides.
   ///
@@ -95,10 +95,10 @@ public struct Comparison {
       if isNew { j += 1 }
     }
     notCompared.sort { $0.path < $1.path }
-    let redactor = options.redactor.knowing(settings.flatMap { [$0.old, $0.new] })
-    difference.settings = settings.flatMap {
-      SettingsComparison.of($0.path, old: $0.old, new: $0.new, redactor)
-    }
+    let compared = settings.map { SettingsComparison(file: $0.path, old: $0.old, new: $0.new) }
+    let redactor = options.redactor.knowing(
+      settings.flatMap { [$0.old, $0.new] }, among: compared.flatMap(\.values))
+    difference.settings = compared.flatMap { $0.difference(redactor) }
   }
 
   private func requireScope(_ old: [ComparedEntry], _ new: [ComparedEntry]) throws {
@@ -291,19 +291,27 @@ public enum OmissionReason {
 }
 
 /// Compares settings key by key.
-enum SettingsComparison {
-  static func of(
-    _ file: ContainerPath, old: [String: PropertyListValue], new: [String: PropertyListValue],
-    _ redactor: Redactor
-  ) -> [ContainerDifference.Setting] {
-    Set(old.keys).union(new.keys).sorted().compactMap { key in
+private struct SettingsComparison {
+  private let file: ContainerPath
+  private let old, new: PropertyListDictionary
+  private let keys: [ExactText]
+
+  init(file: ContainerPath, old: PropertyListDictionary, new: PropertyListDictionary) {
+    (self.file, self.old, self.new) = (file, old, new)
+    keys = old.differingKeys(from: new) { $0.matches($1) }
+  }
+
+  /// The values that differ.
+  var values: [PropertyListValue] { keys.flatMap { [old[$0], new[$0]].compactMap { $0 } } }
+
+  func difference(_ redactor: Redactor) -> [ContainerDifference.Setting] {
+    keys.map { key in
       let (before, after) = (old[key], new[key])
-      if let before, let after, before.matches(after) { return nil }
       return .init(
-        file: file, key: redactor.shown(name: key),
+        file: file, key: redactor.shown(name: key.text),
         change: before == nil ? .added : after == nil ? .removed : .changed,
-        before: before.map { redactor.shown($0, key: key) },
-        after: after.map { redactor.shown($0, key: key) })
+        before: before.map { redactor.shown($0, key: key.text) },
+        after: after.map { redactor.shown($0, key: key.text) })
     }
   }
 }

@@ -11,7 +11,7 @@ public protocol ComparisonSide {
   /// A file's content digest; nil for what can only be compared by what is in it.
   func digest(of path: ContainerPath) throws -> SHA256.Digest?
   /// The settings in a file; nil when it is no property list with a dictionary on top.
-  func settings(of path: ContainerPath) throws -> [String: PropertyListValue]?
+  func settings(of path: ContainerPath) throws -> PropertyListDictionary?
   /// What a vault's file holds; nil when the side has no more of it than its digest.
   func vault(of path: ContainerPath) throws -> ComparedVault?
   /// What tells whether two databases are the same without opening them.

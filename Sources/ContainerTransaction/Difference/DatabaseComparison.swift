@@ -35,10 +35,10 @@ struct DatabaseComparison {
   func run() throws -> Result {
     do {
       let encodings = (try encoding(of: before), try encoding(of: after))
-      var configuration = GRDB.Configuration()
-      // A schema may be anybody's: what it calls must be harmless.
-      configuration.prepareDatabase { try $0.execute(sql: "PRAGMA trusted_schema=OFF") }
-      let queue = try DatabaseQueue(path: after, configuration: configuration)
+      let queue = try DatabaseQueue.alone(with: after) {
+        // A schema may be anybody's: what it calls must be harmless.
+        $0.prepareDatabase { try $0.execute(sql: "PRAGMA trusted_schema=OFF") }
+      }
       defer { try? queue.close() }
       return try queue.writeWithoutTransaction { db in
         guard encodings.0 == encodings.1 else {
@@ -51,11 +51,11 @@ struct DatabaseComparison {
         db.add(function: redactor.databaseFunction)
         try addMissingCollations(db)
         let (old, new) = (try DatabaseSchema(db, "before"), try DatabaseSchema(db, "main"))
-        let tables = old.comparedTables(db).intersection(new.comparedTables(db))
+        let tables = try old.comparedTables(db).intersection(new.comparedTables(db))
         return Result(
           schema: try pragmas(db) + DatabaseSchema.difference(old, new, redactor),
           tables: try tables.sorted().compactMap {
-            try RowComparison(table: $0, db: db, limit: rowLimit, redactor: redactor).run()
+            try RowComparison(table: $0.text, db: db, limit: rowLimit, redactor: redactor).run()
           })
       }
     } catch let error as DatabaseError {
@@ -96,7 +96,7 @@ struct DatabaseComparison {
   }
 
   private func encoding(of path: String) throws -> String {
-    let queue = try DatabaseQueue(path: path)
+    let queue = try DatabaseQueue.alone(with: path)
     defer { try? queue.close() }
     return try queue.writeWithoutTransaction { try String.fetchOne($0, sql: "PRAGMA encoding") } ?? ""
   }

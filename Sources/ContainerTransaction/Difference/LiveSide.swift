@@ -82,7 +82,7 @@ public struct LiveSide: ComparisonSide {
   /// See ``ComparisonSide``. Every byte is read: a size and a time can be the same by chance.
   public func digest(of path: ContainerPath) throws -> SHA256.Digest? { try reader.digest(of: path) }
   /// See ``ComparisonSide``.
-  public func settings(of path: ContainerPath) throws -> [String: PropertyListValue]? {
+  public func settings(of path: ContainerPath) throws -> PropertyListDictionary? {
     try reader.settings(of: path)
   }
   /// See ``ComparisonSide``.
@@ -118,8 +118,8 @@ struct LiveReader {
     try ContentDigest.of(path, in: staged.live, isDatabase: false)
   }
 
-  func settings(of path: ContainerPath) throws -> [String: PropertyListValue]? {
-    try PropertyListFile.settings(in: staged.live.contents(path))
+  func settings(of path: ContainerPath) throws -> PropertyListDictionary? {
+    try staged.settingsIfAny(in: staged.live.contents(path))
   }
 
   /// Nil for what is too large to be a vault.
@@ -152,7 +152,7 @@ struct LiveReader {
 
 extension PropertyListFile {
   /// The settings in a file's bytes; nil when they are none.
-  public static func settings(in bytes: [UInt8]) throws -> [String: PropertyListValue]? {
+  public static func settings(in bytes: [UInt8]) throws -> PropertyListDictionary? {
     do {
       return try PropertyListFile(bytes: bytes).root
     } catch let error as ContainerError where error.code == .malformed {

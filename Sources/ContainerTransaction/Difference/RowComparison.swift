@@ -14,11 +14,12 @@ struct RowComparison {
 
   func run() throws -> ContainerDifference.Table? {
     let (old, new) = (try TableKey(table, "before", db), try TableKey(table, "main", db))
-    let shared = new.columns.filter(old.columns.contains)
+    let shared = new.columns.filter { old.columns.containsExactly($0) }
     guard let key = try TableKey.shared(old, new) else {
-      return try compareWithoutKey(isSameShape: old.columns == new.columns, shared)
+      return try compareWithoutKey(
+        isSameShape: old.columns.elementsEqual(new.columns) { $0.isExactly($1) }, shared)
     }
-    let values = shared.filter { !key.columns.contains($0) }
+    let values = shared.filter { !key.columns.containsExactly($0) }
     if key.isIndexed {
       return try compare(
         RowJoin(before: "before.\(quoted(table))", after: "main.\(quoted(table))", key: key.columns, values))

@@ -23,7 +23,7 @@ extension StagedContainer {
     for secret in movedSecrets {
       let key = redactor.shown(name: secret.key)
       for index in difference.settings.indices
-      where difference.settings[index].file == secret.path && difference.settings[index].key == key {
+      where difference.settings[index].file == secret.path && difference.settings[index].key.isExactly(key) {
         let shown = secret.shown(by: redactor)
         difference.settings[index].before = difference.settings[index].before.map { _ in shown }
         difference.settings[index].after = difference.settings[index].after.map { _ in shown }
@@ -109,9 +109,9 @@ private struct ChangedSide: ComparisonSide {
     return try ContentDigest.of(place.path, in: place.directory, isDatabase: false)
   }
 
-  func settings(of path: ContainerPath) throws -> [String: PropertyListValue]? {
+  func settings(of path: ContainerPath) throws -> PropertyListDictionary? {
     guard isAfter else { return try live.settings(of: path) }
-    return try PropertyListFile.settings(in: staged.read(path))
+    return try staged.settingsIfAny(in: staged.read(path))
   }
 
   func vault(of path: ContainerPath) throws -> ComparedVault? {

@@ -1,3 +1,4 @@
+import AppContainer
 import GRDB
 
 /// What tells which row of a table is which.
@@ -43,7 +44,7 @@ struct TableKey {
       try Row.fetchAll(
         db, sql: "SELECT name, coll FROM pragma_index_xinfo(?, ?) WHERE key = 1", arguments: [name, schema]
       ).map { row in
-        let type: String? = rows.first { $0["name"] as String == row["name"] as String? }?["type"]
+        let type: String? = rows.first { (row["name"] as String?)?.isExactly($0["name"]) == true }?["type"]
         return "\((type ?? "").uppercased()) \((row["coll"] as String? ?? "").uppercased())"
       }
     }
@@ -65,11 +66,12 @@ struct TableKey {
 
   /// The declared key where both have the same one, else the rowid; nil when nothing tells rows apart.
   static func shared(_ old: TableKey, _ new: TableKey) throws -> Shared? {
-    if !new.declared.isEmpty, new.declared.allSatisfy(old.columns.contains), !old.declared.isEmpty,
-      Set(old.declared) == Set(new.declared)
+    if !new.declared.isEmpty, new.declared.allSatisfy({ old.columns.containsExactly($0) }),
+      !old.declared.isEmpty,
+      Set(old.declared.map { ExactText($0) }) == Set(new.declared.map { ExactText($0) })
     {
       let isIndexed =
-        old.index == new.index && old.declared == new.declared
+        old.index == new.index && old.declared.elementsEqual(new.declared) { $0.isExactly($1) }
         && new.index?.allSatisfy { $0.hasSuffix(" BINARY") } != false
       return Shared(columns: new.declared, isIndexed: isIndexed, rowid: nil)
     }

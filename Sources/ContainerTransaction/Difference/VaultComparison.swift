@@ -91,7 +91,8 @@ struct VaultComparison {
   ) -> [ContainerDifference.Field] {
     let told = (told(before, isListed: isListed), told(after, isListed: isListed))
     let fields = zip(told.0, told.1).compactMap { old, new -> ContainerDifference.Field? in
-      old.text == new.text ? nil : .init(name: old.name, before: old.text, after: new.text)
+      old.text.map { ExactText($0) } == new.text.map { ExactText($0) }
+        ? nil : .init(name: old.name, before: old.text, after: new.text)
     }
     let isOnlyTime = !isListed && fields.isEmpty && before != nil && before?.value == after?.value
     guard isOnlyTime, before?.modified != after?.modified || before?.created != after?.created else {

@@ -34,87 +34,72 @@ struct OpenFileSearch {
 
   struct Result {
     var found: [OpenFile] = []
-    /// Processes that this user may not look into.
-    var unseen = 0
+    /// What may have been missed.
+    var unseen = UnseenProcesses()
   }
 
   func run() -> Result {
-    var result = Result()
-    for process in ProcessTable.identifiers() { search(process, &result) }
+    let processes = ProcessTable.identifiers()
+    var result = Result(unseen: .ofThisMachine(processes))
+    let mapped = MappedFiles(inodes)
+    // The kernel compares threads by the numbers of the caller's PID namespace, which may not be those of `/proc`.
+    let comparesThreads = ProcessTable.status("NSpid")?.contains("\t") == false
+    for process in processes { search(process, mapped, comparesThreads, &result) }
     return result
   }
 
-  private func search(_ process: Int32, _ result: inout Result) {
+  private func search(
+    _ process: Int32, _ mapped: MappedFiles, _ comparesThreads: Bool, _ result: inout Result
+  ) {
     let base = "/proc/\(process)"
-    guard let names = try? Directory(base + "/fd").names() else {
-      // A process that ended meanwhile holds nothing; one of another user cannot be looked into.
-      if (try? Directory(base)) != nil { result.unseen += 1 }
-      return
-    }
-    let isOwn = process == ProcessInfo.processInfo.processIdentifier
+    var found: [OpenFile] = []
     var seen: Set<FileIdentity> = []
-    func note(_ identity: FileIdentity?, _ manner: String) {
-      guard let identity, let path = inodes[identity], seen.insert(identity).inserted else { return }
-      result.found.append(
+    func note(_ identity: FileIdentity, _ manner: String) {
+      guard let path = inodes[identity], seen.insert(identity).inserted else { return }
+      found.append(
         OpenFile(process: process, processName: ProcessTable.name(of: process), path: path, manner: manner))
     }
-    for name in names {
-      guard let number = Int32(String(decoding: name, as: UTF8.self)) else { continue }
-      if isOwn && ownDescriptors.contains(number) { continue }
-      note(FollowedStatus.identity("\(base)/fd/\(number)"), "open")
+    let own = process == ProcessTable.own ? ownDescriptors : []
+    var (isRefused, isUnclear) = (false, false)
+    /// Gives false where there is no use in looking further.
+    func look(at thread: String, descriptors: Bool, directories: Bool) -> Bool {
+      var visits: [LinkVisit] = []
+      if descriptors {
+        visits.append(
+          .numbers(in: thread + "/fd") { if !own.contains($0) { note($1, "open") } })
+      }
+      if directories && visits.first != .refused {
+        visits.append(.link(thread + "/cwd") { note($0, "its working directory") })
+        visits.append(.link(thread + "/root") { note($0, "its root directory") })
+      }
+      return !visits.contains(.refused)
     }
-    note(FollowedStatus.identity(base + "/cwd"), "its working directory")
-    note(FollowedStatus.identity(base + "/root"), "its root directory")
-    for identity in mappings(of: base) { note(identity, "mapped") }
-  }
-
-  /// Lines of `/proc/PID/maps`: `from-to rights offset major:minor inode path`. There are some ten thousand of them on
-  /// a machine, so that they are read byte by byte.
-  private func mappings(of base: String) -> Set<FileIdentity> {
-    guard let bytes = ProcessTable.contents(base + "/maps") else { return [] }
-    var identities: Set<FileIdentity> = []
-    bytes.withUnsafeBufferPointer { bytes in
-      var index = 0
-      while index < bytes.count {
-        // Three fields to pass over, then three numbers.
-        var numbers: (UInt64, UInt64, UInt64) = (0, 0, 0)
-        for _ in 0..<3 { Self.skip(UInt8(ascii: " "), in: bytes, &index) }
-        numbers.0 = Self.number(base: 16, in: bytes, &index)
-        numbers.1 = Self.number(base: 16, in: bytes, &index)
-        numbers.2 = Self.number(base: 10, in: bytes, &index)
-        Self.skip(UInt8(ascii: "\n"), in: bytes, &index)
-        guard numbers.2 != 0 else { continue }
-        let device = FollowedStatus.device(major: numbers.0, minor: numbers.1)
-        identities.insert(FileIdentity(device: device, inode: numbers.2))
+    let threads = ProcessTable.threads(of: process)
+    var memory = mapped.search(base, { note($0, "mapped") }, unclear: &isUnclear)
+    // A thread of the kernel, or a process that has ended.
+    if memory == .gone && threads.count < 2 { return }
+    if !look(at: base, descriptors: true, directories: true) {
+      switch ProcessTable.kind(of: process) {
+      case .program: isRefused = true
+      case .zombie: break
+      case .kernel, nil: return
       }
     }
-    return identities
-  }
-
-  /// Moves on behind the next such byte.
-  private static func skip(_ byte: UInt8, in bytes: UnsafeBufferPointer<UInt8>, _ index: inout Int) {
-    while index < bytes.count, bytes[index] != byte { index += 1 }
-    index += 1
-  }
-
-  /// Reads digits, and passes over the byte that ends them unless it ends the line.
-  private static func number(
-    base: UInt64, in bytes: UnsafeBufferPointer<UInt8>, _ index: inout Int
-  ) -> UInt64 {
-    var value: UInt64 = 0
-    while index < bytes.count {
-      switch bytes[index] {
-      case UInt8(ascii: "0")...UInt8(ascii: "9"):
-        value = value &* base &+ UInt64(bytes[index] - UInt8(ascii: "0"))
-      case UInt8(ascii: "a")...UInt8(ascii: "f"):
-        value = value &* base &+ UInt64(bytes[index] - UInt8(ascii: "a") + 10)
-      case UInt8(ascii: "\n"): return value
-      default:
-        index += 1
-        return value
+    if !isRefused {
+      // Threads share these with the one before, but for those that asked for tables of their own.
+      var (files, directories) = (process, process)
+      for thread in threads where thread != process {
+        let path = "\(base)/task/\(thread)"
+        let hasFiles = !(comparesThreads && ThreadTables.sharesDescriptors(files, thread))
+        let hasDirectories = !(comparesThreads && ThreadTables.sharesDirectories(directories, thread))
+        if !look(at: path, descriptors: hasFiles, directories: hasDirectories) { isRefused = true }
+        if hasFiles { files = thread }
+        if hasDirectories { directories = thread }
+        // The first thread has nothing mapped any more when it has ended before the others.
+        if memory == .gone { memory = mapped.search(path, { note($0, "mapped") }, unclear: &isUnclear) }
       }
-      index += 1
     }
-    return value
+    if isRefused || isUnclear { result.unseen.unreadable += 1 }
+    result.found += found
   }
 }

@@ -42,11 +42,9 @@ extension StagedContainer {
   }
 
   private func content(of path: ContainerPath) throws -> SHA256.Digest {
-    let isDatabase = try isDatabase(path)
-    // One that SQLite cannot open is compared by its bytes.
-    if isDatabase, let digest = try? databaseDigest(path) { return digest }
+    if try isDatabase(path) { return try databaseOrFileDigest(path) }
     let place = place(of: path)
-    return try ContentDigest.of(place.path, in: place.directory, isDatabase: isDatabase)
+    return try ContentDigest.of(place.path, in: place.directory, isDatabase: false)
   }
 
   /// What stands for a path of the live container; nil where nothing is.
@@ -63,9 +61,13 @@ extension StagedContainer {
 
   private func liveContent(of path: ContainerPath, _ status: FileStatus) throws -> SHA256.Digest {
     let isDatabase = try live.databaseUnit(path, status: status) != nil
-    if isDatabase, let capture = try? liveCapture(of: path) {
-      defer { forgetCapture(of: path) }
-      return try ContentDigest.of(capture, in: stage, isDatabase: true)
+    if isDatabase {
+      do {
+        defer { forgetCapture(of: path) }
+        return try ContentDigest.of(liveCapture(of: path), in: stage, isDatabase: true)
+      } catch let error as ContainerError where error.code == .malformed {
+        // One that SQLite cannot open is compared by its bytes.
+      }
     }
     return try ContentDigest.of(path, in: live, isDatabase: isDatabase)
   }

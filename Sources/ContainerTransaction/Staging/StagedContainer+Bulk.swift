@@ -27,19 +27,21 @@ public struct NewFile: Sendable {
 
 extension StagedContainer {
   /// Lets the disk work while what is staged is checked: what is written already when the commit syncs need not be waited
-  /// for. A failure shows then. In a dry run nothing is to be kept.
+  /// for. In a dry run nothing is to be kept.
   ///
   /// - Parameter name: the file, or nil for all.
   func startWriting(_ name: ContainerPath?) {
     if transaction.isEmpty { return }
-    DispatchQueue.global().async(group: writing) { [stage] in
-      if let name { try? stage.syncFile(name) } else { try? stage.syncFileSystem() }
+    writing.start { [stage] in
+      if let name { try stage.syncFile(name) } else { try stage.syncFileSystem() }
     }
   }
 
   /// Waits until nothing has a file of the stage open any more: closing one that is live by then would drop the locks
   /// that this process has on it.
-  func finishWriting() { writing.wait() }
+  ///
+  /// - Throws: what kept a part from being written.
+  func finishWriting() throws { try writing.finish() }
 
   /// A stage of more bytes than this takes the disk a while.
   static let largeStage: UInt64 = 64 << 20
@@ -104,4 +106,28 @@ extension StagedContainer {
   }
 
   private static func name(_ number: Int) -> [UInt8] { Array(String(number).utf8) }
+}
+
+/// Work of the disk beside a run, and the first failure of it: the kernel reports one once, so that the sync of the commit
+/// would not hear of it any more.
+final class DiskWork: Sendable {
+  private let group = DispatchGroup()
+  private let failure = Mutex<(any Error)?>(nil)
+
+  func start(_ body: @escaping @Sendable () throws -> Void) {
+    DispatchQueue.global().async(group: group) { [self] in
+      do {
+        try body()
+      } catch let error as ContainerError where error.code == .notFound {
+        // The run has thrown it away by now.
+      } catch {
+        failure.withLock { $0 = $0 ?? error }
+      }
+    }
+  }
+
+  func finish() throws {
+    group.wait()
+    if let error = failure.withLock({ $0 }) { throw error }
+  }
 }

@@ -1,5 +1,6 @@
 import AgeEncryption
 import AppContainer
+import Foundation
 import GRDB
 import SystemPackage
 
@@ -53,11 +54,34 @@ extension StagedContainer {
       name = try databaseCopy(of: path)
       captures[path] = name
     }
-    var configuration = GRDB.Configuration()
-    configuration.readonly = true
-    let queue = try DatabaseQueue(path: stage.full(name), configuration: configuration)
-    defer { try? queue.close() }
-    return try queue.read(body)
+    // A second connection would find the database locked by the first.
+    if let open = readDatabases[name] { return try body(open) }
+    return try translatingDiskErrors(path) {
+      let queue = try DatabaseQueue.alone(with: stage.full(name))
+      defer { try? queue.close() }
+      return try queue.read { db in
+        readDatabases[name] = db
+        defer { readDatabases[name] = nil }
+        return try body(db)
+      }
+    }
+  }
+
+  /// What the disk refuses is told with the place that is full, which is no path of the container's.
+  private func translatingDiskErrors<T>(_ path: ContainerPath, _ body: () throws -> T) throws -> T {
+    do {
+      return try body()
+    } catch let error as DatabaseError where error.isAboutTheDisk {
+      guard error.resultCode == .SQLITE_FULL else {
+        throw ContainerError.database("cannot work on the staged copy of \(path)", stage.path, error)
+      }
+      // SQLite sorts in the directory for temporary files.
+      let temporary = try? Directory(ProcessInfo.processInfo.environment["TMPDIR"] ?? "/var/tmp")
+      let place = [stage, temporary].compactMap { $0 }.min { $0.freeSpace() ?? 0 < $1.freeSpace() ?? 0 }
+      throw TransactionError(
+        .noSpace, "no space is left here to stage the database \(path); free some space and run it again",
+        path: (place ?? stage).path, cause: error)
+    }
   }
 
   /// The number of a database's tables, SQLite's own not counted.
@@ -80,19 +104,18 @@ extension StagedContainer {
     at path: ContainerPath, keepsJournal: Bool = true, _ body: (Database) throws -> T
   ) throws -> T {
     let name = try writableDatabase(at: path)
+    // Without a log each page is written once, and no shared memory is needed; the mode is put back below.
     let isLogged = try stage.hasWriteAheadLog(name)
+    if isLogged { try stage.setWriteAheadLog(name, false) }
     var configuration = GRDB.Configuration()
     configuration.foreignKeysEnabled = false
     // A transaction that the body leaves open is an error here, not the end of the process.
     configuration.allowsUnsafeTransactions = true
     configuration.prepareDatabase { try $0.execute(sql: "PRAGMA synchronous=OFF") }
-    let result: T
-    do {
+    let result: T = try translatingDiskErrors(path) {
       let queue = try DatabaseQueue(path: stage.full(name), configuration: configuration)
       defer { try? queue.close() }
-      result = try queue.writeWithoutTransaction { db in
-        // Without a log each page is written once; the mode is put back below.
-        if isLogged { _ = try String.fetchOne(db, sql: "PRAGMA journal_mode=DELETE") }
+      return try queue.writeWithoutTransaction { db in
         if !keepsJournal {
           _ = try String.fetchOne(db, sql: "PRAGMA journal_mode=OFF")
           spoiled.insert(path)
@@ -105,12 +128,8 @@ extension StagedContainer {
         spoiled.remove(path)
         return result
       }
-    } catch let error as DatabaseError where error.resultCode == .SQLITE_FULL {
-      throw TransactionError(
-        .noSpace, "no space is left to stage the change of the database; free some beside the container",
-        path: path.description, cause: error)
     }
-    if isLogged { try stage.setWriteAheadLog(name) }
+    if isLogged { try stage.setWriteAheadLog(name, true) }
     if try stage.status(name)?.size ?? 0 > Self.largeStage { startWriting(name) }
     return result
   }
@@ -217,6 +236,17 @@ extension StagedContainer {
     }
     captures[path] = copy
     return try ContentDigest.of(copy, in: stage, isDatabase: true)
+  }
+
+  /// The digest of a database's captured content; of one that SQLite cannot open, of its bytes. Any other failure, such
+  /// as a full disk, says nothing about the content: it is thrown.
+  func databaseOrFileDigest(_ path: ContainerPath) throws -> SHA256.Digest {
+    do {
+      return try databaseDigest(path)
+    } catch let error as ContainerError where error.code == .malformed {
+      let place = place(of: path)
+      return try ContentDigest.of(place.path, in: place.directory, isDatabase: true)
+    }
   }
 
   /// Takes the digest of a staged database's content, which nobody will change any more.

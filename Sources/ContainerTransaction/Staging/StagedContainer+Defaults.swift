@@ -7,10 +7,28 @@ extension StagedContainer {
   public func defaults(_ path: ContainerPath) throws -> PropertyListFile? {
     guard try status(of: path) != nil else { return nil }
     do {
-      return try PropertyListFile(bytes: read(path))
+      return try settings(in: read(path))
     } catch var error as ContainerError where error.code == .malformed {
       error.path = path.description
       throw error
+    }
+  }
+
+  /// The settings in a file's bytes. The last ones are kept: a migration asks for them again and again, and large ones
+  /// take a second to read.
+  func settings(in bytes: [UInt8]) throws -> PropertyListFile {
+    if let known = parsedSettings.first(where: { $0.bytes == bytes }) { return known.file }
+    let file = try PropertyListFile(bytes: bytes)
+    parsedSettings = parsedSettings.suffix(1) + [(bytes, file)]
+    return file
+  }
+
+  /// The settings in a file's bytes; nil when they are none.
+  func settingsIfAny(in bytes: [UInt8]) throws -> PropertyListDictionary? {
+    do {
+      return try settings(in: bytes).root
+    } catch let error as ContainerError where error.code == .malformed {
+      return nil
     }
   }
 

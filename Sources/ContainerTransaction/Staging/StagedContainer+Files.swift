@@ -51,23 +51,60 @@ extension StagedContainer {
 
   /// Takes an inode that exists elsewhere (an undo's) by a link to it, or by a copy where it cannot be linked: when the
   /// container was mounted since, the undo is on another file system or behind another mount.
+  ///
+  /// A main file comes without the mark of a replaced one. A dry run takes a copy of such a file, and leaves the mark.
   func adopt(_ source: ContainerPath, in directory: Directory, type: FileType, at path: ContainerPath) throws
   {
     try createDirectory(path.parent)
     let name = newName()
+    let isMarked = try type == .file && directory.isReplaced(source)
     do {
-      try directory.link(source, in: stage, to: name)
-      try replace(path, with: .inode(StagedInode(name: name, type: type, isShared: true)))
-    } catch let error as ContainerError where error.meansNoLink {
-      if type == .symbolicLink {
-        try stage.createLink(name, target: directory.linkTarget(source))
+      if isMarked && transaction.isEmpty {
+        try copy(source, in: directory, type: type, to: name, for: path)
+        try replace(path, with: .inode(StagedInode(name: name, type: type)))
       } else {
-        try requireSpace(directory.status(source)?.size ?? 0, for: path)
-        try directory.copyContents(of: source, to: name, in: stage)
+        try directory.link(source, in: stage, to: name)
+        try replace(path, with: .inode(StagedInode(name: name, type: type, isShared: true)))
       }
-      if let metadata = try directory.metadata(source) { try stage.apply(metadata, to: name) }
+    } catch let error as ContainerError where error.meansNoLink {
+      try copy(source, in: directory, type: type, to: name, for: path)
       try replace(path, with: .inode(StagedInode(name: name, type: type)))
     }
+    if isMarked { try unmark(name, from: source, in: directory, at: path) }
+  }
+
+  private func copy(
+    _ source: ContainerPath, in directory: Directory, type: FileType, to name: ContainerPath,
+    for path: ContainerPath
+  ) throws {
+    if type == .symbolicLink {
+      try stage.createLink(name, target: directory.linkTarget(source))
+    } else {
+      try requireSpace(directory.status(source)?.size ?? 0, for: path)
+      try directory.copyContents(of: source, to: name, in: stage)
+    }
+    if let metadata = try directory.metadata(source) { try stage.apply(metadata, to: name) }
+  }
+
+  /// Takes the mark of a main file away that comes back. Whoever could not be seen and still waits for its lock would go on
+  /// with it from then on: so nobody may have one.
+  private func unmark(
+    _ name: ContainerPath, from source: ContainerPath, in undo: Directory, at path: ContainerPath
+  ) throws {
+    guard let status = try stage.status(name) else { return }
+    guard try UseGuard.lock(name, in: stage) != nil else {
+      throw TransactionError(
+        .inUse,
+        "in use: another program holds SQLite's lock on the version that comes back; close it and run it again",
+        path: path.description)
+    }
+    try stage.unmarkReplaced(name, modified: status.modified)
+    if status.links > 1 { adopted.append((undo, source, status.modified)) }
+  }
+
+  /// Nothing came back: what the undos keep is marked again.
+  func markAdopted() throws {
+    for main in adopted { try main.undo.markReplaced(main.name, modified: main.modified, links: 2) }
   }
 
   /// Gives a staged path the inode of another one: a hard link.
@@ -98,12 +135,17 @@ extension StagedContainer {
   }
 
   /// Puts a directory with its metadata, or changes those of an existing one; the root's too.
-  public func putDirectory(at path: ContainerPath, metadata: FileMetadata) throws {
+  ///
+  /// - Parameter flags: what `chattr` had set on one that comes back.
+  public func putDirectory(
+    at path: ContainerPath, metadata: FileMetadata, flags: InodeFlags? = nil
+  ) throws {
     if let existing = try status(of: path), existing.type != .directory {
       try remove(path, withExternalData: false)
     }
     if !path.isRoot { try createDirectory(path.parent) }
     try requireGroup(of: path)
+    recordedFlags[path] = flags ?? recordedFlags[path]
     overlay.set(.directory(metadata), at: path)
   }
 
@@ -232,7 +274,7 @@ extension StagedContainer {
   /// Sets a path's node; sidecars of a database that is replaced go with the old content.
   func replace(_ path: ContainerPath, with node: Overlay.Node) throws {
     try requireGroup(of: path)
-    if let unit = try? live.status(path).flatMap({ try live.databaseUnit(path, status: $0) }) {
+    if let unit = try live.status(path).flatMap({ try live.databaseUnit(path, status: $0) }) {
       for sidecar in unit.sidecars where overlay[sidecar] == nil { overlay.set(.removed, at: sidecar) }
     }
     captures[path] = nil
@@ -251,7 +293,8 @@ extension StagedContainer {
   func requireSpace(_ size: UInt64, for path: ContainerPath) throws {
     guard let free = stage.freeSpace(), free < size else { return }
     throw TransactionError(
-      .noSpace, "staging it needs \(size) bytes and \(free) are free beside the container; free some space",
-      path: path.description)
+      .noSpace,
+      "staging \(path) needs \(size) bytes and \(free) are free here; free some space and run it again",
+      path: stage.path)
   }
 }

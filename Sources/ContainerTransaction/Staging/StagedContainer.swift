@@ -1,6 +1,6 @@
 import AgeEncryption
 import AppContainer
-import Dispatch
+import GRDB
 
 /// A container as it will be: reads fall through to the live one, writes go to the stage.
 ///
@@ -30,12 +30,20 @@ public final class StagedContainer {
   /// Captured copies that were only read so far, and copies of what a database was before.
   var captures: [ContainerPath: ContainerPath] = [:]
   var befores: [ContainerPath: ContainerPath] = [:]
+  /// Files of the stage that are being read as databases.
+  var readDatabases: [ContainerPath: Database] = [:]
   /// Captured copies of live databases, for a comparison.
   var liveCaptures: [ContainerPath: ContainerPath] = [:]
+  /// Settings files that were read last, before a change and after it.
+  var parsedSettings: [(bytes: [UInt8], file: PropertyListFile)] = []
   /// Databases that a failure left half written: they may be thrown away only.
   var spoiled: Set<ContainerPath> = []
   /// Where paths that were moved came from, for a difference that says so.
   var origins: [ContainerPath: ContainerPath] = [:]
+  /// Main files that an undo keeps and that are to come back, without their marks.
+  var adopted: [(undo: Directory, name: ContainerPath, modified: Int64)] = []
+  /// What directories that come back had set by `chattr`.
+  var recordedFlags: [ContainerPath: InodeFlags] = [:]
   /// What became of metadata that was put on a path, by what was wanted but for the time.
   var attained: [Attempt: FileMetadata] = [:]
   /// Settings whose values a step has moved into the vault, and to whose keys an undo of them is sealed.
@@ -51,7 +59,7 @@ public final class StagedContainer {
   /// What the undo still holds of the transaction whose steps are taken back: nil when it is gone, or none is.
   public internal(set) var kept: KeptState?
   /// What is being written to disk while the run goes on.
-  let writing = DispatchGroup()
+  let writing = DiskWork()
   private var count = 0
 
   struct Attempt: Hashable {

@@ -63,10 +63,12 @@ struct GroupMarker: Codable, Sendable {
       do {
         return try place.keepingTime {
           try place.parent.createDirectories(place.name)
-          try place.parent.directory(place.name).replace(Self.file, with: StateRecord.encode(self))
+          try place.parent.stateDirectory(place.name).replace(Self.file, with: StateRecord.encode(self))
           try place.parent.sync()
         }
       } catch let error as ContainerError where error.code == .permission {
+        refusal = refusal ?? error
+      } catch let error as TransactionError where error.code == .foreignState {
         refusal = refusal ?? error
       }
     }
@@ -93,7 +95,7 @@ struct GroupMarker: Codable, Sendable {
   private init?(in directory: Directory) throws {
     guard try directory.status(Self.file) != nil else { return nil }
     self = try StateRecord.read(
-      Self.file, in: directory,
+      Self.file, in: directory, limit: 1 << 16,
       damaged: "the marker of a group cannot be read; remove it when no command runs")
   }
 
@@ -115,7 +117,7 @@ struct GroupMarker: Codable, Sendable {
   static func requireFinished(_ container: Container) throws {
     for group in container.groups {
       for place in try Place.all(group.root) {
-        guard let directory = try? place.directory(), let marker = try Self(in: directory) else { continue }
+        guard let directory = try place.directory(), let marker = try Self(in: directory) else { continue }
         let isGone = FollowedStatus.identity(marker.state) == nil
         guard try isGone || marker.isUnfinished() else { continue }
         let advice =

@@ -60,25 +60,36 @@ struct JournalRecord: Codable, Sendable {
 struct Journal {
   let state: Directory
 
+  /// Bytes of a journal, some 80,000 transactions, and of a record: more is not read.
+  private static let (sizeLimit, lineLimit) = (64 << 20, 1 << 20)
+
   /// All records; a last line without its end is a write that a crash cut, and does not count.
+  ///
+  /// - Throws: ``TransactionError`` with code `damagedState`, which says what is known of the container all the same.
   func records() throws -> [JournalRecord] {
     guard try state.status(StateDirectory.journal) != nil else { return [] }
-    let bytes = try state.contents(StateDirectory.journal)
+    let bytes = try state.contents(StateDirectory.journal, limit: Self.sizeLimit)
     var lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
     lines.removeLast()
     let decoder = JSONDecoder()
-    return try lines.enumerated().compactMap { number, line in
-      if line.isEmpty { return nil }
+    var records: [JournalRecord] = []
+    var damaged: (number: Int, cause: (any Error)?)?
+    for (number, line) in lines.enumerated() where !line.isEmpty {
       do {
-        return try decoder.decode(JournalRecord.self, from: Data(line))
+        guard line.count <= Self.lineLimit else { throw ContainerError(.malformed, "the line is too long") }
+        let record = try decoder.decode(JournalRecord.self, from: Data(line))
+        guard record.isSound else { throw ContainerError(.malformed, "a path in it cannot be right") }
+        records.append(record)
       } catch {
-        throw TransactionError(
-          .damagedState,
-          "line \(number + 1) of the journal cannot be read; the container itself is whole, "
-            + "move the journal's directory away to go on without it",
-          path: state.full(StateDirectory.journal), cause: error)
+        damaged = damaged ?? (number + 1, error)
       }
     }
+    guard let damaged else { return records }
+    throw TransactionError(
+      .damagedState,
+      "line \(damaged.number) of the journal cannot be read; "
+        + (try DamagedJournal(state: state, readable: records).standing()),
+      path: state.full(StateDirectory.journal), cause: damaged.cause)
   }
 
   /// Appends a record, on disk when this returns.
@@ -110,6 +121,20 @@ struct Journal {
   private func endOfLastLine(_ file: FileDescriptor) throws -> Int64 {
     let bytes = try file.contents(limit: 64 << 20, path: state.full(StateDirectory.journal))
     return Int64((bytes.lastIndex(of: UInt8(ascii: "\n")) ?? -1) + 1)
+  }
+}
+
+extension JournalRecord {
+  /// Whether its paths are such as a commit writes: one that leads into the state, or a tree that is not directly in the
+  /// transaction's folder, was made up.
+  fileprivate var isSound: Bool {
+    let own = ExclusionRules.stateDirectory.bytes
+    if let place, place.components.contains(own) || place == .groups || place.isInside(.groups) {
+      return false
+    }
+    return (groups ?? []).allSatisfy { group in
+      group.tree.isRoot || group.tree.parent.isRoot && group.tree.bytes.starts(with: "tree-".utf8)
+    }
   }
 }
 

@@ -20,22 +20,52 @@ extension Recovery {
     _ transaction: TransactionID, _ commit: JournalRecord, _ own: [JournalRecord], _ folder: Directory
   ) throws -> RecoveryReport? {
     // Numbers of devices are given anew when a machine starts: inodes alone tell which root it is.
-    guard let root, commit.rootAfter != nil else { return nil }
-    let groups = (commit.groups ?? []).map { group in
+    guard commit.rootAfter != nil else { return nil }
+    guard let root else {
+      if try isUnborn(commit, folder) { return nil }
+      throw missing(
+        container.root, "the container, which is not there", transaction, folder.full(Commit.tree))
+    }
+    let groups = try (commit.groups ?? []).map { group in
+      // Only what the container's configuration names is opened. Whoever moved the container along with its groups has
+      // them elsewhere now.
+      guard let named = container.groups.first(where: { $0.id == group.id }) else {
+        let absent = container.missingGroups.first { $0.id == group.id }?.root
+        let what =
+          "the group \(ContainerPath.printable(Array(group.id.utf8))) of \(container.root), which "
+          + (absent == nil ? "drydock.yaml does not name" : "is not there")
+        throw missing(
+          ContainerPath.printable(Array((absent ?? group.root).utf8)), what, transaction,
+          group.tree.isRoot ? folder.path : folder.full(group.tree))
+      }
       var group = group
-      // Whoever moved the container along with its groups has them elsewhere now.
-      group.root = container.groups.first { $0.id == group.id }?.root ?? group.root
+      group.root = named.root
       return group
     }
-    let live = try root.showing(groups) { group in
-      try root.groups.first { $0.id == group.id }?.root ?? ContainerLock.lock(group.root, true, 0)
-    }
+    let opened = Dictionary(uniqueKeysWithValues: root.groups.map { ($0.id, $0.root) })
+    let live = root.showing(groups: opened.filter { id, _ in groups.contains { $0.id == id } })
     let interrupted = Interrupted(
       transaction: transaction, commit: commit, groups: groups,
       isCarried: own.contains { $0.step == .carried }, folder: folder, live: live)
     let conflicts =
       commit.inPlace == true ? try resumeInPlace(interrupted) : try resumeExchange(interrupted)
     return conflicts.map { RecoveryReport(transaction: transaction, outcome: .new, conflicts: $0) }
+  }
+
+  /// Whether the commit was to make the container, and had not come to that: the new tree is still in the folder.
+  private func isUnborn(_ commit: JournalRecord, _ folder: Directory) throws -> Bool {
+    try commit.rootBefore == nil && folder.status(Commit.tree)?.inode == commit.rootAfter?.inode
+  }
+
+  /// What is not at its place may be elsewhere, and what is in the folder may then be the only copy of what was replaced.
+  private func missing(
+    _ path: String, _ what: String, _ transaction: TransactionID, _ tree: String
+  ) -> TransactionError {
+    TransactionError(
+      .interrupted,
+      "transaction \(transaction) was interrupted while it changed \(what); nothing was removed. Put it "
+        + "back and run `drydock recover`; its other tree is \(tree)",
+      path: path)
   }
 
   /// The record of what the transaction changed: it is in the folder until the undo is kept.
@@ -62,10 +92,15 @@ extension Recovery {
   }
 
   private func replaced(_ path: String, _ interrupted: Interrupted) -> TransactionError {
-    TransactionError(
+    let isMixture = interrupted.commit.inPlace == true && !interrupted.isCarried
+    return TransactionError(
       .damagedState,
-      "transaction \(interrupted.transaction) was interrupted, and since then this was replaced by something else; look "
-        + "at \(interrupted.folder.path), and remove it when nothing in it is needed", path: path)
+      "transaction \(interrupted.transaction) was interrupted, and since then this was replaced by something else; "
+        + (isMixture
+          ? "if it is a copy, it is a mixture of old and new, and what it lacks is in \(interrupted.folder.path): put the "
+            + "original back and run `drydock recover`, or restore an archive"
+          : "look at \(interrupted.folder.path), and remove it when nothing in it is needed"),
+      path: path)
   }
 
   // MARK: In place
@@ -87,16 +122,60 @@ extension Recovery {
     guard let index = try index(of: interrupted) else {
       return try finish.run(undo, recovered: true, carry: nil)
     }
+    let plan = try MovePlan(in: interrupted.folder)
     let moves = InPlaceMoves(
-      state: state, transaction: interrupted.transaction, folder: interrupted.folder, live: live,
-      plan: try MovePlan(in: interrupted.folder), undo: undo, faults: .none)
-    do {
-      try moves.forward()
-    } catch {
-      try moves.takeBack(after: error)
-      return nil
+      state: state, transaction: interrupted.transaction, folder: interrupted.folder, live: live, plan: plan,
+      undo: undo, faults: .none)
+    return try withUnused(interrupted) {
+      let since = InterruptedMoves(
+        live: live, folder: interrupted.folder, plan: plan, undo: undo, index: index)
+      let used = try since.usedDatabases()
+      if let first = used.first {
+        if try since.canGoBack() {
+          try moves.takeBack(
+            after: TransactionError(.changedMeanwhile, "\(first) was used since", path: live.path))
+          return nil
+        }
+        let kept = KeptConflicts(state: state, transaction: interrupted.transaction)
+        for main in used { try since.keepTogether(main, kept) }
+      }
+      do {
+        try moves.forward()
+      } catch {
+        if let written = try since.writtenSince() {
+          throw TransactionError(
+            .interrupted,
+            "transaction \(interrupted.transaction) was interrupted and cannot go on (\(error)), nor be taken back, for "
+              + "\(written) was written since; remove the cause, then run `drydock recover`. Until then let no program "
+              + "open the container", path: live.path, cause: error)
+        }
+        try moves.takeBack(after: error)
+        return nil
+      }
+      return try finish.run(undo, recovered: true) { try moves.lookBack(at: index) }
     }
-    return try finish.run(undo, recovered: true) { try moves.lookBack(at: index) }
+  }
+
+  /// Runs what changes the live container, or what it was: while no program has anything of it open, and with its databases
+  /// locked, old and new, as in a transaction.
+  ///
+  /// - Throws: ``TransactionError`` with code `inUse`.
+  private func withUnused<T>(_ interrupted: Interrupted, _ body: () throws -> T) throws -> T {
+    let index = try TreeIndex(of: interrupted.live)
+    // Untouched files are in both trees by exchange.
+    let known = index.inodes()
+    var replaced = try TreeIndex(of: interrupted.folder)
+    replaced.paths = replaced.paths.filter { known[$1.identity] == nil }
+    do {
+      let live = try UseGuard(container, root: interrupted.live, own: own, index: index)
+      let aside = try UseGuard(container, root: interrupted.folder, own: own, index: replaced)
+      return try withExtendedLifetime((live, aside)) { try body() }
+    } catch let error as TransactionError where error.code == .inUse {
+      throw TransactionError(
+        .inUse,
+        "transaction \(interrupted.transaction) was interrupted, and what it left cannot be ended now; run `drydock "
+          + "recover` when the app is closed (\(error.message))", path: container.root, cause: error)
+    }
   }
 
   // MARK: By exchange
@@ -114,14 +193,22 @@ extension Recovery {
     var halves = try halves(of: interrupted)
     // What has become of the groups since they were whole is no business of this commit.
     if interrupted.isCarried { halves.removeAll { !$0.root.isOwn } }
-    let other = halves.first { $0.side == .other }
+    if let other = halves.first(where: { $0.side == .other }) {
+      throw replaced(interrupted.live.full(other.root.path), interrupted)
+    }
     guard halves.contains(where: { $0.side == .new }) else {
-      if let other, other.root.isOwn { throw replaced(interrupted.live.full(other.root.path), interrupted) }
+      // Killed while all was taken back.
+      try undo(of: interrupted).unmarkLive(in: interrupted.live, \.before)
       return nil
     }
-    if let other { throw replaced(interrupted.live.full(other.root.path), interrupted) }
+    guard !interrupted.isCarried else { return try endExchange(halves, interrupted) }
+    return try withUnused(interrupted) { try endExchange(halves, interrupted) }
+  }
+
+  private func endExchange(_ halves: [Half], _ interrupted: Interrupted) throws -> [ContainerPath] {
     // The old trees and the record are there unless the interruption came after they were done with.
     let place = interrupted.commit.place ?? .root
+    // Only a time: no reason not to recover.
     if let time = interrupted.commit.timeAbove {
       try? interrupted.live.setModified(time, of: place.parent)
     }
@@ -134,7 +221,7 @@ extension Recovery {
       try finish.run(
         undo, recovered: true,
         carry: index(of: interrupted).map { index in
-          { try finish.carryOver(to: new, index, undo) }
+          { try finish.carryOver(to: new, index, undo, isLate: true) }
         })
     }
   }
@@ -167,6 +254,10 @@ extension Recovery {
     var opened: [ContainerPath: Directory] = [:]
     for half in halves where half.side == .old {
       let tree = try folder.directory(half.root.tree)
+      // The path above may lead elsewhere by now; what is exchanged is what was looked at.
+      guard try half.root.parent.status(half.root.name)?.inode == live.status(half.root.path)?.inode else {
+        throw replaced(live.full(half.root.path), interrupted)
+      }
       guard try tree.tryLock(exclusive: true) else {
         throw TransactionError(.locked, "the new tree is locked by another process", path: tree.path)
       }

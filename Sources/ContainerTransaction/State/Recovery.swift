@@ -9,6 +9,8 @@ public struct RecoveryReport: Sendable, Equatable {
     case old
     /// The interrupted transaction is complete.
     case new
+    /// The transaction was not interrupted: what it had replaced was written to afterwards.
+    case writtenLater = "written-later"
   }
 
   /// The interrupted transaction.
@@ -25,6 +27,8 @@ struct Recovery {
   let state: StateDirectory
   /// The live root, or nil when there is none.
   let root: Directory?
+  /// Other directories that Drydock itself has open.
+  let own: [Directory]
 
   /// Whether there may be something to end: a stage that is left, or a transaction without an end. Only looks.
   static func isNeeded(in state: StateDirectory) throws -> Bool {
@@ -55,6 +59,7 @@ struct Recovery {
           continue
         }
       }
+      try requireRecord(of: own, of: ContainerPath(name: bytes), in: stages)
       try removeStage(ContainerPath(name: bytes), in: stages)
       defer { removeMarkers(own) }
       guard own.contains(where: { $0.step == .begin }), !isEnded else { continue }
@@ -62,6 +67,21 @@ struct Recovery {
       reports.append(RecoveryReport(transaction: transaction, outcome: .old, conflicts: []))
     }
     return try reports + endWithoutStage(journal)
+  }
+
+  /// Every transaction is in the journal before it stages anything: without a record the journal was lost, and what is in
+  /// the stage may be the only copy of what a commit has replaced.
+  private func requireRecord(of records: [JournalRecord], of name: ContainerPath, in stages: Directory) throws
+  {
+    guard records.isEmpty else { return }
+    for file in [MovePlan.file, Commit.tree, "tree-1"]
+    where try stages.status(name.appending(name: file.bytes)) != nil {
+      throw TransactionError(
+        .damagedState,
+        "the journal has no record of this transaction, whose commit may have begun: the container may be a mixture of "
+          + "old and new. Look at what is here, and remove it only when nothing in it is needed",
+        path: stages.full(name))
+    }
   }
 
   /// A script that the killed command had started goes on in its copy, and may write there at this very moment: then the
@@ -76,7 +96,11 @@ struct Recovery {
 
   /// What is left of the markers of a transaction that has an end.
   private func removeMarkers(_ records: [JournalRecord]) {
-    for group in records.compactMap(\.groups).joined() { GroupMarker.removeEnded(group.root, state: state) }
+    for group in records.compactMap(\.groups).joined() {
+      // A path that a record names is not reason enough to open it.
+      guard container.groups.contains(where: { $0.root == group.root }) else { continue }
+      GroupMarker.removeEnded(group.root, state: state)
+    }
   }
 
   /// Killed between the removal of the stage and the record of it.

@@ -1,7 +1,13 @@
 import AgeEncryption
 import AppContainer
 
-/// Drydock's own directory of a container, open to its owner only: `.drydock-<hash of the name>/` beside it, or
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+/// Drydock's own directory of a container, open to its owner only, and counting only when it is (``Directory/stateDirectory(_:)``): `.drydock-<hash of the name>/` beside it, or
 /// `.drydock-state/` in it where changes are made in place. A container has both when it was once changed in one way
 /// and once in the other.
 ///
@@ -60,20 +66,22 @@ public struct StateDirectory: Sendable {
   private init(_ location: Location, parent: Directory, place: Place) throws {
     self.parent = parent
     self.place = place
-    directory = try parent.directory(location.name)
+    directory = try parent.stateDirectory(location.name)
     rootName = location.rootName
   }
 
   /// Opens the state of a container, making the directory when there is none. One that is made inside leaves the root's
   /// time as it was.
   ///
-  /// - Throws: `ContainerError` with code `permission` when its place cannot be written.
+  /// - Throws: `ContainerError` with code `permission` when its place cannot be written; ``TransactionError`` with code
+  ///   `foreignState` when what is there does not count.
   public static func create(for container: Container, _ place: Place = .beside) throws -> StateDirectory {
     let location = try Location(container, place)
     let parent = try Directory(location.parent, isScratch: container.isScratch)
     let time = try parent.status().modified
     if try parent.status(location.name) == nil {
       try parent.createDirectories(location.name)
+      // Only a time: who is not the owner of the root cannot set it.
       if place == .inside { try? parent.setModified(time, of: .root) }
     }
     let state = try StateDirectory(location, parent: parent, place: place)
@@ -82,17 +90,21 @@ public struct StateDirectory: Sendable {
   }
 
   /// Opens the state of a container in one place, nil when there is none.
+  ///
+  /// - Throws: ``TransactionError`` with code `foreignState` when what is there does not count.
   public static func existing(for container: Container, _ place: Place = .beside) throws -> StateDirectory? {
     let location = try Location(container, place)
     // Where the container itself is not there yet, nothing is in it.
     if place == .inside, FollowedStatus.identity(location.parent) == nil { return nil }
     let parent = try Directory(location.parent, isScratch: container.isScratch)
-    guard try parent.status(location.name)?.type == .directory else { return nil }
+    guard try parent.status(location.name) != nil else { return nil }
     return try StateDirectory(location, parent: parent, place: place)
   }
 
   /// All there is of a container's state. What is beside it and may not be opened counts as absent: an exchange
   /// that was interrupted leaves the container whole.
+  ///
+  /// - Throws: ``TransactionError`` with code `foreignState` when something there does not count.
   public static func all(of container: Container) throws -> [StateDirectory] {
     var found: [StateDirectory] = []
     do {
@@ -102,6 +114,42 @@ public struct StateDirectory: Sendable {
     return found
   }
 
+  /// What one who only reads goes by: what does not count is left out, each with the reason.
+  static func readable(of container: Container) throws -> (
+    states: [StateDirectory], foreign: [TransactionError]
+  ) {
+    var found: (states: [StateDirectory], foreign: [TransactionError]) = ([], [])
+    for place in Place.allCases {
+      do {
+        if let state = try existing(for: container, place) { found.states.append(state) }
+      } catch let error as TransactionError where error.code == .foreignState {
+        found.foreign.append(error)
+      } catch let error as ContainerError where error.code == .permission && place == .beside {}
+    }
+    return found
+  }
+
+  /// What a container's transactions are asked for: one that may not be read is not the same as none.
+  ///
+  /// - Throws: `ContainerError` with code `permission`, which says whose it is.
+  static func requireReadable(_ container: Container) throws {
+    do {
+      _ = try existing(for: container, .beside)
+    } catch let error as ContainerError where error.code == .permission {
+      let location = try Location(container, .beside)
+      let owner = try Directory(location.parent).status(location.name).map {
+        $0.user == 0 ? "root" : "user \($0.user)"
+      }
+      throw ContainerError(
+        .permission,
+        "the state of the container cannot be read, so that its transactions are not known: it belongs to "
+          + "\(owner ?? "another user"); run it as its owner, or as root",
+        path: error.path ?? container.root, cause: error)
+    } catch let error as TransactionError where error.code == .foreignState {
+      // What does not count is the same as none, and said so.
+    }
+  }
+
   /// The directory that the container's root is a name in.
   func rootParent() throws -> Directory {
     rootName.parent.isRoot ? parent : try parent.directory(rootName.parent)
@@ -109,6 +157,7 @@ public struct StateDirectory: Sendable {
 
   /// Removes the directory when no transaction was ever begun, so that a refusal leaves nothing behind.
   func removeIfUnused() {
+    // Only empty directories go, and nothing depends on their going.
     guard (try? directory.status(Self.journal)) == nil else { return }
     for folder in [Self.stage, Self.undo, Self.conflict] { try? directory.removeDirectory(folder) }
     let slash = directory.path.lastIndex(of: "/") ?? directory.path.startIndex
@@ -121,5 +170,33 @@ public struct StateDirectory: Sendable {
   /// The path of a transaction's undo, stage or conflict folder.
   static func folder(_ kind: ContainerPath, _ transaction: TransactionID) throws -> ContainerPath {
     try kind.appending(transaction.description)
+  }
+}
+
+extension Directory {
+  /// Opens a directory of Drydock's own state. Whoever may write where it is could have made it up, so that only one counts
+  /// that belongs to this user or to root, and in which nobody else can write.
+  ///
+  /// - Throws: ``TransactionError`` with code `foreignState`.
+  func stateDirectory(_ name: ContainerPath) throws -> Directory {
+    func refusal(_ reason: String) -> TransactionError {
+      TransactionError(
+        .foreignState, "the state directory is not used: \(reason), or look at it and move it away",
+        path: full(name))
+    }
+    func check(_ status: FileStatus) throws {
+      guard status.type == .directory else { throw refusal("this is no directory; make room for one") }
+      guard status.user == geteuid() || status.user == 0 else {
+        throw refusal("it belongs to user \(status.user); run the command as that user")
+      }
+      guard status.mode & 0o022 == 0 else {
+        throw refusal("others can write in it; take that right away (chmod go-w) if nobody else did")
+      }
+    }
+    // What may not be opened can be looked at; and what is opened may have been put there since.
+    if let status = try status(name) { try check(status) }
+    let opened = try directory(name)
+    try check(opened.status())
+    return opened
   }
 }

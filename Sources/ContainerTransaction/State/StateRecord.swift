@@ -12,14 +12,16 @@ enum StateRecord {
 
   /// Reads a record's file.
   ///
-  /// - Parameter damaged: what it means that the file is none.
+  /// - Parameters:
+  ///   - limit: the largest size that is read.
+  ///   - damaged: what it means that the file is none.
   /// - Throws: ``TransactionError`` with code `damagedState`.
   static func read<Record: Decodable>(
-    _ file: ContainerPath, in folder: Directory, damaged: String
+    _ file: ContainerPath, in folder: Directory, limit: Int = 1 << 30, damaged: String
   ) throws -> Record {
     do {
-      return try JSONDecoder().decode(Record.self, from: Data(folder.contents(file, limit: 1 << 30)))
-    } catch let error as DecodingError {
+      return try JSONDecoder().decode(Record.self, from: Data(folder.contents(file, limit: limit)))
+    } catch let error where error is DecodingError || (error as? ContainerError)?.code == .badPath {
       throw TransactionError(.damagedState, damaged, path: folder.full(file), cause: error)
     }
   }

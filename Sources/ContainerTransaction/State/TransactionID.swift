@@ -15,9 +15,16 @@ public struct TransactionID: Hashable, Sendable, Codable, CustomStringConvertibl
 
   init(_ text: String) { description = text }
 
+  /// Whether it has the form of one: whatever else a record names would be a path of its own choice.
+  var isWellFormed: Bool { description.wholeMatch(of: #/[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}/#) != nil }
+
   /// From its text.
   public init(from decoder: any Decoder) throws {
-    description = try decoder.singleValueContainer().decode(String.self)
+    let container = try decoder.singleValueContainer()
+    description = try container.decode(String.self)
+    guard isWellFormed else {
+      throw DecodingError.dataCorruptedError(in: container, debugDescription: "not the id of a transaction")
+    }
   }
 
   /// As its text.

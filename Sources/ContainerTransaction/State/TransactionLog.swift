@@ -33,7 +33,8 @@ public struct TransactionLogEntry: Sendable, Codable, Equatable {
 extension Transaction {
   /// All transactions of a container, oldest first, whether its state is beside it, in it, or in both places.
   public static func log(_ container: Container) throws -> [TransactionLogEntry] {
-    let store = UndoStore(states: try StateDirectory.all(of: container))
+    try StateDirectory.requireReadable(container)
+    let store = UndoStore(states: try StateDirectory.readable(of: container).states)
     let records = try store.records()
     let undoable = Set(try store.transactions())
     let steps = Dictionary(grouping: records, by: \.transaction).mapValues { Set($0.map(\.step)) }

@@ -7,6 +7,8 @@ struct KeptFiles {
   let directory: Directory
   /// What opens those that are sealed.
   let keys: AgeKeys
+  /// Whether a file that was written to since it was replaced comes back as it is.
+  var takesChanged = false
 
   /// The name of a kept file once it is sealed.
   static func sealed(_ name: ContainerPath) -> ContainerPath { name.withSuffix(".age") }
@@ -23,7 +25,11 @@ struct KeptFiles {
 
   /// A file's content.
   func contents(_ name: ContainerPath) throws -> [UInt8] {
-    guard try isSealed(name) else { return try directory.contents(name) }
+    guard try isSealed(name) else {
+      var bytes = try directory.contents(name)
+      ReplacedMark.remove(from: &bytes)
+      return bytes
+    }
     return try open(name).withBytes { Array($0) }
   }
 
@@ -56,24 +62,37 @@ struct KeptFiles {
 
   /// Stages what was at a path before.
   ///
-  /// - Throws: ``TransactionError`` with code `nothingToUndo` when it was changed since.
+  /// - Throws: ``TransactionError``: `conflict` when what is kept was written to since, unless that is taken as it is;
+  ///   `nothingToUndo` when it is gone.
   func putBack(_ change: ChangeRecord, on staged: StagedContainer) throws {
     guard let name = change.kept, let before = change.before else { return }
-    guard let status = try status(name), status.modified == before.metadata.modified,
-      try isSealed(name) ? contents(name).count == before.size : status.size == before.size
-    else {
+    try requireUnchanged(change, on: staged)
+    guard let status = try status(name) else {
       throw TransactionError(
-        .nothingToUndo,
-        "the version that was kept has been changed through another hard link; restore it from a "
-          + "backup", path: change.path.description)
+        .nothingToUndo, "the version that was kept is not there any more; restore it from a backup",
+        path: change.path.description)
     }
     if try isSealed(name) {
       try staged.putFile(at: change.path, metadata: before.metadata, size: before.size) {
         try $0.write(contents(name))
       }
     } else {
-      try staged.adopt(name, in: directory, type: before.type, at: change.path)
+      try staged.adopt(name, in: directory, type: status.type, at: change.path)
     }
+  }
+
+  /// What is kept must be what was replaced: a program that still had it open, or another hard link, leads to it.
+  func requireUnchanged(_ change: ChangeRecord, on staged: StagedContainer) throws {
+    guard !takesChanged, let name = change.kept, let before = change.before, let status = try status(name)
+    else { return }
+    let size = try isSealed(name) ? UInt64(contents(name).count) : status.size
+    guard status.modified != before.metadata.modified || size != before.size else { return }
+    throw TransactionError(
+      .conflict,
+      "the version that was kept was written to after it was replaced, by a program that had it open or through "
+        + "another hard link; nothing was changed. It is \(directory.full(name)), the newer one is "
+        + "\(staged.live.full(change.path)). Give --discard-newer to put it back as it is",
+      path: change.path.description)
   }
 
   /// Opens all that is sealed, and forgets it: before anything is staged.

@@ -15,7 +15,7 @@ public struct KeptState {
   /// Stages what was at a path before the transaction, with all below it; a database with what belonged to it.
   ///
   /// - Returns: false when something is there now, or when the undo has nothing of that path.
-  /// - Throws: ``TransactionError`` with code `nothingToUndo` when what is kept was changed since.
+  /// - Throws: ``TransactionError`` with code `conflict` when what is kept was written to since.
   public func putBack(_ path: ContainerPath) throws -> Bool {
     guard isExact, try staged.status(of: path) == nil else { return false }
     let belonging =
@@ -26,7 +26,7 @@ public struct KeptState {
     guard changes.contains(where: { $0.path == path }) else { return false }
     for change in changes where try staged.status(of: change.path) == nil {
       if let before = change.before, before.type == .directory {
-        try staged.putDirectory(at: change.path, metadata: before.metadata)
+        try staged.putDirectory(at: change.path, metadata: before.metadata, flags: before.flags)
       } else {
         try files.putBack(change, on: staged)
       }

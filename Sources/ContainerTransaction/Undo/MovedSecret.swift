@@ -22,7 +22,7 @@ public struct MovedSecret: Sendable {
   /// Whether a setting of any file holds the value, or a part of it: under whatever key, since it may have had another
   /// name before. A number or a Bool says nothing under another key.
   public func isHeld(by other: PropertyListValue, of key: String) -> Bool {
-    if key == self.key && other.matches(value) { return true }
+    if key.isExactly(self.key) && other.matches(value) { return true }
     return other.textParts.contains { text in
       parts.contains { $0 == text || ($0.count >= Self.distinct && text.contains($0)) }
     }
@@ -50,8 +50,8 @@ extension MovedSecret: CustomStringConvertible, CustomReflectable {
 
 extension [MovedSecret] {
   /// The keys of settings that hold one of the values, sorted.
-  public func keys(in settings: [String: PropertyListValue]) -> [String] {
-    settings.filter { key, value in contains { $0.isHeld(by: value, of: key) } }.keys.sorted()
+  public func keys(in settings: PropertyListDictionary) -> [String] {
+    settings.filter { key, value in contains { $0.isHeld(by: value, of: key) } }.keys.sorted().map(\.text)
   }
 
   /// Whether a file's content holds one of the values.

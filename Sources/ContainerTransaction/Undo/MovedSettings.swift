@@ -32,7 +32,8 @@ struct MovedSettings: Codable, Sendable {
   func keepSealed(in staged: StagedContainer) throws {
     for setting in settings where staged.overlay[setting.path] != nil {
       guard try staged.live.status(setting.path)?.type == .file,
-        let value = try? PropertyListFile(bytes: staged.live.contents(setting.path)).root[setting.key],
+        let value = try PropertyListFile.settings(in: staged.live.contents(setting.path))?[setting.key],
+        // What cannot be read as settings any more is not what it was: then it is sealed.
         (try? staged.defaults(setting.path))?.root[setting.key] != value
       else { continue }
       staged.keepSealed(

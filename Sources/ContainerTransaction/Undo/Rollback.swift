@@ -61,10 +61,17 @@ public final class Rollback {
     try undo.kept.check(record)
     // The keys that the vault has now: what a device no longer trusts gets nothing new.
     let recipients = try record.sealing.map { sealing in
-      try (try? staged.vault())?.recipients ?? sealing.recipients.map { try AgeRecipient($0) }
+      do {
+        if let vault = try staged.vault() { return vault.recipients }
+      } catch let error as ContainerError where [.vaultLocked, .badVault].contains(error.code) {
+        // The keys that it had.
+      }
+      return try sealing.recipients.map { try AgeRecipient($0) }
     }
+    var kept = undo.kept
+    kept.takesChanged = discardingNewer
     var undoing = Undoing(
-      staged: staged, kept: undo.kept, later: try undos.partsUndone(of: transaction),
+      staged: staged, kept: kept, later: try undos.partsUndone(of: transaction),
       discardingNewer: discardingNewer)
     try undoing.run(record)
     try undoing.keepSealed(record, to: recipients ?? [])

@@ -7,7 +7,7 @@ struct Sealing: Codable, Sendable {
   /// One setting.
   struct Setting: Codable, Sendable, Hashable {
     var path: ContainerPath
-    var key: String
+    @ExactText var key: String
   }
 
   /// Public keys, to whose owners it is sealed.
@@ -63,6 +63,6 @@ extension Sealing {
     // Under the names that it had before, too: a restore of an old archive may bring it back under one of them.
     settings = Set(
       staged.movedSecrets.map { Setting(path: $0.path, key: $0.key) } + held.flatMap(\.settings)
-    ).sorted { ($0.path, $0.key) < ($1.path, $1.key) }
+    ).sorted { ($0.path, ExactText($0.key)) < ($1.path, ExactText($1.key)) }
   }
 }

@@ -21,7 +21,8 @@ struct UndoReader {
   private let keys: AgeKeys
 
   init(_ container: Container, _ options: TransactionOptions) throws {
-    store = UndoStore(states: try StateDirectory.all(of: container))
+    try StateDirectory.requireReadable(container)
+    store = UndoStore(states: try StateDirectory.readable(of: container).states)
     keys = AgeKeys(identities: options.deviceKeys?.identities ?? [])
   }
 

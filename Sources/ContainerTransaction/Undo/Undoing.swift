@@ -24,6 +24,7 @@ struct Undoing {
   }
 
   mutating func run(_ record: UndoRecord) throws {
+    for change in record.changes { try kept.requireUnchanged(change, on: staged) }
     secrets = Set(record.sealing?.settings ?? [])
     var record = record
     for index in record.changes.indices {
@@ -77,7 +78,7 @@ struct Undoing {
     guard before.type == .directory else { return try putBack(change) }
     // A file or link had taken the directory's place; what was in it comes back by itself.
     if present != nil { try staged.remove(change.path, withExternalData: false) }
-    try staged.putDirectory(at: change.path, metadata: before.metadata)
+    try staged.putDirectory(at: change.path, metadata: before.metadata, flags: before.flags)
   }
 
   private mutating func putBack(_ change: ChangeRecord) throws {
@@ -108,17 +109,9 @@ struct Undoing {
     switch status.type {
     case .symbolicLink: return try SHA256.hash(staged.linkTarget(path))
     case .file:
-      guard try staged.isDatabase(path) else {
-        let place = staged.place(of: path)
-        return try ContentDigest.of(place.path, in: place.directory, isDatabase: false)
-      }
-      do {
-        return try staged.databaseDigest(path)
-      } catch let error as ContainerError where error.code == .malformed {
-        // One that SQLite cannot open is compared by its bytes.
-        let place = staged.place(of: path)
-        return try ContentDigest.of(place.path, in: place.directory, isDatabase: true)
-      }
+      if try staged.isDatabase(path) { return try staged.databaseOrFileDigest(path) }
+      let place = staged.place(of: path)
+      return try ContentDigest.of(place.path, in: place.directory, isDatabase: false)
     case .directory, .other: return try status.type.digest
     }
   }
@@ -133,24 +126,27 @@ struct Undoing {
   private mutating func undoSettings(_ change: ChangeRecord) throws {
     // Untouched since: the very file comes back.
     if try digest(change.path) == change.after?.digest, change.before != nil { return try putBack(change) }
+    var (before, written): (PropertyListDictionary, PropertyListDictionary) = ([:], [:])
+    var present: PropertyListFile?
+    do {
+      (before, written) = (try settings(change.kept, kept), try settingsWritten(change))
+      let isAbsent = try staged.status(of: change.path) == nil
+      present = try isAbsent ? PropertyListFile() : staged.defaults(change.path)
+    } catch let error as ContainerError where [.malformed, .unsupported].contains(error.code) {}
     // One of the three is no settings file: then there are no keys to compare.
-    guard let before = try? settings(change.kept, kept), let written = try? settingsWritten(change),
-      let present = try? staged.status(of: change.path) == nil
-        ? PropertyListFile() : staged.defaults(change.path)
-    else { return try undoWhole(change) }
-    var file = present
-    for key in Set(before.keys).union(written.keys).sorted() where before[key] != written[key] {
+    guard var file = present else { return try undoWhole(change) }
+    for key in before.differingKeys(from: written) {
       let now = file.root[key]
       if now == before[key] { continue }
       if now != written[key] {
         let redactor = staged.redactor
-        let isSecret = secrets.contains(.init(path: change.path, key: key))
+        let isSecret = secrets.contains(.init(path: change.path, key: key.text))
         let shown = { (value: PropertyListValue?) in
-          value.map { redactor.shown($0, key: isSecret ? "secret" : key) } ?? "absent"
+          value.map { redactor.shown($0, key: isSecret ? "secret" : key.text) } ?? "absent"
         }
         conflicts.append(
           RollbackConflict(
-            path: change.path, key: redactor.shown(name: key), before: shown(before[key]),
+            path: change.path, key: redactor.shown(name: key.text), before: shown(before[key]),
             written: shown(written[key]),
             now: shown(now)))
         if !discardingNewer { continue }
@@ -164,12 +160,12 @@ struct Undoing {
     }
   }
 
-  func settings(_ name: ContainerPath?, _ kept: KeptFiles) throws -> [String: PropertyListValue] {
+  func settings(_ name: ContainerPath?, _ kept: KeptFiles) throws -> PropertyListDictionary {
     guard let name else { return [:] }
     return try PropertyListFile(bytes: kept.contents(name)).root
   }
 
-  func settingsWritten(_ change: ChangeRecord) throws -> [String: PropertyListValue] {
+  func settingsWritten(_ change: ChangeRecord) throws -> PropertyListDictionary {
     let (name, kept) = written(change)
     return try settings(name, kept)
   }
@@ -186,7 +182,9 @@ struct Undoing {
     }
     guard before.type == .directory else { return try undoReplacedFile(change, before, present) }
     guard present != nil, let after = change.after?.metadata, let live = try staged.metadata(of: change.path)
-    else { return try staged.putDirectory(at: change.path, metadata: before.metadata) }
+    else {
+      return try staged.putDirectory(at: change.path, metadata: before.metadata, flags: before.flags)
+    }
     // What the app did to it since stays: when it added a file, the time is the app's too.
     var metadata = live
     if live.mode == after.mode { metadata.mode = before.metadata.mode }

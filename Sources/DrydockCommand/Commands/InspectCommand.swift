@@ -79,7 +79,7 @@ struct InspectCommand: ParsableCommand {
       inspection.settings.map {
         [
           $0.path.description, Output.size($0.bytes),
-          $0.keys.map { Output.count($0, "key") } ?? "cannot be read",
+          $0.keys.map { Output.count($0, "key") } ?? "cannot be read" + ($0.problem.map { ": \($0)" } ?? ""),
         ]
       })
     Output.line("databases")

@@ -69,7 +69,9 @@ struct KeygenCommand: ParsableCommand {
     }
     if output == nil {
       warnIfOthersCanRead()
-      try SecretFile.writeStandardOutput(file)
+      file.withBytes { Output.bytes($0) }
+      // Nobody must encrypt to a key that is nowhere.
+      guard StandardStreams.fault == nil else { return }
     }
     // At a terminal the key itself was just shown, with its public key in a comment.
     if output != nil || isatty(STDOUT_FILENO) != 1 { Output.note("Public key: \(identity.recipient)") }

@@ -43,6 +43,7 @@ struct ListCommand: ParsableCommand {
     var archives: [Item]
     var encrypted: [Encrypted]
     var unreadable: [Unreadable]
+    var clockWarnings: [ClockWarning]
   }
 
   func run() throws {
@@ -63,9 +64,11 @@ struct ListCommand: ParsableCommand {
               path: $0.path, bytes: $0.size, encryption: $0.encryption.description, app: $0.label?.app,
               instance: $0.label?.instance, time: $0.label?.time, id: $0.label?.id)
           },
-          unreadable: listing.unreadable.map { .init(path: $0.path, reason: $0.reason) }))
+          unreadable: listing.unreadable.map { .init(path: $0.path, reason: $0.reason) },
+          clockWarnings: listing.clockWarnings()))
     } else {
       write(listing)
+      Output.warn(listing.clockWarnings())
       for item in listing.unreadable {
         Output.note("drydock: cannot be read: \(item.path): \(item.reason)".printable)
       }
@@ -76,23 +79,30 @@ struct ListCommand: ParsableCommand {
   private func write(_ listing: Repository.Listing) {
     guard !listing.items.isEmpty || !listing.sealed.isEmpty else { return Output.line("no archives") }
     let head = ["id", "time", "app", "instance", "version", "kind", "size"]
-    let rows = listing.items.map { item in
-      let header = item.header
-      return [
-        String(header.archive.description.prefix(listing.idLength)), header.time, header.app.printable,
-        header.instance.printable, header.schemaVersion.map(String.init) ?? "?", header.kind.rawValue,
-        Output.size(item.size), item.encryption == nil ? "" : "encrypted",
-      ]
+    let rows = listing.entries.map { entry in
+      switch entry {
+      case .item(let item): row(item, listing)
+      case .sealed(let item): row(item, listing)
+      }
     }
-    let sealed = listing.sealed.map { item in
-      let label = item.label
-      return [
-        label.map { String($0.id.prefix(listing.idLength)) } ?? "?", label?.time ?? "?", label?.app ?? "?",
-        label?.instance ?? "?", "?", "?", Output.size(item.size),
-        "\(item.encryption), not read" + (label == nil ? ": \(item.fileName.printable)" : ""),
-      ]
-    }
-    // Times as text sort as the times do, and what has none comes last.
-    Output.table([head] + (rows + sealed).sorted { $0[1] < $1[1] }, indent: "")
+    Output.table([head] + rows, indent: "")
+  }
+
+  private func row(_ item: Repository.Item, _ listing: Repository.Listing) -> [String] {
+    let header = item.header
+    return [
+      String(header.archive.description.prefix(listing.idLength)), header.time, header.app.printable,
+      header.instance.printable, header.schemaVersion.map(String.init) ?? "?", header.kind.rawValue,
+      Output.size(item.size), item.encryption == nil ? "" : "encrypted",
+    ]
+  }
+
+  private func row(_ item: Repository.Sealed, _ listing: Repository.Listing) -> [String] {
+    let label = item.label
+    return [
+      label.map { String($0.id.prefix(listing.idLength)) } ?? "?", label?.time ?? "?", label?.app ?? "?",
+      label?.instance ?? "?", "?", "?", Output.size(item.size),
+      "\(item.encryption), not read" + (label == nil ? ": \(item.fileName.printable)" : ""),
+    ]
   }
 }

@@ -29,6 +29,7 @@ struct MigrateCommand: ParsableCommand {
   @Flag(help: "With --dry-run: exit with 2 when migrations are pending.") var exitCode = false
   @OptionGroup var repository: RepositoryOptions
   @OptionGroup var deviceKeys: DeviceKeyOptions
+  @OptionGroup var use: UseOptions
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
@@ -36,11 +37,13 @@ struct MigrateCommand: ParsableCommand {
     var transaction: String? = nil
     var report: MigrationReport, difference: ContainerDifference? = nil
     var exposed: [ExposedSecret] = [], notSearched: [String] = []
+    var unseenProcesses: UnseenProcesses? = nil
     var conflicts: [ContainerPath]
 
     init(_ outcome: TransactionOutcome<Migrating.Report>) {
       transaction = outcome.transaction?.description
       (report, conflicts) = (outcome.value.migration, outcome.conflicts)
+      unseenProcesses = outcome.unseen
       (exposed, notSearched) = (outcome.value.exposed, outcome.value.notSearched)
     }
 
@@ -60,7 +63,7 @@ struct MigrateCommand: ParsableCommand {
     let opened = try container.open(common)
     let configuration = try common.configuration()
     let catalog = try migrations.catalog(configuration)
-    let options = try container.transaction().with(deviceKeys)
+    let options = try container.transaction().with(deviceKeys).with(use)
     if each { return try runEach(opened, catalog, repository.path(configuration), options) }
     let outcome = try Migrating.run(
       opened, catalog, to: to, repository: repository.path(configuration), options: options)
@@ -71,7 +74,7 @@ struct MigrateCommand: ParsableCommand {
   /// Says what a run did; results in words only without `--json`.
   func tell(_ outcome: TransactionOutcome<Migrating.Report>, _ opened: Container) throws {
     ContainerOptions.tell(outcome.recovered, opened)
-    for note in outcome.notes { Output.note("drydock: note: \(note)") }
+    for note in outcome.allNotes { Output.note("drydock: note: \(note)") }
     if !common.json {
       MigrationText.write(outcome.value.migration, verb: "ran")
       if let transaction = outcome.transaction {
@@ -178,23 +181,29 @@ struct BaselineCommand: ParsableCommand {
   @OptionGroup var container: ContainerOptions
   @OptionGroup var migrations: MigrationOptions
   @Option(help: ArgumentHelp("The version that the container has.", valueName: "number")) var to: Int
+  @OptionGroup var use: UseOptions
   @OptionGroup var common: CommonOptions
 
   struct Result: Encodable, Sendable {
     var transaction: String?
     var version: Int
     var notes: [String]
+    var unseenProcesses: UnseenProcesses?
   }
 
   func run() throws {
     let opened = try container.open(common)
     let catalog = try migrations.catalog(common.configuration())
-    let outcome = try Migrating.baseline(opened, catalog, version: to, options: container.transaction())
+    let outcome = try Migrating.baseline(
+      opened, catalog, version: to, options: container.transaction().with(use))
     ContainerOptions.tell(outcome.recovered, opened)
     let notes = outcome.value + outcome.notes
-    for note in notes { Output.note("drydock: note: \(note)") }
+    for note in outcome.value + outcome.allNotes { Output.note("drydock: note: \(note)") }
     if common.json {
-      Output.json(Result(transaction: outcome.transaction?.description, version: to, notes: notes))
+      Output.json(
+        Result(
+          transaction: outcome.transaction?.description, version: to, notes: notes,
+          unseenProcesses: outcome.unseen))
     } else {
       Output.line("the container has version \(to) now, without anything having been run")
     }

@@ -90,7 +90,7 @@ struct RekeyCommand: ParsableCommand {
         result.failed.append(.init(path: path, code: failure.code, error: failure.message))
         // The one that was asked for: its error is all there is to tell.
         if archives.count == 1 { throw error }
-        Output.note("drydock: not rekeyed: \(failure.text)")
+        Output.note("drydock: rekey failed: \(failure.text)")
       }
     }
     if common.json { Output.json(result) }

@@ -26,11 +26,13 @@ struct RepairCommand: ParsableCommand {
     parsing: .upToNextOption,
     help: ArgumentHelp("Migrations whose files are gone for good.", valueName: "number"))
   var remove: [Int] = []
+  @OptionGroup var use: UseOptions
   @OptionGroup var common: CommonOptions
 
   struct Result: Encodable {
     var transaction: String?
     var notes: [String]
+    var unseenProcesses: UnseenProcesses?
   }
 
   func validate() throws {
@@ -41,11 +43,14 @@ struct RepairCommand: ParsableCommand {
     let opened = try container.open(common)
     let catalog = try migrations.catalog(common.configuration())
     let outcome = try Migrating.repair(
-      opened, catalog, Repair(accept: accept, remove: remove), options: container.transaction())
+      opened, catalog, Repair(accept: accept, remove: remove), options: container.transaction().with(use))
     ContainerOptions.tell(outcome.recovered, opened)
-    for note in outcome.notes { Output.note("drydock: note: \(note)") }
+    for note in outcome.allNotes { Output.note("drydock: note: \(note)") }
     if common.json {
-      Output.json(Result(transaction: outcome.transaction?.description, notes: outcome.value))
+      Output.json(
+        Result(
+          transaction: outcome.transaction?.description, notes: outcome.value, unseenProcesses: outcome.unseen
+        ))
     } else {
       for line in outcome.value { Output.line(line) }
     }

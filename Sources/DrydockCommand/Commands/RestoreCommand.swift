@@ -48,10 +48,15 @@ struct RestoreCommand: ParsableCommand {
   @OptionGroup var migrations: MigrationOptions
   @Flag(help: "Bring back synchronizable items of the vault, too: other devices get them, then.")
   var includeSynchronizable = false
+  @Flag(
+    name: .customLong("keep-set-id"),
+    help: "Bring back set-user-id and set-group-id bits, and capabilities, of an archive that you trust.")
+  var keepsSetID = false
   @Flag(help: "Take another app's or instance's data.") var fromOther = false
   @Flag(help: "Do not ask before removing what the archive does not have.") var yes = false
   @OptionGroup var key: KeyOptions
   @OptionGroup var deviceKeys: DeviceKeyOptions
+  @OptionGroup var use: UseOptions
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
@@ -64,11 +69,14 @@ struct RestoreCommand: ParsableCommand {
     var removed: [ContainerPath]
     var spared: [RestoreReport.Spared]
     var restoredUnderExcluded: [ContainerPath]
+    /// Paths that came back without their set-id bits or capabilities.
+    var withoutSetID: [ContainerPath]
     /// Groups of the archive that the container does not have.
     var missingGroups: [String]
     var unchanged: Int
     var bytesRead: UInt64
     var conflicts: [ContainerPath]
+    var unseenProcesses: UnseenProcesses?
     var vault: RestoredVault?
     var migration: MigrationReport?
     var difference: ContainerDifference?
@@ -77,8 +85,10 @@ struct RestoreCommand: ParsableCommand {
   func run() throws {
     let configuration = try common.configuration()
     var keys = try key.keys()
-    let file = try repository.archive(archive, configuration, keys)
+    let file = try repository.archive(archive, configuration, keys, warnsOfClocks: true)
     let opened = try Archive(path: file, keys: keys.opening(file), limit: expansion.limit())
+    // Of one of a repository it was said.
+    if file == archive, let warning = ClockWarning(opened.header, path: file) { Output.warn([warning]) }
     // What an interrupted command left is ended before the container is looked at.
     if FileManager.default.fileExists(atPath: container.path) { _ = try container.open(common) }
     let target = try Restore.target(
@@ -90,8 +100,9 @@ struct RestoreCommand: ParsableCommand {
     (options.keepExtra, options.overwriteExcluded, options.fromOther) = (
       keepExtra, overwriteExcluded, fromOther
     )
+    options.keepsSetID = keepsSetID
     (options.includeExcluded, options.includesSynchronizable) = (includeExcluded, includeSynchronizable)
-    options.transaction = try container.transaction().with(deviceKeys)
+    options.transaction = try container.transaction().with(deviceKeys).with(use)
     if options.isPartial, case .existing(let container) = target {
       options.schemaVersion = try Migrating.schemaVersion(
         of: container, options: options.transaction
@@ -107,8 +118,10 @@ struct RestoreCommand: ParsableCommand {
     guard try isConfirmed(opened, target, options, catalog) else { throw ExitStatus.failed.code }
     let outcome = try MigratedRestore.run(opened, target, options, catalog)
     ContainerOptions.tell(outcome.recovered, target.container)
-    for note in outcome.notes { Output.note("drydock: note: \(note)") }
-    write(outcome.value, transaction: outcome.transaction, conflicts: outcome.conflicts, difference: nil)
+    for note in outcome.allNotes { Output.note("drydock: note: \(note)") }
+    write(
+      outcome.value, transaction: outcome.transaction, conflicts: outcome.conflicts, unseen: outcome.unseen,
+      difference: nil)
     try outcome.throwUnlessClean()
     if outcome.value.restore.isIncomplete { throw ExitStatus.incomplete.code }
   }
@@ -143,7 +156,7 @@ struct RestoreCommand: ParsableCommand {
 
   private func write(
     _ outcome: MigratedRestore.Report, transaction: TransactionID?, conflicts: [ContainerPath],
-    difference: ContainerDifference?
+    unseen: UnseenProcesses? = nil, difference: ContainerDifference?
   ) {
     let report = outcome.restore
     if common.json {
@@ -151,8 +164,8 @@ struct RestoreCommand: ParsableCommand {
         Result(
           transaction: transaction?.description, restored: report.restored, removed: report.removed,
           spared: report.spared, restoredUnderExcluded: report.restoredUnderExcluded,
-          missingGroups: report.missingGroups, unchanged: report.unchanged,
-          bytesRead: report.bytesRead, conflicts: conflicts, vault: report.vault,
+          withoutSetID: report.withoutSetID, missingGroups: report.missingGroups, unchanged: report.unchanged,
+          bytesRead: report.bytesRead, conflicts: conflicts, unseenProcesses: unseen, vault: report.vault,
           migration: outcome.migration,
           difference: difference))
     }
@@ -175,6 +188,15 @@ struct RestoreCommand: ParsableCommand {
     let more = report.spared.count - Self.shown
     if more > 0 { Output.line("  … and \(more) more are spared; --json lists them") }
     for path in report.restoredUnderExcluded { Output.line("  restored, though excluded now: \(path)") }
+    for path in report.withoutSetID.prefix(Self.shown) {
+      Output.line("  without its set-id bits or capabilities: \(path)")
+    }
+    if !report.withoutSetID.isEmpty {
+      Output.note(
+        "drydock: note: set-user-id, set-group-id or capabilities of \(Output.count(report.withoutSetID.count, "path")) "
+          + "\(difference == nil ? "were" : "would be") left out; --keep-set-id restores them from an archive that you trust"
+      )
+    }
     for group in report.missingGroups { Output.line("  left in the archive: \(Self.missing(group))") }
     for path in conflicts {
       Output.note("drydock: the app changed it at the same moment, kept aside: \(path)")

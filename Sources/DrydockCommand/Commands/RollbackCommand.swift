@@ -31,6 +31,7 @@ struct RollbackCommand: ParsableCommand {
   @Flag(help: "Undo the last rollback instead.") var redo = false
   @Flag(help: "Show what would change, and change nothing.") var dryRun = false
   @OptionGroup var deviceKeys: DeviceKeyOptions
+  @OptionGroup var use: UseOptions
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
@@ -41,12 +42,14 @@ struct RollbackCommand: ParsableCommand {
     var migrations: [MigrationReport.Outcome]
     var discarded: [RollbackConflict]
     var notes: [String]
+    var unseenProcesses: UnseenProcesses?
     var difference: ContainerDifference?
     var conflicts: [ContainerPath]
 
     init(_ outcome: TransactionOutcome<RollingBack.Report>) {
       self.init(outcome.value)
       (transaction, conflicts) = (outcome.transaction?.description, outcome.conflicts)
+      unseenProcesses = outcome.unseen
     }
 
     init(_ outcome: DryRunOutcome<RollingBack.Report>) {
@@ -77,9 +80,9 @@ struct RollbackCommand: ParsableCommand {
     if dryRun { return try container.reading(common, expansion, show) }
     let opened = try container.open(common)
     let outcome = try RollingBack.run(
-      opened, request, catalog(), options: container.transaction().with(deviceKeys))
+      opened, request, catalog(), options: container.transaction().with(deviceKeys).with(use))
     ContainerOptions.tell(outcome.recovered, opened)
-    for note in outcome.notes { Output.note("drydock: note: \(note)") }
+    for note in outcome.allNotes { Output.note("drydock: note: \(note)") }
     if common.json {
       Output.json(Result(outcome))
     } else {

@@ -43,6 +43,7 @@ struct SnapshotCommand: ParsableCommand {
     var rawDatabases: [String: String]
     var vault: SnapshotVault?
     var warnings: [ContainerWarning]
+    var clockWarnings: [ClockWarning]
   }
 
   func run() throws {
@@ -72,11 +73,7 @@ struct SnapshotCommand: ParsableCommand {
     // Made on first use, like any backup program's, but never out of a mistyped path.
     if case .repository(let path) = target { try makeRepository(path) }
     var options = SnapshotOptions(target: target, tool: DrydockVersion.tool)
-    let version = try Migrating.schemaVersion(of: opened, options: transaction)
-    options.schemaVersion = version.number
-    if let problem = version.problem {
-      Output.note("drydock: note: the archive will not tell the schema version: \(problem)")
-    }
+    options.readsVersion = { Migrating.schemaVersion(in: $0) }
     options.lockTimeout = transaction.lockTimeout
     options.busyTimeout = transaction.busyTimeout
     options.includesExcluded = includeExcluded
@@ -87,6 +84,9 @@ struct SnapshotCommand: ParsableCommand {
     options.progress = { progress.show($0) }
     let report = try Snapshot.take(opened, options)
     progress.end()
+    if let problem = report.versionProblem {
+      Output.note("drydock: note: the archive does not have the schema version: \(problem)")
+    }
     let warnings = ContainerWarning.find(
       in: opened, excluded: report.excluded.map { ($0.path, $0.exclusion) }, secrets: lock == nil)
     tell(report, warnings, hasKeys: options.deviceKeys != nil)
@@ -98,7 +98,7 @@ struct SnapshotCommand: ParsableCommand {
           contentBytes: report.contentBytes, archiveBytes: report.archiveBytes, encrypted: report.isEncrypted,
           excluded: report.excluded,
           skipped: report.skipped, rawDatabases: raw, vault: report.vault,
-          warnings: warnings))
+          warnings: warnings, clockWarnings: report.clockWarning.map { [$0] } ?? []))
     } else {
       Output.line(report.path)
     }
@@ -121,13 +121,17 @@ struct SnapshotCommand: ParsableCommand {
         + "\(Output.size(report.archiveBytes))\(report.isEncrypted ? ", encrypted" : ""); \(includeExcluded ? "stored although excluded:" : "left out") "
         + "\(Output.count(report.excluded.count, "path"))\(includeExcluded ? "" : " by rule")")
     for skipped in report.skipped where skipped.isLoss {
-      Output.note("drydock: not stored, \(skipped.reason.rawValue): \(skipped.path)")
+      let reason =
+        skipped.isBeyondLimits
+        ? "deeper than 510 directories, or a path beyond 65,500 bytes" : skipped.reason.rawValue
+      Output.note("drydock: not stored, \(reason): \(skipped.path)")
     }
     for (path, reason) in report.raw.sorted(by: { $0.key < $1.key }) {
       Output.note("drydock: stored as it is, for SQLite cannot open it (\(reason)): \(path)")
     }
     if let vault = report.vault, report.isEncrypted { tell(vault, hasKeys: hasKeys) }
     Output.warn(warnings)
+    Output.warn(report.clockWarning.map { [$0] } ?? [])
   }
 
   private func tell(_ vault: SnapshotVault, hasKeys: Bool) {

@@ -120,7 +120,7 @@ struct TestCommand: ParsableCommand {
 extension MigrationOptions {
   /// This program and its arguments that migrate a container, but for the container's path.
   fileprivate func migrateCommand(_ configuration: Configuration) throws -> [String] {
-    var words = [Bundle.main.executablePath ?? CommandLine.arguments[0], "migrate"]
+    var words = [Bundle.main.executablePath ?? ProcessArguments.all[0], "migrate"]
     if let file = configuration.file { words += ["--config", file] }
     if let directory = directory(configuration) { words += ["-m", directory] }
     if let tool = try tool(configuration) {

@@ -101,7 +101,10 @@ struct RecoverCommand: ParsableCommand {
     } else if reports.isEmpty {
       Output.line("nothing was interrupted")
     } else {
-      for report in reports {
+      for report in reports where report.outcome == .writtenLater {
+        Output.line(ContainerOptions.writtenLater(report, opened))
+      }
+      for report in reports where report.outcome != .writtenLater {
         Output.line(
           "transaction \(report.transaction) was interrupted; the container is as "
             + (report.outcome == .old ? "before it" : "it left it"))

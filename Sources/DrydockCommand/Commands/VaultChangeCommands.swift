@@ -5,6 +5,7 @@ import Drydock
 struct VaultChangeOptions: ParsableArguments {
   @Flag(help: "Show what would change, and change nothing.") var dryRun = false
   @OptionGroup var deviceKeys: DeviceKeyOptions
+  @OptionGroup var use: UseOptions
   @OptionGroup var common: CommonOptions
 
   struct Result: Encodable {
@@ -15,12 +16,13 @@ struct VaultChangeOptions: ParsableArguments {
     var notes: [String]
     var difference: ContainerDifference? = nil
     var conflicts: [ContainerPath] = []
+    var unseenProcesses: UnseenProcesses? = nil
   }
 
   /// Makes a change, or shows what it would change.
   func run(_ change: VaultChange, on container: ContainerOptions, newKeys: DeviceKeys? = nil) throws {
     let opened = try container.open(common)
-    let options = try container.transaction().with(deviceKeys)
+    let options = try container.transaction().with(deviceKeys).with(use)
     if dryRun {
       let outcome = try Vaulting.dryRun(change, on: opened, newKeys: newKeys, options: options)
       var result = Result(outcome.value, options.redactor)
@@ -32,10 +34,11 @@ struct VaultChangeOptions: ParsableArguments {
     }
     let outcome = try Vaulting.run(change, on: opened, newKeys: newKeys, options: options)
     ContainerOptions.tell(outcome.recovered, opened)
-    for note in outcome.value.notes + outcome.notes { Output.note("drydock: note: \(note)") }
+    for note in outcome.value.notes + outcome.allNotes { Output.note("drydock: note: \(note)") }
     if common.json {
       var result = Result(outcome.value, options.redactor)
       (result.transaction, result.conflicts) = (outcome.transaction?.description, outcome.conflicts)
+      result.unseenProcesses = outcome.unseen
       Output.json(result)
     } else {
       Output.line(outcome.value.summary)

@@ -61,6 +61,7 @@ struct ManyContainers {
     /// What went wrong: for the row, which has the container's name, and by itself.
     var reason = "", error: String?
     var notes: [String] = []
+    var unseen: UnseenProcesses?
 
     fileprivate init(
       _ child: ContainerDirectory.Child, asJSON: Bool, _ work: (inout [String]) throws -> ManyResult
@@ -70,6 +71,7 @@ struct ManyContainers {
         let result = try work(&notes)
         (state, text, exitCode) = (result.state, result.text, result.exit?.rawValue ?? 0)
         notes += result.notes
+        unseen = result.unseen
         line = ManyLine(
           container: child.name, path: child.path, state: state, exitCode: exitCode, notes: notes)
         line.result = result.document.map { .init(value: $0) }

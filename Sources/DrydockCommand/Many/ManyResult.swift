@@ -24,6 +24,8 @@ struct ManyResult: Sendable {
   var exit: ExitStatus?
   /// Remarks, for standard error.
   var notes: [String] = []
+  /// Processes that may have had the container open without being seen.
+  var unseen: UnseenProcesses?
 }
 
 /// One line of the report with `--json`.

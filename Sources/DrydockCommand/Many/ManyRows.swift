@@ -10,6 +10,8 @@ struct ManyRows {
   private var remarks: [String: Int] = [:]
   private static let stateWidth = ManyResult.State.allCases.map(\.rawValue.count).max() ?? 0
   private static let remarksShown = 3
+  /// Whether it was said that processes cannot be seen, which is the same for all containers.
+  private var hasToldUnseen = false
 
   private let asJSON: Bool
 
@@ -27,6 +29,10 @@ struct ManyRows {
     if !codes.contains(done.exitCode) { codes.append(done.exitCode) }
     summary.exitCode = ManySummary.exitCode(of: codes)
     for note in done.notes { tell(note, of: child) }
+    if let unseen = done.unseen, !hasToldUnseen {
+      Output.note("drydock: note: \(unseen.note)")
+      hasToldUnseen = true
+    }
     if asJSON {
       Output.line(encoded: done.text)
       if let error = done.error { Output.note("drydock: error: \(error)") }
@@ -39,7 +45,7 @@ struct ManyRows {
     }
   }
 
-  /// What each container has to say, such as that some processes cannot be seen, is not said a thousand times.
+  /// What each container has to say, such as how it was changed, is not said a thousand times.
   private mutating func tell(_ note: String, of child: ContainerDirectory.Child) {
     let kind = note.replacing(realPath(child.path) ?? child.path, with: "")
     remarks[kind, default: 0] += 1

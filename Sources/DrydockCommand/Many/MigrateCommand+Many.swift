@@ -5,7 +5,7 @@ extension MigrateCommand {
   /// Migrates many containers, each in a transaction of its own.
   func run(_ many: ManyContainers) throws {
     let catalog = try migrations.catalog(many.configuration)
-    let options = try container.transaction().with(deviceKeys)
+    let options = try container.transaction().with(deviceKeys).with(use)
     let moved = Mutex<[String: [MovedSecret]]>([:])
     var summary = many.run { [to, each, dryRun, exitCode] container in
       do {
@@ -67,7 +67,8 @@ extension MigrateCommand {
     var result = ManyResult(
       state: outcomes.allSatisfy { $0.transaction == nil } ? .unchanged : .changed,
       text: text(versions.first?.from ?? 0, versions.last?.to ?? 0), document: document,
-      exit: outcomes.lazy.compactMap(\.exit).first, notes: outcomes.flatMap(\.remarks))
+      exit: outcomes.lazy.compactMap(\.exit).first, notes: outcomes.flatMap(\.remarks),
+      unseen: outcomes.lazy.compactMap(\.unseen).first)
     if let failure {
       result.exit = .incomplete
       result.text += ", then: \(failure.text)"

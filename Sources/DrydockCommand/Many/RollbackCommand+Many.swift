@@ -4,7 +4,7 @@ extension RollbackCommand {
   /// Rolls many containers back, each in a transaction of its own.
   func run(_ many: ManyContainers, _ request: RollingBack.Request, _ catalog: MigrationCatalog?) throws {
     if request.version == nil { try refuseMixture(many) }
-    let options = try container.transaction().with(deviceKeys)
+    let options = try container.transaction().with(deviceKeys).with(use)
     try many.finish(
       many.run { [dryRun] container in
         do {
@@ -27,7 +27,7 @@ extension RollbackCommand {
     var result = ManyResult(
       state: outcome.transaction == nil ? .unchanged : .changed, text: text(outcome.value, request),
       document: document,
-      exit: outcome.exit, notes: outcome.remarks)
+      exit: outcome.exit, notes: outcome.remarks, unseen: outcome.unseen)
     if let exit = result.exit { result.text += ", exit \(exit.rawValue)" }
     return result
   }

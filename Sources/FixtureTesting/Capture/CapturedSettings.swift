@@ -6,11 +6,11 @@ enum CapturedSettings {
   private static let identities: Set<String> = ["MCMMetadataUUID"]
 
   static func visited<Visitor: LeafVisitor>(
-    _ settings: [String: PropertyListValue], of path: ContainerPath, _ visitor: inout Visitor
-  ) throws -> [String: PropertyListValue] {
+    _ settings: PropertyListDictionary, of path: ContainerPath, _ visitor: inout Visitor
+  ) throws -> PropertyListDictionary {
     let names = SecretFields(settings, inside: .plain)
-    var result: [String: PropertyListValue] = [:]
-    for (key, value) in settings.sorted(by: { $0.key < $1.key }) {
+    var result: PropertyListDictionary = [:]
+    for (key, value) in settings.sorted() {
       let isSecret = names.isSecret(key: key)
       let label = isSecret ? "\(path): a key" : "\(path): \(key)"
       let place = LeafPlace(

@@ -30,11 +30,11 @@ enum ValueWalk {
   }
 
   static func dictionary<Visitor: LeafVisitor>(
-    _ values: [String: PropertyListValue], _ place: LeafPlace, _ visitor: inout Visitor, depth: Int = 0
-  ) throws -> [String: PropertyListValue] {
+    _ values: PropertyListDictionary, _ place: LeafPlace, _ visitor: inout Visitor, depth: Int = 0
+  ) throws -> PropertyListDictionary {
     let names = SecretFields(values, inside: place.name)
-    var result: [String: PropertyListValue] = [:]
-    for (key, value) in values.sorted(by: { $0.key < $1.key }) {
+    var result: PropertyListDictionary = [:]
+    for (key, value) in values.sorted() {
       let inner = visitor.place(of: key, names[key], in: place)
       let newKey = try visitor.key(key, isSecret: names.isSecret(key: key), place)
       result[newKey] = try self.value(value, inner, &visitor, depth: depth)
@@ -115,7 +115,7 @@ enum ValueWalk {
     case .string(let string):
       let old = string.text
       let new = try text(old, place, &visitor, depth: depth)
-      if old == new { return value }
+      if old.isExactly(new) { return value }
       changed = true
       return .string(JSONString(new))
     case .array(var array):
@@ -132,21 +132,23 @@ enum ValueWalk {
         object.set(key, to: try json(member.value, inner, &visitor, &changed, depth: depth))
         keys.append(try visitor.key(key, isSecret: names.isSecret(key: key), place))
       }
-      guard keys != object.members.map(\.key.text) else { return .object(object) }
+      guard keys.map({ ExactText($0) }) != object.members.map({ ExactText($0.key.text) }) else {
+        return .object(object)
+      }
       changed = true
       return .object(JSONObject(zip(keys, object.members).map { ($0, $1.value) }))
     }
   }
 
   /// An object's fields, as far as they tell something of each other.
-  private static func fields(of object: JSONObject) -> [String: PropertyListValue] {
-    Dictionary(
+  private static func fields(of object: JSONObject) -> PropertyListDictionary {
+    PropertyListDictionary(
       object.members.map { member in
         if case .string(let text) = member.value {
           (member.key.text, .string(text.text))
         } else {
           (member.key.text, .boolean(true))
         }
-      }, uniquingKeysWith: { first, _ in first })
+      })
   }
 }

@@ -65,7 +65,7 @@ struct WayDown {
 
   private func settingsWithVersionAlone(_ container: Container) throws -> ContainerPath? {
     let markers = container.configuration.versionMarkers.compactMap { marker in
-      if case .defaults(let key) = marker.place { key } else { nil }
+      if case .defaults(let key) = marker.place { ExactText(key) } else { nil }
     }
     let root = try Directory(container.root)
     guard let path = container.standardDefaults, try root.status(path) != nil else { return nil }

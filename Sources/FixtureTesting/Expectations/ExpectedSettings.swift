@@ -60,7 +60,7 @@ public struct ExpectedSettings: Sendable {
 
   func findings(_ stage: StagedContainer) throws -> [FixtureFinding] {
     let path = try path(in: stage.container)
-    var found: [String: PropertyListValue] = [:]
+    var found: PropertyListDictionary = [:]
     if try stage.live.status(path)?.type == .file {
       do {
         found = try PropertyListFile(bytes: stage.live.contents(path)).root

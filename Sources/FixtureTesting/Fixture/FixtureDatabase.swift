@@ -20,12 +20,12 @@ struct FixtureDatabase {
   func build(_ path: ContainerPath, in target: Directory, onlyInWAL: Bool) throws {
     let name: ContainerPath = "database"
     try ScratchDirectory.withTemporary { scratch in
-      var configuration = GRDB.Configuration()
-      // The SQL may begin a transaction and fail in it, or never end it.
-      configuration.allowsUnsafeTransactions = true
-      // As SQLite by itself: an app's schema may have texts in double quotes.
-      configuration.acceptsDoubleQuotedStringLiterals = true
-      let queue = try DatabaseQueue(path: scratch.full(name), configuration: configuration)
+      let queue = try DatabaseQueue.alone(with: scratch.full(name)) {
+        // The SQL may begin a transaction and fail in it, or never end it.
+        $0.allowsUnsafeTransactions = true
+        // As SQLite by itself: an app's schema may have texts in double quotes.
+        $0.acceptsDoubleQuotedStringLiterals = true
+      }
       defer { try? queue.close() }
       do {
         try queue.writeWithoutTransaction { try run(on: $0) }

@@ -142,10 +142,10 @@ public struct Golden: Sendable {
 
 /// The settings of one file, and where they are written.
 struct GoldenSettings: Sendable {
-  let values: [String: PropertyListValue]
+  let values: PropertyListDictionary
   /// The line of the file's name, and those of its keys.
   let line: Int
-  let lines: [String: Int]
+  let lines: [ExactText: Int]
 
   init(_ pair: YAMLMapping.Pair) throws {
     line = pair.keyPosition.line
@@ -156,6 +156,7 @@ struct GoldenSettings: Sendable {
     let mapping = try pair.value.pairs("a settings file")
     values = try mapping.propertyListValues()
     lines = Dictionary(
-      mapping.pairs.map { ($0.key.source, $0.keyPosition.line) }, uniquingKeysWith: { first, _ in first })
+      mapping.pairs.map { (ExactText($0.key.source), $0.keyPosition.line) },
+      uniquingKeysWith: { first, _ in first })
   }
 }

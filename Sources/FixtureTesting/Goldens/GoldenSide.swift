@@ -57,7 +57,7 @@ public struct GoldenSide: ComparisonSide {
   }
 
   /// See ``ComparisonSide``.
-  public func settings(of path: ContainerPath) throws -> [String: PropertyListValue]? {
+  public func settings(of path: ContainerPath) throws -> PropertyListDictionary? {
     golden.settings[path]?.values
   }
 

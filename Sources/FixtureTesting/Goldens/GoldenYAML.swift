@@ -4,13 +4,19 @@ import Foundation
 /// Settings as YAML that reads back as the same values with the same types.
 enum GoldenYAML {
   /// One line for each key, sorted and indented; nil for values that YAML cannot hold.
-  static func lines(_ settings: [String: PropertyListValue]) -> [String]? {
+  static func lines(_ settings: PropertyListDictionary) -> [String]? {
+    guard areKeys(settings) else { return nil }
     var lines: [String] = []
-    for (key, value) in settings.sorted(by: { $0.key < $1.key }) {
+    for (key, value) in settings.sorted() {
       guard let text = text(value) else { return nil }
       lines.append("  \(quoted(key)): \(text)")
     }
     return lines
+  }
+
+  /// Whether the keys can be those of one YAML mapping: its parser refuses two that Unicode takes for equal.
+  private static func areKeys(_ values: PropertyListDictionary) -> Bool {
+    Set(values.keys.map(\.text)).count == values.count
   }
 
   /// A value in flow style.
@@ -31,7 +37,8 @@ enum GoldenYAML {
       let texts = values.compactMap(text)
       return texts.count == values.count ? "[\(texts.joined(separator: ", "))]" : nil
     case .dictionary(let values):
-      let pairs = values.sorted { $0.key < $1.key }.compactMap { key, value in
+      guard areKeys(values) else { return nil }
+      let pairs = values.sorted().compactMap { key, value in
         text(value).map { "\(quoted(key)): \($0)" }
       }
       return pairs.count == values.count ? "{\(pairs.joined(separator: ", "))}" : nil

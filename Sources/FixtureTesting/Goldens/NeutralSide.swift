@@ -38,7 +38,7 @@ public struct NeutralSide: ComparisonSide {
   }
 
   /// See ``ComparisonSide``.
-  public func settings(of path: ContainerPath) throws -> [String: PropertyListValue]? {
+  public func settings(of path: ContainerPath) throws -> PropertyListDictionary? {
     try side.settings(of: path).map(neutral.settings)
   }
 

@@ -53,13 +53,16 @@ struct NeutralValues {
   // MARK: Settings
 
   /// Settings with neutral values under volatile keys, at any depth, and neutral words in keys that a pattern matches.
-  func settings(_ values: [String: PropertyListValue]) -> [String: PropertyListValue] {
+  func settings(_ values: PropertyListDictionary) -> PropertyListDictionary {
     if volatile.settings.isEmpty, !hasPatterns { return values }
     let replaced = values.map { key, value in
-      (key: text(key), value: volatile.settings.contains(key) ? Self.neutral(value) : settings(value))
+      (
+        key: text(key),
+        value: volatile.settings.containsExactly(key) ? Self.neutral(value) : settings(value)
+      )
     }
     // Keys that are alike now are numbered by what is under them.
-    return Dictionary(grouping: replaced, by: \.key).values.reduce(into: [:]) { result, pairs in
+    return Dictionary(grouping: replaced) { ExactText($0.key) }.values.reduce(into: [:]) { result, pairs in
       let sorted = pairs.map { (pair: $0, text: $0.value.description) }.sorted { $0.text < $1.text }
       for (index, entry) in sorted.enumerated() {
         result[index == 0 ? entry.pair.key : "\(entry.pair.key) \(index + 1)"] = entry.pair.value

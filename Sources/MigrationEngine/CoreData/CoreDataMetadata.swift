@@ -29,7 +29,8 @@ struct CoreDataMetadata {
   /// where the system that wrote the store keeps it. (The identifiers are Core Data's hints for people, and no
   /// VersionInfo.plist has them: they stay.)
   mutating func adopt(_ model: CoreDataModel) throws {
-    file.root["NSStoreModelVersionHashes"] = .dictionary(model.hashes.mapValues { .data($0) })
+    file.root["NSStoreModelVersionHashes"] = .dictionary(
+      PropertyListDictionary(model.hashes.map { ($0.key, .data($0.value)) }))
     let derived = [
       "NSStoreModelVersionHashesDigest": try model.digest(),
       "NSStoreModelVersionChecksumKey": try model.checksum(),

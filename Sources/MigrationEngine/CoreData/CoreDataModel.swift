@@ -30,7 +30,7 @@ struct CoreDataModel: Sendable {
   ///
   /// - Parameters:
   ///   - position: where the version is named, for messages.
-  init(named name: String, in info: [String: PropertyListValue], at position: YAMLPosition) throws {
+  init(named name: String, in info: PropertyListDictionary, at position: YAMLPosition) throws {
     guard case .dictionary(let versions)? = info["NSManagedObjectModel_VersionHashes"] else {
       throw position.error(
         "the file is no VersionInfo.plist of a compiled model (.momd): it has no NSManagedObjectModel_VersionHashes"
@@ -39,7 +39,8 @@ struct CoreDataModel: Sendable {
     self.name = name
     guard let version = versions[name] else {
       throw position.error(
-        "the model has no version `\(name)`; " + NearestWord.hint(for: name, among: Array(versions.keys)))
+        "the model has no version `\(name)`; " + NearestWord.hint(for: name, among: versions.keys.map(\.text))
+      )
     }
     guard let hashes = version.entityHashes, !hashes.isEmpty else {
       throw position.error(
@@ -67,7 +68,7 @@ struct CoreDataArgument {
     let reader = try YAMLReader(node, what: "core-data", keys: ["version-info", "version", "down-version"])
     let file = try reader.required("version-info")
     let bytes = try files.bytes(of: file.text("`version-info`"), namedAt: file.position)
-    let info: [String: PropertyListValue]
+    let info: PropertyListDictionary
     do {
       info = try PropertyListFile(bytes: bytes).root
     } catch let error as ContainerError {
@@ -99,8 +100,8 @@ extension PropertyListValue {
     guard case .dictionary(let values) = self else { return nil }
     var hashes: [String: [UInt8]] = [:]
     for (entity, value) in values {
-      guard case .data(let bytes) = value, bytes.count == 32 else { return nil }
-      hashes[entity] = bytes
+      guard case .data(let bytes) = value, bytes.count == 32, hashes.updateValue(bytes, forKey: entity) == nil
+      else { return nil }
     }
     return hashes
   }

@@ -38,7 +38,10 @@ struct DocumentPatch: DocumentRule {
       if isNeeded { _ = try reader.required(key) }
     }
     let from = try reader["from"].map { try pointer($0, "`from`") }
-    if let from, path.tokens.count > from.tokens.count, path.tokens.starts(with: from.tokens), verb == .move {
+    if let from, path.tokens.count > from.tokens.count,
+      path.tokens.starts(with: from.tokens, by: { $0.isExactly($1) }),
+      verb == .move
+    {
       throw node.position.error("`\(from)` cannot be moved into itself, to `\(path)`")
     }
     if let node = reader["if-missing"], verb == .add || verb == .test {

@@ -85,6 +85,13 @@ public struct MigrationHistory: Sendable, Equatable {
     return try MigrationHistory(bytes: try stage.read(path), path: path.description)
   }
 
+  /// As ``read(_:)``; nil for one that is damaged, too.
+  static func readable(_ stage: StagedContainer) throws -> MigrationHistory? {
+    do { return try read(stage) } catch let error as MigrationError where error.code == .damagedHistory {
+      return nil
+    }
+  }
+
   /// Writes the history into a staged container.
   public func write(to stage: StagedContainer) throws {
     try stage.write(try encoded(), to: stage.container.historyPath)

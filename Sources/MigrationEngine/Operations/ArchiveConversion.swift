@@ -124,7 +124,7 @@ extension PropertyListValue {
       let plain = values.compactMap(\.withoutNulls)
       return plain.count == values.count ? .array(plain) : nil
     case .dictionary(let values):
-      var plain: [String: PropertyListValue] = [:]
+      var plain: PropertyListDictionary = [:]
       for (key, value) in values where !value.isNull {
         guard let value = value.withoutNulls else { return nil }
         plain[key] = value

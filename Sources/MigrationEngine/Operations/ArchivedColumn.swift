@@ -62,12 +62,12 @@ struct ArchivedColumn: Sendable {
           UPDATE \(table.quotedDatabaseIdentifier) SET \(name) = \(Self.function)(\(name), \(row)) \
           WHERE \(name) IS NOT NULL\(rows)
           """)
-    } catch let error as DatabaseError {
+    } catch let error as DatabaseError where !error.isAboutTheDisk {
       throw (conditionPosition ?? positions.table).error(error.plainMessage)
     }
     do {
       try statement.execute()
-    } catch let error as DatabaseError {
+    } catch let error as DatabaseError where !error.isAboutTheDisk {
       // What the conversion threw reaches SQLite as a text only.
       throw run.failure ?? StepFailure(message: error.plainMessage)
     }

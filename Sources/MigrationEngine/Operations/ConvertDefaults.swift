@@ -52,11 +52,11 @@ struct ConvertDefaults: MigrationOperation {
       return try edit.save(to: stage, &memory)
     }
     // What is only registered, and stays as it is, need not be stored.
-    if to == key, edit.values[key] == nil, converted == value {
+    if to.isExactly(key), edit.values[key] == nil, converted == value {
       memory.skipped.append(key)
       return edit.notes
     }
-    if to != key {
+    if !to.isExactly(key) {
       guard try edit.mayWrite(to, ifExists) else {
         memory.skipped.append(key)
         return edit.notes
@@ -69,7 +69,7 @@ struct ConvertDefaults: MigrationOperation {
 
   /// By the map when the value is another one now, so that newer data goes back, too.
   func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
-    if memory?.skipped.contains(key) == true { return [] }
+    if memory?.skipped.containsExactly(key) == true { return [] }
     var edit = try DefaultsEdit(target, stage)
     let path = try target.path(in: stage.container)
     let noted = memory?.setting(to, in: path)
@@ -81,7 +81,7 @@ struct ConvertDefaults: MigrationOperation {
     guard let original = map.source(of: now) else {
       return ["`\(to)`: no entry of the map gives \(stage.redactor.typed(now, of: to)): left as it is"]
     }
-    if to != key {
+    if !to.isExactly(key) {
       if edit.values[key] != nil { return ["`\(key)` is there already: kept, and `\(to)` too"] }
       edit.values[to] = noted?.before?.value
     }

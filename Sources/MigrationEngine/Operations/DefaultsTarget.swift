@@ -56,7 +56,7 @@ struct DefaultsTarget: Sendable {
   }
 
   /// What the app registers as the defaults of these settings; nothing is known of a file without a suite's name.
-  func registered(in container: Container) -> [String: PropertyListValue] {
+  func registered(in container: Container) -> PropertyListDictionary {
     switch kind {
     case .file: [:]
     case .suite(let name, _): container.configuration.registeredDefaults[name]
@@ -73,11 +73,11 @@ struct DefaultsTarget: Sendable {
 /// The settings that one step changes: read once, written once, and only when something changed.
 struct DefaultsEdit {
   /// The file's settings now.
-  var values: [String: PropertyListValue]
+  var values: PropertyListDictionary
   /// Remarks so far.
   var notes: [String] = []
   private let path: ContainerPath
-  private let registered: [String: PropertyListValue]
+  private let registered: PropertyListDictionary
   private let original: PropertyListFile?
   private let redactor: Redactor
 
@@ -128,18 +128,20 @@ struct DefaultsEdit {
   /// Writes the file when something changed; a missing one is made in the binary format.
   mutating func save(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     var file = original ?? PropertyListFile()
-    if values != file.root {
-      for key in values.keys.sorted() {
-        guard let value = values[key], file.root[key] != value, file.rounds(value) else { continue }
-        notes.append("\(shown(key)): the file is XML, which keeps whole seconds only")
-      }
-      if original == nil { try memory.noteMade(path, on: stage) }
-      file.root = values
-      try stage.setDefaults(file, at: path)
-      // As it is read back: XML drops fractions of a second.
-      memory.note(
-        settings: path, before: original?.root ?? [:], after: try stage.defaults(path)?.root ?? values)
+    let keys = file.root.differingKeys(from: values)
+    guard !keys.isEmpty else { return notes }
+    for key in keys {
+      guard let value = values[key], file.rounds(value) else { continue }
+      notes.append("\(shown(key.text)): the file is XML, which keeps whole seconds only")
     }
+    if original == nil { try memory.noteMade(path, on: stage) }
+    let before = PropertyListDictionary(keys.compactMap { key in file.root[key].map { (key.text, $0) } })
+    file.root = values
+    try stage.setDefaults(file, at: path)
+    // As it is read back: XML drops fractions of a second.
+    let written = PropertyListDictionary(keys.compactMap { key in values[key].map { (key.text, $0) } })
+    let after = try PropertyListFile(bytes: PropertyListFile(format: file.format, root: written).encoded())
+    memory.note(settings: path, before: before, after: after.root)
     return notes
   }
 }

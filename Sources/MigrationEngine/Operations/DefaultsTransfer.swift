@@ -49,14 +49,14 @@ struct DefaultsTransfer: Sendable {
       return .prefix(prefix)
     }
     guard let mapping = node.mapping else { return .keys(try node.texts("`keys`").map { ($0, $0) }) }
-    var seen: Set<String> = []
+    var seen: Set<ExactText> = []
     return .keys(
       try mapping.pairs.map { pair in
         guard case .text(let old) = pair.key.value else {
           throw pair.keyPosition.error("a setting's name is text, not \(pair.key.value.summary): quote it")
         }
         let new = try pair.value.text("the new name of `\(old)`")
-        guard seen.insert(new).inserted else {
+        guard seen.insert(ExactText(new)).inserted else {
           throw pair.value.position.error("two settings become `\(new)`")
         }
         return (old, new)
@@ -93,9 +93,9 @@ struct DefaultsTransfer: Sendable {
   private func pairs(_ source: inout DefaultsEdit) throws -> [(old: String, new: String)] {
     switch selection {
     case .keys(let pairs): return pairs
-    case .all: return source.values.keys.sorted().map { ($0, $0) }
+    case .all: return source.values.keys.sorted().map { ($0.text, $0.text) }
     case .prefix(let prefix):
-      let found = source.values.keys.filter { $0.hasPrefix(prefix) }.sorted()
+      let found = source.values.keys.map(\.text).filter { $0.utf8.starts(with: prefix.utf8) }.sorted()
       if found.isEmpty {
         if ifMissing == .fail { throw StepFailure(message: "no setting starts with `\(prefix)`") }
         source.notes.append("no setting starts with `\(prefix)`: skipped")
@@ -141,7 +141,7 @@ struct DefaultsTransfer: Sendable {
   ) throws -> [(old: String, new: String)] {
     let gone = memory?.settings.filter { $0.file == source && $0.after == nil }.map(\.key)
     switch (selection, gone) {
-    case (.keys(let pairs), let gone?): return pairs.filter { gone.contains($0.old) }
+    case (.keys(let pairs), let gone?): return pairs.filter { gone.containsExactly($0.old) }
     case (.keys(let pairs), nil): return pairs
     case (_, let gone?): return gone.map { ($0, $0) }
     case (_, nil):

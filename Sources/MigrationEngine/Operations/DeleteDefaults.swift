@@ -33,7 +33,7 @@ struct DeleteDefaults: MigrationOperation {
     var edit = try DefaultsEdit(target, stage)
     for name in names where try edit.source(name, ifMissing) != nil { edit.values[name] = nil }
     if let prefix {
-      let found = edit.values.keys.filter { $0.hasPrefix(prefix) }
+      let found = edit.values.keys.filter { $0.text.utf8.starts(with: prefix.utf8) }
       if found.isEmpty {
         if ifMissing == .fail { throw StepFailure(message: "no setting starts with `\(prefix)`") }
         edit.notes.append("no setting starts with `\(prefix)`: skipped")

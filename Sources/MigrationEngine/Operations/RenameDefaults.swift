@@ -14,14 +14,18 @@ struct RenameDefaults: MigrationOperation {
 
   init(reading reader: YAMLReader, files: MigrationFiles) throws {
     target = try DefaultsTarget(reading: reader)
-    var seen: Set<String> = []
+    var seen: Set<ExactText> = []
     renames = try reader.required("keys").pairs("`keys`").pairs.map { pair in
       guard case .text(let old) = pair.key.value else {
         throw pair.keyPosition.error("a setting's name is text, not \(pair.key.value.summary): quote it")
       }
       let new = try pair.value.text("the new name of `\(old)`")
-      guard new != old else { throw pair.value.position.error("`\(old)` is the old and the new name") }
-      guard seen.insert(new).inserted else { throw pair.value.position.error("two settings become `\(new)`") }
+      guard !new.isExactly(old) else {
+        throw pair.value.position.error("`\(old)` is the old and the new name")
+      }
+      guard seen.insert(ExactText(new)).inserted else {
+        throw pair.value.position.error("two settings become `\(new)`")
+      }
       return (old, new)
     }
     ifMissing = try reader.ifMissing()
@@ -58,9 +62,9 @@ struct RenameDefaults: MigrationOperation {
     var edit = try DefaultsEdit(target, stage)
     let path = try target.path(in: stage.container)
     let renamed = renames.filter { rename in
-      memory.map { !$0.skipped.contains(rename.old) } ?? (edit.values[rename.old] == nil)
+      memory.map { !$0.skipped.containsExactly(rename.old) } ?? (edit.values[rename.old] == nil)
     }
-    let sources = Set(renamed.map(\.old))
+    let sources = Set(renamed.map { ExactText($0.old) })
     var moved: [(old: String, new: String, value: PropertyListValue)] = []
     for (old, new) in renamed {
       if let value = edit.values[new] {
@@ -78,7 +82,7 @@ struct RenameDefaults: MigrationOperation {
         edit.values[item.new] = item.value
       }
     }
-    for item in moved where edit.values[item.new] == nil && !sources.contains(item.new) {
+    for item in moved where edit.values[item.new] == nil && !sources.contains(ExactText(item.new)) {
       edit.values[item.new] = memory?.setting(item.new, in: path)?.before?.value
     }
     var nothing = StepMemory()

@@ -7,7 +7,7 @@ struct SetDefaults: MigrationOperation {
   static let keys = ["values", "if-exists"] + DefaultsTarget.keys
 
   private let target: DefaultsTarget
-  private let values: [String: PropertyListValue]
+  private let values: PropertyListDictionary
   private let ifExists: IfExists
 
   init(reading reader: YAMLReader, files: MigrationFiles) throws {
@@ -20,7 +20,7 @@ struct SetDefaults: MigrationOperation {
 
   func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
-    for (key, value) in values.sorted(by: { $0.key < $1.key }) {
+    for (key, value) in values.sorted() {
       if let existing = edit.values[key], existing.matches(value) { continue }
       if try edit.mayWrite(key, ifExists) { edit.values[key] = value }
     }
@@ -34,7 +34,7 @@ struct SetDefaultDefaults: MigrationOperation {
   static let keys = ["values"] + DefaultsTarget.keys
 
   private let target: DefaultsTarget
-  private let values: [String: PropertyListValue]
+  private let values: PropertyListDictionary
 
   init(reading reader: YAMLReader, files: MigrationFiles) throws {
     target = try DefaultsTarget(reading: reader)

@@ -66,7 +66,7 @@ struct RunToolSQL: MigrationAction {
           throw MigrationError(.sql, "\(place): \(reason)")
         }
         try part.statement.execute()
-      } catch let error as DatabaseError {
+      } catch let error as DatabaseError where !error.isAboutTheDisk {
         throw MigrationError(.sql, "\(place): \(error.plainMessage)", cause: error)
       }
     }

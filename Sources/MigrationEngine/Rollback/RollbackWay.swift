@@ -64,7 +64,7 @@ struct RollbackWay {
   func go(_ rollback: Rollback) throws -> RollingBack.Report {
     var report = RollingBack.Report()
     let stage = rollback.staged
-    report.from = version ?? (try? MigrationHistory.read(stage))?.version
+    report.from = try version ?? MigrationHistory.readable(stage)?.version
     if request.bySteps {
       try goBySteps(to: target ?? 0, rollback, &report)
     } else if let target {
@@ -80,7 +80,7 @@ struct RollbackWay {
       try rollback.undo(candidate)
     }
     (report.undone, report.discarded) = (rollback.report.undone, rollback.report.discarded)
-    report.to = target ?? (try? MigrationHistory.read(stage))?.version
+    report.to = try target ?? MigrationHistory.readable(stage)?.version
     return report
   }
 

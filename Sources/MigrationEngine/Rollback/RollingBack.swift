@@ -76,6 +76,7 @@ public enum RollingBack {
     do {
       return try body()
     } catch var error as TransactionError where error.code == .conflict && !request.redoing {
+      // Only a hint: the conflict is reported in any case.
       if let catalog, (try? hasSteps(container, request, catalog, options)) == true {
         error.message +=
           ", or --down to take the migrations back by their steps, which takes newer data along"

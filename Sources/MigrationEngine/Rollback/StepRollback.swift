@@ -90,7 +90,11 @@ public struct StepRollback {
           milliseconds: Int(seconds.rounded()), notes: notes))
     }
     // Markers that its run had made go with the oldest. Should its memory be locked away, they only get their number.
-    let oldest = entries.last.flatMap { try? memories.of($0) }
+    var oldest: StepMemories?
+    do {
+      if let entry = entries.last { oldest = try memories.of(entry) }
+    } catch let error as ContainerError where error.code == .vaultLocked {
+    } catch let error as MigrationError where error.code == .damagedHistory {}
     try rollback.openKept(of: nil)
     var notes: [String] = []
     if var history = try MigrationHistory.read(stage) {

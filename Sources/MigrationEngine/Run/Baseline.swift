@@ -16,7 +16,7 @@ public enum Baseline {
         path: catalog.directory)
     }
     // A history that cannot be read is what baseline is the way out of.
-    let old = (try? MigrationHistory.read(stage)) ?? MigrationHistory()
+    let old = try MigrationHistory.readable(stage) ?? MigrationHistory()
     var history = MigrationHistory()
     for migration in catalog.migrations where migration.number <= version {
       history.append(

@@ -1,5 +1,6 @@
 import AppContainer
 import ContainerTransaction
+import GRDB
 
 /// Runs migrations on a staged container. Nothing outside the stage is changed: whoever gives the stage decides
 /// whether it becomes the container, or is thrown away.
@@ -99,6 +100,7 @@ public struct Migrator {
       throw error
     } catch let error as ContainerError
       where [.inUse, .noSpace, .vaultLocked, .badVault].contains(error.code)
+      || (error.cause as? DatabaseError)?.isAboutTheDisk == true
     {
       throw error
     } catch let failure as StepFailure {

@@ -4,7 +4,7 @@ import Foundation
 /// What type a setting had that became a vault item: its value with all that it says taken out of it.
 struct SettingType: Sendable, Codable, Equatable {
   let file: ContainerPath
-  let key: String
+  @ExactText var key: String
   /// The same value with empty texts and data, and numbers of 0.
   private let emptied: StoredValue
 
@@ -43,7 +43,7 @@ extension PropertyListValue {
     case (.array(let values), .array(let others)?) where values.count == others.count:
       .array(zip(values, others).map { $0.typed(like: $1) })
     case (.dictionary(let values), .dictionary(let others)?):
-      .dictionary(Dictionary(uniqueKeysWithValues: values.map { ($0, $1.typed(like: others[$0])) }))
+      .dictionary(PropertyListDictionary(values.map { ($0, $1.typed(like: others[$0])) }))
     default: self
     }
   }

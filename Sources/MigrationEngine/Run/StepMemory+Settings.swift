@@ -4,7 +4,7 @@ import ContainerTransaction
 extension StepMemory {
   /// What was noted of a setting.
   func setting(_ key: String, in file: ContainerPath) -> Setting? {
-    settings.first { $0.file == file && $0.key == key }
+    settings.first { $0.file == file && $0.key.isExactly(key) }
   }
 
   /// Puts the settings back that the step changed, where they still are what it wrote; a file that it made goes when
@@ -12,11 +12,11 @@ extension StepMemory {
   ///
   /// - Parameter keys: only these; all when nil.
   /// - Returns: remarks on what was changed since, and stays.
-  func revertSettings(on stage: StagedContainer, only keys: Set<String>? = nil) throws -> [String] {
+  func revertSettings(on stage: StagedContainer, only keys: Set<ExactText>? = nil) throws -> [String] {
     var notes: [String] = []
     for file in Set(settings.map(\.file)).sorted() {
       notes += try revert(
-        settings.filter { $0.file == file && keys?.contains($0.key) ?? true }, of: file, on: stage)
+        settings.filter { $0.file == file && keys?.contains(ExactText($0.key)) ?? true }, of: file, on: stage)
     }
     return notes
   }

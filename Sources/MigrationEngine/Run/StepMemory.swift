@@ -8,7 +8,7 @@ public struct StepMemory: Sendable, Codable, Equatable {
   /// A setting that the step changed.
   struct Setting: Sendable, Codable, Equatable {
     var file: ContainerPath
-    var key: String
+    @ExactText var key: String
     /// Nil where there was none, or is none now.
     var before, after: StoredValue?
   }
@@ -53,12 +53,12 @@ public struct StepMemory: Sendable, Codable, Equatable {
 
   /// Notes the settings of a file that differ.
   mutating func note(
-    settings file: ContainerPath, before: [String: PropertyListValue], after: [String: PropertyListValue]
+    settings file: ContainerPath, before: PropertyListDictionary, after: PropertyListDictionary
   ) {
-    for key in Set(before.keys).union(after.keys).sorted() where before[key] != after[key] {
+    for key in before.differingKeys(from: after) {
       settings.append(
         Setting(
-          file: file, key: key, before: before[key].map(StoredValue.init),
+          file: file, key: key.text, before: before[key].map(StoredValue.init),
           after: after[key].map(StoredValue.init)))
     }
   }

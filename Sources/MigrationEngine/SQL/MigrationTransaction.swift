@@ -13,7 +13,13 @@ enum MigrationTransaction {
   static func run(
     _ db: Database, model: CoreDataModel? = nil, _ body: (CoreDataGuard?) throws -> Void
   ) throws -> [String] {
-    let before = try? violations(db)
+    let before: [Violation: Int]?
+    do {
+      before = try violations(db)
+    } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
+      // Foreign keys that make no sense, such as ones to a table that is not there.
+      before = nil
+    }
     try db.execute(sql: "BEGIN IMMEDIATE")
     do {
       let store = try CoreDataGuard(db, model: model)
@@ -53,7 +59,7 @@ enum MigrationTransaction {
     let after: [Violation: Int]
     do {
       after = try violations(db)
-    } catch let error as DatabaseError {
+    } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
       // The schema's foreign keys made no sense before: then nothing can be compared.
       if before == nil { return ["foreign keys could not be checked: \(error.plainMessage)"] }
       throw StepFailure(

@@ -31,7 +31,7 @@ struct SQLRunner {
         try store?.check(db)
       } catch let reason as StepFailure {
         throw failure(part, reason.message)
-      } catch let error as DatabaseError {
+      } catch let error as DatabaseError where !error.isAboutTheDisk {
         throw failure(part, error.plainMessage, error)
       }
       guard db.isInsideTransaction else {

@@ -35,7 +35,7 @@ struct SQLSplitter {
       offset += text.count
       let words = String(decoding: script.bytes[start..<offset], as: UTF8.self)
       return Part(statement: statement, text: words, offset: start)
-    } catch let error as DatabaseError {
+    } catch let error as DatabaseError where !error.isAboutTheDisk {
       throw MigrationError(.sql, "\(script.position(at: start)): \(error.plainMessage)", cause: error)
     }
   }

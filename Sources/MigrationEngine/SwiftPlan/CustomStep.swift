@@ -18,7 +18,7 @@ struct CustomStep: MigrationAction {
     do {
       try change(context)
       try context.finish()
-    } catch let error as DatabaseError {
+    } catch let error as DatabaseError where !error.isAboutTheDisk {
       throw StepFailure(
         message: context.hidingSecrets(in: error.plainMessage + Self.statement(of: error)))
     } catch  where Self.isUnknown(error) {

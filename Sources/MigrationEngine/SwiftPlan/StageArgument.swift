@@ -60,7 +60,7 @@ indirect enum StageArgument: Sendable {
     case .array(let values): "[" + values.map(fingerprint).joined(separator: ",") + "]"
     case .dictionary(let values):
       "{"
-        + values.sorted { $0.key < $1.key }.map { fingerprint(.string($0.key)) + ":" + fingerprint($0.value) }
+        + values.sorted().map { fingerprint(.string($0.key)) + ":" + fingerprint($0.value) }
         .joined(separator: ",") + "}"
     default: "\(value.typeName) \(value)"
     }

@@ -8,6 +8,7 @@ import hashlib, os, re, sqlite3, struct, subprocess, sys, tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCHEMA = open(HERE + "/../../../Sources/BackupRepository/Manifest/ManifestSchema.swift").read()
 SCHEMA = [re.sub(r"^    ", "", s, flags=re.M).strip("\n") for s in re.findall(r'"""\n(.*?)\n    """', SCHEMA, re.S)]
+LEVEL = "-19"
 ID, TIME, BLOCK = "00112233445566778899aabbccddeeff", 1700000000, 512
 HEADER = """{
   "app" : "com.example.lab",
@@ -144,7 +145,7 @@ def compress(data, *options):
     with tempfile.NamedTemporaryFile() as source:
         source.write(data)
         source.flush()
-        return subprocess.run(["zstd", "-q", "-19", "-c", *options, source.name], check=True, capture_output=True).stdout
+        return subprocess.run(["zstd", "-q", LEVEL, "-c", *options, source.name], check=True, capture_output=True).stdout
 
 
 def location(place, version=1, reserved=0, magic=b"drydock\0", check=None):
@@ -240,7 +241,7 @@ member("twice-file", "unsafeName", file(b"container/file", b"other!!\n"))
 member("twice-directory", "unsafeName", block(b"container/sub/", b"5", mode=0o755))
 member("twice-without-slash", "unsafeName", block(b"container/sub", b"5", mode=0o755))
 member("twice-header", "unsafeName", file(b"drydock.json", b"{}"))
-member("twice-manifest", "unsafeName", file(b"manifest.sqlite", b"x"))
+member("twice-manifest", "damaged", file(b"manifest.sqlite", b"x"))
 member("file-where-directory", "unsafeName", file(b"container/sub", b"x\n"))
 member("directory-where-file", "unsafeName", block(b"container/file/", b"5"))
 member("below-file", "unsafeName", file(b"container/file/x", b"x\n"))
@@ -599,7 +600,18 @@ reframed("frame-with-dictionary", ONE[:4] + bytes([0xA5, 7]) + struct.pack("<I",
 reframed("frame-two-in-one", compress(TAR[:1024]) + compress(TAR[1024:]), len(TAR))
 reframed("frame-flipped", ONE[:60] + bytes([ONE[60] ^ 1]) + ONE[61:], len(TAR))
 
-if __name__ == "__main__":
+def large(sql, path):
+    """An archive that is not committed: a small file with a manifest that is large."""
+    global LEVEL
+    LEVEL = "-1"
+    box = Box()
+    box.sql = sql
+    open(path, "wb").write(box.archive())
+
+
+if __name__ == "__main__" and sys.argv[1:2] == ["large"]:
+    large(*sys.argv[2:])
+elif __name__ == "__main__":
     for old in os.listdir(HERE):
         if old.endswith(".tar.zst"):
             os.remove(HERE + "/" + old)

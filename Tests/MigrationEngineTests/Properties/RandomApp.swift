@@ -90,9 +90,7 @@ extension Stores {
     var touched: Set<String> = []
     for file in Set(settings.keys).union(before.settings.keys) {
       let (new, old) = (settings[file] ?? [:], before.settings[file] ?? [:])
-      for key in Set(new.keys).union(old.keys) where new[key] != old[key] {
-        touched.insert(file + "\n" + key)
-      }
+      for key in new.differingKeys(from: old) { touched.insert(file + "\n" + key.text) }
     }
     for path in Set(databases.keys).union(before.databases.keys)
     where databases[path] != before.databases[path] {

@@ -44,7 +44,7 @@ struct RandomContainer {
   private mutating func settings() throws {
     for (number, path) in Self.suites.enumerated() where number == 0 || !chance(4) {
       let format: PropertyListFile.Format = chance(2) ? .binary : .xml
-      var root: [String: PropertyListValue] = [:]
+      var root: PropertyListDictionary = [:]
       for key in Self.keys where !chance(3) { root[key] = Self.value(&random, format: format) }
       root["doc"] = .dictionary(["list": .array([.integer(1), .string("x")]), "version": .integer(1)])
       root["json"] = .string(#"{"b": 1.50, "a": [1, 2], "version": 1}"#)
@@ -74,8 +74,8 @@ struct RandomContainer {
     case 9: return .array((0..<number % 3).map { _ in value(&random, format: format, depth: depth + 1) })
     default:
       return .dictionary(
-        Dictionary(
-          uniqueKeysWithValues: (0..<number % 3).map {
+        PropertyListDictionary(
+          (0..<number % 3).map {
             ("k\($0)", value(&random, format: format, depth: depth + 1))
           }))
     }

@@ -10,7 +10,7 @@ struct Stores: Equatable {
   static let vault = "Library/Vault/vault.age"
 
   /// Settings by file and key.
-  var settings: [String: [String: PropertyListValue]] = [:]
+  var settings: [String: PropertyListDictionary] = [:]
   /// In which format each settings file is.
   var formats: [String: PropertyListFile.Format] = [:]
   /// Vault items, whatever they are sealed to.
@@ -89,7 +89,9 @@ struct Stores: Equatable {
     }
     var found = compare("format of", formats, other.formats)
     for file in Set(settings.keys).union(other.settings.keys).sorted() {
-      found += compare("setting in \(file)", settings[file] ?? [:], other.settings[file] ?? [:])
+      found += compare(
+        "setting in \(file)", (settings[file] ?? [:]).compactMapValues { $0 },
+        (other.settings[file] ?? [:]).compactMapValues { $0 })
       if (settings[file] == nil) != (other.settings[file] == nil) { found.append("settings file \(file)") }
     }
     return found + compare("item", items, other.items) + compare("database", databases, other.databases)

@@ -58,7 +58,9 @@ struct ToldDifference {
   private static func settings(_ before: Stores, _ after: Stores) -> Set<String> {
     Set(
       Set(before.settings.keys).union(after.settings.keys).flatMap { file in
-        changes(before.settings[file] ?? [:], after.settings[file] ?? [:]).map { "\(file) \($0)" }
+        (before.settings[file] ?? [:]).differingKeys(from: after.settings[file] ?? [:]).map {
+          "\(file) \($0)"
+        }
       })
   }
 

@@ -101,9 +101,8 @@ struct CopyAdoption {
   private func isSame(
     _ metadata: FileMetadata, _ path: ContainerPath, _ type: FileType, withTime: Bool = true
   ) throws -> Bool {
-    guard let staged = try staged.metadata(of: path),
-      var given = try? self.staged.attainable(staged, for: type)
-    else { return false }
+    guard let wanted = try staged.metadata(of: path) else { return false }
+    var given = try staged.attainable(wanted, for: type)
     if !withTime { given.modified = metadata.modified }
     return given == metadata
   }

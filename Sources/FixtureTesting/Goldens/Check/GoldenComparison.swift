@@ -54,11 +54,9 @@ struct GoldenComparison {
     return files.flatMap { file in
       let (old, new) = (expected.settings[file]?.values ?? [:], found.settings[file]?.values ?? [:])
       let shown = difference.settings.filter { $0.file == file }
-      return Set(old.keys).union(new.keys).sorted().compactMap { key -> FixtureFinding? in
-        let name = redactor.shown(name: key)
-        guard let setting = shown.first(where: { $0.key == name }),
-          old[key].map({ new[key]?.matches($0) != true }) ?? true
-        else { return nil }
+      return old.differingKeys(from: new) { $0.matches($1) }.compactMap { key -> FixtureFinding? in
+        let name = redactor.shown(name: key.text)
+        guard let setting = shown.first(where: { $0.key.isExactly(name) }) else { return nil }
         var finding = FixtureFinding(.golden, "", place: "\(file): \(name)")
         (finding.expected, finding.found) = (setting.before, setting.after)
         switch (old[key], new[key]) {

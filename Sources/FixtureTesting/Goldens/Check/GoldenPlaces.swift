@@ -34,7 +34,7 @@ struct GoldenPlaces {
   }
 
   /// The line of a setting, or of its file's name.
-  func setting(_ key: String, of file: ContainerPath) -> GoldenPlace {
+  func setting(_ key: ExactText, of file: ContainerPath) -> GoldenPlace {
     guard let settings = golden.settings[file] else { return path(file) }
     return GoldenPlace(
       file: "\(golden.directory)/\(Golden.defaults)", line: settings.lines[key] ?? settings.line)

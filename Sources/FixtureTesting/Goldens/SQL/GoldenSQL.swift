@@ -11,9 +11,9 @@ struct GoldenSQL {
   /// Statements, one in each line but for those that have lines of their own.
   func lines() throws -> [String] {
     do {
-      var configuration = GRDB.Configuration()
-      configuration.prepareDatabase { try $0.execute(sql: "PRAGMA trusted_schema=OFF") }
-      let queue = try DatabaseQueue(path: path, configuration: configuration)
+      let queue = try DatabaseQueue.alone(with: path) {
+        $0.prepareDatabase { try $0.execute(sql: "PRAGMA trusted_schema=OFF") }
+      }
       defer { try? queue.close() }
       return try queue.writeWithoutTransaction { db in
         var writer = try GoldenSQLWriter(db, neutral)
@@ -32,7 +32,7 @@ private struct GoldenSQLWriter {
   private let objects: [SchemaObject]
   private let neutral: NeutralColumns
   /// The rows of each table as statements; empty while those of a table that it refers to are made.
-  private var inserts: [String: [String]] = [:]
+  private var inserts: [ExactText: [String]] = [:]
   private var isNeutral = false
 
   init(_ db: Database, _ values: NeutralValues) throws {
@@ -52,7 +52,7 @@ private struct GoldenSQLWriter {
     }
     let tables = objects.filter { $0.kind == "table" }
     for table in tables { try read(table) }
-    for table in tables { body += [table.sql + ";"] + (inserts[table.name] ?? []) }
+    for table in tables { body += [table.sql + ";"] + (inserts[ExactText(table.name)] ?? []) }
     body += try sequence()
     // Behind the rows: indexes are made faster then, and triggers do not see them.
     for kind in ["index", "view", "trigger"] {
@@ -65,8 +65,8 @@ private struct GoldenSQLWriter {
   }
 
   private mutating func read(_ object: SchemaObject) throws {
-    guard inserts[object.name] == nil else { return }
-    inserts[object.name] = []
+    guard inserts[ExactText(object.name)] == nil else { return }
+    inserts[ExactText(object.name)] = []
     if object.isDerived { return }
     var table = try GoldenTable(object.name, db)
     let mayChange = neutral.mayChange(table)
@@ -80,9 +80,9 @@ private struct GoldenSQLWriter {
     let isWithoutRowid = neutral.hasVolatileRowid(table)
     if isWithoutRowid { table = table.withoutRowid() }
     do {
-      inserts[object.name] = mayChange || isWithoutRowid ? try replaced(table) : try plain(table)
+      inserts[ExactText(object.name)] = mayChange || isWithoutRowid ? try replaced(table) : try plain(table)
     } catch let error as DatabaseError where object.isVirtual {
-      inserts[object.name] = [
+      inserts[ExactText(object.name)] = [
         "-- the rows of \(quoted(object.name)) cannot be read: \(error.plainMessage)"
       ]
     }

@@ -13,7 +13,7 @@ public struct DefaultsOperations: Sendable {
 
   /// `defaults.set`: writes settings.
   public func set(
-    _ values: [String: PropertyListValue], suite: String? = nil, ifExists: IfExists = .fail,
+    _ values: PropertyListDictionary, suite: String? = nil, ifExists: IfExists = .fail,
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {
     Operation(
@@ -26,7 +26,7 @@ public struct DefaultsOperations: Sendable {
 
   /// `defaults.set-default`: writes settings that are absent.
   public func setDefault(
-    _ values: [String: PropertyListValue], suite: String? = nil,
+    _ values: PropertyListDictionary, suite: String? = nil,
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {
     Operation(

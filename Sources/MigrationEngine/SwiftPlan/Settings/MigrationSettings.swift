@@ -9,7 +9,7 @@ public struct MigrationSettings {
 
   /// The names of all settings, sorted.
   public var keys: [String] {
-    get throws { try drafts.values(suite).keys.sorted() }
+    get throws { try drafts.values(suite).keys.sorted().map(\.text) }
   }
 
   /// A setting; nil when it is absent.

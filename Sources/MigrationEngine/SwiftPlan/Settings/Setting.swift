@@ -105,7 +105,7 @@ public struct Setting<Value> {
   public var isStored: Bool {
     guard let settings = binding.settings else { return false }
     do {
-      return try settings.keys.contains(name)
+      return try settings.keys.containsExactly(name)
     } catch {
       settings.drafts.fail(error)
       return false

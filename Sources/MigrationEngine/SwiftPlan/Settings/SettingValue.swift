@@ -121,5 +121,7 @@ extension Dictionary: SettingValue where Key == String, Value: SettingValue {
   }
 
   /// A dictionary.
-  public var setting: PropertyListValue { .dictionary(mapValues(\.setting)) }
+  public var setting: PropertyListValue {
+    .dictionary(PropertyListDictionary(map { ($0.key, $0.value.setting) }))
+  }
 }

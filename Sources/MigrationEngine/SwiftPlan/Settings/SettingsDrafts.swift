@@ -18,7 +18,7 @@ final class SettingsDrafts {
     self.position = position
   }
 
-  func values(_ suite: String?) throws -> [String: PropertyListValue] { try edit(suite).values }
+  func values(_ suite: String?) throws -> PropertyListDictionary { try edit(suite).values }
 
   func set(_ value: PropertyListValue?, of key: String, _ suite: String?) throws {
     var edit = try edit(suite)

@@ -1,0 +1,197 @@
+import AppContainer
+import Foundation
+
+/// The order of archives in time: by their own clocks, but for what contradicts them.
+///
+/// A clock that was a day ahead makes an archive that stays the newest for a day. Two things contradict it: the file was
+/// written before the time that its header says; and a header names an archive that was there already when it was
+/// written, although its time is later.
+struct ArchiveOrder {
+  /// What an archive says of its place, and what is to be seen of it.
+  struct Place {
+    var label: ArchiveLabel
+    /// When its file was last written, in nanoseconds since 1970.
+    var modified: Int64
+    /// The beginning of the id of one that is older in any case.
+    var follows: String?
+    var path: String
+
+    /// The time that counts.
+    var time: String { published.map { min($0, label.time) } ?? label.time }
+
+    /// When the file was written, when that was before the time that the archive says; two clocks that are right may
+    /// differ by seconds. Programs that do not keep times of files set none, or an early one.
+    var published: String? {
+      let (minute, start): (Int64, Int64) = (60, 315_532_800)
+      guard modified / 1_000_000_000 > start else { return nil }
+      let written = Date(timeIntervalSince1970: Double(modified / 1_000_000_000 + minute))
+      guard UTCTime.text(written) < label.time else { return nil }
+      return UTCTime.text(Date(timeIntervalSince1970: Double(modified / 1_000_000_000)))
+    }
+
+    /// Of archives of one second, the one that was written first comes first.
+    fileprivate var rank: Rank { Rank(time: time, ownTime: label.time, modified: modified, path: path) }
+  }
+
+  fileprivate struct Rank: Comparable {
+    var time: String, ownTime: String
+    var modified: Int64
+    var path: String
+
+    static func < (left: Rank, right: Rank) -> Bool {
+      (left.time, left.ownTime, left.modified, left.path)
+        < (right.time, right.ownTime, right.modified, right.path)
+    }
+  }
+
+  /// Sorts, oldest first; what has no place comes last, by path.
+  static func sorted<T>(_ items: [T], path: (T) -> String, place: (T) -> Place?) -> [T] {
+    let places = items.map(place)
+    let known = places.compactMap { $0 }
+    let ranked = zip(items, places).map { item, place in
+      (item: item, ranks: place.map { ranks(of: $0, known) } ?? [])
+    }
+    return ranked.sorted { left, right in
+      if left.ranks.isEmpty || right.ranks.isEmpty {
+        return left.ranks.isEmpty == right.ranks.isEmpty
+          ? path(left.item) < path(right.item) : right.ranks.isEmpty
+      }
+      return left.ranks.lexicographicallyPrecedes(right.ranks)
+    }.map(\.item)
+  }
+
+  /// The rank of a place, behind the ranks of those that it follows.
+  private static func ranks(of place: Place, _ all: [Place]) -> [Rank] {
+    var ranks = [place.rank]
+    var (last, seen) = (place, Set([place.path]))
+    while let older = older(than: last, all), seen.insert(older.path).inserted {
+      ranks.insert(older.rank, at: 0)
+      last = older
+    }
+    return ranks
+  }
+
+  /// The one that a place names as older, of the same app and instance.
+  static func older(than place: Place, _ all: [Place]) -> Place? {
+    guard let follows = place.follows else { return nil }
+    return all.first { $0.label.owner == place.label.owner && $0.label.id.hasPrefix(follows) }
+  }
+}
+
+/// Something about the times of a repository's archives that cannot be right.
+public struct ClockWarning: Sendable, Encodable, CustomStringConvertible {
+  /// What is wrong.
+  public enum Kind: String, Sendable, Encodable {
+    /// The time lies in the future.
+    case future
+    /// The file was written before the time that the archive says.
+    case published
+    /// It was there when a snapshot of an earlier time was taken.
+    case later
+    /// It was made after one whose time is later.
+    case backwards
+  }
+
+  /// What is wrong, and with which archive.
+  public var kind: Kind, archive: String
+  /// The archive's time, and the one that contradicts it.
+  public var time: String, otherTime: String
+  /// Whose archive it is.
+  var owner: String
+
+  private enum CodingKeys: CodingKey { case kind, archive, time, otherTime }
+
+  /// For people.
+  public var description: String {
+    switch kind {
+    case .future: "\(archive): of \(time), which lies in the future: a clock was ahead, or this one is behind"
+    case .published:
+      "\(archive): of \(time), and written at \(otherTime): a clock was wrong, the earlier time counts"
+    case .later:
+      "\(archive): of \(time), later than the new archive: a clock is wrong, or was"
+    case .backwards:
+      "\(archive): of \(time), and made after one of \(otherTime): a clock was wrong, it counts as the newer one"
+    }
+  }
+
+  /// How far clocks may differ, in seconds.
+  static let tolerance = 60.0
+
+  /// A warning when an archive's time lies in the future.
+  public init?(_ header: ArchiveHeader, path: String, now: Date = Date()) {
+    self.init(ArchiveLabel(header), path, now)
+  }
+
+  init?(_ label: ArchiveLabel, _ path: String, _ now: Date) {
+    guard label.time > UTCTime.text(now.addingTimeInterval(Self.tolerance)) else { return nil }
+    self.init(
+      kind: .future, archive: path, time: label.time, otherTime: UTCTime.text(now), owner: label.owner)
+  }
+
+  /// Of a new archive that is older than another by its time.
+  init(_ header: ArchiveHeader, after other: ArchiveLabel, _ path: String) {
+    self.init(
+      kind: .later, archive: path, time: other.time, otherTime: header.time, owner: other.owner)
+  }
+
+  init(kind: Kind, archive: String, time: String, otherTime: String, owner: String) {
+    (self.kind, self.archive, self.time, self.otherTime) = (kind, archive, time, otherTime)
+    self.owner = owner
+  }
+}
+
+extension Repository.Item {
+  var place: ArchiveOrder.Place {
+    ArchiveOrder.Place(label: ArchiveLabel(header), modified: modified, follows: header.follows, path: path)
+  }
+}
+
+extension Repository.Sealed {
+  var place: ArchiveOrder.Place? {
+    label.map { ArchiveOrder.Place(label: $0, modified: modified, path: path) }
+  }
+}
+
+extension Repository.Listing {
+  /// An archive that can be read, or one that no key at hand opens.
+  public enum Entry: Sendable {
+    case item(Repository.Item), sealed(Repository.Sealed)
+
+    var place: ArchiveOrder.Place? {
+      switch self {
+      case .item(let item): item.place
+      case .sealed(let sealed): sealed.place
+      }
+    }
+    var path: String {
+      switch self {
+      case .item(let item): item.path
+      case .sealed(let sealed): sealed.path
+      }
+    }
+  }
+
+  /// All archives, oldest first; last, sealed ones that are named by hand.
+  public var entries: [Entry] {
+    ArchiveOrder.sorted(
+      items.map(Entry.item) + sealed.map(Entry.sealed), path: { $0.path }, place: { $0.place })
+  }
+
+  /// What cannot be right about the times of the archives, oldest first.
+  ///
+  /// - Parameter path: only of the archives of this one's app and instance.
+  public func clockWarnings(of path: String? = nil, now: Date = Date()) -> [ClockWarning] {
+    let places = entries.compactMap(\.place)
+    let owner = path.flatMap { path in places.first { $0.path == path }?.label.owner }
+    return places.compactMap { place in
+      guard owner == nil || owner == place.label.owner else { return nil }
+      if let warning = ClockWarning(place.label, place.path, now) { return warning }
+      // Of several snapshots after the wrong one, the first may be of an earlier time than the next.
+      let older = ArchiveOrder.older(than: place, places).flatMap { $0.time > place.time ? $0 : nil }
+      guard let other = older?.time ?? place.published else { return nil }
+      return ClockWarning(
+        kind: older == nil ? .published : .backwards, archive: place.path, time: place.label.time,
+        otherTime: other, owner: place.label.owner)
+    }
+  }
+}

@@ -1,0 +1,122 @@
+import AppContainer
+import Foundation
+import TestSupport
+import Testing
+
+@testable import BackupRepository
+
+/// Archives whose times cannot be right: a clock was ahead, or was set back.
+@Suite struct ClockTests {
+  private static let now = Date(timeIntervalSince1970: 1_795_262_400)
+
+  /// Adds an archive; gives its path.
+  @discardableResult
+  private func add(
+    _ lab: Lab, _ id: String, _ time: String, instance: String = "box", written: String? = nil,
+    follows: String? = nil
+  ) throws -> String {
+    let id = ArchiveID(unchecked: id.padding(toLength: 32, withPad: "0", startingAt: 0))
+    var archive = try HandmadeArchive(
+      lab, name: id.short + ".tar.zst", id: id, instance: instance, time: time)
+    if let follows {
+      var header = try ArchiveHeader(decoding: archive.header, path: "")
+      header.follows = follows
+      archive.header = try header.encoded()
+    }
+    archive.addRoot()
+    let path = try archive.write()
+    let modified = try Date(written ?? time, strategy: .iso8601)
+    try FileManager.default.setAttributes([.modificationDate: modified], ofItemAtPath: path)
+    return path
+  }
+
+  private func order(_ lab: Lab) throws -> [String] {
+    try Repository(lab.repository).list().items.map { String($0.header.archive.description.prefix(1)) }
+  }
+
+  @Test("Written before the time that it says: the time of the file counts")
+  func writtenBefore() throws {
+    let lab = try Lab()
+    try add(lab, "a1", "2026-11-20T10:00:00Z")
+    let ahead = try add(lab, "b2", "2026-11-22T09:00:00Z", written: "2026-11-20T11:00:00Z")
+    let newest = try add(lab, "c3", "2026-11-20T12:00:00Z")
+    let listing = try Repository(lab.repository).list()
+    #expect(try order(lab) == ["a", "b", "c"])
+    #expect(try listing.find("latest") == newest && listing.find("box@2026-11-20T11:30") == ahead)
+    let warnings = listing.clockWarnings(now: Self.now)
+    #expect(warnings.map(\.kind) == [.future] && warnings.map(\.archive) == [ahead])
+    let later = listing.clockWarnings(now: Self.now.addingTimeInterval(86_400 * 3))
+    #expect(later.map(\.kind) == [.published] && later.first?.otherTime == "2026-11-20T11:00:00Z")
+    #expect(listing.clockWarnings(of: newest, now: Self.now).count == 1)
+  }
+
+  @Test("Files that were copied later, or have no time, are in the order of their own times")
+  func filesWithOtherTimes() throws {
+    let lab = try Lab()
+    try add(lab, "c3", "2026-11-20T12:00:00Z", written: "1970-01-01T00:00:01Z")
+    try add(lab, "a1", "2026-11-18T10:00:00Z", written: "2026-11-20T18:00:00Z")
+    try add(lab, "b2", "2026-11-19T10:00:00Z", written: "2026-11-19T09:59:30Z")
+    #expect(try order(lab) == ["a", "b", "c"])
+    #expect(try Repository(lab.repository).list().clockWarnings(now: Self.now).isEmpty)
+  }
+
+  @Test("Made after one of a later time: newer all the same, as are those that follow both")
+  func follows() throws {
+    let lab = try Lab()
+    try add(lab, "a1", "2026-11-19T10:00:00Z")
+    // The clock was a year ahead, and the file's time with it.
+    let ahead = try add(lab, "b2", "2027-11-19T10:00:00Z")
+    let first = try add(lab, "c3", "2026-11-20T10:00:00Z", follows: "b2000000")
+    let second = try add(lab, "d4", "2026-11-21T10:00:00Z", follows: "b2000000")
+    // Others have nothing to do with it.
+    let other = try add(lab, "e5", "2026-11-21T11:00:00Z", instance: "red", follows: "b2000000")
+    let listing = try Repository(lab.repository).list()
+    #expect(try order(lab) == ["a", "e", "b", "c", "d"])
+    #expect(try listing.find("box@latest") == second && listing.find("box@2026-11-20") == first)
+    #expect(try listing.find("red@latest") == other)
+    #expect(listing.clockWarnings(now: Self.now).map(\.kind) == [.future, .backwards, .backwards])
+    #expect(listing.clockWarnings(of: other, now: Self.now).isEmpty)
+    // When the time has come, the order is the same, and right ones come after.
+    let late = try add(lab, "f6", "2027-11-20T10:00:00Z")
+    #expect(try order(lab) == ["a", "e", "b", "c", "d", "f"])
+    #expect(try Repository(lab.repository).list().find("box@latest") == late)
+    try lab.remove("../repository/" + lastName(ahead))
+    #expect(try order(lab) == ["a", "c", "d", "e", "f"])
+  }
+
+  @Test("Archives that name each other are listed")
+  func circle() throws {
+    let lab = try Lab()
+    try add(lab, "a1", "2026-11-19T10:00:00Z", follows: "b2000000")
+    try add(lab, "b2", "2026-11-20T10:00:00Z", follows: "a1000000")
+    try add(lab, "c3", "2026-11-20T10:00:00Z", follows: "c3000000")
+    #expect(try order(lab).count == 3)
+    try add(lab, "d4", "2026-11-20T10:00:00Z", follows: "not hexadecimal")
+    #expect(try Repository(lab.repository).list().unreadable.count == 1)
+  }
+
+  @Test("A snapshot by a clock that was set back is the latest one, and says so")
+  func snapshotsByAChangingClock() throws {
+    let lab = try Lab()
+    func snapshot(_ hours: Double) throws -> SnapshotReport {
+      var options = SnapshotOptions(target: .repository(lab.repository), tool: "test")
+      options.now = { Self.now.addingTimeInterval(hours * 3600) }
+      return try Snapshot.take(lab.container(), options)
+    }
+    let before = try snapshot(-24)
+    let ahead = try snapshot(24)
+    let right = try snapshot(0)
+    #expect(before.clockWarning == nil && ahead.clockWarning == nil && before.header.follows == nil)
+    #expect(right.clockWarning?.kind == .future && right.clockWarning?.archive == ahead.path)
+    #expect(right.header.follows == ahead.archive.short)
+    let back = try snapshot(-48)
+    let third = try snapshot(1)
+    #expect(back.header.follows == right.archive.short && third.header.follows == back.archive.short)
+    let listing = try Repository(lab.repository).list()
+    #expect(listing.items.map(\.path) == [before, ahead, right, back, third].map(\.path))
+    let after = try snapshot(25)
+    #expect(after.header.follows == nil && after.clockWarning == nil)
+    #expect(try Repository(lab.repository).find("latest") == after.path)
+    _ = try Verification.run(path: right.path, data: true)
+  }
+}

@@ -1,0 +1,94 @@
+import AppContainer
+import Foundation
+import TestSupport
+import Testing
+
+/// Settings and databases that only look alike, through the program.
+@Suite(.timeLimit(.minutes(2))) struct ExactSettingsTests {
+  private static let composed = "caf\u{E9}", decomposed = "cafe\u{301}"
+
+  private func change(_ lab: Lab, _ name: String, _ body: (inout PropertyListFile) -> Void) throws {
+    let path = "\(name)/\(Lab.settings)"
+    var file = try PropertyListFile(bytes: lab.read(path))
+    body(&file)
+    try lab.write(path, bytes: file.encoded())
+  }
+
+  @Test("diff and verify --container find text that differs in its spelling alone")
+  func spelling() throws {
+    try Lab.with { lab in
+      try lab.create()
+      try change(lab, "Notes") { $0.root["place"] = .string(Self.composed) }
+      let archive = try lab.snapshot()
+      #expect(try lab.drydock("verify", archive, "--container", "Notes").exitCode == 0)
+      try lab.copy("Notes", to: "Other")
+      try change(lab, "Other") { $0.root["place"] = .string(Self.decomposed) }
+      let diff = try lab.drydock("diff", "Notes", "Other", "--exit-code")
+      #expect(diff.exitCode == 2 && diff.output.contains("~ place"), "\(diff)")
+      let verified = try lab.drydock("verify", archive, "--container", "Other")
+      #expect(verified.exitCode != 0, "\(verified)")
+    }
+  }
+
+  @Test(
+    "A migration keeps both spellings of a key, and changes the one it names", arguments: ["binary", "xml"])
+  func keys(_ format: String) throws {
+    try Lab.with { lab in
+      try lab.create()
+      try change(lab, "Notes") { file in
+        file.format = format == "xml" ? .xml : .binary
+        file.root[Self.composed] = "one"
+        file.root[Self.decomposed] = "two"
+        file.root["zero"] = .real(-0.0)
+      }
+      try lab.remove("Migrations")
+      try lab.write(
+        "Migrations/0001_spelled.yaml",
+        """
+        description: One of two keys
+        steps:
+          - defaults.rename:
+              keys: {"cafe\\u0301": bar}
+          - defaults.set:
+              values: {other: 1}
+        """)
+      try lab.succeed("migrate", "Notes")
+      let root = try PropertyListFile(bytes: lab.read("Notes/" + Lab.settings)).root
+      #expect(root[Self.composed] == "one" && root[Self.decomposed] == nil && root["bar"] == "two")
+      #expect(root["zero"] == .real(-0.0))
+      try lab.succeed("rollback", "Notes")
+      let back = try PropertyListFile(bytes: lab.read("Notes/" + Lab.settings)).root
+      #expect(back[Self.composed] == "one" && back[Self.decomposed] == "two" && back["bar"] == nil)
+    }
+  }
+
+  @Test("Settings that cannot be read say why, in JSON too")
+  func damaged() throws {
+    try Lab.with { lab in
+      try lab.create()
+      try lab.write("Notes/" + Lab.settings, "<plist><dict>\n<key>a</key></dict></plist>\n")
+      let problem = "the XML property list is damaged or cut: line 2: a key without a value"
+      #expect(try lab.drydock("inspect", "Notes").output.contains("cannot be read: " + problem))
+      #expect(try lab.drydock("inspect", "Notes", "--json").output.contains("\"problem\" : \"\(problem)\""))
+    }
+  }
+
+  @Test("A database of an odd size is captured as a database")
+  func oddSize() throws {
+    try Lab.with { lab in
+      try lab.create()
+      let path = "Notes/Documents/odd.db"
+      try lab.run(
+        Tools.system("sqlite3"), lab(path), "CREATE TABLE t(a); INSERT INTO t VALUES (1), (2), (3)")
+      let whole = try lab.read(path)
+      try lab.write(path, bytes: whole + [1, 2, 3])
+      #expect(try lab.drydock("inspect", "Notes").output.contains("Documents/odd.db"))
+      let archive = try lab.snapshot()
+      #expect(try lab.succeed("show", archive, "--json").contains("odd.db"))
+      try lab.succeed("restore", archive, "Again")
+      #expect(try lab.read("Again/Documents/odd.db").count == whole.count)
+      let rows = try lab.run(Tools.system("sqlite3"), lab("Again/Documents/odd.db"), "SELECT sum(a) FROM t")
+      #expect(rows == "6\n")
+    }
+  }
+}

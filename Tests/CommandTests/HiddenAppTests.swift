@@ -1,0 +1,142 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// An app in another PID namespace than `drydock`, so that nobody sees it, waits for its database while that is replaced.
+@Suite("An app that cannot be seen", .serialized)
+struct HiddenAppTests {
+  static let path = "Notes/Documents/notes.sqlite"
+
+  /// A container with one database, and a migration of it.
+  private func prepare(_ lab: Lab, isLogged: Bool) throws {
+    try lab.write(
+      "drydock.yaml",
+      "app: com.example.hidden\nlayout: generic\nmigrations: Own\ndatabases: {notes: Documents/notes.sqlite}\n"
+        + "version-markers: [{pragma: notes}]\n"
+    )
+    try lab.write(
+      "Own/0001_change.sql",
+      """
+      -- drydock: database notes
+      -- migrate:up
+      ALTER TABLE note ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0;
+      CREATE TABLE tag(id INTEGER PRIMARY KEY, name TEXT);
+      INSERT INTO tag(name) SELECT substr(text, 1, 200) FROM note;
+      UPDATE note SET text = text || 'x' WHERE id > 0;
+      """)
+    let script = """
+      import sqlite3, sys, os
+      os.makedirs(os.path.dirname(sys.argv[1]))
+      database = sqlite3.connect(sys.argv[1], isolation_level=None)
+      if sys.argv[2] == "true": database.execute("PRAGMA journal_mode=WAL")
+      database.execute("CREATE TABLE note(id INTEGER PRIMARY KEY, text TEXT NOT NULL)")
+      database.execute("BEGIN")
+      for id in range(300): database.execute("INSERT INTO note VALUES (?, ?)", (id, "y" * 500))
+      database.execute("COMMIT")
+      database.close()
+      """
+    try lab.run(Tools.system("python3"), "-c", script, lab(Self.path), String(isLogged))
+  }
+
+  /// Runs `drydock` where it sees no process but its own.
+  private func hidden(_ lab: Lab, _ arguments: [String], killedAt step: String?) throws -> CommandResult {
+    let unshare = getuid() == 0 ? ["-pf", "--mount-proc"] : ["-rpf", "--mount-proc"]
+    // The first process of a namespace is not killed by itself.
+    return try Command.run(
+      Tools.system("unshare"),
+      unshare + ["/bin/sh", "-c", "cd \"$0\" && \"$@\"; exit $?", lab.directory.path, lab.program]
+        + arguments,
+      environment: lab.environment.merging(["DRYDOCK_KILL_AT": step]) { $1 })
+  }
+
+  /// What `PRAGMA integrity_check` says, and the rows that the app wrote.
+  private func state(_ lab: Lab) throws -> (check: String, rows: [Int]) {
+    let script = """
+      import sqlite3, sys
+      database = sqlite3.connect(sys.argv[1])
+      print(database.execute("PRAGMA integrity_check").fetchall()[0][0])
+      for row in database.execute("SELECT id FROM note WHERE id >= 100000"): print(row[0])
+      """
+    let lines = try lab.run(Tools.system("python3"), "-c", script, lab(Self.path)).split(separator: "\n")
+    return (String(lines[0]), lines.dropFirst().compactMap { Int($0) })
+  }
+
+  static let steps = ["committed", "marked", "looked", "exchanged", "placed", "undo-kept"]
+
+  @Test(
+    "It gets an error, or its rows are there, wherever drydock is killed",
+    arguments: ["exchange", "in-place"])
+  func killed(_ strategy: String) throws {
+    let app = try WritingApp()
+    let other = strategy == "exchange" ? "placed" : "exchanged"
+    for isLogged in [false, true] {
+      for step in Self.steps where step != other {
+        try Lab.with { lab in
+          var lab = lab
+          lab.commit = strategy
+          try prepare(lab, isLogged: isLogged)
+          let name = "\(strategy)-\(isLogged)-\(step)"
+          try app.open(name, .early, lab(Self.path))
+          let result = try hidden(lab, ["migrate", "Notes"], killedAt: step)
+          try #require(result.exitCode == 137 || result.exitCode == 5, "\(name): \(result)")
+          let report = try app.wait(name)
+          let recovered = try lab.drydock("recover", "Notes")
+          #expect(recovered.succeeded, "\(name): \(recovered)")
+          let now = try state(lab)
+          #expect(
+            now.check == "ok" && Set(report.rows).isSubset(of: now.rows), "\(name): \(now) \(report.lines)")
+          #expect(report.rows.count == 6 || report.errors.count == 1, "\(name): \(report.lines)")
+        }
+      }
+    }
+  }
+
+  @Test("It gets an error, and a rollback brings back what was there", arguments: ["exchange", "in-place"])
+  func whole(_ strategy: String) throws {
+    let app = try WritingApp()
+    for isLogged in [false, true] {
+      try Lab.with { lab in
+        var lab = lab
+        lab.commit = strategy
+        try prepare(lab, isLogged: isLogged)
+        let before = try lab.read(Self.path)
+        let name = "\(strategy)-\(isLogged)"
+        try app.open(name, .early, lab(Self.path))
+        let result = try hidden(lab, ["migrate", "Notes"], killedAt: nil)
+        try #require(result.succeeded, "\(result)")
+        let report = try app.wait(name)
+        #expect(report.rows.isEmpty && report.errors == ["file is not a database"], "\(report.lines)")
+        #expect(try state(lab).check == "ok")
+        try lab.succeed("rollback", "Notes")
+        #expect(try lab.read(Self.path) == before)
+      }
+    }
+  }
+
+  /// Every rename takes a tenth of a second, so that the app opens the database in the middle of the commit.
+  @Test("Under slow system calls an app that is seen loses nothing", arguments: ["exchange", "in-place"])
+  func slow(_ strategy: String) throws {
+    let app = try WritingApp()
+    let delay =
+      ["-f", "-qq", "-o", "/dev/null", "-e", "trace=renameat2,fsync"]
+      + ["-e", "inject=renameat2,fsync:delay_enter=100000"]
+    for number in 0..<6 {
+      try Lab.with { lab in
+        var lab = lab
+        lab.commit = strategy
+        try prepare(lab, isLogged: number % 2 == 0)
+        let name = "\(strategy)-slow-\(number)"
+        try app.start(name, .late, lab(Self.path))
+        let result = try Command.run(
+          Tools.system("strace"), delay + [lab.program, "migrate", "Notes"], environment: lab.environment,
+          directory: lab.directory.path)
+        let report = try app.wait(name)
+        #expect([0, 5].contains(result.exitCode), "\(name): \(result)")
+        let now = try state(lab)
+        #expect(
+          now.check == "ok" && Set(report.rows).isSubset(of: now.rows), "\(name): \(now) \(report.lines)")
+        #expect(report.rows.count == 6 || report.errors.count == 1, "\(name): \(report.lines)")
+      }
+    }
+  }
+}

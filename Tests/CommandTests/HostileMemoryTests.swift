@@ -1,0 +1,54 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Archives of less than 2 MB whose lists of paths take hundreds: refused below 300 MB.
+@Suite("Memory for hostile archives")
+struct HostileMemoryTests {
+  private static let limit = 300_000_000
+
+  @Test(
+    "A list of a million rows, and one with a text of 200 MB",
+    arguments: [
+      """
+      INSERT INTO superseded WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r LIMIT 1000000)
+      SELECT n * 512, 'a', 1 FROM r
+      """,
+      "INSERT INTO excluded VALUES ('x', 'layout', 'x', replace(hex(zeroblob(100000000)), '00', 'aa'))",
+    ]) func largeList(_ sql: String) throws
+  {
+    try Lab.with { lab in
+      try lab.write("Notes/file", "mine\n")
+      let make = Lab.repository + "/Tests/BackupRepositoryTests/HostileArchives/make.py"
+      try lab.run(Tools.system("python3"), make, "large", sql, lab("A"))
+      #expect(try RawFiles.status(Array(lab("A").utf8)).st_size < 2_000_000)
+      for arguments in [
+        ["show", "A"], ["verify", "A", "--data"], ["restore", "A", "Notes", "--from-other"],
+      ] {
+        let result = try lab.drydock(arguments)
+        #expect(
+          result.exitCode == 4 && (result.output + result.errors).contains("--max-size"),
+          "\(arguments) \(result)")
+        #expect(result.peakMemory < Self.limit, "\(arguments): \(result.peakMemory)")
+      }
+      #expect(try lab.read("Notes/file") == Array("mine\n".utf8))
+    }
+  }
+
+  @Test("A passphrase that takes 4 GiB to try")
+  func passphrase() throws {
+    try Lab.with { lab in
+      try lab.write("secret", "made up\n")
+      let salt = String(repeating: "A", count: 22), body = String(repeating: "A", count: 43)
+      try lab.write(
+        "A.tar.zst.age",
+        "age-encryption.org/v1\n-> scrypt \(salt) 22\n\(body)\n--- \(body)\n"
+          + String(repeating: "x", count: 100))
+      for command in [["show"], ["verify"]] {
+        let result = try lab.drydock(command + ["A.tar.zst.age", "--passphrase-file", "secret"])
+        #expect(result.exitCode == 4 && (result.output + result.errors).contains("256 MiB"), "\(result)")
+        #expect(result.peakMemory < Self.limit, "\(result.peakMemory)")
+      }
+    }
+  }
+}

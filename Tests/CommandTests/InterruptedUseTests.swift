@@ -1,0 +1,142 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// A commit was killed half way, and the app runs before the next command: what it wrote is not lost, and its database is
+/// whole, whichever move was the last.
+@Suite("Interrupted, then used")
+struct InterruptedUseTests {
+  private static let database = "Documents/own.sqlite"
+  private static let configuration = """
+    layout: ios
+    version-markers: [{defaults: dataSchemaVersion}]
+    databases: {own: \(database)}
+
+    """
+  private static let migration = """
+    steps:
+      - defaults.set: {values: {theme: sepia}, if-exists: replace}
+      - files.write: {path: Documents/made/new.txt, text: new}
+      - sql: {database: own, up: "ALTER TABLE t ADD COLUMN y; UPDATE t SET y = 1 WHERE x > '';", down: "ALTER TABLE t DROP COLUMN y;"}
+
+    """
+
+  /// How the app's database is: its journal mode, and whether its log is left beside it at the start and by the app.
+  enum Mode: String, CaseIterable, Sendable {
+    case wal, walWithLog, delete
+
+    var statement: String { self == .delete ? "PRAGMA journal_mode = DELETE;" : "PRAGMA journal_mode = WAL;" }
+    /// What makes a program leave its log as one that was killed does.
+    static let leavingLog = ".dbconfig no_ckpt_on_close on\n"
+  }
+
+  /// Enough of them that pages of a foreign log do not make up a whole database by chance.
+  private static let rows = """
+    CREATE TABLE t(x); CREATE INDEX i ON t(x);
+    INSERT INTO t WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) SELECT 'row ' || i FROM n;
+    INSERT INTO t VALUES ('one');
+    """
+
+  private func prepare(_ lab: Lab, _ mode: Mode) throws {
+    try lab.create()
+    try lab.write("Own/0001_own.yaml", Self.migration)
+    try lab.write("drydock.yaml", Self.configuration)
+    try sqlite(
+      lab, "Notes/" + Self.database, mode.statement + Self.rows)
+    if mode == .walWithLog {
+      try sqlite(lab, "Notes/" + Self.database, Mode.leavingLog + "INSERT INTO t VALUES ('logged');")
+      #expect(lab.exists("Notes/\(Self.database)-wal"))
+    }
+  }
+
+  @discardableResult
+  private func sqlite(_ lab: Lab, _ path: String, _ script: String) throws -> CommandResult {
+    try Command.run(Tools.system("sqlite3"), ["-bail", lab(path)], input: Array(script.utf8))
+  }
+
+  private func rows(_ lab: Lab, _ path: String) throws -> [String] {
+    let found = try sqlite(
+      lab, path, "PRAGMA integrity_check; SELECT x FROM t WHERE x NOT LIKE 'row %' ORDER BY rowid;")
+    return found.succeeded ? found.output.split(separator: "\n").map(String.init) : ["\(found)"]
+  }
+
+  /// The databases that were kept as conflicts, each with its log.
+  private func kept(_ lab: Lab) throws -> [String] {
+    let listed = try lab.run(
+      "/bin/sh", "-c", "find Notes/.drydock-state/conflict -name 'own.sqlite*' 2>/dev/null || true")
+    return listed.split(separator: "\n").map(String.init)
+      .filter { !$0.contains("-wal") && !$0.contains("-shm") && !$0.contains("-journal") }
+  }
+
+  @Test(
+    "In place, killed at each move: the row is in the database, or in one that is kept",
+    arguments: Mode.allCases)
+  func everyMove(_ mode: Mode) throws {
+    try Lab.with { lab in
+      var lab = lab
+      lab.commit = "in-place"
+      try prepare(lab, mode)
+      try lab.run(Tools.system("mv"), lab("Notes"), lab("Template"))
+      var (told, back, moves) = (0, 0, 0)
+      for step in ["committed"] + (1...40).map({ "moved:\($0)" }) + ["placed"] {
+        for name in ["Notes"] where lab.exists(name) { try lab.remove(name) }
+        try lab.copy("Template", to: "Notes")
+        let killed = try lab.drydock(
+          ["migrate", "Notes", "-m", "Own"], environment: ["DRYDOCK_KILL_AT": step])
+        if killed.succeeded { continue }
+        moves += step.hasPrefix("moved:") ? 1 : 0
+        #expect(killed.signal == SIGKILL, "\(step): \(killed)")
+        let app = try sqlite(
+          lab, "Notes/" + Self.database,
+          (mode == .delete ? "" : Mode.leavingLog) + mode.statement
+            + "CREATE TABLE IF NOT EXISTS t(x); INSERT INTO t(x) VALUES ('told');")
+        let recovered = try lab.drydock("recover", "Notes")
+        #expect([0, 6].contains(recovered.exitCode), "\(step): \(recovered)")
+        let conflicts = try kept(lab)
+        let live = try rows(lab, "Notes/" + Self.database)
+        let wanted = mode == .walWithLog ? ["ok", "one", "logged"] : ["ok", "one"]
+        #expect(Array(live.prefix(wanted.count)) == wanted, "\(mode), \(step): \(live) \(recovered)")
+        back += recovered.output.contains("as before it") ? 1 : 0
+        guard app.succeeded else { continue }
+        told += 1
+        if live.contains("told") { continue }
+        let found = try conflicts.map { try rows(lab, $0) }
+        #expect(found.contains { $0.first == "ok" && $0.contains("told") }, "\(mode), \(step): \(found)")
+        #expect(recovered.exitCode == 6 && recovered.output.contains(Self.database), "\(step): \(recovered)")
+      }
+      #expect(told > 2 && back > 0 && moves > 3, "\(told) of \(moves), \(back) taken back")
+    }
+  }
+
+  @Test(
+    "While the app runs, nothing is ended, and only what is whole is read",
+    arguments: ["in-place", "exchange"])
+  func inUse(_ way: String) throws {
+    try Lab.with { lab in
+      var lab = lab
+      lab.commit = way
+      try prepare(lab, .wal)
+      let step = way == "in-place" ? "committed" : "exchanged"
+      let killed = try lab.drydock(["migrate", "Notes", "-m", "Own"], environment: ["DRYDOCK_KILL_AT": step])
+      #expect(killed.signal == SIGKILL, "\(killed)")
+      let app = try Command.spawn(lab.app, ["hold", lab("Notes")])
+      try app.waitForLine("ready")
+      let before = try lab.tree()
+      lab.expect(
+        try lab.drydock("recover", "Notes"), refusedWith: 5, ["interrupted", "in use", "drydock recover"],
+        #_sourceLocation)
+      let refused = try lab.drydock("rollback", "Notes")
+      #expect(refused.exitCode == 5 && refused.errors.contains("when the app is closed"), "\(refused)")
+      for command in [["snapshot", "Notes", "-r", "Backups"], ["inspect", "Notes"]] {
+        let read = try lab.drydock(command)
+        #expect(read.exitCode == (way == "in-place" ? 5 : 0), "\(read)")
+        #expect(read.errors.contains("when the app is closed"), "\(read)")
+      }
+      try lab.tree().expectSame(as: before, comparing: TreeListing.untouched)
+      app.closeInput()
+      _ = try app.wait()
+      #expect(try lab.drydock("recover", "Notes").output.contains("as it left it"))
+      #expect(try rows(lab, "Notes/" + Self.database) == ["ok", "one"])
+    }
+  }
+}

@@ -1,0 +1,131 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("Output that cannot be written")
+struct OutputTests {
+  private static let device = "cannot write standard output: No space left on device"
+
+  /// Runs `drydock` with a redirection of the shell's.
+  private func drydock(_ lab: Lab, _ arguments: [String], _ redirection: String) throws -> CommandResult {
+    try Command.run(
+      "/bin/sh", ["-c", "exec \"$0\" \"$@\" \(redirection)", lab.program] + arguments,
+      environment: lab.environment, directory: lab.directory.path)
+  }
+
+  @Test("Every command on a full device does its work, says what is missing, and exits with 1")
+  func fullDevice() throws {
+    try Lab.with { lab in
+      try lab.create()
+      try lab.addFixture("v0")
+      let archive = try lab.snapshot()
+      let silent = [["vault", "get", "Notes", "s/a", "--output", "value.txt"], ["keygen", "-o", "key.txt"]]
+      let others = [
+        ["log", "Notes", "--json"], ["status", "Notes", "--json"], ["vault", "list", "Notes", "--json"],
+        ["status", "Notes", "--exit-code"], ["migrate", "--all", ".", "--dry-run"], ["keygen"],
+        ["migrate", "Again", "--dry-run", "--json"],
+        ["help"], ["help", "migrate"], ["--help"], ["--version"], ["--generate-completion-script", "bash"],
+      ]
+      // What prints a document prints a text, too: `JSONTests` keeps the list complete.
+      for words in JSONTests.successes + JSONTests.vaultSuccesses.map({ ["vault"] + $0 }) + others {
+        let words = words.map { $0 == "{A}" ? archive : $0 }
+        let result = try drydock(lab, words, "> /dev/full")
+        if silent.contains(words) {
+          #expect(result.succeeded, "\(words) \(result)")
+        } else {
+          #expect(result.exitCode == 1 && result.errors.contains(Self.device), "\(words) \(result)")
+          #expect(!result.errors.contains("nothing was changed"), "\(words) \(result)")
+        }
+        #expect(!result.errors.contains("Public key") || silent.contains(words), "\(words) \(result)")
+      }
+      // The work was done, each time.
+      #expect(try lab.names("Backups").count == 2)
+      try lab.succeed("verify", "Copy.tar.zst", "--data")
+      #expect(try lab.succeed("log", "Notes").split(separator: "\n").count > 5)
+      #expect(try lab.names("tmp") == [])
+      // Whatever failed before keeps its code and its message.
+      let failed = try drydock(lab, ["show", "drydock.yaml", "--json"], "> /dev/full")
+      #expect(failed.exitCode == 4 && failed.errors.contains("not an archive"), "\(failed)")
+    }
+  }
+
+  @Test("A value that does not fit on the disk is an error, not a part of a value")
+  func partOfAValue() throws {
+    try VaultLab.with { vault in
+      let lab = vault.lab
+      let value = Array(String(repeating: "made-up ", count: 25_000).utf8)
+      try vault.run(["vault", "set", "Notes", "s/big"], value)
+      try lab.shell("mkdir small")
+      let small = try Namespace(lab, #"mount -t tmpfs -o size=64k tmpfs "$0/small""#)
+      let get = #"exec "$0" vault get Notes s/big --device-key device.txt > small/value"#
+      let full = try small.run("/bin/sh", ["-c", get, lab.program])
+      #expect(full.exitCode == 1 && full.errors.contains(Self.device), "\(full)")
+
+      // A pipe that its owner made non-blocking is slow, and no error.
+      let reader = """
+        import os, subprocess, sys
+        reading, writing = os.pipe()
+        os.set_blocking(writing, False)
+        with subprocess.Popen(sys.argv[1:], stdout=writing) as command:
+          os.close(writing)
+          total = 0
+          while part := os.read(reading, 1000): total += len(part)
+        print(total, command.wait())
+        """
+      #expect(
+        try lab.run(
+          Tools.system("python3"), "-c", reader, lab.program, "vault", "get", "Notes", "s/big",
+          "--device-key",
+          "device.txt") == "\(value.count) 0\n")
+    }
+  }
+
+  @Test("A closed standard output is an error, and nothing that is opened later takes its place")
+  func closed() throws {
+    try Lab.with { lab in
+      try lab.create()
+      for words in [["snapshot", "Notes", "-o", "A"], ["migrate", "Notes"], ["log", "Notes"]] {
+        let result = try drydock(lab, words, "<&- >&-")
+        #expect(result.exitCode == 1, "\(words) \(result)")
+        #expect(
+          result.errors.contains("cannot write standard output: Bad file descriptor"), "\(words) \(result)"
+        )
+      }
+      try lab.succeed("verify", "A", "--data")
+      #expect(try lab.succeed("status", "Notes").contains("version \(Lab.latest)"))
+      // Nobody hears it, but it is done.
+      let silent = try drydock(lab, ["rollback", "Notes"], "2>&-")
+      #expect(silent.succeeded && silent.errors.isEmpty, "\(silent)")
+      try lab.succeed("verify", "A", "--container", "Notes")
+    }
+  }
+
+  @Test("A reader that has gone ends the command quietly, by the usual signal, when its work is done")
+  func closedPipe() throws {
+    try Lab.with { lab in
+      try lab.create()
+      try lab.sealed("A", to: lab.key("key"))
+      try lab.shell("mkfifo pipe")
+      let gone = "3<>pipe 1>pipe 3<&-"
+      for words in [
+        ["migrate", "Notes", "--to", "3"], ["migrate", "--all", ".", "--jobs", "2"], ["log", "Notes"],
+        ["diff", "A", "Notes", "--identity", "key"], ["--help"],
+      ] {
+        let result = try drydock(lab, words, gone)
+        #expect(result.signal == SIGPIPE && !result.errors.contains("error"), "\(words) \(result)")
+        #expect(try lab.names("tmp") == [], "\(words)")
+      }
+      #expect(try lab.succeed("status", "Notes").contains("version \(Lab.latest)"))
+      #expect(try lab.succeed("recover", "Notes") == "nothing was interrupted\n")
+      // A script of a migration has the signal as it is in a shell.
+      try lab.write(
+        "Migrations/0007_piped/migration.yaml", "steps:\n  - script: {run: piped}\n")
+      try lab.write("Migrations/0007_piped/piped", "#!/bin/sh\nkill -PIPE $$\necho deaf >&2\n")
+      try lab.shell("chmod +x Migrations/0007_piped/piped")
+      let script = try lab.drydock("migrate", "Notes")
+      #expect(
+        script.exitCode == 1 && script.errors.contains("signal") && !script.errors.contains("deaf"),
+        "\(script)")
+    }
+  }
+}

@@ -1,0 +1,125 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// What a snapshot must see at one moment, and what it cannot see.
+@Suite struct SnapshotTogetherTests {
+  @Test("Migrated while a snapshot waits: header and content are of one version")
+  func migratedInBetween() throws {
+    try Lab.with { lab in
+      try lab.create()
+      try lab.run(Tools.system("mkdir"), "Backups")
+      let holder = try Command.spawn(
+        Tools.system("flock"), ["-x", lab("Backups"), "sh", "-c", "echo held; exec cat"])
+      try holder.waitForLine("held")
+      let snapshot = try lab.start(["snapshot", "Notes", "-r", "Backups", "--lock-timeout", "60"])
+      // It waits for the repository as soon as it has that open; the container is free for others.
+      while snapshot.isRunning && !hasOpen(snapshot.process, lab("Backups")) { usleep(1000) }
+      let migrated = try lab.drydock("migrate", "Notes", "-m", "Migrations", "--lock-timeout", "60")
+      #expect(migrated.succeeded, "\(migrated)")
+      holder.closeInput()
+      let result = try snapshot.wait()
+      #expect(result.succeeded, "\(result)")
+      let list = try lab.succeed("list", "-r", "Backups", "--json")
+      #expect(
+        list.contains("\"schema_version\" : \(Lab.latest)")
+          || list.contains("schemaVersion\" : \(Lab.latest)"), "\(list)")
+      #expect(try lab.succeed("show", result.output.trimmingCharacters(in: .newlines)).contains("vault.age"))
+    }
+  }
+
+  private func hasOpen(_ process: pid_t, _ path: String) -> Bool {
+    let files = "/proc/\(process)/fd"
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: files)) ?? []
+    return names.contains {
+      (try? FileManager.default.destinationOfSymbolicLink(atPath: files + "/" + $0)) == path
+    }
+  }
+
+  @Test("Times of archives that cannot be right are warned of")
+  func clocks() throws {
+    try Lab.with { lab in
+      try lab.write("Box/Documents/file", "1")
+      func snapshot() throws -> CommandResult { try lab.drydock("snapshot", "Box", "-r", "Backups") }
+      let first = try snapshot()
+      #expect(first.succeeded && !first.errors.contains("clock"), "\(first)")
+      let path = first.output.trimmingCharacters(in: .newlines)
+      // As if its clock had been a day ahead.
+      try lab.run(Tools.system("touch"), "-d", "1 day ago", path)
+      let list = try lab.drydock("list", "-r", "Backups")
+      #expect(
+        list.succeeded && list.errors.contains((path as NSString).lastPathComponent + ": of 20"), "\(list)")
+      #expect(list.errors.contains("and written at 20"))
+      #expect(try lab.succeed("list", "-r", "Backups", "--json").contains("\"kind\" : \"published\""))
+      let restored = try lab.drydock("restore", "latest", "Box", "-r", "Backups")
+      #expect(restored.succeeded && restored.errors.contains("a clock was wrong"), "\(restored)")
+      // Of the future, as far as its name tells.
+      let name = (path as NSString).lastPathComponent.replacing(/\d{8}T\d{6}Z/, with: "20990101T000000Z")
+      try lab.run(Tools.system("mv"), path, lab("Backups/" + name))
+      try lab.write("Box/Documents/file", "2")
+      let second = try snapshot()
+      #expect(second.succeeded && second.errors.contains("lies in the future"), "\(second)")
+      let made = second.output.trimmingCharacters(in: .newlines)
+      let header = try lab.run(Tools.system("bsdtar"), "-xOf", made, "drydock.json")
+      #expect(header.contains("\"follows\""))
+      let json = try lab.succeed("snapshot", "Box", "-r", "Backups", "--json")
+      #expect(json.contains("clock_warnings") && json.contains("\"kind\" : \"future\""))
+      #expect(try lab.drydock("restore", "latest", "Box", "-r", "Backups").succeeded)
+      #expect(try lab.read("Box/Documents/file") == Array("2".utf8))
+    }
+  }
+
+  // MARK: What cannot be decided
+
+  @Test(
+    "An attribute that cannot be read: what it may exclude is not stored, and named",
+    arguments: ["EIO", "EPERM"])
+  func attributeCannotBeRead(_ error: String) throws {
+    try Lab.with { lab in
+      try lab.write("Box/Documents/private/diary", "not for backups")
+      try lab.write("Box/Documents/other", "stored")
+      try ExtendedAttributes.set(
+        "user.xdg.robots.backup", Array("false".utf8), of: Array(lab("Box/Documents/private").utf8))
+      let result = try Command.run(
+        Tools.system("strace"),
+        ["-f", "-qq", "-o", "/dev/null", "-e", "trace=lgetxattr", "-e", "inject=lgetxattr:error=\(error)"]
+          + [lab.program, "snapshot", "Box", "-o", "Box.tar.zst"],
+        environment: lab.environment, directory: lab.directory.path)
+      #expect(
+        result.exitCode == 3 && result.errors.contains("not stored, unreadable: Documents/private"),
+        "\(result)")
+      let names = try lab.run(Tools.system("bsdtar"), "-tf", lab("Box.tar.zst"))
+      #expect(names.contains("container/Documents/other") && !names.contains("diary"))
+      try lab.write("Box/Documents/extra", "removed")
+      try lab.succeed("restore", "Box.tar.zst", "Box")
+      #expect(lab.exists("Box/Documents/private/diary") && !lab.exists("Box/Documents/extra"))
+    }
+  }
+
+  @Test("A cache tag that cannot be read: what it may exclude is not stored, and named")
+  func tagCannotBeRead() throws {
+    try #require(getuid() == 0, "run as root, as CI does: only root can become another user")
+    try Lab.with { lab in
+      try lab.write("Box/Documents/cache/CACHEDIR.TAG", "Signature: 8a477f597d28d172789f06886806bc55")
+      try lab.write("Box/Documents/cache/made", "can be made again")
+      try lab.write("Box/Documents/other", "stored")
+      try lab.run(Tools.system("chmod"), "0600", lab("Box/Documents/cache/CACHEDIR.TAG"))
+      for path in ["", "Box", "Box/Documents", "Box/Documents/cache"] {
+        try lab.run(Tools.system("chmod"), "0755", lab(path))
+      }
+      try lab.run(Tools.system("chmod"), "0777", lab("tmp"))
+      let result = try Command.run(
+        Tools.system("setpriv"),
+        ["--reuid=65534", "--regid=65534", "--clear-groups"]
+          + [lab.program, "snapshot", "Box", "-o", "tmp/Box.tar.zst"],
+        environment: lab.environment, directory: lab.directory.path)
+      #expect(
+        result.exitCode == 3 && result.errors.contains("not stored, unreadable: Documents/cache"), "\(result)"
+      )
+      let names = try lab.run(Tools.system("bsdtar"), "-tf", lab("tmp/Box.tar.zst"))
+      #expect(names.contains("container/Documents/other") && !names.contains("made"))
+      try lab.succeed("restore", "tmp/Box.tar.zst", "Box")
+      #expect(lab.exists("Box/Documents/cache/made"))
+    }
+  }
+}

@@ -1,0 +1,127 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// Processes that use a container and cannot be seen, or only by other numbers than those of `stat`.
+@Suite("Who can be seen") struct VisibilityTests {
+  private static let user = ["--reuid=65534", "--regid=65534", "--clear-groups"]
+  private static let note = "drydock: note: not all processes can be seen: "
+
+  /// Whether the migration is done with a note, said in JSON too, and refused with `--require-visible`.
+  private func expectNote(
+    _ words: String, _ key: String, _ drydock: (_ arguments: [String]) throws -> CommandResult
+  ) throws {
+    let refused = try drydock(["migrate", "Notes", "--to", "1", "--require-visible", "--json"])
+    #expect(refused.exitCode == 5, "\(refused)")
+    let error = try #require(JSONTests.document(refused)["error"] as? [String: Any])
+    #expect(error["code"] as? String == "notVisible")
+    #expect((error["message"] as? String)?.contains(words) == true, "\(error)")
+    let done = try drydock(["migrate", "Notes", "--to", "1", "--json"])
+    #expect(done.exitCode == 0, "\(done)")
+    let notes = done.allErrors.split(separator: "\n").filter { $0.hasPrefix(Self.note) }
+    #expect(notes.count == 1 && notes.first?.contains(words) == true, "\(done)")
+    let unseen = try #require(JSONTests.document(done)["unseen_processes"] as? [String: Any])
+    #expect(unseen[key] as? Bool == true, "\(unseen)")
+  }
+
+  @Test("A PID namespace of its own") func namespace() throws {
+    try Lab.with { lab in
+      try lab.create()
+      try expectNote("outside this PID namespace", "outside_namespace") { arguments in
+        try Command.run(
+          Tools.system("unshare"), ["--pid", "--fork", "--mount-proc", lab.program] + arguments,
+          environment: lab.environment, directory: lab.directory.path)
+      }
+    }
+  }
+
+  @Test("A PID namespace of its own, with the outer /proc: this process has another number there")
+  func outerProcesses() throws {
+    try Lab.with { lab in
+      try lab.create()
+      let done = try Command.run(
+        Tools.system("unshare"), ["--pid", "--fork", lab.program, "migrate", "Notes", "--to", "1"],
+        environment: lab.environment, directory: lab.directory.path)
+      #expect(done.exitCode == 0, "\(done)")
+    }
+  }
+
+  @Test("A user for whom /proc hides the processes of others") func hidden() throws {
+    try #require(getuid() == 0, "run as root, as CI does: only root can become another user")
+    try Lab.with { lab in
+      try lab.create()
+      for path in ["", "Migrations"] { try lab.run(Tools.system("chmod"), "0755", lab(path)) }
+      try lab.run(Tools.system("chmod"), "0777", lab("tmp"))
+      try lab.run(Tools.system("chown"), "-Rh", "65534:65534", lab("Notes"))
+      let space = try Namespace(lab, "mount -t proc -o hidepid=2 proc /proc")
+      let app = try Command.spawn(
+        "/bin/sh", ["-c", "exec 5<\"$0\"; echo ready; cat", lab("Notes/Documents")])
+      try app.waitForLine("ready")
+      try expectNote("hidepid", "hidden") { arguments in
+        try space.run(Tools.system("setpriv"), Self.user + [lab.program] + arguments)
+      }
+      app.closeInput()
+      _ = try app.wait()
+    }
+  }
+
+  /// The lower layer is on another file system than the upper one: then the overlay shows another device in `stat` than
+  /// in `/proc/PID/maps`.
+  private static let overlay = """
+    cd "$0"; mkdir Lower Upper Place; mv Notes Lower/Notes; mount -t tmpfs none Upper; mkdir Upper/up Upper/work
+    mount -t overlay overlay -o lowerdir=Lower,upperdir=Upper/up,workdir=Upper/work Place
+    mkfifo ready; python3 map.py Place/Notes/\(Lab.settings) > ready & read line < "$0/ready"
+    """
+  private static let map = """
+    import ctypes, os, signal, sys
+    libc = ctypes.CDLL(None)
+    libc.prctl(1, 9)  # ends with its parent
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+    descriptor = os.open(sys.argv[1], os.O_RDONLY)
+    libc.mmap(None, 4096, 1, 1, descriptor, 0)
+    os.close(descriptor)
+    print("mapped", flush=True)
+    signal.pause()
+    """
+
+  @Test("A file that is mapped and closed, on an overlay of two file systems") func mappedOnOverlay() throws {
+    try #require(getuid() == 0, "run as root, as CI does: only root mounts an overlay of file systems")
+    try Lab.with { lab in
+      try lab.create()
+      try lab.write("map.py", Self.map)
+      let space = try Namespace(lab, Self.overlay)
+      let refused = try space.drydock("migrate", "Place/Notes", "--to", "1")
+      #expect(refused.exitCode == 5, "\(refused)")
+      #expect(refused.errors.contains("has \(Lab.settings) mapped into memory"), "\(refused)")
+    }
+  }
+
+  @Test("Without /proc nothing is done by half", arguments: ["umount -l /proc", "mount -t tmpfs none /proc"])
+  func withoutProcesses(_ setup: String) throws {
+    try #require(getuid() == 0, "run as root, as CI does: only root takes /proc away")
+    try Lab.with { lab in
+      try lab.create()
+      let archive = try lab.snapshot()
+      let independent = [["--version"], ["list", "-r", "Backups"], ["show", archive], ["verify", archive]]
+      let expected = try independent.map { try lab.drydock($0) }
+      let before = try lab.tree()
+      let space = try Namespace(lab, setup)
+      for (arguments, expected) in zip(independent, expected) {
+        let result = try space.run(lab.program, arguments)
+        #expect(result.exitCode == 0 && result.output == expected.output, "\(arguments) \(result)")
+      }
+      #expect(try space.drydock("no-such-command").exitCode == 64)
+      for arguments in [
+        ["status", "Notes"], ["inspect", "Notes"], ["migrate", "Notes"], ["migrate", "Notes", "--dry-run"],
+        ["snapshot", "Notes", "-r", "Backups"], ["restore", archive, "Notes"], ["restore", archive, "New"],
+        ["verify", archive, "--container", "Notes"], ["diff", archive, "Notes"], ["log", "Notes"],
+        ["rollback", "Notes"], ["recover", "Notes"], ["vault", "list", "Notes"],
+      ] {
+        let result = try space.run(lab.program, arguments)
+        #expect(result.exitCode == 1 && result.errors.contains("/proc is needed"), "\(arguments) \(result)")
+      }
+      try lab.tree().expectSame(as: before)
+      #expect(try lab.names("Backups").count == 1)
+    }
+  }
+}
