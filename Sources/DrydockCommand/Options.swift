@@ -107,7 +107,7 @@ struct ContainerOptions: ParsableArguments {
       let state =
         report.outcome == .old
         ? "the container is as before it, and what it left is removed"
-        : "it was complete but for its end, which is done now"
+        : "its change is complete now"
       return [
         "drydock: recovered \(container.root): transaction \(report.transaction) was interrupted; \(state)"
       ] + report.conflicts.map { "drydock: kept aside, for both changed it: \($0)" }

@@ -24,7 +24,7 @@ struct InterruptedLeftoverTests {
         lab.commit = way
         try lab.create()
         let (state, stage) = try kill(lab, step)
-        if step == "done" { try lab.remove(stage) }
+        if step == "done" { try lab.remove(record == "commit" ? stage : state + "/stage") }
         let journal = String(decoding: try lab.read(state + "/journal"), as: UTF8.self)
         try lab.write(state + "/journal", journal.replacing("\"step\":\"\(record)\"", with: "\"step\":\"c"))
         for command in [
@@ -34,6 +34,44 @@ struct InterruptedLeftoverTests {
           let place = step == "done" ? [] : [lab(stage)]
           lab.expect(refused, refusedWith: 1, ["journal"] + words + place, #_sourceLocation)
         }
+      }
+    }
+  }
+
+  @Test("A pipe as journal is refused, not waited for")
+  func journalThatIsNoFile() throws {
+    try Lab.with { lab in
+      try lab.create()
+      let (state, _) = try kill(lab, "exchanged")
+      try lab.remove(state + "/journal")
+      try lab.shell("mkfifo \(state)/journal")
+      for command in [["recover", "Notes"], ["migrate", "Notes"], ["status", "Notes"]] {
+        lab.expect(
+          try lab.drydock(command), refusedWith: 1,
+          ["the journal is not a file", "the container is whole, but"],
+          #_sourceLocation)
+      }
+    }
+  }
+
+  @Test("After a rollback that was killed the app goes on: its database is live, and nobody's leftover")
+  func rollbackThenUse() throws {
+    try Lab.with { lab in
+      try lab.create()
+      try lab.succeed("migrate", "Notes")
+      for step in ["exchanged", "carried", "undo-kept", "old-removed", "done"] {
+        let killed = try lab.drydock(["rollback", "Notes"], environment: ["DRYDOCK_KILL_AT": step])
+        #expect(killed.signal == SIGKILL, "\(step): \(killed)")
+        for _ in 0..<2 {
+          try lab.run(
+            Tools.system("sqlite3"), lab("Notes/" + Lab.oldDatabase), "CREATE TABLE IF NOT EXISTS later(x)",
+            "INSERT INTO later VALUES (1)")
+          for command in [["recover", "Notes"], ["status", "Notes"]] {
+            let result = try lab.drydock(command)
+            #expect(result.succeeded && !result.errors.contains("still had them open"), "\(step): \(result)")
+          }
+        }
+        try lab.succeed("rollback", "Notes", "--redo", "--discard-newer")
       }
     }
   }

@@ -197,7 +197,10 @@ import Testing
   /// What is wrong with the database; nil when nothing is.
   static func loss(_ path: String, _ report: WritingApp.Report) throws -> String? {
     do {
-      let queue = try DatabaseQueue(path: path)
+      // A program that another test starts holds every lock of this process until it has become itself.
+      var configuration = GRDB.Configuration()
+      configuration.busyMode = .timeout(10)
+      let queue = try DatabaseQueue(path: path, configuration: configuration)
       defer { try? queue.close() }
       return try queue.read { db in
         let whole = try String.fetchAll(db, sql: "PRAGMA integrity_check")

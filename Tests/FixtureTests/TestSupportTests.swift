@@ -12,7 +12,6 @@ struct TestSupportTests {
     #expect(result.signal == nil)
     #expect(result.outputBytes.count == 1_000_000)
     #expect(result.errors == "to errors\n")
-    #expect(result.peakMemory > 0)
   }
 
   @Test("Environment and working directory")

@@ -2,9 +2,10 @@ import AppContainer
 import ContainerTransaction
 import Foundation
 import GRDB
-import MigrationEngine
 import TestSupport
 import Testing
+
+@testable import MigrationEngine
 
 /// Steps that run a program on a private copy.
 @Suite struct ScriptTests {
@@ -53,6 +54,21 @@ import Testing
       from: outcome.before.without("Library/Application Support"),
       comparing: TreeListing.copied.union([.inode]), ignoringTimesOf: ["", "Documents", "Library", "d", "e"]
     ).filter { !$0.contains(": inode was") || $0.contains("untouched") }
+  }
+
+  /// Whoever waits for scripts on all of Swift's threads still gets to their ends.
+  @Test func asManyAsThreadsAndMore() async throws {
+    try await withThrowingTaskGroup { group in
+      for _ in 0..<3 * ProcessInfo.processInfo.activeProcessorCount {
+        group.addTask {
+          let end = try ScriptProcess(
+            executable: "/bin/sh", arguments: ["-c", "exit 7"], environment: [:], directory: "/", timeout: 60
+          ).run(users: { [] }).end
+          #expect(end == .exit(7))
+        }
+      }
+      try await group.waitForAll()
+    }
   }
 
   @Test func whatItChangesIsTakenOverAndAllElseStays() async throws {

@@ -14,9 +14,6 @@ public struct CommandResult: Sendable, CustomStringConvertible {
   /// Standard error as raw bytes.
   public let errorBytes: [UInt8]
 
-  /// The largest resident memory of the program, in bytes.
-  public let peakMemory: Int
-
   /// Standard output as text.
   public var output: String { String(decoding: outputBytes, as: UTF8.self) }
 

@@ -94,17 +94,11 @@ public final class RunningCommand: Sendable {
     state.withLock { state in
       if let result = state.result { return result }
       var status: Int32 = 0
-      var usage = rusage()
-      guard wait4(process, &status, WNOHANG, &usage) == process else { return nil }
+      guard waitpid(process, &status, WNOHANG) == process else { return nil }
       let signal = status & 0x7f
-      #if canImport(Darwin)
-        let unit = 1
-      #else
-        let unit = 1024
-      #endif
       let result = CommandResult(
         exitCode: signal == 0 ? (status >> 8) & 0xff : -1, signal: signal == 0 ? nil : signal,
-        outputBytes: bytes("output"), errorBytes: bytes("errors"), peakMemory: usage.ru_maxrss * unit)
+        outputBytes: bytes("output"), errorBytes: bytes("errors"))
       state.result = result
       return result
     }

@@ -41,7 +41,8 @@ struct DirectoryListing {
       var entry = found.map {
         Entry(name: name, status: $0, directory: directory, localName: name, place: own)
       }
-      if let names, let inode, found?.inode != inode {
+      // A sidecar comes and goes with its database, which is captured as a whole.
+      if let names, let inode, found?.inode != inode, try !directory.isSidecar(name) {
         switch try names.find(path.appending(unchecked: bytes), inode: inode) {
         case .at(let now, let status):
           if let home = try? names.directory(of: now) {

@@ -56,6 +56,14 @@ struct NameList: Sendable {
   /// The names of what may be a directory.
   var directories: [[UInt8]] { items { $1 }.map(\.name) }
 
+  /// The names with their inodes, but for sidecars of databases: a journal comes and goes with each write.
+  var lasting: [[UInt8]: UInt64] {
+    let all = Dictionary(items { _, _ in true }.map { ($0.name, $0.inode) }, uniquingKeysWith: { $1 })
+    return all.filter { name, _ in
+      DatabaseUnit.main(ofSidecar: ContainerPath(name: name)).map { all[$0.bytes] == nil } ?? true
+    }
+  }
+
   /// The names of an inode.
   func names(of inode: UInt64) -> [[UInt8]] { items { number, _ in number == inode }.map(\.name) }
 }

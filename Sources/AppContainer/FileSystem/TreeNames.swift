@@ -10,8 +10,9 @@ import CPlatform
 ///
 /// A walk that lists one directory after the other misses what is renamed meanwhile from one that it has yet to list
 /// into one that it has listed. So all directories are listed first, and those whose change time has moved are listed
-/// again until none has: then there was a moment at which the tree had just these names. What is not behind its name
-/// any more when it is read is looked for by its inode.
+/// again until none has: then there was a moment at which the tree had just these names. Where nothing but the sidecars of
+/// databases change from one look to the next, all other names count as such. What is not behind its name any more when
+/// it is read is looked for by its inode.
 public final class TreeNames {
   /// What one look at a directory gave.
   private struct Look {
@@ -66,8 +67,15 @@ public final class TreeNames {
     var pending = start
     var round = 0
     var end: ContinuousClock.Instant?
+    // Those in which more than the sidecars of databases changed between two looks.
+    var varied: Set<ContainerPath> = []
     while true {
-      while let path = pending.popLast() { pending += list(path, &looks, root, enters) }
+      while let path = pending.popLast() {
+        let before = looks[path]
+        pending += list(path, &looks, root, enters)
+        guard let before, let now = looks[path], !now.isSame(as: before) else { continue }
+        if now.names.lasting != before.names.lasting { varied.insert(path) }
+      }
       let now = platform_stamp_time()
       var isWaiting = true
       for (path, look) in looks {
@@ -79,8 +87,9 @@ public final class TreeNames {
       round += 1
       let limit = end ?? ContinuousClock.now + patience
       end = limit
-      if pending.isEmpty || (round >= rounds && ContinuousClock.now > limit) {
-        return (pending, now)
+      let unsettled = pending.filter(varied.contains)
+      if pending.isEmpty || (round >= rounds && (unsettled.isEmpty || ContinuousClock.now > limit)) {
+        return (unsettled, now)
       }
       if isWaiting { usleep(500) }
     }

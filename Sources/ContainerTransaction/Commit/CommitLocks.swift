@@ -90,11 +90,12 @@ extension UndoRecord {
     }
   }
 
-  /// Marks a main file that was replaced, wherever it is by now.
+  /// Marks a main file that was replaced, wherever it is by now. Its time stays what it is, also that of one that an app has
+  /// put in the place of the one that was seen.
   func markReplaced(_ path: ContainerPath, in directory: Directory, as name: ContainerPath) throws {
     for change in changes where change.grain == .database && change.path == path {
-      guard let before = change.before, before.type == .file else { continue }
-      try directory.markReplaced(name, modified: before.metadata.modified)
+      guard change.before?.type == .file, let status = try directory.status(name) else { continue }
+      try directory.markReplaced(name, modified: status.modified)
     }
   }
 }

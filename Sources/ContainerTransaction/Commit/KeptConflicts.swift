@@ -17,6 +17,8 @@ struct KeptConflicts {
     if status.type == .directory {
       try target.createDirectories(path)
     } else if try target.status(path) == nil {
+      // One with the mark is for nobody to open; what is kept here is.
+      if try directory.isReplaced(name) { return try copy(path, from: directory, as: name) }
       do {
         try directory.link(name, in: target, to: path)
       } catch let error as ContainerError where error.meansNoLink {

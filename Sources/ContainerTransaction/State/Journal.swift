@@ -67,7 +67,13 @@ struct Journal {
   ///
   /// - Throws: ``TransactionError`` with code `damagedState`, which says what is known of the container all the same.
   func records() throws -> [JournalRecord] {
-    guard try state.status(StateDirectory.journal) != nil else { return [] }
+    guard let status = try state.status(StateDirectory.journal) else { return [] }
+    guard status.type == .file else {
+      throw TransactionError(
+        .damagedState,
+        "the journal is not a file; " + (try DamagedJournal(state: state, readable: []).standing()),
+        path: state.full(StateDirectory.journal))
+    }
     let bytes = try state.contents(StateDirectory.journal, limit: Self.sizeLimit)
     var lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
     lines.removeLast()

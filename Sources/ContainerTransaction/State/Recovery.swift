@@ -32,8 +32,11 @@ struct Recovery {
 
   /// Whether there may be something to end: a stage that is left, or a transaction without an end. Only looks.
   static func isNeeded(in state: StateDirectory) throws -> Bool {
-    guard try state.directory.status(StateDirectory.stage) != nil else { return false }
-    if try !state.directory.directory(StateDirectory.stage).names().isEmpty { return true }
+    if try state.directory.status(StateDirectory.stage) != nil,
+      try !state.directory.directory(StateDirectory.stage).names().isEmpty
+    {
+      return true
+    }
     let records = try Journal(state: state.directory).records()
     let ended = Set(records.filter { $0.step == .done || $0.step == .discarded }.map(\.transaction))
     return records.contains { $0.step == .begin && !ended.contains($0.transaction) }
@@ -43,8 +46,9 @@ struct Recovery {
   func run() throws -> [RecoveryReport] {
     let journal = Journal(state: state.directory)
     let records = try journal.records()
-    // Killed while the state directory itself was made, before any transaction.
-    guard try state.directory.status(StateDirectory.stage) != nil else { return [] }
+    guard try state.directory.status(StateDirectory.stage) != nil else {
+      return try endWithoutStage(journal)
+    }
     let stages = try state.directory.directory(StateDirectory.stage)
     var reports: [RecoveryReport] = []
     for bytes in try stages.names() {

@@ -58,9 +58,8 @@ extension Transaction {
 
   /// Opens the state for no longer than that: open directories of the container count as use of it.
   private static func isRecoveryNeeded(_ container: Container) throws -> Bool {
-    try StateDirectory.readable(of: container).states.contains {
-      try Recovery.isNeeded(in: $0) || LateWrites.areThere(in: $0)
-    }
+    let states = try StateDirectory.readable(of: container).states
+    return try states.contains(where: Recovery.isNeeded) || LateWrites.mayBeThere(in: states)
   }
 
   /// With the lock held; the state inside first, whose commits leave mixtures.
@@ -70,7 +69,7 @@ extension Transaction {
       try Recovery(container: container, state: $0, root: root, own: states.map(\.parent)).run()
     }
     return try recovered
-      + states.flatMap { try LateWrites.keep(in: $0) }.map {
+      + LateWrites.keep(in: states).map {
         RecoveryReport(transaction: $0.transaction, outcome: .writtenLater, conflicts: $0.paths)
       }
   }

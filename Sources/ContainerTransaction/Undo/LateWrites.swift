@@ -46,37 +46,45 @@ struct LateWrites {
     return changed
   }
 
-  private static func folders(in state: StateDirectory) throws -> [(TransactionID, Directory)] {
+  /// The undos in one of a container's states. One that a later transaction has undone does not count: its files are live
+  /// again, and a kill may have come before its folder was removed.
+  private static func folders(
+    in state: StateDirectory, besides undone: Set<TransactionID>
+  ) throws -> [(TransactionID, Directory)] {
     guard try state.directory.status(StateDirectory.undo)?.type == .directory else { return [] }
     let undos = try state.directory.directory(StateDirectory.undo)
     return try undos.names().sorted { $0.lexicographicallyPrecedes($1) }.compactMap { name in
       guard try undos.status(ContainerPath(name: name))?.type == .directory else { return nil }
-      return (
-        TransactionID(String(decoding: name, as: UTF8.self)), try undos.directory(ContainerPath(name: name))
-      )
+      let transaction = TransactionID(String(decoding: name, as: UTF8.self))
+      guard !undone.contains(transaction) else { return nil }
+      return (transaction, try undos.directory(ContainerPath(name: name)))
     }
   }
 
-  /// Whether something was written. Only looks.
-  static func areThere(in state: StateDirectory) throws -> Bool {
-    try folders(in: state).contains { try !changed(in: $1).isEmpty }
+  /// Whether something may have been written. Only looks.
+  static func mayBeThere(in states: [StateDirectory]) throws -> Bool {
+    // The journals need not be read for that: whoever keeps the copies looks again.
+    try states.contains { try folders(in: $0, besides: []).contains { try !changed(in: $1).isEmpty } }
   }
 
   /// Keeps copies of what was written, and notes them. With the container's lock held.
-  static func keep(in state: StateDirectory) throws -> [Found] {
-    try folders(in: state).compactMap { transaction, folder in
-      let changed = try changed(in: folder)
-      guard !changed.isEmpty else { return nil }
-      let undo = try UndoRecord(in: folder)
-      let kept = KeptConflicts(state: state, transaction: transaction)
-      var paths: [ContainerPath] = []
-      for change in undo.changes {
-        guard let name = change.kept, changed.contains(where: { $0.name == name }) else { continue }
-        try kept.copy(change.path, from: folder, as: name)
-        paths.append(change.path)
+  static func keep(in states: [StateDirectory]) throws -> [Found] {
+    let undone = UndoStore.undone(try UndoStore(states: states).records())
+    return try states.flatMap { state in
+      try folders(in: state, besides: undone).compactMap { transaction, folder in
+        let changed = try changed(in: folder)
+        guard !changed.isEmpty else { return nil }
+        let undo = try UndoRecord(in: folder)
+        let kept = KeptConflicts(state: state, transaction: transaction)
+        var paths: [ContainerPath] = []
+        for change in undo.changes {
+          guard let name = change.kept, changed.contains(where: { $0.name == name }) else { continue }
+          try kept.copy(change.path, from: folder, as: name)
+          paths.append(change.path)
+        }
+        try note(undo, in: folder, besides: Set(paths))
+        return Found(transaction: transaction, paths: paths)
       }
-      try note(undo, in: folder, besides: Set(paths))
-      return Found(transaction: transaction, paths: paths)
     }
   }
 }

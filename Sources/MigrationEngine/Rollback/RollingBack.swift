@@ -79,7 +79,7 @@ public enum RollingBack {
       // Only a hint: the conflict is reported in any case.
       if let catalog, (try? hasSteps(container, request, catalog, options)) == true {
         error.message +=
-          ", or --down to take the migrations back by their steps, which takes newer data along"
+          ", or --down to take the migrations back by their steps, on the data as it is now"
       }
       throw error
     }

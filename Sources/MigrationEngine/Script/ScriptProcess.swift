@@ -32,6 +32,10 @@ struct ScriptProcess: Sendable {
   /// For what a process that was left behind still writes, after the program itself has ended.
   private static let drainTime = Duration.seconds(1)
 
+  /// User-interactive, which is Apple's word for the highest one. Swift has as many threads as processors for each priority:
+  /// callers that wait on all of those at another one do not keep a script from being watched.
+  private static let priority = TaskPriority(rawValue: 0x21)
+
   let executable: String
   let arguments: [String]
   let environment: [String: String]
@@ -39,14 +43,14 @@ struct ScriptProcess: Sendable {
   /// Seconds.
   let timeout: Double
 
-  /// Runs it, and waits: this thread is blocked, and must not be one that Swift's tasks need to go on.
+  /// Runs it, and blocks this thread until it has ended.
   ///
   /// - Parameter users: who works where it had worked; asked after the program has ended, before all that it started is.
   /// - Throws: ``StartFailure``, and what `users` throws.
   func run(users: @escaping @Sendable () throws -> [String]) throws -> Outcome {
     let done = DispatchSemaphore(value: 0)
     let result = Mutex<Result<Outcome, any Error>?>(nil)
-    Task.detached {
+    Task.detached(priority: Self.priority) {
       let made: Result<Outcome, any Error>
       do { made = .success(try await start(users: users)) } catch { made = .failure(error) }
       result.withLock { $0 = made }

@@ -58,8 +58,9 @@ struct ToldDifference {
   private static func settings(_ before: Stores, _ after: Stores) -> Set<String> {
     Set(
       Set(before.settings.keys).union(after.settings.keys).flatMap { file in
-        (before.settings[file] ?? [:]).differingKeys(from: after.settings[file] ?? [:]).map {
-          "\(file) \($0)"
+        let (old, new) = (before.settings[file] ?? [:], after.settings[file] ?? [:])
+        return old.differingKeys(from: new).map { key in
+          "\(file) \(key) \(change(old[key], new[key]))"
         }
       })
   }
@@ -67,8 +68,12 @@ struct ToldDifference {
   private static func changes<V: Equatable>(_ before: [String: V], _ after: [String: V]) -> Set<String> {
     Set(
       Set(before.keys).union(after.keys).filter { before[$0] != after[$0] }.map { key in
-        "\(key) \(before[key] == nil ? "added" : after[key] == nil ? "removed" : "changed")"
+        "\(key) \(change(before[key], after[key]))"
       })
+  }
+
+  private static func change<V>(_ before: V?, _ after: V?) -> String {
+    before == nil ? "added" : after == nil ? "removed" : "changed"
   }
 
   private static func files(_ before: TreeListing, _ after: TreeListing) -> Set<String> {
