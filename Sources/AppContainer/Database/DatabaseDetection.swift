@@ -4,19 +4,24 @@ extension Directory {
   /// The database that a regular file is the main file of, or nil.
   ///
   /// It is one when it has SQLite's header, whatever its name, or a `-wal` or `-journal` with its magic beside
-  /// it. A picture, a text or the like whose size is not a multiple of 512 (the smallest page) is not even opened: most
-  /// files of an app are such, and reading 8,000 of them would cost more than everything else a settings migration does.
+  /// it. A picture, a text or the like whose size is not a multiple of 512 (the smallest page) is not even opened, unless
+  /// the configuration names it: most files of an app are such, and reading 8,000 of them would cost more than everything
+  /// else a settings migration does.
   ///
-  /// - Parameter mayExist: whether a name is worth a look; one who has listed the directory knows, and saves three
-  ///   looks for each of its files.
+  /// - Parameters:
+  ///   - isNamed: whether the configuration names it, where the path says nothing of that.
+  ///   - mayExist: whether a name is worth a look; one who has listed the directory knows, and saves three looks for
+  ///     each of its files.
   public func databaseUnit(
-    _ main: ContainerPath, status: FileStatus, mayExist: (ContainerPath) -> Bool = { _ in true }
+    _ main: ContainerPath, status: FileStatus, isNamed: Bool? = nil,
+    mayExist: (ContainerPath) -> Bool = { _ in true }
   ) throws -> DatabaseUnit? {
     guard status.type == .file else { return nil }
     let isCandidate = DatabaseFormat.sidecarSuffixes.contains { mayExist(main.withSuffix($0)) }
     let sidecars = isCandidate ? try DatabaseUnit(main: main).refreshed(in: self).sidecars : []
     let hasHeader =
-      try DatabaseFormat.mayBeDatabase(size: status.size, name: main)
+      try DatabaseFormat.mayBeDatabase(
+        size: status.size, name: isNamed ?? databases.contains(main) ? nil : main)
       && prefix(of: main, 16) == DatabaseFormat.headerMagic
     guard try hasHeader || sidecars.contains(where: isLogOrJournal) else { return nil }
     let external = DatabaseUnit.externalDataPath(of: main)

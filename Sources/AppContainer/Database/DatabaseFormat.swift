@@ -22,12 +22,13 @@ public enum DatabaseFormat {
   ]
   /// Whether a file can have SQLite's header: it is a number of pages, or of any size that a page fits in (SQLite opens
   /// a database that something was appended to, and backups of devices have such) and not of another kind by its name.
+  ///
+  /// - Parameter name: nil where the name says nothing.
   public static func mayBeDatabase(size: UInt64, name: ContainerPath? = nil) -> Bool {
-    guard size >= smallestPage, size % smallestPage != 0, let name = name?.nameString else {
-      return size >= smallestPage
-    }
-    return name.lastIndex(of: ".").map { !otherEndings.contains(name[name.index(after: $0)...].lowercased()) }
-      ?? true
+    guard size >= smallestPage, size % smallestPage != 0, let name = name?.nameString,
+      let dot = name.lastIndex(of: ".")
+    else { return size >= smallestPage }
+    return !otherEndings.contains(name[name.index(after: dot)...].lowercased())
   }
   /// Length of the header at the start of page 1.
   public static let headerLength = 100

@@ -80,7 +80,8 @@ public struct ContainerScan {
   ) throws {
     let listing: DirectoryListing
     do {
-      listing = try DirectoryListing(place.directory, place.path, at: place.place, names: names)
+      listing = try DirectoryListing(
+        place.directory, place.path, at: place.place, names: names, databases: root.databases)
     } catch let error as ContainerError {
       return try unreadable(place.path, error)
     }
@@ -246,7 +247,7 @@ public struct ContainerScan {
       let child = parent.appending(unchecked: bytes)
       let assumed: FileType = number < names.count - 1 || isDirectory ? .directory : .file
       let above = explanation.decision
-      guard let current = directory, let listing = try? DirectoryListing(current, parent) else {
+      guard let current = directory, let listing = try? DirectoryListing(current, parent, databases: root.databases) else {
         let subject = ExclusionRules.Subject(
           path: child, type: assumed, isNoDump: false, attributeNames: { [] }, attributeValue: { _ in nil })
         explanation = Explanation(decision: try rules.decision(of: subject, above: above), kind: nil)

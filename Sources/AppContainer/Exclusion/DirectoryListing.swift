@@ -25,8 +25,10 @@ struct DirectoryListing {
   /// - Parameters:
   ///   - place: where the directory is, when that is elsewhere than at its path.
   ///   - names: the names that it had at one moment; by default those that it has.
+  ///   - databases: paths of databases that the configuration names.
   init(
-    _ directory: Directory, _ path: ContainerPath, at place: ContainerPath? = nil, names: TreeNames? = nil
+    _ directory: Directory, _ path: ContainerPath, at place: ContainerPath? = nil, names: TreeNames? = nil,
+    databases: Set<ContainerPath> = []
   ) throws {
     self.directory = directory
     self.path = path
@@ -80,6 +82,7 @@ struct DirectoryListing {
       guard
         let unit = try? entry.directory.databaseUnit(
           entry.localName, status: entry.status,
+          isNamed: !databases.isEmpty && databases.contains(path.appending(unchecked: name.bytes)),
           mayExist: { entry.isMoved || files.contains($0) })
       else { continue }
       // A database goes with files that may have been moved, too, or not yet.

@@ -12,18 +12,20 @@ public final class Directory: Sendable {
   public let isScratch: Bool
   /// What of it lies elsewhere.
   let namespace: DirectoryNamespace
+  /// Paths below that are databases whatever they are called, of a container's root: those that its configuration names.
+  package let databases: Set<ContainerPath>
   /// The object that closes the descriptor, when it is not this one.
   private let owner: Directory?
 
   private init(_ descriptor: FileDescriptor, path: String, isScratch: Bool) {
     (self.descriptor, self.path, self.isScratch) = (descriptor, path, isScratch)
-    (namespace, owner) = (.plain, nil)
+    (namespace, databases, owner) = (.plain, [], nil)
   }
 
   /// The same open directory with another view of what is below it.
-  init(_ owner: Directory, _ namespace: DirectoryNamespace) {
+  init(_ owner: Directory, _ namespace: DirectoryNamespace, databases: Set<ContainerPath>? = nil) {
     (descriptor, path, isScratch) = (owner.descriptor, owner.path, owner.isScratch)
-    (self.namespace, self.owner) = (namespace, owner)
+    (self.namespace, self.databases, self.owner) = (namespace, databases ?? owner.databases, owner)
   }
 
   deinit { if owner == nil { try? descriptor.close() } }
@@ -45,13 +47,13 @@ public final class Directory: Sendable {
   public func directory(_ below: ContainerPath) throws -> Directory {
     switch namespace.place(of: below) {
     case .elsewhere(let group, let path): return try group.directory(path)
-    case .list(let groups): return Directory(self, .list(groups))
+    case .list(let groups): return Directory(self, .list(groups), databases: [])
     case .here, .nowhere: break
     }
     let opened = Directory(
       try open(below.isRoot ? ContainerPath(name: [0x2E]) : below, .readOnly, options: [.directory]),
       path: full(below), isScratch: isScratch)
-    return below.isRoot && !namespace.isPlain ? Directory(opened, namespace) : opened
+    return below.isRoot ? Directory(opened, namespace, databases: databases) : opened
   }
 
   /// Opens a file below this one; `.noFollow` and close-on-exec always apply.

@@ -79,6 +79,11 @@ extension Directory {
     Directory(self, groups.isEmpty ? .plain : .container(GroupDirectories(groups)))
   }
 
+  /// This directory as the root of a container whose configuration names these databases.
+  public func naming(databases: Set<ContainerPath>) -> Directory {
+    databases.isEmpty ? self : Directory(self, namespace, databases: databases)
+  }
+
   /// The roots of groups that it shows, in the order of their ids' bytes.
   public var groups: [(id: String, root: Directory)] {
     guard case .container(let groups) = namespace else { return [] }

@@ -36,6 +36,8 @@ public struct Configuration: Sendable, Equatable {
   public var registeredDefaults = RegisteredDefaults()
   /// Databases by name, each with the places it had over the versions, the present one first.
   public var databases: [String: [ContainerPath]] = [:]
+  /// All places of them.
+  public var databasePaths: Set<ContainerPath> { Set(databases.values.joined()) }
   /// The file of secrets.
   public var vault: ContainerPath?
   /// The roots of the app's groups by id: absolute, or relative to the container's root.

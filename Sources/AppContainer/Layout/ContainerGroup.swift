@@ -116,7 +116,7 @@ extension Container {
   public func open() throws -> Directory {
     var opened: [String: Directory] = [:]
     for group in groups { opened[group.id] = try Directory(group.root) }
-    return try Directory(root).showing(groups: opened)
+    return try Directory(root).showing(groups: opened).naming(databases: configuration.databasePaths)
   }
 
   /// Why nothing can be put at a path of `.groups`: its group is not known, or not there. Nil for other paths.

@@ -73,8 +73,7 @@ struct ChangeList {
         record.digest = try FileType.other.digest
       } else if record.digest == nil {
         let isDatabase =
-          try staged.stage.databaseUnit(inode.name, status: status) != nil
-          || !staged.stagedSidecars(of: path).isEmpty
+          try staged.isDatabase(path) || !staged.stagedSidecars(of: path).isEmpty
         record.digest =
           try isDatabase
           ? staged.databaseOrFileDigest(path)

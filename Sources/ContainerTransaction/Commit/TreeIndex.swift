@@ -100,10 +100,13 @@ struct TreeIndex: Sendable {
   }
 
   /// The files that may be the main file of a database, told without another system call.
-  func databaseCandidates() -> [ContainerPath] {
+  ///
+  /// - Parameter named: those that the configuration names.
+  func databaseCandidates(named: Set<ContainerPath>) -> [ContainerPath] {
     paths.compactMap { path, status in
       guard status.type == .file else { return nil }
-      if DatabaseFormat.mayBeDatabase(size: status.size, name: path) { return path }
+      let name = named.contains(path) ? nil : path
+      if DatabaseFormat.mayBeDatabase(size: status.size, name: name) { return path }
       return DatabaseFormat.sidecarSuffixes.contains { paths[path.withSuffix($0)] != nil } ? path : nil
     }
   }

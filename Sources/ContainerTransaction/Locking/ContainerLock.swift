@@ -24,7 +24,7 @@ public struct ContainerLock: Sendable {
       try Self.requireWhole(root)
       try GroupMarker.requireFinished(container)
     }
-    self.root = root.showing(groups: groups)
+    self.root = root.showing(groups: groups).naming(databases: container.configuration.databasePaths)
   }
 
   /// Locks the roots of a container's groups, in the same order by all who share them.

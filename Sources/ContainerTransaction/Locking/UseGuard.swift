@@ -35,7 +35,7 @@ struct UseGuard {
           + "--require-visible", path: container.root)
     }
     var locks: [ContainerPath: DatabaseLock] = [:]
-    let units = try index.databaseCandidates().compactMap { path in
+    let units = try index.databaseCandidates(named: root.databases).compactMap { path in
       try root.status(path).flatMap { try root.databaseUnit(path, status: $0) }.map { (path, $0) }
     }
     try OpenFileLimit.require(units.count, for: "databases, which are kept locked", path: container.root)

@@ -12,7 +12,8 @@ extension StagedContainer {
   func databaseUnit(at path: ContainerPath) throws -> DatabaseUnit? {
     let place = place(of: path)
     guard let status = try status(of: path),
-      let unit = try place.directory.databaseUnit(place.path, status: status)
+      let unit = try place.directory.databaseUnit(
+        place.path, status: status, isNamed: live.databases.contains(path))
     else { return nil }
     // A staged database has no sidecars; the live external data falls through unless it was staged itself.
     let sidecars = place.directory === live ? unit.sidecars : []
