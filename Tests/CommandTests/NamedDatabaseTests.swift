@@ -14,7 +14,8 @@ struct NamedDatabaseTests {
         + (isNamed ? "databases: {store: \(Self.path)}\n" : ""))
     try lab.write(
       "Own/0001_sql.yaml",
-      "steps: [sql: {database: store, up: \"INSERT INTO t VALUES ('new')\", down: \"DELETE FROM t WHERE x = 'new'\"}]\n")
+      "steps: [sql: {database: store, up: \"INSERT INTO t VALUES ('new')\", down: \"DELETE FROM t WHERE x = 'new'\"}]\n"
+    )
     try lab.shell("mkdir -p Notes/Documents")
     try lab.run(
       Tools.system("sqlite3"), lab("Notes/" + Self.path), "CREATE TABLE t(x); INSERT INTO t VALUES ('old')")

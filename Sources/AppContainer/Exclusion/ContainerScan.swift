@@ -247,7 +247,9 @@ public struct ContainerScan {
       let child = parent.appending(unchecked: bytes)
       let assumed: FileType = number < names.count - 1 || isDirectory ? .directory : .file
       let above = explanation.decision
-      guard let current = directory, let listing = try? DirectoryListing(current, parent, databases: root.databases) else {
+      guard let current = directory,
+        let listing = try? DirectoryListing(current, parent, databases: root.databases)
+      else {
         let subject = ExclusionRules.Subject(
           path: child, type: assumed, isNoDump: false, attributeNames: { [] }, attributeValue: { _ in nil })
         explanation = Explanation(decision: try rules.decision(of: subject, above: above), kind: nil)
