@@ -108,7 +108,8 @@ public struct ContainerInspection: Sendable, Codable {
       default: break
       }
     }
-    warnings = ContainerWarning.find(in: container, excluded: excluded.map { ($0.path, $0.rule) })
+    warnings = ContainerWarning.find(
+      in: container, excluded: excluded.map { ($0.path, $0.rule) }, settings: staged.defaults)
   }
 
   private mutating func lookIntoVault(_ staged: StagedContainer) {

@@ -50,14 +50,14 @@ struct HiddenAppTests {
   }
 
   /// What `PRAGMA integrity_check` says, and the rows that the app wrote.
-  private func state(_ lab: Lab) throws -> (check: String, rows: [Int]) {
+  private func state(_ lab: Lab, _ path: String = Self.path) throws -> (check: String, rows: [Int]) {
     let script = """
       import sqlite3, sys
       database = sqlite3.connect(sys.argv[1])
       print(database.execute("PRAGMA integrity_check").fetchall()[0][0])
       for row in database.execute("SELECT id FROM note WHERE id >= 100000"): print(row[0])
       """
-    let lines = try lab.run(Tools.system("python3"), "-c", script, lab(Self.path)).split(separator: "\n")
+    let lines = try lab.run(Tools.system("python3"), "-c", script, lab(path)).split(separator: "\n")
     return (String(lines[0]), lines.dropFirst().compactMap { Int($0) })
   }
 
@@ -114,12 +114,13 @@ struct HiddenAppTests {
   }
 
   /// Every rename takes a tenth of a second, so that the app opens the database in the middle of the commit.
+  private static let slowly =
+    ["-f", "-qq", "-o", "/dev/null", "-e", "trace=renameat2,fsync"]
+    + ["-e", "inject=renameat2,fsync:delay_enter=100000"]
+
   @Test("Under slow system calls an app that is seen loses nothing", arguments: ["exchange", "in-place"])
   func slow(_ strategy: String) throws {
     let app = try WritingApp()
-    let delay =
-      ["-f", "-qq", "-o", "/dev/null", "-e", "trace=renameat2,fsync"]
-      + ["-e", "inject=renameat2,fsync:delay_enter=100000"]
     for number in 0..<6 {
       try Lab.with { lab in
         var lab = lab
@@ -128,14 +129,49 @@ struct HiddenAppTests {
         let name = "\(strategy)-slow-\(number)"
         try app.start(name, .late, lab(Self.path))
         let result = try Command.run(
-          Tools.system("strace"), delay + [lab.program, "migrate", "Notes"], environment: lab.environment,
-          directory: lab.directory.path)
+          Tools.system("strace"), Self.slowly + [lab.program, "migrate", "Notes"],
+          environment: lab.environment, directory: lab.directory.path)
         let report = try app.wait(name)
         #expect([0, 5].contains(result.exitCode), "\(name): \(result)")
         let now = try state(lab)
         #expect(
           now.check == "ok" && Set(report.rows).isSubset(of: now.rows), "\(name): \(now) \(report.lines)")
         #expect(report.rows.count == 6 || report.errors.count == 1, "\(name): \(report.lines)")
+      }
+    }
+  }
+
+  /// The app starts while a recovery moves what a killed command had not.
+  @Test("Under slow system calls an app that starts during a recovery loses nothing")
+  func slowRecovery() throws {
+    let app = try WritingApp()
+    for (number, step) in ["committed", "moved:1", "moved:2", "placed"].enumerated() {
+      for delay in [0.0, 100, 250, 400] {
+        try Lab.with { lab in
+          var lab = lab
+          lab.commit = "in-place"
+          try prepare(lab, isLogged: number % 2 == 0)
+          let killed = try lab.drydock(["migrate", "Notes"], environment: ["DRYDOCK_KILL_AT": step])
+          let name = "recovery-\(step)-\(delay)"
+          try #require(killed.signal == SIGKILL, "\(name): \(killed)")
+          try app.start(name, .rows, lab(Self.path), delay: delay)
+          let slow = try Command.run(
+            Tools.system("strace"), Self.slowly + [lab.program, "recover", "Notes"],
+            environment: lab.environment, directory: lab.directory.path)
+          let report = try app.wait(name)
+          #expect([0, 5, 6].contains(slow.exitCode), "\(name): \(slow)")
+          let last = try lab.drydock("recover", "Notes")
+          #expect([0, 6].contains(last.exitCode), "\(name): \(last)")
+          let now = try state(lab)
+          #expect(now.check == "ok", "\(name): \(now)")
+          // What is not live was kept, and said so.
+          if Set(report.rows).isSubset(of: now.rows) { return }
+          #expect(slow.exitCode == 6 || last.exitCode == 6, "\(name): \(report.lines) \(slow) \(last)")
+          let kept = try lab.run("/bin/sh", "-c", "find Notes/.drydock-state/conflict -name notes.sqlite")
+            .split(separator: "\n").map(String.init)
+          let found = try kept.flatMap { try state(lab, $0).rows }
+          #expect(Set(report.rows).isSubset(of: found), "\(name): \(report.lines), kept \(found)")
+        }
       }
     }
   }

@@ -36,6 +36,54 @@ import Testing
     }
   }
 
+  @Test("Listed slowly while a file changes its directory: it is in the archive, or named")
+  func slowListing() throws {
+    try Lab.with { lab in
+      for name in ["early", "middle", "zlate"] {
+        for number in 0..<5 { try lab.write("Box/Documents/\(name)/file-\(number)", name) }
+      }
+      try lab.write("Box/Documents/zlate/wanderer", "mine")
+      let script = """
+        import os, sys, time
+        os.chdir(sys.argv[1])
+        places = ["zlate/wanderer", "early/wanderer"]
+        print("ready", flush=True)
+        while os.getppid() != 1:
+            time.sleep(float(sys.argv[2]))
+            os.rename(*places)
+            places.reverse()
+        """
+      var whole = 0
+      for pause in [0.005, 0.02, 0.05, 0.2] {
+        let app = try Command.spawn(
+          Tools.system("python3"), ["-c", script, lab("Box/Documents"), String(pause)])
+        defer { app.kill() }
+        try app.waitForLine("ready")
+        for delay in [5_000, 30_000] {
+          let archive = "\(pause)-\(delay)"
+          let result = try Command.run(
+            Tools.system("strace"),
+            ["-f", "-qq", "-o", "/dev/null", "-e", "trace=getdents64"]
+              + ["-e", "inject=getdents64:delay_enter=\(delay)"]
+              + [lab.program, "snapshot", "Box", "-o", archive],
+            environment: lab.environment, directory: lab.directory.path)
+          let found = try lab.succeed("show", archive).split(separator: "\n")
+            .filter { $0.hasSuffix("/wanderer") && !$0.contains("skipped") }
+          if result.exitCode == 0 {
+            #expect(found.count == 1, "\(archive): \(found)")
+            whole += 1
+          } else {
+            #expect(result.exitCode == 3 && result.errors.contains("Documents"), "\(archive): \(result)")
+          }
+        }
+        app.kill()
+        _ = try app.wait()
+        try lab.shell("cd Box/Documents; [ ! -e early/wanderer ] || mv early/wanderer zlate")
+      }
+      #expect(whole > 0)
+    }
+  }
+
   @Test("Times of archives that cannot be right are warned of")
   func clocks() throws {
     try Lab.with { lab in

@@ -2,132 +2,210 @@ import Foundation
 
 /// Encodes the binary format: keys in order, equal values once, so that the same value gives the same bytes, and what a
 /// file shares stays shared.
+///
+/// All objects lie one behind the other in one buffer, each once: settings may have half a million of them.
 struct BinaryPropertyListWriter {
-  private enum Object: Hashable {
-    case leaf([UInt8])
-    case array([Int])
-    case dictionary(keys: [Int], values: [Int])
+  /// Leaves as they are in a file; containers as their marker and the numbers of what is in them, 4 bytes each.
+  private var objects: [UInt8] = []
+  /// Where each object begins, and where the next one will.
+  private var starts = [0]
+  private var hashes: [Int] = []
+  /// The numbers of the objects by their hashes, -1 for none: a table with open addressing, never more than half full.
+  private var slots = [Int32](repeating: -1, count: 64)
 
-    func hash(into hasher: inout Hasher) {
-      switch self {
-      case .leaf(let bytes): bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
-      case .array(let values): hasher.combine(values)
-      case .dictionary(let keys, let values):
-        hasher.combine(keys)
-        hasher.combine(values)
-      }
-    }
-  }
-
-  private var objects: [Object] = []
-  private var indexes: [Object: Int] = [:]
+  private static let (array, dictionary): (UInt8, UInt8) = (0xA0, 0xD0)
 
   /// The bytes of a whole file.
   static func write(_ value: PropertyListValue) -> [UInt8] {
     var writer = BinaryPropertyListWriter()
     let top = writer.add(value)
-    return writer.file(of: writer.order(from: top))
+    return writer.file(top)
+  }
+
+  // MARK: Adding
+
+  private mutating func add(_ value: PropertyListValue) -> Int32 {
+    switch value {
+    case .array(let values): return add(Self.array, values.map { add($0) })
+    case .dictionary(let values):
+      let sorted = values.sorted()
+      var numbers: [Int32] = []
+      numbers.reserveCapacity(2 * sorted.count)
+      for pair in sorted { numbers.append(add(.string(pair.key))) }
+      for pair in sorted { numbers.append(add(pair.value)) }
+      return add(Self.dictionary, numbers)
+    default:
+      Self.append(value, to: &objects)
+      return number()
+    }
+  }
+
+  private mutating func add(_ container: UInt8, _ numbers: [Int32]) -> Int32 {
+    objects.append(container)
+    numbers.withUnsafeBytes { objects.append(contentsOf: $0) }
+    return number()
+  }
+
+  /// The number of the object that was appended: a new one, or that of its equal, and it goes again.
+  private mutating func number() -> Int32 {
+    let start = starts[starts.count - 1]
+    let length = objects.count - start
+    let found = objects.withUnsafeBytes { bytes in
+      let added = UnsafeRawBufferPointer(rebasing: bytes[start...])
+      var hasher = Hasher()
+      hasher.combine(bytes: added)
+      let hash = hasher.finalize()
+      var slot = hash & (slots.count - 1)
+      while slots[slot] >= 0 {
+        let other = Int(slots[slot])
+        if hashes[other] == hash, starts[other + 1] - starts[other] == length,
+          bytes[starts[other]..<starts[other + 1]].elementsEqual(added)
+        {
+          return (slot, hash, true)
+        }
+        slot = (slot + 1) & (slots.count - 1)
+      }
+      return (slot, hash, false)
+    }
+    let (slot, hash, isKnown) = found
+    if isKnown {
+      objects.removeLast(length)
+      return slots[slot]
+    }
+    let number = Int32(hashes.count)
+    slots[slot] = number
+    hashes.append(hash)
+    starts.append(objects.count)
+    if 2 * hashes.count > slots.count { grow() }
+    return number
+  }
+
+  private mutating func grow() {
+    slots = [Int32](repeating: -1, count: 4 * slots.count)
+    for (number, hash) in hashes.enumerated() {
+      var slot = hash & (slots.count - 1)
+      while slots[slot] >= 0 { slot = (slot + 1) & (slots.count - 1) }
+      slots[slot] = Int32(number)
+    }
+  }
+
+  // MARK: The file
+
+  /// The numbers of what is in an object; none for a leaf.
+  private func contents(_ number: Int32) -> [Int32] {
+    let range = starts[Int(number)]..<starts[Int(number) + 1]
+    guard isContainer(number) else { return [] }
+    return objects.withUnsafeBytes { bytes in
+      stride(from: range.lowerBound + 1, to: range.upperBound, by: 4).map {
+        bytes.loadUnaligned(fromByteOffset: $0, as: Int32.self)
+      }
+    }
+  }
+
+  private func isContainer(_ number: Int32) -> Bool {
+    [Self.array, Self.dictionary].contains(objects[starts[Int(number)]])
   }
 
   /// The objects as Apple's systems write them, a container before what is in it: what is equal is known only once all of it
   /// was added.
-  private func order(from top: Int) -> [Object] {
-    var numbers = [Int?](repeating: nil, count: objects.count)
-    var order: [Int] = []
-    func visit(_ index: Int) {
-      guard numbers[index] == nil else { return }
-      numbers[index] = order.count
-      order.append(index)
-      switch objects[index] {
-      case .leaf: return
-      case .array(let values): values.forEach(visit)
-      case .dictionary(let keys, let values): (keys + values).forEach(visit)
-      }
+  private func order(from top: Int32) -> (order: [Int32], places: [UInt32]) {
+    var places = [UInt32](repeating: .max, count: hashes.count)
+    var order: [Int32] = []
+    order.reserveCapacity(hashes.count)
+    func visit(_ number: Int32) {
+      guard places[Int(number)] == .max else { return }
+      places[Int(number)] = UInt32(order.count)
+      order.append(number)
+      for inner in contents(number) { visit(inner) }
     }
     visit(top)
-    let number = { (index: Int) in numbers[index] ?? 0 }
-    return order.map { index in
-      switch objects[index] {
-      case .leaf: objects[index]
-      case .array(let values): .array(values.map(number))
-      case .dictionary(let keys, let values): .dictionary(keys: keys.map(number), values: values.map(number))
-      }
-    }
+    return (order, places)
   }
 
-  private mutating func add(_ value: PropertyListValue) -> Int {
-    switch value {
-    case .array(let values): return add(.array(values.map { add($0) }))
-    case .dictionary(let values):
-      let sorted = values.sorted()
-      let keys = sorted.map { add(.string($0.key)) }
-      return add(.dictionary(keys: keys, values: sorted.map { add($0.value) }))
-    default: return add(.leaf(Self.leaf(value)))
-    }
-  }
-
-  private mutating func add(_ object: Object) -> Int {
-    if let known = indexes[object] { return known }
-    indexes[object] = objects.count
-    objects.append(object)
-    return objects.count - 1
-  }
-
-  private func file(of objects: [Object]) -> [UInt8] {
-    let referenceSize = Self.width(UInt64(objects.count))
+  private func file(_ top: Int32) -> [UInt8] {
+    let (order, places) = order(from: top)
+    let referenceSize = Self.width(UInt64(order.count))
     var bytes = BinaryPropertyList.magic
+    bytes.reserveCapacity(objects.count + objects.count / 2)
     var offsets: [Int] = []
-    for object in objects {
+    offsets.reserveCapacity(order.count)
+    for number in order {
       offsets.append(bytes.count)
-      switch object {
-      case .leaf(let leaf): bytes += leaf
-      case .array(let references):
-        bytes += Self.marker(0xA0, references.count)
-        for reference in references { Self.append(UInt64(reference), referenceSize, to: &bytes) }
-      case .dictionary(let keys, let values):
-        bytes += Self.marker(0xD0, keys.count)
-        for reference in keys + values { Self.append(UInt64(reference), referenceSize, to: &bytes) }
+      let range = starts[Int(number)]..<starts[Int(number) + 1]
+      guard isContainer(number) else {
+        bytes.append(contentsOf: objects[range])
+        continue
       }
+      let contents = contents(number)
+      let kind = objects[range.lowerBound]
+      Self.append(marker: kind, kind == Self.dictionary ? contents.count / 2 : contents.count, to: &bytes)
+      for inner in contents { Self.append(UInt64(places[Int(inner)]), referenceSize, to: &bytes) }
     }
     let table = bytes.count
     let offsetSize = Self.width(UInt64(table))
     for offset in offsets { Self.append(UInt64(offset), offsetSize, to: &bytes) }
     bytes += [0, 0, 0, 0, 0, 0, UInt8(offsetSize), UInt8(referenceSize)]
-    bytes += Self.bigEndian(UInt64(objects.count), 8) + Self.bigEndian(0, 8)
-    return bytes + Self.bigEndian(UInt64(table), 8)
+    for number in [UInt64(order.count), 0, UInt64(table)] { Self.append(number, 8, to: &bytes) }
+    return bytes
   }
 
-  private static func leaf(_ value: PropertyListValue) -> [UInt8] {
+  // MARK: Leaves
+
+  private static func append(_ value: PropertyListValue, to bytes: inout [UInt8]) {
     switch value {
-    case .boolean(let value): return [value ? 0x09 : 0x08]
-    case .integer(let value): return integer(value)
-    case .unsigned(let value): return [0x14] + bigEndian(0, 8) + bigEndian(value, 8)
-    case .real(let value): return [0x23] + bigEndian(value.bitPattern, 8)
-    case .single(let value): return [0x22] + bigEndian(UInt64(value.bitPattern), 4)
-    case .date(let date): return [0x33] + bigEndian(date.timeIntervalSinceReferenceDate.bitPattern, 8)
-    case .data(let bytes): return marker(0x40, bytes.count) + bytes
+    case .boolean(let value): bytes.append(value ? 0x09 : 0x08)
+    case .integer(let value): append(integer: value, to: &bytes)
+    case .unsigned(let value):
+      bytes.append(0x14)
+      append(0, 8, to: &bytes)
+      append(value, 8, to: &bytes)
+    case .real(let value):
+      bytes.append(0x23)
+      append(value.bitPattern, 8, to: &bytes)
+    case .single(let value):
+      bytes.append(0x22)
+      append(UInt64(value.bitPattern), 4, to: &bytes)
+    case .date(let date):
+      bytes.append(0x33)
+      append(date.timeIntervalSinceReferenceDate.bitPattern, 8, to: &bytes)
+    case .data(let data):
+      append(marker: 0x40, data.count, to: &bytes)
+      bytes += data
     case .string(let text):
-      if text.utf8.allSatisfy({ $0 < 0x80 }) { return marker(0x50, text.utf8.count) + Array(text.utf8) }
-      return marker(0x60, text.utf16.count) + text.utf16.flatMap { [UInt8($0 >> 8), UInt8($0 & 0xFF)] }
+      if text.utf8.allSatisfy({ $0 < 0x80 }) {
+        append(marker: 0x50, text.utf8.count, to: &bytes)
+        bytes += text.utf8
+      } else {
+        append(marker: 0x60, text.utf16.count, to: &bytes)
+        for unit in text.utf16 { append(UInt64(unit), 2, to: &bytes) }
+      }
     case .unknown(let opaque):
-      if opaque.marker == 0x60 { return marker(0x60, opaque.payload.count / 2) + opaque.payload }
-      return [opaque.marker] + opaque.payload
-    case .array, .dictionary: return []
+      if opaque.marker == 0x60 {
+        append(marker: 0x60, opaque.payload.count / 2, to: &bytes)
+      } else {
+        bytes.append(opaque.marker)
+      }
+      bytes += opaque.payload
+    case .array, .dictionary: return
     }
   }
 
   /// One, two and four bytes are unsigned in this format, eight are signed.
-  private static func integer(_ value: Int64) -> [UInt8] {
-    switch value {
-    case 0...0xFF: [0x10, UInt8(value)]
-    case 0x100...0xFFFF: [0x11] + bigEndian(UInt64(value), 2)
-    case 0x1_0000...0xFFFF_FFFF: [0x12] + bigEndian(UInt64(value), 4)
-    default: [0x13] + bigEndian(UInt64(bitPattern: value), 8)
-    }
+  private static func append(integer value: Int64, to bytes: inout [UInt8]) {
+    let (marker, size): (UInt8, Int) =
+      switch value {
+      case 0...0xFF: (0x10, 1)
+      case 0x100...0xFFFF: (0x11, 2)
+      case 0x1_0000...0xFFFF_FFFF: (0x12, 4)
+      default: (0x13, 8)
+      }
+    bytes.append(marker)
+    append(UInt64(bitPattern: value), size, to: &bytes)
   }
 
-  private static func marker(_ kind: UInt8, _ count: Int) -> [UInt8] {
-    count < 15 ? [kind | UInt8(count)] : [kind | 0x0F] + integer(Int64(count))
+  private static func append(marker kind: UInt8, _ count: Int, to bytes: inout [UInt8]) {
+    bytes.append(kind | UInt8(min(count, 15)))
+    if count >= 15 { append(integer: Int64(count), to: &bytes) }
   }
 
   private static func width(_ value: UInt64) -> Int {
@@ -137,12 +215,6 @@ struct BinaryPropertyListWriter {
     case 0x1_0000...0xFFFF_FFFF: 4
     default: 8
     }
-  }
-
-  private static func bigEndian(_ value: UInt64, _ size: Int) -> [UInt8] {
-    var bytes: [UInt8] = []
-    append(value, size, to: &bytes)
-    return bytes
   }
 
   private static func append(_ value: UInt64, _ size: Int, to bytes: inout [UInt8]) {

@@ -44,8 +44,10 @@ extension ContainerWarning {
   ///   - excluded: the topmost paths that rules keep out; only those are entered that the layout or a `CACHEDIR.TAG`
   ///     names. What an app has flagged itself, or a pattern names, is meant so.
   ///   - secrets: whether settings that look like secrets are named; in an encrypted archive they are well kept.
+  ///   - settings: reads a settings file, for who has read it already.
   public static func find(
-    in container: Container, excluded: [(ContainerPath, Exclusion)], secrets: Bool = true
+    in container: Container, excluded: [(ContainerPath, Exclusion)], secrets: Bool = true,
+    settings: ((ContainerPath) throws -> PropertyListFile?)? = nil
   ) -> [Self] {
     guard let root = try? container.open() else { return [] }
     var warnings = rootWarnings(root, container)
@@ -65,7 +67,10 @@ extension ContainerWarning {
       // What vanishes or may not be read is no document that somebody could be warned about.
       try? look(at: top, in: root, container.layout, &left, &warnings)
     }
-    if secrets { warnings += SecretSettings.find(in: container, root: root, excluded: excluded.map(\.0)) }
+    if secrets {
+      let read = settings ?? { try PropertyListFile(bytes: root.contents($0)) }
+      warnings += SecretSettings.find(in: container, root: root, excluded: excluded.map(\.0), read)
+    }
     return warnings
   }
 

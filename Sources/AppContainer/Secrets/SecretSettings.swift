@@ -1,12 +1,14 @@
 /// Finds settings that look like secrets. Only the settings files are read.
 enum SecretSettings {
   /// - Parameter excluded: the topmost paths that rules keep out of a backup.
-  static func find(in container: Container, root: Directory, excluded: [ContainerPath]) -> [ContainerWarning]
-  {
+  static func find(
+    in container: Container, root: Directory, excluded: [ContainerPath],
+    _ read: (ContainerPath) throws -> PropertyListFile?
+  ) -> [ContainerWarning] {
     container.settingsFiles(in: root).flatMap { path -> [ContainerWarning] in
       guard !excluded.contains(where: { path == $0 || path.isInside($0) }) else { return [] }
       // What cannot be read, or is no property list, is told elsewhere.
-      guard let file = try? PropertyListFile(bytes: root.contents(path)) else { return [] }
+      guard let file = try? read(path) else { return [] }
       var search = SecretSearch(least: .code)
       return file.root.sorted().compactMap { key, value in
         // A backup must not wait for a file that nobody could look through.

@@ -73,10 +73,10 @@ public struct ArchiveHeader: Sendable, Codable, Equatable {
     }
     // What later reads it counts nanoseconds since 1970.
     guard time.wholeMatch(of: #/(19[7-9]|20\d|21\d)\d-\d\d-\d\dT\d\d:\d\d:\d\dZ/#) != nil else {
-      throw RepositoryError(.damaged, "its \(Self.memberName) has a time that makes no sense", path: path)
+      throw RepositoryError(.damaged, "its \(Self.memberName) has an invalid time", path: path)
     }
     guard follows.map({ (8...32).contains($0.count) && $0.allSatisfy(\.isHexDigit) }) ?? true else {
-      throw RepositoryError(.damaged, "its \(Self.memberName) follows what is no archive", path: path)
+      throw RepositoryError(.damaged, "its \(Self.memberName) has an invalid id in `follows`", path: path)
     }
   }
 

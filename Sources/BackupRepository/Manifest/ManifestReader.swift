@@ -344,7 +344,7 @@ public final class ManifestReader {
     try rows("SELECT offset, length, \(ManifestRow.path("path", as: "path")) FROM superseded") { row in
       guard let offset = row.unsigned("offset", UInt64.self), let path = row.path("path"),
         let length = row.unsigned("length", UInt64.self)
-      else { throw wrong("a replaced member that makes no sense") }
+      else { throw wrong("an invalid replaced member") }
       members[offset] = SupersededMember(path: path, length: length)
     }
     return members

@@ -34,6 +34,9 @@ extension StagedContainer {
 
   /// Writes a settings file, in its own format.
   public func setDefaults(_ file: PropertyListFile, at path: ContainerPath) throws {
-    try write(file.encoded(), to: path)
+    let bytes = try file.encoded()
+    try write(bytes, to: path)
+    // XML rounds dates, so that what is read is not always what was written.
+    if file.format == .binary { parsedSettings = parsedSettings.suffix(1) + [(bytes, file)] }
   }
 }
