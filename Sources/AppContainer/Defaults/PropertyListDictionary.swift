@@ -1,3 +1,5 @@
+import Foundation
+
 /// Values by key, as a property list has them: keys that Unicode takes for equal, but that are not spelled alike, are two.
 public struct PropertyListDictionary: Hashable, Sendable {
   /// A key with its value.
@@ -86,8 +88,25 @@ public struct PropertyListDictionary: Hashable, Sendable {
 
   /// The pairs in the order of their keys' scalars.
   public func sorted() -> [Element] {
-    // Keys alone are sorted faster than pairs.
-    storage.keys.sorted().compactMap { key in storage[key].map { (key.text, $0) } }
+    let pairs = Array(storage)
+    // Numbers are sorted, by keys that lie in one buffer: moving and comparing the pairs counts references each time.
+    var keys: [UInt8] = []
+    var ends = [0]
+    ends.reserveCapacity(pairs.count + 1)
+    for pair in pairs {
+      keys.append(contentsOf: pair.key.text.utf8)
+      ends.append(keys.count)
+    }
+    var order = Array(0..<pairs.count)
+    keys.withUnsafeBytes { bytes in
+      order.sort { left, right in
+        guard let start = bytes.baseAddress else { return false }
+        let (first, second) = (ends[left + 1] - ends[left], ends[right + 1] - ends[right])
+        let order = memcmp(start + ends[left], start + ends[right], Swift.min(first, second))
+        return order == 0 ? first < second : order < 0
+      }
+    }
+    return order.map { (pairs[$0].key.text, pairs[$0].value) }
   }
 
   /// The keys whose values are not the same in both, sorted.
