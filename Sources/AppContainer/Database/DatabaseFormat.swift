@@ -16,19 +16,27 @@ public enum DatabaseFormat {
   /// The smallest database is one page of 512 bytes.
   static let smallestPage: UInt64 = 512
   /// Endings of files that no app keeps a database in. There may be thousands of them.
-  private static let otherEndings: Set<String> = [
-    "jpg", "jpeg", "png", "gif", "heic", "webp", "mp4", "mov", "m4a", "mp3", "aac", "wav", "pdf", "txt", "md",
-    "html", "css", "js", "json", "xml", "plist", "strings", "csv", "log", "ttf", "otf", "zip", "gz",
-  ]
+  private static let otherEndings = Set(
+    [
+      "jpg", "jpeg", "png", "gif", "heic", "webp", "mp4", "mov", "m4a", "mp3", "aac", "wav", "pdf", "txt",
+      "md",
+      "html", "css", "js", "json", "xml", "plist", "strings", "csv", "log", "ttf", "otf", "zip", "gz",
+    ].map { packed($0.utf8) })
+
+  /// Up to eight bytes as a number, letters as small ones: it is made for each file of a container.
+  private static func packed(_ bytes: some Sequence<UInt8>) -> UInt64 {
+    bytes.reduce(0) { $0 << 8 | UInt64((0x41...0x5A).contains($1) ? $1 | 0x20 : $1) }
+  }
+
   /// Whether a file can have SQLite's header: it is a number of pages, or of any size that a page fits in (SQLite opens
   /// a database that something was appended to, and backups of devices have such) and not of another kind by its name.
   ///
   /// - Parameter name: nil where the name says nothing.
   public static func mayBeDatabase(size: UInt64, name: ContainerPath? = nil) -> Bool {
-    guard size >= smallestPage, size % smallestPage != 0, let name = name?.nameString,
-      let dot = name.lastIndex(of: ".")
+    guard size >= smallestPage, size % smallestPage != 0, let end = name?.bytes.suffix(9),
+      let dot = end.lastIndex(of: UInt8(ascii: "."))
     else { return size >= smallestPage }
-    return !otherEndings.contains(name[name.index(after: dot)...].lowercased())
+    return !otherEndings.contains(packed(end[(dot + 1)...]))
   }
   /// Length of the header at the start of page 1.
   public static let headerLength = 100

@@ -15,8 +15,23 @@ public struct TransactionID: Hashable, Sendable, Codable, CustomStringConvertibl
 
   init(_ text: String) { description = text }
 
+  /// `0` stands for a decimal digit, `f` for a hexadecimal one.
+  private static let form = Array("00000000T000000Z-ffffffff".utf8)
+
   /// Whether it has the form of one: whatever else a record names would be a path of its own choice.
-  var isWellFormed: Bool { description.wholeMatch(of: #/[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}/#) != nil }
+  var isWellFormed: Bool {
+    // No regular expression: it would be parsed for each record of a journal.
+    let bytes = description.utf8
+    return bytes.count == Self.form.count
+      && zip(bytes, Self.form).allSatisfy { byte, form in
+        let isDigit = (0x30...0x39).contains(byte)
+        switch form {
+        case UInt8(ascii: "0"): return isDigit
+        case UInt8(ascii: "f"): return isDigit || (0x61...0x66).contains(byte)
+        default: return byte == form
+        }
+      }
+  }
 
   /// From its text.
   public init(from decoder: any Decoder) throws {

@@ -69,6 +69,7 @@ struct LateWrites {
 
   /// Keeps copies of what was written, and notes them. With the container's lock held.
   static func keep(in states: [StateDirectory]) throws -> [Found] {
+    guard try mayBeThere(in: states) else { return [] }
     let undone = UndoStore.undone(try UndoStore(states: states).records())
     return try states.flatMap { state in
       try folders(in: state, besides: undone).compactMap { transaction, folder in
