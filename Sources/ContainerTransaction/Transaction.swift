@@ -78,7 +78,7 @@ public enum Transaction {
     options: TransactionOptions = TransactionOptions(), body: (StagedContainer) throws -> Value
   ) throws -> TransactionOutcome<Value> {
     let (lock, recovered) = try lockRecovered(container, timeout: options.lockTimeout)
-    let index = try TreeIndex(of: lock.root)
+    var index = try TreeIndex(of: lock.root)
     let choice = CommitChoice(container: container, root: lock.root, index: index)
     let (way, state) = try index.explainingRemovals(in: container) { try choice.make(options.commit) }
     let use: UseGuard
@@ -90,7 +90,9 @@ public enum Transaction {
       state.removeIfUnused()
       throw index.explained(error, in: container)
     }
-    var outcome = try perform(container, kind, summary, options, state, way, body) { folder in
+    // There a database of a lower layer becomes one of the upper layer when it is opened to be locked.
+    if lock.root.isOverlay() { index = try TreeIndex(of: lock.root) }
+    var outcome = try perform(container, kind, summary, options, state, way, body) { [index] folder in
       Before(root: lock.root, index: index, locks: use.locks, closed: try choice.closedGroups(state))
     }
     outcome.unseen = use.unseen

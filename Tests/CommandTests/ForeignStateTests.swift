@@ -43,13 +43,13 @@ struct ForeignStateTests {
     let own = try "{\"device\":1,\"inode\":\(inode("Place/Notes"))}"
     let old = try "{\"device\":1,\"inode\":\(inode("Victim"))}"
     let new = try "{\"device\":1,\"inode\":\(inode(stage + "/tree-1"))}"
-    let head = "\"transaction\":\"\(Self.transaction)\",\"time\":\"2026-01-01T00:00:00Z\""
+    let end = "\"time\":\"2026-01-01T00:00:00Z\",\"transaction\":\"\(Self.transaction)\""
     try lab.write(
       state + "/journal",
       """
-      {"step":"begin",\(head),"kind":"migrate","summary":"s"}
-      {"step":"commit",\(head),"rootBefore":{"device":1,"inode":1},"rootAfter":\(own),\
-      "groups":[{"id":"g","root":"\(lab("Victim"))","before":\(old),"after":\(new),"tree":"tree-1"}]}
+      {"kind":"migrate","step":"begin","summary":"s",\(end)}
+      {"groups":[{"after":\(new),"before":\(old),"id":"g","root":"\(lab("Victim"))","tree":"tree-1"}],\
+      "rootAfter":\(own),"rootBefore":{"device":1,"inode":1},"step":"commit",\(end)}
 
       """)
     _ = try shell(lab, "chmod -R go-rwx \(state); chown -hR 65534:65534 \(state)")

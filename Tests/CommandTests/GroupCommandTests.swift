@@ -84,4 +84,27 @@ struct GroupCommandTests {
       try lab.succeed("snapshot", "Other", "-r", "Backups")
     }
   }
+
+  @Test("Killed between two roots and renamed then: once it is recovered, nobody is held up")
+  func renamed() throws {
+    try Lab.with { lab in
+      try lab.create()
+      try lab.create("Other")
+      try lab.write("Groups/one/keep.txt", "one")
+      try lab.write("Groups/two/keep.txt", "two")
+      try lab.write("Shares/0001_share.yaml", Self.migration)
+      try lab.write("drydock.yaml", Self.configuration)
+      let killed = try lab.drydock(
+        ["migrate", "Notes", "-m", "Shares"], environment: ["DRYDOCK_KILL_AT": "partly-exchanged"])
+      #expect(killed.signal == SIGKILL, "\(killed)")
+      try lab.shell(
+        """
+        state() { echo .drydock-$(printf %s "$1" | sha256sum | cut -c1-16); }
+        mv $(state Notes) $(state Renamed); mv Notes Renamed
+        """)
+      #expect(try lab.succeed("recover", "Renamed").contains("as it left it"))
+      for name in ["Other", "Renamed"] { try lab.succeed("snapshot", name, "-r", "Backups") }
+      try lab.succeed("rollback", "Renamed")
+    }
+  }
 }

@@ -233,4 +233,21 @@ import Testing
       }
     }
   }
+
+  /// What the app had before may open something still.
+  @Test func anEarlierValueOfAMovedSetting() throws {
+    try VaultLab.with { vault in
+      let lab = vault.lab
+      try lab.succeed("migrate", "Notes", "--to", "2")
+      try lab.run(lab.app, "touch-settings", lab("Notes"), "auth_token", "second-made-up-token")
+      try lab.succeed("migrate", "Notes", "--to", "5")
+      for token in [Lab.token, "second-made-up-token"] {
+        let found = try lab.run("/bin/sh", "-c", "grep -rl \(token) Notes/Library .drydock-* || true")
+        #expect(found.isEmpty, "\(found)")
+      }
+      for _ in 0..<2 { try lab.succeed("rollback", "Notes") }
+      let settings = try lab.read("Notes/" + Lab.settings)
+      #expect(String(decoding: settings, as: UTF8.self).contains("second-made-up-token"))
+    }
+  }
 }

@@ -96,6 +96,22 @@ import Testing
     }
   }
 
+  @Test("The first change of what is in a lower layer") func firstChangeOnOverlay() throws {
+    try #require(getuid() == 0, "run as root, as CI does: only root mounts an overlay of file systems")
+    try Lab.with { lab in
+      try lab.create()
+      let mount = """
+        cd "$0"; mkdir Lower Upper Place; mv Notes Lower/Notes; mount -t tmpfs none Upper; mkdir Upper/up Upper/work
+        mount -t overlay overlay -o lowerdir=Lower,upperdir=Upper/up,workdir=Upper/work Place
+        """
+      let space = try Namespace(lab, mount)
+      let migrated = try space.drydock("migrate", "Place/Notes")
+      #expect(migrated.succeeded && migrated.errors.contains("overlay"), "\(migrated)")
+      let back = try space.drydock("rollback", "Place/Notes")
+      #expect(back.succeeded, "\(back)")
+    }
+  }
+
   @Test("Without /proc nothing is done by half", arguments: ["umount -l /proc", "mount -t tmpfs none /proc"])
   func withoutProcesses(_ setup: String) throws {
     try #require(getuid() == 0, "run as root, as CI does: only root takes /proc away")

@@ -186,6 +186,7 @@ import Testing
   }
 
   private func renumber(_ state: StateDirectory, live: Directory, isExchanged: Bool) throws {
+    try state.noteTreesAnew()
     let journal = Journal(state: state.directory)
     var records = try journal.records()
     guard let commit = records.firstIndex(where: { $0.step == .commit }) else { return }

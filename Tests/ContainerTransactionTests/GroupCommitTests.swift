@@ -184,6 +184,19 @@ import Testing
   }
 }
 
+extension StateDirectory {
+  /// Trees that were built have other inodes in a copy.
+  func noteTreesAnew() throws {
+    let stages = try directory.directory(Self.stage)
+    for name in try stages.names() {
+      let folder = try stages.directory(ContainerPath(name: name))
+      guard try folder.status("trees") != nil else { continue }
+      try folder.removeFile("trees")
+      try BuiltTrees.note(["tree", "tree-1", "tree-2"], in: folder)
+    }
+  }
+}
+
 /// Makes the records of a copied container agree with the inodes that the copy has.
 private struct Renumbering {
   let frozen: String
@@ -198,6 +211,7 @@ private struct Renumbering {
     let state = try #require(try StateDirectory.existing(for: container))
     let journal = Journal(state: state.directory)
     var records = try journal.records()
+    try state.noteTreesAnew()
     guard let at = records.firstIndex(where: { $0.step == .commit }) else { return }
     let folder = try state.directory.directory(
       StateDirectory.folder(StateDirectory.stage, records[at].transaction))

@@ -17,6 +17,7 @@ extension Commit {
     let tree = own.showing(groups: Dictionary(uniqueKeysWithValues: groups.map { ($0.group.id, $0.tree) }))
     let root = place.isRoot ? CommitRoot(state) : CommitRoot(place, in: staged.live)
     let roots = creates ? [root] + groups.map(\.root) : groups.map(\.root) + [root]
+    try BuiltTrees.note([Self.tree] + groups.map(\.group.tree), in: folder)
     try faults.reach(.treeBuilt)
     try folder.syncFileSystem()
     try faults.reach(.synced)

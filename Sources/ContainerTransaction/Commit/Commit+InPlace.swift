@@ -63,7 +63,7 @@ extension Commit {
       locks.releaseOld()
     } catch {
       let kept = try moves.takeBack(after: error)
-      for group in record.groups ?? [] { GroupMarker.removeEnded(group.root, state: state) }
+      for group in record.groups ?? [] { GroupMarker.removeEnded(group.root, transaction, state) }
       throw try saying(kept, error)
     }
     do {

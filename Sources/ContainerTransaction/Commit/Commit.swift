@@ -112,7 +112,7 @@ struct Commit {
       for group in groups { try marker.write(group.root, isScratch: staged.container.isScratch) }
       try Journal(state: state.directory).append(record)
     } catch {
-      for group in groups { GroupMarker.removeEnded(group.root, state: state) }
+      for group in groups { GroupMarker.removeEnded(group.root, transaction, state) }
       throw error
     }
     try state.directory.sync()
@@ -122,7 +122,7 @@ struct Commit {
   /// The commit was given up: the container is old.
   func discardCommit(_ record: JournalRecord) throws {
     try Journal(state: state.directory).append(JournalRecord(.discarded, transaction))
-    for group in record.groups ?? [] { GroupMarker.removeEnded(group.root, state: state) }
+    for group in record.groups ?? [] { GroupMarker.removeEnded(group.root, transaction, state) }
   }
 
   /// What a recovery needs goes to disk before the tree takes the staged files away.

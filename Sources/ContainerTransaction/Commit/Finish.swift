@@ -43,7 +43,7 @@ struct Finish {
     done.partly = undo.partly.isEmpty ? nil : undo.partly
     try journal.append(done)
     try faults.reach(.done)
-    for group in groups { GroupMarker.removeEnded(group.root, state: state) }
+    for group in groups { GroupMarker.removeEnded(group.root, transaction, state) }
     try state.directory.removeTree(StateDirectory.folder(StateDirectory.stage, transaction))
     return conflicts
   }

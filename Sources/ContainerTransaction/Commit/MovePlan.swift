@@ -114,6 +114,17 @@ struct MovePlan: Codable, Sendable {
   }
 }
 
+extension MovePlan {
+  /// Whether a move of it is done: what it takes away is in the folder, or what it brings is not any more.
+  func hasBegun(in folder: Directory) throws -> Bool {
+    try moves.contains { move in
+      if let old = move.old, try folder.status(old) != nil { return true }
+      guard let new = move.new else { return false }
+      return try folder.status(new)?.inode != move.inode
+    }
+  }
+}
+
 extension MovePlan.Move {
   /// Whether it is between a path of the container, not of Drydock's own state, and a name in the folder.
   fileprivate var isSound: Bool {

@@ -75,12 +75,12 @@ struct GroupMarker: Codable, Sendable {
     if let refusal { throw refusal }
   }
 
-  /// Removes the marker of a group when it is this container's and its commit is over.
-  static func removeEnded(_ group: String, state: StateDirectory) {
-    // What is left says no more than that; nothing depends on its going.
+  /// Removes the marker of a group when it is of this transaction and its commit is over.
+  static func removeEnded(_ group: String, _ transaction: TransactionID, _ state: StateDirectory) {
+    // What is left says no more than that; nothing depends on its going. The container may have another name since.
     for place in (try? Place.all(group)) ?? [] {
       guard let directory = try? place.directory(), let marker = try? Self(in: directory),
-        marker.state == state.directory.path, (try? marker.isUnfinished()) == false
+        marker.transaction == transaction, (try? marker.isUnfinished(in: state.directory)) == false
       else { continue }
       try? place.keepingTime {
         try directory.removeFile(file, missingIsFine: true)
@@ -105,9 +105,8 @@ struct GroupMarker: Codable, Sendable {
   }
 
   /// Whether the commit was begun and is not over; nobody is at work, since whoever asks has the group's lock.
-  private func isUnfinished() throws -> Bool {
-    let steps = try Journal(state: Directory(state)).records().filter { $0.transaction == transaction }
-      .map(\.step)
+  private func isUnfinished(in state: Directory) throws -> Bool {
+    let steps = try Journal(state: state).records().filter { $0.transaction == transaction }.map(\.step)
     return steps.contains(.commit) && !steps.contains { [.carried, .done, .discarded].contains($0) }
   }
 
@@ -119,7 +118,7 @@ struct GroupMarker: Codable, Sendable {
       for place in try Place.all(group.root) {
         guard let directory = try place.directory(), let marker = try Self(in: directory) else { continue }
         let isGone = FollowedStatus.identity(marker.state) == nil
-        guard try isGone || marker.isUnfinished() else { continue }
+        guard try isGone || marker.isUnfinished(in: Directory(marker.state)) else { continue }
         let advice =
           isGone
           ? "which is not there any more; look at the group, and remove \(directory.full(file)) when it is as it should be"

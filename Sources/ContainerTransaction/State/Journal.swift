@@ -78,24 +78,43 @@ struct Journal {
     var lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
     lines.removeLast()
     let decoder = JSONDecoder()
-    var records: [JournalRecord] = []
-    var damaged: (number: Int, cause: (any Error)?)?
+    var records: [(record: JournalRecord, line: Int)] = []
+    var damaged: (line: Int, cause: (any Error)?)?
     for (number, line) in lines.enumerated() where !line.isEmpty {
       do {
         guard line.count <= Self.lineLimit else { throw ContainerError(.malformed, "the line is too long") }
         let record = try decoder.decode(JournalRecord.self, from: Data(line))
         guard record.isSound else { throw ContainerError(.malformed, "a path in it cannot be right") }
-        records.append(record)
+        records.append((record, number))
       } catch {
-        damaged = damaged ?? (number + 1, error)
+        damaged = damaged ?? (number, error)
       }
     }
-    guard let damaged else { return records }
+    damaged = try damaged ?? firstDamaged(of: records, lines)
+    guard let damaged else { return records.map(\.record) }
     throw TransactionError(
       .damagedState,
-      "line \(damaged.number) of the journal cannot be read; "
-        + (try DamagedJournal(state: state, readable: records).standing()),
+      "line \(damaged.line + 1) of the journal cannot be read; "
+        + (try DamagedJournal(state: state, readable: records.map(\.record)).standing()),
       path: state.full(StateDirectory.journal), cause: damaged.cause)
+  }
+
+  /// The first record that was not written so, of transactions without an end: what a recovery does goes by them. A field
+  /// that is misspelt would be one that is not there.
+  private func firstDamaged(
+    of records: [(record: JournalRecord, line: Int)], _ lines: [ArraySlice<UInt8>]
+  ) throws -> (line: Int, cause: (any Error)?)? {
+    let ended = Set(records.map(\.record).filter(\.isEnd).map(\.transaction))
+    var begun: Set<TransactionID> = []
+    for (record, line) in records where !ended.contains(record.transaction) {
+      if record.step == .begin { begun.insert(record.transaction) }
+      let isAsWritten = try lines[line].elementsEqual(StateRecord.encode(record))
+      if !isAsWritten { return (line, ContainerError(.malformed, "it is not as it was written")) }
+      if !begun.contains(record.transaction) {
+        return (line, ContainerError(.malformed, "no record says that its transaction began"))
+      }
+    }
+    return nil
   }
 
   /// Appends a record, on disk when this returns.
@@ -131,6 +150,9 @@ struct Journal {
 }
 
 extension JournalRecord {
+  /// Whether nothing is left to be done after it.
+  var isEnd: Bool { step == .done || step == .discarded }
+
   /// Whether its paths are such as a commit writes: one that leads into the state, or a tree that is not directly in the
   /// transaction's folder, was made up.
   fileprivate var isSound: Bool {

@@ -38,7 +38,7 @@ struct Recovery {
       return true
     }
     let records = try Journal(state: state.directory).records()
-    let ended = Set(records.filter { $0.step == .done || $0.step == .discarded }.map(\.transaction))
+    let ended = Set(records.filter(\.isEnd).map(\.transaction))
     return records.contains { $0.step == .begin && !ended.contains($0.transaction) }
   }
 
@@ -55,7 +55,7 @@ struct Recovery {
       let name = String(decoding: bytes, as: UTF8.self)
       let transaction = TransactionID(name)
       let own = records.filter { $0.transaction == transaction }
-      let isEnded = own.contains { $0.step == .done || $0.step == .discarded }
+      let isEnded = own.contains(where: \.isEnd)
       if let commit = own.first(where: { $0.step == .commit }), !isEnded {
         let folder = try stages.directory(ContainerPath(name: bytes))
         if let report = try resume(transaction, commit, own, folder) {
@@ -63,7 +63,7 @@ struct Recovery {
           continue
         }
       }
-      try requireRecord(of: own, of: ContainerPath(name: bytes), in: stages)
+      if !isEnded { try requireUnmoved(own, ContainerPath(name: bytes), in: stages) }
       try removeStage(ContainerPath(name: bytes), in: stages)
       defer { removeMarkers(own) }
       guard own.contains(where: { $0.step == .begin }), !isEnded else { continue }
@@ -73,19 +73,25 @@ struct Recovery {
     return try reports + endWithoutStage(journal)
   }
 
-  /// Every transaction is in the journal before it stages anything: without a record the journal was lost, and what is in
-  /// the stage may be the only copy of what a commit has replaced.
-  private func requireRecord(of records: [JournalRecord], of name: ContainerPath, in stages: Directory) throws
+  /// Without COMMIT in the journal, nothing may have been moved: the record may be what was lost, and the stage the only place
+  /// of what a commit has replaced. Without any record, nothing is known.
+  private func requireUnmoved(_ records: [JournalRecord], _ name: ContainerPath, in stages: Directory) throws
   {
-    guard records.isEmpty else { return }
-    for file in [MovePlan.file, Commit.tree, "tree-1"]
-    where try stages.status(name.appending(name: file.bytes)) != nil {
-      throw TransactionError(
-        .damagedState,
-        "the journal has no record of this transaction, whose commit may have begun: the container may be a mixture of "
-          + "old and new. Look at what is here, and remove it only when nothing in it is needed",
-        path: stages.full(name))
+    guard try stages.status(name)?.type == .directory else { return }
+    let folder = try stages.directory(name)
+    let files = [MovePlan.file, Commit.tree, "tree-1"]
+    if records.isEmpty {
+      guard try files.contains(where: { try folder.status($0) != nil }) else { return }
+    } else {
+      guard !records.contains(where: { $0.step == .commit }) else { return }
+      let plan = try folder.status(MovePlan.file) == nil ? nil : MovePlan(in: folder)
+      guard try plan?.hasBegun(in: folder) ?? false || BuiltTrees.areExchanged(in: folder) else { return }
     }
+    throw TransactionError(
+      .damagedState,
+      "the journal has no record of this transaction's commit, which may have begun: the container may be a mixture of "
+        + "old and new. Look at what is here, and remove it only when nothing in it is needed",
+      path: folder.path)
   }
 
   /// A script that the killed command had started goes on in its copy, and may write there at this very moment: then the
@@ -103,14 +109,16 @@ struct Recovery {
     for group in records.compactMap(\.groups).joined() {
       // A path that a record names is not reason enough to open it.
       guard container.groups.contains(where: { $0.root == group.root }) else { continue }
-      GroupMarker.removeEnded(group.root, state: state)
+      for transaction in Set(records.map(\.transaction)) {
+        GroupMarker.removeEnded(group.root, transaction, state)
+      }
     }
   }
 
   /// Killed between the removal of the stage and the record of it.
   private func endWithoutStage(_ journal: Journal) throws -> [RecoveryReport] {
     let records = try journal.records()
-    let ended = Set(records.filter { $0.step == .done || $0.step == .discarded }.map(\.transaction))
+    let ended = Set(records.filter(\.isEnd).map(\.transaction))
     let open = records.filter { $0.step == .begin && !ended.contains($0.transaction) }
     return try open.map { record in
       try journal.append(JournalRecord(.discarded, record.transaction))

@@ -28,9 +28,14 @@ struct HeldSecrets {
         status.size <= Self.sizeLimit
       else { continue }
       let bytes = try state.directory.contents(kept.file)
-      guard secrets.areHeld(inFile: bytes) else { continue }
+      let file = try? PropertyListFile(bytes: bytes)
+      // An earlier value of the same setting may open something still.
+      let hasEarlier = secrets.contains {
+        $0.path == kept.path ?? $0.path && file?.root[$0.key] != nil
+      }
+      guard hasEarlier || secrets.areHeld(inFile: bytes) else { continue }
       found.files.append(kept.file)
-      guard let path = kept.path, let file = try? PropertyListFile(bytes: bytes) else { continue }
+      guard let path = kept.path, let file else { continue }
       found.settings += secrets.keys(in: file.root).map { Sealing.Setting(path: path, key: $0) }
     }
     return found

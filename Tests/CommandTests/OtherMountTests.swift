@@ -1,0 +1,39 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// A container that is mounted at another place, too, as the volume of a program in a container of its own: a mount is of
+/// a directory's inode, which an exchange would replace.
+@Suite("Containers that are mounted elsewhere")
+struct OtherMountTests {
+  /// Whose directory is mounted.
+  private static let sources = ["Notes", "Notes/Documents"]
+
+  @Test("In another mount namespace: what is mounted there stays the container", arguments: sources)
+  func elsewhere(_ source: String) throws {
+    try Lab.with { lab in
+      try lab.create()
+      try lab.write("Data/empty", "")
+      let space = try Namespace(lab, "mount --bind \"$0/\(source)\" \"$0/Data\"")
+      let migrated = try lab.drydock("migrate", "Notes")
+      #expect(migrated.succeeded && migrated.errors.contains("changed in place: "), "\(migrated)")
+      #expect(migrated.errors.contains("is mounted elsewhere, too, at \(lab("Data"))"), "\(migrated)")
+      try space.tree("Data").expectSame(as: lab.tree(source), comparing: TreeListing.copied)
+      try RawFiles.write(Array("mine".utf8), to: Array(space("Data/written").utf8))
+      #expect(try lab.read("\(source)/written") == Array("mine".utf8))
+    }
+  }
+
+  @Test("What is mounted from beside it does not matter")
+  func beside() throws {
+    try Lab.with { lab in
+      try lab.create()
+      try lab.create("Notes2")
+      try lab.write("Data/empty", "")
+      let space = try Namespace(lab, "mount --bind \"$0/Notes2\" \"$0/Data\"")
+      let migrated = try lab.drydock("migrate", "Notes")
+      #expect(migrated.succeeded && !migrated.errors.contains("in place"), "\(migrated)")
+      try space.tree("Data").expectSame(as: lab.tree("Notes2"), comparing: TreeListing.copied)
+    }
+  }
+}
