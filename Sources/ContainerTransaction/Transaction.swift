@@ -25,9 +25,21 @@ public struct TransactionOptions: Sendable {
   var looksForHolders = true
   /// Whose data a restore brings, for the journal: an app and its instance.
   public var source: String?
+  /// Backs the container up before anything is staged, under the transaction's own locks; gives the archive's name, for
+  /// the journal. What it throws ends the transaction.
+  package var backsUp: (@Sendable (LockedContainer) throws -> String)?
+  /// The name that it gave.
+  var archive: String?
 
   /// The usual options.
   public init() {}
+}
+
+/// A container that a transaction has locked and found unused.
+package struct LockedContainer: Sendable {
+  package let lock: ContainerLock
+  /// SQLite's exclusive locks on its databases, by main file.
+  package let databases: [ContainerPath: DatabaseLock]
 }
 
 /// What a transaction did.
@@ -82,10 +94,12 @@ public enum Transaction {
     let choice = CommitChoice(container: container, root: lock.root, index: index)
     let (way, state) = try index.explainingRemovals(in: container) { try choice.make(options.commit) }
     let use: UseGuard
+    var options = options
     do {
       use = try UseGuard(
         container, root: lock.root, own: [state.parent], index: index,
         requiresVisible: options.requiresVisible)
+      options.archive = try options.backsUp?(LockedContainer(lock: lock, databases: use.locks))
     } catch {
       state.removeIfUnused()
       throw index.explained(error, in: container)
@@ -194,7 +208,7 @@ public enum Transaction {
     let transaction = try TransactionID.new()
     var begin = JournalRecord(.begin, transaction)
     (begin.kind, begin.summary) = (kind, summary)
-    begin.source = options.source
+    (begin.source, begin.archive) = (options.source, options.archive)
     let store = UndoStore(states: try StateDirectory.all(of: container))
     begin.number = (try store.records().compactMap(\.number).max() ?? 0) + 1
     let stage = try StateDirectory.folder(StateDirectory.stage, transaction)

@@ -6,11 +6,14 @@ extension Migrating {
   /// Migrates one migration after the other, each in a transaction of its own: what was done before a failure stays, and a
   /// rollback can stop between any two.
   ///
-  /// - Parameter committed: called after each transaction; once, with none, when there is nothing to do.
-  /// - Throws: as ``run(_:_:to:repository:options:)``; what was given to `committed` before that is done.
+  /// - Parameters:
+  ///   - backup: takes a snapshot before the first of them.
+  ///   - committed: called after each transaction; once, with none, when there is nothing to do.
+  /// - Throws: as ``run(_:_:to:repository:backup:options:backedUp:)``; what was given to `committed` before that is done.
   public static func runEach(
     _ container: Container, _ catalog: MigrationCatalog, to version: Int? = nil, repository: String? = nil,
-    options: TransactionOptions = TransactionOptions(),
+    backup: SnapshotOptions? = nil, options: TransactionOptions = TransactionOptions(),
+    backedUp: @escaping @Sendable (SnapshotReport) -> Void = { _ in },
     committed: (TransactionOutcome<Report>) throws -> Void
   ) throws {
     // What keeps a later one from being run is known before the first one runs.
@@ -19,8 +22,13 @@ extension Migrating {
       try plan.requireKeys(to: version, for: $0)
       return try plan.pending(to: version)
     }
+    var backup = backup
     for target in pending.isEmpty ? [version] : pending.map({ $0.number }) {
-      try committed(run(container, catalog, to: target, repository: repository, options: options))
+      try committed(
+        run(
+          container, catalog, to: target, repository: repository, backup: backup, options: options,
+          backedUp: backedUp))
+      backup = nil
     }
   }
 }

@@ -33,11 +33,15 @@ public enum Migrating {
   /// - Parameters:
   ///   - version: where to stop; the latest when nil.
   ///   - repository: where the container's archives are, which are looked into when a setting was moved into the vault.
-  /// - Throws: `MigrationError`, `TransactionError`, `ContainerError` (`vaultLocked` when a step on the vault lacks the
+  ///   - backup: takes a snapshot before anything is staged, under the same locks; one that lacks something ends the run.
+  ///     Without anything to migrate none is taken.
+  ///   - backedUp: called with it.
+  /// - Throws: `RepositoryError`, `MigrationError`, `TransactionError`, `ContainerError` (`vaultLocked` when a step on the vault lacks the
   ///   device key); nothing has changed then.
   public static func run(
     _ container: Container, _ catalog: MigrationCatalog, to version: Int? = nil, repository: String? = nil,
-    options: TransactionOptions = TransactionOptions()
+    backup: SnapshotOptions? = nil, options: TransactionOptions = TransactionOptions(),
+    backedUp: @escaping @Sendable (SnapshotReport) -> Void = { _ in }
   ) throws -> TransactionOutcome<Report> {
     // Whether a key is missing is known before anything is staged.
     let plan = try Transaction.inspect(container, options: options) {
@@ -54,6 +58,15 @@ public enum Migrating {
     }
     let summary =
       names.isEmpty ? "recorded what the app migrated itself" : "ran \(names.joined(separator: ", "))"
+    var options = options
+    if let backup {
+      let version = plan.detected.version
+      options.backsUp = { locked in
+        let report = try backUp(container, locked, backup, version)
+        backedUp(report)
+        return String(report.path.split(separator: "/").last ?? "")
+      }
+    }
     var moved: [MovedSecret] = []
     let outcome = try Transaction.run(on: container, .migrate, summary: summary, options: options) { staged in
       let report = try migrate(staged, catalog, version)
@@ -69,6 +82,21 @@ public enum Migrating {
       }
       return report
     }
+  }
+
+  private static func backUp(
+    _ container: Container, _ locked: LockedContainer, _ options: SnapshotOptions, _ version: Int
+  ) throws -> SnapshotReport {
+    var options = options
+    (options.locked, options.schemaVersion) = (locked, version)
+    let report = try Snapshot.take(container, options)
+    if let lost = report.skipped.first(where: \.isLoss) {
+      throw RepositoryError(
+        .missing,
+        "could not be backed up (\(lost.reason.rawValue)), so that nothing was migrated; remove the cause, or migrate "
+          + "without a snapshot (--no-snapshot)", path: "\(lost.path)")
+    }
+    return report
   }
 
   /// Looks through a repository for plain archives that still hold what was moved into a vault. Containers are migrated

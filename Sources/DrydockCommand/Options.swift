@@ -314,6 +314,16 @@ struct RepositoryOptions: ParsableArguments {
     repository ?? Environment["REPOSITORY"] ?? configuration.repository
   }
 
+  /// Makes a repository on its first use, but never out of a mistyped path.
+  static func make(_ path: String) throws {
+    let url = URL(fileURLWithPath: path)
+    guard !FileManager.default.fileExists(atPath: path),
+      FileManager.default.fileExists(atPath: url.deletingLastPathComponent().path)
+    else { return }
+    try Directory(url.deletingLastPathComponent().path).createDirectories(
+      ContainerPath(url.lastPathComponent), mode: 0o700)
+  }
+
   /// An archive by its file's path, or else by its name in the repository.
   ///
   /// - Parameter keys: what opens encrypted ones: without, they are found by what their files' names tell.

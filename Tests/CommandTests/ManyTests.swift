@@ -175,7 +175,8 @@ struct ManyTests {
     try with { lab in
       let archive = try lab.succeed("snapshot", "Customers/ben", "-r", "Backups").trimmingCharacters(
         in: .newlines)
-      let result = try lab.drydock("migrate", "--all", "Customers", "-r", "Backups", "--json")
+      let result = try lab.drydock(
+        "migrate", "--all", "Customers", "-r", "Backups", "--no-snapshot", "--json")
       #expect(result.succeeded, "\(result)")
       let exposed = try #require(try lines(result).last?["exposed"] as? [[String: Any]])
       #expect(exposed.compactMap { $0["archive"] as? String }.map(lab.directory.callAsFunction) == [archive])

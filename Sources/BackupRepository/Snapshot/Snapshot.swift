@@ -11,7 +11,8 @@ public enum Snapshot {
   public static func take(_ container: Container, _ options: SnapshotOptions) throws -> SnapshotReport {
     let publication = try Publication(options.target, container, lockTimeout: options.lockTimeout)
     // One lock for all: who the container is, its version and its content must belong together.
-    let lock = try ContainerLock(container, exclusive: false, timeout: options.lockTimeout)
+    let lock =
+      try options.locked?.lock ?? ContainerLock(container, exclusive: false, timeout: options.lockTimeout)
     let container = try container.reopened()
     var reading = TransactionOptions()
     reading.busyTimeout = options.busyTimeout

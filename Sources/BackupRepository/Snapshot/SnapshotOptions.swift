@@ -39,6 +39,8 @@ public struct SnapshotOptions: Sendable {
   public var tool: String
   /// Called now and then with the bytes of content that were stored so far.
   public var progress: (@Sendable (UInt64) -> Void)?
+  /// The container as a transaction has locked it; nil locks it.
+  package var locked: LockedContainer?
   /// The clock.
   package var now: @Sendable () -> Date = { Date() }
   /// Called for each directory that is about to be listed: the moment at which tests change something.

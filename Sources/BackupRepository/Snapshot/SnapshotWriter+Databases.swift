@@ -10,7 +10,8 @@ extension SnapshotWriter {
       // Also what a capture left that ended in the middle.
       defer { try? scratch.removeDatabase(Self.copy) }
       let image = try root.capture(
-        unit, into: scratch, as: Self.copy, busyTimeout: options.busyTimeout, certainly: attempt > 1)
+        unit, into: scratch, as: Self.copy, busyTimeout: options.busyTimeout,
+        held: options.locked?.databases[unit.main], certainly: attempt > 1)
       try expectSame(root.status(unit.main), scanned)
       switch image {
       case .inPlace(let pages):

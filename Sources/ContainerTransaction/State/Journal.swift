@@ -29,6 +29,8 @@ struct JournalRecord: Codable, Sendable {
   var kind: TransactionKind?
   var summary: String?
   var source: String?
+  /// The file's name of the archive that the container was backed up to before.
+  var archive: String?
   /// Counts the transactions of a container through all its journals.
   var number: Int?
   // With `commit`: the inode of what is exchanged before and after; no `before` when it is created.

@@ -28,6 +28,8 @@ public struct TransactionLogEntry: Sendable, Codable, Equatable {
   public var undoes: [TransactionID], partly: [TransactionID]
   /// Whose data a restore brought: an app and its instance.
   public var source: String?
+  /// The file's name of the archive that the container was backed up to before.
+  public var archive: String?
 }
 
 extension Transaction {
@@ -59,7 +61,7 @@ extension Transaction {
         transaction: begin.transaction, kind: begin.kind ?? .migrate, summary: begin.summary ?? "",
         time: begin.time, state: entryState, changes: done?.changes ?? 0,
         undoBytes: try store.size(begin.transaction), undoes: done?.undoes ?? [], partly: done?.partly ?? [],
-        source: begin.source)
+        source: begin.source, archive: begin.archive)
     }
   }
 }

@@ -10,6 +10,9 @@ struct MigrateCommand: ParsableCommand {
       done before a failure stays, and the exit code is 3 then. A dry run does the
       same work on a copy of what changes, shows the difference, and throws it away.
 
+      With a repository (-r, or `repository:` in drydock.yaml) a snapshot is taken
+      first, as `snapshot` takes it; without anything to migrate there is none.
+
       Steps on the vault need the device key, in a dry run too. When settings were
       moved into the vault, archives of the repository that are not encrypted and
       still hold their values are listed: those secrets have to be rotated.
@@ -28,6 +31,8 @@ struct MigrateCommand: ParsableCommand {
   @Flag(help: "Show what would change, and change nothing.") var dryRun = false
   @Flag(help: "With --dry-run: exit with 2 when migrations are pending.") var exitCode = false
   @OptionGroup var repository: RepositoryOptions
+  @Flag(help: "Take no snapshot first.") var noSnapshot = false
+  @OptionGroup var recipients: RecipientOptions
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var use: UseOptions
   @OptionGroup var expansion: ExpansionOptions
@@ -35,12 +40,15 @@ struct MigrateCommand: ParsableCommand {
 
   struct Result: Encodable, Sendable {
     var transaction: String? = nil
+    /// The archive that the container was backed up to before.
+    var snapshot: String? = nil
     var report: MigrationReport, difference: ContainerDifference? = nil
     var exposed: [ExposedSecret] = [], notSearched: [String] = []
     var unseenProcesses: UnseenProcesses? = nil
     var conflicts: [ContainerPath]
 
-    init(_ outcome: TransactionOutcome<Migrating.Report>) {
+    init(_ outcome: TransactionOutcome<Migrating.Report>, snapshot: String? = nil) {
+      self.snapshot = snapshot
       transaction = outcome.transaction?.description
       (report, conflicts) = (outcome.value.migration, outcome.conflicts)
       unseenProcesses = outcome.unseen
@@ -64,10 +72,14 @@ struct MigrateCommand: ParsableCommand {
     let configuration = try common.configuration()
     let catalog = try migrations.catalog(configuration)
     let options = try container.transaction().with(deviceKeys).with(use)
-    if each { return try runEach(opened, catalog, repository.path(configuration), options) }
-    let outcome = try Migrating.run(
-      opened, catalog, to: to, repository: repository.path(configuration), options: options)
-    if common.json { Output.json(Result(outcome)) }
+    let backup = try MigrationBackup(self, configuration, options)
+    if each { return try runEach(opened, catalog, repository.path(configuration), backup, options) }
+    let outcome = try backup.explaining(opened) {
+      try Migrating.run(
+        opened, catalog, to: to, repository: repository.path(configuration), backup: backup.options,
+        options: options, backedUp: backup.note)
+    }
+    if common.json { Output.json(Result(outcome, snapshot: backup.path)) }
     try tell(outcome, opened)
   }
 

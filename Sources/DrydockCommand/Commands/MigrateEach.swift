@@ -9,16 +9,22 @@ extension MigrateCommand {
 
   /// Runs the migrations one by one. A failure after the first commit leaves the container changed: exit code 3.
   func runEach(
-    _ opened: Container, _ catalog: MigrationCatalog, _ repository: String?, _ options: TransactionOptions
+    _ opened: Container, _ catalog: MigrationCatalog, _ repository: String?,
+    _ backup: MigrationBackup, _ options: TransactionOptions
   ) throws {
     var result = EachResult()
     var count = 0
     var unclean: (any Error)?
     do {
-      try Migrating.runEach(opened, catalog, to: to, repository: repository, options: options) { outcome in
-        result.runs.append(Result(outcome))
-        if outcome.transaction != nil { count += 1 }
-        do { try tell(outcome, opened) } catch { unclean = unclean ?? error }
+      try backup.explaining(opened) {
+        try Migrating.runEach(
+          opened, catalog, to: to, repository: repository, backup: backup.options, options: options,
+          backedUp: backup.note
+        ) { outcome in
+          result.runs.append(Result(outcome, snapshot: count == 0 ? backup.path : nil))
+          if outcome.transaction != nil { count += 1 }
+          do { try tell(outcome, opened) } catch { unclean = unclean ?? error }
+        }
       }
     } catch {
       guard count > 0 else { throw error }

@@ -70,8 +70,7 @@ struct SnapshotCommand: ParsableCommand {
     _ opened: Container, _ target: SnapshotOptions.Target, _ lock: AgeLock?
   ) throws {
     let transaction = try container.transaction()
-    // Made on first use, like any backup program's, but never out of a mistyped path.
-    if case .repository(let path) = target { try makeRepository(path) }
+    if case .repository(let path) = target { try RepositoryOptions.make(path) }
     var options = SnapshotOptions(target: target, tool: DrydockVersion.tool)
     options.readsVersion = { Migrating.schemaVersion(in: $0) }
     options.lockTimeout = transaction.lockTimeout
@@ -103,15 +102,6 @@ struct SnapshotCommand: ParsableCommand {
       Output.line(report.path)
     }
     if report.isIncomplete { throw ExitStatus.incomplete.code }
-  }
-
-  private func makeRepository(_ path: String) throws {
-    let url = URL(fileURLWithPath: path)
-    guard !FileManager.default.fileExists(atPath: path),
-      FileManager.default.fileExists(atPath: url.deletingLastPathComponent().path)
-    else { return }
-    try Directory(url.deletingLastPathComponent().path).createDirectories(
-      ContainerPath(url.lastPathComponent), mode: 0o700)
   }
 
   private func tell(_ report: SnapshotReport, _ warnings: [ContainerWarning], hasKeys: Bool) {

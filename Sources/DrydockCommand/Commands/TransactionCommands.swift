@@ -37,7 +37,8 @@ struct LogCommand: ParsableCommand {
         let undo = entry.undoBytes > 0 ? ", undo \(Output.size(entry.undoBytes))" : ""
         return [
           entry.transaction.description, entry.kind.rawValue, entry.state.rawValue,
-          "\(entry.summary) (\(Output.count(entry.changes, "path"))\(undo))",
+          "\(entry.summary) (\(Output.count(entry.changes, "path"))\(undo))"
+            + (entry.archive.map { ", after the snapshot \($0)" } ?? ""),
         ]
       }, indent: "")
     for entry in entries {

@@ -7,10 +7,11 @@ extension MigrateCommand {
     let catalog = try migrations.catalog(many.configuration)
     let options = try container.transaction().with(deviceKeys).with(use)
     let moved = Mutex<[String: [MovedSecret]]>([:])
+    let backup = try dryRun ? nil : MigrationBackup(self, many.configuration, options)
     var summary = many.run { [to, each, dryRun, exitCode] container in
       do {
         if dryRun { return try Self.show(container, catalog, to, options, exitCode: exitCode) }
-        return try Self.migrate(container, catalog, to, options, each: each) { outcome in
+        return try Self.migrate(container, catalog, to, options, backup?.options, each: each) { outcome in
           moved.withLock { $0[container.app, default: []] += outcome.value.moved }
         }
       } catch let error as MigrationError where error.code == .usage && to ?? 0 <= catalog.latest {
@@ -33,18 +34,18 @@ extension MigrateCommand {
 
   private static func migrate(
     _ container: Container, _ catalog: MigrationCatalog, _ to: Int?, _ options: TransactionOptions,
-    each: Bool,
+    _ backup: SnapshotOptions?, each: Bool,
     committed: (TransactionOutcome<Migrating.Report>) -> Void
   ) throws -> ManyResult {
     guard each else {
-      let outcome = try Migrating.run(container, catalog, to: to, options: options)
+      let outcome = try Migrating.run(container, catalog, to: to, backup: backup, options: options)
       committed(outcome)
       return result([outcome], Result(outcome), nil)
     }
     var outcomes: [TransactionOutcome<Migrating.Report>] = []
     var document = EachResult()
     do {
-      try Migrating.runEach(container, catalog, to: to, options: options) { outcome in
+      try Migrating.runEach(container, catalog, to: to, backup: backup, options: options) { outcome in
         committed(outcome)
         outcomes.append(outcome)
         document.runs.append(Result(outcome))
