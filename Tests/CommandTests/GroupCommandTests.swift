@@ -49,6 +49,16 @@ struct GroupCommandTests {
     ("in-place", "moved:2", true),
   ]
 
+  /// Two containers that share two groups.
+  private func share(_ lab: Lab) throws {
+    try lab.create()
+    try lab.create("Other")
+    try lab.write("Groups/one/keep.txt", "one")
+    try lab.write("Groups/two/keep.txt", "two")
+    try lab.write("Shares/0001_share.yaml", Self.migration)
+    try lab.write("drydock.yaml", Self.configuration)
+  }
+
   @Test(
     "Killed between two roots: the next command finds all of them old, or makes all of them new",
     arguments: steps)
@@ -56,12 +66,7 @@ struct GroupCommandTests {
     try Lab.with { lab in
       var lab = lab
       lab.commit = way
-      try lab.create()
-      try lab.create("Other")
-      try lab.write("Groups/one/keep.txt", "one")
-      try lab.write("Groups/two/keep.txt", "two")
-      try lab.write("Shares/0001_share.yaml", Self.migration)
-      try lab.write("drydock.yaml", Self.configuration)
+      try share(lab)
       let before = try (lab.tree(), lab.tree("Groups"))
       let killed = try lab.drydock(
         ["migrate", "Notes", "-m", "Shares"], environment: ["DRYDOCK_KILL_AT": step])
@@ -88,12 +93,7 @@ struct GroupCommandTests {
   @Test("Killed between two roots and renamed then: once it is recovered, nobody is held up")
   func renamed() throws {
     try Lab.with { lab in
-      try lab.create()
-      try lab.create("Other")
-      try lab.write("Groups/one/keep.txt", "one")
-      try lab.write("Groups/two/keep.txt", "two")
-      try lab.write("Shares/0001_share.yaml", Self.migration)
-      try lab.write("drydock.yaml", Self.configuration)
+      try share(lab)
       let killed = try lab.drydock(
         ["migrate", "Notes", "-m", "Shares"], environment: ["DRYDOCK_KILL_AT": "partly-exchanged"])
       #expect(killed.signal == SIGKILL, "\(killed)")
