@@ -6,12 +6,14 @@ extension Migrating {
   /// Migrates one migration after the other, each in a transaction of its own: what was done before a failure stays, and a
   /// rollback can stop between any two.
   ///
-  /// - Parameter committed: called after each transaction; once, with none, when there is nothing to do.
+  /// - Parameters:
+  ///   - starting: called before the first transaction with the number of them.
+  ///   - committed: called after each transaction; once, with none, when there is nothing to do.
   /// - Throws: as ``run(_:_:to:repository:options:)``; what was given to `committed` before that is done.
   public static func runEach(
     _ container: Container, _ catalog: MigrationCatalog, to version: Int? = nil, repository: String? = nil,
     options: TransactionOptions = TransactionOptions(),
-    committed: (TransactionOutcome<Report>) throws -> Void
+    starting: (Int) -> Void = { _ in }, committed: (TransactionOutcome<Report>) throws -> Void
   ) throws {
     // What keeps a later one from being run is known before the first one runs.
     let pending = try Transaction.inspect(container, options: options) {
@@ -19,6 +21,7 @@ extension Migrating {
       try plan.requireKeys(to: version, for: $0)
       return try plan.pending(to: version)
     }
+    starting(pending.count)
     for target in pending.isEmpty ? [version] : pending.map({ $0.number }) {
       try committed(run(container, catalog, to: target, repository: repository, options: options))
     }
