@@ -116,7 +116,7 @@ enum Operations {
 public enum IfMissing: String, CaseIterable, Sendable { case skip, fail }
 
 /// What to do when the database that statements are for is not there.
-public enum IfNoDatabase: String, CaseIterable, Sendable { case create, skip, fail }
+enum IfNoDatabase: String, CaseIterable, Sendable { case create, skip, fail }
 
 /// What to do when that which an operation writes is there already. `keep` leaves both sides as they are.
 public enum IfExists: String, CaseIterable, Sendable { case fail, keep, replace }
