@@ -8,13 +8,14 @@ extension Migrating {
   ///
   /// - Parameters:
   ///   - backup: takes a snapshot before the first of them.
+  ///   - starting: called before the first transaction with the number of them.
   ///   - committed: called after each transaction; once, with none, when there is nothing to do.
   /// - Throws: as ``run(_:_:to:repository:backup:options:backedUp:)``; what was given to `committed` before that is done.
   public static func runEach(
     _ container: Container, _ catalog: MigrationCatalog, to version: Int? = nil, repository: String? = nil,
     backup: SnapshotOptions? = nil, options: TransactionOptions = TransactionOptions(),
     backedUp: @escaping @Sendable (SnapshotReport) -> Void = { _ in },
-    committed: (TransactionOutcome<Report>) throws -> Void
+    starting: (Int) -> Void = { _ in }, committed: (TransactionOutcome<Report>) throws -> Void
   ) throws {
     // What keeps a later one from being run is known before the first one runs.
     let pending = try Transaction.inspect(container, options: options) {
@@ -22,6 +23,7 @@ extension Migrating {
       try plan.requireKeys(to: version, for: $0)
       return try plan.pending(to: version)
     }
+    starting(pending.count)
     var backup = backup
     for target in pending.isEmpty ? [version] : pending.map({ $0.number }) {
       try committed(

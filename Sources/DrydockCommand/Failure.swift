@@ -90,7 +90,7 @@ struct Failure {
   private static func status(_ code: MigrationError.Code) -> ExitStatus {
     switch code {
     case .catalog, .noWayBack, .unknownVersion, .edited, .missing, .outOfOrder, .contradiction,
-      .damagedHistory, .released:
+      .damagedHistory, .released, .foreignSchema:
       .validation
     case .stepFailed, .checkFailed, .verifyFailed, .sql: .failed
     case .usage: .usage

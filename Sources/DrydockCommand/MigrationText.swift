@@ -20,6 +20,12 @@ enum MigrationText {
       }
     }
     for note in report.notes { Output.line("  \(note)") }
+    for migration in report.withoutDatabase {
+      let names = migration.missingDatabases?.joined(separator: ", ") ?? ""
+      Output.note(
+        "drydock: note: \(migration.name) counts as applied and did nothing: the container has no database \(names)"
+      )
+    }
   }
 
   /// Which archives still hold what is in the vault now, on standard error whatever the output is.

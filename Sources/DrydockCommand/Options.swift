@@ -273,6 +273,7 @@ struct MigrationOptions: ParsableArguments {
   func catalog(_ configuration: Configuration) throws -> MigrationCatalog {
     if let plan = try plan() { return try MigrationCatalog(plan) }
     let catalog = try MigrationCatalog.load(requiredDirectory(configuration), tool: tool(configuration))
+    for warning in catalog.warnings { Output.note("drydock: warning: \(warning)") }
     for note in catalog.notes { Output.note("drydock: note: \(note)") }
     return catalog
   }

@@ -32,6 +32,8 @@ public struct MigrationError: Error, CustomStringConvertible, Sendable {
     case verifyFailed
     /// A SQL statement failed, or is not allowed in a migration.
     case sql
+    /// A step changes a schema that belongs to the app's own database library, which would refuse it then.
+    case foreignSchema
     /// The command does not make sense for this container.
     case usage
   }
@@ -65,7 +67,7 @@ public struct MigrationError: Error, CustomStringConvertible, Sendable {
   /// The message; with the path before it, unless it starts with a place in a migration.
   public var description: String {
     switch code {
-    case .noWayBack, .stepFailed, .checkFailed, .verifyFailed, .sql: message
+    case .noWayBack, .stepFailed, .checkFailed, .verifyFailed, .sql, .foreignSchema: message
     default: path.map { "\($0): \(message)" } ?? message
     }
   }

@@ -77,6 +77,10 @@ struct SuiteCheckTests {
       testDescription: "a step has no effect", migration: "0003_notes",
       steps: "  - files.delete: {paths: [Documents/nothing], destructive: x}",
       finds: [["all: coverage: ", "files.delete", "(0003_notes)", "Migrations/0003_notes.yaml:2"]]),
+    Break(
+      testDescription: "a step's database is in no fixture", migration: "0003_notes",
+      steps: "  - sql: {database: absent, up: ALTER TABLE a ADD COLUMN b, down: ALTER TABLE a DROP COLUMN b}",
+      finds: [["all: coverage: ", "the step sql", "(0003_notes)", "Migrations/0003_notes.yaml:2"]]),
   ]
 
   @Test("It names place and migration", arguments: breaks)

@@ -19,7 +19,9 @@ struct SuiteLab {
       var lab = SuiteLab(directory: directory)
       lab.configuration.app = "app.notes"
       lab.configuration.layout = .ios
-      lab.configuration.databases = ["notes": ["Documents/notes.sqlite"]]
+      lab.configuration.databases = [
+        "notes": ["Documents/notes.sqlite"], "absent": ["Documents/absent.sqlite"],
+      ]
       lab.configuration.versionMarkers = [.init(place: .defaults(key: "schema"))]
       for name in ["Migrations", "Fixtures"] {
         try FileManager.default.createDirectory(atPath: directory(name), withIntermediateDirectories: true)

@@ -40,13 +40,116 @@ import Testing
     #expect(failure { try ToolFile(file, format) as Any }.text.contains("cannot be a version"))
   }
 
+  private static let trigger =
+    "CREATE TRIGGER x AFTER INSERT ON t BEGIN\n  UPDATE t SET a = 1;\nEND;\n"
+
+  @Test func whatGooseTakes() throws {
+    try Lab.with { lab in
+      let text = """
+        -- a comment; with a semicolon
+
+        -- +goose Up
+        SELECT 1; SELECT 2; -- why
+        INSERT INTO t VALUES (
+          ';', 2
+        );
+        -- +goose StatementBegin
+        \(Self.trigger)-- +goose StatementEnd
+        -- +goose Down
+        -- +goose statementbegin
+        DROP TRIGGER x;
+        -- +goose statementend
+        """
+      try lab.files(["1_a.sql": text, "README.md": "", "notes.sql": "SELECT 1;"])
+      #expect(try lab.allProblems(.goose) == [])
+      try lab.files(["2_a.sql": text.replacing("';', 2", with: "'a;\n', 2")])
+      #expect(try lab.allProblems(.goose).first?.contains("2_a.sql:5:1: goose ends a statement") == true)
+    }
+  }
+
+  @Test func anEmptyDirectoryIsAWarning() throws {
+    try Lab.with { lab in
+      #expect(
+        try lab.catalog(.dbmate).warnings == [
+          "\(lab.directory("migrations")): no migration is in this directory"
+        ])
+      #expect(try lab.catalog().warnings.count == 1)
+      try lab.files(["1_a.sql": "\(Self.up)-- migrate:down\n"])
+      #expect(try lab.catalog(.dbmate).warnings == [])
+    }
+  }
+
+  @Test(
+    arguments: [
+      (
+        "import kotlin.Boolean;\nimport kotlin.collections.List\nCREATE TABLE t (a INTEGER AS Boolean NOT NULL);",
+        "CREATE TABLE t (a INTEGER            NOT NULL);"
+      ),
+      (
+        "ALTER TABLE t ADD COLUMN b TEXT AS @Ann(x = 1) kotlin.Map<String, List<Int?>>? DEFAULT 'AS Int';",
+        "ALTER TABLE t ADD COLUMN b TEXT                                                DEFAULT 'AS Int';"
+      ),
+      (
+        "CREATE TABLE t (a INTEGER, b GENERATED ALWAYS AS (a + 1), c CHECK (CAST(a AS Int) > 1));",
+        "CREATE TABLE t (a INTEGER, b GENERATED ALWAYS AS (a + 1), c CHECK (CAST(a AS Int) > 1));"
+      ),
+      ("CREATE TABLE t AS SELECT a AS b FROM u;", "CREATE TABLE t AS SELECT a AS b FROM u;"),
+      ("CREATE VIEW v AS SELECT a AS b FROM u;", "CREATE VIEW v AS SELECT a AS b FROM u;"),
+    ])
+  func whatSQLDelightStrips(_ text: String, _ expected: String) {
+    let stripped = SQLDelightText.stripped(Array(text.utf8))
+    #expect(stripped.count == text.utf8.count)
+    let lines = String(decoding: stripped, as: UTF8.self).split(separator: "\n").filter {
+      !$0.allSatisfy { $0 == " " }
+    }
+    #expect(lines.joined(separator: "\n") == expected)
+  }
+
   private static let up = "-- migrate:up\n", goose = "-- +goose Up\n"
 
   @Test(
     arguments: [
       (.dbmate, ["1_a.sql": "SELECT 1;"], "1_a.sql:1:1: dbmate wants `-- migrate:up` first"),
       (.dbmate, ["1_a.sql": up], "1_a.sql:1:1: dbmate wants `-- migrate:down`, too"),
-      (.dbmate, ["1_a.sql": "SELECT 1;\n\(up)-- migrate:down\n"], "1_a.sql:1:1: statements stand before"),
+      (
+        .dbmate, ["1_a.sql": "SELECT 1;\n\(up)-- migrate:down\n"],
+        "1_a.sql:1:1: only comments with `--` may stand before"
+      ),
+      (.dbmate, ["1_a.sql": "/* why */\n\(up)-- migrate:down\n"], "1_a.sql:1:1: only comments with `--`"),
+      (
+        .dbmate, ["1_a.sql": "\(up)-- migrate:down transaction:false x:y\n"],
+        "1_a.sql:2:1: dbmate takes one option"
+      ),
+      (.goose, ["1_a.sql": "\(goose)SELECT 1\n"], "1_a.sql:2:1: goose wants a semicolon at the end"),
+      (
+        .goose, ["1_a.sql": "\(goose)SELECT 1\n-- +goose Down\nSELECT 2;\n"],
+        "1_a.sql:2:1: goose wants a semicolon at the end"
+      ),
+      (
+        .goose, ["1_a.sql": "\(goose)\(trigger)"],
+        "1_a.sql:2:1: goose ends a statement at each line that ends in a semicolon, as line 3 does"
+      ),
+      (
+        .goose, ["1_a.sql": "\(goose)-- +goose StatementBegin\nSELECT 1;\n"],
+        "1_a.sql:2:1: `-- +goose StatementEnd` is missing"
+      ),
+      (
+        .goose, ["1_a.sql": "\(goose)-- +goose StatementEnd\n"],
+        "1_a.sql:2:1: `-- +goose StatementEnd` comes after"
+      ),
+      (
+        .goose, ["1_a.sql": "-- +goose StatementBegin\n\(goose)"],
+        "1_a.sql:1:1: `-- +goose StatementBegin` comes after"
+      ),
+      (.goose, ["1_a.sql": "\(goose)-- +goose Upp\n"], "1_a.sql:2:1: goose knows no annotation `upp`"),
+      (.goose, ["1_a.sql": "\(goose)  -- +goose Down\n"], "1_a.sql:2:1: goose refuses white space before"),
+      (
+        .golangMigrate, ["1_a.up.sql": "", "2_b.sql": "SELECT 1;"],
+        "2_b.sql: golang-migrate would not run this file: its migrations are called 000001_name.up.sql with "
+          + "000001_name.down.sql; the name is one of dbmate or goose, see `format`"
+      ),
+      (.goose, ["schema.sql": "SELECT 1;"], "schema.sql: goose would not run this file"),
+      (.sqldelight, ["1.sqm": "SELECT 1;", "names.sqm": "SELECT 1;"], "names.sqm: sqldelight would not run"),
       (
         .dbmate, ["1_a.sql": "\(up)-- migrate:down\n\(up)"],
         "1_a.sql:3:1: a second `-- migrate:up`: dbmate fails"

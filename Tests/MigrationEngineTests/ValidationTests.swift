@@ -30,9 +30,9 @@ import Testing
         ], "\(found)")
       #expect(found[3].contains("drydock.yaml has no database `nots`; did you mean `notes`?"))
       #expect(found[4].contains("near \"SELEC\": syntax error"))
-      #expect(found[5].contains("drops a table or a column and destroys data: say why with `destructive`"))
+      #expect(found[5].contains("drops a table or a column and destroys data: say why with a line `-- "))
       #expect(found[6].contains("is DELETE without WHERE"))
-      #expect(found[7].contains("sql cannot be taken back by itself: give the migration `down` steps"))
+      #expect(found[7].contains("these statements have no way back: add a section `-- migrate:down`"))
     }
   }
 
@@ -61,6 +61,14 @@ import Testing
       (["ATTACH 'x' AS y;"], ["1:4:1: ATTACH and DETACH"]), (["VACUUM;"], ["1:4:1: VACUUM is not"]),
       (["CREATE TABLE t (a);\nDROP TABLE t;"], ["1:5:1: the statement drops a table"]),
       (["ALTER TABLE unknown DROP COLUMN a;"], ["1:4:1: the statement drops a table or a column"]),
+      (["DELETE FROM u WHERE 1;"], ["1:4:1: the statement is DELETE with a WHERE that names no column"]),
+      (
+        ["DELETE FROM u WHERE (1 = 1) AND TRUE RETURNING a;"], ["1:4:1: the statement is DELETE with a WHERE"]
+      ),
+      (["UPDATE u SET a = 1 WHERE NOT 0;"], ["1:4:1: the statement is UPDATE with a WHERE"]),
+      (["WITH x AS (SELECT 1 WHERE 2) DELETE FROM u WHERE 1;"], ["1:4:1: the statement is DELETE with a"]),
+      (["DELETE FROM u WHERE 1 = a; DELETE FROM u WHERE \"a\" = 1;"], [nil]),
+      (["CREATE TABLE t (a);\nINSERT INTO t VALUES (1) ON CONFLICT DO UPDATE SET a = 1 WHERE 1;"], [nil]),
     ] as [([String], [String?])])
   func statements(_ ups: [String], _ expected: [String?]) throws {
     try Lab.with { lab in

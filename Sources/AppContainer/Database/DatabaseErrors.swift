@@ -20,7 +20,18 @@ extension DatabaseError {
   /// SQLite's message without the statement's arguments, which may be anybody's data.
   public var plainMessage: String {
     guard let message else { return "SQLite error \(resultCode.rawValue)" }
+    if message.hasPrefix(Self.noFunction) {
+      return Self.unknownFunction(String(message.dropFirst(Self.noFunction.count)))
+    }
     return Self.quoting.first(where: message.hasPrefix) ?? message
+  }
+
+  private static let noFunction = "no such function: "
+
+  /// The message about a function that SQLite does not have, with what to do about it.
+  public static func unknownFunction(_ name: String) -> String {
+    noFunction + name
+      + "; when it is the app's own, name in drydock.yaml what it does: `functions: {\(name): WORD}`, where WORD is one of \(SQLFunction.names.joined(separator: ", "))"
   }
 
   /// After these words SQLite quotes what it was given, which may be the value of a row.

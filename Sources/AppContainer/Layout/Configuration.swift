@@ -38,6 +38,8 @@ public struct Configuration: Sendable, Equatable {
   public var databases: [String: [ContainerPath]] = [:]
   /// All places of them.
   public var databasePaths: Set<ContainerPath> { Set(databases.values.joined()) }
+  /// What the SQL functions do that the app defines, by their names.
+  public var functions: [String: SQLFunction] = [:]
   /// The file of secrets.
   public var vault: ContainerPath?
   /// The roots of the app's groups by id: absolute, or relative to the container's root.

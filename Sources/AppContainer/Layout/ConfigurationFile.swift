@@ -7,7 +7,7 @@ extension Configuration {
 
   private static let keys = [
     "app", "layout", "defaults", "registered-defaults", "databases", "vault", "groups", "version-markers",
-    "exclude", "include",
+    "exclude", "include", "functions",
     "android", "migrations", "fixtures", "repository", "recipients",
   ]
 
@@ -56,6 +56,7 @@ extension Configuration {
     databases = try Self.paths(reader["databases"], "databases") { node in
       try (node.sequence ?? [node]).map(Self.path)
     }
+    functions = try Self.functions(reader["functions"])
     vault = try reader["vault"].map(Self.path)
     groups = try Self.groups(reader["groups"])
     versionMarkers = try reader["version-markers"]?.elements("`version-markers`").map(Self.marker) ?? []

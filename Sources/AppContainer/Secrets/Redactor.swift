@@ -94,7 +94,8 @@ public struct Redactor: Sendable {
     _ settings: some Sequence<PropertyListDictionary>, among shown: [PropertyListValue]? = nil
   ) -> Redactor {
     var result = self
-    var search = SecretSearch(least: .plain)
+    // Settings files of up to 64 MB are read.
+    var search = SecretSearch(least: .plain, budget: 64 << 20)
     let wanted = shown.map { TextHashes($0) }
     if wanted?.isEmpty == true { return result }
     for values in settings {

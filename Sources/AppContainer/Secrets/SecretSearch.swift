@@ -3,14 +3,15 @@
 struct SecretSearch {
   /// How many times text or data inside of a value is taken apart: JSON in a string of JSON in a string.
   static let depthLimit = 8
-  /// Bytes that are looked at; more are nobody's settings.
-  private static let budget = 4 << 20
+  /// Bytes that are looked at in a value by itself; more are nobody's setting.
+  static let budget = 4 << 20
 
   /// What a name must say at least to make a value secret that has no secret's form.
   private let least: SecretName
-  private var left = Self.budget
+  private var left: Int
 
-  init(least: SecretName) { self.least = least }
+  /// - Parameter budget: how many bytes are looked at.
+  init(least: SecretName, budget: Int = Self.budget) { (self.least, left) = (least, budget) }
 
   /// Whether all was looked at that there was.
   var isComplete: Bool { left > 0 }

@@ -9,15 +9,27 @@ enum SecretSettings {
       guard !excluded.contains(where: { path == $0 || path.isInside($0) }) else { return [] }
       // What cannot be read, or is no property list, is told elsewhere.
       guard let file = try? read(path) else { return [] }
-      var search = SecretSearch(least: .code)
-      return file.root.sorted().compactMap { key, value in
-        // A backup must not wait for a file that nobody could look through.
-        guard SecretText.isSecret(key) || search.finds(in: value, SecretName(key)), search.isComplete else {
-          return nil
+      // A backup must not wait for a file that stands for far more than its size, by references to one text.
+      let size = Int(clamping: (try? root.status(path))??.size ?? 0)
+      var search = SecretSearch(least: .code, budget: max(SecretSearch.budget, min(size, 64 << 20) * 4))
+      var warnings: [ContainerWarning] = []
+      for (key, value) in file.root.sorted() {
+        let isSecret = SecretText.isSecret(key) || search.finds(in: value, SecretName(key))
+        guard search.isComplete else {
+          warnings.append(ContainerWarning(kind: .secret, path: path, message: stopped(key)))
+          break
         }
-        return ContainerWarning(kind: .secret, path: path, message: message(key))
+        if isSecret { warnings.append(ContainerWarning(kind: .secret, path: path, message: message(key))) }
       }
+      return warnings
     }
+  }
+
+  private static func stopped(_ key: String) -> String {
+    let place = SecretText.isSecret(key) ? "" : ", at the setting `\(key)`"
+    return
+      "the search for secrets stopped\(place): the file stands for much more than its size; what follows in the order "
+      + "of the names was not searched"
   }
 
   private static func message(_ key: String) -> String {

@@ -58,7 +58,9 @@ extension StagedContainer {
     // A second connection would find the database locked by the first.
     if let open = readDatabases[name] { return try body(open) }
     return try translatingDiskErrors(path) {
-      let queue = try DatabaseQueue.alone(with: stage.full(name))
+      let queue = try DatabaseQueue.alone(with: stage.full(name)) { [settings = container.configuration] in
+        $0.prepareDatabase { settings.addFunctions(to: $0) }
+      }
       defer { try? queue.close() }
       return try queue.read { db in
         readDatabases[name] = db
@@ -112,7 +114,10 @@ extension StagedContainer {
     configuration.foreignKeysEnabled = false
     // A transaction that the body leaves open is an error here, not the end of the process.
     configuration.allowsUnsafeTransactions = true
-    configuration.prepareDatabase { try $0.execute(sql: "PRAGMA synchronous=OFF") }
+    configuration.prepareDatabase { [settings = container.configuration] in
+      try $0.execute(sql: "PRAGMA synchronous=OFF")
+      settings.addFunctions(to: $0)
+    }
     let result: T = try translatingDiskErrors(path) {
       let queue = try DatabaseQueue(path: stage.full(name), configuration: configuration)
       defer { try? queue.close() }

@@ -7,6 +7,9 @@ extension MigrateCommand {
     var error: Failure.Detail?
   }
 
+  /// So many take a while.
+  private static let manyCommits = 20
+
   /// Runs the migrations one by one. A failure after the first commit leaves the container changed: exit code 3.
   func runEach(
     _ opened: Container, _ catalog: MigrationCatalog, _ repository: String?,
@@ -16,10 +19,16 @@ extension MigrateCommand {
     var count = 0
     var unclean: (any Error)?
     do {
+      let starting = { (count: Int) in
+        guard count > Self.manyCommits else { return }
+        Output.note(
+          "drydock: note: --each commits \(count) times, and each commit waits for the disk; without --each there is one"
+        )
+      }
       try backup.explaining(opened) {
         try Migrating.runEach(
           opened, catalog, to: to, repository: repository, backup: backup.options, options: options,
-          backedUp: backup.note
+          backedUp: backup.note, starting: starting
         ) { outcome in
           result.runs.append(Result(outcome, snapshot: count == 0 ? backup.path : nil))
           if outcome.transaction != nil { count += 1 }

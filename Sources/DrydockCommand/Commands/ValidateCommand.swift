@@ -25,6 +25,7 @@ struct ValidateCommand: ParsableCommand {
     }
     var migrations: [Entry]
     var notes: [String]
+    var warnings: [String]
     var problems: [Problem]
   }
 
@@ -45,7 +46,9 @@ struct ValidateCommand: ParsableCommand {
         Result(
           migrations: catalog.migrations.map {
             .init(number: $0.number, name: $0.name, summary: $0.summary, checksum: $0.checksum.hex)
-          }, notes: catalog.notes.map(\.description), problems: found.problems.map(Problem.init)))
+          }, notes: catalog.notes.map(\.description),
+          warnings: found.problems.isEmpty ? catalog.warnings : [], problems: found.problems.map(Problem.init)
+        ))
     } else if found.problems.isEmpty {
       Output.line("\(Output.count(catalog.migrations.count, "migration")), in order")
       Output.table(catalog.migrations.map { [$0.identifier, $0.summary ?? ""] })
@@ -62,6 +65,9 @@ extension MigrationOptions {
         try MigrationValidation.run(
           requiredDirectory(configuration), tool: tool(configuration), configuration)
       }
+    if found.problems.isEmpty {
+      for warning in found.catalog.warnings { Output.note("drydock: warning: \(warning)") }
+    }
     for note in found.catalog.notes { Output.note("drydock: note: \(note)") }
     return found
   }

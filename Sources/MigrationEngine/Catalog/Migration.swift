@@ -46,11 +46,16 @@ public struct StepWithoutWayBack: Sendable, Equatable, CustomStringConvertible {
   public let position: YAMLPosition
   /// Its operation, such as `files.delete`.
   public let operation: String
+  /// Whether it is a `.sql` file, which has directives in place of keys.
+  let isSQLFile: Bool
 
   /// `file:line:column: operation cannot be taken back …`
   public var description: String {
-    "\(position): \(operation) cannot be taken back by itself: give the migration `down` steps, or say "
-      + "`irreversible: true`"
+    isSQLFile
+      ? "\(position): these statements have no way back: add a section `-- migrate:down` (or a file `.down.sql` beside a "
+        + "`.up.sql`), or a line `-- drydock: irreversible`"
+      : "\(position): \(operation) cannot be taken back by itself: give the migration `down` steps, or say "
+        + "`irreversible: true`"
   }
 }
 
@@ -59,7 +64,9 @@ extension Migration {
   public var stepsWithoutWayBack: [StepWithoutWayBack] {
     guard !hasDownSteps else { return [] }
     return steps.filter { $0.operation.wayBack == .none }.map {
-      StepWithoutWayBack(position: $0.position, operation: $0.operation.name)
+      StepWithoutWayBack(
+        position: $0.position, operation: $0.operation.name,
+        isSQLFile: ($0.operation as? RunSQL)?.language == .directives)
     }
   }
 

@@ -31,6 +31,11 @@ public struct MigrationCatalog: Sendable {
   /// What in the migrations only looks like something else to readers of YAML 1.1.
   public var notes: [YAMLNote] { migrations.flatMap(\.notes) }
 
+  /// What is odd about the directory, without being wrong.
+  public var warnings: [String] {
+    migrations.isEmpty && !directory.isEmpty ? ["\(directory): no migration is in this directory"] : []
+  }
+
   /// Reads a directory of migrations: `0001_name.yaml`, `0001_name.sql`, pairs of `0001_name.up.sql` and
   /// `0001_name.down.sql`, or directories `0001_name` with a `migration.yaml`. `releases.yaml`, `README.md` and names
   /// that start with a dot are left alone.

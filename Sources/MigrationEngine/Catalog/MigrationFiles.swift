@@ -40,17 +40,18 @@ struct MigrationFiles: Sendable {
   }
 
   /// The text of a file that a step names.
-  func text(of name: String, namedAt position: YAMLPosition) throws -> String {
+  func text(of name: String, namedAt position: YAMLPosition) throws -> [UInt8] {
     guard let text = Self.text(try bytes(of: name, namedAt: position)) else {
       throw position.error("the file `\(name)` is not UTF-8")
     }
     return text
   }
 
-  /// The text of a UTF-8 file, without a byte order mark.
-  static func text(_ bytes: [UInt8]) -> String? {
+  /// The text of a UTF-8 file, without a byte order mark; nil when it is something else.
+  static func text(_ bytes: [UInt8]) -> [UInt8]? {
     let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
-    return String(validating: bytes.starts(with: mark) ? bytes.dropFirst(3) : bytes[...], as: UTF8.self)
+    let text = bytes.starts(with: mark) ? Array(bytes.dropFirst(3)) : bytes
+    return String(validating: text, as: UTF8.self) == nil ? nil : text
   }
 }
 

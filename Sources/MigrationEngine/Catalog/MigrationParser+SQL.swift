@@ -99,10 +99,10 @@ extension MigrationParser {
     return body
   }
 
-  private static func ifMissing(_ part: SQLFile.Part) throws -> IfMissing {
-    guard let word = part.values["if-missing"] else { return .skip }
-    guard let choice = IfMissing(rawValue: word.text) else {
-      throw word.position.error("`if-missing` is one of skip, fail, not `\(word.text)`")
+  private static func ifMissing(_ part: SQLFile.Part) throws -> IfNoDatabase? {
+    guard let word = part.values["if-missing"] else { return nil }
+    guard let choice = IfNoDatabase(rawValue: word.text) else {
+      throw word.position.error("`if-missing` is one of create, skip, fail, not `\(word.text)`")
     }
     return choice
   }

@@ -24,68 +24,69 @@ struct SQLFile {
     parts.lazy.compactMap { $0.values[name] }.first
   }
 
-  /// Splits a file into its sections. Lines keep their numbers.
-  init(_ text: String, file: String) throws {
-    var section = Section(file: file, name: nil, firstLine: 1)
-    parts = [Part(head: section.script)]
-    // By line feeds alone: a carriage return before one belongs to the text, as the rest of a line does.
-    let lines = text[...].utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
-    for (index, line) in lines.enumerated() {
-      let position = YAMLPosition(file: file, line: index + 1, column: 1)
-      if let directive = Self.comment(Substring(line), "drydock:") {
-        if directive.prefix(while: { !$0.isWhitespace }) == "database", isStarted(section) {
-          end(section)
-          section = Section(file: file, name: nil, firstLine: index + 1)
-          parts.append(Part(head: section.script))
+  /// Splits a file into its sections. Lines keep their numbers; directives stay in the text, where they are comments.
+  init(_ bytes: [UInt8], file: String) throws {
+    var section = Section(file: file, name: nil, firstLine: 1, start: 0)
+    parts = [Part(head: SQLScript(bytes: [], file: file, firstLine: 1))]
+    var (start, number) = (0, 0)
+    while start <= bytes.count {
+      // By line feeds alone: a carriage return before one belongs to the text, as the rest of a line does.
+      let end = bytes[start...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
+      number += 1
+      let position = YAMLPosition(file: file, line: number, column: 1)
+      if let directive = Self.comment(bytes[start..<end], "drydock:") {
+        if directive.prefix(while: { !$0.isWhitespace }) == "database",
+          isStarted(section, bytes[section.start..<start])
+        {
+          self.end(section, bytes[section.start..<start])
+          section = Section(file: file, name: nil, firstLine: number, start: start)
+          parts.append(Part(head: SQLScript(bytes: [], file: file, firstLine: number)))
         }
         try add(directive, at: position)
-        section.lines.append("".utf8[...])
-      } else if let name = Self.comment(Substring(line), "migrate:") {
+      } else if let name = Self.comment(bytes[start..<end], "migrate:") {
         guard name == "up" || name == "down" else {
           throw position.error(
             "unknown section `\(name)`; " + NearestWord.hint(for: name, among: ["up", "down"]))
         }
-        end(section)
+        self.end(section, bytes[section.start..<start])
         let part = parts[parts.count - 1]
         guard (name == "up" ? part.up : part.down) == nil else {
           throw position.error(
             "a second section `\(name)`: for another database, `-- drydock: database NAME` stands before it")
         }
-        section = Section(file: file, name: name, firstLine: index + 2)
-        end(section)
-      } else {
-        section.lines.append(line)
+        section = Section(
+          file: file, name: name, firstLine: number + 1, start: min(end + 1, bytes.count))
+        self.end(section, [])
       }
+      start = end + 1
     }
-    end(section)
+    end(section, bytes[section.start...])
   }
 
-  /// The lines of a section, as far as they have been read.
+  /// A section, as far as it has been read.
   private struct Section {
     let file: String
     let name: String?
     let firstLine: Int
-    var lines: [Substring.UTF8View] = []
-
-    var script: SQLScript {
-      SQLScript(
-        text: lines.map { String(Substring($0)) }.joined(separator: "\n"), file: file, firstLine: firstLine)
-    }
+    /// Where its text starts.
+    let start: Int
   }
 
-  private mutating func end(_ section: Section) {
+  private mutating func end(_ section: Section, _ text: ArraySlice<UInt8>) {
     let last = parts.count - 1
+    let script = SQLScript(bytes: Array(text), file: section.file, firstLine: section.firstLine)
     switch section.name {
-    case "up": parts[last].up = section.script
-    case "down": parts[last].down = section.script
-    default: parts[last].head = section.script
+    case "up": parts[last].up = script
+    case "down": parts[last].down = script
+    default: parts[last].head = script
     }
   }
 
   /// Whether the present part has its database and statements, so that another database starts another one.
-  private func isStarted(_ section: Section) -> Bool {
+  private func isStarted(_ section: Section, _ text: ArraySlice<UInt8>) -> Bool {
     guard let part = parts.last, part.values["database"] != nil else { return false }
-    return section.name != nil || part.up != nil || !section.script.isBlank
+    if section.name != nil || part.up != nil { return true }
+    return !SQLScript(bytes: Array(text), file: section.file, firstLine: 1).isBlank
   }
 
   private mutating func add(_ directive: String, at position: YAMLPosition) throws {
@@ -102,11 +103,14 @@ struct SQLFile {
   }
 
   /// What follows `-- <word>` in a comment line.
-  private static func comment(_ line: Substring, _ word: String) -> String? {
-    var rest = trimmed(line)[...]
-    guard rest.hasPrefix("--") else { return nil }
-    rest = trimmed(rest.dropFirst(2))[...]
-    return rest.hasPrefix(word) ? trimmed(rest.dropFirst(word.count)) : nil
+  private static func comment(_ line: ArraySlice<UInt8>, _ word: StaticString) -> String? {
+    var rest = line.drop { $0 == 0x20 || $0 == 0x09 }
+    guard rest.first == UInt8(ascii: "-"), rest.dropFirst().first == UInt8(ascii: "-") else { return nil }
+    rest = rest.dropFirst(2).drop { $0 == 0x20 || $0 == 0x09 }
+    guard rest.starts(with: UnsafeBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount)) else {
+      return nil
+    }
+    return trimmed(String(decoding: rest.dropFirst(word.utf8CodeUnitCount), as: UTF8.self))
   }
 
   private static func trimmed(_ text: some StringProtocol) -> String {

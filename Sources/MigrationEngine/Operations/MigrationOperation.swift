@@ -115,6 +115,9 @@ enum Operations {
 /// What to do when that which an operation reads is not there.
 public enum IfMissing: String, CaseIterable, Sendable { case skip, fail }
 
+/// What to do when the database that statements are for is not there.
+enum IfNoDatabase: String, CaseIterable, Sendable { case create, skip, fail }
+
 /// What to do when that which an operation writes is there already. `keep` leaves both sides as they are.
 public enum IfExists: String, CaseIterable, Sendable { case fail, keep, replace }
 
@@ -165,4 +168,5 @@ extension YAMLNode {
 struct StepFailure: Error {
   var message: String
   var path: String?
+  var code = MigrationError.Code.stepFailed
 }

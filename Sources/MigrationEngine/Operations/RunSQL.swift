@@ -13,14 +13,20 @@ struct RunSQL: MigrationOperation {
   let up: SQLScript
   /// The way back.
   let down: SQLScript?
-  let ifMissing: IfMissing
+  /// Nil when the first statement decides: see ``createsDatabase``.
+  let ifMissing: IfNoDatabase?
+  /// Whether no earlier migration is for the same database. Where one is, and the database is not there all the same, the
+  /// app makes it, with tables that these statements alone would not give it.
+  var isFirstOfDatabase = false
   let destructive: String?
+  /// Whose words messages use: those of a step, or those of a `.sql` file.
+  let language: SQLLanguage
   /// What a Core Data store is to be after the way up, and after the way back.
   let coreData: CoreDataModel?
   let downCoreData: CoreDataModel?
 
   init(
-    database: String, position: YAMLPosition, up: SQLScript, down: SQLScript?, ifMissing: IfMissing,
+    database: String, position: YAMLPosition, up: SQLScript, down: SQLScript?, ifMissing: IfNoDatabase?,
     destructive: String?
   ) {
     self.database = database
@@ -29,14 +35,16 @@ struct RunSQL: MigrationOperation {
     self.down = down
     self.ifMissing = ifMissing
     self.destructive = destructive
+    language = .directives
     (coreData, downCoreData) = (nil, nil)
   }
 
   init(reading reader: YAMLReader, files: MigrationFiles) throws {
+    language = .steps
     let node = try reader.required("database")
     database = try node.text("`database`")
     position = node.position
-    ifMissing = try reader.ifMissing()
+    ifMissing = try reader.choice("if-missing")
     destructive = reader["destructive"] == nil ? nil : try reader.reason()
     if let file = reader["file"] {
       if let other = reader["up"] ?? reader["down"] {
@@ -71,17 +79,40 @@ struct RunSQL: MigrationOperation {
         text: text, file: node.position.file, firstLine: node.position.line + (isBlock ? 1 : 0))
     }
     return SQLScript(
-      text: try files.text(of: text, namedAt: node.position), file: files.display(text), firstLine: 1)
+      bytes: try files.text(of: text, namedAt: node.position), file: files.display(text), firstLine: 1)
   }
 
   func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
-    guard let path = try stage.namedDatabase(database, at: position) else {
+    guard let path = try stage.namedDatabase(database, at: position) ?? newPlace(on: stage, &memory) else {
       if ifMissing == .fail { throw StepFailure(message: "the database \(database) is not in the container") }
       memory.skipped.append(database)
       return ["the database \(database) is not there: skipped"]
     }
-    let runner = SQLRunner(script: up, destructive: destructive, coreData: coreData)
+    let runner = SQLRunner(
+      script: up, destructive: destructive, language: language, coreData: coreData)
     return try stage.writeDatabase(at: path, keepsJournal: false) { try runner.run($0) }
+  }
+
+  /// Whether a missing database is made: when the file says so, or its first statement makes a table.
+  private var createsDatabase: Bool {
+    if let ifMissing { return ifMissing == .create }
+    guard isFirstOfDatabase else { return false }
+    var offset = 0
+    while let statement = up.statement(from: offset) {
+      if statement.verb != "PRAGMA" { return SQLWords(statement.text).makesTable }
+      offset = statement.end
+    }
+    return false
+  }
+
+  /// Makes the database, in the first of its places.
+  private func newPlace(on stage: StagedContainer, _ memory: inout StepMemory) throws -> ContainerPath? {
+    guard createsDatabase, let place = stage.container.configuration.databases[database]?.first else {
+      return nil
+    }
+    try memory.noteMade(place, on: stage)
+    try stage.write([], to: place)
+    return place
   }
 
   var isDestructive: Bool { destructive != nil }
@@ -95,7 +126,12 @@ struct RunSQL: MigrationOperation {
     }
     // Whoever wrote the way back means it to take away what the way up made.
     let runner = SQLRunner(script: down, destructive: "the way back", coreData: downCoreData)
-    return try stage.writeDatabase(at: path, keepsJournal: false) { try runner.run($0) }
+    let notes = try stage.writeDatabase(at: path, keepsJournal: false) { try runner.run($0) }
+    if let memory, memory.made.contains(path), try stage.tableCount(of: path) == 0 {
+      try stage.remove(path)
+      try memory.removeEmptyDirectories(on: stage)
+    }
+    return notes
   }
 }
 

@@ -18,7 +18,9 @@ struct RunToolSQL: MigrationAction {
   var wayBack: WayBack { down == nil ? .none : .byArguments }
 
   func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
-    try run(up, inTransaction: upInTransaction, on: stage)
+    let notes = try run(up, inTransaction: upInTransaction, on: stage)
+    if try stage.namedDatabase(database, at: position) == nil { memory.skipped.append(database) }
+    return notes
   }
 
   func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
@@ -57,17 +59,19 @@ struct RunToolSQL: MigrationAction {
   private func statements(_ script: SQLScript, _ db: Database, inTransaction: Bool) throws {
     var splitter = try SQLSplitter(script: script, in: db)
     while let part = try splitter.next() {
-      let place = script.position(at: part.offset)
       do {
         let rules = StatementRules(
-          sql: part.text, destructive: "as \(tool.rawValue) would", isInTransaction: inTransaction)
+          source: part.source, destructive: "as \(tool.rawValue) would", isInTransaction: inTransaction)
         // To explain the end of a transaction would end it for GRDB.
-        if inTransaction || !SQLWords(part.text).isAboutTransactions, let reason = try rules.refusal(db) {
-          throw MigrationError(.sql, "\(place): \(reason)")
+        if inTransaction || !SQLWords(part.source.verb).isAboutTransactions,
+          let reason = try rules.refusal(db)
+        {
+          throw MigrationError(.sql, "\(script.position(at: part.offset)): \(reason)")
         }
         try part.statement.execute()
       } catch let error as DatabaseError where !error.isAboutTheDisk {
-        throw MigrationError(.sql, "\(place): \(error.plainMessage)", cause: error)
+        throw MigrationError(
+          .sql, "\(script.position(at: part.offset)): \(error.plainMessage)", cause: error)
       }
     }
   }

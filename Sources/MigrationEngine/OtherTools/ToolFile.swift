@@ -66,6 +66,38 @@ struct ToolFile: Equatable {
   private static func trimmed(_ text: Substring) -> String { String(text.drop { "_-. ".contains($0) }) }
 }
 
+extension MigrationTool.Format {
+  /// What the names of its migrations look like.
+  private var pattern: String {
+    switch self {
+    case .dbmate: "20260101120000_name.sql"
+    case .golangMigrate: "000001_name.up.sql with 000001_name.down.sql"
+    case .goose: "00001_name.sql"
+    case .sqldelight: "1.sqm"
+    }
+  }
+
+  /// Whether a file that the tool does not look at was probably meant as a migration.
+  ///
+  /// - Parameter inFolderOfNone: whether the folder has no migration at all: then every file of SQL was.
+  func seemsToBeMigration(_ file: String, inFolderOfNone: Bool) -> Bool {
+    let name = file.lowercased()
+    if self == .sqldelight, name.hasSuffix(".sqm") { return true }
+    guard name.hasSuffix(".sql") || name.hasSuffix(".sqm") else { return false }
+    return inFolderOfNone || (self != .sqldelight && name.first?.isNumber == true)
+  }
+
+  /// Says why such a file is none, with the nearest pattern.
+  func refusal(of file: String) -> String {
+    let fitting = Self.allCases.filter { $0 != self && (try? ToolFile(file, $0)).flatMap(\.self) != nil }
+    let hint =
+      fitting.isEmpty
+      ? "" : "; the name is one of \(fitting.map(\.rawValue).joined(separator: " or ")), see `format`"
+    return
+      "\(rawValue) would not run this file: its migrations are called \(pattern)\(hint); rename it, or move it out"
+  }
+}
+
 extension MigrationTool {
   /// The version of a migration as the tool's table has it.
   func version(of migration: Migration) -> String {

@@ -14,12 +14,15 @@ struct ToolFolder {
     let folder = try Directory(path)
     var found: [Int: [ToolFile.Way: String]] = [:]
     var inOrder: [Int] = []
+    var others: [String] = []
     for bytes in try folder.names() where bytes.first != UInt8(ascii: ".") {
       let entry = String(decoding: bytes, as: UTF8.self)
       do {
-        guard try folder.status(ContainerPath(entry))?.type == .file,
-          let file = try ToolFile(entry, tool.format)
-        else { continue }
+        guard try folder.status(ContainerPath(entry))?.type == .file else { continue }
+        guard let file = try ToolFile(entry, tool.format) else {
+          others.append(entry)
+          continue
+        }
         inOrder.append(file.number)
         if let other = found[file.number, default: [:]].updateValue(entry, forKey: file.way) {
           throw MigrationError(
@@ -28,6 +31,10 @@ struct ToolFolder {
       } catch {
         add(error, entry)
       }
+    }
+    for entry in others where tool.format.seemsToBeMigration(entry, inFolderOfNone: found.isEmpty) {
+      problems.append(
+        MigrationError(.catalog, tool.format.refusal(of: entry), path: display + "/" + entry))
     }
     for (number, ways) in found.sorted(by: { $0.key < $1.key }) {
       let entry = ways[.whole] ?? ways[.up] ?? ways[.down] ?? ""

@@ -14,6 +14,8 @@ public struct MigrationReport: Sendable, Codable, Equatable {
     public var milliseconds: Int
     /// What was skipped, kept or could not be checked; each starts with `file:line:column`.
     public var notes: [String]
+    /// The databases that were not there, when for that reason no step did anything; nil otherwise.
+    public var missingDatabases: [String]?
   }
 
   /// A setting that is in the vault now.
@@ -35,6 +37,9 @@ public struct MigrationReport: Sendable, Codable, Equatable {
 
   /// Settings that were moved into the vault.
   public var moved: [Moved] = []
+
+  /// The migrations that count as applied and did nothing, since their database is not in the container.
+  public var withoutDatabase: [Outcome] { migrations.filter { $0.missingDatabases != nil } }
 
   /// Whether anything was changed in the container.
   public var changedAnything: Bool { !migrations.isEmpty || !byTheApp.isEmpty }

@@ -10,6 +10,8 @@ public struct Migrator {
 
   private let stage: StagedContainer
   private let stamp: MigrationStamp
+  /// By the databases' names, the first migration that has statements for each.
+  private let firstOfDatabase: [String: Int]
 
   /// Runs what a plan has pending: for each migration `check`, the steps, `verify`; then the history and the
   /// version markers.
@@ -26,7 +28,7 @@ public struct Migrator {
   ) throws -> MigrationReport {
     let pending = try plan.pending(to: target)
     try plan.requireKeys(to: target, for: stage)
-    let migrator = Migrator(stage: stage, stamp: stamp)
+    let migrator = Migrator(stage: stage, stamp: stamp, firstOfDatabase: firstOfDatabase(plan.catalog))
     var history = plan.detected.history
     var report = MigrationReport(
       from: plan.detected.version, to: plan.detected.version, migrations: [],
@@ -53,6 +55,16 @@ public struct Migrator {
     return report
   }
 
+  private static func firstOfDatabase(_ catalog: MigrationCatalog) -> [String: Int] {
+    var numbers: [String: Int] = [:]
+    for migration in catalog.migrations {
+      for database in migration.steps.compactMap(\.operation.namedDatabase) where numbers[database] == nil {
+        numbers[database] = migration.number
+      }
+    }
+    return numbers
+  }
+
   private func run(
     _ migration: Migration, _ memories: inout StepMemories, _ watch: Watch
   ) throws -> MigrationReport.Outcome {
@@ -64,10 +76,13 @@ public struct Migrator {
     let before = try migration.verifications.map { assertion in
       try Self.located(assertion.position, "verify") { try assertion.observeBefore(stage) }
     }
+    var missing: [String?] = []
     for (step, outline) in zip(migration.steps, migration.outline) {
       var memory = StepMemory()
       let name = step.operation.name
-      let remarks = try Self.located(step.position, name) { try step.operation.apply(to: stage, &memory) }
+      let operation = prepared(step.operation, of: migration)
+      let remarks = try Self.located(step.position, name) { try operation.apply(to: stage, &memory) }
+      missing.append(operation.namedDatabase.flatMap { memory.skipped.contains($0) ? $0 : nil })
       notes += remarks.map { "\(step.position): \(name): \($0)" }
       memories.add(memory, of: migration.number)
       try watch(outline, stage)
@@ -78,7 +93,16 @@ public struct Migrator {
     let seconds = (ContinuousClock.now - start) / .milliseconds(1)
     return MigrationReport.Outcome(
       number: migration.number, name: migration.name, summary: migration.summary,
-      milliseconds: Int(seconds.rounded()), notes: notes)
+      milliseconds: Int(seconds.rounded()), notes: notes,
+      missingDatabases: missing.isEmpty || missing.contains(nil)
+        ? nil : Set(missing.compactMap(\.self)).sorted())
+  }
+
+  /// Statements know whether they are the first ones for their database.
+  private func prepared(_ operation: any MigrationAction, of migration: Migration) -> any MigrationAction {
+    guard var sql = operation as? RunSQL else { return operation }
+    sql.isFirstOfDatabase = firstOfDatabase[sql.database] == migration.number
+    return sql
   }
 
   private func judge(
@@ -104,7 +128,7 @@ public struct Migrator {
     {
       throw error
     } catch let failure as StepFailure {
-      throw MigrationError(.stepFailed, "\(position): \(what): \(failure.message)", path: failure.path)
+      throw MigrationError(failure.code, "\(position): \(what): \(failure.message)", path: failure.path)
     } catch let error as MigrationError {
       // SQL has a place of its own, nearer than the step's.
       var error = error
@@ -116,6 +140,11 @@ public struct Migrator {
       throw MigrationError(.stepFailed, message, cause: error)
     }
   }
+}
+
+extension MigrationAction {
+  /// The database that it runs statements on; nil for other operations.
+  fileprivate var namedDatabase: String? { (self as? RunSQL)?.database ?? (self as? RunToolSQL)?.database }
 }
 
 extension TransactionError {

@@ -1,7 +1,7 @@
 import GRDB
 
 /// A change of a database in one transaction, the way SQLite's documentation wants changes of a schema done: foreign keys
-/// off, and afterwards no violation that was not there before. A Core Data store stays one.
+/// off, and afterwards no violation that was not there before. A Core Data store stays one, a database of Room's, too.
 enum MigrationTransaction {
   /// Runs a body; the connection must have foreign keys off and no open transaction.
   ///
@@ -26,10 +26,12 @@ enum MigrationTransaction {
       if model != nil, store == nil {
         throw StepFailure(message: "the database is no Core Data store: leave `core-data` out")
       }
+      let room = try RoomGuard(db)
       try body(store)
       guard db.isInsideTransaction else {
         throw StepFailure(message: "a statement ended the transaction of the migration")
       }
+      try room?.finish(db)
       let notes = try compare(before, db) + (store?.finish(db) ?? [])
       try db.execute(sql: "COMMIT")
       return notes

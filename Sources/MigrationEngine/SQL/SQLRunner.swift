@@ -6,6 +6,7 @@ struct SQLRunner {
   let script: SQLScript
   /// The author's reason for destroying data; nil when the script must not.
   let destructive: String?
+  var language: SQLLanguage = .steps
   /// What a Core Data store is to be afterwards; nil when its schema has to stay.
   var coreData: CoreDataModel?
 
@@ -16,7 +17,8 @@ struct SQLRunner {
     do {
       return try MigrationTransaction.run(db, model: coreData) { try runStatements(db, $0) }
     } catch let failure as StepFailure {
-      throw MigrationError(.sql, "\(script.position(at: 0)): \(failure.message)")
+      let code = failure.code == .stepFailed ? .sql : failure.code
+      throw MigrationError(code, "\(script.position(at: 0)): \(worded(failure.message))")
     }
   }
 
@@ -24,13 +26,12 @@ struct SQLRunner {
     var splitter = try SQLSplitter(script: script, in: db)
     while let part = try splitter.next() {
       do {
-        if let reason = try StatementRules(sql: part.text, destructive: destructive).refusal(db) {
-          throw failure(part, reason)
-        }
+        let rules = StatementRules(source: part.source, destructive: destructive, language: language)
+        if let reason = try rules.refusal(db) { throw failure(part, reason) }
         try part.statement.execute()
-        try store?.check(db)
+        if !part.source.isAboutRows { try store?.check(db) }
       } catch let reason as StepFailure {
-        throw failure(part, reason.message)
+        throw failure(part, worded(reason.message))
       } catch let error as DatabaseError where !error.isAboutTheDisk {
         throw failure(part, error.plainMessage, error)
       }
@@ -38,6 +39,13 @@ struct SQLRunner {
         throw failure(part, "the statement ended the transaction of the migration")
       }
     }
+  }
+
+  /// A `.sql` file has no word for the model of a Core Data store.
+  private func worded(_ message: String) -> String {
+    guard language == .directives, message.contains("`core-data") else { return message }
+    return message
+      + "; that is an argument of a `sql` step, in the migration.yaml of a directory that has this file"
   }
 
   private func failure(

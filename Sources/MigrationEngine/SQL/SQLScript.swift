@@ -8,10 +8,14 @@ struct SQLScript: Sendable {
   /// The line of the file that the text starts in.
   let firstLine: Int
 
-  init(text: String, file: String, firstLine: Int) {
-    bytes = Array(text.utf8)
+  init(bytes: [UInt8], file: String, firstLine: Int) {
+    self.bytes = bytes
     self.file = file
     self.firstLine = firstLine
+  }
+
+  init(text: String, file: String, firstLine: Int) {
+    self.init(bytes: Array(text.utf8), file: file, firstLine: firstLine)
   }
 
   /// Whether there is nothing but white space, comments and semicolons.
@@ -34,49 +38,69 @@ struct SQLScript: Sendable {
 
   /// The end of the comment that starts at an offset; nil when none does.
   private func comment(at offset: Int) -> Int? {
-    if bytes[offset...].starts(with: "--".utf8) {
+    guard offset + 1 < bytes.count else { return nil }
+    switch (bytes[offset], bytes[offset + 1]) {
+    case (UInt8(ascii: "-"), UInt8(ascii: "-")):
       return bytes[offset...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
+    case (UInt8(ascii: "/"), UInt8(ascii: "*")):
+      var index = offset + 2
+      while index + 1 < bytes.count,
+        bytes[index] != UInt8(ascii: "*") || bytes[index + 1] != UInt8(ascii: "/")
+      {
+        index += 1
+      }
+      return min(index + 2, bytes.count)
+    default: return nil
     }
-    guard bytes[offset...].starts(with: "/*".utf8) else { return nil }
-    var index = offset + 2
-    while index < bytes.count, !bytes[index...].starts(with: "*/".utf8) { index += 1 }
-    return min(index + 2, bytes.count)
   }
 
   static func isSeparator(_ byte: UInt8) -> Bool { byte <= 0x20 || byte == UInt8(ascii: ";") }
 
   /// The place of the first word at or after an offset, so that an error points at the statement and not at the
-  /// remark above it.
+  /// remark above it. Who asks for many places uses ``SQLPlaces``.
   func position(at offset: Int) -> YAMLPosition {
-    let before = bytes.prefix(word(from: offset))
-    let line = firstLine + before.count { $0 == UInt8(ascii: "\n") }
-    let lineStart = before.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
-    let column = String(decoding: before[lineStart...], as: UTF8.self).unicodeScalars.count + 1
-    return YAMLPosition(file: file, line: line, column: column)
+    var places = SQLPlaces(self)
+    return places.position(at: offset)
   }
 
-  /// The statements without running them, each with its text, and where its first word is. Where one ends is told by
-  /// the rule of SQLite's `sqlite3_complete`: a trigger has semicolons inside, and ends with `; END;`.
-  func statements() -> [(text: String, offset: Int)] {
-    var found: [(text: String, offset: Int)] = []
-    var start = word(from: 0)
-    while start < bytes.count {
-      var index = semicolon(from: start)
-      if isTrigger(start) {
-        var last = index
-        while index < bytes.count, !isEnd(from: last + 1, to: index) {
-          last = index
-          index = semicolon(from: index + 1)
-        }
-      }
-      let text = String(decoding: bytes[start..<min(index + 1, bytes.count)], as: UTF8.self)
-      found.append((text, start))
-      start = word(from: index)
+  /// The statements without running them, each with its text, and where its first word is.
+  func statements() -> [SQLStatementText] {
+    var (found, offset): ([SQLStatementText], Int) = ([], 0)
+    while let statement = statement(from: offset) {
+      found.append(statement)
+      offset = statement.end
     }
     return found
   }
 
+  /// The first statement at or after an offset; nil when there is none. Where it ends is told by the rule of SQLite's
+  /// `sqlite3_complete`: a trigger has semicolons inside, and ends with `; END;`.
+  func statement(from offset: Int) -> SQLStatementText? {
+    let start = word(from: offset)
+    guard start < bytes.count else { return nil }
+    var index = semicolon(from: start)
+    if isTrigger(start) {
+      var last = index
+      while index < bytes.count, !isEnd(from: last + 1, to: index) {
+        last = index
+        index = semicolon(from: index + 1)
+      }
+    }
+    let end = min(index + 1, bytes.count)
+    return SQLStatementText(
+      text: String(decoding: bytes[start..<end], as: UTF8.self), offset: start, end: end,
+      verb: verb(at: start))
+  }
+
+  /// The word at an offset, in capitals; empty when there is none, or a very long one.
+  private func verb(at offset: Int) -> String {
+    var end = offset
+    while end < bytes.count, end - offset < 16, SQLWords.isWord(bytes[end]) { end += 1 }
+    return String(decoding: bytes[offset..<end], as: UTF8.self).uppercased()
+  }
+
   private func isTrigger(_ start: Int) -> Bool {
+    guard bytes[start] | 0x20 == UInt8(ascii: "c") else { return false }
     let words = SQLWords(String(decoding: bytes[start..<min(start + 200, bytes.count)], as: UTF8.self))
     return words.makesTrigger
   }
@@ -104,6 +128,45 @@ struct SQLScript: Sendable {
   }
 
   private func end(_ closing: UInt8, after start: Int) -> Int {
-    (bytes[(start + 1)...].firstIndex(of: closing) ?? bytes.count - 1) + 1
+    var index = start + 1
+    while index < bytes.count, bytes[index] != closing { index += 1 }
+    return min(index + 1, bytes.count)
+  }
+}
+
+/// One statement of a script.
+struct SQLStatementText {
+  /// Its text, without comments before it.
+  let text: String
+  /// Where its first word is in the script, and where the next statement may start.
+  let offset, end: Int
+  /// Its first word, in capitals.
+  let verb: String
+
+  /// Whether it only reads and writes rows. Such a one defines nothing and neither begins nor ends a transaction.
+  var isAboutRows: Bool { SQLWords.verbsOfRows.contains(verb) }
+}
+
+/// Finds lines and columns in a script: one after the other in one pass, when they are asked for in ascending order.
+struct SQLPlaces {
+  private let script: SQLScript
+  /// How far lines were counted, their number, and where the last of them starts.
+  private var (offset, line, lineStart) = (0, 0, 0)
+
+  init(_ script: SQLScript) { self.script = script }
+
+  /// The place of the first word at or after an offset.
+  mutating func position(at wanted: Int) -> YAMLPosition {
+    let word = script.word(from: wanted)
+    if word < offset { (offset, line, lineStart) = (0, 0, 0) }
+    script.bytes.withUnsafeBufferPointer { bytes in
+      for index in offset..<word where bytes[index] == UInt8(ascii: "\n") {
+        line += 1
+        lineStart = index + 1
+      }
+    }
+    offset = word
+    let column = String(decoding: script.bytes[lineStart..<word], as: UTF8.self).unicodeScalars.count + 1
+    return YAMLPosition(file: script.file, line: script.firstLine + line, column: column)
   }
 }

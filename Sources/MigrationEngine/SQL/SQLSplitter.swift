@@ -1,46 +1,43 @@
 import AppContainer
 import GRDB
 
-/// Takes a script apart, statement by statement. SQLite's parser finds where each one ends, after the one before
-/// has run, so that a statement may use what that one made.
+/// Takes a script apart, statement by statement. Each is compiled after the one before has run, so that it may use what
+/// that one made.
 struct SQLSplitter {
   /// A statement, ready to run.
   struct Part {
     let statement: Statement
+    let source: SQLStatementText
+
     /// Its text, without comments before it.
-    let text: String
+    var text: String { source.text }
     /// Where its first word is in the script.
-    let offset: Int
+    var offset: Int { source.offset }
   }
 
   private let script: SQLScript
-  private let statements: SQLStatementCursor
+  private let db: Database
   private var offset = 0
 
   init(script: SQLScript, in db: Database) throws {
+    // SQLite would take it for the end of the text.
+    if let index = script.bytes.firstIndex(of: 0) {
+      throw MigrationError(.sql, "\(script.position(at: index)): a NUL character is not SQL: remove it")
+    }
     self.script = script
-    statements = try db.allStatements(sql: String(decoding: script.bytes, as: UTF8.self))
+    self.db = db
   }
 
   /// The next statement; nil at the end.
   mutating func next() throws -> Part? {
-    let start = script.word(from: offset)
-    if start == script.bytes.count { return nil }
+    guard let source = script.statement(from: offset) else { return nil }
+    offset = source.end
     do {
-      guard let statement = try statements.next() else { throw notFound() }
-      // GRDB gives the text from the first comment on, without separators at both ends.
-      let text = Array(statement.sql.utf8)
-      while offset < script.bytes.count, SQLScript.isSeparator(script.bytes[offset]) { offset += 1 }
-      guard start < offset + text.count, script.bytes[offset...].starts(with: text) else { throw notFound() }
-      offset += text.count
-      let words = String(decoding: script.bytes[start..<offset], as: UTF8.self)
-      return Part(statement: statement, text: words, offset: start)
+      // SQLite says so when it takes the text for several statements.
+      return Part(statement: try db.makeStatement(sql: source.text), source: source)
     } catch let error as DatabaseError where !error.isAboutTheDisk {
-      throw MigrationError(.sql, "\(script.position(at: start)): \(error.plainMessage)", cause: error)
+      throw MigrationError(
+        .sql, "\(script.position(at: source.offset)): \(error.plainMessage)", cause: error)
     }
-  }
-
-  private func notFound() -> MigrationError {
-    MigrationError(.sql, "\(script.position(at: offset)): SQLite finds no statement here")
   }
 }

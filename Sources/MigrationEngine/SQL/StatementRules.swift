@@ -3,14 +3,20 @@ import GRDB
 
 /// What a statement may not do in a migration. SQLite's own program for it (`EXPLAIN`) tells, not its spelling.
 struct StatementRules {
-  let sql: String
+  let source: SQLStatementText
   /// The author's reason for destroying data, if any.
   let destructive: String?
+  /// Where a reason is to be written.
+  var language: SQLLanguage = .steps
   /// Whether the statements are in a transaction that is not theirs to end; another tool's need not be.
   var isInTransaction = true
 
+  private var sql: String { source.text }
+
   /// Why the statement may not run; nil when it may.
   func refusal(_ db: Database) throws -> String? {
+    // These have no such program, and may be many. A function is named as it is, in quotes, too.
+    if source.isAboutRows, !source.mentionsExtensions { return loss(drops: false) }
     var drops = false
     // Row by row, and no further than a refusal: GRDB takes the end of `EXPLAIN COMMIT` for a commit.
     let rows = try Row.fetchCursor(db, sql: "EXPLAIN " + sql)
@@ -30,11 +36,10 @@ struct StatementRules {
 
   private func loss(drops: Bool) -> String? {
     if destructive != nil { return nil }
-    let verb = drops ? nil : SQLWords(sql).verbWithoutWhere
-    guard let what = drops ? "drops a table or a column" : verb.map({ "is \($0) without WHERE" }) else {
-      return nil
-    }
-    return "the statement \(what) and destroys data: say why with `destructive`"
+    if !drops, !["DELETE", "UPDATE", "WITH"].contains(source.verb) { return nil }
+    let rows = drops ? nil : SQLWords(sql).lossOfAllRows
+    guard let what = drops ? "drops a table or a column" : rows.map({ "is \($0)" }) else { return nil }
+    return "the statement \(what) and destroys data: \(language.reason)"
   }
 
   private func refusal(_ opcode: String, _ detail: String, _ argument: Int?) -> String? {
@@ -66,78 +71,38 @@ extension DatabaseValue.Storage {
   }
 }
 
-/// The bare words of one statement, without comments, strings and quoted names: only for the courtesy of asking
-/// for a reason before all rows change, never for safety.
-struct SQLWords {
-  private var words: [String] = []
-
-  init(_ sql: String) {
-    let scalars = Array(sql.utf8)
-    var index = 0
-    var word: [UInt8] = []
-    func end(_ closing: UInt8, from start: Int) -> Int {
-      (scalars[start...].firstIndex(of: closing) ?? scalars.count - 1) + 1
-    }
-    while index < scalars.count {
-      let byte = scalars[index]
-      if Self.isWord(byte) {
-        word.append(byte)
-        index += 1
-        continue
+extension SQLStatementText {
+  /// Whether `load_extension` stands in it, in whatever case.
+  fileprivate var mentionsExtensions: Bool {
+    var text = text
+    return text.withUTF8 { bytes in
+      let name: StaticString = "load_extension"
+      let length = name.utf8CodeUnitCount
+      guard bytes.count >= length else { return false }
+      // Its underscore is the rarest of its characters.
+      for index in 4..<(bytes.count - length + 5) where bytes[index] == UInt8(ascii: "_") {
+        let matches = (0..<length).allSatisfy {
+          $0 == 4 || bytes[index - 4 + $0] | 0x20 == name.utf8Start[$0]
+        }
+        if matches { return true }
       }
-      finish(&word)
-      switch byte {
-      case UInt8(ascii: "'"), UInt8(ascii: "\""), UInt8(ascii: "`"): index = end(byte, from: index + 1)
-      case UInt8(ascii: "["): index = end(UInt8(ascii: "]"), from: index + 1)
-      case _ where scalars[index...].starts(with: "--".utf8): index = end(0x0A, from: index)
-      case _ where scalars[index...].starts(with: "/*".utf8):
-        index += 2
-        while index < scalars.count, !scalars[index...].starts(with: "*/".utf8) { index += 1 }
-        index += 2
-      default: index += 1
-      }
+      return false
     }
-    finish(&word)
   }
+}
 
-  private mutating func finish(_ word: inout [UInt8]) {
-    if !word.isEmpty { words.append(String(decoding: word, as: UTF8.self).uppercased()) }
-    word = []
-  }
+/// Whose words a message about SQL uses.
+enum SQLLanguage: Sendable {
+  /// Steps in YAML.
+  case steps
+  /// A `.sql` file with its directives in comments.
+  case directives
 
-  private static func isWord(_ byte: UInt8) -> Bool {
-    byte == UInt8(ascii: "_") || (byte >= 0x30 && byte <= 0x39)
-      || (byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7A)
-      || byte >= 0x80
-  }
-
-  /// Whether the statement makes, changes or removes tables and their like.
-  var definesSchema: Bool { words.first.map(["CREATE", "ALTER", "DROP"].contains) ?? false }
-
-  /// Whether it begins or ends a transaction or a part of one.
-  var isAboutTransactions: Bool {
-    words.first.map(["BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE"].contains) ?? false
-  }
-
-  /// Whether it makes a trigger, inside of which are statements.
-  var makesTrigger: Bool {
-    words.first == "CREATE" && words.dropFirst().first { !["TEMP", "TEMPORARY"].contains($0) } == "TRIGGER"
-  }
-
-  /// Whether it is such a one with `IF EXISTS` or `IF NOT EXISTS`.
-  var asksForExistence: Bool { definesSchema && words.prefix(6).contains("EXISTS") }
-
-  /// Whether it drops a table or a column.
-  var drops: Bool {
-    words.starts(with: ["DROP", "TABLE"])
-      || (words.starts(with: ["ALTER", "TABLE"]) && words.contains("DROP"))
-  }
-
-  /// `DELETE` or `UPDATE`, when the statement is one and says nowhere which rows.
-  var verbWithoutWhere: String? {
-    guard !words.contains("WHERE"), let verb = words.first else { return nil }
-    if verb == "DELETE" || verb == "UPDATE" { return verb }
-    guard verb == "WITH", !words.contains("INSERT") else { return nil }
-    return words.first { $0 == "DELETE" || $0 == "UPDATE" }
+  /// Where the reason for destroying data goes.
+  var reason: String {
+    switch self {
+    case .steps: "say why with `destructive`"
+    case .directives: "say why with a line `-- drydock: destructive REASON`"
+    }
   }
 }

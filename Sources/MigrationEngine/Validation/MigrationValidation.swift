@@ -36,7 +36,7 @@ public struct MigrationValidation: Sendable {
     self.catalog = catalog
     var found = problems
     found += Self.unknownDatabases(catalog, configuration)
-    found += Self.statements(catalog)
+    found += Self.statements(catalog, configuration)
     found += Self.stepsWithoutWayBack(catalog)
     do {
       // Where some cannot be read, it would seem that they were removed.
@@ -70,9 +70,11 @@ public struct MigrationValidation: Sendable {
     }
   }
 
-  private static func statements(_ catalog: MigrationCatalog) -> [MigrationError] {
+  private static func statements(
+    _ catalog: MigrationCatalog, _ configuration: Configuration
+  ) -> [MigrationError] {
     do {
-      var check = try StatementCheck()
+      var check = try StatementCheck(configuration)
       for migration in catalog.migrations { check.add(migration) }
       return check.problems
     } catch {

@@ -11,10 +11,18 @@ struct StatementCheck {
   /// By database.
   private var schemas: [String: DatabaseQueue] = [:]
   private var isKnown: [String: Bool] = [:]
-  /// For what has no schema of its own.
-  private let nothing: DatabaseQueue
+  private let settings: AppContainer.Configuration
+  /// What SQLite and `drydock.yaml` have, in capitals.
+  private let functions: Set<String>
 
-  init() throws { nothing = try DatabaseQueue() }
+  /// - Parameter settings: what names the app's own functions.
+  init(_ settings: AppContainer.Configuration) throws {
+    self.settings = settings
+    functions = try DatabaseQueue().read { db in
+      settings.addFunctions(to: db)
+      return Set(try String.fetchAll(db, sql: "SELECT DISTINCT upper(name) FROM pragma_function_list"))
+    }
+  }
 
   /// Checks what a migration runs and asks, both ways.
   mutating func add(_ migration: Migration) {
@@ -65,6 +73,7 @@ struct StatementCheck {
     var configuration = GRDB.Configuration()
     configuration.foreignKeysEnabled = false
     configuration.allowsUnsafeTransactions = true
+    configuration.prepareDatabase { [settings] in settings.addFunctions(to: $0) }
     let schema = try DatabaseQueue(configuration: configuration)
     (schemas[database], isKnown[database]) = (schema, true)
     return schema
@@ -86,10 +95,12 @@ struct StatementCheck {
     do {
       let schema = try schema(of: step.database)
       schema.writeWithoutTransaction { db in
-        for part in script.statements() {
-          check(
-            StatementRules(sql: part.text, destructive: destructive), of: step.database, db,
-            at: script.position(at: part.offset))
+        var places = SQLPlaces(script)
+        var offset = 0
+        while let part = script.statement(from: offset) {
+          offset = part.end
+          let rules = StatementRules(source: part, destructive: destructive, language: step.language)
+          check(rules, of: step.database, db, &places)
         }
       }
     } catch {
@@ -102,10 +113,14 @@ struct StatementCheck {
     do {
       let schema = try schema(of: step.database)
       schema.writeWithoutTransaction { db in
-        for part in script.statements() where !SQLWords(part.text).isAboutTransactions {
+        var places = SQLPlaces(script)
+        var offset = 0
+        while let part = script.statement(from: offset) {
+          offset = part.end
+          if SQLWords(part.verb).isAboutTransactions { continue }
           let rules = StatementRules(
-            sql: part.text, destructive: "as \(step.tool.rawValue) would", isInTransaction: false)
-          check(rules, of: step.database, db, at: script.position(at: part.offset))
+            source: part, destructive: "as \(step.tool.rawValue) would", isInTransaction: false)
+          check(rules, of: step.database, db, &places)
         }
       }
     } catch {
@@ -114,22 +129,33 @@ struct StatementCheck {
   }
 
   private mutating func check(
-    _ rules: StatementRules, of database: String, _ db: Database, at position: YAMLPosition
+    _ rules: StatementRules, of database: String, _ db: Database, _ places: inout SQLPlaces
   ) {
+    let source = rules.source
     do {
+      // To explain it compiles it already. Rows change no schema, and may be many.
+      if source.isAboutRows { _ = try db.makeStatement(sql: source.text) }
       if let reason = try rules.refusal(db) {
-        return problems.append(MigrationError(.sql, "\(position): \(reason)"))
+        return problems.append(MigrationError(.sql, "\(places.position(at: source.offset)): \(reason)"))
       }
-      let words = SQLWords(rules.sql)
-      // Rows change no schema, and may be many.
-      if words.definesSchema { try db.execute(sql: rules.sql) }
+      if source.isAboutRows { return }
+      let words = SQLWords(source.text)
+      if words.definesSchema { try db.execute(sql: source.text) }
       // Who asks whether something is there does not know the schema either.
       if words.asksForExistence { isKnown[database] = false }
     } catch let error as DatabaseError {
       if let reason = rules.refusalByWords {
-        problems.append(MigrationError(.sql, "\(position): \(reason)"))
+        problems.append(MigrationError(.sql, "\(places.position(at: source.offset)): \(reason)"))
       }
+      let position = places.position(at: source.offset)
       tell(error, database, at: position)
+      // SQLite looks for tables first.
+      if error.message?.hasPrefix("no such table") == true, source.isAboutRows {
+        let unknown = SQLWords(source.text).calls.first { !functions.contains($0.uppercased()) }
+        if let unknown {
+          problems.append(MigrationError(.sql, "\(position): \(DatabaseError.unknownFunction(unknown))"))
+        }
+      }
     } catch {
       problems.append(MigrationError(reading: error))
     }
@@ -137,6 +163,10 @@ struct StatementCheck {
 
   private mutating func tell(_ error: DatabaseError, _ database: String, at position: YAMLPosition) {
     let message = error.message ?? ""
+    if message.hasPrefix("no such function") {
+      problems.append(MigrationError(.sql, "\(position): \(error.plainMessage)", cause: error))
+      return
+    }
     if message.hasPrefix("no such ") && !message.hasPrefix("no such column") { isKnown[database] = false }
     let isSyntax = ["syntax error", "unrecognized token", "incomplete input"].contains {
       message.contains($0)

@@ -1,0 +1,163 @@
+import AgeEncryption
+import Foundation
+import GRDB
+
+/// A SQL function that Drydock provides under an app's name for it: `functions:` of `drydock.yaml`. NULL gives NULL.
+public enum SQLFunction: String, CaseIterable, Sendable {
+  /// Text or data as base64 text.
+  case base64
+  /// Base64 text as data.
+  case base64Decode = "base64-decode"
+  /// Text or data as hexadecimal text, in capitals as SQLite's `hex` gives it.
+  case hex
+  /// Hexadecimal text as data.
+  case hexDecode = "hex-decode"
+  /// The SHA-256 of text or data, as hexadecimal text in lower case.
+  case sha256
+  /// A random UUID, in lower case.
+  case uuid
+  /// Whether the second argument matches the regular expression in the first one, as `X REGEXP Y` calls it.
+  case regexp
+  /// `2026-11-21T02:06:58Z` as seconds since 1970.
+  case dateToUnix = "date-to-unix"
+  /// Seconds since 1970 as `2026-11-21T02:06:58Z`.
+  case unixToDate = "unix-to-date"
+  /// Apple's seconds since 2001 as seconds since 1970.
+  case appleToUnix = "apple-to-unix"
+  /// Seconds since 1970 as Apple's seconds since 2001.
+  case unixToApple = "unix-to-apple"
+
+  private static let appleEpoch = 978_307_200
+
+  private var argumentCount: Int {
+    switch self {
+    case .uuid: 0
+    case .regexp: 2
+    default: 1
+    }
+  }
+
+  /// It as GRDB adds it to a connection.
+  fileprivate func function(named name: String) -> DatabaseFunction {
+    DatabaseFunction(name, argumentCount: argumentCount, pure: self != .uuid) { values in
+      if values.contains(where: \.isNull) { return nil }
+      return try call(values, name)
+    }
+  }
+
+  private func call(_ values: [DatabaseValue], _ name: String) throws -> (any DatabaseValueConvertible)? {
+    switch self {
+    case .uuid: return UUID().uuidString.lowercased()
+    case .base64: return try Self.data(values[0]).base64EncodedString()
+    case .base64Decode:
+      guard let data = Data(base64Encoded: try Self.text(values[0])) else {
+        throw Self.error("\(name): not base64")
+      }
+      return data
+    case .hex: return try Self.data(values[0]).map { String(format: "%02X", $0) }.joined()
+    case .hexDecode: return try Self.unhex(Self.text(values[0]), name)
+    case .sha256:
+      let digest = try SHA256()
+      try Self.data(values[0]).withUnsafeBytes { digest.update($0) }
+      return try digest.finalize().hex
+    case .regexp: return try Self.matches(Self.text(values[1]), Self.text(values[0]))
+    case .dateToUnix:
+      guard let date = try? Date(Self.text(values[0]), strategy: .iso8601) else {
+        throw Self.error("\(name): not a date such as 2026-11-21T02:06:58Z")
+      }
+      return Int(date.timeIntervalSince1970)
+    case .unixToDate: return try Date(timeIntervalSince1970: Self.number(values[0], name)).formatted(.iso8601)
+    case .appleToUnix: return Self.shifted(values[0], by: Self.appleEpoch)
+    case .unixToApple: return Self.shifted(values[0], by: -Self.appleEpoch)
+    }
+  }
+
+  /// Text as UTF-8, numbers as their text.
+  private static func data(_ value: DatabaseValue) throws -> Data {
+    if case .blob(let data) = value.storage { return data }
+    return Data(try text(value).utf8)
+  }
+
+  private static func text(_ value: DatabaseValue) throws -> String {
+    switch value.storage {
+    case .string(let text): return text
+    case .int64(let number): return String(number)
+    case .double(let number): return String(number)
+    case .blob(let data):
+      guard let text = String(validating: data, as: UTF8.self) else { throw error("data that is not text") }
+      return text
+    case .null: return ""
+    }
+  }
+
+  private static func number(_ value: DatabaseValue, _ name: String) throws -> Double {
+    guard let number = Double.fromDatabaseValue(value), abs(number) < 1e11 else {
+      throw error("\(name): not a number of seconds")
+    }
+    return number
+  }
+
+  /// Integers stay integers.
+  private static func shifted(_ value: DatabaseValue, by seconds: Int) -> (any DatabaseValueConvertible)? {
+    if case .int64(let number) = value.storage {
+      let (sum, overflow) = number.addingReportingOverflow(Int64(seconds))
+      return overflow ? nil : sum
+    }
+    return Double.fromDatabaseValue(value).map { $0 + Double(seconds) }
+  }
+
+  private static func unhex(_ text: String, _ name: String) throws -> Data {
+    let digits = text.utf8.map { UInt8(String(UnicodeScalar($0)), radix: 16) }
+    guard digits.count.isMultiple(of: 2), !digits.contains(nil) else {
+      throw error("\(name): not hexadecimal")
+    }
+    let values = digits.compactMap(\.self)
+    return Data(stride(from: 0, to: values.count, by: 2).map { values[$0] << 4 | values[$0 + 1] })
+  }
+
+  private static func matches(_ text: String, _ pattern: String) throws -> Bool {
+    let expression: NSRegularExpression
+    do {
+      expression = try NSRegularExpression(pattern: pattern)
+    } catch {
+      throw self.error("not a regular expression")
+    }
+    return expression.firstMatch(in: text, range: NSRange(text.startIndex..., in: text)) != nil
+  }
+
+  private static func error(_ message: String) -> DatabaseError {
+    DatabaseError(resultCode: .SQLITE_ERROR, message: message)
+  }
+
+  /// The words of all of them.
+  public static var names: [String] { allCases.map(\.rawValue) }
+}
+
+extension Configuration {
+  /// Reads `functions:`, which maps an app's names of SQL functions to those that Drydock provides.
+  static func functions(_ node: YAMLNode?) throws -> [String: SQLFunction] {
+    guard let node, !node.isNull else { return [:] }
+    var result: [String: SQLFunction] = [:]
+    for pair in try node.pairs("`functions`").pairs {
+      let name = pair.key.source
+      guard let first = name.utf8.first, !(0x30...0x39).contains(first),
+        name.utf8.allSatisfy({ $0 == 0x5F || (0x30...0x39).contains($0) || (0x61...0x7A).contains($0 | 0x20) }
+        )
+      else {
+        throw pair.keyPosition.error("`\(name)` is not the name of a SQL function: letters, digits and `_`")
+      }
+      let word = try pair.value.text("what the function `\(name)` does")
+      guard let function = SQLFunction(rawValue: word) else {
+        throw pair.value.position.error(
+          "Drydock provides no function `\(word)`; " + NearestWord.hint(for: word, among: SQLFunction.names))
+      }
+      result[name] = function
+    }
+    return result
+  }
+
+  /// Adds the functions of `functions:` to a connection.
+  package func addFunctions(to db: Database) {
+    for (name, function) in functions { db.add(function: function.function(named: name)) }
+  }
+}

@@ -1,0 +1,91 @@
+import AppContainer
+import Foundation
+@testable import MigrationEngine
+import Testing
+
+/// Long SQL files take time in proportion to their length.
+@Suite(.serialized) struct SQLSpeedTests {
+  private func write(_ lab: Lab, _ count: Int) throws {
+    let rows = (1...count).map { "INSERT INTO t VALUES (\($0), 'the name of row \($0)');" }
+    try lab.migration(
+      "0001_rows.sql",
+      "-- drydock: database notes\n-- migrate:up\nCREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT);\n"
+        + rows.joined(separator: "\n") + "\n-- migrate:down\nDROP TABLE t;\n")
+  }
+
+  /// The shortest of three runs, in milliseconds.
+  private func time(_ body: () throws -> Void) rethrows -> Double {
+    var shortest = Double.infinity
+    for _ in 0..<3 {
+      let start = ContinuousClock.now
+      try body()
+      shortest = min(shortest, (ContinuousClock.now - start) / .milliseconds(1))
+    }
+    return shortest
+  }
+
+  @Test func validatingIsLinear() throws {
+    try Lab.with { lab in
+      func seconds(_ count: Int) throws -> Double {
+        try write(lab, count)
+        return try time {
+          let found = try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems
+          #expect(found.isEmpty)
+        }
+      }
+      let (short, long) = (try seconds(2_000), try seconds(16_000))
+      #expect(long < short * 24 + 200, "2,000 statements: \(short) ms, 16,000: \(long) ms")
+    }
+  }
+
+  @Test func migratingIsLinear() throws {
+    func run(_ count: Int) throws -> Double {
+      try Lab.with { lab in
+        try write(lab, count)
+        let start = ContinuousClock.now
+        try lab.migrate()
+        let time = (ContinuousClock.now - start) / .milliseconds(1)
+        #expect(try lab.query(Lab.newDatabase, "SELECT count(*) AS n FROM t") == [["n": count]])
+        return time
+      }
+    }
+    let (short, long) = (try run(2_000), try run(16_000))
+    #expect(long < short * 24 + 500, "2,000 statements: \(short) ms, 16,000: \(long) ms")
+  }
+
+  /// Each place is found from the one before.
+  @Test func manyProblemsAreToldInLinearTime() throws {
+    try Lab.with { lab in
+      let lines = (1...16_000).map { "DELETE FROM t WHERE \($0);" }
+      try lab.migration(
+        "0001_rows.sql",
+        "-- drydock: database notes\n-- drydock: irreversible\n-- migrate:up\nCREATE TABLE t (id);\n"
+          + lines.joined(separator: "\n"))
+      let start = ContinuousClock.now
+      let problems = try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems
+      #expect(problems.count == 16_000)
+      #expect(problems.last?.message.contains("0001_rows.sql:16004:1: ") == true)
+      #expect(ContinuousClock.now - start < .seconds(30))
+    }
+  }
+
+  @Test func placesInAnyOrder() {
+    let script = SQLScript(text: "SELECT 1;\n\n  SELECT 2;\nä SELECT 3;\n", file: "a.sql", firstLine: 3)
+    var places = SQLPlaces(script)
+    let offsets = [0, 10, 24, 0, 22]
+    let found = offsets.map { places.position(at: $0).description }
+    #expect(
+      found == ["a.sql:3:1", "a.sql:5:3", "a.sql:6:2", "a.sql:3:1", "a.sql:6:1"].map { $0 }, "\(found)")
+  }
+
+  @Test func aNULCharacterIsRefused() throws {
+    try Lab.with { lab in
+      try lab.database(Lab.oldDatabase, "CREATE TABLE t (a)")
+      _ = try lab.baseline(0)
+      try lab.migration(
+        "0001_a.sql",
+        "-- drydock: database notes\n-- migrate:up\nINSERT INTO t VALUES (1)\0; INSERT INTO t VALUES (2);\n")
+      #expect(failure { try lab.migrate() }.text.contains("a NUL character is not SQL"))
+    }
+  }
+}
