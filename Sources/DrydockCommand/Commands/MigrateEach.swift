@@ -18,8 +18,8 @@ extension MigrateCommand {
     do {
       try backup.explaining(opened) {
         try Migrating.runEach(
-          opened, catalog, to: to, repository: repository, backup: backup.options, options: options,
-          backedUp: backup.note
+          opened, catalog, to: to, repository: repository, backup: backup.options,
+          allowingOutOfOrder: allowOutOfOrder, options: options, backedUp: backup.note
         ) { outcome in
           result.runs.append(Result(outcome, snapshot: count == 0 ? backup.path : nil))
           if outcome.transaction != nil { count += 1 }
