@@ -20,6 +20,7 @@ import Testing
       try prepared(&lab)
       let problems = try lab.plan().problems
       #expect(problems.map(\.code) == [.firstContact])
+      #expect(try lab.plan().entries.map(\.state) == [.unknown, .unknown, .unknown])
       let message = try #require(problems.first?.message)
       #expect(message.contains("the setting `v` is 3"), "\(message)")
       #expect(message.contains("`at: {0: 3}`") && message.contains("`drydock baseline CONTAINER --to 3`"))

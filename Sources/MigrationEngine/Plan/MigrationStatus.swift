@@ -15,6 +15,8 @@ public struct MigrationStatus: Sendable {
     case edited
     /// The container lacks it, but has a later one.
     case outOfOrder = "out of order"
+    /// A version marker would stand for it, and it was never released: nobody knows whether the container has it.
+    case unknown
   }
 
   /// One migration, of the files, the history, or both.
@@ -73,19 +75,20 @@ public struct MigrationStatus: Sendable {
     self.catalog = catalog
     self.detected = detected
     let numbers = Set(catalog.migrations.map(\.number)).union(detected.history.records.map(\.number))
+    let released = detected.firstContact.map { _ in (try? Releases.read(catalog.directory))?.version ?? 0 }
     entries = numbers.sorted().map { number in
       let migration = catalog.migration(number)
       let record = detected.history.record(number)
       return Entry(
         number: number, name: migration?.name ?? record?.name ?? "",
-        state: Self.state(number, migration, record, detected, allowingOutOfOrder), record: record,
-        migration: migration)
+        state: Self.state(number, migration, record, detected, allowingOutOfOrder, released: released),
+        record: record, migration: migration)
     }
   }
 
   private static func state(
     _ number: Int, _ migration: Migration?, _ record: MigrationRecord?, _ detected: DetectedVersion,
-    _ allowingOutOfOrder: Bool
+    _ allowingOutOfOrder: Bool, released: Int?
   ) -> State {
     switch (migration, record) {
     case (nil, _): return .missing
@@ -95,7 +98,9 @@ public struct MigrationStatus: Sendable {
       return record.origin != .applied || isSame ? .applied : .edited
     case (_, nil):
       if number > detected.version { return .pending }
-      if detected.elsewhere.contains(number) { return .applied }
+      if detected.elsewhere.contains(number) {
+        return released.map { $0 < number } == true ? .unknown : .applied
+      }
       return allowingOutOfOrder ? .pending : .outOfOrder
     }
   }
@@ -135,24 +140,23 @@ public struct MigrationStatus: Sendable {
 
   /// A marker's number is believed on first contact only as far as there were migrations that could have run.
   private var firstContact: MigrationError? {
-    guard let contact = detected.firstContact else { return nil }
-    let released = (try? Releases.read(catalog.directory))?.version ?? 0
-    let covered = catalog.numbers.filter { $0 > released && $0 <= contact.number }
-    guard let last = covered.last else { return nil }
+    guard let contact = detected.firstContact,
+      let last = entries.last(where: { $0.state == .unknown })?.number
+    else { return nil }
     let baseline =
-      contact.number > last ? "" : "; if the app did what they do, `drydock baseline CONTAINER --to \(last)`"
+      contact.number > last
+      ? "" : "\n  if the app did what they do: `drydock baseline CONTAINER --to \(last)`"
     return MigrationError(
       .firstContact,
-      "this container has no history, and \(contact.marker) is \(contact.number), which would stand for "
-        + "migrations that were never released (up to \(last)): they would be skipped; if the number is from before "
-        + "Drydock, add `at: {0: \(contact.number)}` to its marker in drydock.yaml\(baseline)",
-      path: catalog.directory)
+      "\(contact.marker) is \(contact.number), and would stand for migrations that were never released (up to \(last))\n"
+        + "  if the number is from before Drydock: add `at: {0: \(contact.number)}` to its marker in drydock.yaml"
+        + baseline, path: catalog.directory)
   }
 
   static func problem(_ entry: Entry) -> MigrationError? {
     let name = entry.identifier
     switch entry.state {
-    case .pending, .applied: return nil
+    case .pending, .applied, .unknown: return nil
     case .missing:
       return MigrationError(
         .missing,
