@@ -35,17 +35,19 @@ public enum Migrating {
   ///   - repository: where the container's archives are, which are looked into when a setting was moved into the vault.
   ///   - backup: takes a snapshot before anything is staged, under the same locks; one that lacks something ends the run.
   ///     Without anything to migrate none is taken.
+  ///   - allowingOutOfOrder: whether migrations are run although a later one was applied, in the order of their numbers.
   ///   - backedUp: called with it.
   /// - Throws: `RepositoryError`, `MigrationError`, `TransactionError`, `ContainerError` (`vaultLocked` when a step on the vault lacks the
   ///   device key); nothing has changed then.
   public static func run(
     _ container: Container, _ catalog: MigrationCatalog, to version: Int? = nil, repository: String? = nil,
-    backup: SnapshotOptions? = nil, options: TransactionOptions = TransactionOptions(),
+    backup: SnapshotOptions? = nil, allowingOutOfOrder: Bool = false,
+    options: TransactionOptions = TransactionOptions(),
     backedUp: @escaping @Sendable (SnapshotReport) -> Void = { _ in }
   ) throws -> TransactionOutcome<Report> {
     // Whether a key is missing is known before anything is staged.
     let plan = try Transaction.inspect(container, options: options) {
-      let plan = try MigrationStatus(catalog, of: $0)
+      let plan = try MigrationStatus(catalog, of: $0, allowingOutOfOrder: allowingOutOfOrder)
       try plan.requireKeys(to: version, for: $0)
       return plan
     }
@@ -69,7 +71,7 @@ public enum Migrating {
     }
     var moved: [MovedSecret] = []
     let outcome = try Transaction.run(on: container, .migrate, summary: summary, options: options) { staged in
-      let report = try migrate(staged, catalog, version)
+      let report = try migrate(staged, catalog, version, allowingOutOfOrder)
       moved = staged.movedSecrets
       return report
     }
@@ -123,9 +125,11 @@ public enum Migrating {
   /// Migrates a stage that is thrown away, and tells the difference that the real run would make.
   public static func dryRun(
     _ container: Container, _ catalog: MigrationCatalog, to version: Int? = nil,
-    options: TransactionOptions = TransactionOptions()
+    allowingOutOfOrder: Bool = false, options: TransactionOptions = TransactionOptions()
   ) throws -> DryRunOutcome<MigrationReport> {
-    try Transaction.dryRun(on: container, options: options) { try migrate($0, catalog, version) }
+    try Transaction.dryRun(on: container, options: options) {
+      try migrate($0, catalog, version, allowingOutOfOrder)
+    }
   }
 
   /// Says which version a container has, without running anything.
@@ -164,9 +168,10 @@ public enum Migrating {
 
   /// Migrates what a stage holds.
   static func migrate(
-    _ staged: StagedContainer, _ catalog: MigrationCatalog, _ version: Int?
+    _ staged: StagedContainer, _ catalog: MigrationCatalog, _ version: Int?,
+    _ allowingOutOfOrder: Bool = false
   ) throws -> MigrationReport {
-    let plan = try MigrationStatus(catalog, of: staged)
+    let plan = try MigrationStatus(catalog, of: staged, allowingOutOfOrder: allowingOutOfOrder)
     return try Migrator.run(plan, to: version, on: staged, stamp: stamp(staged))
   }
 

@@ -4,9 +4,13 @@ import Drydock
 struct ConfigurationTemplate {
   private let container: Container?
   private var databases: [(String, ContainerPath)] = []
+  /// What the container seems to count its own schema by.
+  private var markers: [VersionMarkerSearch.Finding] = []
+  /// The newest schema version that has been released.
+  private let released: Int
 
-  init(_ container: Container?) throws {
-    self.container = container
+  init(_ container: Container?, released: Int) throws {
+    (self.container, self.released) = (container, released)
     guard let container else { return }
     let scan = ContainerScan(try container.open(), rules: ExclusionRules(container))
     var found: [ContainerPath] = []
@@ -20,6 +24,35 @@ struct ConfigurationTemplate {
       let isTaken = found[..<number].contains { $0.nameString.hasPrefix(stem + ".") }
       return (isTaken ? "\(name)\(number + 1)" : name, path)
     }
+    markers = try Transaction.inspect(container) { [databases] stage in
+      VersionMarkerSearch(stage, databases: databases.map { (name: $0.0, path: $0.1) }).findings
+    }
+  }
+
+  /// The lines of `version-markers`: the first place that was found counts, others are named.
+  private var markerLines: String {
+    guard let first = markers.first else {
+      return """
+        # version-markers:
+        #   - {defaults: dataSchemaVersion, absent: 0}
+        #   - {pragma: notes, at: {4: 2, 6: 3}}
+        #   - {json: Documents/state.json, pointer: /version}
+        """
+    }
+    let lines = ["version-markers:", "  - \(text(first))"] + markers.dropFirst().map { "  # - \(text($0))" }
+    return lines.joined(separator: "\n")
+  }
+
+  /// A number that no release of Drydock's migrations explains is from before them: the first one comes next.
+  private func text(_ marker: VersionMarkerSearch.Finding) -> String {
+    let place =
+      switch marker.place {
+      case .defaults(let key): "defaults: \(quoted(key))"
+      case .userVersion(let database): "pragma: \(database)"
+      case .json(let path, let pointer): "json: \(quoted(path.description)), pointer: \(quoted(pointer))"
+      }
+    if marker.number > released { return "{\(place), at: {0: \(marker.number)}}" }
+    return "{\(place), absent: 0}"
   }
 
   func text() -> String {
@@ -48,11 +81,9 @@ struct ConfigurationTemplate {
       # groups: {group.com.example.notes: ../Shared/AppGroup/notes}
 
       # Where the app itself says which schema version its data has: a setting, PRAGMA user_version of a database,
-      # or a field of a JSON file. `at` maps a migration's number to the app's where they differ.
-      # version-markers:
-      #   - {defaults: dataSchemaVersion}
-      #   - {pragma: notes, at: {4: 2, 6: 3}}
-      #   - {json: Documents/state.json, pointer: /version}
+      # or a field of a JSON file. `at` maps a migration's number to the app's where they differ: `at: {0: 7}` when the
+      # app's was 7 before the first migration. `absent` is the version of a container that lacks the number.
+      \(markerLines)
 
       # What a backup leaves out besides the layout's own list, and what it takes all the same; as in .gitignore.
       # exclude: ["Documents/**/*.part"]

@@ -89,8 +89,8 @@ struct Failure {
 
   private static func status(_ code: MigrationError.Code) -> ExitStatus {
     switch code {
-    case .catalog, .noWayBack, .unknownVersion, .edited, .missing, .outOfOrder, .contradiction,
-      .damagedHistory, .released, .foreignSchema:
+    case .catalog, .noWayBack, .unknownVersion, .firstContact, .newer, .edited, .missing, .outOfOrder,
+      .contradiction, .damagedHistory, .released, .foreignSchema:
       .validation
     case .stepFailed, .checkFailed, .verifyFailed, .sql: .failed
     case .usage: .usage

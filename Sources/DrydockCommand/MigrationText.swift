@@ -5,9 +5,12 @@ enum MigrationText {
   /// - Parameter verb: `ran`, or `would run` in a dry run.
   static func write(_ report: MigrationReport, verb: String) {
     guard report.changedAnything else {
-      return Output.line("nothing to do: the container has version \(report.to)")
+      Output.line("nothing to do: the container has version \(report.to)")
+      for note in report.notes { Output.line("  \(note)") }
+      return
     }
-    Output.line("version \(report.from) → \(report.to)")
+    Output.line(
+      report.from == report.to ? "version \(report.to)" : "version \(report.from) → \(report.to)")
     if !report.byTheApp.isEmpty {
       let numbers = report.byTheApp.map(String.init).joined(separator: ", ")
       Output.line("  recorded as done by the app itself: \(numbers)")

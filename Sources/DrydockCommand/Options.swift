@@ -242,6 +242,14 @@ struct MigrationOptions: ParsableArguments {
     Program.current.plan != nil || directory(configuration) != nil
   }
 
+  /// Whether there are any yet: `drydock init` names a directory that somebody has to make.
+  func areThere(_ configuration: Configuration) -> Bool {
+    guard let directory = directory(configuration), directory == configuration.migrations else {
+      return areNamed(configuration)
+    }
+    return FollowedStatus.identity(directory) != nil
+  }
+
   /// Where migrations in files are; a program with a plan has none of these.
   func directory(_ configuration: Configuration) -> String? {
     if Program.current.plan != nil { return nil }

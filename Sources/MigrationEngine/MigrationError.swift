@@ -10,6 +10,10 @@ public struct MigrationError: Error, CustomStringConvertible, Sendable {
     case catalog
     /// Nothing says which version the container has.
     case unknownVersion
+    /// A container without a history has a marker whose number would stand for migrations that nobody has released.
+    case firstContact
+    /// The container was migrated by a newer release of the app.
+    case newer
     /// An applied migration's files have changed.
     case edited
     /// An applied migration's files are gone.

@@ -10,7 +10,7 @@ import Testing
     let before = try ship.listing()
     let error = try #require(ship.failure { try ship.run() })
     #expect(error.code == .inUse)
-    for part in ["process \(running.process)", path, manner, "close it"] {
+    for part in ["process \(running.process)", path, manner, "and run it again"] {
       #expect(error.message.contains(part), "\(part) in \(error.message)")
     }
     expectNone(try ship.listing().changes(from: before, comparing: TreeListing.untouched))

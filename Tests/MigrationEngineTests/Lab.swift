@@ -92,6 +92,12 @@ struct Lab {
     try FileManager.default.removeItem(atPath: directory("migrations/" + name))
   }
 
+  /// Notes all migrations that there are as released.
+  func release(_ name: String = "1.0") throws {
+    var releases = try Releases.read(directory("migrations"))
+    _ = try releases.add(name, try catalog())
+  }
+
   // MARK: Running
 
   func catalog() throws -> MigrationCatalog { try MigrationCatalog.load(directory("migrations")) }

@@ -69,8 +69,17 @@ import Testing
       try lab.migrate()
       try lab.removeMigration("0003_m3.yaml")
       #expect(try states(lab) == [.applied, .applied, .missing])
-      let error = failure { try lab.migrate() }
-      #expect(error.code == .missing && error.text.contains("0003_m3"))
+      let problems = try lab.plan().problems
+      #expect(problems.map(\.code) == [.newer])
+      #expect(
+        problems.first?.message
+          == "this container was migrated by a newer release (0003_m3 by test), and the migrations end with 2: use "
+          + "those of the newer release")
+      #expect(failure { try lab.migrate() }.code == .newer)
+      #expect(failure { try lab.rollback(to: 1, down: true) }.code == .newer)
+      // However many are beyond the last one, it is one release.
+      try lab.removeMigration("0002_m2.yaml")
+      #expect(try lab.plan().problems.map(\.code) == [.newer])
     }
   }
 

@@ -49,12 +49,28 @@ import Testing
       _ = try lab.baseline(0)
       try lab.migrate()
       try lab.removeMigration("0003_m.yaml")
-      #expect(try lab.plan().problems.map(\.code) == [.missing])
+      #expect(try lab.plan().problems.map(\.code) == [.newer])
       _ = try repair(lab, Repair(remove: [3]))
       let plan = try lab.plan()
       #expect(plan.problems.isEmpty && plan.detected.version == 2)
       #expect(try lab.settings()?["v"] == .integer(2), "the marker would make it version 3 again")
       #expect(try lab.settings()?["m3"] == .boolean(true), "nothing else is touched")
+    }
+  }
+
+  @Test func acceptsADownFileAddedLater() throws {
+    try Lab.with { lab in
+      try lab.migration("0001_a.up.sql", "-- drydock: database notes\nCREATE TABLE a (x);\n")
+      try lab.database(Lab.place, "CREATE TABLE t (x)")
+      _ = try lab.baseline(0)
+      try lab.migrate()
+      try lab.release()
+      try lab.migration("0001_a.down.sql", "-- drydock: database notes\nDROP TABLE a;\n")
+      #expect(try lab.plan().problems.isEmpty && lab.plan().notes.count == 1)
+      let found = try MigrationValidation.run(lab.directory("migrations"), lab.configuration).problems
+      #expect(found.isEmpty, "what was released is as it was: \(found)")
+      _ = try repair(lab, Repair(accept: [1]))
+      #expect(try lab.plan().notes.isEmpty)
     }
   }
 }

@@ -36,11 +36,12 @@ extension Lab {
   }
 
   @discardableResult
-  func migrate(_ format: MigrationTool.Format, to target: Int? = nil) throws -> MigrationReport {
+  func migrate(
+    _ format: MigrationTool.Format, to target: Int? = nil, allowingOutOfOrder: Bool = false
+  ) throws -> MigrationReport {
     let catalog = try catalog(format)
     return try Transaction.run(on: try container, .migrate, summary: "test") { stage in
-      let plan = MigrationStatus(
-        catalog: catalog, detected: try DetectedVersion.detect(in: stage, tool: catalog.tool))
+      let plan = try MigrationStatus(catalog, of: stage, allowingOutOfOrder: allowingOutOfOrder)
       return try Migrator.run(plan, to: target, on: stage, stamp: stamp)
     }.value
   }

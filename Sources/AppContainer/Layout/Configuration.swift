@@ -18,11 +18,14 @@ public struct Configuration: Sendable, Equatable {
     public var place: Place
     /// Where the app's numbers differ: migration number → the app's number.
     public var at: [Int: Int]
+    /// The schema version of a container that lacks the number and has no history; nil when its absence says nothing.
+    public var absent: Int?
 
     /// A marker from its parts.
-    public init(place: Place, at: [Int: Int] = [:]) {
+    public init(place: Place, at: [Int: Int] = [:], absent: Int? = nil) {
       self.place = place
       self.at = at
+      self.absent = absent
     }
   }
 

@@ -143,7 +143,7 @@ extension Configuration {
 
   private static func marker(_ node: YAMLNode) throws -> VersionMarker {
     let reader = try YAMLReader(
-      node, what: "a version marker", keys: ["defaults", "pragma", "json", "pointer", "at"])
+      node, what: "a version marker", keys: ["defaults", "pragma", "json", "pointer", "at", "absent"])
     let given = ["defaults", "pragma", "json"].filter { reader[$0] != nil }
     guard given.count == 1 else {
       throw node.position.error(
@@ -165,6 +165,13 @@ extension Configuration {
       }
       at[number] = Int(try pair.value.integer("the app's number"))
     }
-    return VersionMarker(place: place, at: at)
+    var absent: Int?
+    if let node = reader["absent"], !node.isNull {
+      guard let version = Int(exactly: try node.integer("`absent`")), version >= 0 else {
+        throw node.position.error("`absent` is a schema version, such as 0")
+      }
+      absent = version
+    }
+    return VersionMarker(place: place, at: at, absent: absent)
   }
 }

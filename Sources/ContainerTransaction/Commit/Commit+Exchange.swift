@@ -41,6 +41,8 @@ extension Commit {
     record.groups = groups.isEmpty ? nil : groups.map(\.group)
     try writeCommit(record)
     try faults.reach(.committed)
+    let workingDirectory = WorkingDirectory()
+    defer { workingDirectory.enterAgain() }
     do {
       try exchange(
         Exchange(

@@ -12,6 +12,9 @@ public struct OpenFile: Sendable, Hashable, CustomStringConvertible {
   public var path: ContainerPath
   /// How: `open`, `mapped`, `its working directory`.
   public var manner: String
+  static let workingDirectory = "its working directory"
+  /// Whether it is in the directory, and has nothing open.
+  var isWorkingDirectory: Bool { manner == Self.workingDirectory }
 
   /// Such as `process 71 (notes) has Documents/database.sqlite open`.
   public var description: String {
@@ -59,7 +62,8 @@ struct OpenFileSearch {
       found.append(
         OpenFile(process: process, processName: ProcessTable.name(of: process), path: path, manner: manner))
     }
-    let own = process == ProcessTable.own ? ownDescriptors : []
+    let isOwn = process == ProcessTable.own
+    let own = isOwn ? ownDescriptors : []
     var (isRefused, isUnclear) = (false, false)
     /// Gives false where there is no use in looking further.
     func look(at thread: String, descriptors: Bool, directories: Bool) -> Bool {
@@ -68,8 +72,9 @@ struct OpenFileSearch {
         visits.append(
           .numbers(in: thread + "/fd") { if !own.contains($0) { note($1, "open") } })
       }
-      if directories && visits.first != .refused {
-        visits.append(.link(thread + "/cwd") { note($0, "its working directory") })
+      // Where this process was started from is no use of it: it goes on at the same path (``WorkingDirectory``).
+      if directories && !isOwn && visits.first != .refused {
+        visits.append(.link(thread + "/cwd") { note($0, OpenFile.workingDirectory) })
         visits.append(.link(thread + "/root") { note($0, "its root directory") })
       }
       return !visits.contains(.refused)

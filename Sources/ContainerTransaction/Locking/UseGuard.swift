@@ -24,8 +24,10 @@ struct UseGuard {
       inodes: container.isScratch ? [:] : inodes, own: Set(known.map(\.descriptor.rawValue))
     ).run()
     guard search.found.isEmpty else {
+      let advice =
+        search.found.allSatisfy(\.isWorkingDirectory) ? "leave that directory" : "close it"
       throw TransactionError(
-        .inUse, "in use: \(search.shown); close it and run it again", path: container.root)
+        .inUse, "in use: \(search.shown); \(advice) and run it again", path: container.root)
     }
     unseen = search.unseen.isEmpty ? nil : search.unseen
     if requiresVisible, let unseen {

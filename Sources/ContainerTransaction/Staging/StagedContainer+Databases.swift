@@ -177,6 +177,11 @@ extension StagedContainer {
   /// One consistent copy of a live database in the stage.
   func databaseCopy(of path: ContainerPath) throws -> ContainerPath {
     let name = newName()
+    // SQLite takes an empty file for a database with nothing in it.
+    if let status = try live.status(path), status.type == .file, status.size == 0, try liveUnit(path) == nil {
+      try stage.createFile(name).close()
+      return name
+    }
     let parts = [path] + (try liveUnit(path)?.sidecars ?? [])
     try requireSpace(parts.map { try live.status($0)?.size ?? 0 }.reduce(0, +), for: path)
     for certainly in [false, true] {

@@ -6,8 +6,9 @@ struct InitCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "init", abstract: "Write a commented drydock.yaml into the working directory.",
     discussion: """
-      With a container, what can be detected is filled in. An existing file is
-      never replaced.
+      With a container, what can be detected is filled in. The number by which the
+      app counts its own schema becomes the one before the first migration, unless
+      Migrations/releases.yaml explains it. An existing file is never replaced.
 
       Example: drydock init Notes
       """)
@@ -22,9 +23,11 @@ struct InitCommand: ParsableCommand {
 
   func run() throws {
     let path = FileManager.default.currentDirectoryPath + "/" + Configuration.fileName
+    let released = try Releases.read("Migrations").version
     let text =
-      try container.map { try Container.reading(at: $0) { try ConfigurationTemplate($0).text() } }
-      ?? ConfigurationTemplate(nil).text()
+      try container.map { path in
+        try Container.reading(at: path) { try ConfigurationTemplate($0, released: released).text() }
+      } ?? ConfigurationTemplate(nil, released: released).text()
     let directory = try Directory(FileManager.default.currentDirectoryPath)
     guard try directory.status(ContainerPath(Configuration.fileName)) == nil else {
       throw ContainerError(.io, "already exists, and is not replaced; edit it, or move it away", path: path)

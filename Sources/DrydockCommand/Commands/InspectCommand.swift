@@ -42,9 +42,13 @@ struct InspectCommand: ParsableCommand {
       return Output.warn(inspection.warnings)
     }
     var pending: [String]?
-    if migrations.areNamed(configuration), inspection.schemaVersion != nil {
-      pending = try Migrating.status(opened, migrations.catalog(configuration), options: options).pending.map(
-        \.identifier)
+    if migrations.areThere(configuration), inspection.schemaVersion != nil {
+      let plan = try Migrating.status(opened, migrations.catalog(configuration), options: options)
+      if let unknown = plan.problems.first(where: { $0.code == .firstContact }) {
+        Output.note("drydock: note: \(unknown)")
+      } else {
+        pending = plan.pending.map(\.identifier)
+      }
     }
     if common.json { return Output.json(Result(container: inspection, pending: pending)) }
     write(inspection, pending)

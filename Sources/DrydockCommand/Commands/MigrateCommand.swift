@@ -28,6 +28,9 @@ struct MigrateCommand: ParsableCommand {
   @OptionGroup var migrations: MigrationOptions
   @Option(help: ArgumentHelp("Stop at this version.", valueName: "number")) var to: Int?
   @Flag(help: "Commit each migration by itself.") var each = false
+  @Flag(
+    help: "Run a migration although a later one was applied; all in the order of their numbers.")
+  var allowOutOfOrder = false
   @Flag(help: "Show what would change, and change nothing.") var dryRun = false
   @Flag(help: "With --dry-run: exit with 2 when migrations are pending.") var exitCode = false
   @OptionGroup var repository: RepositoryOptions
@@ -77,7 +80,7 @@ struct MigrateCommand: ParsableCommand {
     let outcome = try backup.explaining(opened) {
       try Migrating.run(
         opened, catalog, to: to, repository: repository.path(configuration), backup: backup.options,
-        options: options, backedUp: backup.note)
+        allowingOutOfOrder: allowOutOfOrder, options: options, backedUp: backup.note)
     }
     if common.json { Output.json(Result(outcome, snapshot: backup.path)) }
     try tell(outcome, opened)
@@ -103,7 +106,8 @@ struct MigrateCommand: ParsableCommand {
   private func show(_ opened: Container) throws {
     let catalog = try migrations.catalog(common.configuration())
     let outcome = try Migrating.dryRun(
-      opened, catalog, to: to, options: container.transaction().with(deviceKeys))
+      opened, catalog, to: to, allowingOutOfOrder: allowOutOfOrder,
+      options: container.transaction().with(deviceKeys))
     if common.json {
       Output.json(Result(report: outcome.value, difference: outcome.difference))
     } else {
@@ -144,6 +148,7 @@ struct StatusCommand: ParsableCommand {
     var source: String
     var latest: Int
     var migrations: [Entry]
+    var notes: [String]
     var problems: [String]
 
     init(_ plan: MigrationStatus) {
@@ -154,7 +159,7 @@ struct StatusCommand: ParsableCommand {
           number: $0.number, name: $0.name, state: $0.state.rawValue, record: $0.record,
           needsDeviceKey: $0.needsDeviceKey)
       }
-      problems = plan.problems.map(\.description)
+      (notes, problems) = (plan.notes, plan.problems.map(\.description))
     }
   }
 
@@ -179,6 +184,7 @@ struct StatusCommand: ParsableCommand {
           return [String(entry.number), entry.state.rawValue, entry.name, when]
         })
     }
+    for note in plan.notes { Output.note("drydock: note: \(note)") }
     for problem in problems { Output.note("drydock: \(problem)") }
     if !problems.isEmpty { throw ExitStatus.validation.code }
     if exitCode && !plan.pending.isEmpty { throw ExitStatus.pending.code }
@@ -188,9 +194,16 @@ struct StatusCommand: ParsableCommand {
 struct BaselineCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "baseline", abstract: "Say which version a container has, without running anything.",
-    discussion: "Example: drydock baseline Notes -m Migrations --to 3")
+    discussion: """
+      With --all, it is said of those containers only of which nothing else says it:
+      one that has a history, or is new, is left as it is.
 
-  @OptionGroup var container: ContainerOptions
+      Examples:
+        drydock baseline Notes -m Migrations --to 3
+        drydock baseline --all Customers -m Migrations --to 3
+      """)
+
+  @OptionGroup var container: ContainersOptions
   @OptionGroup var migrations: MigrationOptions
   @Option(help: ArgumentHelp("The version that the container has.", valueName: "number")) var to: Int
   @OptionGroup var use: UseOptions
@@ -204,6 +217,7 @@ struct BaselineCommand: ParsableCommand {
   }
 
   func run() throws {
+    if let many = try container.many(common) { return try run(many) }
     let opened = try container.open(common)
     let catalog = try migrations.catalog(common.configuration())
     let outcome = try Migrating.baseline(

@@ -27,8 +27,8 @@ extension MigrateCommand {
       }
       try backup.explaining(opened) {
         try Migrating.runEach(
-          opened, catalog, to: to, repository: repository, backup: backup.options, options: options,
-          backedUp: backup.note, starting: starting
+          opened, catalog, to: to, repository: repository, backup: backup.options,
+          allowingOutOfOrder: allowOutOfOrder, options: options, backedUp: backup.note, starting: starting
         ) { outcome in
           result.runs.append(Result(outcome, snapshot: count == 0 ? backup.path : nil))
           if outcome.transaction != nil { count += 1 }

@@ -9,14 +9,16 @@ struct RepairCommand: ParsableCommand {
       files as they are now count as what was applied. --remove is for migrations
       whose files are gone: the history forgets them. Nothing is run, and nothing but
       the history and the version markers is touched. It is a transaction, and
-      `drydock rollback` undoes it.
+      `drydock rollback` undoes it. With --all, containers that need no such repair
+      are left as they are.
 
       Examples:
         drydock repair Notes -m Migrations --accept 2 4
         drydock repair Notes -m Migrations --remove 7
+        drydock repair --all Customers -m Migrations --accept 2
       """)
 
-  @OptionGroup var container: ContainerOptions
+  @OptionGroup var container: ContainersOptions
   @OptionGroup var migrations: MigrationOptions
   @Option(
     parsing: .upToNextOption,
@@ -29,7 +31,7 @@ struct RepairCommand: ParsableCommand {
   @OptionGroup var use: UseOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
+  struct Result: Encodable, Sendable {
     var transaction: String?
     var notes: [String]
     var unseenProcesses: UnseenProcesses?
@@ -40,6 +42,7 @@ struct RepairCommand: ParsableCommand {
   }
 
   func run() throws {
+    if let many = try container.many(common) { return try run(many) }
     let opened = try container.open(common)
     let catalog = try migrations.catalog(common.configuration())
     let outcome = try Migrating.repair(

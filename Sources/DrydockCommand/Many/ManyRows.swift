@@ -1,4 +1,5 @@
 import Drydock
+import Foundation
 
 /// Tells the results of many containers as they come, and counts them.
 struct ManyRows {
@@ -39,7 +40,8 @@ struct ManyRows {
     } else {
       let cells = [
         Self.padded(Self.shown(child.name), nameWidth), Self.padded(done.state.rawValue, Self.stateWidth),
-        done.error == nil ? done.text : done.reason,
+        (done.error == nil ? done.text : done.reason).split(separator: "\n")
+          .map { $0.trimmingCharacters(in: .whitespaces) }.joined(separator: "; "),
       ]
       Output.line("  " + cells.joined(separator: "  "))
     }

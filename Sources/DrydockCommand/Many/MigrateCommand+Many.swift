@@ -8,10 +8,14 @@ extension MigrateCommand {
     let options = try container.transaction().with(deviceKeys).with(use)
     let moved = Mutex<[String: [MovedSecret]]>([:])
     let backup = try dryRun ? nil : MigrationBackup(self, many.configuration, options)
-    var summary = many.run { [to, each, dryRun, exitCode] container in
+    var summary = many.run { [to, each, dryRun, exitCode, allowOutOfOrder] container in
       do {
-        if dryRun { return try Self.show(container, catalog, to, options, exitCode: exitCode) }
-        return try Self.migrate(container, catalog, to, options, backup?.options, each: each) { outcome in
+        if dryRun {
+          return try Self.show(container, catalog, to, options, exitCode: exitCode, allowOutOfOrder)
+        }
+        return try Self.migrate(
+          container, catalog, to, options, backup?.options, each: each, allowOutOfOrder
+        ) { outcome in
           moved.withLock { $0[container.app, default: []] += outcome.value.moved }
         }
       } catch let error as MigrationError where error.code == .usage && to ?? 0 <= catalog.latest {
@@ -34,18 +38,21 @@ extension MigrateCommand {
 
   private static func migrate(
     _ container: Container, _ catalog: MigrationCatalog, _ to: Int?, _ options: TransactionOptions,
-    _ backup: SnapshotOptions?, each: Bool,
+    _ backup: SnapshotOptions?, each: Bool, _ allowOutOfOrder: Bool,
     committed: (TransactionOutcome<Migrating.Report>) -> Void
   ) throws -> ManyResult {
     guard each else {
-      let outcome = try Migrating.run(container, catalog, to: to, backup: backup, options: options)
+      let outcome = try Migrating.run(
+        container, catalog, to: to, backup: backup, allowingOutOfOrder: allowOutOfOrder, options: options)
       committed(outcome)
       return result([outcome], Result(outcome), nil)
     }
     var outcomes: [TransactionOutcome<Migrating.Report>] = []
     var document = EachResult()
     do {
-      try Migrating.runEach(container, catalog, to: to, backup: backup, options: options) { outcome in
+      try Migrating.runEach(
+        container, catalog, to: to, backup: backup, allowingOutOfOrder: allowOutOfOrder, options: options
+      ) { outcome in
         committed(outcome)
         outcomes.append(outcome)
         document.runs.append(Result(outcome))
@@ -80,9 +87,10 @@ extension MigrateCommand {
 
   private static func show(
     _ container: Container, _ catalog: MigrationCatalog, _ to: Int?, _ options: TransactionOptions,
-    exitCode: Bool
+    exitCode: Bool, _ allowOutOfOrder: Bool
   ) throws -> ManyResult {
-    let outcome = try Migrating.dryRun(container, catalog, to: to, options: options)
+    let outcome = try Migrating.dryRun(
+      container, catalog, to: to, allowingOutOfOrder: allowOutOfOrder, options: options)
     let (report, document) = (
       outcome.value, Result(report: outcome.value, difference: outcome.difference)
     )

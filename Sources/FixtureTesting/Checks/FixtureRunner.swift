@@ -74,6 +74,13 @@ public struct FixtureRunner: Sendable {
     try Transaction.inspect(container, options: options, body: body)
   }
 
+  /// What is to be done to a fixture's container, whose version `fixture.yaml` vouches for.
+  private func status(of stage: StagedContainer) throws -> MigrationStatus {
+    var detected = try DetectedVersion.detect(in: stage, tool: catalog.tool)
+    detected.firstContact = nil
+    return MigrationStatus(catalog: catalog, detected: detected)
+  }
+
   // MARK: Forwards and back
 
   /// Brings a container to a version, the latest without one.
@@ -84,7 +91,7 @@ public struct FixtureRunner: Sendable {
     try Transaction.run(
       on: container, .migrate, summary: "migrate to \(version ?? catalog.latest)", options: options
     ) { stage in
-      try Migrator.run(MigrationStatus(catalog, of: stage), to: version, on: stage, stamp: stamp(stage))
+      try Migrator.run(status(of: stage), to: version, on: stage, stamp: stamp(stage))
     }
   }
 
@@ -95,7 +102,7 @@ public struct FixtureRunner: Sendable {
       on: container, .migrate, summary: "migrate to \(catalog.latest)", options: options
     ) { stage in
       try watch.begin(on: stage)
-      return try Migrator.run(MigrationStatus(catalog, of: stage), on: stage, stamp: stamp(stage)) {
+      return try Migrator.run(status(of: stage), on: stage, stamp: stamp(stage)) {
         try watch.did($0, on: $1)
       }
     }

@@ -26,6 +26,12 @@ public struct Migration: Sendable {
     return (checks + verifications).contains(where: \.needsVault) ? "its check of the vault" : nil
   }
 
+  /// The checksum that it had before it got its `.down.sql`; nil when it has none.
+  var checksumWithoutDown: SHA256.Digest? = nil
+
+  /// Whether what had this checksum ran the same statements: a file for the way down may have been added since.
+  func accepts(_ other: SHA256.Digest) -> Bool { other == checksum || other == checksumWithoutDown }
+
   let steps: [MigrationStep]
   let down: [MigrationStep]
   let checks: [Assertion]

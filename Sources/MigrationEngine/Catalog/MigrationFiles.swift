@@ -26,6 +26,14 @@ struct MigrationFiles: Sendable {
     return try digest.finalize()
   }
 
+  /// The checksum without one of the files; nil when there is no such file.
+  func checksum(without name: String?) throws -> SHA256.Digest? {
+    guard let name, contents.count > 1, contents[name] != nil else { return nil }
+    var rest = self
+    rest.contents[name] = nil
+    return try rest.checksum()
+  }
+
   /// The content of a file that a step names.
   func bytes(of name: String, namedAt position: YAMLPosition) throws -> [UInt8] {
     guard isDirectory else {

@@ -83,6 +83,7 @@ struct MigrationFolder {
       up: files.contents[up] ?? [], down: files.contents[down], file: files.display(up),
       downFile: files.display(down))
     try add(name, files, body, file: files.display(up))
+    migrations[migrations.count - 1].checksumWithoutDown = try files.checksum(without: down)
   }
 
   private mutating func add(

@@ -84,7 +84,7 @@ public struct Releases: Sendable, Equatable {
           if isComplete { problems.append(removed(frozen, release)) }
           continue
         }
-        if now.checksum != frozen.checksum || now.name != frozen.name {
+        if !now.accepts(frozen.checksum) || now.name != frozen.name {
           problems.append(edited(now, frozen, release))
         }
       }

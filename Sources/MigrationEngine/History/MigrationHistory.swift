@@ -18,7 +18,11 @@ public struct MigrationHistory: Sendable, Equatable {
 
   mutating func removeAll(after version: Int) { records.removeAll { $0.number > version } }
 
-  mutating func append(_ record: MigrationRecord) { records.append(record) }
+  /// Adds a record at its number's place.
+  mutating func add(_ record: MigrationRecord) {
+    let index = records.lastIndex { $0.number < record.number }.map { $0 + 1 } ?? 0
+    records.insert(record, at: index)
+  }
 
   /// Puts a record in the place of the one with its number.
   mutating func replace(_ record: MigrationRecord) {

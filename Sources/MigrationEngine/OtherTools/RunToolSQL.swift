@@ -31,7 +31,9 @@ struct RunToolSQL: MigrationAction {
   private func run(
     _ script: SQLScript, inTransaction: Bool, on stage: StagedContainer
   ) throws -> [String] {
-    guard let place = try stage.namedDatabase(database, at: position) ?? newPlace(on: stage) else {
+    guard let place = try stage.namedDatabase(database, at: position) ?? newPlace(on: stage),
+      try tool != .sqldelight || stage.tableCount(of: place) > 0
+    else {
       return ["the database \(database) is not there: skipped; the app makes it with the newest schema"]
     }
     if script.isBlank { return [] }

@@ -64,8 +64,10 @@ struct ToolFolder {
       upInTransaction: script.upInTransaction, downInTransaction: script.downInTransaction)
     body.steps = [MigrationStep(position: position, operation: operation)]
     let name = try ToolFile(entry, tool.format)?.name ?? ""
-    return Migration(
+    var migration = Migration(
       number: number, name: name, file: files.display(entry), checksum: try files.checksum(), body)
+    migration.checksumWithoutDown = try files.checksum(without: ways[.down])
+    return migration
   }
 
   /// dbmate runs files in the order of their names, and versions here are in the order of their numbers.

@@ -108,7 +108,7 @@ struct ToolRecord {
   ///
   /// - Returns: a remark when there is no database to write to.
   func settle(_ applied: Set<Int>, _ catalog: MigrationCatalog) throws -> [String] {
-    guard let place = try place else {
+    guard let place = try place, try tool.format != .sqldelight || stage.tableCount(of: place) > 0 else {
       return ["the database \(tool.database) is not there, so that no version was written to it"]
     }
     try stage.writeDatabase(at: place) { db in

@@ -15,6 +15,8 @@ public struct MigrationStatus: Sendable {
     case edited
     /// The container lacks it, but has a later one.
     case outOfOrder = "out of order"
+    /// A version marker would stand for it, and it was never released: nobody knows whether the container has it.
+    case unknown
   }
 
   /// One migration, of the files, the history, or both.
@@ -33,6 +35,12 @@ public struct MigrationStatus: Sendable {
     /// `0002_rename_settings`.
     public var identifier: String { migration?.identifier ?? Migration.padded(number) + "_" + name }
 
+    /// Whether the file for its way down was added after it was applied: nothing of what was run is another one.
+    var hasLaterDownFile: Bool {
+      guard let record, record.origin == .applied, state == .applied else { return false }
+      return record.checksum != migration?.checksum
+    }
+
     /// Whether it is still to be run, and opens the vault.
     public var needsDeviceKey: Bool { state == .pending && migration?.vaultUse != nil }
   }
@@ -43,41 +51,57 @@ public struct MigrationStatus: Sendable {
   public let detected: DetectedVersion
   /// All migrations by number.
   public let entries: [Entry]
+  /// What somebody who migrates may want to know, and that keeps nothing from being run.
+  public var notes: [String] {
+    entries.filter(\.hasLaterDownFile).map {
+      "migration \($0.identifier) got its file for the way down after it was applied to this container"
+    }
+  }
 
   /// Finds out a container's version, and compares it and its history with the migrations.
   ///
+  /// - Parameter allowingOutOfOrder: whether a migration is to be run although a later one was applied.
   /// - Throws: as `DetectedVersion.detect`, when nothing says which version it is.
-  public init(_ catalog: MigrationCatalog, of stage: StagedContainer) throws {
+  public init(
+    _ catalog: MigrationCatalog, of stage: StagedContainer, allowingOutOfOrder: Bool = false
+  ) throws {
     self.init(
-      catalog: catalog, detected: try DetectedVersion.detect(in: stage, tool: catalog.tool))
+      catalog: catalog, detected: try DetectedVersion.detect(in: stage, tool: catalog.tool),
+      allowingOutOfOrder: allowingOutOfOrder)
   }
 
   /// Compares a container's version and history with the migrations; never fails, so that it can be shown.
-  public init(catalog: MigrationCatalog, detected: DetectedVersion) {
+  public init(catalog: MigrationCatalog, detected: DetectedVersion, allowingOutOfOrder: Bool = false) {
     self.catalog = catalog
     self.detected = detected
     let numbers = Set(catalog.migrations.map(\.number)).union(detected.history.records.map(\.number))
+    let released = detected.firstContact.map { _ in (try? Releases.read(catalog.directory))?.version ?? 0 }
     entries = numbers.sorted().map { number in
       let migration = catalog.migration(number)
       let record = detected.history.record(number)
       return Entry(
         number: number, name: migration?.name ?? record?.name ?? "",
-        state: Self.state(number, migration, record, detected), record: record, migration: migration)
+        state: Self.state(number, migration, record, detected, allowingOutOfOrder, released: released),
+        record: record, migration: migration)
     }
   }
 
   private static func state(
-    _ number: Int, _ migration: Migration?, _ record: MigrationRecord?, _ detected: DetectedVersion
+    _ number: Int, _ migration: Migration?, _ record: MigrationRecord?, _ detected: DetectedVersion,
+    _ allowingOutOfOrder: Bool, released: Int?
   ) -> State {
     switch (migration, record) {
     case (nil, _): return .missing
     case (let migration?, let record?):
       // What Drydock did not run itself has no checksum to hold on to.
-      let isSame = record.checksum == migration.checksum && record.name == migration.name
+      let isSame = migration.accepts(record.checksum) && record.name == migration.name
       return record.origin != .applied || isSame ? .applied : .edited
     case (_, nil):
       if number > detected.version { return .pending }
-      return detected.elsewhere.contains(number) ? .applied : .outOfOrder
+      if detected.elsewhere.contains(number) {
+        return released.map { $0 < number } == true ? .unknown : .applied
+      }
+      return allowingOutOfOrder ? .pending : .outOfOrder
     }
   }
 
@@ -91,21 +115,48 @@ public struct MigrationStatus: Sendable {
 
   /// Everything that keeps migrations from being run, in the order of the numbers.
   public var problems: [MigrationError] {
-    var problems = entries.compactMap(Self.problem)
-    if detected.version > catalog.latest, !problems.contains(where: { $0.code == .missing }) {
-      problems.append(
-        MigrationError(
-          .unknownVersion,
-          "the container has version \(detected.version) (\(detected.source)), and the migrations end with "
-            + "\(catalog.latest): use the migrations of the newer app", path: catalog.directory))
+    if let firstContact { return [firstContact] }
+    // What a newer release has applied is no file that is gone: whoever took it out of the history would let that
+    // release run it again.
+    let known = entries.filter { $0.state != .missing || $0.number <= catalog.latest }
+    return known.compactMap(Self.problem) + [newer].compactMap { $0 }
+  }
+
+  /// That the container is ahead of the migrations.
+  var newer: MigrationError? {
+    let latest = catalog.latest
+    guard max(detected.version, detected.history.version) > latest else { return nil }
+    let by: String
+    if let record = detected.history.records.last, record.number > latest {
+      by = "\(Migration.padded(record.number))_\(record.name) by \(record.tool)"
+    } else {
+      by = "\(detected.version) by \(detected.source)"
     }
-    return problems
+    return MigrationError(
+      .newer,
+      "this container was migrated by a newer release (\(by)), and the migrations end with \(latest): use those of the "
+        + "newer release", path: catalog.directory)
+  }
+
+  /// A marker's number is believed on first contact only as far as there were migrations that could have run.
+  private var firstContact: MigrationError? {
+    guard let contact = detected.firstContact,
+      let last = entries.last(where: { $0.state == .unknown })?.number
+    else { return nil }
+    let baseline =
+      contact.number > last
+      ? "" : "\n  if the app did what they do: `drydock baseline CONTAINER --to \(last)`"
+    return MigrationError(
+      .firstContact,
+      "\(contact.marker) is \(contact.number), and would stand for migrations that were never released (up to \(last))\n"
+        + "  if the number is from before Drydock: add `at: {0: \(contact.number)}` to its marker in drydock.yaml"
+        + baseline, path: catalog.directory)
   }
 
   static func problem(_ entry: Entry) -> MigrationError? {
     let name = entry.identifier
     switch entry.state {
-    case .pending, .applied: return nil
+    case .pending, .applied, .unknown: return nil
     case .missing:
       return MigrationError(
         .missing,
@@ -121,8 +172,8 @@ public struct MigrationStatus: Sendable {
     case .outOfOrder:
       return MigrationError(
         .outOfOrder,
-        "migration \(name) was never applied to this container, but a later one was: give it the next free number",
-        path: entry.migration?.file)
+        "migration \(name) was never applied to this container, but a later one was: give it the next free number, or "
+          + "run it now with `drydock migrate CONTAINER --allow-out-of-order`", path: entry.migration?.file)
     }
   }
 
@@ -133,7 +184,7 @@ public struct MigrationStatus: Sendable {
   public func pending(to target: Int?) throws -> [Migration] {
     if let problem = problems.first { throw problem }
     guard let target else { return pending }
-    guard target >= detected.version else {
+    guard target >= detected.version || pending.contains(where: { $0.number <= target }) else {
       throw MigrationError(
         .usage,
         "the container has version \(detected.version) already, and `migrate` only goes forward: `drydock "

@@ -23,6 +23,7 @@ public struct StepRollback {
       throw MigrationError(
         .usage, "the container has version \(from), and `rollback` only goes back: \(version) is ahead of it")
     }
+    if let newer = status.newer { throw newer }
     let concerned = status.entries.filter { $0.number > version && $0.number <= status.detected.version }
     if let problem = concerned.lazy.compactMap(MigrationStatus.problem).first { throw problem }
     entries = concerned.reversed()

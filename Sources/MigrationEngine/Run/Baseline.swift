@@ -19,7 +19,7 @@ public enum Baseline {
     let old = try MigrationHistory.readable(stage) ?? MigrationHistory()
     var history = MigrationHistory()
     for migration in catalog.migrations where migration.number <= version {
-      history.append(
+      history.add(
         old.record(migration.number) ?? MigrationRecord(migration, origin: .baseline, stamp: stamp))
     }
     try history.write(to: stage)

@@ -32,17 +32,17 @@ public struct Migrator {
     var history = plan.detected.history
     var report = MigrationReport(
       from: plan.detected.version, to: plan.detected.version, migrations: [],
-      byTheApp: plan.byTheApp, notes: [])
+      byTheApp: plan.byTheApp, notes: plan.notes)
     for number in report.byTheApp {
       guard let migration = plan.catalog.migration(number) else { continue }
-      history.append(MigrationRecord(migration, origin: .app, stamp: stamp))
+      history.add(MigrationRecord(migration, origin: .app, stamp: stamp))
     }
     var memories = StepMemories(from: report.from)
     for migration in pending {
       let outcome = try migrator.run(migration, &memories, watch)
       report.migrations.append(outcome)
-      report.to = migration.number
-      history.append(
+      report.to = max(report.to, migration.number)
+      history.add(
         MigrationRecord(migration, origin: .applied, milliseconds: outcome.milliseconds, stamp: stamp))
     }
     if report.changedAnything { try history.write(to: stage) }
@@ -174,8 +174,11 @@ extension StagedContainer {
   /// - Returns: remarks on markers that could not be kept.
   func writeMarkers(version: Int) throws -> [String] {
     try container.configuration.versionMarkers.compactMap { marker -> String? in
-      guard let number = VersionMarkerNumbers(marker.at).app(for: version) else { return nil }
-      return try VersionMarkerAccess(marker: marker, stage: self).write(number)
+      let access = VersionMarkerAccess(marker: marker, stage: self)
+      if let number = VersionMarkerNumbers(marker.at).app(for: version) { return try access.write(number) }
+      // Before the first number that `at:` names: one that stands there would mean a later version.
+      guard let number = try? access.read(), number != 0 else { return nil }
+      return try access.write(0)
     }
   }
 }

@@ -45,7 +45,7 @@ public struct Repair: Sendable {
     guard let entry = status.entries.first(where: { $0.number == number }) else {
       throw MigrationError(.usage, "there is no migration \(number), neither in the files nor in the history")
     }
-    guard entry.state == state else {
+    guard entry.state == state || (state == .edited && entry.hasLaterDownFile) else {
       throw MigrationError(
         .usage,
         "`--\(verb)` is for migrations that are \(state.rawValue), and \(entry.identifier) is \(entry.state.rawValue)"

@@ -29,6 +29,14 @@ public struct DetectedVersion: Sendable, Equatable {
   public var history: MigrationHistory
   /// What the container has beyond the history, because the app migrated itself: to be recorded.
   public var elsewhere: MigratedElsewhere
+  /// What a container without a history is judged by, when that is a version marker without `at:`: its number may be
+  /// from before there were migrations of Drydock's. Nil for one that somebody has vouched for.
+  package var firstContact: FirstContact? = nil
+
+  package struct FirstContact: Sendable, Equatable {
+    /// The marker in words, and its number.
+    package var marker: String, number: Int
+  }
 }
 
 /// Which migrations a container has although Drydock did not run them.
@@ -47,6 +55,13 @@ public enum MigratedElsewhere: Sendable, Equatable {
     case .through(let range): range.contains(number)
     case .each(let numbers): numbers.contains(number)
     }
+  }
+
+  /// Without what a history would have, had it been run: a tool that keeps one number for all does not know which ones
+  /// below it were there then.
+  func beyond(_ history: MigrationHistory) -> MigratedElsewhere {
+    guard case .through(let range) = self, history.version >= range.lowerBound else { return self }
+    return history.version < range.upperBound ? .through(history.version + 1...range.upperBound) : .none
   }
 
   /// The newest of them; 0 without any.

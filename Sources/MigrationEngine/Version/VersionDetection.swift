@@ -3,7 +3,7 @@ import ContainerTransaction
 
 extension DetectedVersion {
   /// Finds out which version a container has: its history, else the markers of `drydock.yaml`, else 0 when
-  /// nothing is in it yet.
+  /// nothing is in it yet, else what the absence of a marker means.
   ///
   /// A marker ahead of the history means that the app migrated itself, and is believed.
   ///
@@ -25,8 +25,11 @@ extension DetectedVersion {
       try MarkerReading(VersionMarkerAccess(marker: marker, stage: stage))
     }
     if history == nil && readings.isEmpty {
-      guard try isNew(stage) else { throw unknown(stage.container) }
-      return DetectedVersion(version: 0, source: .newContainer, history: MigrationHistory(), elsewhere: .none)
+      if try isNew(stage) {
+        return DetectedVersion(
+          version: 0, source: .newContainer, history: MigrationHistory(), elsewhere: .none)
+      }
+      return try absent(stage)
     }
     let recorded = history?.version ?? 0
     let version = max(recorded, readings.map(\.range.lowerBound).max() ?? 0)
@@ -39,9 +42,25 @@ extension DetectedVersion {
     } else {
       source = .history
     }
+    // Numbers that an `at:` translates were vouched for by whoever wrote it.
+    let isVouchedFor = history != nil || version == 0 || readings.contains { !$0.isPlain }
     return DetectedVersion(
       version: version, source: source, history: history ?? MigrationHistory(),
-      elsewhere: version > recorded ? .through(recorded + 1...version) : .none)
+      elsewhere: version > recorded ? .through(recorded + 1...version) : .none,
+      firstContact: isVouchedFor
+        ? nil : readings.first.map { FirstContact(marker: $0.name, number: $0.number) })
+  }
+
+  /// The version of a container with neither history nor marker, where `absent:` says it.
+  private static func absent(_ stage: StagedContainer) throws -> DetectedVersion {
+    for marker in stage.container.configuration.versionMarkers {
+      guard let version = marker.absent else { continue }
+      let access = VersionMarkerAccess(marker: marker, stage: stage)
+      return DetectedVersion(
+        version: version, source: .marker("the absence of \(access.name)"), history: MigrationHistory(),
+        elsewhere: version > 0 ? .through(1...version) : .none)
+    }
+    throw unknown(stage.container)
   }
 
   /// What another tool's record says; nil when there is none but a history. Numbers that the record does not have were
@@ -52,7 +71,8 @@ extension DetectedVersion {
       var history = history ?? MigrationHistory()
       for old in history.records where !numbers.contains(old.number) { history.remove(old.number) }
       return DetectedVersion(
-        version: numbers.newest, source: .tool(record.name), history: history, elsewhere: numbers)
+        version: numbers.newest, source: .tool(record.name), history: history,
+        elsewhere: numbers.beyond(history))
     case .noDatabase:
       if history != nil { return nil }
       return DetectedVersion(
@@ -71,6 +91,8 @@ extension DetectedVersion {
     let name: String
     let number: Int
     let range: ClosedRange<Int>
+    /// Whether the app's numbers are taken for those of migrations.
+    let isPlain: Bool
 
     init?(_ access: VersionMarkerAccess) throws {
       guard let number = try access.read() else { return nil }
@@ -83,6 +105,7 @@ extension DetectedVersion {
       name = access.name
       self.number = number
       self.range = range
+      isPlain = access.marker.at.isEmpty
     }
   }
 
@@ -111,8 +134,11 @@ extension DetectedVersion {
       : "it has no history of migrations, and none of the version markers of drydock.yaml is in it"
     return MigrationError(
       .unknownVersion,
-      "nothing says which version this container has: \(what); name a marker (`version-markers: [{defaults: "
-        + "KEY}]`), or say the version with `drydock baseline CONTAINER --to N`", path: container.root)
+      "nothing says which version this container has: \(what); "
+        + (markers.isEmpty
+          ? "name a marker (`version-markers: [{defaults: KEY}]`)"
+          : "say with `absent: 0` in a marker which version that means")
+        + ", or say the version with `drydock baseline CONTAINER --to N`", path: container.root)
   }
 
   /// Whether the container holds nothing of the app's yet: no settings, databases or files. The vault does not count: on a

@@ -1,0 +1,121 @@
+import AppContainer
+import MigrationEngine
+import Testing
+
+/// An app that counted its own schema before it had migrations of Drydock's.
+@Suite struct FirstContactTests {
+  private typealias Marker = AppContainer.Configuration.VersionMarker
+
+  /// Three migrations, and a container of the app's own version 3.
+  private func prepared(_ lab: inout Lab, at: [Int: Int] = [:]) throws {
+    for number in 1...3 {
+      try lab.migration("000\(number)_m.yaml", "steps:\n  - defaults.set: {values: {m\(number): true}}\n")
+    }
+    try lab.set(["v": .integer(3)])
+    lab.configuration.versionMarkers = [Marker(place: .defaults(key: "v"), at: at)]
+  }
+
+  @Test func stopsWhereNothingWasReleased() throws {
+    try Lab.with { lab in
+      try prepared(&lab)
+      let problems = try lab.plan().problems
+      #expect(problems.map(\.code) == [.firstContact])
+      #expect(try lab.plan().entries.map(\.state) == [.unknown, .unknown, .unknown])
+      let message = try #require(problems.first?.message)
+      #expect(message.contains("the setting `v` is 3"), "\(message)")
+      #expect(message.contains("`at: {0: 3}`") && message.contains("`drydock baseline CONTAINER --to 3`"))
+      #expect(failure { try lab.migrate() }.code == .firstContact)
+      #expect(try lab.settings() == ["v": .integer(3)])
+      #expect(try lab.history() == nil)
+      // A new container runs all of them, and so does one of the app's version 0.
+      try lab.set(["v": .integer(0)])
+      #expect(try lab.plan().problems.isEmpty && lab.plan().pending.count == 3)
+    }
+  }
+
+  @Test func believesWhatWasReleased() throws {
+    try Lab.with { lab in
+      try prepared(&lab)
+      try lab.release()
+      #expect(try lab.migrate().byTheApp == [1, 2, 3])
+    }
+    try Lab.with { lab in
+      try prepared(&lab)
+      try lab.removeMigration("0003_m.yaml")
+      try lab.release()
+      try lab.migration("0003_m.yaml", "steps: []\n")
+      #expect(try lab.plan().problems.map(\.code) == [.firstContact], "the third was never released")
+      try lab.set(["v": .integer(2)])
+      #expect(try lab.migrate().migrations.map(\.number) == [3])
+    }
+  }
+
+  @Test func baselineIsOneWayOn() throws {
+    try Lab.with { lab in
+      try prepared(&lab)
+      _ = try lab.baseline(3)
+      #expect(try lab.plan().problems.isEmpty && lab.plan().pending.isEmpty)
+    }
+  }
+
+  @Test func theNumberBeforeTheFirstIsTheOther() throws {
+    try Lab.with { lab in
+      try prepared(&lab, at: [0: 3])
+      let plan = try lab.plan()
+      #expect(plan.detected.version == 0 && plan.problems.isEmpty)
+      #expect(try lab.migrate().migrations.map(\.number) == [1, 2, 3])
+      #expect(try lab.settings()?["v"] == .integer(3), "the app's number stays as it was")
+      #expect(try lab.plan().detected.version == 3 && lab.plan().problems.isEmpty)
+      for other in [0, 2, 4] as [Int64] {
+        try lab.app(sets: "v", .integer(other))
+        #expect(failure { try lab.plan() }.code == .unknownVersion, "\(other)")
+      }
+    }
+    try Lab.with { lab in
+      try prepared(&lab, at: [0: 3, 2: 4])
+      try lab.migrate()
+      #expect(try lab.settings()?["v"] == .integer(4))
+      try lab.rollback(to: 0, down: true)
+      #expect(try lab.settings()?["v"] == .integer(3))
+      #expect(try lab.plan().detected.version == 0)
+    }
+  }
+
+  @Test func absenceMeansAVersion() throws {
+    try Lab.with { lab in
+      try prepared(&lab)
+      try lab.set(["x": .integer(1)])
+      let error = failure { try lab.plan() }
+      #expect(error.code == .unknownVersion && error.text.contains("`absent: 0`"), "\(error)")
+      lab.configuration.versionMarkers[0].absent = 0
+      #expect(try lab.plan().detected.source.description == "the absence of the setting `v`")
+      #expect(try lab.migrate().migrations.map(\.number) == [1, 2, 3])
+      // From then on the history says it, and where there is a number, that.
+      try lab.app(sets: "v", nil)
+      #expect(try lab.plan().detected.version == 3 && lab.plan().problems.isEmpty)
+    }
+    try Lab.with { lab in
+      try prepared(&lab)
+      try lab.set([:])
+      lab.configuration.versionMarkers[0].absent = 2
+      #expect(try lab.migrate().migrations.map(\.number) == [3])
+      #expect(try lab.history()?.records.map(\.origin) == [.app, .app, .applied])
+    }
+  }
+
+  @Test func configured() throws {
+    try Lab.with { lab in
+      func marker(_ text: String) throws -> Marker? {
+        try lab.writeHost("drydock.yaml", "version-markers: [{defaults: v, \(text)}]\n")
+        return try AppContainer.Configuration(file: lab.directory("drydock.yaml")).versionMarkers.first
+      }
+      let (absent, first) = (try marker("absent: 0"), try marker("at: {0: 7}"))
+      #expect(absent == Marker(place: .defaults(key: "v"), absent: 0))
+      #expect(first == Marker(place: .defaults(key: "v"), at: [0: 7]))
+      for wrong in ["absent: -1", "absent: none"] {
+        let error = failure { try marker(wrong) as Any }
+        #expect(error.text.contains("drydock.yaml:1:"), "\(error)")
+      }
+    }
+  }
+}
