@@ -14,15 +14,15 @@ struct RunSQL: MigrationOperation {
   /// The way back.
   let down: SQLScript?
   let ifMissing: IfMissing
-  let destructive: String?
+  let destructive: DestructiveReason?
   /// What a Core Data store is to be after the way up, and after the way back.
   let coreData: CoreDataModel?
   let downCoreData: CoreDataModel?
 
   init(
     database: String, position: YAMLPosition, up: SQLScript, down: SQLScript?, ifMissing: IfMissing,
-    destructive: String?
-  ) {
+    destructive: DestructiveReason?
+  ) throws {
     self.database = database
     self.position = position
     self.up = up
@@ -30,6 +30,7 @@ struct RunSQL: MigrationOperation {
     self.ifMissing = ifMissing
     self.destructive = destructive
     (coreData, downCoreData) = (nil, nil)
+    try requireNamedTables()
   }
 
   init(reading reader: YAMLReader, files: MigrationFiles) throws {
@@ -37,7 +38,7 @@ struct RunSQL: MigrationOperation {
     database = try node.text("`database`")
     position = node.position
     ifMissing = try reader.ifMissing()
-    destructive = reader["destructive"] == nil ? nil : try reader.reason()
+    destructive = try reader["destructive"].map(DestructiveReason.init)
     if let file = reader["file"] {
       if let other = reader["up"] ?? reader["down"] {
         throw other.position.error("name either `file` or `up` and `down`, not both")
@@ -59,6 +60,16 @@ struct RunSQL: MigrationOperation {
     let models = try reader["core-data"].map { try CoreDataArgument($0, files: files, hasDown: hasDown) }
     (coreData, downCoreData) = (models?.up, models?.down)
     if up.isBlank { throw reader.position.error("`sql` has no statement to run") }
+    try requireNamedTables()
+  }
+
+  /// Who names tables names all of which the statements destroy data.
+  private func requireNamedTables() throws {
+    guard case .tables(let reasons) = destructive,
+      let (offset, table) = DestroyedTables(up).unnamed(in: reasons)
+    else { return }
+    throw up.position(at: offset).error(
+      "the statement destroys data of `\(table)`, which `destructive` does not name: add `\(table): \"why\"`")
   }
 
   /// SQL in place, or the name of a file beside `migration.yaml`: one that ends in `.sql`, which no SQL does.
@@ -80,11 +91,15 @@ struct RunSQL: MigrationOperation {
       memory.skipped.append(database)
       return ["the database \(database) is not there: skipped"]
     }
-    let runner = SQLRunner(script: up, destructive: destructive, coreData: coreData)
+    let runner = SQLRunner(script: up, destructive: destructive?.text, coreData: coreData)
     return try stage.writeDatabase(at: path, keepsJournal: false) { try runner.run($0) }
   }
 
   var isDestructive: Bool { destructive != nil }
+
+  var announcedLoss: AnnouncedLoss {
+    destructive.map { .tables(DestroyedTables(up).announced(by: $0)) } ?? .nothing
+  }
 
   var wayBack: WayBack { down.map(\.isBlank) == false ? .byArguments : .none }
 
