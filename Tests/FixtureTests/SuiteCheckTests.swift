@@ -75,7 +75,7 @@ struct SuiteCheckTests {
       ]),
     Break(
       testDescription: "a step has no effect", migration: "0003_notes",
-      steps: "  - files.delete: {paths: [Documents/nothing], destructive: x}",
+      steps: "  - files.delete: {path: [Documents/nothing], destructive: x}",
       finds: [["all: coverage: ", "files.delete", "(0003_notes)", "Migrations/0003_notes.yaml:2"]]),
   ]
 

@@ -153,7 +153,11 @@ extension YAMLReader {
 extension YAMLNode {
   /// A path in the container, but not its root.
   func containerPath(_ what: String) throws -> ContainerPath {
-    let text = try text(what)
+    let written = try text(what)
+    guard let text = GlobPattern.literal(written) else {
+      throw position.error(
+        "\(what) takes no pattern, only one path; write `\(GlobPattern.escaped(written))` for that very name")
+    }
     do {
       let path = try ContainerPath(text)
       guard !path.isRoot else {
