@@ -90,6 +90,21 @@ struct CaptureCanaryTests {
     }
   }
 
+  @Test("A setting of more than 4 MB is searched in parts, and only the secrets in it are replaced")
+  func large() throws {
+    let words = String(repeating: "word after word, ", count: 270_000)
+    try CaptureLab.with { lab in
+      try lab.settings([
+        "dataSchemaVersion": 3, "log": "\(words)password=canary-large-1 \(words.prefix(17_000))end",
+      ])
+      let report = try lab.capture()
+      let leaks = try lab.leaks(["canary-large-1"], report)
+      #expect(leaks == [])
+      let settings = try lab.text("container/Library/Preferences/com.example.notes.plist.yaml")
+      #expect(settings.utf8.count > words.utf8.count && settings.contains("word after word, end"))
+    }
+  }
+
   @Test("In files: JSON, XML, text of many kinds, UTF-16, property lists of either format")
   func files() throws {
     try CaptureLab.with { lab in
