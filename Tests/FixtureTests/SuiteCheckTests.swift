@@ -254,6 +254,19 @@ struct SuiteCheckTests {
     }
   }
 
+  @Test("Many migrations go down one by one, each by what it wrote down")
+  func longWayDown() throws {
+    try SuiteLab.sound { lab in
+      for number in 4...16 {
+        let name = (number < 10 ? "000" : "00") + "\(number)_more"
+        try lab.migration(name, "  - defaults.set: {values: {more\(number): 1}}")
+      }
+      try lab.record()
+      let found = try lab.found()
+      #expect(found == [])
+    }
+  }
+
   @Test("A way down that the next one hides is found")
   func hiddenWayDown() throws {
     try SuiteLab.sound { lab in
