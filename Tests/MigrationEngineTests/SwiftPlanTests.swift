@@ -96,6 +96,10 @@ import Testing
       "files.delete: {path: ['Documents/*.txt', none], destructive: test}",
       .files.delete(["Documents/*.txt", "none"], destructive: "test")
     ),
+    (
+      "sql: {database: notes, up: DELETE FROM t, down: SELECT 1, destructive: {t: test}}",
+      .sql(database: "notes", up: "DELETE FROM t", down: "SELECT 1", destructive: ["t": "test"])
+    ),
     ("defaults.set: {values: {c: 1}}", .named("defaults.set", ["values": ["c": 1]])),
   ]
 
