@@ -15,6 +15,7 @@ struct RunSQL: MigrationOperation {
   let down: SQLScript?
   let ifMissing: IfMissing
   let destructive: DestructiveReason?
+  let announcedLoss: AnnouncedLoss
   /// What a Core Data store is to be after the way up, and after the way back.
   let coreData: CoreDataModel?
   let downCoreData: CoreDataModel?
@@ -30,7 +31,7 @@ struct RunSQL: MigrationOperation {
     self.ifMissing = ifMissing
     self.destructive = destructive
     (coreData, downCoreData) = (nil, nil)
-    try requireNamedTables()
+    announcedLoss = try Self.announcedLoss(destructive, up)
   }
 
   init(reading reader: YAMLReader, files: MigrationFiles) throws {
@@ -60,16 +61,19 @@ struct RunSQL: MigrationOperation {
     let models = try reader["core-data"].map { try CoreDataArgument($0, files: files, hasDown: hasDown) }
     (coreData, downCoreData) = (models?.up, models?.down)
     if up.isBlank { throw reader.position.error("`sql` has no statement to run") }
-    try requireNamedTables()
+    announcedLoss = try Self.announcedLoss(destructive, up)
   }
 
-  /// Who names tables names all of which the statements destroy data.
-  private func requireNamedTables() throws {
-    guard case .tables(let reasons) = destructive,
-      let (offset, table) = DestroyedTables(up).unnamed(in: reasons)
-    else { return }
-    throw up.position(at: offset).error(
-      "the statement destroys data of `\(table)`, which `destructive` does not name: add `\(table): \"why\"`")
+  /// What the reason announces. Who names tables names all of which the statements destroy data.
+  private static func announcedLoss(_ reason: DestructiveReason?, _ up: SQLScript) throws -> AnnouncedLoss {
+    guard let reason else { return .nothing }
+    let destroyed = DestroyedTables(up)
+    if case .tables(let reasons) = reason, let (offset, table) = destroyed.unnamed(in: reasons) {
+      throw up.position(at: offset).error(
+        "the statement destroys data of `\(table)`, which `destructive` does not name: add `\(table): \"why\"`"
+      )
+    }
+    return .tables(destroyed.announced(by: reason))
   }
 
   /// SQL in place, or the name of a file beside `migration.yaml`: one that ends in `.sql`, which no SQL does.
@@ -96,11 +100,6 @@ struct RunSQL: MigrationOperation {
   }
 
   var isDestructive: Bool { destructive != nil }
-
-  var announcedLoss: AnnouncedLoss {
-    destructive.map { .tables(DestroyedTables(up).announced(by: $0)) } ?? .nothing
-  }
-
   var wayBack: WayBack { down.map(\.isBlank) == false ? .byArguments : .none }
 
   func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {

@@ -63,6 +63,8 @@ struct DestroyedTables {
   // MARK: Following the statements
 
   private mutating func add(_ sql: String, _ offset: Int) {
+    // Most statements of a long script put rows in, and copy none.
+    if Self.putsValuesIn(sql) { return }
     let tokens = SQLToken.all(in: sql)
     guard let first = tokens.first, !first.isQuoted else { return }
     switch first.text.uppercased() {
@@ -84,6 +86,20 @@ struct DestroyedTables {
       if SQLWords(sql).verbWithoutWhere != nil { need(table, offset) }
     default: break
     }
+  }
+
+  private static func putsValuesIn(_ sql: String) -> Bool {
+    let bytes = sql.utf8
+    let verb = bytes.prefix(7).map { $0 | 0x20 }
+    guard verb.starts(with: "insert".utf8) || verb == Array("replace".utf8) else { return false }
+    var matched = 0
+    let word = Array("select".utf8)
+    for byte in bytes {
+      let folded = byte | 0x20
+      matched = folded == word[matched] ? matched + 1 : folded == word[0] ? 1 : 0
+      if matched == word.count { return false }
+    }
+    return true
   }
 
   private mutating func need(_ table: Int, _ offset: Int) {
