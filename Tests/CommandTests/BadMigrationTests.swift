@@ -30,7 +30,7 @@ struct BadMigrationTests {
       text: "steps:\n  - defaults.rename:\n      keys: {a: b}\n      if-exists: replce\n",
       words: ["0007_x.yaml:4:18", "replce", "did you mean `replace`?"]),
     Case(
-      name: "0007_x.yaml", text: "steps:\n  - files.delete: {paths: [Documents]}\n",
+      name: "0007_x.yaml", text: "steps:\n  - files.delete: {path: [Documents]}\n",
       words: ["0007_x.yaml:2:", "destructive"]),
     Case(name: "0007_x.yaml", text: "steps:\n  - [\n", words: ["0007_x.yaml:"]),
     Case(

@@ -14,7 +14,7 @@ struct MovedAsideTests {
     """
   private static let migration = """
     steps:
-      - files.delete: {paths: [Documents/only.txt], destructive: a test}
+      - files.delete: {path: [Documents/only.txt], destructive: a test}
 
     """
   private static let migrationOfBoth =

@@ -39,6 +39,72 @@ struct CaptureCanaryTests {
     }
   }
 
+  @Test("Identifiers of the device and its containers are replaced in every form and place")
+  func identifiers() throws {
+    try CaptureLab.with { lab in
+      let (own, group, device) = (
+        "3F2504E0-4F89-41D3-9A0C-0305E82C3301", "7D444840-9DC0-11D1-B245-5FFDCE74FAD2",
+        "A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11"
+      )
+      let bare = group.replacing("-", with: "")
+      let raw = withUnsafeBytes(of: try #require(UUID(uuidString: group)).uuid) { Array($0) }
+      let metadata = ".com.apple.mobile_container_manager.metadata.plist"
+      lab.configuration.groups = ["group.com.example.notes": "../Group"]
+      try lab.settings(["MCMMetadataIdentifier": "com.example.notes", "MCMMetadataUUID": own], in: metadata)
+      try lab.settings(
+        ["MCMMetadataIdentifier": "group.com.example.notes", "MCMMetadataUUID": group],
+        in: "../Group/\(metadata)")
+      let wide = group.utf16.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }
+      let object = try #require(NSUUID(uuidString: group))
+      let archive = try NSKeyedArchiver.archivedData(
+        withRootObject: [object] as NSArray, requiringSecureCoding: false)
+      let bookmark: [UInt8] = [0, 0x62, 0x6F, 0xFF] + Array(group.lowercased().utf8) + [0, 9] + raw
+      let framed: [UInt8] = [0, 1, 0, 2] + wide + [0]
+      let values: [String: Any] = [
+        "dataSchemaVersion": 3, "bare": bare.lowercased(), "wide": Data(framed), "raw": Data(raw),
+        "bookmark": Data(bookmark), "archive": archive,
+        "path": "/private/var/mobile/Containers/Shared/AppGroup/\(group)/Library/a.txt",
+        "simulator": "/Users/a/Library/Developer/CoreSimulator/Devices/\(device)/data/x",
+        "again": "is \(device)", "plain": "DE305D54-75B4-431B-ADB2-EB6B9E546014",
+      ]
+      try lab.settings(values)
+      try lab.write("Documents/\(group).txt", "in \(group.lowercased())")
+      let cache: [UInt8] = [0, 0xFE, 0x80] + wide + raw + [0]
+      try lab.write("Documents/cache.bin", cache)
+      try lab.database(
+        "Documents/notes.sqlite",
+        "CREATE TABLE t (a, b); INSERT INTO t VALUES (x'00ff\(bare)00', '\(own.lowercased())')")
+      let report = try lab.capture()
+      let leaks = try lab.leaks([own, group, device, bare], report)
+      #expect(leaks == [])
+      let settings = try lab.text("container/Library/Preferences/com.example.notes.plist.yaml")
+      #expect(settings.contains("DE305D54-75B4-431B-ADB2-EB6B9E546014"))
+      // The same one everywhere.
+      let made = "\(try lab.built().root)/Library/Preferences/com.example.notes.plist"
+      let built = try PropertyListFile(bytes: Array(RawFiles.read(Array(made.utf8)))).root
+      guard case .string(let text) = built["bare"], case .data(let bytes) = built["raw"],
+        case .string(let path) = built["path"], case .data(let found) = built["bookmark"]
+      else { return #expect(Bool(false), "\(built)") }
+      #expect(bytes.map { String(format: "%02x", $0) }.joined() == text && bytes != raw)
+      #expect(path.replacing("-", with: "").lowercased().contains(text) && found.suffix(16) == bytes[...])
+    }
+  }
+
+  @Test("A setting of more than 4 MB is searched in parts, and only the secrets in it are replaced")
+  func large() throws {
+    let words = String(repeating: "word after word, ", count: 270_000)
+    try CaptureLab.with { lab in
+      try lab.settings([
+        "dataSchemaVersion": 3, "log": "\(words)password=canary-large-1 \(words.prefix(17_000))end",
+      ])
+      let report = try lab.capture()
+      let leaks = try lab.leaks(["canary-large-1"], report)
+      #expect(leaks == [])
+      let settings = try lab.text("container/Library/Preferences/com.example.notes.plist.yaml")
+      #expect(settings.utf8.count > words.utf8.count && settings.contains("word after word, end"))
+    }
+  }
+
   @Test("In files: JSON, XML, text of many kinds, UTF-16, property lists of either format")
   func files() throws {
     try CaptureLab.with { lab in

@@ -25,7 +25,7 @@ import Testing
       [
         (
           "steps:\n",
-          "steps:\n  - files.delete: {paths: Documents/database.sqlite-wal, destructive: it looks left over}\n"
+          "steps:\n  - files.delete: {path: Documents/database.sqlite-wal, destructive: it looks left over}\n"
         ), ("verify:\n  - sql: {database: notes, query: SELECT count(*) FROM task, equals: before}\n", ""),
       ], finds: "database.sqlite", by: "rows-only-in-wal")
     #expect(try findings(mutation) == [])

@@ -75,7 +75,7 @@ struct SuiteCheckTests {
       ]),
     Break(
       testDescription: "a step has no effect", migration: "0003_notes",
-      steps: "  - files.delete: {paths: [Documents/nothing], destructive: x}",
+      steps: "  - files.delete: {path: [Documents/nothing], destructive: x}",
       finds: [["all: coverage: ", "files.delete", "(0003_notes)", "Migrations/0003_notes.yaml:2"]]),
     Break(
       testDescription: "a step's database is in no fixture", migration: "0003_notes",
@@ -131,6 +131,159 @@ struct SuiteCheckTests {
       #expect(try losses() == [])
       try lab.write("Fixtures/one/fixture.yaml", "version: 1\nexpect: {lost-rows: {notes: {task: 1}}}\n")
       #expect(try losses().count == 1)
+    }
+  }
+
+  /// A task table that is made anew, with the statement that copies its rows.
+  static func rebuild(
+    _ copy: String, reason: String = "{task: rebuilt}", after: String = "ALTER TABLE task_new RENAME TO task"
+  ) -> String {
+    """
+      - sql:
+          database: notes
+          up: |
+            CREATE TABLE task_new (id INTEGER PRIMARY KEY, title TEXT, done INTEGER, note TEXT);
+            \(copy);
+            DROP TABLE task;
+            \(after);
+          down: SELECT 1
+          destructive: \(reason)
+    """
+  }
+
+  static let copy = "INSERT INTO task_new (id, title, done) SELECT id, title, done FROM task"
+
+  @Test(
+    "A rebuild that loses rows is found, whatever its reason says",
+    arguments: [
+      (rebuild(copy), nil), (rebuild(copy, reason: "rebuilt"), nil),
+      (rebuild(copy + " WHERE done = 1"), "3 rows / 2 rows"),
+      (rebuild(copy + " WHERE done = 1", reason: "rebuilt"), "3 rows / 2 rows"),
+      (rebuild(copy + " WHERE done = 1", after: "ALTER TABLE task_new RENAME TO item"), "3 rows / 2 rows"),
+      (rebuild(copy, after: "ALTER TABLE task_new RENAME TO item"), nil),
+      (rebuild("DELETE FROM task_new", after: "SELECT 1"), nil),
+      // Renamed first, and dropped under the new name.
+      (
+        rebuild("ALTER TABLE task RENAME TO old")
+          .replacing(
+            "DROP TABLE task;",
+            with: "INSERT INTO task_new (id) SELECT id FROM old WHERE id > 1; DROP TABLE old;"),
+        "3 rows / 2 rows"
+      ),
+    ])
+  func rebuilt(_ steps: String, _ expected: String?) throws {
+    try SuiteLab.sound { lab in
+      try lab.migration("0003_notes", steps)
+      let found = try lab.found().filter { $0.contains("lost-rows") }
+      #expect(found.count == (expected == nil ? 0 : 2), "\(found)")
+      if let expected { #expect(found.allSatisfy { $0.contains(expected) && $0.contains("rebuilt") }) }
+    }
+  }
+
+  @Test("A reason is for the tables that it names, and the rows of all others are counted")
+  func named() throws {
+    let up = "DROP TABLE tag; DELETE FROM task WHERE done = 1"
+    try SuiteLab.sound { lab in
+      let tag = "CREATE TABLE tag (name TEXT); INSERT INTO tag VALUES ('x');"
+      let task = "CREATE TABLE task (id INTEGER PRIMARY KEY, title TEXT, done INTEGER);"
+      try lab.fixture("one", sql: "\(tag)\(task) INSERT INTO task VALUES (1, 'a', 0), (2, 'b', 1);")
+      func losses(_ reason: String, _ up: String) throws -> [String] {
+        try lab.migration(
+          "0003_notes", "  - sql: {database: notes, up: \(up), destructive: \(reason)}")
+        return try lab.found().filter { $0.hasPrefix("one: lost-rows") }
+      }
+      var found = try losses("tags are gone", up)
+      #expect(
+        found.count == 1 && found[0].contains("notes.sqlite: task") && found[0].contains("{task: \"why\"}"))
+      found = try losses("{tag: gone}", up)
+      #expect(found.count == 1 && found[0].contains("notes.sqlite: task"))
+      #expect(try losses("{tag: gone, task: \"done ones, too\"}", up) == [])
+      found = try losses("all of it", "DROP TABLE tag; DELETE FROM task")
+      #expect(
+        found.count == 2 && found.allSatisfy { $0.contains("{tag: \"why\", task: \"why\"}") }, "\(found)")
+      #expect(throws: (any Error).self) { try losses("{tag: gone}", "DROP TABLE tag; DELETE FROM task") }
+    }
+  }
+
+  @Test("Sums that a fixture declares are compared with those before migrating")
+  func sums() throws {
+    let expect = """
+      expect:
+        queries:
+          - {database: notes, sql: "SELECT sum(done * id) FROM item", before: "SELECT sum(done * id) FROM task", rows: before}
+      """
+    try SuiteLab.sound { lab in
+      try lab.fixture("sum", more: expect)
+      func found(_ value: String) throws -> [String] {
+        let copy = "INSERT INTO task_new (id, title, done) SELECT id, title, \(value) FROM task"
+        try lab.migration("0003_notes", Self.rebuild(copy, after: "ALTER TABLE task_new RENAME TO item"))
+        return try lab.found().filter { $0.hasPrefix("sum: expectation") }
+      }
+      #expect(try found("done") == [])
+      let wrong = try found("0")
+      #expect(
+        wrong.count == 1 && wrong[0].contains("[5] / [0]") && wrong[0].contains("(0003_notes)"), "\(wrong)")
+    }
+  }
+
+  @Test("A fixture with expectations alone is told to record a golden")
+  func withoutGolden() throws {
+    try SuiteLab.sound { lab in
+      try lab.fixture("plain", more: "expect: {settings: {look: dark}}")
+      let notes = try lab.run().fixtures.flatMap(\.notes).filter { $0.contains("record") }
+      #expect(
+        notes == [
+          "only what `expect` names is compared: record a golden of version 3 with `drydock test --record`"
+        ])
+    }
+  }
+
+  @Test("The order of columns makes no difference, unless the fixture says so")
+  func columnOrder() throws {
+    try SuiteLab.sound { lab in
+      let sql = "CREATE TABLE task (id INTEGER PRIMARY KEY, title TEXT, note TEXT, done INTEGER)"
+      try lab.migration(
+        "0003_notes",
+        Self.rebuild(
+          "INSERT INTO task_new (id, title, done) SELECT id, title, done FROM task",
+          after: "ALTER TABLE task_new RENAME TO task"
+        ).replacing("title TEXT, done INTEGER, note TEXT", with: "title TEXT, note TEXT, done INTEGER")
+          + "\n  - files.move: {from: Documents/note.md, to: Documents/Notes/note.md}")
+      func found() throws -> [String] { try lab.found().filter { $0.contains("golden") } }
+      #expect(try found() == [], "\(sql)")
+      try lab.write("Fixtures/fixtures.yaml", "volatile: {column-order: false}\n")
+      let told = try found()
+      #expect(
+        told.count == 2 && told.allSatisfy { $0.contains("table task: the table is declared") }, "\(told)")
+    }
+  }
+
+  @Test("Many migrations go down one by one, each by what it wrote down")
+  func longWayDown() throws {
+    try SuiteLab.sound { lab in
+      for number in 4...16 {
+        let name = (number < 10 ? "000" : "00") + "\(number)_more"
+        try lab.migration(name, "  - defaults.set: {values: {more\(number): 1}}")
+      }
+      try lab.record()
+      let found = try lab.found()
+      #expect(found == [])
+    }
+  }
+
+  @Test("A way down that the next one hides is found")
+  func hiddenWayDown() throws {
+    try SuiteLab.sound { lab in
+      let set = "UPDATE task SET title = '"
+      // Back from 3 to 2 leaves another title, and back from 2 to 1 writes the right one over it.
+      try lab.migration(
+        "0002_names",
+        "  - sql: {database: notes, up: \"\(set)A' WHERE id = 1\", down: \"\(set)a' WHERE id = 1\"}")
+      try lab.migration(
+        "0003_notes",
+        "  - sql: {database: notes, up: \"\(set)B' WHERE id = 1\", down: \"\(set)wrong' WHERE id = 1\"}")
+      let found = try lab.found().filter { $0.hasPrefix("one: down") }
+      #expect(found.count == 1 && found[0].contains("\"A\" / \"wrong\" (0003_notes)"), "\(found)")
     }
   }
 

@@ -1,6 +1,7 @@
 import AppContainer
 import FixtureTesting
 import Foundation
+import MigrationEngine
 import TestSupport
 import Testing
 
@@ -28,6 +29,25 @@ struct SuiteTogetherTests {
           + "container: {vault: [{service: a, accessible: always, value: made-up}]}\n")
       let found = try lab.found()
       #expect(!found.contains { $0.contains("reinstalled") }, "\(found)")
+    }
+  }
+
+  @Test("A migration without a statement needs no fixture that shows it")
+  func empty() throws {
+    try SuiteLab.with { lab in
+      lab.configuration.versionMarkers = []
+      try lab.write("Migrations/1_start.up.sql", "CREATE TABLE item (id INTEGER PRIMARY KEY);\n")
+      try lab.write("Migrations/2_nothing.up.sql", "-- for another edition only\n")
+      try lab.write(
+        "Migrations/3_again.up.sql", "CREATE TABLE IF NOT EXISTS item (id INTEGER PRIMARY KEY);\n")
+      try lab.write(
+        "Fixtures/new/fixture.yaml",
+        "version: 0\ncontainer: {directories: [tmp]}\n"
+          + "expect: {queries: [{database: notes, sql: SELECT count(*) FROM item, rows: [[0]]}]}\n")
+      let found = try lab.found(
+        MigrationCatalog.load(
+          lab.directory("Migrations"), tool: MigrationTool(.golangMigrate, database: "notes")))
+      #expect(found.count == 1 && found[0].contains("(0003_again)"), "\(found)")
     }
   }
 

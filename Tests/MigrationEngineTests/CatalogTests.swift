@@ -97,6 +97,15 @@ import Testing
     ("steps:\n  - defaults.rename: {keys: {a: x, b: x}}\n", "0001_a.yaml:2:39: two settings become `x`"),
     ("steps:\n  - defaults.set: {values: {a: null}}\n", "0001_a.yaml:2:32: null is no value for a setting"),
     ("steps:\n  - defaults.delete: {keys: a}\n", "0001_a.yaml:2:22: defaults.delete destroys data: say why"),
+    ("steps:\n  - files.create-directory: {path: 'a/*'}\n", "0001_a.yaml:2:36: `path` takes no pattern"),
+    ("steps:\n  - files.write: {path: 'a?', text: x}\n", "0001_a.yaml:2:25: `path` takes no pattern"),
+    ("steps:\n  - files.copy: {from: a, to: 'b*'}\n", "`to` takes no pattern, only one path; write `b\\*`"),
+    ("steps:\n  - defaults.set: {file: '*.plist', values: {a: 1}}\n", "`file` takes no pattern"),
+    ("steps:\n  - files.patch: {path: 'a[*', patch: [{op: remove, path: /a}]}\n", "the pattern is malformed"),
+    (
+      "steps:\n  - files.delete: {paths: a, destructive: x}\n",
+      "unknown key `paths` in files.delete; did you mean `path`?"
+    ),
     ("steps:\n  - defaults.delete: {prefix: '', destructive: x}\n", "0001_a.yaml:2:31: an empty prefix"),
     ("steps:\n  - defaults.convert: {key: a}\n", "0001_a.yaml:2:23: defaults.convert needs `type` or `map`"),
     (
@@ -112,8 +121,8 @@ import Testing
       "0001_a.yaml:2:31: one of `from` and `to` is inside the other"
     ),
     (
-      "steps:\n  - files.delete: {paths: [/etc/*], destructive: x}\n",
-      "0001_a.yaml:2:28: `paths`: a pattern is relative"
+      "steps:\n  - files.delete: {path: [/etc/*], destructive: x}\n",
+      "0001_a.yaml:2:27: `path`: a pattern is relative"
     ),
     ("steps:\n  - sql: {database: n, up: up.sql}\n", "0001_a.yaml:2:28: `up.sql` is a file of its own"),
     ("steps:\n  - sql: {database: n, up: ''}\n", "0001_a.yaml:2:10: `sql` has no statement to run"),

@@ -17,18 +17,28 @@ import Testing
       ("files.move: {from: a, to: b, if-exists: keep}", ["a", "b"], ["a", "b"], ""),
       ("files.move: {from: a, to: b, if-exists: replace}", ["a", "b"], ["b"], ""),
       ("files.move: {from: d, to: e}", ["d/1", "d/s/2"], ["e/1", "e/s/2"], ""),
+      ("files.move: {from: 'd/*.md', to: e}", ["d/1.md", "d/2.md", "d/3"], ["d/3", "e/1.md", "e/2.md"], ""),
+      ("files.move: {from: ['*.md', b], to: e}", ["1.md", "b/c", "d"], ["d", "e/1.md", "e/b/c"], ""),
+      ("files.move: {from: '*', to: e}", ["a", "e/b"], nil, "`Library` holds Drydock's history"),
+      ("files.move: {from: 'd/*', to: d/e}", ["d/1", "d/e/2"], ["d/e/1", "d/e/2"], ""),
+      ("files.move: {from: '**/a', to: e}", ["d/a", "f/a"], nil, "`d/a` and `f/a` would both be `e/a`"),
+      ("files.move: {from: ['z*', z], to: e}", ["a"], ["a"], ""),
+      ("files.move: {from: 'z*', to: e, if-missing: fail}", ["a"], nil, "nothing matches `z*`"),
+      ("files.move: {from: 'a\\*', to: b}", ["a*", "ab"], ["ab", "b"], ""),
+      ("files.copy: {from: 'd/*', to: e}", ["d/1", "d/2"], ["d/1", "d/2", "e/1", "e/2"], ""),
+      ("files.copy: {from: 'd/*', to: e}", ["d/1", "e/1"], nil, "`e/1` is there already"),
       ("files.move: {from: Library, to: L}", ["a"], nil, "`Library` holds Drydock's history"),
       (
         "files.patch: {path: Library/Application Support/.drydock/history.json, patch: [{op: remove, path: /format}]}",
         ["a"], nil, "is where Drydock keeps its history"
       ),
-      ("files.delete: {paths: a, destructive: x}", ["a", "b"], ["b"], ""),
-      ("files.delete: {paths: [d, b], destructive: x}", ["d/1", "d/2", "b", "c"], ["c"], ""),
-      ("files.delete: {paths: ['*.log'], destructive: x}", ["a.log", "d/b.log"], ["d/b.log"], ""),
-      ("files.delete: {paths: ['**/*.log'], destructive: x}", ["a.log", "d/b.log", "c"], ["c"], ""),
-      ("files.delete: {paths: [z], destructive: x}", ["a"], ["a"], ""),
-      ("files.delete: {paths: [z], destructive: x, if-missing: fail}", ["a"], nil, "nothing matches `z`"),
-      ("files.delete: {paths: [Library], destructive: x}", ["a"], nil, "`Library` holds Drydock's history"),
+      ("files.delete: {path: a, destructive: x}", ["a", "b"], ["b"], ""),
+      ("files.delete: {path: [d, b], destructive: x}", ["d/1", "d/2", "b", "c"], ["c"], ""),
+      ("files.delete: {path: ['*.log'], destructive: x}", ["a.log", "d/b.log"], ["d/b.log"], ""),
+      ("files.delete: {path: ['**/*.log'], destructive: x}", ["a.log", "d/b.log", "c"], ["c"], ""),
+      ("files.delete: {path: [z], destructive: x}", ["a"], ["a"], ""),
+      ("files.delete: {path: [z], destructive: x, if-missing: fail}", ["a"], nil, "nothing matches `z`"),
+      ("files.delete: {path: [Library], destructive: x}", ["a"], nil, "`Library` holds Drydock's history"),
     ] as [(String, [String], [String]?, String)])
   func matrix(_ step: String, _ before: [String], _ after: [String]?, _ message: String) throws {
     try Lab.with { lab in
@@ -45,6 +55,40 @@ import Testing
       } else {
         #expect(error.text == "no error")
       }
+    }
+  }
+
+  @Test(arguments: ["move", "copy"]) func aPatternTakesADatabaseAsAWhole(_ verb: String) throws {
+    try Lab.with { lab in
+      try lab.database(
+        Lab.oldDatabase, "PRAGMA journal_mode=WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1), (2);")
+      try lab.run("  - files.\(verb): {from: 'Documents/database*', to: Documents/Old}\n")
+      #expect(try lab.query("Documents/Old/database.sqlite", "SELECT count(*) AS n FROM t") == [["n": 2]])
+      #expect(try !lab.exists("Documents/Old/database.sqlite-wal"))
+      #expect(try lab.exists(Lab.oldDatabase) == (verb == "copy"))
+    }
+  }
+
+  @Test("What changes documents takes patterns and lists, too")
+  func documents() throws {
+    try Lab.with { lab in
+      for name in ["a", "b", "c"] {
+        try lab.write(try ContainerPath("d/\(name).json"), #"{"version": 1, "x": 1}"#)
+      }
+      try lab.run(
+        """
+          - files.patch: {path: ["d/[ab].json", d/none.json], patch: [{op: remove, path: /x}]}
+          - defaults.document-migrate: {path: "d/*.json", data-key: '', versions: {2: {defaults: {y: 1}}}}
+          - files.set-backup-exclusion: {path: d/a.json, excluded: true}
+
+        """)
+      let texts = try Transaction.inspect(try lab.container) { stage in
+        try ["a", "b", "c"].map {
+          String(decoding: try stage.read(ContainerPath("d/\($0).json")), as: UTF8.self)
+        }
+      }
+      #expect(texts.map { $0.contains("\"x\"") } == [false, false, true], "\(texts)")
+      #expect(texts.allSatisfy { $0.contains("\"version\": 2") && $0.contains("\"y\"") }, "\(texts)")
     }
   }
 

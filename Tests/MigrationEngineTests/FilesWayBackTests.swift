@@ -35,15 +35,18 @@ import Testing
       "files.copy: {from: d, to: b, if-exists: replace}",
       "files.copy: {from: z, to: b}",
       "files.copy: {from: a, to: b, if-exists: keep}",
+      "files.copy: {from: ['d/*', a], to: new/place}",
+      "files.move: {from: ['d/*', a], to: new/place}",
+      "files.move: {from: ['[ab]'], to: d/s}",
       "files.create-directory: {path: one/two, mode: 0o700}",
       "files.create-directory: {path: d}",
       "files.create-directory: {path: a, if-exists: replace}",
       "files.write: {path: one/two, text: x}",
       "files.write: {path: a, text: x, mode: 0o600, if-exists: replace}",
       "files.write: {path: d, text: x, if-exists: replace}",
-      "files.set-backup-exclusion: {paths: [a, d, flagged], excluded: true}",
-      "files.set-backup-exclusion: {paths: [a, flagged], excluded: false}",
-      "files.set-protection: {paths: [a, d, '**/2'], class: complete}",
+      "files.set-backup-exclusion: {path: [a, d, flagged], excluded: true}",
+      "files.set-backup-exclusion: {path: [a, flagged], excluded: false}",
+      "files.set-protection: {path: [a, d, '**/2'], class: complete}",
     ])
   func whatWasThereComesBack(_ step: String) throws {
     let result = try upAndDown("  - \(step)\n")

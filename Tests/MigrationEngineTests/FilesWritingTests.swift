@@ -47,17 +47,17 @@ import Testing
       ("files.create-directory: {path: a}", ["a"], nil, "`a` is there already"),
       ("files.create-directory: {path: a, if-exists: keep}", ["a"], ["a"], ""),
       ("files.create-directory: {path: a/b}", ["a"], nil, "a file is in the way"),
-      ("files.set-backup-exclusion: {paths: z, excluded: true}", ["a"], ["a"], ""),
+      ("files.set-backup-exclusion: {path: z, excluded: true}", ["a"], ["a"], ""),
       (
-        "files.set-backup-exclusion: {paths: z, excluded: true, if-missing: fail}", ["a"], nil,
+        "files.set-backup-exclusion: {path: z, excluded: true, if-missing: fail}", ["a"], nil,
         "nothing matches `z`"
       ),
-      ("files.set-backup-exclusion: {paths: a, excluded: yes}", ["a"], nil, "`excluded` is true or false"),
+      ("files.set-backup-exclusion: {path: a, excluded: yes}", ["a"], nil, "`excluded` is true or false"),
       (
-        "files.set-protection: {paths: a, class: full}", ["a"], nil,
+        "files.set-protection: {path: a, class: full}", ["a"], nil,
         "`class` of files.set-protection is one of complete"
       ),
-      ("files.set-protection: {paths: a}", ["a"], nil, "files.set-protection needs the key `class`"),
+      ("files.set-protection: {path: a}", ["a"], nil, "files.set-protection needs the key `class`"),
     ] as [(String, [String], [String]?, String)])
   func matrix(_ step: String, _ before: [String], _ after: [String]?, _ message: String) throws {
     try Lab.with { lab in
@@ -123,8 +123,8 @@ import Testing
         "user.com.apple.MobileBackup", [1], of: Array(lab.directory("container/plain").utf8))
       try lab.run(
         """
-          - files.set-backup-exclusion: {paths: [cache, "**/*.tmp"], excluded: true}
-          - files.set-backup-exclusion: {paths: plain, excluded: false}
+          - files.set-backup-exclusion: {path: [cache, "**/*.tmp"], excluded: true}
+          - files.set-backup-exclusion: {path: plain, excluded: false}
 
         """)
       let scan = try Transaction.inspect(try lab.container) { stage in
@@ -150,8 +150,8 @@ import Testing
       try lab.database(Lab.oldDatabase, "CREATE TABLE t (a)")
       try lab.run(
         """
-          - files.set-protection: {paths: [a, Documents], class: completeUnlessOpen}
-          - files.set-protection: {paths: \(Lab.oldDatabase), class: none}
+          - files.set-protection: {path: [a, Documents], class: completeUnlessOpen}
+          - files.set-protection: {path: \(Lab.oldDatabase), class: none}
 
         """)
       let classes = try Transaction.inspect(try lab.container) { stage in
@@ -170,7 +170,7 @@ import Testing
       try FileManager.default.createSymbolicLink(
         atPath: lab.directory("container/link"), withDestinationPath: "a")
       let error = failure {
-        try lab.run("  - files.set-backup-exclusion: {paths: link, excluded: true}\n")
+        try lab.run("  - files.set-backup-exclusion: {path: link, excluded: true}\n")
       }
       #expect(error.text.contains("`link` is a symbolic link, which cannot carry the attribute"))
     }

@@ -86,7 +86,7 @@ import Testing
       skipped.notes.first?.hasSuffix(
         "the database notes is not in the container, so this could not be checked") == true)
     // It is gone after the migration: a failure, although there is nothing to query.
-    let step = "steps:\n  - files.delete: {paths: \(Lab.oldDatabase), destructive: test}\n"
+    let step = "steps:\n  - files.delete: {path: \(Lab.oldDatabase), destructive: test}\n"
     for query in [query, query.replacing("before", with: "2")] {
       let gone = try outcome(step + "verify:\n  - \(query)\n") {
         try $0.database(Lab.oldDatabase, Self.database)

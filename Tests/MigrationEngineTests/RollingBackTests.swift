@@ -22,7 +22,7 @@ import Testing
         "files.move: {from: Documents/a.txt, to: Documents/b.txt}",
         "sql: {database: notes, up: ALTER TABLE task ADD COLUMN d, down: ALTER TABLE task DROP COLUMN d}",
         "defaults.rename: {keys: {name: user}}",
-        "files.delete: {paths: Documents/b.txt, destructive: done with it}",
+        "files.delete: {path: Documents/b.txt, destructive: done with it}",
       ]
       for (index, step) in steps.enumerated() {
         try lab.migration("000\(index + 1)_m.yaml", "steps:\n  - \(step)\n")

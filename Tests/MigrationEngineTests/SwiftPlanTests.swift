@@ -89,12 +89,16 @@ import Testing
       .files.write("Documents/a.txt", text: "new", ifExists: .replace)
     ),
     (
-      "files.set-backup-exclusion: {paths: ['Documents/*', none], excluded: true}",
+      "files.set-backup-exclusion: {path: ['Documents/*', none], excluded: true}",
       .files.setBackupExclusion(["Documents/*", "none"], true)
     ),
     (
-      "files.delete: {paths: ['Documents/*.txt', none], destructive: test}",
+      "files.delete: {path: ['Documents/*.txt', none], destructive: test}",
       .files.delete(["Documents/*.txt", "none"], destructive: "test")
+    ),
+    (
+      "sql: {database: notes, up: DELETE FROM t, down: SELECT 1, destructive: {t: test}}",
+      .sql(database: "notes", up: "DELETE FROM t", down: "SELECT 1", destructive: ["t": "test"])
     ),
     ("defaults.set: {values: {c: 1}}", .named("defaults.set", ["values": ["c": 1]])),
   ]

@@ -18,7 +18,7 @@ import Testing
 
   @Test func everythingAtOnce() throws {
     try Lab.with { lab in
-      try lab.migration("0001_a.yaml", "steps:\n  - defaults.sett: {}\n  - files.delete: {paths: x}\n")
+      try lab.migration("0001_a.yaml", "steps:\n  - defaults.sett: {}\n  - files.delete: {path: x}\n")
       try lab.migration("0002_b.sql", sql("SELEC 1;\nSELECT 2;\nDROP TABLE gone;\nDELETE FROM task;"))
       try lab.migration("0004_d.yaml", "steps:\n  - sql: {database: nots, up: SELECT 1}\n")
       let found = try problems(lab)

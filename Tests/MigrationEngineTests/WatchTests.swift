@@ -37,7 +37,7 @@ import Testing
         - sql: {database: notes, up: UPDATE t SET a = a WHERE a > 0}
         - files.move: {from: \(database), to: Documents/b.sqlite}
         - files.move: {from: nothing, to: anything}
-        - files.set-backup-exclusion: {paths: [Documents/note.md], excluded: true}
+        - files.set-backup-exclusion: {path: [Documents/note.md], excluded: true}
         - files.create-directory: {path: Documents/New}
       """)
     #expect(
@@ -62,7 +62,7 @@ import Testing
         "0001_test.yaml",
         """
         steps:
-          - files.delete: {paths: [a], destructive: why}
+          - files.delete: {path: [a], destructive: why}
           - sql: {database: notes, up: DELETE FROM t, destructive: why}
           - sql: {database: notes, up: DELETE FROM t WHERE a = 1}
           - files.copy: {from: a, to: b}

@@ -96,7 +96,7 @@ import Testing
           - files.move: {from: Documents/a.txt, to: Documents/b.txt, if-exists: replace}
           - files.move: {from: Documents/b.txt, to: Documents/new/deep/c.txt}
           - files.move: {from: Documents/absent, to: Documents/d.txt}
-          - files.delete: {paths: Documents/Photos, destructive: gone}
+          - files.delete: {path: Documents/Photos, destructive: gone}
         """, lab
       ) { lab in
         let queue = try DatabaseQueue(path: lab.directory("container/\(Lab.newDatabase)"))
@@ -120,7 +120,7 @@ import Testing
       _ = try lab.baseline(0)
       let steps = """
           - files.move: {from: Documents/a.txt, to: Documents/b.txt}
-          - files.delete: {paths: Documents/b.txt, destructive: gone}
+          - files.delete: {path: Documents/b.txt, destructive: gone}
         """
       let (code, text) = failure { try upAndDown(steps, lab) }
       #expect(code == .stepFailed && text.contains("0001_test.yaml:3:5: taking back files.delete"), "\(text)")

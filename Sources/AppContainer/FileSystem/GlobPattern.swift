@@ -40,6 +40,30 @@ public struct GlobPattern: Hashable, Sendable, CustomStringConvertible {
     text.contains { "*?[".contains($0) } && GlobToken.names(of: Array(text.utf8)) != nil
   }
 
+  /// The one path that a text means, with what `\` takes as it is; nil for a pattern, and for what is no well-formed one.
+  package static func literal(_ text: String) -> String? {
+    guard text.contains(where: { "*?[".contains($0) }) else { return text }
+    guard let names = GlobToken.names(of: Array(text.utf8)) else {
+      // A bracket alone is a name's own.
+      return text.contains { "*?".contains($0) } ? nil : text
+    }
+    var bytes: [UInt8] = []
+    for (index, tokens) in names.enumerated() {
+      if index > 0 { bytes.append(UInt8(ascii: "/")) }
+      for token in tokens {
+        guard case .byte(let byte) = token else { return nil }
+        bytes.append(byte)
+      }
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// A text of which ``literal(_:)`` gives a path again.
+  package static func escaped(_ path: String) -> String {
+    guard path.contains(where: { "*?[".contains($0) }) else { return path }
+    return path.reduce(into: "") { $0 += ("*?[\\".contains($1) ? "\\" : "") + String($1) }
+  }
+
   /// Whether a path matches; what is below a directory that matches does not match by itself.
   public func matches(_ path: ContainerPath, isDirectory: Bool = false) -> Bool {
     matches(components: path.components, isDirectory: isDirectory)

@@ -2,9 +2,6 @@ import AppContainer
 
 /// Settings that are captured, key by key.
 enum CapturedSettings {
-  /// What tells a device's containers apart.
-  private static let identities: Set<String> = ["MCMMetadataUUID"]
-
   static func visited<Visitor: LeafVisitor>(
     _ settings: PropertyListDictionary, of path: ContainerPath, _ visitor: inout Visitor
   ) throws -> PropertyListDictionary {
@@ -14,7 +11,8 @@ enum CapturedSettings {
       let isSecret = names.isSecret(key: key)
       let label = isSecret ? "\(path): a key" : "\(path): \(key)"
       let place = LeafPlace(
-        name: names[key], isChosen: visitor.keys.contains(key) || identities.contains(key), label: label)
+        name: names[key], isChosen: visitor.keys.contains(key), isIdentifier: DeviceIdentifiers.isKey(key),
+        label: label)
       let newKey = try visitor.key(key, isSecret: isSecret, LeafPlace(label: path.description))
       result[newKey] = try ValueWalk.value(value, place, &visitor)
     }

@@ -94,6 +94,7 @@ public struct FixtureCapture {
     report.dropped = inventory.dropped
     let vault = inventory.hasVault ? try CapturedVault(of: container, in: staged.live, keys) : nil
     var sources = OriginalSources(CaptureSource(staged), options)
+    sources.add(directoriesOf: container)
     if let vault { try sources.add(vault) }
     for item in inventory.items { try sources.add(item) }
     let replacements = try replacements(sources)

@@ -7,6 +7,8 @@ struct LeafPlace {
   var name = SecretName.plain
   /// Whether its value was chosen to be made up.
   var isChosen = false
+  /// Whether its name says that it is an identifier of the device or of a container.
+  var isIdentifier = false
   /// Whether data stay here although nobody can look into them.
   var isKept = false
   /// The place for people.
@@ -37,6 +39,7 @@ extension LeafVisitor {
   func place(of key: String, _ name: SecretName, in place: LeafPlace) -> LeafPlace {
     var inner = place
     (inner.name, inner.isChosen) = (name, place.isChosen || keys.contains(key))
+    inner.isIdentifier = DeviceIdentifiers.isKey(key)
     return inner
   }
 }

@@ -10,6 +10,8 @@ struct OriginalCollector: LeafVisitor {
   init(choosing keys: Set<String>) { self.keys = keys }
 
   mutating func text(_ text: String, _ place: LeafPlace) -> String {
+    if place.isIdentifier, DeviceIdentifiers.isIdentifier(text) { add(identifier: text, place) }
+    for identifier in DeviceIdentifiers.inPaths(text) { add(identifier: identifier, place) }
     let isSecret = SecretPattern.isSecret(leaf: .string(text), name: place.name, looksInside: false)
     if isSecret || place.isChosen {
       originals.add(text, isSecret: isSecret, source: place.label)
@@ -25,7 +27,20 @@ struct OriginalCollector: LeafVisitor {
     if let text = BinaryText(bytes) { _ = try ValueWalk.text(text.text, place, &self) }
     let isSecret = SecretPattern.isSecret(leaf: .data(bytes), name: place.name, looksInside: false)
     if isSecret || place.isChosen { originals.add(bytes, isSecret: isSecret, source: place.label) }
+    if place.isIdentifier, let identifier = DeviceIdentifiers.uuid(bytes: bytes) {
+      add(identifier: identifier, place)
+    }
+    // Bookmarks and their like hold paths.
+    guard DeviceIdentifiers.holdsPath(bytes) else { return bytes }
+    for run in BinaryText.runs(in: bytes) {
+      for identifier in DeviceIdentifiers.inPaths(run) { add(identifier: identifier, place) }
+    }
     return bytes
+  }
+
+  /// Takes an identifier of the device or of a container, which is then looked for in every form.
+  mutating func add(identifier: String, _ place: LeafPlace) {
+    originals.add(identifier: identifier, source: place.label)
   }
 
   mutating func number(_ digits: String, _ place: LeafPlace) -> String {

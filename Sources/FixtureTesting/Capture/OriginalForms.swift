@@ -19,8 +19,8 @@ enum OriginalForms {
     Form { escaped($0, { ["&": "&amp;", "<": "&lt;", ">": "&gt;", "\"": "&quot;", "'": "&#39;"][$0] }) },
     Form { percent($0, plain: "-._~") },
     Form { percent($0, plain: "") },
-    Form { Array($0.utf8.map { String(format: "%%%02X", $0) }.joined().utf8) },
-    Form { Array($0.utf16.map { String(format: "\\u%04x", $0) }.joined().utf8) },
+    Form { $0.utf8.flatMap(percent) },
+    Form { $0.utf16.flatMap(unicode) },
     Form { percent($0, plain: "-._~@:/!$&'()*+,;=?") },
     Form { percent($0, plain: "-._*", space: "+") },
     Form { Array($0.utf16.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }) },
@@ -46,6 +46,16 @@ enum OriginalForms {
   /// Encodings in which a capital is something else altogether.
   static func encoded(_ bytes: [UInt8]) -> [[UInt8]] { [hexadecimal(bytes)] + base64(bytes) }
 
+  private static let capitals = Array("0123456789ABCDEF".utf8)
+
+  private static func percent(_ byte: UInt8) -> [UInt8] {
+    [UInt8(ascii: "%"), capitals[Int(byte >> 4)], capitals[Int(byte & 15)]]
+  }
+
+  private static func unicode(_ unit: UInt16) -> [UInt8] {
+    Array("\\u".utf8) + hexadecimal([UInt8(unit >> 8), UInt8(unit & 0xFF)])
+  }
+
   /// Two digits for each byte.
   private static func hexadecimal(_ bytes: [UInt8]) -> [UInt8] {
     let digits = Array("0123456789abcdef".utf8)
@@ -67,7 +77,7 @@ enum OriginalForms {
   /// As JSON and many languages escape what is not ASCII.
   private static func unicode(_ scalar: Unicode.Scalar) -> String? {
     guard !scalar.isASCII else { return nil }
-    return String(scalar).utf16.map { String(format: "\\u%04x", $0) }.joined()
+    return String(decoding: String(scalar).utf16.flatMap(unicode), as: UTF8.self)
   }
 
   private static func percent(_ text: String, plain: String, space: String? = nil) -> [UInt8] {
@@ -81,7 +91,7 @@ enum OriginalForms {
       {
         result.unicodeScalars.append(scalar)
       } else {
-        result += String(format: "%%%02X", byte)
+        result += String(decoding: percent(byte), as: UTF8.self)
       }
     }
     return Array(result.utf8)

@@ -13,6 +13,13 @@ struct OriginalSources {
     collector = OriginalCollector(choosing: options.keys)
   }
 
+  /// Takes the identifiers that the container's directories are named by.
+  mutating func add(directoriesOf container: Container) {
+    for identifier in DeviceIdentifiers.of(container) {
+      collector.add(identifier: identifier, LeafPlace(label: "the names of the container's directories"))
+    }
+  }
+
   /// Looks at a vault's items.
   mutating func add(_ vault: CapturedVault) throws { try vault.collect(&collector) }
 

@@ -10,6 +10,8 @@ struct Originals {
     var source: String
     /// The text as it was found, in one way or another.
     var spellings: Set<String> = []
+    /// Whether it tells a device or a container apart.
+    var isIdentifier = false
   }
 
   /// Texts, line by line, with the letters A to Z in lower case: who writes an address in capitals means the same one.
@@ -25,6 +27,13 @@ struct Originals {
       entry.spellings.insert(line)
       texts[line.asciiLowercased] = entry
     }
+  }
+
+  /// Takes an identifier of a device or a container; a UUID counts with its dashes.
+  mutating func add(identifier: String, source: String) {
+    let text = DeviceIdentifiers.uuid(identifier) ?? identifier
+    add(text, isSecret: false, source: source)
+    texts[text.asciiLowercased]?.isIdentifier = true
   }
 
   /// Takes bytes; few of them stand anywhere by chance.

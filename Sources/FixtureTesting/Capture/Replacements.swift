@@ -19,6 +19,8 @@ struct Replacements: Sendable {
     var source: String
     /// Nothing but letters, which a name of the app's own may be too.
     var isPlainWord: Bool
+    /// Whether it tells a device or a container apart.
+    var isIdentifier = false
   }
 
   private let pseudonyms: Pseudonyms
@@ -39,7 +41,9 @@ struct Replacements: Sendable {
     for (text, fake) in fakes where text.utf8.count >= Self.leastWord && !kept.contains(text) {
       guard let entry = originals.texts[text] else { continue }
       origins.append(
-        Origin(isSecret: entry.isSecret, source: entry.source, isPlainWord: Self.isPlainWord(text)))
+        Origin(
+          isSecret: entry.isSecret, source: entry.source, isPlainWord: Self.isPlainWord(text),
+          isIdentifier: entry.isIdentifier))
       var seen: Set<[UInt8]> = []
       for (bytes, replacement, ignoresCase) in Self.forms(of: text, entry, fake)
       where seen.insert(bytes).inserted {
@@ -53,7 +57,11 @@ struct Replacements: Sendable {
         forms.append(Form(replacement: replacement, origin: origins.count - 1, ignoresCase: ignoresCase))
       }
     }
-    for (data, entry) in originals.data {
+    for (text, entry) in originals.texts where entry.isIdentifier {
+      guard let fake = fakes[text], let bytes = DeviceIdentifiers.bytes(text) else { continue }
+      fakeData[bytes] = DeviceIdentifiers.bytes(fake)
+    }
+    for (data, entry) in originals.data where fakeData[data] == nil {
       let fake = try pseudonyms.bytes(data)
       fakeData[data] = fake
       origins.append(Origin(isSecret: entry.isSecret, source: entry.source, isPlainWord: false))
@@ -72,6 +80,19 @@ struct Replacements: Sendable {
     // A short one is a word of a text, and stands there as it is.
     if text.utf8.count < PatternIndex.least { return [(Array(text.utf8), Array(fake.utf8), true)] }
     var forms: [(bytes: [UInt8], replacement: [UInt8], ignoresCase: Bool)] = []
+    if entry.isIdentifier, let bytes = DeviceIdentifiers.bytes(text),
+      let other = DeviceIdentifiers.bytes(fake)
+    {
+      // Without dashes, and as the bytes that its digits are.
+      let (bare, otherBare) = (text.replacing("-", with: ""), fake.replacing("-", with: ""))
+      forms += OriginalForms.all.map { ($0.encode(bare), $0.encode(otherBare), true) }
+      for (spelling, made) in [(bare, otherBare), (bare.uppercased(), otherBare.uppercased())] {
+        forms += zip(OriginalForms.encoded(Array(spelling.utf8)), OriginalForms.encoded(Array(made.utf8)))
+          .map { ($0, $1, false) }
+      }
+      forms.append((bytes, other, false))
+      forms += zip(OriginalForms.encoded(bytes), OriginalForms.encoded(other)).map { ($0, $1, false) }
+    }
     for variant in variants(of: [text]) {
       forms += OriginalForms.all.map { ($0.encode(variant), $0.encode(fake), true) }
     }
@@ -163,6 +184,20 @@ struct Replacements: Sendable {
     }
     // A form of fewer bits (UTF-16 in a text) is no text any more, and is found by the last look at all bytes.
     return String(validating: result + bytes[end...], as: UTF8.self)
+  }
+
+  /// Bytes that are no text with the identifiers of the device and its containers replaced, each by as many bytes; nil
+  /// when there is none in them.
+  func replacing(identifiersIn bytes: [UInt8]) -> [UInt8]? {
+    var result = bytes
+    for match in index.matches(in: bytes, includesShort: false) {
+      let form = forms[match.pattern]
+      guard origins[form.origin].isIdentifier, form.replacement.count == match.range.count else { continue }
+      let found = Array(bytes[match.range])
+      result.replaceSubrange(
+        match.range, with: form.ignoresCase ? Self.cased(form.replacement, as: found) : form.replacement)
+    }
+    return result == bytes ? nil : result
   }
 
   /// Whether a text as a whole is an original.

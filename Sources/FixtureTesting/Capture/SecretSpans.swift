@@ -26,19 +26,63 @@ struct SecretSpans {
     var start = text.startIndex
     while start < text.endIndex {
       let end = text[start...].firstIndex(where: \.isNewline) ?? text.endIndex
-      line(start..<end, isChosen: isChosen)
+      for part in parts(of: start..<end) { line(part, isChosen: isChosen) }
       start = end < text.endIndex ? text.index(after: end) : end
     }
-    spans.sort { $0.range.lowerBound < $1.range.lowerBound }
+  }
+
+  /// A longer line is looked at in parts, each of which reaches into the next one: the work grows with the square of a
+  /// line's length.
+  private static let lineLimit = 16 << 10, overlap = 256
+
+  private func parts(of line: Range<String.Index>) -> [Range<String.Index>] {
+    var parts: [Range<String.Index>] = []
+    var start = line.lowerBound
+    while true {
+      let limit = text.utf8.index(start, offsetBy: Self.lineLimit, limitedBy: line.upperBound)
+      guard let limit, limit < line.upperBound else { return parts + [start..<line.upperBound] }
+      let end = text.utf8.index(limit, offsetBy: Self.overlap, limitedBy: line.upperBound) ?? line.upperBound
+      parts.append(start..<self.start(at: end))
+      start = self.start(at: limit)
+    }
+  }
+
+  /// The start of the character of UTF-8 that an index is in.
+  private func start(at index: String.Index) -> String.Index {
+    var index = index
+    while index < text.endIndex, text.utf8[index] & 0xC0 == 0x80 { index = text.utf8.index(before: index) }
+    return index
+  }
+
+  /// The first span that ends behind a place; spans are sorted.
+  private func firstSpan(endingBehind place: String.Index) -> Int {
+    var (low, high) = (0, spans.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if spans[middle].range.upperBound > place { high = middle } else { low = middle + 1 }
+    }
+    return low
   }
 
   private mutating func add(_ range: Range<String.Index>, isSecret: Bool) {
-    guard !range.isEmpty, !spans.contains(where: { $0.range.overlaps(range) }) else { return }
-    spans.append(Span(range: range, isSecret: isSecret))
+    let index = firstSpan(endingBehind: range.lowerBound)
+    guard !range.isEmpty, index == spans.count || !spans[index].range.overlaps(range) else { return }
+    spans.insert(Span(range: range, isSecret: isSecret), at: index)
+  }
+
+  /// Adds a range with all that overlaps it.
+  private mutating func addWhole(_ range: Range<String.Index>) {
+    let first = firstSpan(endingBehind: range.lowerBound)
+    var last = first
+    while last < spans.count, spans[last].range.lowerBound < range.upperBound { last += 1 }
+    let lower = min(range.lowerBound, spans[first..<last].first?.range.lowerBound ?? range.lowerBound)
+    let upper = max(range.upperBound, spans[first..<last].last?.range.upperBound ?? range.upperBound)
+    spans.replaceSubrange(first..<last, with: [Span(range: lower..<upper, isSecret: true)])
   }
 
   /// Private keys, with all between the lines that begin and end them.
   private mutating func blocks() {
+    guard text.utf8.contains(UInt8(ascii: "-")), text.contains("-----BEGIN") else { return }
     let block = #/-----BEGIN [^-]*-----(?<body>.*?)(-----END|\z)/#.dotMatchesNewlines()
     for match in text.matches(of: block) where SecretPattern.isSecret(text: String(text[match.range])) {
       add(match.body.startIndex..<match.body.endIndex, isSecret: true)
@@ -112,7 +156,6 @@ struct SecretSpans {
     }
     // Whatever it is that looks like a secret: all of the line goes.
     guard SecretPattern.isSecret(text: rest) else { return }
-    spans.removeAll { $0.range.overlaps(range) }
-    add(range, isSecret: true)
+    addWhole(range)
   }
 }

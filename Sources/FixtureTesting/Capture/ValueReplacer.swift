@@ -20,9 +20,10 @@ struct ValueReplacer: LeafVisitor {
 
   mutating func text(_ text: String, _ place: LeafPlace) throws -> String {
     let isSecret = SecretPattern.isSecret(leaf: .string(text), name: place.name, looksInside: false)
-    if isSecret || place.isChosen {
+    let isChosen = place.isChosen || place.isIdentifier && replacements.isOriginal(text)
+    if isSecret || isChosen {
       let fake = try replacements.fake(of: text)
-      if fake != text { count(place, isSecret: isSecret, isChosen: place.isChosen) }
+      if fake != text { count(place, isSecret: isSecret, isChosen: isChosen) }
       return fake
     }
     var result = ""
@@ -52,6 +53,12 @@ struct ValueReplacer: LeafVisitor {
       var place = place
       place.isChosen = false
       return text.encoded(try ValueWalk.text(text.text, place, &self))
+    }
+    var bytes = bytes
+    // A format that is compressed or has checksums cannot be changed in place.
+    if OpaqueFormat.of(bytes) == nil, let other = replacements.replacing(identifiersIn: bytes) {
+      count(place, isSecret: false, isChosen: false)
+      bytes = other
     }
     look(into: bytes, place)
     return bytes

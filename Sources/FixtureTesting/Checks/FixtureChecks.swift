@@ -16,7 +16,7 @@ struct FixtureChecks {
   /// Goldens of the container at versions of which there is a fresh one.
   private(set) var shapes: [Int: String] = [:]
 
-  private let work: FixtureWork
+  private var work: FixtureWork
   /// The versions of which there is a fresh container; none when this one cannot be compared with it.
   private let freshVersions: Set<Int>
   private var fixture: Fixture { work.fixture }
@@ -42,6 +42,8 @@ struct FixtureChecks {
     if fixture.isReinstalled { findings += try FixtureClaims.reinstalled(fixture, container, runner) }
     let before = try work.state(of: container)
     guard fixture.expectsSuccess else { return try checkRefusal(container, before) }
+    notes += FixtureClaims.notes(fixture, work.catalog)
+    findings += try work.takeExpectation(before: container)
     let wayDown = WayDown(work)
     if wayDown.isNeeded || freshVersions.contains(fixture.version) {
       shapes[fixture.version] = try work.write(container, as: "golden-start")
@@ -96,18 +98,18 @@ struct FixtureChecks {
   /// The goldens of all versions from the fixture's on, and `expect`.
   private mutating func checkResult(_ container: Container) throws {
     var first = FirstMigration(work)
-    var known: Set<Difference> = []
-    var wrong: [Int: Set<Difference>] = [:]
+    var known: Set<FindingDifference> = []
+    var wrong: [Int: Set<FindingDifference>] = [:]
     for (version, golden) in try goldens(with: container) {
       var found = golden
-      wrong[version] = Set(found.map(Difference.init))
+      wrong[version] = Set(found.map(FindingDifference.init))
       // What an earlier golden told already is not told again.
-      found.removeAll { known.contains(Difference($0)) }
+      found.removeAll { known.contains(FindingDifference($0)) }
       first.name(&found, from: .golden(version), at: version) { finding in
         let right = wrong.filter { $0.key < version && !$0.value.contains { $0.place == finding.place } }.keys
         return max(right.max() ?? fixture.version, fixture.version)
       }
-      known.formUnion(found.map(Difference.init))
+      known.formUnion(found.map(FindingDifference.init))
       findings += found
     }
     var expected = try work.expectationFindings(container)
@@ -116,27 +118,6 @@ struct FixtureChecks {
     if freshVersions.contains(latest), shapes[latest] == nil {
       shapes[latest] = try work.write(container, as: "golden-latest")
     }
-  }
-
-  /// What tells whether two findings are about the same thing. A database that moves takes its differences along.
-  private struct Difference: Hashable {
-    let place: String?
-    private let part: String?
-    private let expected: String?, found: String?
-
-    init(_ finding: FixtureFinding) {
-      place = finding.place
-      part = finding.place.map { place in
-        place.range(of: ": ").map { String(place[$0.upperBound...]) } ?? place
-      }
-      (expected, found) = (finding.expected, finding.found)
-    }
-
-    static func == (a: Difference, b: Difference) -> Bool {
-      (a.part, a.expected, a.found) == (b.part, b.expected, b.found)
-    }
-
-    func hash(into hasher: inout Hasher) { hasher.combine(part) }
   }
 
   /// What differs from each golden, by version; those before the latest are looked at in a second container.

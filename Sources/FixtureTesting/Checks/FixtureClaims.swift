@@ -28,6 +28,14 @@ enum FixtureClaims {
     return findings
   }
 
+  /// What would say more. Without a golden nothing but what `expect` names is looked at.
+  static func notes(_ fixture: Fixture, _ catalog: MigrationCatalog) -> [String] {
+    guard fixture.goldens.isEmpty, fixture.expectation != nil else { return [] }
+    return [
+      "only what `expect` names is compared: record a golden of version \(catalog.latest) with `drydock test --record`"
+    ]
+  }
+
   /// A reinstalled app finds what outlives it on the device, and that is the vault alone.
   static func reinstalled(
     _ fixture: Fixture, _ container: Container, _ runner: FixtureRunner

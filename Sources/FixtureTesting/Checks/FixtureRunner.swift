@@ -117,6 +117,9 @@ public struct FixtureRunner: Sendable {
 
   /// Goes down to a version by the migrations' steps.
   func goDown(_ container: Container, to version: Int) throws {
+    var options = options
+    // What the migrations wrote down is needed until the last of them is taken back.
+    (options.undoLimits.count, options.undoLimits.bytes) = (.max, .max)
     var request = RollingBack.Request()
     (request.version, request.bySteps) = (version, true)
     _ = try RollingBack.run(container, request, catalog, options: options)

@@ -8,6 +8,13 @@ struct FixtureWork {
   let runner: FixtureRunner
   /// Where the containers and what is written down of them go.
   let scratch: Directory
+  /// The fixture's `expect`; with the rows before migrating once these are known.
+  private var expectation: FixtureExpectation?
+
+  init(fixture: Fixture, runner: FixtureRunner, scratch: Directory) {
+    (self.fixture, self.runner, self.scratch) = (fixture, runner, scratch)
+    expectation = fixture.expectation
+  }
 
   var catalog: MigrationCatalog { runner.catalog }
 
@@ -70,8 +77,18 @@ struct FixtureWork {
 
   /// Where a container is not as `expect` says.
   func expectationFindings(_ container: Container) throws -> [FixtureFinding] {
-    guard let expectation = fixture.expectation else { return [] }
+    guard let expectation else { return [] }
     return try runner.inspect(container) { try expectation.findings(in: $0) }
+  }
+
+  /// Takes what `expect` compares with the container as it is now, before it is migrated.
+  ///
+  /// - Returns: what cannot be taken.
+  mutating func takeExpectation(before container: Container) throws -> [FixtureFinding] {
+    guard let expected = expectation else { return [] }
+    let (known, findings) = try runner.inspect(container) { try expected.knowing(before: $0) }
+    expectation = known
+    return findings
   }
 
   /// All that can be told of a container.

@@ -62,6 +62,10 @@ struct FreshCheck {
     }
   }
 
+  private var comparesColumnOrder: Bool {
+    older.fixture.volatile.comparesColumnOrder || newer.fixture.volatile.comparesColumnOrder
+  }
+
   private typealias Difference = (place: String, expected: String?, found: String?)
 
   private var schema: [Difference] {
@@ -77,7 +81,10 @@ struct FreshCheck {
       return database.schema.flatMap { object -> [Difference] in
         let place = "\(database.path): \(object.kind) \(object.name)"
         if object.columns.isEmpty {
-          return WrittenSQL.isSame(object.before, object.after) ? [] : [(place, object.before, object.after)]
+          let isSame =
+            WrittenSQL.isSame(object.before, object.after)
+            || !comparesColumnOrder && WrittenSQL.isSameButForColumnOrder(object.before, object.after)
+          return isSame ? [] : [(place, object.before, object.after)]
         }
         return object.columns.map { ("\(place), column \($0.name)", $0.before, $0.after) }
       }

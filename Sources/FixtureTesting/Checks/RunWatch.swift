@@ -7,7 +7,7 @@ import MigrationEngine
 struct RunWatch {
   /// The steps that changed something.
   private(set) var effective: Set<StepOutline> = []
-  /// Rows that went in a step that does not say that it destroys data.
+  /// Rows that went in a step that does not say that it destroys them.
   private(set) var losses: [RowLoss] = []
   /// The last step that was done.
   private(set) var last: StepOutline?
@@ -27,7 +27,7 @@ struct RunWatch {
       after[path] = try TableRows(of: path, on: stage)
       rows[path] = after[path]
     }
-    if !step.isDestructive { losses += RowLoss.between(before, after, step) }
+    losses += RowLoss.between(before, after, step)
   }
 
   /// Begins to watch, before the first step.
@@ -56,46 +56,5 @@ struct TableRows {
     } catch is DatabaseError {
       return nil
     }
-  }
-}
-
-/// Rows of a table that went, and nothing announced it.
-struct RowLoss {
-  /// The database and the table.
-  var database: ContainerPath, table: String
-  /// Numbers of rows; nothing afterwards when the table is gone.
-  var before: Int, after: Int?
-  /// The step that did it.
-  var step: StepOutline
-
-  /// What went in a step. A table that is gone lost nothing when another one came that has as many rows: it was renamed,
-  /// or its database moved.
-  static func between(
-    _ before: [ContainerPath: TableRows], _ after: [ContainerPath: TableRows], _ step: StepOutline
-  ) -> [RowLoss] {
-    var fresh: [(path: ContainerPath, table: String, rows: Int)] = []
-    for path in after.keys.sorted() {
-      for (table, rows) in (after[path]?.counts ?? [:]).sorted(by: { $0.key < $1.key })
-      where before[path]?.counts[table] == nil {
-        fresh.append((path, table, rows))
-      }
-    }
-    var losses: [RowLoss] = []
-    for path in before.keys.sorted() {
-      for (table, rows) in (before[path]?.counts ?? [:]).sorted(by: { $0.key < $1.key }) where rows > 0 {
-        let now = after[path]?.counts[table]
-        if let now, now >= rows { continue }
-        let heir =
-          now == nil
-          ? fresh.firstIndex { $0.table == table && $0.path != path && $0.rows >= rows }
-            ?? fresh.firstIndex { $0.path == path && $0.rows >= rows } : nil
-        if let heir {
-          fresh.remove(at: heir)
-        } else {
-          losses.append(RowLoss(database: path, table: table, before: rows, after: now, step: step))
-        }
-      }
-    }
-    return losses
   }
 }

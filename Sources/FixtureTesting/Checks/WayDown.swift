@@ -18,7 +18,7 @@ struct WayDown {
   /// Whether there is any way down.
   var isNeeded: Bool { target < work.catalog.latest }
 
-  /// Goes down from the latest version, and tells what is not as it was.
+  /// Goes down from the latest version, one migration at a time, and tells what is not as it was at each version.
   ///
   /// - Parameter notes: takes why it goes no further.
   func findings(_ container: Container, _ notes: inout [String]) throws -> [FixtureFinding] {
@@ -26,13 +26,28 @@ struct WayDown {
       notes.append("\(barrier.identifier) has no way back by steps: what is before it was not gone back to")
     }
     guard isNeeded else { return [] }
-    do {
-      try work.runner.goDown(container, to: target)
-    } catch {
-      return [FixtureChecks.finding(error, .down, work)]
+    let numbers = work.migrations(above: target, upTo: work.catalog.latest)
+    let versions = [target] + numbers.dropLast()
+    let goldens = try goldens(of: versions)
+    var findings: [FixtureFinding] = []
+    var known: Set<FindingDifference> = []
+    for (number, version) in zip(numbers, versions).reversed() {
+      do {
+        try work.runner.goDown(container, to: version)
+      } catch {
+        return findings + [FixtureChecks.finding(error, .down, work)]
+      }
+      guard let golden = goldens[version] else { continue }
+      // What a later version shows already is not told again.
+      let found = try differences(container, from: golden, "down-to-\(version)")
+      findings += found.filter { !known.contains(FindingDifference($0)) }.map { finding in
+        var finding = finding
+        finding.migration = work.catalog.migration(number)?.identifier
+        return finding
+      }
+      known.formUnion(found.map(FindingDifference.init))
     }
-    let findings = try differences(container, from: golden(of: target), "down")
-    return findings.isEmpty ? [] : named(findings)
+    return findings
   }
 
   /// What is not as it was. How SQL is written does not count, since SQLite writes it anew; nor do the directories that
@@ -52,7 +67,7 @@ struct WayDown {
     return findings.filter { finding in
       if finding.place?.contains(": sqlite_sequence") == true { return false }
       guard finding.expected == nil && finding.found == nil else {
-        return finding.expected == nil || !WrittenSQL.isSame(finding.expected, finding.found)
+        return finding.expected == nil || !isSame(finding.expected, finding.found)
       }
       return finding.place.map(unimportant.contains) != true
     }.map { finding in
@@ -61,6 +76,11 @@ struct WayDown {
       (finding.check, finding.file, finding.line) = (.down, nil, nil)
       return finding
     }
+  }
+
+  private func isSame(_ sql: String?, _ other: String?) -> Bool {
+    WrittenSQL.isSame(sql, other)
+      || !work.fixture.volatile.comparesColumnOrder && WrittenSQL.isSameButForColumnOrder(sql, other)
   }
 
   private func settingsWithVersionAlone(_ container: Container) throws -> ContainerPath? {
@@ -73,42 +93,18 @@ struct WayDown {
     return Set(settings.keys).isSubset(of: markers) ? path : nil
   }
 
-  /// A golden of the state that there was at a version.
-  private func golden(of version: Int) throws -> String {
-    if version == work.fixture.version { return work.path("golden-start") }
-    let container = try work.container("down-\(version)")
-    try work.runner.migrate(container, to: version)
-    return try work.write(container, as: "golden-down-\(version)")
-  }
-
-  /// Goes up and down once more, one migration at a time, to see whose way back it is.
-  private func named(_ findings: [FixtureFinding]) -> [FixtureFinding] {
-    var findings = findings
-    do {
-      let container = try work.container("up-and-down")
-      for number in work.migrations(above: target, upTo: work.catalog.latest)
-      where findings.contains(where: { $0.migration == nil }) {
-        let found = try upAndDown(number, container)
-        for index in findings.indices where findings[index].migration == nil {
-          let isSame = found.contains {
-            $0.place == findings[index].place && $0.found == findings[index].found
-          }
-          if isSame { findings[index].migration = work.catalog.migration(number)?.identifier }
-        }
+  /// Goldens of the states that there were at versions, from one container that is migrated on and on.
+  private func goldens(of versions: [Int]) throws -> [Int: String] {
+    var goldens: [Int: String] = [:]
+    let container = try work.container("way-up")
+    for version in versions {
+      if version == work.fixture.version {
+        goldens[version] = work.path("golden-start")
+      } else {
+        try work.runner.migrate(container, to: version)
+        goldens[version] = try work.write(container, as: "golden-up-\(version)")
       }
-    } catch {
-      // One at a time it may fail where all together do not: then it stays unknown which it is.
     }
-    return findings
-  }
-
-  /// What one migration and its way back leave behind; afterwards the container has the version before it.
-  private func upAndDown(_ number: Int, _ container: Container) throws -> [FixtureFinding] {
-    let before = max(work.catalog.numbers.last { $0 < number } ?? 0, work.fixture.version)
-    if before > work.fixture.version { try work.runner.migrate(container, to: before) }
-    let golden = try work.write(container, as: "golden-before-\(number)")
-    try work.runner.migrate(container, to: number)
-    try work.runner.goDown(container, to: before)
-    return try differences(container, from: golden, "after-\(number)")
+    return goldens
   }
 }

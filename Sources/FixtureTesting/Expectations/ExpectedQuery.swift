@@ -8,19 +8,31 @@ public struct ExpectedQuery: Sendable {
   let database: ExpectedDatabase
   /// The SQL.
   let sql: String
-  /// The rows, each with its values in order.
-  let rows: [[YAMLScalar.Value]]
+  /// The rows, each with its values in order; nil for those before migrating, until they are known.
+  private(set) var rows: [[YAMLScalar.Value]]?
+  /// The SQL for the rows before migrating; nil when `rows` says them.
+  private let sqlBefore: String?
   private let position: YAMLPosition
   private let rowPositions: [YAMLPosition]
 
   init(_ node: YAMLNode) throws {
-    let reader = try YAMLReader(node, what: "a query", keys: ["database", "sql", "rows"])
+    let reader = try YAMLReader(node, what: "a query", keys: ["database", "sql", "rows", "before"])
     position = reader.position
     database = try ExpectedDatabase(try reader.required("database").text("`database`"), reader.position)
     let text = try reader.required("sql")
     sql = try text.text("`sql`")
     if sql.allSatisfy(\.isWhitespace) { throw text.position.error("`sql` is empty") }
-    let nodes = try reader.required("rows").elements("`rows`")
+    let listed = try reader.required("rows")
+    if listed.meansBefore {
+      sqlBefore = try reader["before"]?.text("`before`") ?? sql
+      (rows, rowPositions) = (nil, [])
+      return
+    }
+    if let node = reader["before"] {
+      throw node.position.error("`before` is the query on the container before migrating: say `rows: before`")
+    }
+    sqlBefore = nil
+    let nodes = try listed.elements("`rows`")
     rowPositions = nodes.map(\.position)
     rows = try nodes.map { try $0.elements("a row").map(Self.value) }
   }
@@ -39,19 +51,47 @@ public struct ExpectedQuery: Sendable {
     }
   }
 
+  /// Takes the rows from a container that is not migrated yet, where `rows: before` says so.
+  ///
+  /// - Returns: why they cannot be told.
+  mutating func takeRows(before stage: StagedContainer) throws -> [FixtureFinding] {
+    guard let sqlBefore else { return [] }
+    var found: [[YAMLScalar.Value]] = []
+    let findings = try asking(sqlBefore, stage, " before migrating") { rows, _, _ in
+      found = rows
+      return []
+    }
+    rows = found
+    return findings
+  }
+
   func findings(_ stage: StagedContainer) throws -> [FixtureFinding] {
+    try asking(sql, stage) { found, shown, place in
+      guard let rows else {
+        return [
+          FixtureFinding(at: position, "the rows before migrating are not known", place: place)
+        ]
+      }
+      return difference(found, rows, shown, place)
+    }
+  }
+
+  private func asking(
+    _ sql: String, _ stage: StagedContainer, _ when: String = "",
+    _ judge: ([[YAMLScalar.Value]], RowText, String) -> [FixtureFinding]
+  ) throws -> [FixtureFinding] {
     let path = try database.path(in: stage)
     guard try stage.live.status(path)?.type == .file else {
-      return [FixtureFinding(at: position, "the database is absent", place: path.description)]
+      return [FixtureFinding(at: position, "the database is absent\(when)", place: path.description)]
     }
-    let place = "\(path): \(shownSQL(stage.redactor))"
+    let place = "\(path): \(shown(sql, stage.redactor))"
     do {
-      let (columns, found) = try read(path, stage)
-      return difference(found, RowText(columns: columns, redactor: stage.redactor), place)
+      let (columns, found) = try read(sql, path, stage)
+      return judge(found, RowText(columns: columns, redactor: stage.redactor), place)
     } catch let error as DatabaseError where error.resultCode == .SQLITE_MISUSE {
       return [FixtureFinding(at: position, "a query is one statement", place: place)]
     } catch let error as DatabaseError {
-      return [FixtureFinding(at: position, "the query fails: \(error.plainMessage)", place: place)]
+      return [FixtureFinding(at: position, "the query fails\(when): \(error.plainMessage)", place: place)]
     } catch let error as ContainerError where error.code == .malformed {
       return [FixtureFinding(at: position, error.message, place: path.description)]
     } catch let error as TransactionError where error.code == .missing {
@@ -60,14 +100,14 @@ public struct ExpectedQuery: Sendable {
   }
 
   /// In one line that is not too long.
-  private func shownSQL(_ redactor: Redactor) -> String {
+  private func shown(_ sql: String, _ redactor: Redactor) -> String {
     let words = sql.split(whereSeparator: \.isWhitespace).joined(separator: " ")
     let line = redactor.shown(message: words)
     return line.count > 100 ? line.prefix(99) + "…" : line
   }
 
   private func read(
-    _ path: ContainerPath, _ stage: StagedContainer
+    _ sql: String, _ path: ContainerPath, _ stage: StagedContainer
   ) throws -> (columns: [String], rows: [[YAMLScalar.Value]]) {
     try stage.readDatabase(at: path) { database in
       let statement = try database.makeStatement(sql: sql)
@@ -82,12 +122,14 @@ public struct ExpectedQuery: Sendable {
   private static let limit = 10
 
   private func difference(
-    _ found: [[YAMLScalar.Value]], _ shown: RowText, _ place: String
+    _ found: [[YAMLScalar.Value]], _ rows: [[YAMLScalar.Value]], _ shown: RowText, _ place: String
   ) -> [FixtureFinding] {
     if found.count != rows.count {
       return [
         FixtureFinding(
-          at: position, "the query gives \(found.count) rows, expected \(rows.count)", place: place,
+          at: position,
+          "the query gives \(found.count) rows, expected \(rows.count)\(sqlBefore == nil ? "" : " as before migrating")",
+          place: place,
           expected: shown.list(rows.prefix(Self.limit), of: rows.count),
           found: shown.list(found.prefix(Self.limit), of: found.count))
       ]
@@ -95,7 +137,9 @@ public struct ExpectedQuery: Sendable {
     let different = rows.indices.filter { rows[$0] != found[$0] }
     var findings = different.prefix(Self.limit).map { index in
       FixtureFinding(
-        at: rowPositions[index], "the row is another one", place: "\(place), row \(index + 1)",
+        at: sqlBefore == nil ? rowPositions[index] : position,
+        sqlBefore == nil ? "the row is another one" : "the row is another one than before migrating",
+        place: "\(place), row \(index + 1)",
         expected: shown.row(rows[index]), found: shown.row(found[index]))
     }
     if different.count > Self.limit {

@@ -64,6 +64,16 @@ public struct FixtureExpectation: Sendable {
     return try Transaction.inspect(container, options: options) { try findings(in: $0) }
   }
 
+  /// The same expectation with the rows that `rows: before` takes from the container as it is before migrating.
+  ///
+  /// - Returns: with what could not be taken.
+  func knowing(before stage: StagedContainer) throws -> (FixtureExpectation, [FixtureFinding]) {
+    var known = self
+    var findings: [FixtureFinding] = []
+    for index in queries.indices { findings += try known.queries[index].takeRows(before: stage) }
+    return (known, findings)
+  }
+
   /// The same for a container that is looked at already.
   public func findings(in stage: StagedContainer) throws -> [FixtureFinding] {
     var findings = try settings.flatMap { try $0.findings(stage) }

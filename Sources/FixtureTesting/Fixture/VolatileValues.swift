@@ -11,6 +11,8 @@ public struct VolatileValues: Sendable, Equatable {
   public var files: PatternList = []
   /// Regular expressions: what matches, in any text of settings, databases and vault items, is not compared.
   public var patterns: [String] = []
+  /// Whether the order of a table's columns is compared: SQL that adds a column puts it behind the others.
+  public var comparesColumnOrder = false
 
   /// A column, by its table.
   public struct Column: Sendable, Hashable {
@@ -26,10 +28,12 @@ public struct VolatileValues: Sendable, Equatable {
 
   init(_ node: YAMLNode?) throws {
     guard let node else { return }
-    let reader = try YAMLReader(node, what: "volatile", keys: ["settings", "columns", "files", "patterns"])
+    let reader = try YAMLReader(
+      node, what: "volatile", keys: ["settings", "columns", "files", "patterns", "column-order"])
     settings = Set(try reader.texts("settings") ?? [])
     files = PatternList(try reader.texts("files") ?? [])
     patterns = try reader.texts("patterns") ?? []
+    comparesColumnOrder = try reader.boolean("column-order") == false
     do {
       _ = try patterns.map(NeutralValues.expression)
     } catch let error as FixtureError {
@@ -51,6 +55,7 @@ public struct VolatileValues: Sendable, Equatable {
     result.columns.formUnion(other.columns)
     result.files = files.adding(other.files)
     result.patterns += other.patterns
+    result.comparesColumnOrder = comparesColumnOrder || other.comparesColumnOrder
     return result
   }
 }

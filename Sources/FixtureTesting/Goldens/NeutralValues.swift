@@ -25,7 +25,11 @@ struct NeutralValues {
   }
 
   /// Whether nothing is volatile.
-  var isNothing: Bool { volatile == VolatileValues() }
+  var isNothing: Bool {
+    var values = volatile
+    values.comparesColumnOrder = false
+    return values == VolatileValues()
+  }
 
   /// Whether text may have to be replaced wherever it stands.
   var hasPatterns: Bool { !patterns.isEmpty }

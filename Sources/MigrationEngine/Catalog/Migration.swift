@@ -90,6 +90,10 @@ public struct StepOutline: Sendable, Hashable {
   public let operation: String
   /// Whether its author says that it destroys data, and why.
   public let isDestructive: Bool
+  /// What it says of the data that it destroys.
+  package let announcedLoss: AnnouncedLoss
+  /// Whether it has nothing to do, such as the file of another tool without a statement.
+  package let isEmpty: Bool
 }
 
 extension Migration {
@@ -98,7 +102,8 @@ extension Migration {
     steps.enumerated().map { index, step in
       StepOutline(
         migration: number, index: index, position: step.position, operation: step.operation.name,
-        isDestructive: step.operation.isDestructive)
+        isDestructive: step.operation.isDestructive, announcedLoss: step.operation.announcedLoss,
+        isEmpty: (step.operation as? RunToolSQL)?.up.isBlank == true)
     }
   }
 }

@@ -90,7 +90,7 @@ extension MigrationParser {
           "the file does not say which database it is for: add `-- drydock: database NAME`")
       }
       let (position, up, down) = try ways(part, database)
-      let operation = RunSQL(
+      let operation = try RunSQL(
         database: database.text, position: database.position, up: up, down: down,
         ifMissing: try ifMissing(part),
         destructive: try destructive(part))
@@ -107,10 +107,7 @@ extension MigrationParser {
     return choice
   }
 
-  private static func destructive(_ part: SQLFile.Part) throws -> String? {
-    if let reason = part.values["destructive"], reason.text.isEmpty {
-      throw reason.position.error("`destructive` says why: add the reason after it")
-    }
-    return part.values["destructive"]?.text
+  private static func destructive(_ part: SQLFile.Part) throws -> DestructiveReason? {
+    try part.values["destructive"].map { try DestructiveReason(directive: $0.text, at: $0.position) }
   }
 }

@@ -117,5 +117,5 @@ enum Verdict: Equatable, Sendable {
 
 extension YAMLNode {
   /// Whether this is the plain word `before`; in quotes it is the text.
-  var meansBefore: Bool { scalar.map { $0.isPlain && $0.source == "before" } ?? false }
+  package var meansBefore: Bool { scalar.map { $0.isPlain && $0.source == "before" } ?? false }
 }

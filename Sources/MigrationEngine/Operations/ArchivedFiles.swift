@@ -4,7 +4,7 @@ import ContainerTransaction
 
 /// Archives that are files, for `files.unarchive`.
 struct ArchivedFiles: Sendable {
-  private let selection: ContainerSelection
+  private let selections: [ContainerSelection]
   /// What their names become.
   private enum Target: Sendable {
     case same
@@ -17,15 +17,14 @@ struct ArchivedFiles: Sendable {
   private let ifExists: IfExists
 
   init(reading reader: YAMLReader) throws {
-    let node = try reader.required("path")
-    selection = try ContainerSelection(node, "`path`")
+    selections = try ContainerSelection.list(reader)
     ifMissing = try reader.ifMissing()
     ifExists = try reader.ifExists()
     switch (reader["to"], reader["extension"]) {
     case (nil, nil): target = .same
     case (let to?, nil):
-      if GlobPattern.isPattern(try node.text("`path`")) {
-        throw to.position.error("`to` is for one file, and `path` is a pattern: say `extension` instead")
+      guard selections.count == 1, selections[0].path != nil else {
+        throw to.position.error("`to` is for one file, and `path` names several: say `extension` instead")
       }
       target = .path(try to.containerPath("`to`"))
     case (nil, let node?):
@@ -41,6 +40,13 @@ struct ArchivedFiles: Sendable {
 
   func convert(
     _ conversion: ArchiveConversion, on stage: StagedContainer, _ memory: inout StepMemory
+  ) throws -> [String] {
+    try selections.flatMap { try convert($0, conversion, on: stage, &memory) }
+  }
+
+  private func convert(
+    _ selection: ContainerSelection, _ conversion: ArchiveConversion, on stage: StagedContainer,
+    _ memory: inout StepMemory
   ) throws -> [String] {
     // Drydock's own files are nobody's archives.
     let found = try selection.matches(in: stage).filter { path in

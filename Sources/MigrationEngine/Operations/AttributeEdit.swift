@@ -7,7 +7,7 @@ struct AttributeEdit: Sendable {
   private let ifMissing: IfMissing
 
   init(_ reader: YAMLReader) throws {
-    paths = try ContainerSelection.list(try reader.required("paths"), "`paths`")
+    paths = try ContainerSelection.list(reader)
     ifMissing = try reader.ifMissing()
   }
 

@@ -11,14 +11,29 @@ struct ContainerSelection: Sendable, CustomStringConvertible {
   private let kind: Kind
   let description: String
 
+  /// The one path that it is; nil for a pattern.
+  var path: ContainerPath? {
+    if case .path(let path) = kind { path } else { nil }
+  }
+
+  /// What the argument `path` names: a path, a pattern, or a list of both.
+  static func list(_ reader: YAMLReader) throws -> [ContainerSelection] {
+    try list(try reader.required("path"), "`path`")
+  }
+
   /// The selections of a list, or of one text alone.
   static func list(_ node: YAMLNode, _ what: String) throws -> [ContainerSelection] {
-    try (node.sequence ?? [node]).map { try ContainerSelection($0, what) }
+    if node.sequence?.isEmpty == true { throw node.position.error("\(what) is an empty list") }
+    return try (node.sequence ?? [node]).map { try ContainerSelection($0, what) }
   }
 
   init(_ node: YAMLNode, _ what: String) throws {
     description = try node.text(what)
-    if GlobPattern.isPattern(description) {
+    if GlobPattern.literal(description) == nil {
+      guard GlobPattern.isPattern(description) else {
+        throw node.position.error(
+          "\(what): the pattern is malformed: a `[` without `]`, or a `\\` at the end")
+      }
       guard !description.hasPrefix("/"), !description.split(separator: "/").contains("..") else {
         throw node.position.error("\(what): a pattern is relative to the container, without `..`")
       }

@@ -6,13 +6,12 @@ struct CopyFiles: MigrationOperation {
   static let name = "files.copy"
   static let keys = ["from", "to", "if-missing", "if-exists"]
 
-  private let from: ContainerPath
-  private let to: ContainerPath
+  private let transfer: PathTransfer
   private let ifMissing: IfMissing
   private let ifExists: IfExists
 
   init(reading reader: YAMLReader, files: MigrationFiles) throws {
-    (from, to) = try reader.fromAndTo()
+    transfer = try PathTransfer(reader)
     ifMissing = try reader.ifMissing()
     ifExists = try reader.ifExists()
   }
@@ -20,35 +19,21 @@ struct CopyFiles: MigrationOperation {
   var wayBack: WayBack { .byMemory }
 
   func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
-    try stage.requireNoHistory(in: from)
-    guard try stage.status(of: from) != nil else {
-      if ifMissing == .fail {
-        throw StepFailure(message: "`\(from)` is not in the container", path: from.description)
+    if let single = transfer.single { try stage.requireNoHistory(in: single) }
+    var notes: [String] = []
+    // A database has gone with its main file, which comes before its sidecars.
+    for pair in try transfer.pairs(on: stage, ifMissing, &notes) {
+      try stage.requireNoHistory(in: pair.from)
+      if try stage.status(of: pair.to) != nil, ifExists == .keep {
+        notes.append("`\(pair.to)` is there already: kept, and `\(pair.from)` not copied")
+        continue
       }
-      return ["`\(from)` is not there: skipped"]
+      try memory.write(pair.to, on: stage, ifExists) { try stage.copy(pair.from, to: pair.to) }
     }
-    if try stage.status(of: to) != nil, ifExists == .keep {
-      return ["`\(to)` is there already: kept, and `\(from)` not copied"]
-    }
-    try memory.write(to, on: stage, ifExists) { try stage.copy(from, to: to) }
-    return []
+    return notes
   }
 
   func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
     try StepMemory.required(memory).revertWritten(on: stage)
-  }
-}
-
-extension YAMLReader {
-  /// The arguments `from` and `to`: two paths, neither of them inside the other.
-  func fromAndTo() throws -> (from: ContainerPath, to: ContainerPath) {
-    let from = try required("from").containerPath("`from`")
-    let target = try required("to")
-    let to = try target.containerPath("`to`")
-    guard to != from else { throw target.position.error("`from` and `to` are the same path") }
-    guard !to.isInside(from), !from.isInside(to) else {
-      throw target.position.error("one of `from` and `to` is inside the other")
-    }
-    return (from, to)
   }
 }

@@ -5,13 +5,13 @@ import ContainerTransaction
 /// (`*.log` is in the root only, `**/*.log` at any depth). A database goes with all that belongs to it.
 struct DeleteFiles: MigrationOperation {
   static let name = "files.delete"
-  static let keys = ["paths", "destructive", "if-missing"]
+  static let keys = ["path", "destructive", "if-missing"]
 
   private let paths: [ContainerSelection]
   private let ifMissing: IfMissing
 
   init(reading reader: YAMLReader, files: MigrationFiles) throws {
-    paths = try ContainerSelection.list(try reader.required("paths"), "`paths`")
+    paths = try ContainerSelection.list(reader)
     ifMissing = try reader.ifMissing()
     _ = try reader.reason()
   }

@@ -8,7 +8,7 @@ struct MigrateDocument: MigrationOperation {
 
   private enum Place: Sendable {
     case setting(DocumentSetting)
-    case file(DocumentFile)
+    case files(DocumentFiles)
   }
 
   private let place: Place
@@ -23,7 +23,7 @@ struct MigrateDocument: MigrationOperation {
       if let other = reader["suite"] ?? reader["file"] {
         throw other.position.error("`path` is a file of its own: leave `suite` and `file` out")
       }
-      place = .file(DocumentFile(path: try node.containerPath("`path`")))
+      place = .files(DocumentFiles(try ContainerSelection.list(node, "`path`")))
     case (nil, nil):
       throw reader.position.error("\(Self.name) needs `key` (a setting) or `path` (a file of its own)")
     case (_?, let node?): throw node.position.error("name either `key` or `path`, not both")
@@ -37,7 +37,7 @@ struct MigrateDocument: MigrationOperation {
   func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     switch place {
     case .setting(let setting): try setting.change(by: versions, ifMissing, on: stage, &memory)
-    case .file(let file): try file.change(by: versions, ifMissing, on: stage, &memory)
+    case .files(let files): try files.change(by: versions, ifMissing, on: stage, &memory)
     }
   }
 

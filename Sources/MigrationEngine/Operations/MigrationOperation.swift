@@ -9,6 +9,8 @@ protocol MigrationAction: Sendable {
   var needsVault: Bool { get }
   /// Whether its author says that it destroys data, and why.
   var isDestructive: Bool { get }
+  /// What it says of the data that it destroys.
+  var announcedLoss: AnnouncedLoss { get }
   /// How the step can be taken back by itself, when the transaction's undo cannot be used.
   var wayBack: WayBack { get }
   /// Does it on the stage.
@@ -58,6 +60,9 @@ extension MigrationOperation {
 extension MigrationAction {
   /// Most do not.
   var isDestructive: Bool { false }
+
+  /// What has no tables to name destroys all of what it is about, or nothing.
+  var announcedLoss: AnnouncedLoss { isDestructive ? .everything : .nothing }
 
   /// What says nothing cannot be taken back.
   var wayBack: WayBack { .none }
@@ -151,7 +156,11 @@ extension YAMLReader {
 extension YAMLNode {
   /// A path in the container, but not its root.
   func containerPath(_ what: String) throws -> ContainerPath {
-    let text = try text(what)
+    let written = try text(what)
+    guard let text = GlobPattern.literal(written) else {
+      throw position.error(
+        "\(what) takes no pattern, only one path; write `\(GlobPattern.escaped(written))` for that very name")
+    }
     do {
       let path = try ContainerPath(text)
       guard !path.isRoot else {

@@ -7,12 +7,12 @@ struct PatchFiles: MigrationOperation {
   static let name = "files.patch"
   static let keys = ["path", "patch", "if-missing"]
 
-  private let file: DocumentFile
+  private let files: DocumentFiles
   private let patch: DocumentPatch
   private let ifMissing: IfMissing
 
   init(reading reader: YAMLReader, files: MigrationFiles) throws {
-    file = DocumentFile(path: try reader.required("path").containerPath("`path`"))
+    self.files = DocumentFiles(try ContainerSelection.list(reader))
     patch = try DocumentPatch(try reader.required("patch"), "`patch`")
     ifMissing = try reader.ifMissing()
   }
@@ -20,8 +20,7 @@ struct PatchFiles: MigrationOperation {
   var wayBack: WayBack { .byMemory }
 
   func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
-    try stage.requireNotHistory(file.path)
-    return try file.change(by: patch, ifMissing, on: stage, &memory)
+    try files.change(by: patch, ifMissing, on: stage, &memory)
   }
 
   func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
@@ -29,8 +28,33 @@ struct PatchFiles: MigrationOperation {
   }
 }
 
+/// Files that are documents.
+struct DocumentFiles: Sendable {
+  private let selections: [ContainerSelection]
+
+  init(_ selections: [ContainerSelection]) { self.selections = selections }
+
+  /// Applies a rule to each, and writes down what it changed. What a pattern matches and is no file is passed over.
+  func change(
+    by rule: some DocumentRule, _ ifMissing: IfMissing, on stage: StagedContainer, _ memory: inout StepMemory
+  ) throws -> [String] {
+    var notes: [String] = []
+    for selection in selections {
+      if let path = selection.path {
+        notes += try DocumentFile(path: path).change(by: rule, ifMissing, on: stage, &memory)
+        continue
+      }
+      for path in try selection.matches(in: stage, ifMissing, &notes)
+      where try stage.status(of: path)?.type == .file {
+        notes += try DocumentFile(path: path).change(by: rule, ifMissing, on: stage, &memory)
+      }
+    }
+    return notes
+  }
+}
+
 /// A file that is a document.
-struct DocumentFile: Sendable {
+private struct DocumentFile {
   let path: ContainerPath
 
   /// Applies a rule, and writes down what it changed.

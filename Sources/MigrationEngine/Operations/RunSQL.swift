@@ -18,7 +18,8 @@ struct RunSQL: MigrationOperation {
   /// Whether no earlier migration is for the same database. Where one is, and the database is not there all the same, the
   /// app makes it, with tables that these statements alone would not give it.
   var isFirstOfDatabase = false
-  let destructive: String?
+  let destructive: DestructiveReason?
+  let announcedLoss: AnnouncedLoss
   /// Whose words messages use: those of a step, or those of a `.sql` file.
   let language: SQLLanguage
   /// What a Core Data store is to be after the way up, and after the way back.
@@ -27,8 +28,8 @@ struct RunSQL: MigrationOperation {
 
   init(
     database: String, position: YAMLPosition, up: SQLScript, down: SQLScript?, ifMissing: IfNoDatabase?,
-    destructive: String?
-  ) {
+    destructive: DestructiveReason?
+  ) throws {
     self.database = database
     self.position = position
     self.up = up
@@ -37,6 +38,7 @@ struct RunSQL: MigrationOperation {
     self.destructive = destructive
     language = .directives
     (coreData, downCoreData) = (nil, nil)
+    announcedLoss = try Self.announcedLoss(destructive, up)
   }
 
   init(reading reader: YAMLReader, files: MigrationFiles) throws {
@@ -45,7 +47,7 @@ struct RunSQL: MigrationOperation {
     database = try node.text("`database`")
     position = node.position
     ifMissing = try reader.choice("if-missing")
-    destructive = reader["destructive"] == nil ? nil : try reader.reason()
+    destructive = try reader["destructive"].map(DestructiveReason.init)
     if let file = reader["file"] {
       if let other = reader["up"] ?? reader["down"] {
         throw other.position.error("name either `file` or `up` and `down`, not both")
@@ -67,6 +69,19 @@ struct RunSQL: MigrationOperation {
     let models = try reader["core-data"].map { try CoreDataArgument($0, files: files, hasDown: hasDown) }
     (coreData, downCoreData) = (models?.up, models?.down)
     if up.isBlank { throw reader.position.error("`sql` has no statement to run") }
+    announcedLoss = try Self.announcedLoss(destructive, up)
+  }
+
+  /// What the reason announces. Who names tables names all of which the statements destroy data.
+  private static func announcedLoss(_ reason: DestructiveReason?, _ up: SQLScript) throws -> AnnouncedLoss {
+    guard let reason else { return .nothing }
+    let destroyed = DestroyedTables(up)
+    if case .tables(let reasons) = reason, let (offset, table) = destroyed.unnamed(in: reasons) {
+      throw up.position(at: offset).error(
+        "the statement destroys data of `\(table)`, which `destructive` does not name: add `\(table): \"why\"`"
+      )
+    }
+    return .tables(destroyed.announced(by: reason))
   }
 
   /// SQL in place, or the name of a file beside `migration.yaml`: one that ends in `.sql`, which no SQL does.
@@ -89,7 +104,7 @@ struct RunSQL: MigrationOperation {
       return ["the database \(database) is not there: skipped"]
     }
     let runner = SQLRunner(
-      script: up, destructive: destructive, language: language, coreData: coreData)
+      script: up, destructive: destructive?.text, language: language, coreData: coreData)
     return try stage.writeDatabase(at: path, keepsJournal: false) { try runner.run($0) }
   }
 
@@ -116,7 +131,6 @@ struct RunSQL: MigrationOperation {
   }
 
   var isDestructive: Bool { destructive != nil }
-
   var wayBack: WayBack { down.map(\.isBlank) == false ? .byArguments : .none }
 
   func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {

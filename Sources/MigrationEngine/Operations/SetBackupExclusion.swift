@@ -5,7 +5,7 @@ import ContainerTransaction
 /// below; on a database's main file all that belongs to it.
 struct SetBackupExclusion: MigrationOperation {
   static let name = "files.set-backup-exclusion"
-  static let keys = ["paths", "excluded", "if-missing"]
+  static let keys = ["path", "excluded", "if-missing"]
 
   private let edit: AttributeEdit
   private let isExcluded: Bool

@@ -4,7 +4,7 @@ import ContainerTransaction
 /// `files.set-protection`: sets the class of Apple's data protection.
 struct SetProtection: MigrationOperation {
   static let name = "files.set-protection"
-  static let keys = ["paths", "class", "if-missing"]
+  static let keys = ["path", "class", "if-missing"]
 
   private let edit: AttributeEdit
   private let protection: ProtectionClass

@@ -37,6 +37,13 @@ public struct StepMemory: Sendable, Codable, Equatable {
   var types: [SettingType] = []
   /// Files that became others, such as archives that became JSON, in order.
   var converted: [Converted] = []
+  /// What a pattern matched and went elsewhere, in order; nil as in records of steps that move nothing by a pattern.
+  var moved: [Moved]?
+
+  /// A path that went elsewhere.
+  struct Moved: Sendable, Codable, Equatable {
+    var from, to: ContainerPath
+  }
 
   /// What a step wrote down, for an operation that needs it.
   ///

@@ -15,7 +15,9 @@ indirect enum StageArgument: Sendable {
 
   static func texts(_ texts: [String]) -> StageArgument { .list(texts.map { .text($0) }) }
 
-  static func path(_ path: ContainerPath) -> StageArgument { .text(path.description) }
+  static func path(_ path: ContainerPath) -> StageArgument {
+    .text(GlobPattern.escaped(path.description))
+  }
 
   /// One of the words that an argument knows.
   static func word(_ word: some RawRepresentable<String>) -> StageArgument { .text(word.rawValue) }

@@ -29,7 +29,7 @@ struct StatementCheck {
     for assertion in migration.checks { query(assertion) }
     for step in migration.steps {
       if let sql = step.operation as? RunSQL {
-        run(sql.up, of: sql, destructive: sql.destructive)
+        run(sql.up, of: sql, destructive: sql.destructive?.text)
       } else if let sql = step.operation as? RunToolSQL {
         parse(sql.up, of: sql)
       } else if Self.mayReplaceDatabases(step.operation) {
@@ -59,7 +59,7 @@ struct StatementCheck {
       }
     }
     for step in migration.down {
-      if let sql = step.operation as? RunSQL { run(sql.up, of: sql, destructive: sql.destructive) }
+      if let sql = step.operation as? RunSQL { run(sql.up, of: sql, destructive: sql.destructive?.text) }
     }
   }
 

@@ -87,7 +87,7 @@ struct RandomMigrations {
     "files.move": { $0.moveFiles() },
     "files.copy": { $0.moveFiles() },
     "files.delete": {
-      $0.one("{paths: \($0.path()), destructive: x}", "{paths: ['Documents/*.txt'], destructive: x}")
+      $0.one("{path: \($0.path()), destructive: x}", "{path: ['Documents/*.txt'], destructive: x}")
     },
     "files.patch": { "{path: Library/five.json, patch: \($0.patch())}" },
     "files.write": {
@@ -96,7 +96,7 @@ struct RandomMigrations {
     "files.create-directory": {
       "{path: \($0.one("Documents/Made", "Documents/Made/Deep", "Documents/Sub"))}"
     },
-    "files.set-backup-exclusion": { "{paths: \($0.path()), excluded: \($0.one("true", "false"))}" },
+    "files.set-backup-exclusion": { "{path: \($0.path()), excluded: \($0.one("true", "false"))}" },
   ]
 
   private mutating func step() -> String {

@@ -23,7 +23,7 @@ extension GoldenComparison {
         .at(lines.path(path))
       ]
     }
-    let schema = database.schema.flatMap { object in
+    let schema = database.schema.filter { !isReordered($0) }.flatMap { object in
       self.schema(object, place).map { $0.at(lines.object(object.kind, object.name, of: path)) }
     }
     return schema + database.tables.flatMap { table($0, path, lines) }

@@ -103,18 +103,20 @@ public struct GoldenRecorder {
       return recorded
     }
     recorded.change = .updated
-    let compared: GoldenComparison?
+    var difference: ContainerDifference?
+    var isSame = false
     do {
-      compared = try ScratchDirectory.withTemporary {
-        try GoldenComparison(old, golden, fixture.volatile, redactor, in: $0)
+      try ScratchDirectory.withTemporary {
+        let compared = try GoldenComparison(old, golden, fixture.volatile, redactor, in: $0)
+        (difference, isSame) = (compared.difference, try compared.findings().isEmpty)
       }
     } catch is FixtureError {
-      compared = nil
+      isSame = false
     }
-    recorded.difference = compared?.difference
+    recorded.difference = difference
     if let release = released[version] {
       // How a frozen golden is written does not matter, as long as it says the same.
-      if let compared, compared.isSame {
+      if isSame {
         recorded.change = .unchanged
         recorded.difference = nil
       } else {

@@ -67,7 +67,7 @@ public struct FilesOperations: Sendable {
   ) -> Operation {
     Operation(
       "files.set-backup-exclusion",
-      ["paths": .texts(paths), "excluded": .value(.boolean(isExcluded)), "if-missing": .word(ifMissing)],
+      ["path": .texts(paths), "excluded": .value(.boolean(isExcluded)), "if-missing": .word(ifMissing)],
       at: YAMLPosition(file, line, column))
   }
 
@@ -80,7 +80,7 @@ public struct FilesOperations: Sendable {
   ) -> Operation {
     Operation(
       "files.delete",
-      ["paths": .texts(paths), "destructive": .text(destructive), "if-missing": .word(ifMissing)],
+      ["path": .texts(paths), "destructive": .text(destructive), "if-missing": .word(ifMissing)],
       at: YAMLPosition(file, line, column))
   }
 }

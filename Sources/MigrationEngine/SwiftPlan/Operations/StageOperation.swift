@@ -46,5 +46,22 @@ extension MigrationStage {
           "destructive": destructive.map { .text($0) }, "if-missing": .word(ifMissing),
         ], at: YAMLPosition(file, line, column))
     }
+
+    /// `sql`: statements that destroy data of several tables.
+    ///
+    /// - Parameter destructive: for each of these tables why its data may go.
+    public static func sql(
+      database: String, up: String, down: String? = nil, destructive: KeyValuePairs<String, String>,
+      ifMissing: IfMissing = .skip,
+      file: StaticString = #fileID, line: Int = #line, column: Int = #column
+    ) -> Self {
+      Self(
+        "sql",
+        [
+          "database": .text(database), "up": .sql(up, part: "up"),
+          "down": down.map { .sql($0, part: "down") },
+          "destructive": .names(destructive), "if-missing": .word(ifMissing),
+        ], at: YAMLPosition(file, line, column))
+    }
   }
 }
