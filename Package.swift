@@ -129,7 +129,7 @@ let package = Package(
     .testTarget(
       name: "CommandTests",
       dependencies: ["DrydockMain", "DrydockCommand", "NotesApp", "NotesTool", "TestSupport", grdb],
-      exclude: ["Transcripts"], swiftSettings: strict),
+      exclude: ["ToolFolders", "Transcripts"], swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]
 )

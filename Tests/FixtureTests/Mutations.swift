@@ -57,11 +57,11 @@ extension Mutation {
       in: "migration.yaml", finds: "Documents/database.sqlite", by: "marker-before-move"),
     Mutation(
       "0004_task_names", "the values of a column lost",
-      [("notes TEXT;", "notes TEXT;\nUPDATE task SET isCompleted = 0 WHERE TRUE;")], in: "names.sql",
+      [("notes TEXT;", "notes TEXT;\nUPDATE task SET isCompleted = 0 WHERE id > 0;")], in: "names.sql",
       finds: "isCompleted", by: "v3"),
     Mutation(
       "0004_task_names", "a column truncated",
-      [("notes TEXT;", "notes TEXT;\nUPDATE task SET title = substr(title, 1, 8) WHERE TRUE;")],
+      [("notes TEXT;", "notes TEXT;\nUPDATE task SET title = substr(title, 1, 8) WHERE id > 0;")],
       in: "names.sql", finds: "title", by: "v3"),
     Mutation(
       "0004_task_names", "another default", [("notes TEXT;", "notes TEXT DEFAULT '';")], in: "names.sql",
@@ -102,7 +102,7 @@ extension Mutation {
       in: "migration.yaml", finds: "Thumbnails", by: "widget-before-app"),
     // A statement without one is refused before anything runs.
     Mutation(
-      "0007_widget", "a WHERE dropped", [("WHERE ZMOOD = 'ok'", "WHERE TRUE")], in: "moods.sql",
+      "0007_widget", "a WHERE too wide", [("WHERE ZMOOD = 'ok'", "WHERE Z_PK > 0")], in: "moods.sql",
       finds: "ZMOOD", by: "v6"),
     Mutation(
       "0007_widget", "another value", [("'content', Z_OPT = Z_OPT + 1", "'great', Z_OPT = Z_OPT + 1")],

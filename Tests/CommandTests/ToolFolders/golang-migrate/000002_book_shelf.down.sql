@@ -1,0 +1,4 @@
+BEGIN;
+DROP VIEW shelved;
+ALTER TABLE book DROP COLUMN shelf;
+COMMIT;

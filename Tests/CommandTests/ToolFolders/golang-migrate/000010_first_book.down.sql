@@ -1,0 +1,1 @@
+DELETE FROM book WHERE id = 1;

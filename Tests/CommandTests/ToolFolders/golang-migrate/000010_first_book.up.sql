@@ -1,0 +1,1 @@
+INSERT INTO book (id, title, shelf) VALUES (1, 'One', 'a');
