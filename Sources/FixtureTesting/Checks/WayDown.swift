@@ -18,7 +18,8 @@ struct WayDown {
   /// Whether there is any way down.
   var isNeeded: Bool { target < work.catalog.latest }
 
-  /// Goes down from the latest version, one migration at a time, and tells what is not as it was at each version.
+  /// Goes down from the latest version, and tells what is not as it was: below each migration whose reverting somebody wrote,
+  /// and at the end. What the engine reverts by itself is taken together with it.
   ///
   /// - Parameter notes: takes why it goes no further.
   func findings(_ container: Container, _ notes: inout [String]) throws -> [FixtureFinding] {
@@ -27,11 +28,13 @@ struct WayDown {
     }
     guard isNeeded else { return [] }
     let numbers = work.migrations(above: target, upTo: work.catalog.latest)
-    let versions = [target] + numbers.dropLast()
-    let goldens = try goldens(of: versions)
+    let stops = zip(numbers, [target] + numbers.dropLast()).filter { number, version in
+      version == target || work.catalog.migration(number)?.hasWrittenDown == true
+    }
+    let goldens = try goldens(of: stops.map(\.1))
     var findings: [FixtureFinding] = []
     var known: Set<FindingDifference> = []
-    for (number, version) in zip(numbers, versions).reversed() {
+    for (number, version) in stops.reversed() {
       do {
         try work.runner.goDown(container, to: version)
       } catch {

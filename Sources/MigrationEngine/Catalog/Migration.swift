@@ -76,6 +76,9 @@ extension Migration {
     }
   }
 
+  /// Whether somebody wrote how it is reverted: `down` steps, or statements or a script of a step's own.
+  public var hasWrittenDown: Bool { hasDownSteps || steps.contains { $0.operation.hasWrittenDown } }
+
   /// Whether it can be taken back by steps: by its own `down` steps, or because each step has a way back.
   public var hasWayBack: Bool { !isIrreversible && stepsWithoutWayBack.isEmpty }
 }

@@ -13,6 +13,8 @@ protocol MigrationAction: Sendable {
   var announcedLoss: AnnouncedLoss { get }
   /// How the step can be taken back by itself, when the transaction's undo cannot be used.
   var wayBack: WayBack { get }
+  /// Whether its author wrote how it is reverted, so that it may be wrong.
+  var hasWrittenDown: Bool { get }
   /// Does it on the stage.
   ///
   /// - Parameter memory: takes what ``revert(on:_:)`` has to know later.
@@ -66,6 +68,9 @@ extension MigrationAction {
 
   /// What says nothing cannot be taken back.
   var wayBack: WayBack { .none }
+
+  /// Most follow from their arguments, or from what they wrote down.
+  var hasWrittenDown: Bool { false }
 
   /// What goes by memory alone puts the settings back that the step changed.
   func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {

@@ -132,6 +132,7 @@ struct RunSQL: MigrationOperation {
 
   var isDestructive: Bool { destructive != nil }
   var wayBack: WayBack { down.map(\.isBlank) == false ? .byArguments : .none }
+  var hasWrittenDown: Bool { down != nil }
 
   func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
     if memory?.skipped.contains(database) == true { return [] }

@@ -42,6 +42,7 @@ struct RunScript: MigrationOperation {
 
   /// What a program does nobody can know but its author.
   var wayBack: WayBack { down == nil ? .none : .byArguments }
+  var hasWrittenDown: Bool { down != nil }
 
   func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     memory.output = try run(command, direction: "up", on: stage)

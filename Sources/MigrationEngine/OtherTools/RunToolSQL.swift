@@ -16,6 +16,7 @@ struct RunToolSQL: MigrationAction {
   var name: String { "sql" }
   var needsVault: Bool { false }
   var wayBack: WayBack { down == nil ? .none : .byArguments }
+  var hasWrittenDown: Bool { down != nil }
 
   func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
     let notes = try run(up, inTransaction: upInTransaction, on: stage)
