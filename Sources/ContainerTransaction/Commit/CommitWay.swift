@@ -34,10 +34,12 @@ struct CommitChoice {
   let container: Container
   let root: Directory
   let index: TreeIndex
-  private let mounts = OtherMounts()
+  /// Nobody has a container mounted that is thrown away.
+  private let mounts: OtherMounts?
 
   init(container: Container, root: Directory, index: TreeIndex) {
     (self.container, self.root, self.index) = (container, root, index)
+    mounts = container.isScratch ? nil : OtherMounts()
   }
 
   /// - Throws: ``TransactionError`` with code `notWritable` when neither way works. Nothing is left behind then.
@@ -94,7 +96,7 @@ struct CommitChoice {
     if let mount = index.mounts.filter({ $0.inGroup.map { !container.hasGroup($0.id) } ?? true }).min() {
       throw Refusal(reason: "another file system is mounted inside the container, at \(mount)")
     }
-    if let place = try mounts.place(of: root) {
+    if let place = try mounts?.place(of: root) {
       throw Refusal(reason: "the container, or a directory in it, is mounted elsewhere, too, at \(place)")
     }
     let reason = try linkObstacle(root) { $0.inGroup.map { !container.hasGroup($0.id) } ?? true }
@@ -135,7 +137,7 @@ struct CommitChoice {
     if let mount = index.mounts.filter({ $0.inGroup?.id == id }).min() {
       return "another file system is mounted in it, at \(mount)"
     }
-    if let place = try mounts.place(of: group) { return "it is mounted elsewhere, too, at \(place)" }
+    if let place = try mounts?.place(of: group) { return "it is mounted elsewhere, too, at \(place)" }
     if status.isFixed { return "its root is immutable or append-only" }
     if let reason = try linkObstacle(group, { $0.inGroup?.id == id }) { return reason }
     guard try group.isWritable(.root) else { return "it cannot be written" }

@@ -30,9 +30,9 @@ struct LateWrites {
   }
 
   /// The names of kept files of an undo that are not as they were noted.
-  private static func changed(in folder: Directory) throws -> [(name: ContainerPath, now: FileStatus)] {
+  private static func changed(in folder: Directory) throws -> [ContainerPath] {
     guard try folder.status(file) != nil else { return [] }
-    var changed: [(ContainerPath, FileStatus)] = []
+    var changed: [ContainerPath] = []
     for line in try folder.contents(file).split(separator: UInt8(ascii: "\n")) {
       let fields = line.split(separator: UInt8(ascii: " "))
       guard fields.count == 3 else { continue }
@@ -40,52 +40,56 @@ struct LateWrites {
       guard let now = try folder.status(ContainerPath(name: Array(fields[0]))) else { continue }
       let noted = fields.dropFirst().map { String(decoding: $0, as: UTF8.self) }
       if noted != [String(now.size), String(now.modified)] {
-        changed.append((ContainerPath(name: Array(fields[0])), now))
+        changed.append(ContainerPath(name: Array(fields[0])))
       }
     }
     return changed
   }
 
-  /// The undos in one of a container's states. One that a later transaction has undone does not count: its files are live
-  /// again, and a kill may have come before its folder was removed.
-  private static func folders(
-    in state: StateDirectory, besides undone: Set<TransactionID>
-  ) throws -> [(TransactionID, Directory)] {
-    guard try state.directory.status(StateDirectory.undo)?.type == .directory else { return [] }
-    let undos = try state.directory.directory(StateDirectory.undo)
-    return try undos.names().sorted { $0.lexicographicallyPrecedes($1) }.compactMap { name in
-      guard try undos.status(ContainerPath(name: name))?.type == .directory else { return nil }
-      let transaction = TransactionID(String(decoding: name, as: UTF8.self))
-      guard !undone.contains(transaction) else { return nil }
-      return (transaction, try undos.directory(ContainerPath(name: name)))
+  /// An undo whose kept files are not as they were noted.
+  private struct Changed {
+    let state: StateDirectory
+    let transaction: TransactionID
+    let folder: Directory
+    let names: Set<ContainerPath>
+  }
+
+  private static func all(in states: [StateDirectory]) throws -> [Changed] {
+    try states.flatMap { state -> [Changed] in
+      guard try state.directory.status(StateDirectory.undo)?.type == .directory else { return [] }
+      let undos = try state.directory.directory(StateDirectory.undo)
+      return try undos.names().sorted { $0.lexicographicallyPrecedes($1) }.compactMap { name in
+        guard try undos.status(ContainerPath(name: name))?.type == .directory else { return nil }
+        let folder = try undos.directory(ContainerPath(name: name))
+        let names = try changed(in: folder)
+        guard !names.isEmpty else { return nil }
+        return Changed(
+          state: state, transaction: TransactionID(String(decoding: name, as: UTF8.self)), folder: folder,
+          names: Set(names))
+      }
     }
   }
 
   /// Whether something may have been written. Only looks.
-  static func mayBeThere(in states: [StateDirectory]) throws -> Bool {
-    // The journals need not be read for that: whoever keeps the copies looks again.
-    try states.contains { try folders(in: $0, besides: []).contains { try !changed(in: $1).isEmpty } }
-  }
+  static func mayBeThere(in states: [StateDirectory]) throws -> Bool { try !all(in: states).isEmpty }
 
   /// Keeps copies of what was written, and notes them. With the container's lock held.
   static func keep(in states: [StateDirectory]) throws -> [Found] {
-    guard try mayBeThere(in: states) else { return [] }
+    let all = try all(in: states)
+    guard !all.isEmpty else { return [] }
+    // What a later transaction has undone is live again, and a kill may have come before its folder was removed.
     let undone = UndoStore.undone(try UndoStore(states: states).records())
-    return try states.flatMap { state in
-      try folders(in: state, besides: undone).compactMap { transaction, folder in
-        let changed = try changed(in: folder)
-        guard !changed.isEmpty else { return nil }
-        let undo = try UndoRecord(in: folder)
-        let kept = KeptConflicts(state: state, transaction: transaction)
-        var paths: [ContainerPath] = []
-        for change in undo.changes {
-          guard let name = change.kept, changed.contains(where: { $0.name == name }) else { continue }
-          try kept.copy(change.path, from: folder, as: name)
-          paths.append(change.path)
-        }
-        try note(undo, in: folder, besides: Set(paths))
-        return Found(transaction: transaction, paths: paths)
+    return try all.filter { !undone.contains($0.transaction) }.map { changed in
+      let undo = try UndoRecord(in: changed.folder)
+      let kept = KeptConflicts(state: changed.state, transaction: changed.transaction)
+      var paths: [ContainerPath] = []
+      for change in undo.changes {
+        guard let name = change.kept, changed.names.contains(name) else { continue }
+        try kept.copy(change.path, from: changed.folder, as: name)
+        paths.append(change.path)
       }
+      try note(undo, in: changed.folder, besides: Set(paths))
+      return Found(transaction: changed.transaction, paths: paths)
     }
   }
 }
