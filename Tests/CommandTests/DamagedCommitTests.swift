@@ -43,4 +43,26 @@ struct DamagedCommitTests {
       }
     }
   }
+
+  @Test(
+    "Killed while what a commit is going to do was being written down: the container is the old one",
+    arguments: [("exchange", "trees"), ("in-place", "plan")])
+  func halfAList(way: String, file: String) throws {
+    try Lab.with { lab in
+      var lab = lab
+      lab.commit = way
+      try lab.create()
+      let folders = ["Notes/Documents", "Notes/Library"]
+      let old = try folders.map { try lab.tree($0) }
+      let killed = try lab.drydock(["migrate", "Notes"], environment: ["DRYDOCK_KILL_AT": "tree-built"])
+      #expect(killed.signal == SIGKILL, "\(killed)")
+      let state = try lab.names().first { $0.hasPrefix(".drydock-") } ?? "Notes/.drydock-state"
+      try lab.run("/bin/sh", "-c", "cd \"$0\"/stage/*/ && : > $1.new && rm $1", lab(state), file)
+      let recovered = try lab.drydock(["recover", "Notes"])
+      #expect(recovered.exitCode == 0, "\(recovered)")
+      for (folder, old) in zip(folders, old) {
+        try lab.tree(folder).expectSame(as: old, comparing: TreeListing.copied)
+      }
+    }
+  }
 }

@@ -12,7 +12,8 @@ struct BuiltTrees: Codable {
   static func note(_ names: [ContainerPath], in folder: Directory) throws {
     var trees = BuiltTrees()
     for name in names { trees.inodes[name.nameString] = try folder.status(name)?.inode }
-    try folder.create(file, StateRecord.encode(trees))
+    // A kill must leave the whole list or none: half of one would have to count as a damaged record.
+    try folder.replace(file, with: StateRecord.encode(trees))
   }
 
   /// Whether one of the trees was exchanged, or has gone to its place.

@@ -29,7 +29,8 @@ import Foundation
 extension Commit {
   func inPlace(_ changes: ChangeList, _ undo: UndoRecord, _ locks: CommitLocks) throws -> Result {
     let plan = try MovePlan(changes, staged, in: folder)
-    try folder.create(MovePlan.file, StateRecord.encode(plan))
+    // Whole or absent, also after a kill: a recovery without a record of the commit reads it.
+    try folder.replace(MovePlan.file, with: StateRecord.encode(plan))
     try faults.reach(.treeBuilt)
     try folder.syncFileSystem()
     try faults.reach(.synced)
