@@ -1,8 +1,8 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// The house, from the ground up. Arrows point downwards only; `Tests/ArchitectureTests` reads this file and
-// every import and fails on any other arrow, since SwiftPM lets a target import what it never declared.
+// The modules, lowest first. `Tests/ArchitectureTests` reads this file and every import, and fails on an import that is
+// not declared here: SwiftPM does not check that itself.
 
 let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
@@ -17,6 +17,7 @@ let package = Package(
   products: [
     .executable(name: "drydock", targets: ["DrydockMain"]),
     .library(name: "Drydock", targets: ["Drydock"]),
+    .library(name: "DrydockTesting", targets: ["FixtureTesting"]),
     .library(name: "DrydockCommand", targets: ["DrydockCommand"]),
   ],
   dependencies: [
@@ -38,47 +39,71 @@ let package = Package(
       providers: [.apt(["libarchive-dev"]), .brew(["libarchive"])]),
 
     // The modules.
-    .target(name: "AgeEncryption", dependencies: ["CLibCrypto", system], swiftSettings: strict),
+    .target(name: "DrydockErrors", swiftSettings: strict),
     .target(
-      name: "ArchiveFile", dependencies: ["AgeEncryption", "CLibArchive", "CLibZstd", system],
+      name: "AgeEncryption", dependencies: ["DrydockErrors", "CLibCrypto", system], swiftSettings: strict),
+    .target(name: "Formats", dependencies: ["DrydockErrors", "AgeEncryption", yams], swiftSettings: strict),
+    .target(
+      name: "FileSystem", dependencies: ["DrydockErrors", "AgeEncryption", "CPlatform", system],
       swiftSettings: strict),
     .target(
-      name: "AppContainer", dependencies: ["AgeEncryption", "CPlatform", grdb, yams, system],
+      name: "ArchiveFile",
+      dependencies: ["DrydockErrors", "AgeEncryption", "CLibArchive", "CLibZstd", system],
       swiftSettings: strict),
     .target(
-      name: "ContainerTransaction", dependencies: ["AppContainer", "AgeEncryption", grdb, system],
+      name: "AppContainer",
+      dependencies: ["DrydockErrors", "AgeEncryption", "Formats", "FileSystem", grdb, system],
+      swiftSettings: strict),
+    .target(
+      name: "ContainerDiff",
+      dependencies: ["DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", grdb],
+      swiftSettings: strict),
+    .target(
+      name: "ContainerTransaction",
+      dependencies: [
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "ContainerDiff", grdb,
+        system,
+      ],
       swiftSettings: strict),
     .target(
       name: "BackupRepository",
-      dependencies: ["ContainerTransaction", "AppContainer", "ArchiveFile", "AgeEncryption", grdb, system],
+      dependencies: [
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
+        "ContainerDiff",
+        "ContainerTransaction", grdb, system,
+      ],
       swiftSettings: strict),
     .target(
       name: "MigrationEngine",
-      dependencies: ["ContainerTransaction", "AppContainer", "AgeEncryption", grdb, subprocess],
-      swiftSettings: strict),
-    .target(
-      name: "FixtureTesting",
       dependencies: [
-        "MigrationEngine", "BackupRepository", "ArchiveFile", "ContainerTransaction", "AppContainer",
-        "AgeEncryption",
-        grdb,
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "ContainerDiff",
+        "ContainerTransaction", grdb, subprocess,
       ],
       swiftSettings: strict),
     .target(
       name: "Drydock",
       dependencies: [
-        "FixtureTesting", "MigrationEngine", "BackupRepository", "ContainerTransaction", "AppContainer",
-        "ArchiveFile", "AgeEncryption",
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
+        "ContainerDiff",
+        "ContainerTransaction", "BackupRepository", "MigrationEngine",
       ],
       swiftSettings: strict),
-    // It imports `Drydock` only. The modules behind are declared so that it is rebuilt with them: SwiftPM looks at
-    // direct dependencies alone, and a program compiled for yesterday's layout of a type crashes.
+    .target(
+      name: "FixtureTesting",
+      dependencies: [
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
+        "ContainerDiff",
+        "ContainerTransaction", "BackupRepository", "MigrationEngine", "Drydock", grdb,
+      ],
+      swiftSettings: strict),
+    // It imports `Drydock` and `FixtureTesting` only. The modules below are declared so that it is rebuilt with them:
+    // SwiftPM looks at direct dependencies alone, and a program compiled for another layout of a type crashes.
     .target(
       name: "DrydockCommand",
       dependencies: [
-        "Drydock", "FixtureTesting", "MigrationEngine", "BackupRepository", "ContainerTransaction",
-        "AppContainer",
-        "ArchiveFile", "AgeEncryption", arguments,
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
+        "ContainerDiff",
+        "ContainerTransaction", "BackupRepository", "MigrationEngine", "FixtureTesting", "Drydock", arguments,
       ],
       swiftSettings: strict),
     .executableTarget(name: "DrydockMain", dependencies: ["DrydockCommand"], swiftSettings: strict),
@@ -95,37 +120,61 @@ let package = Package(
       name: "AgeEncryptionTests", dependencies: ["AgeEncryption", "TestSupport"],
       exclude: ["Vectors", "make_vectors.py", "at_terminal.py"], swiftSettings: strict),
     .testTarget(
-      name: "ArchiveFileTests", dependencies: ["ArchiveFile", "AgeEncryption", "TestSupport", system],
+      name: "FormatsTests",
+      dependencies: [
+        "DrydockErrors", "AgeEncryption", "Formats", "TestSupport",
+      ],
       swiftSettings: strict),
     .testTarget(
-      name: "AppContainerTests", dependencies: ["AppContainer", "AgeEncryption", "TestSupport", grdb],
+      name: "FileSystemTests",
+      dependencies: [
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "TestSupport",
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "ArchiveFileTests",
+      dependencies: [
+        "DrydockErrors", "ArchiveFile", "AgeEncryption", "TestSupport", system,
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "AppContainerTests",
+      dependencies: [
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "TestSupport", grdb,
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "ContainerTransactionTests",
-      dependencies: ["ContainerTransaction", "AppContainer", "AgeEncryption", "TestSupport", grdb],
+      dependencies: [
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "ContainerDiff",
+        "ContainerTransaction", "TestSupport", grdb,
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "BackupRepositoryTests",
       dependencies: [
-        "BackupRepository", "ContainerTransaction", "AppContainer", "ArchiveFile", "AgeEncryption",
-        "TestSupport",
-        grdb, system,
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
+        "ContainerDiff", "ContainerTransaction", "BackupRepository", "TestSupport", grdb, system,
       ],
-      exclude: ["HostileArchives"], swiftSettings: strict),
+      exclude: ["HostileArchives"],
+      swiftSettings: strict),
     .testTarget(
       name: "MigrationEngineTests",
       dependencies: [
-        "MigrationEngine", "ContainerTransaction", "AppContainer", "AgeEncryption", "TestSupport", grdb,
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "ContainerDiff",
+        "ContainerTransaction", "MigrationEngine", "TestSupport", grdb,
       ],
       swiftSettings: strict),
     .testTarget(
       name: "FixtureTests",
       dependencies: [
-        "FixtureTesting", "MigrationEngine", "BackupRepository", "ContainerTransaction", "AppContainer",
-        "AgeEncryption",
-        "TestSupport", grdb,
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
+        "ContainerDiff", "ContainerTransaction", "BackupRepository", "MigrationEngine", "FixtureTesting",
+        "TestSupport",
+        grdb,
       ],
-      exclude: ["Schemas"], swiftSettings: strict),
+      exclude: ["Schemas"],
+      swiftSettings: strict),
     .testTarget(
       name: "CommandTests",
       dependencies: ["DrydockMain", "DrydockCommand", "NotesApp", "NotesTool", "TestSupport", grdb],

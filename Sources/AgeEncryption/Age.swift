@@ -1,9 +1,9 @@
 /// Whole messages in memory. Files of any size go through `AgeWriter` and `AgeReader`.
-public enum Age {
+package enum Age {
   /// Encrypts bytes: a binary age file.
   ///
-  /// - Throws: `AgeError`.
-  public static func seal(_ plain: UnsafeRawBufferPointer, to lock: AgeLock) throws -> [UInt8] {
+  /// - Throws: `DrydockError`.
+  package static func seal(_ plain: UnsafeRawBufferPointer, to lock: AgeLock) throws -> [UInt8] {
     var file: [UInt8] = []
     file.reserveCapacity(plain.count + plain.count / 4096 + 4096)
     try withoutActuallyEscaping({ file.append(contentsOf: $0) }) { sink in
@@ -16,15 +16,15 @@ public enum Age {
 
   /// Encrypts secret bytes: a binary age file.
   ///
-  /// - Throws: `AgeError`.
-  public static func seal(_ plain: SecretBytes, to lock: AgeLock) throws -> [UInt8] {
+  /// - Throws: `DrydockError`.
+  package static func seal(_ plain: SecretBytes, to lock: AgeLock) throws -> [UInt8] {
     try plain.withBytes { try seal($0, to: lock) }
   }
 
   /// Decrypts an age file, binary or armored: all of it or nothing.
   ///
-  /// - Throws: `AgeError`.
-  public static func open(_ file: [UInt8], with keys: AgeKeys) throws -> SecretBytes {
+  /// - Throws: `DrydockError`.
+  package static func open(_ file: [UInt8], with keys: AgeKeys) throws -> SecretBytes {
     let file = try withoutArmor(file)
     let reader = try AgeReader(size: UInt64(file.count), keys: keys) { target, offset in
       target.copyBytes(from: file[Int(offset)..<(Int(offset) + target.count)])
@@ -34,8 +34,8 @@ public enum Age {
 
   /// The header of an age file, binary or armored: how it is encrypted, which needs no key.
   ///
-  /// - Throws: `AgeError` (`.header`, `.armor`).
-  public static func header(of file: [UInt8]) throws -> AgeHeader {
+  /// - Throws: `DrydockError` (`.header`, `.armor`).
+  package static func header(of file: [UInt8]) throws -> AgeHeader {
     let file = try withoutArmor(file)
     return try AgeHeader.read(size: UInt64(file.count)) { target, offset in
       target.copyBytes(from: file[Int(offset)..<(Int(offset) + target.count)])

@@ -2,9 +2,9 @@
 ///
 /// Names are raw bytes and need not be UTF-8. They are relative, with `/` between components, and have no `/`
 /// at the end, directories included.
-public struct ArchiveMember: Hashable, Sendable {
+package struct ArchiveMember: Hashable, Sendable {
   /// What a member is.
-  public enum Kind: Hashable, Sendable {
+  package enum Kind: Hashable, Sendable {
     /// A regular file with that many bytes of content.
     case file(size: UInt64)
     /// A directory.
@@ -16,38 +16,38 @@ public struct ArchiveMember: Hashable, Sendable {
   }
 
   /// An extended attribute.
-  public struct Attribute: Hashable, Sendable {
+  package struct Attribute: Hashable, Sendable {
     /// The name, with its namespace, such as `user.comment`.
-    public var name: [UInt8]
+    package var name: [UInt8]
     /// The value: any bytes.
-    public var value: [UInt8]
+    package var value: [UInt8]
 
     /// Makes an attribute.
-    public init(name: [UInt8], value: [UInt8]) {
+    package init(name: [UInt8], value: [UInt8]) {
       self.name = name
       self.value = value
     }
   }
 
   /// The name.
-  public var name: [UInt8]
+  package var name: [UInt8]
   /// What it is.
-  public var kind: Kind
+  package var kind: Kind
   /// Permission bits, set-user-id, set-group-id and sticky included (07777).
-  public var mode: UInt16
+  package var mode: UInt16
   /// Modification time, nanoseconds since 1970.
-  public var modified: Int64
+  package var modified: Int64
   /// The owner's number.
-  public var userID: UInt32
+  package var userID: UInt32
   /// The group's number.
-  public var groupID: UInt32
+  package var groupID: UInt32
   /// Extended attributes. Reading gives them sorted by name.
-  public var attributes: [Attribute]
+  package var attributes: [Attribute]
   /// The inode flag `nodump`, which asks backup programs to pass the path over.
-  public var isNoDump: Bool
+  package var isNoDump: Bool
 
   /// Makes a member.
-  public init(
+  package init(
     name: [UInt8], kind: Kind, mode: UInt16, modified: Int64, userID: UInt32 = 0, groupID: UInt32 = 0,
     attributes: [Attribute] = [], isNoDump: Bool = false
   ) {
@@ -62,15 +62,15 @@ public struct ArchiveMember: Hashable, Sendable {
   }
 
   /// A regular file, by a UTF-8 name.
-  public static func file(_ name: String, size: UInt64, mode: UInt16 = 0o644, modified: Int64) -> Self {
+  package static func file(_ name: String, size: UInt64, mode: UInt16 = 0o644, modified: Int64) -> Self {
     Self(name: Array(name.utf8), kind: .file(size: size), mode: mode, modified: modified)
   }
 
   /// The bytes of content: a file's size, 0 for everything else.
-  public var contentSize: UInt64 {
+  package var contentSize: UInt64 {
     if case .file(let size) = kind { size } else { 0 }
   }
 
   /// The name for messages, with odd bytes escaped.
-  public var printableName: String { name.printable }
+  package var printableName: String { name.printable }
 }

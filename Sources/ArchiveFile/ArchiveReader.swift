@@ -1,4 +1,5 @@
 import AgeEncryption
+import DrydockErrors
 import SystemPackage
 
 /// Reads any part of one archive.
@@ -8,17 +9,17 @@ import SystemPackage
 /// the file is taken for hostile.
 ///
 /// Used from one thread; decompression may run on others.
-public final class ArchiveReader {
+package final class ArchiveReader {
   /// Where the manifest is.
-  public let manifest: ManifestLocation
+  package let manifest: ManifestLocation
   /// The bytes of the file.
-  public let fileSize: UInt64
+  package let fileSize: UInt64
   /// The file's path, when it was opened by one; errors carry it.
-  public let path: String?
+  package let path: String?
 
   let frameReader: FrameReader
   /// Reads ranges on this archive's own thread, ahead where it pays.
-  public let ranges: RangeReader
+  package let ranges: RangeReader
   let archive: ArchiveBytes
   private let file: FileDescriptor
   private let closesFile: Bool
@@ -27,13 +28,13 @@ public final class ArchiveReader {
   /// Opens an archive by path.
   ///
   /// - Parameter keys: what opens it when it is encrypted.
-  /// - Throws: `ArchiveError`: `.io`, `.notAnArchive`, `.noIdentity`, `.encrypted`, `.truncated`, `.damaged`, `.limit`
+  /// - Throws: `DrydockError`: `.io`, `.notAnArchive`, `.noIdentity`, `.encrypted`, `.truncated`, `.damaged`, `.limit`
   ///   or `.unsupported`.
-  public convenience init(path: String, keys: AgeKeys = AgeKeys()) throws {
+  package convenience init(path: String, keys: AgeKeys = AgeKeys()) throws {
     let file: FileDescriptor
     do {
       file = try FileDescriptor.openArchive(path)
-    } catch let error as ArchiveError {
+    } catch let error as DrydockError {
       throw error.at(path)
     }
     do {
@@ -48,7 +49,7 @@ public final class ArchiveReader {
   /// reader does not close. Its position is moved.
   ///
   /// - Throws: as `init(path:keys:)`.
-  public convenience init(_ file: FileDescriptor, keys: AgeKeys = AgeKeys()) throws {
+  package convenience init(_ file: FileDescriptor, keys: AgeKeys = AgeKeys()) throws {
     try self.init(file, path: nil, closesFile: false, keys)
   }
 
@@ -58,7 +59,7 @@ public final class ArchiveReader {
       fileSize = try file.size()
       archive = try ArchiveBytes(file, size: fileSize, keys: keys)
       probe = try ArchiveProbe(archive)
-    } catch let error as ArchiveError {
+    } catch let error as DrydockError {
       throw error.at(path)
     }
     self.file = file
@@ -76,41 +77,41 @@ public final class ArchiveReader {
   }
 
   /// The bytes of the tar stream.
-  public var tarSize: UInt64 { frameReader.index.tarSize }
+  package var tarSize: UInt64 { frameReader.index.tarSize }
   /// How the archive is encrypted; nil when it is not.
-  public var encryption: ArchiveEncryption? { archive.encryption }
+  package var encryption: ArchiveEncryption? { archive.encryption }
   /// The bytes of the archive itself, without what encryption adds.
-  public var contentSize: UInt64 { archive.size }
+  package var contentSize: UInt64 { archive.size }
   /// The data frames, in order.
-  public var frames: [ArchiveFrame] { frameReader.index.frames }
+  package var frames: [ArchiveFrame] { frameReader.index.frames }
   /// The bytes of the file that were read so far, those that were read ahead included.
-  public var bytesRead: UInt64 { bytesReadAtOpening + frameReader.bytesRead }
+  package var bytesRead: UInt64 { bytesReadAtOpening + frameReader.bytesRead }
 
   /// Reads a range of the tar stream, decompressing only its frames. `body` gets it piece by piece, in order; a
   /// piece is valid during the call only.
   ///
-  /// - Throws: `ArchiveError` (`.damaged` for a range outside of the stream, as ranges come from manifests), or
+  /// - Throws: `DrydockError` (`.damaged` for a range outside of the stream, as ranges come from manifests), or
   ///   what `body` throws.
-  public func read(offset: UInt64, length: UInt64, into body: (UnsafeRawBufferPointer) throws -> Void) throws
+  package func read(offset: UInt64, length: UInt64, into body: (UnsafeRawBufferPointer) throws -> Void) throws
   {
     try ranges.read(offset: offset, length: length, into: body)
   }
 
   /// What makes readers of ranges for other threads.
-  public var rangeSource: RangeSource { RangeSource(frameReader.decoder, frameReader.index, path: path) }
+  package var rangeSource: RangeSource { RangeSource(frameReader.decoder, frameReader.index, path: path) }
 
   /// Reads the manifest and checks its SHA-256. The check comes after the last piece: what `body` was given is not
   /// to be trusted before this returns.
   ///
-  /// - Throws: `ArchiveError`, or what `body` throws.
-  public func readManifest(into body: (UnsafeRawBufferPointer) throws -> Void) throws {
+  /// - Throws: `DrydockError`, or what `body` throws.
+  package func readManifest(into body: (UnsafeRawBufferPointer) throws -> Void) throws {
     let digest = try SHA256()
     try read(offset: manifest.offset, length: manifest.length) { bytes in
       digest.update(bytes)
       try body(bytes)
     }
     guard try digest.finalize() == manifest.sha256 else {
-      throw ArchiveError.damaged("the manifest is not the one that the archive announces").at(path)
+      throw DrydockError.damaged("the manifest is not the one that the archive announces").at(path)
     }
   }
 
@@ -118,7 +119,7 @@ public final class ArchiveReader {
   func located<T>(_ body: () throws -> T) throws -> T {
     do {
       return try body()
-    } catch let error as ArchiveError {
+    } catch let error as DrydockError {
       throw error.at(path)
     }
   }

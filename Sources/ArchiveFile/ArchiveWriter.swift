@@ -1,15 +1,16 @@
 import AgeEncryption
+import DrydockErrors
 import Foundation
 import SystemPackage
 
 /// What a finished archive came to.
-public struct ArchiveSummary: Sendable, Hashable {
+package struct ArchiveSummary: Sendable, Hashable {
   /// The bytes of the file.
-  public let fileSize: UInt64
+  package let fileSize: UInt64
   /// The bytes of the tar stream.
-  public let tarSize: UInt64
+  package let tarSize: UInt64
   /// The number of data frames.
-  public let frameCount: Int
+  package let frameCount: Int
 }
 
 /// Writes one archive: members in the order in which they are added, then the manifest's location and the seek
@@ -18,7 +19,7 @@ public struct ArchiveSummary: Sendable, Hashable {
 /// The caller makes the file, and syncs and publishes it after `finish`. Nothing is to be trusted in a file whose
 /// `finish` did not return. The descriptor must stay open until `finish` has returned or the writer is gone; the
 /// writer never closes it. Used from one thread; compression runs on others.
-public final class ArchiveWriter {
+package final class ArchiveWriter {
   private enum State { case betweenMembers, inMember(ArchiveMember, remaining: UInt64), finished, failed }
 
   private let sink: ArchiveSink
@@ -32,12 +33,12 @@ public final class ArchiveWriter {
   ///   - compressionLevel: zstd's, 1 to 19.
   ///   - threads: how many threads compress; by default one for each processor, and never more than four.
   ///   - encryption: to whom the archive is encrypted; nil for one that everybody can read.
-  /// - Throws: `ArchiveError`.
-  public init(
+  /// - Throws: `DrydockError`.
+  package init(
     to file: FileDescriptor, compressionLevel: Int32 = 3, threads: Int? = nil, encryption: AgeLock? = nil
   ) throws {
     guard (1...19).contains(compressionLevel) else {
-      throw ArchiveError(
+      throw DrydockError(
         .invalidUse, "compression level \(compressionLevel) does not exist; choose one from 1 to 19")
     }
     sink = try ArchiveSink(file, encryption: encryption)
@@ -50,14 +51,14 @@ public final class ArchiveWriter {
   deinit { frames.cancel() }
 
   /// The bytes of the tar stream so far.
-  public var tarPosition: UInt64 { encoder.sink.position }
+  package var tarPosition: UInt64 { encoder.sink.position }
 
   /// Starts a member. Content of a file follows by `write`; every member is ended by `endMember`.
   ///
   /// - Returns: where its content starts in the tar stream.
-  /// - Throws: `ArchiveError`: `.unsafeName` for a bad name, `.limit` when its header would be too large.
+  /// - Throws: `DrydockError`: `.unsafeName` for a bad name, `.limit` when its header would be too large.
   @discardableResult
-  public func beginMember(_ member: ArchiveMember) throws -> UInt64 {
+  package func beginMember(_ member: ArchiveMember) throws -> UInt64 {
     guard case .betweenMembers = state else { throw misuse("begin \(member.printableName)") }
     try validate(member)
     try guarding { try encoder.writeHeader(member) }
@@ -65,13 +66,13 @@ public final class ArchiveWriter {
     return tarPosition
   }
 
-  /// Adds content to the current member. Throws `ArchiveError` `.invalidUse`, and writes nothing, when that is
+  /// Adds content to the current member. Throws `DrydockError` `.invalidUse`, and writes nothing, when that is
   /// more than its size.
-  public func write(_ bytes: UnsafeRawBufferPointer) throws {
+  package func write(_ bytes: UnsafeRawBufferPointer) throws {
     guard case .inMember(let member, let remaining) = state else { throw misuse("write content") }
     guard bytes.count > 0 else { return }
     guard UInt64(bytes.count) <= remaining else {
-      throw ArchiveError(
+      throw DrydockError(
         .invalidUse,
         "\(member.printableName) has \(UInt64(bytes.count) - remaining) bytes more than announced; read it again"
       )
@@ -84,13 +85,13 @@ public final class ArchiveWriter {
   ///
   /// - Parameter padding: fill missing content with zeros, for a file that shrank while it was read.
   /// - Returns: the number of zeros.
-  /// - Throws: `ArchiveError` `.invalidUse` when content is missing and `padding` is false; the member is then
+  /// - Throws: `DrydockError` `.invalidUse` when content is missing and `padding` is false; the member is then
   ///   still open.
   @discardableResult
-  public func endMember(padding: Bool = false) throws -> UInt64 {
+  package func endMember(padding: Bool = false) throws -> UInt64 {
     guard case .inMember(let member, let remaining) = state else { throw misuse("end a member") }
     guard remaining == 0 || padding else {
-      throw ArchiveError(
+      throw DrydockError(
         .invalidUse, "\(member.printableName) has \(remaining) bytes less than announced; read it again")
     }
     try guarding { try encoder.finishMember() }
@@ -101,11 +102,11 @@ public final class ArchiveWriter {
   /// Adds a whole member.
   ///
   /// - Returns: where its content starts in the tar stream.
-  /// - Throws: `ArchiveError`.
+  /// - Throws: `DrydockError`.
   @discardableResult
-  public func addMember(_ member: ArchiveMember, contents: [UInt8] = []) throws -> UInt64 {
+  package func addMember(_ member: ArchiveMember, contents: [UInt8] = []) throws -> UInt64 {
     guard UInt64(contents.count) == member.contentSize else {
-      throw ArchiveError(
+      throw DrydockError(
         .invalidUse,
         "\(member.printableName) is announced with \(member.contentSize) bytes and has \(contents.count)")
     }
@@ -117,19 +118,19 @@ public final class ArchiveWriter {
 
   /// Starts a new frame with the next member, so that it can be read without what is before it.
   ///
-  /// - Throws: `ArchiveError` `.invalidUse` in the middle of a member.
-  public func startFrame() throws {
+  /// - Throws: `DrydockError` `.invalidUse` in the middle of a member.
+  package func startFrame() throws {
     guard case .betweenMembers = state else { throw misuse("start a frame") }
     encoder.sink.flush()
   }
 
   /// Ends the archive: the rest of the tar stream, the manifest's location, the seek table.
   ///
-  /// - Throws: `ArchiveError`; among others, the failure of a frame that was compressed or written meanwhile.
-  public func finish(manifest: ManifestLocation) throws -> ArchiveSummary {
+  /// - Throws: `DrydockError`; among others, the failure of a frame that was compressed or written meanwhile.
+  package func finish(manifest: ManifestLocation) throws -> ArchiveSummary {
     guard case .betweenMembers = state else { throw misuse("finish the archive") }
     guard manifest.offset <= tarPosition, manifest.length <= tarPosition - manifest.offset else {
-      throw ArchiveError(.invalidUse, "the manifest is announced outside of the archive")
+      throw DrydockError(.invalidUse, "the manifest is announced outside of the archive")
     }
     return try guarding {
       try encoder.finish()
@@ -156,7 +157,7 @@ public final class ArchiveWriter {
     switch member.kind {
     case .file(let size):
       guard Int64(exactly: size) != nil else {
-        throw ArchiveError(.limit, "\(member.printableName) has \(size) bytes, more than a tar can hold")
+        throw DrydockError(.limit, "\(member.printableName) has \(size) bytes, more than a tar can hold")
       }
     case .directory: break
     case .symbolicLink(let target):
@@ -175,7 +176,7 @@ public final class ArchiveWriter {
       headerSize += 3 * attribute.name.count + attribute.value.count + 40
     }
     guard headerSize <= ArchiveFormat.largestExtendedHeader else {
-      throw ArchiveError(
+      throw DrydockError(
         .limit,
         "the name and extended attributes of \(member.printableName) have \(headerSize) bytes, more than the "
           + "\(ArchiveFormat.largestExtendedHeader) that tar programs read; leave attributes out")
@@ -192,7 +193,7 @@ public final class ArchiveWriter {
     }
   }
 
-  private func misuse(_ doing: String) -> ArchiveError {
+  private func misuse(_ doing: String) -> DrydockError {
     let why =
       switch state {
       case .betweenMembers: "no member is open"
@@ -200,6 +201,6 @@ public final class ArchiveWriter {
       case .finished: "the archive is finished"
       case .failed: "an earlier step failed; start again"
       }
-    return ArchiveError(.invalidUse, "cannot \(doing): \(why)")
+    return DrydockError(.invalidUse, "cannot \(doing): \(why)")
   }
 }

@@ -1,12 +1,14 @@
+import DrydockErrors
+
 /// A walk over the headers of some members, for one who reads their content by its place.
 ///
 /// It knows the names of these members only: that no name comes twice in an archive takes a walk over all.
-public final class HeaderWalk {
+package final class HeaderWalk {
   private let ranges: RangeReader
   private let start: UInt64
   let decoder: TarDecoder
   /// Where the next member's headers start in the tar stream.
-  public private(set) var position: UInt64
+  package private(set) var position: UInt64
 
   init(_ ranges: RangeReader, from start: UInt64) throws {
     self.ranges = ranges
@@ -16,14 +18,14 @@ public final class HeaderWalk {
 
   /// The next member, and where its content starts; nil at the stream's end.
   ///
-  /// - Throws: `ArchiveError` when its header is not as the format says.
+  /// - Throws: `DrydockError` when its header is not as the format says.
   func nextIfAny() throws -> (member: ArchiveMember, contentOffset: UInt64)? {
     guard let (member, header, content) = try decoder.nextMember() else { return nil }
     // The decoder counts from where it began.
     let (headerOffset, contentOffset) = (start &+ header, start &+ content)
     // What is between members is what another program could take for one.
     guard headerOffset == position, headerOffset < contentOffset else {
-      throw ArchiveError.damaged("there is something in front of \(member.printableName)")
+      throw DrydockError.damaged("there is something in front of \(member.printableName)")
     }
     var bytes: [UInt8] = []
     try ranges.read(offset: headerOffset, length: contentOffset - headerOffset) { bytes += $0 }
@@ -33,9 +35,9 @@ public final class HeaderWalk {
   }
 
   /// As ``nextIfAny()``, where a member must come.
-  public func next() throws -> (member: ArchiveMember, contentOffset: UInt64) {
+  package func next() throws -> (member: ArchiveMember, contentOffset: UInt64) {
     guard let next = try nextIfAny() else {
-      throw ArchiveError.truncated("the tar stream ends before its last member")
+      throw DrydockError.truncated("the tar stream ends before its last member")
     }
     return next
   }
@@ -43,5 +45,5 @@ public final class HeaderWalk {
 
 extension RangeReader {
   /// Walks over headers from a place where a member's start.
-  public func headers(from start: UInt64) throws -> HeaderWalk { try HeaderWalk(self, from: start) }
+  package func headers(from start: UInt64) throws -> HeaderWalk { try HeaderWalk(self, from: start) }
 }

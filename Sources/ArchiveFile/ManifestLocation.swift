@@ -1,16 +1,17 @@
 import AgeEncryption
+import DrydockErrors
 
 /// Where in an archive its manifest is: the content of one member.
-public struct ManifestLocation: Hashable, Sendable {
+package struct ManifestLocation: Hashable, Sendable {
   /// Where the content starts in the tar stream, in bytes.
-  public let offset: UInt64
+  package let offset: UInt64
   /// The content's length in bytes.
-  public let length: UInt64
+  package let length: UInt64
   /// The content's SHA-256.
-  public let sha256: SHA256.Digest
+  package let sha256: SHA256.Digest
 
   /// Makes a location.
-  public init(offset: UInt64, length: UInt64, sha256: SHA256.Digest) {
+  package init(offset: UInt64, length: UInt64, sha256: SHA256.Digest) {
     self.offset = offset
     self.length = length
     self.sha256 = sha256
@@ -48,15 +49,15 @@ struct LocationFrame {
     return bytes
   }
 
-  /// Throws `ArchiveError`: `.notAnArchive` when the frame is somebody else's, `.unsupported` for a newer version.
+  /// Throws `DrydockError`: `.notAnArchive` when the frame is somebody else's, `.unsupported` for a newer version.
   static func decode(_ bytes: [UInt8]) throws -> ManifestLocation {
     guard bytes.count == size, Array(bytes[8..<16]) == magic else {
-      throw ArchiveError(
+      throw DrydockError(
         .notAnArchive,
         "this is a seekable zstd file, but it does not say where a drydock manifest is; give an archive")
     }
     guard try SHA256.hash(Array(bytes.dropLast(8))).bytes.prefix(8).elementsEqual(bytes.suffix(8)) else {
-      throw ArchiveError.damaged("the manifest's location fails its check")
+      throw DrydockError.damaged("the manifest's location fails its check")
     }
     let fields: (version: UInt32, reserved: UInt32, offset: UInt64, length: UInt64)? = bytes.withUnsafeBytes {
       guard let version = $0.littleEndian(at: 16, as: UInt32.self),
@@ -67,11 +68,11 @@ struct LocationFrame {
       return (version, reserved, offset, length)
     }
     guard let fields, let sha256 = SHA256.Digest(bytes: bytes[40..<72]) else {
-      throw ArchiveError.damaged("the manifest's location is too short")
+      throw DrydockError.damaged("the manifest's location is too short")
     }
     guard fields.version == version, fields.reserved == 0 else {
-      throw ArchiveError(
-        .unsupported,
+      throw DrydockError(
+        .newerFormat,
         "the archive has format \(fields.version) and this program reads \(version); use a newer one")
     }
     return ManifestLocation(offset: fields.offset, length: fields.length, sha256: sha256)

@@ -1,5 +1,7 @@
+import DrydockErrors
+
 /// Makes readers of one archive's ranges, on any thread. The archive must stay open as long as they are used.
-public struct RangeSource: Sendable {
+package struct RangeSource: Sendable {
   private let decoder: FrameDecoder
   private let index: FrameIndex
   private let path: String?
@@ -9,11 +11,11 @@ public struct RangeSource: Sendable {
   }
 
   /// A new reader, which does not read ahead: the other threads are busy.
-  public func reader() -> RangeReader { RangeReader(FrameReader(decoder, index), path: path) }
+  package func reader() -> RangeReader { RangeReader(FrameReader(decoder, index), path: path) }
 }
 
 /// Reads ranges of one archive's tar stream, from one thread.
-public final class RangeReader {
+package final class RangeReader {
   let frameReader: FrameReader
   private let path: String?
 
@@ -25,13 +27,13 @@ public final class RangeReader {
   /// Reads a range, decompressing only its frames. `body` gets it piece by piece, in order; a piece is valid during
   /// the call only.
   ///
-  /// - Throws: `ArchiveError` (`.damaged` for a range outside of the stream, as ranges come from manifests), or
+  /// - Throws: `DrydockError` (`.damaged` for a range outside of the stream, as ranges come from manifests), or
   ///   what `body` throws.
-  public func read(offset: UInt64, length: UInt64, into body: (UnsafeRawBufferPointer) throws -> Void) throws
+  package func read(offset: UInt64, length: UInt64, into body: (UnsafeRawBufferPointer) throws -> Void) throws
   {
     let index = frameReader.index
     guard offset <= index.tarSize, length <= index.tarSize - offset else {
-      throw ArchiveError.damaged(
+      throw DrydockError.damaged(
         "the range of \(length) bytes at \(offset) lies outside of the tar stream of \(index.tarSize) bytes"
       ).at(path)
     }
@@ -42,7 +44,7 @@ public final class RangeReader {
       let plain: PlainFrame
       do {
         plain = try frameReader.frame(number, readingAheadTo: last)
-      } catch let error as ArchiveError {
+      } catch let error as DrydockError {
         throw error.at(path)
       }
       let start = Int(max(offset, frame.tarOffset) - frame.tarOffset)
@@ -52,5 +54,5 @@ public final class RangeReader {
   }
 
   /// The bytes that content of a size takes in a tar stream: whole blocks.
-  public static func padded(_ size: UInt64) -> UInt64 { ArchiveFormat.padded(size) }
+  package static func padded(_ size: UInt64) -> UInt64 { ArchiveFormat.padded(size) }
 }

@@ -1,15 +1,17 @@
 import AppContainer
+import ContainerDiff
+import FileSystem
 import Foundation
 
 /// What a dry run found.
-public struct DryRunOutcome<Value> {
+package struct DryRunOutcome<Value> {
   /// What the body gave.
-  public var value: Value
+  package var value: Value
   /// What the real run would change.
-  public var difference: ContainerDifference
+  package var difference: ContainerDifference
 
   /// The outcome with another value.
-  public func map<Other>(_ body: (Value) throws -> Other) rethrows -> DryRunOutcome<Other> {
+  package func map<Other>(_ body: (Value) throws -> Other) rethrows -> DryRunOutcome<Other> {
     DryRunOutcome<Other>(value: try body(value), difference: difference)
   }
 }
@@ -19,7 +21,7 @@ extension Transaction {
   /// change time, and it may be in use; databases are captured as a snapshot captures them.
   ///
   /// - Throws: what the real run would throw, but for what only a commit finds out.
-  public static func dryRun<Value>(
+  package static func dryRun<Value>(
     on container: Container, options: TransactionOptions = TransactionOptions(),
     body: (StagedContainer) throws -> Value
   ) throws -> DryRunOutcome<Value> {
@@ -35,7 +37,7 @@ extension Transaction {
   }
 
   /// Looks at a container through a stage that is thrown away: databases are captured when they are read.
-  public static func inspect<Value>(
+  package static func inspect<Value>(
     _ container: Container, options: TransactionOptions = TransactionOptions(),
     body: (StagedContainer) throws -> Value
   ) throws -> Value {
@@ -60,7 +62,7 @@ extension Transaction {
 extension Transaction {
   /// Runs a body with a private directory for work beside a transaction, which is removed afterwards, or by the next
   /// command when this one is killed.
-  public static func withWorkDirectory<Value>(
+  package static func withWorkDirectory<Value>(
     for container: Container, _ body: (Directory) throws -> Value
   ) throws -> Value {
     try TemporaryStage.with(for: container, body)
@@ -83,7 +85,7 @@ enum TemporaryStage {
 
 extension Transaction {
   /// As ``dryRun(on:options:body:)``, for a container that does not exist yet.
-  public static func dryCreate<Value>(
+  package static func dryCreate<Value>(
     _ container: Container, options: TransactionOptions = TransactionOptions(),
     body: (StagedContainer) throws -> Value
   ) throws -> DryRunOutcome<Value> {

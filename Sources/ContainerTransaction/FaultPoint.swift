@@ -1,9 +1,9 @@
-import AppContainer
+import FileSystem
 import Synchronization
 
 /// The moments of a transaction at which tests interrupt it: one after every step that a crash could separate
 /// from the next.
-public enum FaultPoint: String, Sendable, CaseIterable {
+package enum FaultPoint: String, Sendable, CaseIterable {
   case staged, checked
   /// By exchange: the new tree is built. In place: the plan of all moves is written.
   case treeBuilt = "tree-built"
@@ -32,14 +32,14 @@ public enum FaultPoint: String, Sendable, CaseIterable {
 }
 
 /// What happens at the fault points: nothing, outside of tests.
-public struct FaultInjection: Sendable {
+package struct FaultInjection: Sendable {
   let reach: @Sendable (FaultPoint) throws -> Void
 
   /// Nothing happens.
-  public static let none = FaultInjection { _ in }
+  package static let none = FaultInjection { _ in }
 
   /// The process dies at a point, as in a power cut: when it comes there for the `count`th time.
-  public static func kill(at point: FaultPoint, count: Int = 1) -> FaultInjection {
+  package static func kill(at point: FaultPoint, count: Int = 1) -> FaultInjection {
     let seen = Mutex(0)
     return FaultInjection {
       guard $0 == point else { return }
@@ -52,5 +52,5 @@ public struct FaultInjection: Sendable {
   }
 
   /// Runs a closure at every point.
-  public init(_ reach: @escaping @Sendable (FaultPoint) throws -> Void) { self.reach = reach }
+  package init(_ reach: @escaping @Sendable (FaultPoint) throws -> Void) { self.reach = reach }
 }

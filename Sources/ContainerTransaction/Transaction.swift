@@ -1,30 +1,32 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
 
 /// How a transaction is run.
-public struct TransactionOptions: Sendable {
+package struct TransactionOptions: Sendable {
   /// Seconds to wait for the container's lock; 0 fails at once.
-  public var lockTimeout: Double = 0
+  package var lockTimeout: Double = 0
   /// Seconds to wait for a database that is locked, in a dry run.
-  public var busyTimeout: Double = 5
+  package var busyTimeout: Double = 5
   /// Whether a transaction is refused where a process may have the container open without being seen: those of other
   /// users without root, and those outside a PID namespace.
-  public var requiresVisible = false
+  package var requiresVisible = false
   /// Whether staged databases and property lists are checked before the commit.
-  public var checksResult = true
+  package var checksResult = true
   /// What hides secrets: the one of the run, so that equal ones can be told in all that it prints.
-  public var redactor = Redactor()
+  package var redactor = Redactor()
   /// How much of what is replaced is kept.
-  public var undoLimits = UndoLimits()
+  package var undoLimits = UndoLimits()
   /// What opens the vault, when it is at hand: nil leaves it sealed.
-  public var deviceKeys: DeviceKeys?
+  package var deviceKeys: DeviceKeys?
   /// Which way a commit may take.
-  public var commit: CommitPreference = .automatic
+  package var commit: CommitPreference = .automatic
   /// Where tests interrupt.
-  public var faults = FaultInjection.none
+  package var faults = FaultInjection.none
   /// Whether holders are looked for. Only tests do without: then nobody is seen, as in another namespace.
   var looksForHolders = true
   /// Whose data a restore brings, for the journal: an app and its instance.
-  public var source: String?
+  package var source: String?
   /// Backs the container up before anything is staged, under the transaction's own locks; gives the archive's name, for
   /// the journal. What it throws ends the transaction.
   package var backsUp: (@Sendable (LockedContainer) throws -> String)?
@@ -32,7 +34,7 @@ public struct TransactionOptions: Sendable {
   var archive: String?
 
   /// The usual options.
-  public init() {}
+  package init() {}
 }
 
 /// A container that a transaction has locked and found unused.
@@ -43,37 +45,37 @@ package struct LockedContainer: Sendable {
 }
 
 /// What a transaction did.
-public struct TransactionOutcome<Value> {
+package struct TransactionOutcome<Value> {
   /// What the body gave.
-  public var value: Value
+  package var value: Value
   /// Its name; nil when there was nothing to change.
-  public var transaction: TransactionID?
+  package var transaction: TransactionID?
   /// The number of paths that changed.
-  public var changes: Int
+  package var changes: Int
   /// Paths that an app changed at the same moment, kept under `conflict/<transaction>/`.
-  public var conflicts: [ContainerPath]
+  package var conflicts: [ContainerPath]
   /// How it was put in place; nil when there was nothing to change.
-  public var way: CommitWay?
+  package var way: CommitWay?
   /// What could not be made sure of, and why it was not put in place by exchange.
-  public var notes: [String]
+  package var notes: [String]
   /// Processes that may have the container open without having been seen; nil when all could be seen.
-  public var unseen: UnseenProcesses?
+  package var unseen: UnseenProcesses?
   /// What was found of interrupted transactions.
-  public var recovered: [RecoveryReport]
+  package var recovered: [RecoveryReport]
   /// False when the change is made, but putting away what it replaced failed; the next command does it.
-  public var isFinished = true
+  package var isFinished = true
 }
 
 extension TransactionOutcome {
   /// The outcome where nothing had to be changed.
-  public init(unchanged value: Value) {
+  package init(unchanged value: Value) {
     self.init(value: value, transaction: nil, changes: 0, conflicts: [], notes: [], recovered: [])
   }
 }
 
 extension TransactionOutcome {
   /// The outcome with another value.
-  public func map<Other>(_ body: (Value) throws -> Other) rethrows -> TransactionOutcome<Other> {
+  package func map<Other>(_ body: (Value) throws -> Other) rethrows -> TransactionOutcome<Other> {
     TransactionOutcome<Other>(
       value: try body(value), transaction: transaction, changes: changes, conflicts: conflicts, notes: notes,
       unseen: unseen, recovered: recovered, isFinished: isFinished)
@@ -81,11 +83,11 @@ extension TransactionOutcome {
 }
 
 /// The one door through which a container is changed: lock, recover, refuse when in use, stage, check, commit.
-public enum Transaction {
+package enum Transaction {
   /// Runs a transaction. The body works on a staged container; when it throws, nothing has changed.
   ///
-  /// - Throws: ``TransactionError``, `ContainerError`, and whatever the body throws.
-  public static func run<Value>(
+  /// - Throws: ``DrydockError``, `DrydockError`, and whatever the body throws.
+  package static func run<Value>(
     on container: Container, _ kind: TransactionKind, summary: String,
     options: TransactionOptions = TransactionOptions(), body: (StagedContainer) throws -> Value
   ) throws -> TransactionOutcome<Value> {
@@ -133,23 +135,23 @@ public enum Transaction {
 
   /// Makes a container where nothing is: it appears whole, in one step.
   ///
-  /// - Throws: ``TransactionError`` with code `exists` when something is there; else as ``run(on:_:summary:options:body:)``.
-  public static func create<Value>(
+  /// - Throws: ``DrydockError`` with code `exists` when something is there; else as ``run(on:_:summary:options:body:)``.
+  package static func create<Value>(
     _ container: Container, _ kind: TransactionKind, summary: String,
     options: TransactionOptions = TransactionOptions(), body: (StagedContainer) throws -> Value
   ) throws -> TransactionOutcome<Value> {
     let state: StateDirectory
     do {
       state = try StateDirectory.create(for: container)
-    } catch let error as ContainerError where error.code == .permission {
-      throw TransactionError(
+    } catch let error as DrydockError where error.code == .permission {
+      throw DrydockError(
         .notWritable,
         "cannot be made, for the directory that it is to be in cannot be written; run it as that directory's owner",
         path: container.root, cause: error)
     }
     // There is no root whose inode could carry the lock yet.
     guard try state.directory.tryLock(exclusive: true) else {
-      throw TransactionError(
+      throw DrydockError(
         .locked, "locked by another process that makes it; wait for it", path: container.root)
     }
     let isThere = try state.parent.status(state.rootName) != nil
@@ -160,7 +162,7 @@ public enum Transaction {
       container: container, state: state, root: present?.root, own: [state.parent]
     ).run()
     guard !isThere else {
-      throw TransactionError(
+      throw DrydockError(
         .exists, "already exists; name a path where nothing is, or change this container",
         path: container.root)
     }
@@ -260,7 +262,7 @@ public enum Transaction {
       } catch {
         outcome.isFinished = false
         outcome.notes.append(
-          "the change is made, but its cleanup failed (\(TransactionError.reason(of: error))); "
+          "the change is made, but its cleanup failed (\(DrydockError.reason(of: error))); "
             + "run `drydock recover` to finish it")
       }
       return outcome

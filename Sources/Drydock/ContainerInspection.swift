@@ -1,72 +1,74 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import FileSystem
 import MigrationEngine
 
 /// What is in a container: its stores with sizes and counts, and what a backup leaves out.
-public struct ContainerInspection: Sendable, Codable {
+package struct ContainerInspection: Sendable, Codable {
   /// One settings file.
-  public struct Settings: Sendable, Codable {
+  package struct Settings: Sendable, Codable {
     /// Its place, its size in bytes, and its number of keys; no number when it cannot be read.
-    public var path: ContainerPath, bytes: UInt64, keys: Int?
+    package var path: ContainerPath, bytes: UInt64, keys: Int?
     /// What keeps it from being read, when something does.
-    public var problem: String?
+    package var problem: String?
   }
 
   /// One database.
-  public struct Database: Sendable, Codable {
+  package struct Database: Sendable, Codable {
     /// Its place, and its size in bytes with its sidecars.
-    public var path: ContainerPath, bytes: UInt64
+    package var path: ContainerPath, bytes: UInt64
     /// Bytes in its write-ahead log.
-    public var logBytes: UInt64
+    package var logBytes: UInt64
     /// Its number of tables; nil when SQLite cannot open it.
-    public var tables: Int?
+    package var tables: Int?
   }
 
   /// What a rule keeps out of a backup.
-  public struct Excluded: Sendable, Codable {
+  package struct Excluded: Sendable, Codable {
     /// Its place and the rule.
-    public var path: ContainerPath, rule: Exclusion
+    package var path: ContainerPath, rule: Exclusion
     /// Files in it and their size in bytes.
-    public var files: Int, bytes: UInt64
+    package var files: Int, bytes: UInt64
     /// Paths below it.
-    public var pathsBelow: Int
+    package var pathsBelow: Int
     /// Bytes that it takes on disk; a file with several names counts once.
-    public var diskBytes: UInt64
+    package var diskBytes: UInt64
   }
 
   /// One group of `drydock.yaml`.
-  public struct Group: Sendable, Codable {
+  package struct Group: Sendable, Codable {
     /// Its id, where its root is or would be, and whether it is there.
-    public var id: String, root: String, exists: Bool
+    package var id: String, root: String, exists: Bool
   }
 
   /// Where it is, and whose.
-  public var root: String, app: String, instance: String, layout: Layout
+  package var root: String, app: String, instance: String, layout: Layout
   /// Its groups, sorted by id.
-  public var groups: [Group] = []
+  package var groups: [Group] = []
   /// The schema version and what says so; nil when nothing does.
-  public var schemaVersion: Int?, versionSource: String?
+  package var schemaVersion: Int?, versionSource: String?
   /// What keeps the schema version from being known, when something does.
-  public var versionProblem: String?
+  package var versionProblem: String?
   /// The stores.
-  public var settings: [Settings] = [], databases: [Database] = []
+  package var settings: [Settings] = [], databases: [Database] = []
   /// The file of secrets and its size, where there is one.
-  public var vault: ContainerPath?, vaultBytes: UInt64?
+  package var vault: ContainerPath?, vaultBytes: UInt64?
   /// How it is encrypted, such as `encrypted to 1 recipient (X25519)`.
-  public var vaultEncryption: String?
+  package var vaultEncryption: String?
   /// The names of its items; nil when no key at hand opens it.
-  public var vaultItems: [String]?
+  package var vaultItems: [String]?
   /// What keeps it from being opened, when something does.
-  public var vaultProblem: String?
+  package var vaultProblem: String?
   /// Files that are neither settings nor databases: their number and size in bytes.
-  public var files = 0, fileBytes: UInt64 = 0
+  package var files = 0, fileBytes: UInt64 = 0
   /// What a backup leaves out.
-  public var excluded: [Excluded] = []
+  package var excluded: [Excluded] = []
   /// What may not be what the app or the owner means.
-  public var warnings: [ContainerWarning] = []
+  package var warnings: [ContainerWarning] = []
 
   /// Looks at a container; databases are captured to be read, never opened themselves.
-  public init(_ container: Container, options: TransactionOptions = TransactionOptions()) throws {
+  package init(_ container: Container, options: TransactionOptions = TransactionOptions()) throws {
     (root, app, instance, layout) = (container.root, container.app, container.instance, container.layout)
     groups =
       (container.groups.map { Group(id: $0.id, root: $0.root, exists: true) }
@@ -98,7 +100,7 @@ public struct ContainerInspection: Sendable, Codable {
         var file = Settings(path: entry.path, bytes: entry.status.size, keys: nil)
         do {
           file.keys = try staged.defaults(entry.path)?.root.count
-        } catch let error as ContainerError {
+        } catch let error as DrydockError {
           file.problem = error.message
         }
         settings.append(file)
@@ -117,7 +119,7 @@ public struct ContainerInspection: Sendable, Codable {
       vaultEncryption = try staged.vaultEncryption()
       if staged.deviceKeys != nil { vaultItems = try staged.vault()?.sorted.map(\.description) }
     } catch {
-      vaultProblem = (error as? ContainerError)?.message ?? String(describing: error)
+      vaultProblem = (error as? DrydockError)?.message ?? String(describing: error)
     }
   }
 

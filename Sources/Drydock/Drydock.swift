@@ -26,14 +26,17 @@
 @_exported import AppContainer
 @_exported import ArchiveFile
 @_exported import BackupRepository
+@_exported import ContainerDiff
 @_exported import ContainerTransaction
-@_exported import FixtureTesting
+@_exported import DrydockErrors
+@_exported import FileSystem
+@_exported import Formats
 @_exported import MigrationEngine
 
 /// The version of this library and of the program.
-public enum DrydockVersion {
+package enum DrydockVersion {
   /// Such as `0.1.0`.
-  public static let number = "0.1.0"
+  package static let number = "0.1.0"
   /// What archives and histories name as their writer.
-  public static let tool = "drydock \(number)"
+  package static let tool = "drydock \(number)"
 }

@@ -1,6 +1,8 @@
 import AppContainer
 import BackupRepository
 import ContainerTransaction
+import DrydockErrors
+import FileSystem
 import Foundation
 import MigrationEngine
 
@@ -9,16 +11,16 @@ import MigrationEngine
 /// All of an archive is staged and migrated there, in one transaction. A part of one cannot be: what belongs to a
 /// version is the whole container. So the whole snapshot is restored into a private directory and migrated to the
 /// container's version, and the part is taken from that.
-public enum MigratedRestore {
+package enum MigratedRestore {
   /// What a restore did, and what was migrated before it was in place.
-  public struct Report: Sendable {
+  package struct Report: Sendable {
     /// The restore.
-    public var restore: RestoreReport
+    package var restore: RestoreReport
     /// The migrations.
-    public var migration: MigrationReport?
+    package var migration: MigrationReport?
 
     /// A report from its parts.
-    public init(restore: RestoreReport, migration: MigrationReport?) {
+    package init(restore: RestoreReport, migration: MigrationReport?) {
       (self.restore, self.migration) = (restore, migration)
     }
   }
@@ -26,9 +28,9 @@ public enum MigratedRestore {
   /// Restores and migrates: everything to the latest version, a part to the container's own. Without a catalog it only
   /// restores.
   ///
-  /// - Throws: as `Restore.run` and `Migrating.run`; ``RepositoryError`` with code `mismatch` when a part is of a
+  /// - Throws: as `Restore.run` and `Migrating.run`; ``DrydockError`` with code `mismatch` when a part is of a
   ///   newer version than the container, or the container's version is not known. Nothing has changed then.
-  public static func run(
+  package static func run(
     _ archive: Archive, _ target: Restore.Target, _ options: RestoreOptions, _ catalog: MigrationCatalog?
   ) throws -> TransactionOutcome<Report> {
     var migration: MigrationReport?
@@ -46,7 +48,7 @@ public enum MigratedRestore {
   }
 
   /// Does what ``run(_:_:_:_:)`` does and throws it away.
-  public static func dryRun(
+  package static func dryRun(
     _ archive: Archive, _ target: Restore.Target, _ options: RestoreOptions, _ catalog: MigrationCatalog?
   ) throws -> DryRunOutcome<Report> {
     var migration: MigrationReport?
@@ -125,13 +127,13 @@ public enum MigratedRestore {
     _ archive: Archive, _ target: Restore.Target, _ options: RestoreOptions
   ) throws -> Int {
     guard let version = options.schemaVersion else {
-      throw RepositoryError(
+      throw DrydockError(
         .mismatch,
         "the container's schema version is not known, so that a part cannot be migrated to it; name a version "
           + "marker in drydock.yaml, or set it with `drydock baseline`", path: target.container.root)
     }
     if let own = archive.header.schemaVersion, own > version {
-      throw RepositoryError(
+      throw DrydockError(
         .mismatch,
         "the archive is of schema version \(own) and the container of \(version); migrate the container first",
         path: archive.path)

@@ -11,7 +11,7 @@ extension Migrating {
   ///   - starting: called before the first transaction with the number of them.
   ///   - committed: called after each transaction; once, with none, when there is nothing to do.
   /// - Throws: as ``run(_:_:to:repository:backup:allowingOutOfOrder:options:backedUp:)``; what was given to `committed` before that is done.
-  public static func runEach(
+  package static func runEach(
     _ container: Container, _ catalog: MigrationCatalog, to version: Int? = nil, repository: String? = nil,
     backup: SnapshotOptions? = nil, allowingOutOfOrder: Bool = false,
     options: TransactionOptions = TransactionOptions(),

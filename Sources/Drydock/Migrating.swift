@@ -1,14 +1,15 @@
 import AppContainer
 import BackupRepository
 import ContainerTransaction
+import DrydockErrors
 import MigrationEngine
 
 /// Runs migrations over a container: all that are pending, in one transaction.
-public enum Migrating {
+package enum Migrating {
   /// The container's version and what is pending, without changing anything.
   ///
-  /// - Throws: `MigrationError` with code `unknownVersion` when nothing says which version it is.
-  public static func status(
+  /// - Throws: `DrydockError` with code `unknownVersion` when nothing says which version it is.
+  package static func status(
     _ container: Container, _ catalog: MigrationCatalog, options: TransactionOptions = TransactionOptions()
   ) throws -> MigrationStatus {
     try Transaction.inspect(container, options: options) {
@@ -17,15 +18,15 @@ public enum Migrating {
   }
 
   /// What a run of migrations did, and what it found elsewhere.
-  public struct Report: Sendable {
+  package struct Report: Sendable {
     /// The migrations.
-    public var migration: MigrationReport
+    package var migration: MigrationReport
     /// What was moved into the vault, for ``search(_:for:app:configuration:redactor:)``.
-    public var moved: [MovedSecret] = []
+    package var moved: [MovedSecret] = []
     /// Plain archives that still hold what was moved into the vault: these secrets have to be replaced by new ones.
-    public var exposed: [ExposedSecret] = []
+    package var exposed: [ExposedSecret] = []
     /// Archives that could not be looked into for that, each with the reason.
-    public var notSearched: [String] = []
+    package var notSearched: [String] = []
   }
 
   /// Migrates.
@@ -37,9 +38,9 @@ public enum Migrating {
   ///     Without anything to migrate none is taken.
   ///   - allowingOutOfOrder: whether migrations are run although a later one was applied, in the order of their numbers.
   ///   - backedUp: called with it.
-  /// - Throws: `RepositoryError`, `MigrationError`, `TransactionError`, `ContainerError` (`vaultLocked` when a step on the vault lacks the
+  /// - Throws: `DrydockError`, `DrydockError`, `DrydockError`, `DrydockError` (`vaultLocked` when a step on the vault lacks the
   ///   device key); nothing has changed then.
-  public static func run(
+  package static func run(
     _ container: Container, _ catalog: MigrationCatalog, to version: Int? = nil, repository: String? = nil,
     backup: SnapshotOptions? = nil, allowingOutOfOrder: Bool = false,
     options: TransactionOptions = TransactionOptions(),
@@ -93,8 +94,8 @@ public enum Migrating {
     (options.locked, options.schemaVersion) = (locked, version)
     let report = try Snapshot.take(container, options)
     if let lost = report.skipped.first(where: \.isLoss) {
-      throw RepositoryError(
-        .missing,
+      throw DrydockError(
+        .notInArchive,
         "could not be backed up (\(lost.reason.rawValue)), so that nothing was migrated; remove the cause, or migrate "
           + "without a snapshot (--no-snapshot)", path: "\(lost.path)")
     }
@@ -105,7 +106,7 @@ public enum Migrating {
   /// by then: what goes wrong here is told, and no failure.
   ///
   /// - Returns: where it was found, and the archives that could not be looked into, each with the reason.
-  public static func search(
+  package static func search(
     _ repository: String, for moved: [MovedSecret], app: String, configuration: Configuration,
     redactor: Redactor = Redactor()
   ) -> (exposed: [ExposedSecret], notSearched: [String]) {
@@ -114,7 +115,7 @@ public enum Migrating {
         moved, of: app, configuration: configuration)
       for index in exposed.indices { exposed[index].key = redactor.shown(name: exposed[index].key) }
       return (exposed, notSearched)
-    } catch let error as RepositoryError where error.code == .notFound {
+    } catch let error as DrydockError where error.code == .notFound {
       // None has been made yet.
       return ([], [])
     } catch {
@@ -123,7 +124,7 @@ public enum Migrating {
   }
 
   /// Migrates a stage that is thrown away, and tells the difference that the real run would make.
-  public static func dryRun(
+  package static func dryRun(
     _ container: Container, _ catalog: MigrationCatalog, to version: Int? = nil,
     allowingOutOfOrder: Bool = false, options: TransactionOptions = TransactionOptions()
   ) throws -> DryRunOutcome<MigrationReport> {
@@ -133,7 +134,7 @@ public enum Migrating {
   }
 
   /// Says which version a container has, without running anything.
-  public static func baseline(
+  package static func baseline(
     _ container: Container, _ catalog: MigrationCatalog, version: Int,
     options: TransactionOptions = TransactionOptions()
   ) throws -> TransactionOutcome<[String]> {
@@ -149,17 +150,17 @@ public enum Migrating {
 
   /// The schema version as far as it can be known without migrations, or what keeps it from being known: a
   /// container whose settings or history are damaged is backed up all the same.
-  public static func schemaVersion(
+  package static func schemaVersion(
     of container: Container, options: TransactionOptions = TransactionOptions()
   ) throws -> (number: Int?, problem: String?) {
     try Transaction.inspect(container, options: options) { schemaVersion(in: $0) }
   }
 
   /// As ``schemaVersion(of:options:)``, of a container that somebody looks at.
-  public static func schemaVersion(in staged: StagedContainer) -> (number: Int?, problem: String?) {
+  package static func schemaVersion(in staged: StagedContainer) -> (number: Int?, problem: String?) {
     do {
       return (try DetectedVersion.detect(in: staged).version, nil)
-    } catch let error as MigrationError where error.code == .unknownVersion {
+    } catch let error as DrydockError where error.code == .unknownVersion {
       return (nil, nil)
     } catch {
       return (nil, String(describing: error))

@@ -1,6 +1,7 @@
 import AppContainer
 import ArchiveFile
 import BackupRepository
+import DrydockErrors
 
 extension Container {
   /// Runs a body with a container that is only read: a directory, an `.xcappdata` bundle, or either of them packed into
@@ -12,7 +13,7 @@ extension Container {
   ///   - limit: how large a packed one may be when it is unpacked.
   /// - Throws: as ``Container/init(at:configuration:instance:)`` and ``PackedContainer/with(_:limit:_:)``, and what the
   ///   body throws; errors about what was unpacked name the file.
-  public static func reading<T>(
+  package static func reading<T>(
     at path: String, configuration: Configuration = Configuration(), instance: String? = nil,
     limit: ExpansionLimit = .standard, _ body: (Container) throws -> T
   ) throws -> T {
@@ -25,10 +26,7 @@ extension Container {
     return try PackedContainer.with(path, limit: limit) { [configuration] place in
       do {
         return try body(Container(at: place, configuration: configuration, instance: instance))
-      } catch var error as ContainerError {
-        error.path = error.path.map { packedPath($0, place, path) }
-        throw error
-      } catch var error as RepositoryError {
+      } catch var error as DrydockError {
         error.path = error.path.map { packedPath($0, place, path) }
         throw error
       }

@@ -6,9 +6,9 @@ extension Migrating {
   /// Brings a container's history in line with the migrations, as a person says who has looked.
   ///
   /// - Returns: what was done.
-  /// - Throws: `MigrationError` with code `usage` for a migration that is not in the state that is named; nothing has
+  /// - Throws: `DrydockError` with code `usage` for a migration that is not in the state that is named; nothing has
   ///   changed then.
-  public static func repair(
+  package static func repair(
     _ container: Container, _ catalog: MigrationCatalog, _ repair: Repair,
     options: TransactionOptions = TransactionOptions()
   ) throws -> TransactionOutcome<[String]> {

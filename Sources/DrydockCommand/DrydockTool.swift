@@ -11,7 +11,7 @@ import Foundation
 ///   static let plan = NotesPlan.self
 /// }
 /// ```
-public protocol DrydockTool {
+package protocol DrydockTool {
   /// The plan's type, which `plan` says.
   associatedtype Plan: MigrationPlan
   /// The migrations that the commands use, in place of a directory.
@@ -22,18 +22,18 @@ public protocol DrydockTool {
 
 extension DrydockTool {
   /// The name of the program's file.
-  public static var name: String {
+  package static var name: String {
     ProcessArguments.all.first.map { ($0 as NSString).lastPathComponent } ?? "drydock"
   }
 
   /// Runs the command line of this process, and ends the process with its exit code where it is not 0.
-  public static func main() {
+  package static func main() {
     Program.$current.withValue(Program(name: name, plan: plan)) { Program.run() }
   }
 }
 
 /// The program `drydock` itself, whose migrations are in a directory.
-public enum DrydockProgram {
+package enum DrydockProgram {
   /// Runs the command line of this process, and ends the process with its exit code where it is not 0.
-  public static func main() { Program.run() }
+  package static func main() { Program.run() }
 }

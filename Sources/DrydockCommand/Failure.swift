@@ -1,4 +1,5 @@
 import Drydock
+import FixtureTesting
 import Foundation
 
 /// An error of any module as the program tells it: an exit code, a message, a path.
@@ -12,27 +13,9 @@ struct Failure {
   init?(_ error: any Error) {
     let (message, path): (String, String?)
     switch error {
-    case let error as ContainerError:
-      (code, message, path) = (error.code.rawValue, error.message, error.path)
-      status = Self.status(error.code)
-    case let error as TransactionError:
-      (code, message, path) = (error.code.rawValue, error.message, error.path)
-      status = Self.status(error.code)
-    case let error as RepositoryError:
-      (code, message, path) = (error.code.rawValue, error.message, error.path)
-      status = Self.status(error.code)
-    case let error as ArchiveError:
-      (code, message, path) = (error.code.rawValue, error.message, error.path)
-      status = Self.status(error.code)
-    case let error as MigrationError:
-      (code, message, path) = (error.code.rawValue, error.message, error.path)
-      status = Self.status(error.code)
-    case let error as FixtureError:
+    case let error as DrydockError:
       (code, message, path) = (error.code.rawValue, error.message, error.place)
-      status = Self.status(error.code)
-    case let error as AgeError:
-      (code, message, path) = (error.code.rawValue, error.message, error.path)
-      status = error.code == .cryptography ? .failed : .validation
+      status = ExitStatus(rawValue: error.code.exitCode) ?? .failed
     case let error as UsageError:
       (code, message, path) = ("usage", error.message, nil)
       status = .usage
@@ -48,60 +31,6 @@ struct Failure {
   init(unforeseen error: any Error) {
     (status, code, path) = (.failed, "failed", nil)
     message = Redactor().shown(message: String(describing: error))
-  }
-
-  private static func status(_ code: ContainerError.Code) -> ExitStatus {
-    switch code {
-    case .notFound, .notAContainer, .badPath, .unreadable, .io, .unsupported, .permission, .noSpace,
-      .malformed:
-      .failed
-    case .badConfiguration, .vaultLocked, .badVault: .validation
-    case .inUse: .busy
-    }
-  }
-
-  private static func status(_ code: TransactionError.Code) -> ExitStatus {
-    switch code {
-    case .locked, .inUse, .notVisible, .changedMeanwhile, .interrupted: .busy
-    case .conflict: .conflict
-    case .notWritable, .checkFailed, .nothingToUndo, .damagedState, .foreignState, .noSpace, .missing,
-      .exists:
-      .failed
-    case .ambiguous: .validation
-    }
-  }
-
-  private static func status(_ code: RepositoryError.Code) -> ExitStatus {
-    switch code {
-    case .damaged, .unsupported, .mismatch, .missing: .validation
-    case .conflict: .conflict
-    case .locked: .busy
-    case .notFound, .ambiguous, .overlap, .permission, .io: .failed
-    }
-  }
-
-  private static func status(_ code: ArchiveError.Code) -> ExitStatus {
-    switch code {
-    case .io, .invalidUse: .failed
-    default: .validation
-    }
-  }
-
-  private static func status(_ code: MigrationError.Code) -> ExitStatus {
-    switch code {
-    case .catalog, .noWayBack, .unknownVersion, .firstContact, .newer, .edited, .missing, .outOfOrder,
-      .contradiction, .damagedHistory, .released, .foreignSchema:
-      .validation
-    case .stepFailed, .checkFailed, .verifyFailed, .sql: .failed
-    case .usage: .usage
-    }
-  }
-
-  private static func status(_ code: FixtureError.Code) -> ExitStatus {
-    switch code {
-    case .malformed, .frozen: .validation
-    case .notBuilt, .notFound, .notCaptured: .failed
-    }
   }
 
   /// What the argument parser says of a command line that makes no sense, without what looks like a secret in it: a
@@ -122,12 +51,8 @@ struct Failure {
     Self.document(code: code, message: message, path: path, status: status.rawValue)
   }
 
-  /// The message with its path: in front, or behind when the message starts with `file:line:column`.
-  var text: String {
-    guard let path, !message.contains(path) else { return message }
-    let startsWithPlace = message.prefixMatch(of: #/[^\n]*?:\d+:\d+: /#) != nil
-    return startsWithPlace ? "\(message) (\(path))" : "\(path): \(message)"
-  }
+  /// The message with its path.
+  var text: String { DrydockError(.io, message, path: path).description }
 
   /// A failure in JSON.
   struct Detail: Encodable, Sendable {

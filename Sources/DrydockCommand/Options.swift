@@ -17,7 +17,7 @@ struct CommonOptions: ParsableArguments {
     do {
       if let file = config ?? Environment["CONFIG"] { return try Configuration(file: file) }
       return try Configuration.find(from: FileManager.default.currentDirectoryPath)
-    } catch var error as ContainerError where error.code == .malformed {
+    } catch var error as DrydockError where error.code == .malformed {
       // A file that the user wrote, not one of the container's: validation, as with migrations.
       error.code = .badConfiguration
       throw error
@@ -54,7 +54,7 @@ struct ContainerOptions: ParsableArguments {
   func open(_ common: CommonOptions) throws -> Container {
     try refusePacked()
     if let encryption = try? ArchiveEncryption.of(path: path) {
-      throw ContainerError(
+      throw DrydockError(
         .notAContainer,
         "this file is \(encryption); `drydock restore` makes a container of an archive of drydock's, and of anything "
           + "else `age -d`", path: path)
@@ -343,7 +343,7 @@ struct RepositoryOptions: ParsableArguments {
     if FileManager.default.fileExists(atPath: name) { return name }
     // `APP/INSTANCE@latest` has a slash, too.
     guard let path = path(configuration), !name.contains("/") || name.contains("@") else {
-      throw RepositoryError(
+      throw DrydockError(
         .notFound, "no such archive; give a file, or -r REPOSITORY with an id or INSTANCE@latest", path: name)
     }
     let listing = try Repository(path).list(keys: keys.quick)

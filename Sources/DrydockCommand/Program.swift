@@ -27,7 +27,7 @@ struct Program: Sendable {
     try? ScratchDirectory.removeStaleTemporary()
     do {
       guard !ProcessArguments.all.isEmpty else {
-        throw ContainerError(.unsupported, "the command line cannot be read; mount /proc")
+        throw DrydockError(.unsupported, "the command line cannot be read; mount /proc")
       }
       try RootCommand.refuseUnknownCommand()
       var command = try RootCommand.parseAsRoot(Array(ProcessArguments.all.dropFirst()))

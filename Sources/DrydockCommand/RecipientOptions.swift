@@ -64,7 +64,7 @@ struct RecipientOptions: ParsableArguments {
   private static func recipient(_ text: String, _ place: String) throws -> AgeRecipient {
     do {
       return try AgeRecipient(text)
-    } catch let error as AgeError {
+    } catch let error as DrydockError {
       throw UsageError(message: "\(place): \(error.message)")
     }
   }

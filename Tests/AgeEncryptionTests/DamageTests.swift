@@ -1,4 +1,5 @@
 import AgeEncryption
+import DrydockErrors
 import TestSupport
 import Testing
 
@@ -8,8 +9,8 @@ import Testing
   private static let sealed = PayloadCipher.sealedChunkLength
 
   /// Opens a file in every way; each must come to the same code.
-  private func code(_ file: [UInt8], _ sealed: SealedFile) throws -> AgeError.Code? {
-    var codes: [AgeError.Code?] = []
+  private func code(_ file: [UInt8], _ sealed: SealedFile) throws -> DrydockError.Code? {
+    var codes: [DrydockError.Code?] = []
     var random = SeededRandom(seed: 1)
     let ways: [() throws -> [UInt8]] = [
       { try Age.open(file, with: sealed.keys).withBytes { Array($0) } },
@@ -23,7 +24,7 @@ import Testing
       do {
         #expect(try way() == sealed.plain)
         codes.append(nil)
-      } catch let error as AgeError {
+      } catch let error as DrydockError {
         codes.append(error.code)
       }
     }
@@ -39,7 +40,7 @@ import Testing
       var cuts = [sealed.sealed.count - 1]
       for border in borders { cuts += [-1, 0, 1, 15, 16, 17].map { border + $0 } }
       for cut in Set(cuts) where cut < sealed.sealed.count {
-        let expected: AgeError.Code = cut < start ? .header : .payload
+        let expected: DrydockError.Code = cut < start ? .header : .payload
         #expect(try code(Array(sealed.sealed[..<cut]), sealed) == expected, "\(cut - start) of \(size)")
       }
       #expect(try code(sealed.sealed, sealed) == nil)
@@ -148,7 +149,7 @@ import Testing
       #expect(plain == Array(sealed.plain[(number * Self.chunk)..<((number + 1) * Self.chunk)]))
     }
     for _ in 0..<2 {
-      let error = #expect(throws: AgeError.self) {
+      let error = #expect(throws: DrydockError.self) {
         try plain.withUnsafeMutableBytes { try stream.read(into: $0) }
       }
       #expect(error?.code == .payload)
@@ -172,13 +173,13 @@ import Testing
     #expect(throws: Refusal.self) { try bytes.withUnsafeBytes { try writer.write($0) } }
     isRefusing = false
     let before = count
-    #expect(throws: AgeError.self) { try bytes.withUnsafeBytes { try writer.write($0) } }
-    #expect(throws: AgeError.self) { try writer.finish() }
+    #expect(throws: DrydockError.self) { try bytes.withUnsafeBytes { try writer.write($0) } }
+    #expect(throws: DrydockError.self) { try writer.finish() }
     #expect(count == before)
     let ended = try AgeWriter(to: lock) { _ in }
     try ended.finish()
-    #expect(throws: AgeError.self) { try bytes.withUnsafeBytes { try ended.write($0) } }
-    #expect(throws: AgeError.self) { try ended.finish() }
+    #expect(throws: DrydockError.self) { try bytes.withUnsafeBytes { try ended.write($0) } }
+    #expect(throws: DrydockError.self) { try ended.finish() }
     #expect(throws: Refusal.self) { try AgeWriter(to: lock) { _ in throw Refusal() } }
   }
 
@@ -202,7 +203,7 @@ import Testing
     #expect(try open(file) == plain)
     let other = try plain.withUnsafeBytes { try Age.seal($0, to: lock) }
     for wrong in [other, [], Array(file.prefix(50)), Array(file.dropLast()), file + [0]] {
-      #expect(throws: AgeError.self) { try open(wrong) }
+      #expect(throws: DrydockError.self) { try open(wrong) }
     }
   }
 }

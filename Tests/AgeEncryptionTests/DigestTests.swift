@@ -1,4 +1,5 @@
 import AgeEncryption
+import DrydockErrors
 import Foundation
 import Testing
 
@@ -35,7 +36,7 @@ import Testing
     let first = try RandomBytes.make(32)
     let second = try RandomBytes.make(32)
     #expect(first.count == 32 && first != second)
-    #expect(throws: AgeError.self) { try RandomBytes.make(-1) }
+    #expect(throws: DrydockError.self) { try RandomBytes.make(-1) }
   }
 
   @Test func ageFilesAreRecognised() {

@@ -1,4 +1,5 @@
 import AgeEncryption
+import DrydockErrors
 import TestSupport
 import Testing
 
@@ -38,7 +39,7 @@ import Testing
         #expect(try Age.open(sealed, with: keys) == SecretBytes(plain))
         #expect(try Streaming.open(sealed, keys, upTo: 100_000, &random) == plain)
       }
-      let error = #expect(throws: AgeError.self) {
+      let error = #expect(throws: DrydockError.self) {
         try Age.open(sealed, with: AgeKeys(identities: [.generate()]))
       }
       #expect(error?.code == .noIdentity)

@@ -1,4 +1,5 @@
 import AgeEncryption
+import DrydockErrors
 import TestSupport
 import Testing
 
@@ -38,10 +39,10 @@ import Testing
       "\n\nAGE-PLUGIN-YUBIKEY-1GFPYY",
     ]
     for text in bad {
-      let error = #expect(throws: AgeError.self) {
+      let error = #expect(throws: DrydockError.self) {
         try KeyFile.identities(in: KeyTests.bytes(text), path: "key.txt")
       }
-      #expect(error?.code == .malformed && error?.path == "key.txt")
+      #expect(error?.code == .badKey && error?.path == "key.txt")
       #expect(error?.message.hasPrefix("line 3: ") == true)
       #expect(error?.description.contains("GFPYY") == false)
     }
@@ -49,12 +50,14 @@ import Testing
 
   @Test("A file without keys, and one that is encrypted itself") func none() throws {
     for text in ["", "\n", "# nothing\n", "\r\n"] {
-      #expect(throws: AgeError.self) { try KeyFile.identities(in: KeyTests.bytes(text), path: nil) }
-      #expect(throws: AgeError.self) { try KeyFile.recipients(in: Array(text.utf8), path: nil) }
+      #expect(throws: DrydockError.self) { try KeyFile.identities(in: KeyTests.bytes(text), path: nil) }
+      #expect(throws: DrydockError.self) { try KeyFile.recipients(in: Array(text.utf8), path: nil) }
     }
     let sealed = try Age.seal(
       KeyTests.bytes(KeyTests.secret), to: .passphrase(KeyTests.bytes("made up"), workFactor: 1))
-    let error = #expect(throws: AgeError.self) { try KeyFile.identities(in: SecretBytes(sealed), path: nil) }
+    let error = #expect(throws: DrydockError.self) {
+      try KeyFile.identities(in: SecretBytes(sealed), path: nil)
+    }
     #expect(error?.message.contains("encrypted") == true)
   }
 
@@ -63,7 +66,7 @@ import Testing
     let found = try KeyFile.recipients(in: Array(text.utf8), path: "people.txt")
     #expect(found.map(\.description) == [KeyTests.recipient, KeyTests.recipient])
     for bad in [KeyTests.secret, "GFPYY", "\u{FEFF}\(KeyTests.recipient)", "\(KeyTests.recipient) # me"] {
-      let error = #expect(throws: AgeError.self) {
+      let error = #expect(throws: DrydockError.self) {
         try KeyFile.recipients(in: Array("\n\(bad)\n".utf8), path: "people.txt")
       }
       #expect(error?.message.hasPrefix("line 2: ") == true)

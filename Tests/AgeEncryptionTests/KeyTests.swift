@@ -1,4 +1,5 @@
 import AgeEncryption
+import DrydockErrors
 import TestSupport
 import Testing
 
@@ -33,7 +34,7 @@ import Testing
     for text in Self.damaged(Self.recipient) + [
       Self.recipient.uppercased(), Self.secret, "", "age1", "age1qqqqqq",
     ] {
-      #expect(throws: AgeError.self) { try AgeRecipient(text) }
+      #expect(throws: DrydockError.self) { try AgeRecipient(text) }
     }
   }
 
@@ -41,8 +42,8 @@ import Testing
     for text in Self.damaged(Self.secret) + [
       Self.secret.lowercased(), Self.recipient, "", "AGE-SECRET-KEY-1",
     ] {
-      let error = #expect(throws: AgeError.self) { try AgeIdentity(Self.bytes(text)) }
-      #expect(error?.code == .malformed)
+      let error = #expect(throws: DrydockError.self) { try AgeIdentity(Self.bytes(text)) }
+      #expect(error?.code == .badKey)
       #expect(error?.message.contains("GFPYY") == false)
     }
   }
@@ -65,13 +66,13 @@ import Testing
     // The same key with one of the last four bits set, and a checksum that fits.
     for end in ["pp9g8nq", "gz8c7s0"] {
       let loose = "age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73e" + end
-      #expect(throws: AgeError.self) { try AgeRecipient(loose) }
+      #expect(throws: DrydockError.self) { try AgeRecipient(loose) }
     }
   }
 
   @Test("Why a recipient is refused is said where it can be guessed") func complaints() {
     func complaint(_ text: String) -> String {
-      #expect(throws: AgeError.self) { try AgeRecipient(text) }?.message ?? ""
+      #expect(throws: DrydockError.self) { try AgeRecipient(text) }?.message ?? ""
     }
     #expect(complaint(Self.secret).contains("secret key"))
     #expect(complaint("ssh-ed25519 AAAA").contains("kind"))
@@ -83,8 +84,8 @@ import Testing
   @Test("A weak recipient is refused when something is sealed to it") func weak() throws {
     // The point 0, with which everybody shares the same secret.
     let weak = try AgeRecipient("age1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq5cu47z")
-    let error = #expect(throws: AgeError.self) { try AgeFileStart(to: .recipients([weak])) }
-    #expect(error?.code == .malformed)
+    let error = #expect(throws: DrydockError.self) { try AgeFileStart(to: .recipients([weak])) }
+    #expect(error?.code == .badKey)
   }
 
   @Test("Identities hide their secret from everything that prints") func hidden() throws {

@@ -1,4 +1,5 @@
 import AgeEncryption
+import DrydockErrors
 import Foundation
 import TestSupport
 import Testing
@@ -37,7 +38,7 @@ import Testing
     let wrong = AgeKeys(passphrases: [
       KeyTests.bytes("another"), KeyTests.bytes(Self.passphrase.uppercased()),
     ])
-    let error = #expect(throws: AgeError.self) { try Age.open(sealed, with: wrong) }
+    let error = #expect(throws: DrydockError.self) { try Age.open(sealed, with: wrong) }
     #expect(error?.code == .noIdentity && error?.message.contains("none of the 2 passphrases") == true)
   }
 
@@ -58,7 +59,7 @@ import Testing
     let end = try #require(text.firstRange(of: " 3\n")?.upperBound)
     let head = text.distance(from: text.startIndex, to: end) - 2
     let hostile = sealed[..<head] + Array("\(factor)\n".utf8) + sealed[(head + 2)...]
-    let error = #expect(throws: AgeError.self) {
+    let error = #expect(throws: DrydockError.self) {
       try Age.open(Array(hostile), with: AgeKeys(passphrases: [KeyTests.bytes(Self.passphrase)]))
     }
     #expect(error?.code == .header && error?.message.contains("256 MiB") == true)
@@ -70,8 +71,8 @@ import Testing
     for lock in [
       AgeLock.passphrase(KeyTests.bytes(Self.passphrase), workFactor: factor), .passphrase(SecretBytes([])),
     ] {
-      let error = #expect(throws: AgeError.self) { try AgeFileStart(to: lock) }
-      #expect(error?.code == .malformed)
+      let error = #expect(throws: DrydockError.self) { try AgeFileStart(to: lock) }
+      #expect(error?.code == .badKey)
     }
   }
 }

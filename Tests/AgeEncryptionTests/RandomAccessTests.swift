@@ -1,4 +1,5 @@
 import AgeEncryption
+import DrydockErrors
 import Synchronization
 import TestSupport
 import Testing
@@ -62,10 +63,10 @@ import Testing
       as [(UInt64, Int)]
     {
       var bytes = [UInt8](repeating: 0, count: count)
-      let error = #expect(throws: AgeError.self) {
+      let error = #expect(throws: DrydockError.self) {
         try bytes.withUnsafeMutableBytes { try reader.read(into: $0, at: offset) }
       }
-      #expect(error?.code == .malformed)
+      #expect(error?.code == .badKey)
     }
   }
 

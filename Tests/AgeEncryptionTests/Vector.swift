@@ -1,4 +1,5 @@
 import AgeEncryption
+import DrydockErrors
 import Foundation
 import TestSupport
 
@@ -13,14 +14,14 @@ struct Vector {
     case payloadFailure = "payload failure"
     case armorFailure = "armor failure"
 
-    init(_ code: AgeError.Code) throws {
+    init(_ code: DrydockError.Code) throws {
       switch code {
       case .noIdentity: self = .noMatch
       case .mac: self = .macFailure
       case .header: self = .headerFailure
       case .payload: self = .payloadFailure
       case .armor: self = .armorFailure
-      case .cryptography, .malformed: throw SystemFailure("not an outcome of opening a file: \(code)")
+      default: throw SystemFailure("not an outcome of opening a file: \(code)")
       }
     }
   }

@@ -1,4 +1,5 @@
 import AgeEncryption
+import DrydockErrors
 import TestSupport
 import Testing
 
@@ -64,7 +65,7 @@ import Testing
       let plain = try open()
       #expect(try SHA256.hash(plain).hex == vector.payload)
       outcome = .success
-    } catch let error as AgeError {
+    } catch let error as DrydockError {
       outcome = try Vector.Outcome(error.code)
       for secret in vector.identities + vector.passphrases { #expect(!error.message.contains(secret)) }
     }

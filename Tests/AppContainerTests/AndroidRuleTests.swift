@@ -1,3 +1,4 @@
+import DrydockErrors
 import TestSupport
 import Testing
 
@@ -211,7 +212,7 @@ import Testing
   @Test(arguments: wrong) func errorsNameTheLine(_ row: (text: String, message: String)) throws {
     try Ground.with { ground in
       let ground = ground
-      let error = #expect(throws: ContainerError.self) { try configuration(ground, full: row.text) }
+      let error = #expect(throws: DrydockError.self) { try configuration(ground, full: row.text) }
       #expect(
         error?.code == .badConfiguration && error?.description.contains(row.message) == true,
         "\(error as Any)")
@@ -222,18 +223,18 @@ import Testing
     try Ground.with { ground in
       let ground = ground
       let section = "<data-extraction-rules><cloud-backups/></data-extraction-rules>"
-      let error = #expect(throws: ContainerError.self) { try configuration(ground, extraction: section) }
+      let error = #expect(throws: DrydockError.self) { try configuration(ground, extraction: section) }
       #expect(error?.message.contains("did you mean `cloud-backup`?") == true, "\(error as Any)")
-      let missing = #expect(throws: ContainerError.self) {
+      let missing = #expect(throws: DrydockError.self) {
         try configuration(ground, ["full-backup-content: nowhere.xml"])
       }
       #expect(missing?.code == .badConfiguration)
-      let word = #expect(throws: ContainerError.self) { try configuration(ground, ["transfer: clouds"]) }
+      let word = #expect(throws: DrydockError.self) { try configuration(ground, ["transfer: clouds"]) }
       #expect(word?.message.contains("did you mean `cloud`?") == true)
       let text = "layout: ios\nandroid: {transfer: device}\n"
       let file = String(ground.path.dropLast(2)) + "/drydock.yaml"
       try RawFiles.write(Array(text.utf8), to: Array(file.utf8))
-      let layout = #expect(throws: ContainerError.self) { try Configuration(file: file) }
+      let layout = #expect(throws: DrydockError.self) { try Configuration(file: file) }
       #expect(layout?.message.contains("`android` is for the layout android") == true)
     }
   }

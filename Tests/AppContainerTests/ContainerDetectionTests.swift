@@ -1,16 +1,18 @@
+import DrydockErrors
 import Foundation
 import TestSupport
 import Testing
 
 @testable import AppContainer
+@testable import FileSystem
 
 @Suite struct ContainerDetectionTests {
   private func plist(_ values: [String: String]) throws -> [UInt8] {
     Array(try PropertyListSerialization.data(fromPropertyList: values, format: .binary, options: 0))
   }
 
-  private func code(_ body: () throws -> Void) -> ContainerError.Code? {
-    do { try body() } catch { return (error as? ContainerError)?.code }
+  private func code(_ body: () throws -> Void) -> DrydockError.Code? {
+    do { try body() } catch { return (error as? DrydockError)?.code }
     return nil
   }
 
@@ -92,7 +94,7 @@ import Testing
       try root.create("file", [])
       try root.createLink("dangling", target: Array("nowhere".utf8))
       try root.createLink("loop", target: Array("loop".utf8))
-      let table: [(String, ContainerError.Code)] = [
+      let table: [(String, DrydockError.Code)] = [
         (folder("missing"), .notFound), (folder("dangling"), .notFound), (folder("file"), .notAContainer),
         (folder("file/x"), .notAContainer), ("/", .notAContainer), (folder("loop"), .unsupported),
         ("", .notFound),
@@ -116,7 +118,7 @@ import Testing
       #expect(container.app == "com.example.set" && container.layout == .ios)
       #expect(try container.databasePlaces("notes") == ["a.sqlite", "b.sqlite"])
       #expect { try container.databasePlaces("note") } throws: {
-        ($0 as? ContainerError)?.message.contains("notes") ?? false
+        ($0 as? DrydockError)?.message.contains("notes") ?? false
       }
     }
   }

@@ -1,8 +1,10 @@
+import DrydockErrors
 import Foundation
 import TestSupport
 import Testing
 
 @testable import AppContainer
+@testable import FileSystem
 
 @Suite struct ContainerDirectoryTests {
   private func make(_ folder: TemporaryDirectory, _ paths: String...) throws {
@@ -16,8 +18,8 @@ import Testing
     try FileManager.default.createSymbolicLink(atPath: folder("all/" + name), withDestinationPath: target)
   }
 
-  private func error(_ body: () throws -> Void) -> ContainerError? {
-    do { try body() } catch { return error as? ContainerError }
+  private func error(_ body: () throws -> Void) -> DrydockError? {
+    do { try body() } catch { return error as? DrydockError }
     return nil
   }
 

@@ -2,6 +2,8 @@ import TestSupport
 import Testing
 
 @testable import AppContainer
+@testable import FileSystem
+@testable import Formats
 
 @Suite struct ContainerWarningTests {
   /// A JPEG's start with a maker in its Exif data, as long as a photo.

@@ -1,3 +1,4 @@
+import DrydockErrors
 import Foundation
 import TestSupport
 import Testing
@@ -125,7 +126,7 @@ import Testing
         #expect {
           _ = try lab.root.capture(unit, into: lab.scratch, as: "image", busyTimeout: 0.2)
         } throws: { error in
-          guard let error = error as? ContainerError else { return false }
+          guard let error = error as? DrydockError else { return false }
           return error.code == .inUse && error.message.contains("--busy-timeout")
             && error.path == lab.root.full(lab.main)
         }
@@ -144,7 +145,7 @@ import Testing
         "PRAGMA locking_mode=EXCLUSIVE; UPDATE account SET balance = balance WHERE id = 1")
       let unit = try lab.unit()
       #expect { _ = try lab.root.capture(unit, into: lab.scratch, as: "image", busyTimeout: 0.2) } throws: {
-        ($0 as? ContainerError)?.code == .inUse
+        ($0 as? DrydockError)?.code == .inUse
       }
       holder.closeInput()
       _ = try holder.wait()

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import AppContainer
+@testable import FileSystem
 
 /// A directory with one database and a scratch directory beside it.
 struct DatabaseLab {

@@ -2,6 +2,7 @@ import TestSupport
 import Testing
 
 @testable import AppContainer
+@testable import FileSystem
 
 /// Main file and log read as one: always what SQLite makes of them.
 @Suite struct DatabaseLogTests {

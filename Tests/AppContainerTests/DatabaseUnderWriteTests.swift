@@ -3,7 +3,7 @@ import GRDB
 import TestSupport
 import Testing
 
-@testable import AppContainer
+@testable import FileSystem
 
 /// Captures while the app moves money as fast as it can: no capture holds half a transaction.
 @Suite struct DatabaseUnderWriteTests {

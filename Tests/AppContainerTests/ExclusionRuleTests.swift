@@ -2,6 +2,7 @@ import TestSupport
 import Testing
 
 @testable import AppContainer
+@testable import FileSystem
 
 /// Each rule, on a file, on a directory, inherited from it, and overridden by an include.
 @Suite struct ExclusionRuleTests {

@@ -2,6 +2,7 @@ import TestSupport
 import Testing
 
 @testable import AppContainer
+@testable import FileSystem
 
 @Suite struct ExclusionTests {
   static let flag = ExtendedAttribute(

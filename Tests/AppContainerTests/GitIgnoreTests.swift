@@ -2,6 +2,7 @@ import TestSupport
 import Testing
 
 @testable import AppContainer
+@testable import FileSystem
 
 /// Patterns under `exclude:` mean what the lines of a `.gitignore` mean: git itself is asked.
 @Suite struct GitIgnoreTests {

@@ -1,6 +1,7 @@
 import TestSupport
 
 @testable import AppContainer
+@testable import FileSystem
 
 /// A container to try exclusion rules on.
 struct Ground {

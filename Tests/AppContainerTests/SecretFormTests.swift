@@ -173,4 +173,11 @@ struct SecretFormTests {
       _ = Redactor().shown(.data(Array(text.utf8)), key: text)
     }
   }
+
+  @Test("A secret is found under each of two spellings of one key")
+  func exactKeys() {
+    let token = "ghp_" + String(repeating: "a1", count: 20)
+    let nested = NestedValue(.string("{\"caf\u{E9}\": \"\(token)\", \"cafe\u{301}\": \"x\"}"))
+    #expect(nested.map { SecretPattern.isSecret($0.value) } == true)
+  }
 }

@@ -1,4 +1,5 @@
 import AgeEncryption
+import DrydockErrors
 import Foundation
 import TestSupport
 import Testing
@@ -26,7 +27,7 @@ import Testing
       _ = try read(text)
       Issue.record("nothing was thrown", sourceLocation: sourceLocation)
       return ""
-    } catch let error as ContainerError {
+    } catch let error as DrydockError {
       #expect(error.code == .badVault && error.path == "v.age", sourceLocation: sourceLocation)
       return error.message
     } catch {
@@ -204,7 +205,7 @@ import Testing
   @Test func damageIsAnError() throws {
     let whole = Array(document(item(#", "later": {"x": ["é", 1.5e-3]}, "account": "a\u00e9""#)).utf8)
     for end in whole.indices {
-      #expect(throws: ContainerError.self) {
+      #expect(throws: DrydockError.self) {
         _ = try VaultDocument(decoding: SecretBytes(Array(whole[..<end])), path: nil)
       }
     }
@@ -214,7 +215,7 @@ import Testing
         changed[index] = byte
         do {
           _ = try VaultDocument(decoding: SecretBytes(changed), path: nil)
-        } catch let error as ContainerError {
+        } catch let error as DrydockError {
           #expect(error.code == .badVault)
         }
       }

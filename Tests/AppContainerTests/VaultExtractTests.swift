@@ -1,4 +1,5 @@
 import AgeEncryption
+import DrydockErrors
 import Testing
 
 @testable import AppContainer
@@ -50,7 +51,7 @@ import Testing
       #expect {
         try decode(change)
       } throws: {
-        ($0 as? ContainerError)?.code == .badVault && ($0 as? ContainerError)?.path == "vault.json"
+        ($0 as? DrydockError)?.code == .badVault && ($0 as? DrydockError)?.path == "vault.json"
       }
     }
     #expect(throws: Never.self) {

@@ -1,4 +1,5 @@
 import AgeEncryption
+import DrydockErrors
 import Foundation
 import TestSupport
 import Testing
@@ -15,8 +16,8 @@ import Testing
     return vault
   }
 
-  private func code(_ body: () throws -> Void) -> ContainerError.Code? {
-    do { try body() } catch { return (error as? ContainerError)?.code }
+  private func code(_ body: () throws -> Void) -> DrydockError.Code? {
+    do { try body() } catch { return (error as? DrydockError)?.code }
     return nil
   }
 
@@ -77,10 +78,10 @@ import Testing
 
   @Test func aWrongFileSaysWhatItIs() throws {
     let keys = try keys()
-    func message(_ bytes: [UInt8], _ code: ContainerError.Code) throws -> String {
+    func message(_ bytes: [UInt8], _ code: DrydockError.Code) throws -> String {
       do {
         _ = try Vault(opening: bytes, with: keys, path: "Library/Vault/vault.age")
-      } catch let error as ContainerError {
+      } catch let error as DrydockError {
         #expect(error.code == code && error.path == "Library/Vault/vault.age", "\(error)")
         return error.message
       }

@@ -1,4 +1,5 @@
 import AgeEncryption
+import DrydockErrors
 import Foundation
 import SystemPackage
 import Testing
@@ -121,7 +122,7 @@ import Testing
           compressedSize: UInt32($0.compressedSize), plainSize: UInt32($0.plainSize), checksum: $0.checksum)
       }
       let dataSize = entries.reduce(0) { $0 + Int($1.compressedSize) }
-      func code(_ lie: (inout [SeekTable.Entry]) -> Void) throws -> ArchiveError.Code? {
+      func code(_ lie: (inout [SeekTable.Entry]) -> Void) throws -> DrydockError.Code? {
         var changed = entries
         lie(&changed)
         try store(built.bytes[..<dataSize] + (try tail(changed, reader.manifest)), at: directory + "/b")
@@ -164,7 +165,7 @@ import Testing
       let frame = Array(try Data(contentsOf: URL(fileURLWithPath: directory + "/zeros.zst")))
       let checksum = frame.suffix(4).reversed().reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
       let location = ManifestLocation(offset: 0, length: 0, sha256: try SHA256.hash([]))
-      for (claim, code) in [(UInt32(5 << 20), ArchiveError.Code.limit), (4 << 20, .damaged)] {
+      for (claim, code) in [(UInt32(5 << 20), DrydockError.Code.limit), (4 << 20, .damaged)] {
         let entry = SeekTable.Entry(compressedSize: UInt32(frame.count), plainSize: claim, checksum: checksum)
         try store(frame + (try tail([entry], location)), at: directory + "/a")
         #expect(
@@ -181,7 +182,7 @@ import Testing
       let built = try Self.build(directory + "/a")
       let reader = try ArchiveReader(path: directory + "/a")
       let dataSize = reader.frames.reduce(0) { $0 + $1.compressedSize }
-      func code(_ location: ManifestLocation) throws -> ArchiveError.Code? {
+      func code(_ location: ManifestLocation) throws -> DrydockError.Code? {
         let entries = reader.frames.map {
           SeekTable.Entry(
             compressedSize: UInt32($0.compressedSize), plainSize: UInt32($0.plainSize), checksum: $0.checksum)

@@ -1,4 +1,5 @@
 import AgeEncryption
+import DrydockErrors
 import Foundation
 import SystemPackage
 import Testing
@@ -29,14 +30,14 @@ import Testing
   }
 
   /// The error of reading all of a file.
-  private func error(_ bytes: [UInt8], _ directory: String, _ keys: AgeKeys? = nil) throws -> ArchiveError? {
+  private func error(_ bytes: [UInt8], _ directory: String, _ keys: AgeKeys? = nil) throws -> DrydockError? {
     try store(bytes, at: directory + "/b")
     do {
       let reader = try ArchiveReader(path: directory + "/b", keys: keys ?? self.keys)
       _ = try tarStream(reader)
       try reader.readManifest { _ in }
       return nil
-    } catch let error as ArchiveError {
+    } catch let error as DrydockError {
       return error
     }
   }
@@ -51,7 +52,7 @@ import Testing
       #expect(boundaries.underestimatedCount > 7)
       for cut in cuts where cut > 0 && cut < bytes.count {
         try store(Array(bytes[..<cut]), at: directory + "/cut")
-        let error = #expect(throws: ArchiveError.self, "cut at \(cut)") {
+        let error = #expect(throws: DrydockError.self, "cut at \(cut)") {
           try ArchiveReader(path: directory + "/cut", keys: keys)
         }
         if cut > 25 { #expect(error?.code == .damaged, "cut at \(cut): \(error as Any)") }
@@ -104,7 +105,7 @@ import Testing
         var damaged = bytes
         damaged[place] ^= 1 << UInt8.random(in: 0..<8, using: &random)
         let error = try #require(try error(damaged, directory), "byte \(place)")
-        let codes: [ArchiveError.Code] =
+        let codes: [DrydockError.Code] =
           place < 21 ? [.notAnArchive] : [.damaged, .noIdentity, .notAnArchive]
         #expect(codes.contains(error.code), "\(place): \(error)")
       }
@@ -148,7 +149,7 @@ import Testing
     try withTemporaryDirectory { directory in
       let text = Array("no archive at all".utf8)
       for (content, code) in [
-        (text, ArchiveError.Code.notAnArchive), ([], .truncated), ([0x28, 0xB5], .truncated),
+        (text, DrydockError.Code.notAnArchive), ([], .truncated), ([0x28, 0xB5], .truncated),
         (try Age.seal(SecretBytes(text), to: lock), .notAnArchive),
       ] {
         #expect(try error(Age.seal(SecretBytes(content), to: lock), directory)?.code == code)

@@ -1,3 +1,4 @@
+import DrydockErrors
 import Foundation
 import Testing
 
@@ -5,7 +6,7 @@ import Testing
 
 /// Files that are no archive, and tar streams that no honest writer makes.
 @Suite struct ForeignFileTests {
-  private func code(opening bytes: [UInt8], in directory: String) throws -> ArchiveError.Code? {
+  private func code(opening bytes: [UInt8], in directory: String) throws -> DrydockError.Code? {
     try store(bytes, at: directory + "/file")
     return errorCode { _ = try ArchiveReader(path: directory + "/file") }
   }
@@ -43,7 +44,7 @@ import Testing
   }
 
   /// The code of the error that walking a tar stream gives.
-  private func code(walking tar: [UInt8], in directory: String) throws -> ArchiveError.Code? {
+  private func code(walking tar: [UInt8], in directory: String) throws -> DrydockError.Code? {
     try seal(tar, at: directory + "/sealed")
     return errorCode { _ = try readAll(directory + "/sealed") }
   }

@@ -115,6 +115,6 @@ import Testing
     var newer = frame
     newer[16] = 2
     newer.replaceSubrange(72..., with: try SHA256.hash(Array(newer[..<72])).bytes.prefix(8))
-    #expect(errorCode { _ = try LocationFrame.decode(newer) } == .unsupported)
+    #expect(errorCode { _ = try LocationFrame.decode(newer) } == .newerFormat)
   }
 }

@@ -1,4 +1,5 @@
 import AgeEncryption
+import DrydockErrors
 import Foundation
 import SystemPackage
 import Testing
@@ -100,13 +101,13 @@ func tarStream(_ reader: ArchiveReader) throws -> [UInt8] {
 
 func store(_ bytes: [UInt8], at path: String) throws { try Data(bytes).write(to: URL(fileURLWithPath: path)) }
 
-/// The code of the `ArchiveError` that a step throws; nil when it throws none.
-func errorCode(_ body: () throws -> Void) -> ArchiveError.Code? {
+/// The code of the `DrydockError` that a step throws; nil when it throws none.
+func errorCode(_ body: () throws -> Void) -> DrydockError.Code? {
   do {
     try body()
     return nil
   } catch {
-    return (error as? ArchiveError)?.code
+    return (error as? DrydockError)?.code
   }
 }
 

@@ -1,4 +1,5 @@
 import AgeEncryption
+import DrydockErrors
 import Foundation
 import SystemPackage
 import Testing
@@ -122,11 +123,11 @@ import Testing
       var random = SeededGenerator(11)
       let content = random.bytes(1 << 20)
       let writer = try ArchiveWriter(to: file, threads: 2)
-      var failure: ArchiveError?
+      var failure: DrydockError?
       do {
         try writer.beginMember(.file("a", size: 100 << 20, modified: 0))
         for _ in 0..<100 { try content.withUnsafeBytes { try writer.write($0) } }
-      } catch let error as ArchiveError {
+      } catch let error as DrydockError {
         failure = error
       }
       #expect(failure?.code == .io)

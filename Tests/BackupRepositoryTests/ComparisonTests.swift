@@ -1,5 +1,7 @@
 import AppContainer
+import ContainerDiff
 import ContainerTransaction
+import DrydockErrors
 import Foundation
 import TestSupport
 import Testing
@@ -102,7 +104,7 @@ import Testing
     do {
       _ = try compare(lab, archive, options)
       Issue.record("nothing was thrown")
-    } catch let error as ContainerError {
+    } catch let error as DrydockError {
       #expect(error.code == .notFound)
     }
   }
@@ -128,7 +130,7 @@ import Testing
       _ = try compare(lab, archive)
       Issue.record("nothing was thrown")
     } catch {
-      #expect(!(error is ContainerError), "\(error)")
+      #expect(!(error is DrydockError), "\(error)")
     }
   }
 }

@@ -1,5 +1,6 @@
 import AppContainer
 import ArchiveFile
+import DrydockErrors
 import Foundation
 import TestSupport
 import Testing
@@ -27,7 +28,7 @@ import Testing
     do {
       try lab.restore(path)
     } catch {
-      #expect(error is ArchiveError || error is RepositoryError, "\(error)")
+      #expect(error is DrydockError || error is DrydockError, "\(error)")
       let lines = try TreeListing(lab.root).differences(from: before, comparing: TreeListing.unread)
       #expect(lines == [])
       #expect(throws: (any Error).self) { _ = try Verification.run(path: path, data: true) }
@@ -98,6 +99,6 @@ import Testing
       let again = failure { _ = try Verification.run(path: lab.directory(name), data: true) }
       #expect(code(again) == wanted)
     }
-    #expect(failure { _ = try Archive(path: lab.directory("pipe")) } is ArchiveError)
+    #expect(failure { _ = try Archive(path: lab.directory("pipe")) } is DrydockError)
   }
 }

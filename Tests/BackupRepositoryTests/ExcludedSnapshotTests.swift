@@ -1,4 +1,5 @@
 import AppContainer
+import FileSystem
 import Foundation
 import TestSupport
 import Testing

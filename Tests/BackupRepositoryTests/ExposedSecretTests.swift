@@ -1,6 +1,8 @@
 import AgeEncryption
-import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import FileSystem
+import Formats
 import Foundation
 import TestSupport
 import Testing
@@ -68,7 +70,7 @@ import Testing
     let (found, notRead) = try Repository(lab.repository).exposed([Self.secret], of: "com.example.notes")
     #expect(found.map(\.archive) == [plain.path])
     #expect(notRead.count == 1 && notRead.first?.hasPrefix(damaged) == true, "\(notRead)")
-    #expect(throws: RepositoryError.self) {
+    #expect(throws: DrydockError.self) {
       try Repository(lab.directory("nowhere")).exposed([Self.secret], of: "com.example.notes")
     }
   }

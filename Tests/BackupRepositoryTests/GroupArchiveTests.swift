@@ -1,5 +1,8 @@
 import AppContainer
+import ContainerDiff
 import ContainerTransaction
+import FileSystem
+import Formats
 import Foundation
 import TestSupport
 import Testing

@@ -1,6 +1,6 @@
 import AgeEncryption
-import AppContainer
 import ArchiveFile
+import FileSystem
 import Foundation
 import GRDB
 import SystemPackage

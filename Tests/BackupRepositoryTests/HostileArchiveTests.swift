@@ -1,6 +1,7 @@
 import AgeEncryption
-import AppContainer
 import ArchiveFile
+import DrydockErrors
+import FileSystem
 import Foundation
 import TestSupport
 import Testing
@@ -209,8 +210,8 @@ import Testing
   }
 
   private func isClear(_ error: (any Error)?) -> Bool {
-    if let error = error as? RepositoryError { return error.path != nil && !error.message.isEmpty }
-    return (error as? ArchiveError)?.path != nil
+    if let error = error as? DrydockError { return error.path != nil && !error.message.isEmpty }
+    return (error as? DrydockError)?.path != nil
   }
 
   @Test func newerFormatSaysSo() throws {

@@ -1,5 +1,7 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import FileSystem
 import Foundation
 import TestSupport
 import Testing
@@ -162,9 +164,9 @@ extension RestoreReport {
 func code(_ error: (any Error)?) -> String {
   switch error {
   case nil: "none"
-  case let error as RepositoryError: error.code.rawValue
-  case let error as ContainerError: "container " + error.code.rawValue
-  case let error as TransactionError: "transaction \(error.code)"
+  case let error as DrydockError: error.code.rawValue
+  case let error as DrydockError: "container " + error.code.rawValue
+  case let error as DrydockError: "transaction \(error.code)"
   default: codeOfArchive(error)
   }
 }

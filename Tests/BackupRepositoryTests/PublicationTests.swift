@@ -4,6 +4,7 @@ import Testing
 
 @testable import AppContainer
 @testable import BackupRepository
+@testable import FileSystem
 
 /// Where archives go, and what is refused.
 @Suite struct PublicationTests {

@@ -1,4 +1,5 @@
 import AppContainer
+import DrydockErrors
 import Foundation
 import TestSupport
 import Testing
@@ -200,7 +201,7 @@ import Testing
       _ = try Restore.target(lab.root, for: Archive(path: path), configuration: lab.configuration)
     }
     for error in [found, restored] {
-      let message = (error as? RepositoryError)?.message ?? ""
+      let message = (error as? DrydockError)?.message ?? ""
       #expect(message.contains(#"a\u{1b}[2Jb"#), "\(message)")
     }
     let listed = try Command.run(Tools.drydock(), ["list", "-r", lab.repository])

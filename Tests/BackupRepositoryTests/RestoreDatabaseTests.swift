@@ -1,5 +1,5 @@
-import AppContainer
 import ContainerTransaction
+import FileSystem
 import Foundation
 import TestSupport
 import Testing

@@ -1,6 +1,7 @@
 import AgeEncryption
 import AppContainer
 import ArchiveFile
+import FileSystem
 import Foundation
 import TestSupport
 import Testing

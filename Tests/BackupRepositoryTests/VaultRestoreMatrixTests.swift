@@ -1,6 +1,7 @@
 import AgeEncryption
 import AppContainer
 import ContainerTransaction
+import FileSystem
 import TestSupport
 import Testing
 

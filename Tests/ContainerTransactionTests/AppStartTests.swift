@@ -1,3 +1,4 @@
+import DrydockErrors
 import Foundation
 import GRDB
 import Synchronization
@@ -6,6 +7,7 @@ import Testing
 
 @testable import AppContainer
 @testable import ContainerTransaction
+@testable import FileSystem
 
 /// An app that starts while a transaction runs: the database is whole, and each row that the app was told is committed
 /// is there.
@@ -145,7 +147,7 @@ import Testing
       var kind = "committed"
       do {
         try ship.run(faults: faults, commit: strategy, Self.change)
-      } catch let error as TransactionError where [.inUse, .changedMeanwhile].contains(error.code) {
+      } catch let error as DrydockError where [.inUse, .changedMeanwhile].contains(error.code) {
         kind = error.message.contains("taken back") ? "taken back" : "refused"
       }
       let report = try app.wait(name)
@@ -179,7 +181,7 @@ import Testing
       do {
         _ = try Transaction.run(
           on: ship.container(), .migrate, summary: "x", options: options, body: Self.change)
-      } catch let error as TransactionError where [.inUse, .changedMeanwhile].contains(error.code) {
+      } catch let error as DrydockError where [.inUse, .changedMeanwhile].contains(error.code) {
         kind = "refused"
       }
       let report = try app.wait(name)

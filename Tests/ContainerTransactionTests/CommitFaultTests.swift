@@ -4,6 +4,7 @@ import Testing
 
 @testable import AppContainer
 @testable import ContainerTransaction
+@testable import FileSystem
 
 /// What happens when others write, or the process stops, at each moment of a commit.
 @Suite struct CommitFaultTests {

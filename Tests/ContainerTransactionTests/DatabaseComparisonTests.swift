@@ -1,10 +1,11 @@
+import DrydockErrors
 import Foundation
 import GRDB
 import TestSupport
 import Testing
 
 @testable import AppContainer
-@testable import ContainerTransaction
+@testable import ContainerDiff
 
 /// Two database files that are compared.
 struct DatabasePair {
@@ -215,7 +216,7 @@ struct DatabasePair {
       do {
         _ = try pair.compare()
         Issue.record("nothing was thrown")
-      } catch let error as ContainerError {
+      } catch let error as DrydockError {
         #expect(error.code == .malformed)
       }
     }

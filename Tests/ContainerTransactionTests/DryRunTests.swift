@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import AppContainer
+@testable import ContainerDiff
 @testable import ContainerTransaction
 
 @Suite struct DryRunTests {

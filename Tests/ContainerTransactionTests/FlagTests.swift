@@ -2,8 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import AppContainer
 @testable import ContainerTransaction
+@testable import FileSystem
 
 /// What `chattr` and default access lists set on directories and files, and neighbours that cannot be linked. On ext4.
 @Suite struct FlagTests {

@@ -1,9 +1,11 @@
+import DrydockErrors
 import Synchronization
 import TestSupport
 import Testing
 
 @testable import AppContainer
 @testable import ContainerTransaction
+@testable import FileSystem
 
 /// One transaction over a container and its groups: all roots old, or all new.
 @Suite struct GroupCommitTests {
@@ -56,11 +58,11 @@ import Testing
       _ = try Transaction.rollback(lab.container())
       expectNone(try lab.changes(from: before))
       for wrong in ["group.new", "file"] {
-        #expect(throws: TransactionError.self) {
+        #expect(throws: DrydockError.self) {
           try lab.run { try $0.changeCopy { try $0.root.createDirectory(ContainerPath(".groups/\(wrong)")) } }
         }
       }
-      #expect(throws: ContainerError.self) {
+      #expect(throws: DrydockError.self) {
         try lab.run { try $0.changeCopy { try $0.root.removeTree(".groups/group.own") } }
       }
       expectNone(try lab.changes(from: before))

@@ -1,7 +1,9 @@
+import DrydockErrors
 import TestSupport
 
 @testable import AppContainer
 @testable import ContainerTransaction
+@testable import FileSystem
 
 /// Two containers, `c` and `d`, that share a group; `c` has another one of its own.
 struct GroupLab {
@@ -101,5 +103,5 @@ struct GroupLab {
     return found
   }
 
-  func failure(_ body: () throws -> Void) -> TransactionError? { Ship(folder: folder).failure(body) }
+  func failure(_ body: () throws -> Void) -> DrydockError? { Ship(folder: folder).failure(body) }
 }

@@ -1,9 +1,11 @@
+import DrydockErrors
 import Foundation
 import TestSupport
 import Testing
 
 @testable import AppContainer
 @testable import ContainerTransaction
+@testable import FileSystem
 
 /// Groups that others have a part in: containers that share one, programs that have one open, roots that cannot be.
 @Suite struct GroupSharingTests {
@@ -97,8 +99,8 @@ import Testing
       }
       #expect(none?.message.contains("drydock.yaml names none") == true)
       for path in [ContainerPath.groups, GroupLab.shared] {
-        #expect(throws: ContainerError.self) { try lab.run { try $0.remove(path) } }
-        #expect(throws: ContainerError.self) { try lab.run { try $0.move(path, to: "Documents/moved") } }
+        #expect(throws: DrydockError.self) { try lab.run { try $0.remove(path) } }
+        #expect(throws: DrydockError.self) { try lab.run { try $0.move(path, to: "Documents/moved") } }
       }
       for name in [".drydock-state", ".drydock-state/x"] {
         let error = lab.failure {
@@ -123,13 +125,13 @@ import Testing
       for groups in wrong {
         var configuration = Configuration()
         configuration.groups = groups
-        let error = #expect(throws: ContainerError.self) {
+        let error = #expect(throws: DrydockError.self) {
           try Container(at: lab.folder("c"), configuration: configuration)
         }
         #expect(error?.code == .badConfiguration, "\(groups)")
       }
       try lab.put("c/.groups/own", "x")
-      let error = #expect(throws: ContainerError.self) { try lab.container() }
+      let error = #expect(throws: DrydockError.self) { try lab.container() }
       #expect(error?.message.contains("`.groups` of its own") == true)
       // Without groups it is a directory like any other.
       #expect(try Container(at: lab.folder("c")).open().contents(".groups/own") == [UInt8(ascii: "x")])

@@ -1,3 +1,4 @@
+import DrydockErrors
 import Foundation
 import GRDB
 import TestSupport
@@ -5,6 +6,7 @@ import Testing
 
 @testable import AppContainer
 @testable import ContainerTransaction
+@testable import FileSystem
 
 /// Programs that still have open what a commit replaces.
 @Suite struct HolderTests {
@@ -112,7 +114,7 @@ import Testing
     try GroupLab.with { lab in
       let before = try lab.listings()
       let path = lab.folder("Shared/one/note.txt")
-      let error = #expect(throws: TransactionError.self) {
+      let error = #expect(throws: DrydockError.self) {
         try lab.run(
           commit: strategy,
           faults: at(.committed) { try app.open(strategy.rawValue, .hold, path) })

@@ -1,9 +1,11 @@
+import DrydockErrors
 import Foundation
 import TestSupport
 import Testing
 
 @testable import AppContainer
 @testable import ContainerTransaction
+@testable import FileSystem
 
 /// Places where an exchange cannot work, and disks that are full. These mount file systems, which needs root.
 @Suite(.serialized) struct ImpossibleTests {
@@ -182,9 +184,7 @@ import Testing
           do {
             try ship.run("\(number)", body)
             Issue.record("there was room for \(number)")
-          } catch let error as TransactionError {
-            #expect(error.code == .noSpace && error.message.contains("free"), "\(number): \(error)")
-          } catch let error as ContainerError {
+          } catch let error as DrydockError {
             #expect(error.code == .noSpace && error.message.contains("free"), "\(number): \(error)")
           }
           expectNone(try ship.listing().changes(from: before, comparing: TreeListing.untouched))

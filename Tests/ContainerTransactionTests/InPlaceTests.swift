@@ -4,6 +4,7 @@ import Testing
 
 @testable import AppContainer
 @testable import ContainerTransaction
+@testable import FileSystem
 
 /// The commit in place: what happens when it stops, and when others write, at each of its moments.
 @Suite struct InPlaceTests {

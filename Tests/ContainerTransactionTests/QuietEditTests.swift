@@ -2,8 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import AppContainer
 @testable import ContainerTransaction
+@testable import FileSystem
 
 /// Edits that keep a file's size and modification time, at each moment of a transaction that replaces or removes the file.
 @Suite struct QuietEditTests {

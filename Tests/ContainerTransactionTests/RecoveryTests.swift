@@ -4,6 +4,7 @@ import Testing
 
 @testable import AppContainer
 @testable import ContainerTransaction
+@testable import FileSystem
 
 @Suite struct RecoveryTests {
   private func created(_ ship: Ship) throws -> Container {

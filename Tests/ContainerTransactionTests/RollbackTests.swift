@@ -4,6 +4,8 @@ import Testing
 
 @testable import AppContainer
 @testable import ContainerTransaction
+@testable import FileSystem
+@testable import Formats
 
 @Suite struct RollbackTests {
   @Test(arguments: [[], ["--leave-wal"], ["--rollback-journal"]]) func givesBackExactly(options: [String])

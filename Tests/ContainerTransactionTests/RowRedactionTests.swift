@@ -1,7 +1,7 @@
 import AppContainer
 import Testing
 
-@testable import ContainerTransaction
+@testable import ContainerDiff
 
 @Suite("Secrets in databases")
 struct RowRedactionTests {

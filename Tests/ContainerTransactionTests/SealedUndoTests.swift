@@ -1,10 +1,13 @@
 import AgeEncryption
+import DrydockErrors
 import Foundation
 import TestSupport
 import Testing
 
 @testable import AppContainer
 @testable import ContainerTransaction
+@testable import FileSystem
+@testable import Formats
 
 /// A setting that moved into the vault is in no undo in the clear: neither in its own transaction's, nor in an earlier
 /// one's, nor in what was kept aside, whenever the commit stops.
@@ -107,7 +110,7 @@ import Testing
       // Without the key, or with a wrong one, nothing is begun.
       let records = try ship.log().count
       for wrong in [nil, DeviceKeys(try AgeIdentity.generate())] {
-        let error = #expect(throws: ContainerError.self) {
+        let error = #expect(throws: DrydockError.self) {
           try Transaction.rollback(ship.container(), options: options(wrong, commit))
         }
         #expect(error?.code == .vaultLocked)

@@ -1,3 +1,4 @@
+import DrydockErrors
 import Foundation
 import GRDB
 import TestSupport
@@ -5,6 +6,7 @@ import Testing
 
 @testable import AppContainer
 @testable import ContainerTransaction
+@testable import FileSystem
 
 /// A container in a temporary directory, with what the tests do to it.
 struct Ship {
@@ -124,10 +126,10 @@ struct Ship {
   }
 
   /// What an error says, by its code.
-  func failure(_ body: () throws -> Void) -> TransactionError? {
+  func failure(_ body: () throws -> Void) -> DrydockError? {
     do {
       try body()
-    } catch let error as TransactionError {
+    } catch let error as DrydockError {
       return error
     } catch {
       Issue.record("another error: \(error)")
@@ -140,7 +142,7 @@ struct Ship {
   /// Expects an error by its code. Closures that do something are not written inside `#expect`: the compiler (6.3)
   /// may take one that a macro copied for another one of the same function.
   func expect(
-    _ code: TransactionError.Code, sourceLocation: SourceLocation = #_sourceLocation,
+    _ code: DrydockError.Code, sourceLocation: SourceLocation = #_sourceLocation,
     _ body: () throws -> Void
   ) {
     let error = failure(body)

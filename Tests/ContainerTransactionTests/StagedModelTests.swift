@@ -2,8 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import AppContainer
 @testable import ContainerTransaction
+@testable import FileSystem
 
 /// What a container should be, kept in memory.
 private struct Model {

@@ -1,9 +1,11 @@
 import AgeEncryption
 import AppContainer
+import DrydockErrors
 import TestSupport
 import Testing
 
 @testable import ContainerTransaction
+@testable import FileSystem
 
 /// A container with a vault, and its device's key.
 struct VaultLab {
@@ -84,12 +86,12 @@ struct VaultLab {
 
   /// Expects an error of a container by its code.
   func expect(
-    _ code: ContainerError.Code, sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Void
+    _ code: DrydockError.Code, sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Void
   ) {
     do {
       try body()
       Issue.record("nothing was thrown", sourceLocation: sourceLocation)
-    } catch let error as ContainerError {
+    } catch let error as DrydockError {
       #expect(error.code == code, "\(error)", sourceLocation: sourceLocation)
     } catch {
       Issue.record("another error: \(error)", sourceLocation: sourceLocation)

@@ -3,6 +3,7 @@ import AppContainer
 import TestSupport
 import Testing
 
+@testable import ContainerDiff
 @testable import ContainerTransaction
 
 /// The vault on the stage.

@@ -1,6 +1,7 @@
 import AgeEncryption
 import AppContainer
 import FixtureTesting
+import Formats
 import Foundation
 import GRDB
 import TestSupport

@@ -1,4 +1,5 @@
 import AppContainer
+import DrydockErrors
 import FixtureTesting
 import Foundation
 import GRDB
@@ -152,8 +153,8 @@ struct CaptureChoiceTests {
       #expect(try lab.refusal(withKeys: false).contains("--device-key"))
       lab.options.dropped.append("Library/Vault")
       try lab.capture("kept", withKeys: false)
-      #expect(throws: FixtureError.self) { try lab.capture("kept", withKeys: false) }
-      #expect(throws: FixtureError.self) { try lab.capture("../kept", withKeys: false) }
+      #expect(throws: DrydockError.self) { try lab.capture("kept", withKeys: false) }
+      #expect(throws: DrydockError.self) { try lab.capture("../kept", withKeys: false) }
     }
   }
 

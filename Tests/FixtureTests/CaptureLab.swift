@@ -1,6 +1,7 @@
 import AgeEncryption
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
 import FixtureTesting
 import Foundation
 import GRDB
@@ -74,7 +75,7 @@ struct CaptureLab {
   func refusal(withKeys: Bool = true) throws -> String {
     do {
       try capture(withKeys: withKeys)
-    } catch let error as FixtureError where error.code == .notCaptured {
+    } catch let error as DrydockError where error.code == .notCaptured {
       let left = try FileManager.default.contentsOfDirectory(atPath: directory("Fixtures"))
       return left.isEmpty ? error.description : "left behind: \(left)"
     }

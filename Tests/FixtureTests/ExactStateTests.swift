@@ -1,4 +1,4 @@
-import AppContainer
+import FileSystem
 import Foundation
 import MigrationEngine
 import TestSupport

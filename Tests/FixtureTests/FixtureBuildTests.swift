@@ -1,4 +1,5 @@
 import AppContainer
+import DrydockErrors
 import FixtureTesting
 import TestSupport
 import Testing
@@ -30,7 +31,7 @@ struct FixtureBuildTests {
         #expect(tree["tmp"]?.kind == .directory)
       }
       #expect(!tree.paths.contains { $0.hasSuffix(".sql") || $0.hasSuffix(".yaml") })
-      #expect(throws: FixtureError.self, "what exists is never overwritten") {
+      #expect(throws: DrydockError.self, "what exists is never overwritten") {
         try Sample.build(name, in: directory("work"), deviceKeys: keys)
       }
     }

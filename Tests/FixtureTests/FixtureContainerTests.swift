@@ -2,6 +2,7 @@ import AppContainer
 import BackupRepository
 import ContainerTransaction
 import FixtureTesting
+import Formats
 import Foundation
 import TestSupport
 import Testing

@@ -1,4 +1,5 @@
 import AppContainer
+import DrydockErrors
 import FixtureTesting
 import Foundation
 import TestSupport
@@ -139,7 +140,7 @@ struct FixtureFormatTests {
   @Test("A directory without fixtures is an error, and so is one that is none")
   func none() throws {
     try TemporaryDirectory.with { directory in
-      #expect(throws: FixtureError.self) { try Fixture.all(in: directory.path) }
+      #expect(throws: DrydockError.self) { try Fixture.all(in: directory.path) }
       #expect(FixtureLab.message { try Fixture.load(directory.path) }.contains("this directory has none"))
     }
   }

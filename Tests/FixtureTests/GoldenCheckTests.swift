@@ -1,6 +1,10 @@
 import AgeEncryption
 import AppContainer
+import ContainerDiff
+import DrydockErrors
+import FileSystem
 import FixtureTesting
+import Formats
 import Foundation
 import TestSupport
 import Testing
@@ -148,7 +152,7 @@ import Testing
       let findings = try made.findings("golden", VolatileValues(), others)
       #expect(findings.map(\.message) == ["the vault item has another label"])
       #expect(findings.first?.expected == "\"A label\"" && findings.first?.line == 1)
-      #expect(throws: ContainerError.self) { try made.findings("golden", VolatileValues(), keys) }
+      #expect(throws: DrydockError.self) { try made.findings("golden", VolatileValues(), keys) }
     }
   }
 

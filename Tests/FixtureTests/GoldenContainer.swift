@@ -1,7 +1,8 @@
 import AgeEncryption
 import AppContainer
-import ContainerTransaction
+import FileSystem
 import FixtureTesting
+import Formats
 import Foundation
 import TestSupport
 

@@ -1,6 +1,6 @@
-import AppContainer
-import ContainerTransaction
+import DrydockErrors
 import FixtureTesting
+import Formats
 import Foundation
 import MigrationEngine
 import TestSupport
@@ -65,7 +65,7 @@ import Testing
       // Released, and the same: nothing to do. Another result is refused, and nothing changes.
       recording.released.append(5)
       #expect(try recording.record() == ["5 unchanged"])
-      let error = #expect(throws: FixtureError.self) { try recording.record(["n": .integer(1)]) }
+      let error = #expect(throws: DrydockError.self) { try recording.record(["n": .integer(1)]) }
       #expect(error?.code == .frozen && error?.message.contains("released with 5.0") == true)
       #expect(error?.path == folder("f") + "/expected/5")
       #expect(try recording.record() == ["5 unchanged"])

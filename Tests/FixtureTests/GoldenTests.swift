@@ -1,6 +1,10 @@
 import AppContainer
+import ContainerDiff
 import ContainerTransaction
+import DrydockErrors
+import FileSystem
 import FixtureTesting
+import Formats
 import Foundation
 import TestSupport
 import Testing
@@ -132,7 +136,7 @@ import Testing
       try text.write(toFile: list, atomically: true, encoding: .utf8)
       try "INSERT INTO nowhere VALUES (1);".write(
         toFile: folder("golden") + "/database.sqlite.sql", atomically: true, encoding: .utf8)
-      let error = #expect(throws: FixtureError.self) { _ = try compare(folder("golden"), container) }
+      let error = #expect(throws: DrydockError.self) { _ = try compare(folder("golden"), container) }
       #expect(error?.code == .malformed && error?.path?.hasSuffix("database.sqlite.sql") == true)
     }
   }

@@ -1,7 +1,10 @@
 import AgeEncryption
 import AppContainer
+import ContainerDiff
 import ContainerTransaction
+import DrydockErrors
 import FixtureTesting
+import Formats
 import Foundation
 import TestSupport
 import Testing
@@ -265,7 +268,7 @@ import Testing
         atPath: folder("f/container"), withIntermediateDirectories: true)
       let text = "version: 1\nvolatile:\n  patterns: [\"(\"]\nexpect: {files: [a]}\n"
       try text.write(toFile: folder("f/fixture.yaml"), atomically: true, encoding: .utf8)
-      let error = #expect(throws: ContainerError.self) { try Fixture.load(folder("f")) }
+      let error = #expect(throws: DrydockError.self) { try Fixture.load(folder("f")) }
       #expect(
         error?.message.contains("fixture.yaml:3:13: `(` in `patterns`") == true,
         "\(String(describing: error))")

@@ -1,4 +1,5 @@
 import AppContainer
+import FileSystem
 import FixtureTesting
 import Foundation
 import MigrationEngine

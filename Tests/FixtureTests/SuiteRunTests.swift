@@ -1,4 +1,5 @@
 import AppContainer
+import DrydockErrors
 import FixtureTesting
 import Foundation
 import MigrationEngine
@@ -46,7 +47,7 @@ struct SuiteRunTests {
       #expect(result.fixtures.map(\.name) == ["z1", "z3"] && result.passed)
       #expect(result.notes.first?.hasPrefix("what must be true over all fixtures was not checked") == true)
       lab.options.filter = ["q*"]
-      #expect(throws: FixtureError.self) { try lab.suite() }
+      #expect(throws: DrydockError.self) { try lab.suite() }
     }
   }
 

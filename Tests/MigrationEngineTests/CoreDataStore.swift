@@ -1,7 +1,7 @@
 import Foundation
 import MigrationEngine
 
-@testable import AppContainer
+@testable import Formats
 
 /// A store as Core Data makes them, by hand: two entities, of which one has another that inherits from it.
 struct CoreDataStore {

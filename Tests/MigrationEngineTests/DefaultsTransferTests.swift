@@ -1,4 +1,4 @@
-import AppContainer
+import Formats
 import Testing
 
 @testable import MigrationEngine

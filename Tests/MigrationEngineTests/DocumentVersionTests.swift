@@ -1,4 +1,5 @@
 import AppContainer
+import Formats
 import Testing
 
 @testable import MigrationEngine

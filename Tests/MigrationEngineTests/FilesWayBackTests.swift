@@ -1,5 +1,4 @@
-import AppContainer
-import ContainerTransaction
+import FileSystem
 import Foundation
 import TestSupport
 import Testing

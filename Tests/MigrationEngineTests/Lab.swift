@@ -1,5 +1,8 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import FileSystem
+import Formats
 import Foundation
 import GRDB
 import MigrationEngine
@@ -182,11 +185,11 @@ func onThread<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async thr
 }
 
 /// The error that a body throws, as text without the directory of the test.
-func failure(_ body: () throws -> Any) -> (code: MigrationError.Code?, text: String) {
+func failure(_ body: () throws -> Any) -> (code: DrydockError.Code?, text: String) {
   do {
     _ = try body()
     return (nil, "no error")
-  } catch let error as MigrationError {
+  } catch let error as DrydockError {
     return (error.code, error.description.replacing(/\/[^ :]*\/migrations\//, with: ""))
   } catch {
     return (nil, "\(type(of: error)): \(error)")

@@ -1,12 +1,13 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
 import Foundation
 import MigrationEngine
 import Testing
 
 @Suite struct MigratorTests {
   private func outcome(_ sections: String, _ prepare: (Lab) throws -> Void = { _ in }) throws -> (
-    code: MigrationError.Code?, text: String, notes: [String]
+    code: DrydockError.Code?, text: String, notes: [String]
   ) {
     try Lab.with { lab in
       try prepare(lab)

@@ -1,4 +1,5 @@
-import AppContainer
+import FileSystem
+import Formats
 import Foundation
 import Testing
 

@@ -1,4 +1,6 @@
 import AppContainer
+import DrydockErrors
+import Formats
 import Testing
 
 @testable import MigrationEngine
@@ -99,7 +101,7 @@ import Testing
         ("[a]", "drydock.yaml:1:22", "is a text"),
       ] {
         #expect("\(text)") { try configuration("registered-defaults: \(text)") } throws: {
-          let error = $0 as? ContainerError
+          let error = $0 as? DrydockError
           return error?.code == .badConfiguration && "\($0)".contains(place) && "\($0)".contains(message)
         }
       }

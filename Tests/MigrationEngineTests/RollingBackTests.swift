@@ -1,5 +1,6 @@
-import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import FileSystem
 import Foundation
 import GRDB
 import TestSupport
@@ -152,7 +153,7 @@ import Testing
       do {
         try lab.rollback(to: 2)
         Issue.record("no conflict")
-      } catch let error as TransactionError {
+      } catch let error as DrydockError {
         #expect(error.code == .conflict)
         for part in ["Documents/b.txt", "changed by the app", "--discard-newer", "--down"] {
           #expect(error.message.contains(part), "\(part) in \(error.message)")

@@ -1,10 +1,11 @@
 import AppContainer
+import DrydockErrors
 import MigrationEngine
 import Testing
 
 /// Databases of Android's Room, which refuses a schema that it does not know.
 @Suite struct RoomTests {
-  private func migrate(_ sql: String) throws -> (code: MigrationError.Code?, text: String) {
+  private func migrate(_ sql: String) throws -> (code: DrydockError.Code?, text: String) {
     try Lab.with { lab in
       try lab.database(
         Lab.oldDatabase,

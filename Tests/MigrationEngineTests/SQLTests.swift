@@ -1,4 +1,5 @@
 import AppContainer
+import DrydockErrors
 import Foundation
 import GRDB
 import MigrationEngine
@@ -15,7 +16,7 @@ import Testing
   /// Runs SQL on the sample database as the only migration.
   private func run(
     _ sql: String, schema: String = schema, head: String = "", check: (Lab) throws -> Void = { _ in }
-  ) throws -> (notes: [String], code: MigrationError.Code?, error: String) {
+  ) throws -> (notes: [String], code: DrydockError.Code?, error: String) {
     try Lab.with { lab in
       try lab.database(Lab.oldDatabase, schema)
       _ = try lab.baseline(0)

@@ -1,5 +1,5 @@
-import AppContainer
 import ContainerTransaction
+import Formats
 import Foundation
 import MigrationEngine
 import Testing

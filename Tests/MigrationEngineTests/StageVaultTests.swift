@@ -1,6 +1,7 @@
 import AgeEncryption
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
 import Foundation
 import MigrationEngine
 import TestSupport
@@ -35,7 +36,7 @@ import Testing
       try lab.set(["token": .string(Self.canary)])
       _ = try lab.baseline(0)
       let catalog = try catalog { _ in throw StageProblem("it ran") }
-      let error = #expect(throws: ContainerError.self) { try lab.migrate(catalog) }
+      let error = #expect(throws: DrydockError.self) { try lab.migrate(catalog) }
       #expect(error?.code == .vaultLocked)
       #expect(error?.message.contains("tokens of the migration 0002_tokens needs the device key") == true)
       #expect(try lab.migrate(catalog, to: 1).to == 1)

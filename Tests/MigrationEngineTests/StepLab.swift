@@ -1,7 +1,8 @@
-import TestSupport
-import AppContainer
 import ContainerTransaction
+import FileSystem
+import Formats
 import Foundation
+import TestSupport
 
 @testable import MigrationEngine
 

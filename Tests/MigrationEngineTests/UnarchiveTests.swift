@@ -1,5 +1,6 @@
-import AppContainer
 import ContainerTransaction
+import FileSystem
+import Formats
 import Foundation
 import GRDB
 import MigrationEngine

@@ -1,6 +1,9 @@
 import AgeEncryption
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import FileSystem
+import Formats
 import Foundation
 import MigrationEngine
 import TestSupport
@@ -35,7 +38,7 @@ import Testing
     try withLab { lab in
       let before = try TreeListing(lab.directory("container"))
       for _ in 0..<2 {
-        let error = #expect(throws: ContainerError.self) { try lab.migrate() }
+        let error = #expect(throws: DrydockError.self) { try lab.migrate() }
         #expect(error?.code == .vaultLocked)
         #expect(
           error?.message.contains("vault.move-from-defaults of the migration 0002_move needs the device key")
@@ -63,14 +66,14 @@ import Testing
       let sealed = try Vault(new: keys).sealed()
       var damaged = sealed
       damaged[damaged.count - 1] ^= 1
-      let cases: [([UInt8], DeviceKeys, ContainerError.Code)] = [
+      let cases: [([UInt8], DeviceKeys, DrydockError.Code)] = [
         (sealed, DeviceKeys(try AgeIdentity.generate()), .vaultLocked), (damaged, keys, .badVault),
         (Array("no vault".utf8), keys, .badVault),
       ]
       for (bytes, key, code) in cases {
         try Data(bytes).write(to: URL(fileURLWithPath: path))
         lab.deviceKeys = key
-        let error = #expect(throws: ContainerError.self) { try lab.migrate() }
+        let error = #expect(throws: DrydockError.self) { try lab.migrate() }
         #expect(error?.code == code, "\(String(describing: error))")
         #expect(try lab.settings()?["token"] == .string("canary-01234-x") && lab.settings()?["size"] == nil)
       }

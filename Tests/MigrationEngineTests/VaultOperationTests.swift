@@ -1,6 +1,8 @@
 import AgeEncryption
 import AppContainer
+import ContainerDiff
 import ContainerTransaction
+import Formats
 import Foundation
 import MigrationEngine
 import TestSupport

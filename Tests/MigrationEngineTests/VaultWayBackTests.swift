@@ -1,6 +1,7 @@
 import AgeEncryption
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
 import Foundation
 import TestSupport
 import Testing
@@ -109,7 +110,7 @@ import Testing
       do {
         try locked.rollback(down: true)
         Issue.record("went back without a key")
-      } catch let error as ContainerError {
+      } catch let error as DrydockError {
         #expect(error.code == .vaultLocked && error.message.contains("vault.move-from-defaults"), "\(error)")
       }
       try lab.rollback(down: true)

@@ -1,5 +1,8 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import FileSystem
+import Formats
 import Foundation
 import MigrationEngine
 import Testing
@@ -51,10 +54,10 @@ import Testing
       (.integer(2), 5, [4: 2, 6: 3], 5, nil), (.integer(3), 5, [4: 2, 6: 3], 6, nil),
       (.integer(2), 6, [4: 2, 6: 3], nil, .contradiction), (.integer(0), nil, [4: 2, 6: 3], 0, nil),
       (.integer(0), 3, [4: 2, 6: 3], 3, nil), (.integer(1), nil, [4: 2, 6: 3], nil, .unknownVersion),
-    ] as [(PropertyListValue?, Int?, [Int: Int], Int?, MigrationError.Code?)])
+    ] as [(PropertyListValue?, Int?, [Int: Int], Int?, DrydockError.Code?)])
   func markers(
     _ value: PropertyListValue?, _ recorded: Int?, _ at: [Int: Int], _ version: Int?,
-    _ code: MigrationError.Code?
+    _ code: DrydockError.Code?
   ) throws {
     try Lab.with { lab in
       try prepared(lab)

@@ -1,5 +1,6 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
 import MigrationEngine
 import TestSupport
 import Testing
@@ -87,7 +88,7 @@ import Testing
         reader.closeInput()
         _ = try? reader.wait()
       }
-      #expect(throws: TransactionError.self) { try lab.migrate() }
+      #expect(throws: DrydockError.self) { try lab.migrate() }
       var container = try lab.container
       container.isScratch = true
       let outcome = try Transaction.run(on: container, .migrate, summary: "test") { stage in

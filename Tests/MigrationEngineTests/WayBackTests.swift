@@ -1,6 +1,5 @@
 import AgeEncryption
-import AppContainer
-import ContainerTransaction
+import Formats
 import Foundation
 import GRDB
 import TestSupport
@@ -157,7 +156,7 @@ import Testing
       try lab.migrate()
       let before = try TreeListing(lab.directory("container"))
       let (code, text) = failure { try lab.rollback(down: true) }
-      #expect(code == .noWayBack)
+      #expect(code == .irreversible)
       #expect(text.contains("0001_a.yaml:2:5: sql cannot be taken back by itself"), "\(text)")
       #expect(text.contains("0002_b") && text.contains("irreversible"), "\(text)")
       #expect(try TreeListing(lab.directory("container")).differences(from: before) == [])

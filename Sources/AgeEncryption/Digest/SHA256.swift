@@ -1,15 +1,16 @@
 import CLibCrypto
+import DrydockErrors
 
 /// SHA-256 of bytes that come piece by piece.
 ///
 /// One instance can digest one message after another: `finalize()` starts the next one.
-public final class SHA256 {
+package final class SHA256 {
   private let context: OpaquePointer
   /// A failure inside `update`, kept until `finalize` so that feeding stays a plain call.
-  private var failure: AgeError?
+  private var failure: DrydockError?
 
-  /// Starts a digest. Throws `AgeError` when libcrypto cannot.
-  public init() throws {
+  /// Starts a digest. Throws `DrydockError` when libcrypto cannot.
+  package init() throws {
     guard let context = EVP_MD_CTX_new() else { throw LibCrypto.error("starting SHA-256") }
     self.context = context
     guard EVP_DigestInit_ex(context, EVP_sha256(), nil) == 1 else {
@@ -21,13 +22,13 @@ public final class SHA256 {
   deinit { EVP_MD_CTX_free(context) }
 
   /// Adds bytes to the message. A failure shows at `finalize()`.
-  public func update(_ bytes: UnsafeRawBufferPointer) {
+  package func update(_ bytes: UnsafeRawBufferPointer) {
     guard let base = bytes.baseAddress, failure == nil else { return }
     if EVP_DigestUpdate(context, base, bytes.count) != 1 { failure = LibCrypto.error("computing SHA-256") }
   }
 
   /// Ends the message and gives its digest; the next `update` starts a new message.
-  public func finalize() throws -> Digest {
+  package func finalize() throws -> Digest {
     var bytes = [UInt8](repeating: 0, count: Digest.byteCount)
     if failure == nil, EVP_DigestFinal_ex(context, &bytes, nil) != 1 {
       failure = LibCrypto.error("computing SHA-256")
@@ -41,7 +42,7 @@ public final class SHA256 {
   }
 
   /// The digest of bytes at hand.
-  public static func hash(_ bytes: UnsafeRawBufferPointer) throws -> Digest {
+  package static func hash(_ bytes: UnsafeRawBufferPointer) throws -> Digest {
     var result = [UInt8](repeating: 0, count: Digest.byteCount)
     // An empty buffer may have no address; libcrypto wants one all the same.
     let done = bytes.withMemoryRebound(to: UInt8.self) { source in
@@ -52,7 +53,7 @@ public final class SHA256 {
   }
 
   /// The digest of bytes at hand.
-  public static func hash(_ bytes: [UInt8]) throws -> Digest {
+  package static func hash(_ bytes: [UInt8]) throws -> Digest {
     try bytes.withUnsafeBytes { try hash($0) }
   }
 }

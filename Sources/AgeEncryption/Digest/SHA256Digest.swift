@@ -1,20 +1,20 @@
 extension SHA256 {
   /// The 32 bytes of a SHA-256. As text, and in JSON, 64 lower-case hexadecimal digits.
-  public struct Digest: Hashable, Sendable, Codable, CustomStringConvertible {
+  package struct Digest: Hashable, Sendable, Codable, CustomStringConvertible {
     /// The number of bytes of a digest: 32.
-    public static let byteCount = 32
+    package static let byteCount = 32
 
     // Four words instead of an array: a million entries hold a million digests.
     private let words: (UInt64, UInt64, UInt64, UInt64)
 
     /// A digest from its 32 bytes; nil when there are more or fewer.
-    public init?(bytes: some Collection<UInt8>) {
+    package init?(bytes: some Collection<UInt8>) {
       guard bytes.count == Self.byteCount else { return nil }
       self.init(first32: Array(bytes))
     }
 
     /// A digest from 64 lower-case hexadecimal digits; nil for anything else.
-    public init?(hex: String) {
+    package init?(hex: String) {
       let digits = Array(hex.utf8)
       guard digits.count == 2 * Self.byteCount else { return nil }
       var bytes: [UInt8] = []
@@ -37,21 +37,21 @@ extension SHA256 {
     }
 
     /// The 32 bytes.
-    public var bytes: [UInt8] {
+    package var bytes: [UInt8] {
       [words.0, words.1, words.2, words.3].flatMap { word in
         stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: word >> UInt64($0)) }
       }
     }
 
     /// 64 lower-case hexadecimal digits.
-    public var hex: String {
+    package var hex: String {
       let digits = Array("0123456789abcdef".utf8)
       let text = bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
       return String(decoding: text, as: UTF8.self)
     }
 
     /// The same as `hex`.
-    public var description: String { hex }
+    package var description: String { hex }
 
     private static func value(of digit: UInt8) -> UInt8? {
       switch digit {
@@ -62,10 +62,10 @@ extension SHA256 {
     }
 
     /// Whether two digests are the same.
-    public static func == (left: Self, right: Self) -> Bool { left.words == right.words }
+    package static func == (left: Self, right: Self) -> Bool { left.words == right.words }
 
     /// Feeds the digest to a hasher.
-    public func hash(into hasher: inout Hasher) {
+    package func hash(into hasher: inout Hasher) {
       hasher.combine(words.0)
       hasher.combine(words.1)
       hasher.combine(words.2)
@@ -73,7 +73,7 @@ extension SHA256 {
     }
 
     /// Reads the hexadecimal text. Throws `DecodingError` for anything else.
-    public init(from decoder: any Decoder) throws {
+    package init(from decoder: any Decoder) throws {
       let container = try decoder.singleValueContainer()
       let text = try container.decode(String.self)
       guard let digest = Self(hex: text) else {
@@ -84,7 +84,7 @@ extension SHA256 {
     }
 
     /// Writes the hexadecimal text.
-    public func encode(to encoder: any Encoder) throws {
+    package func encode(to encoder: any Encoder) throws {
       var container = encoder.singleValueContainer()
       try container.encode(hex)
     }

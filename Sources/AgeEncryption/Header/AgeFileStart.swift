@@ -1,16 +1,18 @@
+import DrydockErrors
+
 /// What a new age file begins with, and the cipher for what follows: for who seals the chunks of the payload, in any
 /// order and on several threads. `AgeWriter` does all of it in one stream.
-public struct AgeFileStart: Sendable {
+package struct AgeFileStart: Sendable {
   /// The header and the payload's nonce.
-  public let bytes: [UInt8]
+  package let bytes: [UInt8]
   /// Seals the payload's chunks.
-  public let cipher: PayloadCipher
+  package let cipher: PayloadCipher
 
   /// A file key of its own, wrapped for everybody that `lock` names.
   ///
-  /// - Throws: `AgeError` (`.malformed`) for a lock without or with too many recipients, a weak recipient, an empty
+  /// - Throws: `DrydockError` (`.malformed`) for a lock without or with too many recipients, a weak recipient, an empty
   ///   passphrase or a work factor out of range; `.cryptography`.
-  public init(to lock: AgeLock) throws {
+  package init(to lock: AgeLock) throws {
     let fileKey = try RandomBytes.secret(WrappedKey.fileKeyLength)
     let stanzas = try Self.stanzas(for: lock, fileKey)
     let text = AgeHeader.version + stanzas.flatMap(\.encoded) + AgeHeader.endMark
@@ -28,11 +30,11 @@ public struct AgeFileStart: Sendable {
       var seen: Set<AgeRecipient> = []
       let recipients = recipients.filter { seen.insert($0).inserted }
       guard !recipients.isEmpty else {
-        throw AgeError(.malformed, "there is no recipient to encrypt to: name one at least")
+        throw DrydockError(.badKey, "there is no recipient to encrypt to: name one at least")
       }
       guard recipients.count <= AgeHeader.maximumStanzas else {
-        throw AgeError(
-          .malformed, "\(recipients.count) recipients are too many: name \(AgeHeader.maximumStanzas) at most")
+        throw DrydockError(
+          .badKey, "\(recipients.count) recipients are too many: name \(AgeHeader.maximumStanzas) at most")
       }
       return try recipients.map { try X25519Stanza.wrap(fileKey, for: $0) }
     }

@@ -1,11 +1,13 @@
+import DrydockErrors
+
 /// The start of an age file: the file's key, wrapped for everybody who may open it.
-public struct AgeHeader: Sendable {
+package struct AgeHeader: Sendable {
   /// How many bytes of a file `isPresent(in:)` wants to see at most.
-  public static let probeLength = 64
+  package static let probeLength = 64
   /// The longest header that is read or written: 1 MiB, so that a hostile file cannot fill the memory.
-  public static let maximumLength = 1 << 20
+  package static let maximumLength = 1 << 20
   /// The most recipients that a file can have here, so that a hostile file cannot keep the reader busy for long.
-  public static let maximumStanzas = 4096
+  package static let maximumStanzas = 4096
 
   static let version = Array("age-encryption.org/v1\n".utf8)
   static let endMark = Array("---".utf8)
@@ -17,15 +19,16 @@ public struct AgeHeader: Sendable {
   private let authenticated: [UInt8]
   private let mac: [UInt8]
   /// The header's length in bytes. The payload's nonce follows it.
-  public let byteCount: Int
+  package let byteCount: Int
 
   /// Checks what a header holds. `authenticated` is its text up to and with `---`, and `mac` the code behind.
   init(_ stanzas: [Stanza], authenticated: [UInt8], mac: [UInt8], byteCount: Int) throws {
-    guard !stanzas.isEmpty else { throw AgeError.header("it has no stanza, so nobody can open the file") }
+    guard !stanzas.isEmpty else { throw DrydockError.header("it has no stanza, so nobody can open the file") }
     recipients = try stanzas.filter { $0.type == X25519Stanza.type }.map { try X25519Stanza($0) }
     let scrypt = stanzas.filter { $0.type == ScryptStanza.type }
     guard scrypt.isEmpty || stanzas.count == 1 else {
-      throw AgeError.header("an scrypt stanza stands beside others: who knows the passphrase must be alone")
+      throw DrydockError.header(
+        "an scrypt stanza stands beside others: who knows the passphrase must be alone")
     }
     passphrase = try scrypt.first.map { try ScryptStanza($0) }
     unknownCount = stanzas.count - recipients.count - scrypt.count
@@ -35,7 +38,7 @@ public struct AgeHeader: Sendable {
   }
 
   /// Whether a file that starts with these bytes is an age file, binary or armored.
-  public static func isPresent(in firstBytes: some Sequence<UInt8>) -> Bool {
+  package static func isPresent(in firstBytes: some Sequence<UInt8>) -> Bool {
     let bytes = Array(firstBytes)
     if bytes.starts(with: version) { return true }
     // The age tool accepts blank space before the armor, and nowhere else.
@@ -45,8 +48,8 @@ public struct AgeHeader: Sendable {
 
   /// Reads the header of a binary age file of `size` bytes. `read` fills a buffer with the bytes at an offset.
   ///
-  /// - Throws: `AgeError` (`.header`), or what `read` throws.
-  public static func read(
+  /// - Throws: `DrydockError` (`.header`), or what `read` throws.
+  package static func read(
     size: UInt64, _ read: (_ into: UnsafeMutableRawBufferPointer, _ offset: UInt64) throws -> Void
   ) throws -> AgeHeader {
     var count = 4096
@@ -61,10 +64,10 @@ public struct AgeHeader: Sendable {
   }
 
   /// Whether a passphrase opens the file, and not an identity.
-  public var needsPassphrase: Bool { passphrase != nil }
+  package var needsPassphrase: Bool { passphrase != nil }
 
   /// How the file is encrypted, such as `encrypted to 2 recipients (X25519)`.
-  public var summary: String {
+  package var summary: String {
     if passphrase != nil { return "encrypted with a passphrase (scrypt)" }
     let unknown = "of a kind unknown here"
     if recipients.isEmpty {
@@ -76,12 +79,12 @@ public struct AgeHeader: Sendable {
 
   /// The key of the file, after the header's authentication code was checked with it.
   ///
-  /// - Throws: `AgeError` (`.noIdentity`, `.mac`, or `.header` for a weak share).
+  /// - Throws: `DrydockError` (`.noIdentity`, `.mac`, or `.header` for a weak share).
   func fileKey(with keys: AgeKeys) throws -> SecretBytes {
     guard let fileKey = try unwrap(with: keys) else { throw noIdentity(keys) }
     let expected = try Self.authenticationCode(of: authenticated, fileKey: fileKey)
     guard LibCrypto.isSame(expected, mac) else {
-      throw AgeError(
+      throw DrydockError(
         .mac, "the age header was changed: its authentication code is wrong; use another copy of the file")
     }
     return fileKey
@@ -108,7 +111,7 @@ public struct AgeHeader: Sendable {
     return nil
   }
 
-  private func noIdentity(_ keys: AgeKeys) -> AgeError {
+  private func noIdentity(_ keys: AgeKeys) -> DrydockError {
     let why: String
     if passphrase != nil {
       switch keys.passphrases.count {
@@ -124,6 +127,6 @@ public struct AgeHeader: Sendable {
         why = "none of the \(count) identities given is theirs: give the key file of one of its recipients"
       }
     }
-    return AgeError(.noIdentity, "\(summary), and \(why)")
+    return DrydockError(.noIdentity, "\(summary), and \(why)")
   }
 }

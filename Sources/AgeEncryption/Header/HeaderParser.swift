@@ -1,3 +1,5 @@
+import DrydockErrors
+
 /// Reads the text of a header, line by line, as strictly as the specification has it.
 struct HeaderParser {
   private let bytes: UnsafeRawBufferPointer
@@ -20,7 +22,7 @@ struct HeaderParser {
       return try parser.header()
     } catch is Incomplete {
       guard bytes.count < AgeHeader.maximumLength else {
-        throw AgeError.header("it is longer than \(AgeHeader.maximumLength) bytes")
+        throw DrydockError.header("it is longer than \(AgeHeader.maximumLength) bytes")
       }
       return nil
     }
@@ -34,7 +36,7 @@ struct HeaderParser {
       let line = try nextLine("a stanza or the line with the authentication code")
       if line.starts(with: Stanza.prefix) {
         guard stanzas.count < AgeHeader.maximumStanzas else {
-          throw AgeError.header("it has more than \(AgeHeader.maximumStanzas) stanzas")
+          throw DrydockError.header("it has more than \(AgeHeader.maximumStanzas) stanzas")
         }
         stanzas.append(try stanza(line.dropFirst(Stanza.prefix.count)))
       } else if line.starts(with: AgeHeader.endMark) {
@@ -42,7 +44,7 @@ struct HeaderParser {
         let authenticated = Array(bytes[..<(start + AgeHeader.endMark.count)])
         return try AgeHeader(stanzas, authenticated: authenticated, mac: mac, byteCount: position)
       } else {
-        throw AgeError.header("a line is neither a stanza nor the end of the header")
+        throw DrydockError.header("a line is neither a stanza nor the end of the header")
       }
     }
   }
@@ -50,7 +52,7 @@ struct HeaderParser {
   private mutating func version() throws {
     let expected = AgeHeader.version
     guard bytes.prefix(expected.count).elementsEqual(expected.prefix(bytes.count)) else {
-      throw AgeError.header("it does not begin with the line age-encryption.org/v1")
+      throw DrydockError.header("it does not begin with the line age-encryption.org/v1")
     }
     _ = try nextLine("the version")
   }
@@ -59,7 +61,8 @@ struct HeaderParser {
   private mutating func stanza(_ line: Slice<UnsafeRawBufferPointer>) throws -> Stanza {
     let words = line.split(separator: UInt8(ascii: " "), omittingEmptySubsequences: false)
     guard words.allSatisfy({ !$0.isEmpty && $0.allSatisfy { (0x21...0x7E).contains($0) } }) else {
-      throw AgeError.header("the arguments of a stanza are not printable words with one space between them")
+      throw DrydockError.header(
+        "the arguments of a stanza are not printable words with one space between them")
     }
     let texts = words.map { String(decoding: $0, as: UTF8.self) }
     return Stanza(type: texts[0], arguments: Array(texts.dropFirst()), body: try body())
@@ -70,10 +73,10 @@ struct HeaderParser {
     while true {
       let line = try nextLine("the body of a stanza")
       guard line.count <= Stanza.columns else {
-        throw AgeError.header("a line of a stanza's body is longer than 64 columns")
+        throw DrydockError.header("a line of a stanza's body is longer than 64 columns")
       }
       guard let part = Base64.decode(line) else {
-        throw AgeError.header(
+        throw DrydockError.header(
           "the body of a stanza is not canonical base64, or does not end with a short line")
       }
       body += part
@@ -84,7 +87,7 @@ struct HeaderParser {
   private func authenticationCode(_ line: Slice<UnsafeRawBufferPointer>) throws -> [UInt8] {
     let text = line.dropFirst(AgeHeader.endMark.count)
     guard text.first == UInt8(ascii: " "), let mac = Base64.decode(text.dropFirst()), mac.count == 32 else {
-      throw AgeError.header("the authentication code is not one space and 32 bytes in canonical base64")
+      throw DrydockError.header("the authentication code is not one space and 32 bytes in canonical base64")
     }
     return mac
   }
@@ -93,10 +96,10 @@ struct HeaderParser {
   private mutating func nextLine(_ what: String) throws -> Slice<UnsafeRawBufferPointer> {
     guard let end = bytes[position...].firstIndex(of: UInt8(ascii: "\n")) else {
       guard isWhole else { throw Incomplete() }
-      throw AgeError.header("it ends within \(what)")
+      throw DrydockError.header("it ends within \(what)")
     }
     guard end < AgeHeader.maximumLength else {
-      throw AgeError.header("it is longer than \(AgeHeader.maximumLength) bytes")
+      throw DrydockError.header("it is longer than \(AgeHeader.maximumLength) bytes")
     }
     defer { position = end + 1 }
     return bytes[position..<end]

@@ -1,3 +1,5 @@
+import DrydockErrors
+
 /// The file key, wrapped for who knows a passphrase.
 struct ScryptStanza: Sendable {
   static let type = "scrypt"
@@ -11,12 +13,12 @@ struct ScryptStanza: Sendable {
   private let workFactor: Int
   private let wrapped: WrappedKey
 
-  /// Reads a stanza of this type. Throws `AgeError` (`.header`).
+  /// Reads a stanza of this type. Throws `DrydockError` (`.header`).
   init(_ stanza: Stanza) throws {
     guard stanza.arguments.count == 2, let salt = Base64.decode(stanza.arguments[0].utf8),
       salt.count == Self.saltLength
     else {
-      throw AgeError.header(
+      throw DrydockError.header(
         "an scrypt stanza needs two arguments, the first of them 16 bytes in canonical base64")
     }
     self.salt = salt
@@ -27,11 +29,11 @@ struct ScryptStanza: Sendable {
   /// Wraps a file key.
   static func wrap(_ fileKey: SecretBytes, passphrase: SecretBytes, workFactor: Int) throws -> Stanza {
     guard (1...maximumWorkFactor).contains(workFactor) else {
-      throw AgeError(
-        .malformed, "the work factor \(workFactor) is out of range: use one from 1 to \(maximumWorkFactor)")
+      throw DrydockError(
+        .badKey, "the work factor \(workFactor) is out of range: use one from 1 to \(maximumWorkFactor)")
     }
     guard passphrase.count > 0 else {
-      throw AgeError(.malformed, "the passphrase is empty: everybody could open the file; choose one")
+      throw DrydockError(.badKey, "the passphrase is empty: everybody could open the file; choose one")
     }
     let salt = try RandomBytes.make(saltLength)
     let key = try LibCrypto.scrypt(passphrase, salt: label + salt, workFactor: workFactor)
@@ -49,10 +51,11 @@ struct ScryptStanza: Sendable {
   /// Decimal digits without a leading zero, up to the cap.
   private static func workFactor(_ text: String) throws -> Int {
     guard !text.isEmpty, text.first != "0", text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
-      throw AgeError.header("the work factor of an scrypt stanza is not a plain decimal number above zero")
+      throw DrydockError.header(
+        "the work factor of an scrypt stanza is not a plain decimal number above zero")
     }
     guard let value = Int(text), value <= maximumWorkFactor else {
-      throw AgeError.header(
+      throw DrydockError.header(
         "the work factor of an scrypt stanza is above \(maximumWorkFactor), which takes 256 MiB of memory; if you trust the "
           + "file, decrypt it with the age program first")
     }

@@ -1,3 +1,5 @@
+import DrydockErrors
+
 /// A file key under a key that is used for nothing else, which is why the nonce is zero.
 struct WrappedKey: Sendable {
   static let fileKeyLength = 16
@@ -5,11 +7,11 @@ struct WrappedKey: Sendable {
   /// The file key, encrypted, and its tag: 32 bytes.
   let bytes: [UInt8]
 
-  /// Reads the body of a stanza. Throws `AgeError` (`.header`) when it has another length: a longer key could be
+  /// Reads the body of a stanza. Throws `DrydockError` (`.header`) when it has another length: a longer key could be
   /// made to fit under two keys.
   init(_ stanza: Stanza) throws {
     guard stanza.body.count == Self.fileKeyLength + ChaChaPoly.tagLength else {
-      throw AgeError.header(
+      throw DrydockError.header(
         "the body of a stanza of type \(stanza.type) has \(stanza.body.count) bytes, not 32")
     }
     bytes = stanza.body

@@ -1,3 +1,5 @@
+import DrydockErrors
+
 /// The file key, wrapped for the owner of an X25519 identity.
 struct X25519Stanza: Sendable {
   static let type = "X25519"
@@ -6,11 +8,11 @@ struct X25519Stanza: Sendable {
   private let share: [UInt8]
   private let wrapped: WrappedKey
 
-  /// Reads a stanza of this type. Throws `AgeError` (`.header`).
+  /// Reads a stanza of this type. Throws `DrydockError` (`.header`).
   init(_ stanza: Stanza) throws {
     guard stanza.arguments.count == 1, let share = Base64.decode(stanza.arguments[0].utf8),
       share.count == X25519.keyLength
-    else { throw AgeError.header("an X25519 stanza needs one argument, 32 bytes in canonical base64") }
+    else { throw DrydockError.header("an X25519 stanza needs one argument, 32 bytes in canonical base64") }
     self.share = share
     wrapped = try WrappedKey(stanza)
   }
@@ -20,17 +22,17 @@ struct X25519Stanza: Sendable {
     let ephemeral = try RandomBytes.secret(X25519.keyLength)
     let share = try X25519.publicKey(of: ephemeral)
     guard let shared = try X25519.sharedSecret(ephemeral, with: recipient.publicKey) else {
-      throw AgeError(.malformed, "the recipient \(recipient) is a weak key: everybody could open the file")
+      throw DrydockError(.badKey, "the recipient \(recipient) is a weak key: everybody could open the file")
     }
     let key = try LibCrypto.hkdf(shared, salt: share + recipient.publicKey, info: label)
     let argument = String(decoding: Base64.encode(share), as: UTF8.self)
     return Stanza(type: type, arguments: [argument], body: try WrappedKey(fileKey, with: key).bytes)
   }
 
-  /// The file key, or nil when the stanza is for somebody else. Throws `AgeError` (`.header`) for a weak share.
+  /// The file key, or nil when the stanza is for somebody else. Throws `DrydockError` (`.header`) for a weak share.
   func unwrap(with identity: AgeIdentity) throws -> SecretBytes? {
     guard let shared = try X25519.sharedSecret(identity.secret, with: share) else {
-      throw AgeError.header("an X25519 stanza has a weak share, which no honest program makes")
+      throw DrydockError.header("an X25519 stanza has a weak share, which no honest program makes")
     }
     let key = try LibCrypto.hkdf(shared, salt: share + identity.recipient.publicKey, info: Self.label)
     return try wrapped.open(with: key)

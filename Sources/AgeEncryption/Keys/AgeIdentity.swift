@@ -1,8 +1,10 @@
+import DrydockErrors
+
 /// A secret key, which opens what is encrypted to its recipient.
-public final class AgeIdentity: Sendable, CustomStringConvertible {
+package final class AgeIdentity: Sendable, CustomStringConvertible {
   let secret: SecretBytes
   /// The public key that belongs to it.
-  public let recipient: AgeRecipient
+  package let recipient: AgeRecipient
 
   private static let name = "age-secret-key-"
 
@@ -11,21 +13,21 @@ public final class AgeIdentity: Sendable, CustomStringConvertible {
     recipient = AgeRecipient(publicKey: try X25519.publicKey(of: secret))
   }
 
-  /// A new identity from libcrypto's generator of random bytes. Throws `AgeError` when that has no entropy.
-  public static func generate() throws -> AgeIdentity {
+  /// A new identity from libcrypto's generator of random bytes. Throws `DrydockError` when that has no entropy.
+  package static func generate() throws -> AgeIdentity {
     try AgeIdentity(secret: RandomBytes.secret(X25519.keyLength))
   }
 
   /// Reads an identity as age writes it: `AGE-SECRET-KEY-1…`.
   ///
-  /// - Throws: `AgeError` (`.malformed`) for anything else; the text is not in the message.
-  public convenience init(_ text: SecretBytes) throws {
+  /// - Throws: `DrydockError` (`.malformed`) for anything else; the text is not in the message.
+  package convenience init(_ text: SecretBytes) throws {
     let secret = text.withBytes {
       Bech32.decode($0, name: Self.name, count: X25519.keyLength, isUpperCase: true)
     }
     guard let secret else {
-      throw AgeError(
-        .malformed,
+      throw DrydockError(
+        .badKey,
         "this is not an identity: it has to be the whole line of a key file, in upper case, as age-keygen writes it"
       )
     }
@@ -33,7 +35,7 @@ public final class AgeIdentity: Sendable, CustomStringConvertible {
   }
 
   /// The text `AGE-SECRET-KEY-1…`, without a line break.
-  public var secretText: SecretBytes {
+  package var secretText: SecretBytes {
     let lower = secret.withBytes { Bech32.encode(Self.name, $0) }
     return lower.withBytes { lower in
       SecretBytes(count: lower.count) { upper in
@@ -46,10 +48,10 @@ public final class AgeIdentity: Sendable, CustomStringConvertible {
   }
 
   /// The recipient, never the secret.
-  public var description: String { "the identity of \(recipient)" }
+  package var description: String { "the identity of \(recipient)" }
 }
 
 extension AgeIdentity: CustomReflectable {
   /// The recipient, never the secret.
-  public var customMirror: Mirror { Mirror(self, children: ["recipient": recipient]) }
+  package var customMirror: Mirror { Mirror(self, children: ["recipient": recipient]) }
 }

@@ -1,5 +1,5 @@
 /// To whom a file is encrypted.
-public enum AgeLock: Sendable {
+package enum AgeLock: Sendable {
   /// To the owners of these keys: each can open it alone. There must be at least one.
   case recipients([AgeRecipient])
   /// To who knows the passphrase. Every step of the work factor doubles the time and the memory that one try takes;

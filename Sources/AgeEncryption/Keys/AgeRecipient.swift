@@ -1,5 +1,7 @@
+import DrydockErrors
+
 /// A public key: who has its identity can open what is encrypted to it.
-public struct AgeRecipient: Sendable, Hashable, CustomStringConvertible {
+package struct AgeRecipient: Sendable, Hashable, CustomStringConvertible {
   /// The X25519 point, 32 bytes.
   let publicKey: [UInt8]
 
@@ -9,19 +11,19 @@ public struct AgeRecipient: Sendable, Hashable, CustomStringConvertible {
 
   /// Reads a recipient as age writes it: `age1…`.
   ///
-  /// - Throws: `AgeError` (`.malformed`) for anything else. The text is not repeated in the message: it may be a
+  /// - Throws: `DrydockError` (`.malformed`) for anything else. The text is not repeated in the message: it may be a
   ///   secret key that got into the wrong place.
-  public init(_ text: String) throws {
+  package init(_ text: String) throws {
     var text = text
     let decoded = text.withUTF8 {
       Bech32.decode(UnsafeRawBufferPointer($0), name: Self.name, count: X25519.keyLength)
     }
-    guard let decoded else { throw AgeError(.malformed, Self.complaint(text)) }
+    guard let decoded else { throw DrydockError(.badKey, Self.complaint(text)) }
     publicKey = decoded.withBytes { Array($0) }
   }
 
   /// The text `age1…`.
-  public var description: String {
+  package var description: String {
     publicKey.withUnsafeBytes {
       Bech32.encode(Self.name, $0).withBytes { String(decoding: $0, as: UTF8.self) }
     }

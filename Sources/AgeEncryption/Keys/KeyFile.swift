@@ -1,24 +1,26 @@
+import DrydockErrors
+
 /// Files of keys as the age programs write and read them: one key in each line, comments behind `#`, empty lines.
-public enum KeyFile {
+package enum KeyFile {
   /// The identities in a file, of which there must be one at least.
   ///
-  /// - Throws: `AgeError` (`.malformed`) with the number of the line; nothing of the line is in the message.
-  public static func identities(in file: SecretBytes, path: String?) throws -> [AgeIdentity] {
+  /// - Throws: `DrydockError` (`.malformed`) with the number of the line; nothing of the line is in the message.
+  package static func identities(in file: SecretBytes, path: String?) throws -> [AgeIdentity] {
     try file.withBytes { bytes in
       guard !AgeHeader.isPresent(in: bytes.prefix(AgeHeader.probeLength)) else {
-        throw AgeError(
-          .malformed, "the key file is itself encrypted: decrypt it first, with `age -d`", path: path)
+        throw DrydockError(
+          .badKey, "the key file is itself encrypted: decrypt it first, with `age -d`", path: path)
       }
       let identities = try lines(of: bytes).map { number, line in
         do {
           return try AgeIdentity(SecretBytes(copying: line))
-        } catch let error as AgeError {
-          throw AgeError(error.code, "line \(number): \(error.message)", path: path)
+        } catch let error as DrydockError {
+          throw DrydockError(error.code, "line \(number): \(error.message)", path: path)
         }
       }
       guard !identities.isEmpty else {
-        throw AgeError(
-          .malformed, "there is no identity in this file: make one with `drydock keygen -o FILE`", path: path)
+        throw DrydockError(
+          .badKey, "there is no identity in this file: make one with `drydock keygen -o FILE`", path: path)
       }
       return identities
     }
@@ -26,26 +28,26 @@ public enum KeyFile {
 
   /// The recipients in a file, of which there must be one at least.
   ///
-  /// - Throws: `AgeError` (`.malformed`) with the number of the line; nothing of the line is in the message, as it
+  /// - Throws: `DrydockError` (`.malformed`) with the number of the line; nothing of the line is in the message, as it
   ///   may be a secret key in the wrong file.
-  public static func recipients(in file: [UInt8], path: String?) throws -> [AgeRecipient] {
+  package static func recipients(in file: [UInt8], path: String?) throws -> [AgeRecipient] {
     try file.withUnsafeBytes { bytes in
       let recipients = try lines(of: bytes).map { number, line in
         do {
           return try AgeRecipient(String(decoding: line, as: UTF8.self))
-        } catch let error as AgeError {
-          throw AgeError(error.code, "line \(number): \(error.message)", path: path)
+        } catch let error as DrydockError {
+          throw DrydockError(error.code, "line \(number): \(error.message)", path: path)
         }
       }
       guard !recipients.isEmpty else {
-        throw AgeError(.malformed, "there is no recipient in this file: add one (age1…)", path: path)
+        throw DrydockError(.badKey, "there is no recipient in this file: add one (age1…)", path: path)
       }
       return recipients
     }
   }
 
   /// The text of a key file with one identity, as `age-keygen` writes it. `created` is a time as RFC 3339 has it.
-  public static func text(of identity: AgeIdentity, created: String) -> SecretBytes {
+  package static func text(of identity: AgeIdentity, created: String) -> SecretBytes {
     let comments = Array("# created: \(created)\n# public key: \(identity.recipient)\n".utf8)
     return identity.secretText.withBytes { key in
       SecretBytes(count: comments.count + key.count + 1) { text in

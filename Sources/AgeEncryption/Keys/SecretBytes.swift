@@ -5,13 +5,13 @@ import CLibCrypto
 ///
 /// Unchecked because the compiler cannot see it: the memory is written before `init` returns, and never again until
 /// `deinit`.
-public final class SecretBytes: @unchecked Sendable {
+package final class SecretBytes: @unchecked Sendable {
   private let memory: UnsafeMutableRawBufferPointer
 
   /// Memory of `count` bytes, set to zero and then filled by `fill`.
   ///
   /// - Throws: what `fill` throws.
-  public init(count: Int, fill: (UnsafeMutableRawBufferPointer) throws -> Void) rethrows {
+  package init(count: Int, fill: (UnsafeMutableRawBufferPointer) throws -> Void) rethrows {
     // One byte for nothing: an empty secret has an address too, which libcrypto wants.
     let room = UnsafeMutableRawBufferPointer.allocate(byteCount: max(count, 1), alignment: 16)
     _ = room.initializeMemory(as: UInt8.self, repeating: 0)
@@ -20,18 +20,18 @@ public final class SecretBytes: @unchecked Sendable {
   }
 
   /// A copy of bytes. The array stays as it is: use `init(wiping:)` for one that holds a secret.
-  public convenience init(_ bytes: [UInt8]) {
+  package convenience init(_ bytes: [UInt8]) {
     self.init(count: bytes.count) { $0.copyBytes(from: bytes) }
   }
 
   /// The bytes of an array, which is wiped: it holds zeros afterwards.
-  public convenience init(wiping bytes: inout [UInt8]) {
+  package convenience init(wiping bytes: inout [UInt8]) {
     self.init(bytes)
     bytes.withUnsafeMutableBytes { LibCrypto.wipe($0) }
   }
 
   /// A copy of bytes in memory.
-  public convenience init(copying bytes: UnsafeRawBufferPointer) {
+  package convenience init(copying bytes: UnsafeRawBufferPointer) {
     self.init(count: bytes.count) { $0.copyMemory(from: bytes) }
   }
 
@@ -41,17 +41,17 @@ public final class SecretBytes: @unchecked Sendable {
   }
 
   /// How many bytes there are.
-  public var count: Int { memory.count }
+  package var count: Int { memory.count }
 
   /// Lends the bytes to `body`, for the time of the call. Who copies them has to wipe the copy.
-  public func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+  package func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
     try withExtendedLifetime(self) { try body(UnsafeRawBufferPointer(memory)) }
   }
 }
 
 extension SecretBytes: Equatable {
   /// Whether two secrets are the same. The time it takes tells their lengths and nothing else.
-  public static func == (left: SecretBytes, right: SecretBytes) -> Bool {
+  package static func == (left: SecretBytes, right: SecretBytes) -> Bool {
     guard left.count == right.count else { return false }
     return left.withBytes { one in
       right.withBytes { CRYPTO_memcmp(one.baseAddress, $0.baseAddress, one.count) == 0 }
@@ -61,11 +61,11 @@ extension SecretBytes: Equatable {
 
 extension SecretBytes: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
   /// The number of bytes, and nothing of them.
-  public var description: String { "(secret, \(count) bytes)" }
+  package var description: String { "(secret, \(count) bytes)" }
 
   /// The number of bytes, and nothing of them.
-  public var debugDescription: String { description }
+  package var debugDescription: String { description }
 
   /// Nothing: what dumps values shows no secret.
-  public var customMirror: Mirror { Mirror(self, children: []) }
+  package var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -1,14 +1,15 @@
 import CLibCrypto
+import DrydockErrors
 
 /// The one place that turns libcrypto's errors into this module's.
 enum LibCrypto {
   /// An error for a failed call, with everything that libcrypto has queued for this thread.
   ///
   /// The queue is emptied: what stays in it would be blamed on the next failure.
-  static func error(_ doing: String) -> AgeError {
+  static func error(_ doing: String) -> DrydockError {
     let reasons = drainQueue()
     let why = reasons.isEmpty ? "no reason given" : reasons.joined(separator: "; ")
-    return AgeError(
+    return DrydockError(
       .cryptography, "libcrypto failed while \(doing): \(why); check the installation of OpenSSL 3")
   }
 

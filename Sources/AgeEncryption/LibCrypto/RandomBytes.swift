@@ -1,12 +1,13 @@
 import CLibCrypto
+import DrydockErrors
 
 /// Random bytes fit for keys and identifiers.
-public enum RandomBytes {
-  /// That many bytes from libcrypto's generator. Throws `AgeError` when it has no entropy, or for a negative
+package enum RandomBytes {
+  /// That many bytes from libcrypto's generator. Throws `DrydockError` when it has no entropy, or for a negative
   /// or absurd count.
-  public static func make(_ count: Int) throws -> [UInt8] {
+  package static func make(_ count: Int) throws -> [UInt8] {
     guard let length = Int32(exactly: count), length >= 0 else {
-      throw AgeError(.malformed, "cannot make \(count) random bytes: ask for a count from 0 to \(Int32.max)")
+      throw DrydockError(.badKey, "cannot make \(count) random bytes: ask for a count from 0 to \(Int32.max)")
     }
     var bytes = [UInt8](repeating: 0, count: count)
     guard RAND_bytes(&bytes, length) == 1 else { throw LibCrypto.error("making random bytes") }

@@ -1,13 +1,16 @@
+import DrydockErrors
+
 /// Reads any range of a binary age file, from any thread, by decrypting only the chunks that hold it.
 ///
 /// The last chunk is authenticated first: it tells that the file was not cut short. Damage in another chunk shows
 /// when that one is read.
-public final class AgeReader: Sendable {
+package final class AgeReader: Sendable {
   /// Fills a buffer with the file's bytes at an offset, which lie within its size.
-  public typealias Source = @Sendable (_ into: UnsafeMutableRawBufferPointer, _ offset: UInt64) throws -> Void
+  package typealias Source =
+    @Sendable (_ into: UnsafeMutableRawBufferPointer, _ offset: UInt64) throws -> Void
 
   /// How the file is encrypted.
-  public let header: AgeHeader
+  package let header: AgeHeader
   private let layout: PayloadLayout
   private let cipher: PayloadCipher
   private let source: Source
@@ -17,13 +20,13 @@ public final class AgeReader: Sendable {
 
   /// Opens a file of `size` bytes: reads the header, unwraps the file key and authenticates the last chunk.
   ///
-  /// - Throws: `AgeError`, or what `source` throws.
-  public convenience init(size: UInt64, keys: AgeKeys, source: @escaping Source) throws {
+  /// - Throws: `DrydockError`, or what `source` throws.
+  package convenience init(size: UInt64, keys: AgeKeys, source: @escaping Source) throws {
     let header = try AgeHeader.read(size: size, source)
     let fileKey = try header.fileKey(with: keys)
     var nonce = [UInt8](repeating: 0, count: PayloadCipher.nonceLength)
     let nonceEnd = UInt64(header.byteCount + nonce.count)
-    guard size >= nonceEnd else { throw AgeError.header("the file ends before the payload's nonce") }
+    guard size >= nonceEnd else { throw DrydockError.header("the file ends before the payload's nonce") }
     try nonce.withUnsafeMutableBytes { try source($0, UInt64(header.byteCount)) }
     try self.init(
       header, PayloadCipher(fileKey: fileKey, nonce: nonce),
@@ -33,11 +36,11 @@ public final class AgeReader: Sendable {
   /// Opens a file that this process has written, to see whether it is what was meant: who wrote it may hold no key that
   /// opens it. Its start must be, byte for byte, the one it was written with.
   ///
-  /// - Throws: `AgeError`, or what `source` throws.
-  public convenience init(size: UInt64, writtenWith start: AgeFileStart, source: @escaping Source) throws {
+  /// - Throws: `DrydockError`, or what `source` throws.
+  package convenience init(size: UInt64, writtenWith start: AgeFileStart, source: @escaping Source) throws {
     var bytes = [UInt8](repeating: 0, count: Int(min(size, UInt64(start.bytes.count))))
     try bytes.withUnsafeMutableBytes { try source($0, 0) }
-    guard bytes == start.bytes else { throw AgeError.header("it is not the one that was written") }
+    guard bytes == start.bytes else { throw DrydockError.header("it is not the one that was written") }
     try self.init(
       AgeHeader.read(size: size, source), start.cipher,
       PayloadLayout(fileSize: size, start: UInt64(bytes.count)), source)
@@ -56,17 +59,17 @@ public final class AgeReader: Sendable {
   }
 
   /// The length of the content in bytes.
-  public var plainSize: UInt64 { layout.plainSize }
+  package var plainSize: UInt64 { layout.plainSize }
 
   /// Fills the buffer with the content at an offset.
   ///
-  /// - Throws: `AgeError` (`.payload` for damage, `.malformed` for a range outside of the content), or what the
+  /// - Throws: `DrydockError` (`.payload` for damage, `.malformed` for a range outside of the content), or what the
   ///   source throws. What the buffer holds then is not to be used.
-  public func read(into target: UnsafeMutableRawBufferPointer, at offset: UInt64) throws {
+  package func read(into target: UnsafeMutableRawBufferPointer, at offset: UInt64) throws {
     let length = UInt64(target.count)
     guard offset <= plainSize, length <= plainSize - offset else {
-      throw AgeError(
-        .malformed,
+      throw DrydockError(
+        .badKey,
         "\(length) bytes at \(offset) lie outside of the \(plainSize) bytes of the encrypted content")
     }
     guard length > 0 else { return }

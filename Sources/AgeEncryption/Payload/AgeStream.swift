@@ -1,13 +1,15 @@
+import DrydockErrors
+
 /// Decrypts an age file, binary or armored, as it comes: from a pipe, or from a file that is read once.
 ///
 /// What was given out is authentic, but damage further on shows only later, and a cut only at the end: nothing is to
 /// be believed complete before `read` has returned 0.
-public final class AgeStream {
+package final class AgeStream {
   /// Fills the start of a buffer with what comes next and says how much; 0 is the end.
-  public typealias Source = (UnsafeMutableRawBufferPointer) throws -> Int
+  package typealias Source = (UnsafeMutableRawBufferPointer) throws -> Int
 
   /// How the file is encrypted.
-  public let header: AgeHeader
+  package let header: AgeHeader
   private let source: BufferedSource
   private let cipher: PayloadCipher
   private let plain: UnsafeMutableRawBufferPointer
@@ -19,15 +21,15 @@ public final class AgeStream {
 
   /// Reads the header and unwraps the file key.
   ///
-  /// - Throws: `AgeError`, or what `source` throws.
-  public init(keys: AgeKeys, source: @escaping Source) throws {
+  /// - Throws: `DrydockError`, or what `source` throws.
+  package init(keys: AgeKeys, source: @escaping Source) throws {
     var input = BufferedSource(source)
     if try ArmorReader.isPresent(input) { input = BufferedSource(ArmorReader(input).read) }
     header = try Self.header(input)
     let fileKey = try header.fileKey(with: keys)
     let nonce = try input.next(PayloadCipher.nonceLength).prefix(PayloadCipher.nonceLength)
     guard nonce.count == PayloadCipher.nonceLength else {
-      throw AgeError.header("the file ends before the payload's nonce")
+      throw DrydockError.header("the file ends before the payload's nonce")
     }
     cipher = try PayloadCipher(fileKey: fileKey, nonce: Array(nonce))
     input.skip(nonce.count)
@@ -43,8 +45,8 @@ public final class AgeStream {
   /// Fills the start of the buffer with content that comes next and says how much; 0 is the end, and then the file
   /// was complete. After an error every further call throws the same one.
   ///
-  /// - Throws: `AgeError` (`.payload`, `.armor`), or what the source throws.
-  public func read(into target: UnsafeMutableRawBufferPointer) throws -> Int {
+  /// - Throws: `DrydockError` (`.payload`, `.armor`), or what the source throws.
+  package func read(into target: UnsafeMutableRawBufferPointer) throws -> Int {
     if let failure { throw failure }
     guard target.count > 0 else { return 0 }
     do {
@@ -70,9 +72,9 @@ public final class AgeStream {
     isAtEnd = sealed.count <= PayloadCipher.sealedChunkLength
     let chunk = UnsafeRawBufferPointer(rebasing: sealed.prefix(PayloadCipher.sealedChunkLength))
     let count = chunk.count - PayloadCipher.overhead
-    guard !chunk.isEmpty else { throw AgeError.payload("it has no chunk, so it was cut short") }
-    guard count >= 0 else { throw AgeError.payload("its last chunk is shorter than a tag") }
-    guard count > 0 || number == 0 else { throw AgeError.payload("its last chunk is empty") }
+    guard !chunk.isEmpty else { throw DrydockError.payload("it has no chunk, so it was cut short") }
+    guard count >= 0 else { throw DrydockError.payload("its last chunk is shorter than a tag") }
+    guard count > 0 || number == 0 else { throw DrydockError.payload("its last chunk is empty") }
     try cipher.open(
       chunk, number: number, isLast: isAtEnd, into: UnsafeMutableRawBufferPointer(rebasing: target[..<count]))
     source.skip(chunk.count)

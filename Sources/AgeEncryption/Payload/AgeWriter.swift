@@ -1,8 +1,10 @@
+import DrydockErrors
+
 /// Writes an age file as a stream.
-public final class AgeWriter {
+package final class AgeWriter {
   private let sink: (UnsafeRawBufferPointer) throws -> Void
   /// What the file begins with, and the cipher of its payload: what reads it back.
-  public let start: AgeFileStart
+  package let start: AgeFileStart
   /// The chunk in the making. It is sealed when a byte comes that has no place in it: the last chunk is marked, and
   /// only then it is known not to be the last.
   private let plain: UnsafeMutableRawBufferPointer
@@ -18,8 +20,8 @@ public final class AgeWriter {
 
   /// Starts a file: the header goes to the sink at once.
   ///
-  /// - Throws: `AgeError`, or what `sink` throws.
-  public init(to lock: AgeLock, sink: @escaping (UnsafeRawBufferPointer) throws -> Void) throws {
+  /// - Throws: `DrydockError`, or what `sink` throws.
+  package init(to lock: AgeLock, sink: @escaping (UnsafeRawBufferPointer) throws -> Void) throws {
     start = try AgeFileStart(to: lock)
     self.sink = sink
     plain = .allocate(byteCount: PayloadCipher.chunkLength, alignment: 16)
@@ -35,11 +37,11 @@ public final class AgeWriter {
 
   /// Adds content. After an error the file is of no use.
   ///
-  /// - Throws: `AgeError`, or what the sink throws.
-  public func write(_ bytes: UnsafeRawBufferPointer) throws {
+  /// - Throws: `DrydockError`, or what the sink throws.
+  package func write(_ bytes: UnsafeRawBufferPointer) throws {
     guard !isEnded else {
-      throw AgeError(
-        .malformed, "an age file was written to after its end or after an error; begin a new one")
+      throw DrydockError(
+        .badKey, "an age file was written to after its end or after an error; begin a new one")
     }
     var rest = bytes[...]
     while !rest.isEmpty {
@@ -58,10 +60,10 @@ public final class AgeWriter {
 
   /// Ends the file: the last chunk goes to the sink.
   ///
-  /// - Throws: `AgeError`, or what the sink throws.
-  public func finish() throws {
+  /// - Throws: `DrydockError`, or what the sink throws.
+  package func finish() throws {
     guard !isEnded else {
-      throw AgeError(.malformed, "an age file was ended twice or after an error; begin a new one")
+      throw DrydockError(.badKey, "an age file was ended twice or after an error; begin a new one")
     }
     try flush(UnsafeRawBufferPointer(rebasing: plain[..<count]), isLast: true)
   }

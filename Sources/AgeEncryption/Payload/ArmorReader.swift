@@ -1,3 +1,5 @@
+import DrydockErrors
+
 /// Takes the ASCII armor off an age file: base64 in lines of 64 columns between two marks, as strict as RFC 7468 has
 /// it, with LF or CRLF and blank space around.
 final class ArmorReader {
@@ -28,7 +30,7 @@ final class ArmorReader {
 
   /// Fills the buffer, which must have room for a line, with what was armored; 0 at the end.
   ///
-  /// - Throws: `AgeError` (`.armor`), or what the source throws.
+  /// - Throws: `DrydockError` (`.armor`), or what the source throws.
   func read(into target: UnsafeMutableRawBufferPointer) throws -> Int {
     if state == .before { try begin() }
     var count = 0
@@ -46,11 +48,11 @@ final class ArmorReader {
       let line = try nextLine()
       if line.elementsEqual(Self.first) { break }
       guard line.allSatisfy(Self.isBlank) else {
-        throw AgeError.armor("it does not start with the line -----BEGIN AGE ENCRYPTED FILE-----")
+        throw DrydockError.armor("it does not start with the line -----BEGIN AGE ENCRYPTED FILE-----")
       }
       blank += line.count + 1
       guard blank <= Self.maximumBlank else {
-        throw AgeError.armor("there are more than \(Self.maximumBlank) blank characters before it")
+        throw DrydockError.armor("there are more than \(Self.maximumBlank) blank characters before it")
       }
     }
     state = .lines
@@ -66,14 +68,14 @@ final class ArmorReader {
       return nil
     }
     guard state == .lines else {
-      throw AgeError.armor("a line that is not full is followed by something else than the end line")
+      throw DrydockError.armor("a line that is not full is followed by something else than the end line")
     }
     guard !line.isEmpty, line.count % 4 == 0, line.count <= Self.columns else {
-      throw AgeError.armor("a line is empty, longer than 64 columns, or no whole base64")
+      throw DrydockError.armor("a line is empty, longer than 64 columns, or no whole base64")
     }
     let padding = line.suffix(2).count { $0 == UInt8(ascii: "=") }
     guard let bytes = Base64.decode(line.dropLast(padding)) else {
-      throw AgeError.armor("a line is not canonical base64")
+      throw DrydockError.armor("a line is not canonical base64")
     }
     if bytes.count < Self.bytesPerLine { state = .lastLine }
     return bytes
@@ -82,9 +84,9 @@ final class ArmorReader {
   /// Behind the end line only blank space may come, and not much.
   private func checkTail() throws {
     let tail = try source.next(Self.maximumBlank + 1)
-    guard tail.allSatisfy(Self.isBlank) else { throw AgeError.armor("something follows its end line") }
+    guard tail.allSatisfy(Self.isBlank) else { throw DrydockError.armor("something follows its end line") }
     guard tail.count <= Self.maximumBlank else {
-      throw AgeError.armor("there are more than \(Self.maximumBlank) blank characters behind it")
+      throw DrydockError.armor("there are more than \(Self.maximumBlank) blank characters behind it")
     }
     source.skip(tail.count)
   }
@@ -93,9 +95,11 @@ final class ArmorReader {
   private func nextLine() throws -> [UInt8] {
     let limit = Self.maximumBlank + 2
     let bytes = try source.next(limit).prefix(limit)
-    guard !bytes.isEmpty else { throw AgeError.armor("it ends before its end line") }
+    guard !bytes.isEmpty else { throw DrydockError.armor("it ends before its end line") }
     let end = bytes.firstIndex(of: UInt8(ascii: "\n"))
-    guard end != nil || bytes.count < limit else { throw AgeError.armor("a line is longer than 64 columns") }
+    guard end != nil || bytes.count < limit else {
+      throw DrydockError.armor("a line is longer than 64 columns")
+    }
     let line = Array(bytes[..<(end ?? bytes.endIndex)])
     source.skip(line.count + (end == nil ? 0 : 1))
     return line.last == UInt8(ascii: "\r") ? line.dropLast() : line

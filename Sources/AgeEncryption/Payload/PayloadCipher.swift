@@ -1,13 +1,14 @@
+import DrydockErrors
 import Synchronization
 
 /// Seals and opens the chunks of one payload, each by its number, in any order and on any thread.
-public struct PayloadCipher: Sendable {
+package struct PayloadCipher: Sendable {
   /// The plain bytes of a chunk: 64 KiB, except for the last one, which may have fewer.
-  public static let chunkLength = 64 * 1024
+  package static let chunkLength = 64 * 1024
   /// What a chunk grows by when it is sealed: 16 bytes.
-  public static let overhead = ChaChaPoly.tagLength
+  package static let overhead = ChaChaPoly.tagLength
   /// The bytes of a full chunk when it is sealed.
-  public static let sealedChunkLength = chunkLength + overhead
+  package static let sealedChunkLength = chunkLength + overhead
   static let nonceLength = 16
 
   private let sealers: CipherPool
@@ -23,8 +24,8 @@ public struct PayloadCipher: Sendable {
   /// Encrypts chunk `number` (from 0) into `sealed`, which must be 16 bytes longer and not overlap. All chunks but the
   /// last one have 64 KiB; the last one has fewer only where the payload ends, and none only in an empty payload.
   ///
-  /// - Throws: `AgeError` (`.cryptography`).
-  public func seal(
+  /// - Throws: `DrydockError` (`.cryptography`).
+  package func seal(
     _ plain: UnsafeRawBufferPointer, number: UInt64, isLast: Bool, into sealed: UnsafeMutableRawBufferPointer
   ) throws {
     try sealers.borrow { try $0.seal(plain, ChaChaNonce(number: number, isLast: isLast), into: sealed) }
@@ -32,15 +33,15 @@ public struct PayloadCipher: Sendable {
 
   /// Decrypts chunk `number` (from 0) into `plain`, which must be 16 bytes shorter and not overlap.
   ///
-  /// - Throws: `AgeError` (`.payload`) when the chunk is not the one that was sealed; `plain` is wiped then.
-  public func open(
+  /// - Throws: `DrydockError` (`.payload`) when the chunk is not the one that was sealed; `plain` is wiped then.
+  package func open(
     _ sealed: UnsafeRawBufferPointer, number: UInt64, isLast: Bool, into plain: UnsafeMutableRawBufferPointer
   ) throws {
     let isOpen = try openers.borrow {
       $0.open(sealed, ChaChaNonce(number: number, isLast: isLast), into: plain)
     }
     guard isOpen else {
-      throw AgeError.payload(
+      throw DrydockError.payload(
         "chunk \(number) does not match its tag\(isLast ? ", or is not the last one" : "")")
     }
   }

@@ -1,3 +1,5 @@
+import DrydockErrors
+
 /// Where the chunks of a payload lie, calculated from its length.
 struct PayloadLayout: Sendable {
   /// Where the first chunk starts in the file.
@@ -9,16 +11,16 @@ struct PayloadLayout: Sendable {
 
   /// Expects the file's size and where its payload starts, behind the nonce.
   ///
-  /// - Throws: `AgeError` (`.payload`) for lengths that no payload has.
+  /// - Throws: `DrydockError` (`.payload`) for lengths that no payload has.
   init(fileSize: UInt64, start: UInt64) throws {
     let sealed = UInt64(PayloadCipher.sealedChunkLength)
     let overhead = UInt64(PayloadCipher.overhead)
-    guard fileSize > start else { throw AgeError.payload("it has no chunk, so it was cut short") }
+    guard fileSize > start else { throw DrydockError.payload("it has no chunk, so it was cut short") }
     let size = fileSize - start
     chunkCount = (size - 1) / sealed + 1
     let last = size - (chunkCount - 1) * sealed
-    guard last >= overhead else { throw AgeError.payload("its last chunk is shorter than a tag") }
-    guard last > overhead || chunkCount == 1 else { throw AgeError.payload("its last chunk is empty") }
+    guard last >= overhead else { throw DrydockError.payload("its last chunk is shorter than a tag") }
+    guard last > overhead || chunkCount == 1 else { throw DrydockError.payload("its last chunk is empty") }
     self.start = start
     plainSize = size - chunkCount * overhead
   }

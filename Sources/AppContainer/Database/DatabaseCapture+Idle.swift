@@ -1,3 +1,4 @@
+import FileSystem
 import SystemPackage
 
 /// A database that nobody has open.

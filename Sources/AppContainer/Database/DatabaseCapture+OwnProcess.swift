@@ -1,3 +1,5 @@
+import DrydockErrors
+import FileSystem
 import Foundation
 import GRDB
 import SystemPackage
@@ -17,12 +19,12 @@ extension Directory {
         throw stayedLocked(main, busyTimeout, error)
       }
       if error.meansUnreadable {
-        throw ContainerError(
+        throw DrydockError(
           .inUse,
           "this process has the database open, and SQLite cannot read it (\(error.plainMessage)); "
             + "close it before a snapshot", path: full(main), cause: error)
       }
-      throw ContainerError.database("cannot copy the database", full(main), error)
+      throw DrydockError.database("cannot copy the database", full(main), error)
     }
   }
 

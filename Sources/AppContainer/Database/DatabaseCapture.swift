@@ -1,9 +1,11 @@
+import DrydockErrors
+import FileSystem
 import Foundation
 import GRDB
 import SystemPackage
 
 /// One consistent image of a database.
-public enum DatabaseImage {
+package enum DatabaseImage {
   /// Its pages where they lie. After the last read ``DatabasePages/isStill()`` tells whether they are one image.
   case inPlace(DatabasePages)
   /// The image is a file of the scratch directory, to be removed by its taker.
@@ -29,8 +31,8 @@ extension Directory {
   ///   - busyTimeout: seconds to wait for a database that is locked.
   ///   - held: an exclusive lock that the caller has on it already and keeps.
   ///   - certainly: makes an image that nothing can disturb, if need be a copy: for one who was disturbed before.
-  /// - Throws: ``ContainerError``: `inUse` when it stays locked, `io`, `noSpace`.
-  public func capture(
+  /// - Throws: ``DrydockError``: `inUse` when it stays locked, `io`, `noSpace`.
+  package func capture(
     _ unit: DatabaseUnit, into scratch: Directory, as name: ContainerPath, busyTimeout: Double = 5,
     held: DatabaseLock? = nil, certainly: Bool = false
   ) throws -> DatabaseImage {
@@ -50,7 +52,7 @@ extension Directory {
               try captureUsed(unit, target, certainly: certainly)
             }
           if let image { return image }
-        } catch let error as ContainerError where error.code == .notFound {
+        } catch let error as DrydockError where error.code == .notFound {
           // An app that closes the database removes its log and shared memory, at any moment.
           guard try status(unit.main) != nil else { throw error }
           try target.remove()
@@ -64,8 +66,8 @@ extension Directory {
     }
   }
 
-  func stayedLocked(_ main: ContainerPath, _ seconds: Double, _ cause: (any Error)? = nil) -> ContainerError {
-    ContainerError(
+  func stayedLocked(_ main: ContainerPath, _ seconds: Double, _ cause: (any Error)? = nil) -> DrydockError {
+    DrydockError(
       .inUse,
       "the database stayed locked for \(seconds) seconds; close the app that uses it, "
         + "or wait longer with --busy-timeout", path: full(main), cause: cause)

@@ -1,3 +1,5 @@
+import DrydockErrors
+import FileSystem
 import Foundation
 import GRDB
 import SystemPackage
@@ -38,13 +40,13 @@ struct DatabaseCopy {
       try directory.removeFile(name.withSuffix("-journal"), missingIsFine: true)
       _ = try DatabasePages(ofCopy: name, in: directory)
       return .copy(name)
-    } catch let error as ContainerError where error.code == .malformed {
+    } catch let error as DrydockError where error.code == .malformed {
       try remove()
       throw UnreadableDatabase(reason: error.message)
     } catch let error as DatabaseError {
       try remove()
       if error.meansUnreadable { throw UnreadableDatabase(reason: error.plainMessage) }
-      throw ContainerError.database("cannot recover a copy of the database", root.full(unit.main), error)
+      throw DrydockError.database("cannot recover a copy of the database", root.full(unit.main), error)
     }
   }
 
@@ -68,7 +70,7 @@ struct DatabaseCopy {
     do {
       _ = try withUnsafeBytes(of: version.bigEndian) { try file.writeAll(toAbsoluteOffset: 40, $0) }
     } catch let error as Errno {
-      throw ContainerError.system("cannot write", path, error)
+      throw DrydockError.system("cannot write", path, error)
     }
   }
 
@@ -77,7 +79,7 @@ struct DatabaseCopy {
 
 extension Directory {
   /// Removes a database file and its sidecars, present or not.
-  public func removeDatabase(_ main: ContainerPath) throws {
+  package func removeDatabase(_ main: ContainerPath) throws {
     for suffix in [""] + DatabaseFormat.sidecarSuffixes {
       try removeFile(main.withSuffix(suffix), missingIsFine: true)
     }

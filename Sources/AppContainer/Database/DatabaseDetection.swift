@@ -1,3 +1,5 @@
+import DrydockErrors
+import FileSystem
 import SystemPackage
 
 extension Directory {
@@ -12,7 +14,7 @@ extension Directory {
   ///   - isNamed: whether the configuration names it, where the path says nothing of that.
   ///   - mayExist: whether a name is worth a look; one who has listed the directory knows, and saves three looks for
   ///     each of its files.
-  public func databaseUnit(
+  package func databaseUnit(
     _ main: ContainerPath, status: FileStatus, isNamed: Bool? = nil,
     mayExist: (ContainerPath) -> Bool = { _ in true }
   ) throws -> DatabaseUnit? {
@@ -46,7 +48,7 @@ extension Directory {
       let read = try bytes.withUnsafeMutableBytes { try file.read(fromAbsoluteOffset: 0, into: $0) }
       return Array(bytes.prefix(read))
     } catch let error as Errno {
-      throw ContainerError.system("cannot read", full(path), error)
+      throw DrydockError.system("cannot read", full(path), error)
     }
   }
 }

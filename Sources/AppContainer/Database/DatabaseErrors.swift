@@ -1,9 +1,10 @@
+import DrydockErrors
 import GRDB
 
 /// Translates SQLite's errors.
-extension ContainerError {
+extension DrydockError {
   /// The error for a call on a database that failed.
-  public static func database(_ action: String, _ path: String, _ error: DatabaseError) -> Self {
+  package static func database(_ action: String, _ path: String, _ error: DatabaseError) -> Self {
     let code: Code =
       switch error.resultCode {
       case .SQLITE_BUSY, .SQLITE_LOCKED: .inUse
@@ -18,7 +19,7 @@ extension ContainerError {
 
 extension DatabaseError {
   /// SQLite's message without the statement's arguments, which may be anybody's data.
-  public var plainMessage: String {
+  package var plainMessage: String {
     guard let message else { return "SQLite error \(resultCode.rawValue)" }
     if message.hasPrefix(Self.noFunction) {
       return Self.unknownFunction(String(message.dropFirst(Self.noFunction.count)))
@@ -29,7 +30,7 @@ extension DatabaseError {
   private static let noFunction = "no such function: "
 
   /// The message about a function that SQLite does not have, with what to do about it.
-  public static func unknownFunction(_ name: String) -> String {
+  package static func unknownFunction(_ name: String) -> String {
     noFunction + name
       + "; when it is the app's own, name in drydock.yaml what it does: `functions: {\(name): WORD}`, where WORD is one of \(SQLFunction.names.joined(separator: ", "))"
   }
@@ -40,7 +41,7 @@ extension DatabaseError {
   ]
 
   /// Whether the disk refused, full or failing: then the SQL is not at fault.
-  public var isAboutTheDisk: Bool { resultCode == .SQLITE_FULL || resultCode == .SQLITE_IOERR }
+  package var isAboutTheDisk: Bool { resultCode == .SQLITE_FULL || resultCode == .SQLITE_IOERR }
 
   /// Whether it is no database to SQLite: encrypted or damaged.
   var meansUnreadable: Bool { resultCode == .SQLITE_NOTADB || resultCode == .SQLITE_CORRUPT }

@@ -1,3 +1,5 @@
+import DrydockErrors
+import FileSystem
 import SystemPackage
 
 /// A database that SQLite would not open: encrypted or damaged.
@@ -57,26 +59,26 @@ struct DatabaseHeader {
 /// Bytes 18 and 19 of the header are 2 when a database has a write-ahead log.
 extension Directory {
   /// Whether a closed private database file says that it is written through a log.
-  public func hasWriteAheadLog(_ path: ContainerPath) throws -> Bool {
+  package func hasWriteAheadLog(_ path: ContainerPath) throws -> Bool {
     let file = try open(path, .readOnly)
     defer { try? file.close() }
     var versions: [UInt8] = [0, 0]
     do {
       _ = try versions.withUnsafeMutableBytes { try file.read(fromAbsoluteOffset: 18, into: $0) }
     } catch let error as Errno {
-      throw ContainerError.system("cannot read", full(path), error)
+      throw DrydockError.system("cannot read", full(path), error)
     }
     return versions == [2, 2]
   }
 
   /// Makes a closed private database file, without sidecars, say whether it is written through a log.
-  public func setWriteAheadLog(_ path: ContainerPath, _ isLogged: Bool) throws {
+  package func setWriteAheadLog(_ path: ContainerPath, _ isLogged: Bool) throws {
     let file = try open(path, .readWrite)
     defer { try? file.close() }
     do {
       _ = try file.writeAll(toAbsoluteOffset: 18, [UInt8](repeating: isLogged ? 2 : 1, count: 2))
     } catch let error as Errno {
-      throw ContainerError.system("cannot write", full(path), error)
+      throw DrydockError.system("cannot write", full(path), error)
     }
   }
 }

@@ -1,4 +1,5 @@
-import CPlatform
+import DrydockErrors
+import FileSystem
 import SystemPackage
 
 /// An open file of a database: its main file, log or shared memory. It is closed with this object.
@@ -10,7 +11,7 @@ final class LockedFile: Sendable {
 
   init(_ descriptor: FileDescriptor) {
     self.descriptor = descriptor
-    _ = platform_lock_range(descriptor.rawValue, false, Self.mark, 1)
+    _ = try? descriptor.takeLock(exclusive: false, Self.mark..<Self.mark + 1, path: "")
   }
 
   deinit {
@@ -18,7 +19,7 @@ final class LockedFile: Sendable {
     // database in the meantime, one descriptor stays open instead, without its locks.
     // So it does when that cannot be found out.
     guard (try? OpenHere.isUsed(descriptor)) == false else {
-      _ = platform_unlock_range(descriptor.rawValue, 0, Self.mark)
+      descriptor.releaseLock(0..<Self.mark)
       return
     }
     try? descriptor.close()
@@ -27,9 +28,9 @@ final class LockedFile: Sendable {
 
 /// A lock on SQLite's own lock bytes, held through an open-file-description lock: any SQLite, in any process,
 /// sees the database as locked, not a byte of the file changes, and closing other descriptors does not drop it.
-public final class DatabaseLock: Sendable {
+package final class DatabaseLock: Sendable {
   /// The open main file.
-  public var file: FileDescriptor { opened.descriptor }
+  package var file: FileDescriptor { opened.descriptor }
   private let opened: LockedFile
 
   init(_ file: LockedFile) { opened = file }
@@ -37,11 +38,11 @@ public final class DatabaseLock: Sendable {
   /// Locks a database that nobody has open.
   ///
   /// - Returns: nil when somebody holds one of SQLite's locks on it.
-  public static func acquire(_ main: ContainerPath, in root: Directory) throws -> DatabaseLock? {
+  package static func acquire(_ main: ContainerPath, in root: Directory) throws -> DatabaseLock? {
     do {
       let lock = DatabaseLock(LockedFile(try root.open(main, .readWrite, options: [.nonBlocking])))
       return try lock.take(exclusive: true, DatabaseFormat.allLocks, root.full(main)) ? lock : nil
-    } catch let error as ContainerError where error.code == .permission {
+    } catch let error as DrydockError where error.code == .permission {
       // A file that may only be read: an exclusive lock cannot be taken, but it can be asked whether one would
       // be refused, and a shared one then keeps writers out.
       let lock = DatabaseLock(LockedFile(try root.open(main, .readOnly, options: [.nonBlocking])))
@@ -67,7 +68,7 @@ public final class DatabaseLock: Sendable {
   }
 
   /// Lets readers in again, and keeps writers out, as a reading SQLite does.
-  public func downgrade(path: String) throws {
+  package func downgrade(path: String) throws {
     _ = try take(exclusive: false, DatabaseFormat.sharedLock, path)
     release(DatabaseFormat.pendingLock)
     release(DatabaseFormat.reservedLock)
@@ -77,29 +78,17 @@ public final class DatabaseLock: Sendable {
   func isReserved(path: String) throws -> Bool { try isLocked(DatabaseFormat.reservedLock, path) }
 
   private func isLocked(_ range: Range<Int64>, _ path: String) throws -> Bool {
-    let taken = platform_range_is_locked(file.rawValue, range.lowerBound, Int64(range.count))
-    guard taken >= 0 else { throw ContainerError.lastCall("cannot test the lock of", path) }
-    return taken != 0
+    try file.isLocked(range, path: path)
   }
 
   /// Lets everybody in, while the file stays open.
-  public func release() { release(DatabaseFormat.allLocks) }
+  package func release() { release(DatabaseFormat.allLocks) }
 
   private func release(_ range: Range<Int64>) {
-    _ = platform_unlock_range(file.rawValue, range.lowerBound, Int64(range.count))
+    file.releaseLock(range)
   }
 
   private func take(exclusive: Bool, _ range: Range<Int64>, _ path: String) throws -> Bool {
-    try opened.descriptor.takeLock(exclusive: exclusive, range, path)
-  }
-}
-
-extension FileDescriptor {
-  /// Takes an open-file-description lock; false when somebody holds another.
-  func takeLock(exclusive: Bool, _ range: Range<Int64>, _ path: String) throws -> Bool {
-    if platform_lock_range(rawValue, exclusive, range.lowerBound, Int64(range.count)) == 0 { return true }
-    let error = currentErrno()
-    if error == .resourceTemporarilyUnavailable || error == .permissionDenied { return false }
-    throw ContainerError.system("cannot lock the database", path, error)
+    try opened.descriptor.takeLock(exclusive: exclusive, range, path: path)
   }
 }

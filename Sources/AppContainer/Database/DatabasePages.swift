@@ -1,12 +1,14 @@
+import DrydockErrors
+import FileSystem
 import SystemPackage
 
 /// The content of a database as the last commit left it, read where it lies: pages of the log before those of the main
 /// file. Nothing is copied.
 ///
 /// Its locks are held as long as this object lives.
-public final class DatabasePages {
+package final class DatabasePages {
   /// Bytes of the content: its pages.
-  public let size: UInt64
+  package let size: UInt64
   /// Whether the database is written through a log.
   let usesLog: Bool
 
@@ -27,7 +29,7 @@ public final class DatabasePages {
   ///   - logFile: the log, opened under the lock.
   ///   - pin: what keeps the main file and the start of the log as they are; without one ``isStill()`` tells.
   /// - Returns: nil when SQLite must decide what the two files mean.
-  /// - Throws: ``UnreadableDatabase``; ``ContainerError`` when it cannot be read.
+  /// - Throws: ``UnreadableDatabase``; ``DrydockError`` when it cannot be read.
   init?(_ lock: DatabaseLock, log logFile: LockedFile?, pin: LogPin?, path: String) throws {
     (self.lock, self.pin, self.path) = (lock, pin, path)
     // Before anything is read.
@@ -84,7 +86,7 @@ public final class DatabasePages {
   /// Reads from an offset until the buffer is full or the content ends.
   ///
   /// - Returns: the bytes read; fewer when a file became shorter meanwhile.
-  public func read(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
+  package func read(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
     let count = offset < size ? Int(min(UInt64(buffer.count), size - offset)) : 0
     var filled = 0
     while filled < count {
@@ -123,7 +125,7 @@ public final class DatabasePages {
 
   /// Whether all that was read until now belongs to one commit. To be asked after the last read; when it is not so, the
   /// database is captured anew.
-  public func isStill() throws -> Bool {
+  package func isStill() throws -> Bool {
     if let log {
       var header = [UInt8](repeating: 0, count: WriteAheadLog.headerLength)
       let count = try header.withUnsafeMutableBytes {
@@ -139,7 +141,7 @@ public final class DatabasePages {
   /// Writes the content to an empty file.
   ///
   /// - Returns: whether it is whole.
-  public func copy(to target: FileDescriptor, path targetPath: String) throws -> Bool {
+  package func copy(to target: FileDescriptor, path targetPath: String) throws -> Bool {
     do {
       // Cloned, or copied inside the kernel, where the main file is all there is.
       if log == nil {
@@ -158,7 +160,7 @@ public final class DatabasePages {
       }
       return try isStill()
     } catch let error as Errno {
-      throw ContainerError.system("cannot write", targetPath, error)
+      throw DrydockError.system("cannot write", targetPath, error)
     }
   }
 
@@ -175,7 +177,7 @@ public final class DatabasePages {
       }
       return filled
     } catch let error as Errno {
-      throw ContainerError.system("cannot read", path, error)
+      throw DrydockError.system("cannot read", path, error)
     }
   }
 }
@@ -183,13 +185,13 @@ public final class DatabasePages {
 extension DatabasePages {
   /// The pages of a private copy that nobody has open.
   ///
-  /// - Throws: ``ContainerError`` `malformed` when it is none.
-  public convenience init(ofCopy name: ContainerPath, in scratch: Directory) throws {
+  /// - Throws: ``DrydockError`` `malformed` when it is none.
+  package convenience init(ofCopy name: ContainerPath, in scratch: Directory) throws {
     let file = LockedFile(try scratch.open(name, .readOnly))
     do {
       try self.init(DatabaseLock(file), path: scratch.full(name))
     } catch let error as UnreadableDatabase {
-      throw ContainerError(.malformed, error.reason, path: scratch.full(name), cause: error)
+      throw DrydockError(.malformed, error.reason, path: scratch.full(name), cause: error)
     }
   }
 }

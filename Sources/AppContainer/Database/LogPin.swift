@@ -1,4 +1,5 @@
-import CPlatform
+import DrydockErrors
+import FileSystem
 import SystemPackage
 
 /// Keeps a database that others write through a log as it is, but for what they append to the log.
@@ -25,7 +26,7 @@ final class LogPin: Sendable {
     do {
       count = try index.withUnsafeMutableBytes { try file.descriptor.read(fromAbsoluteOffset: 0, into: $0) }
     } catch let error as Errno {
-      throw ContainerError.system("cannot read", path, error)
+      throw DrydockError.system("cannot read", path, error)
     }
     guard count == 96, index[..<48].elementsEqual(index[48...]), index[12] != 0 else { return nil }
     let number = { (offset: Int) in index.withUnsafeBytes { $0.load(fromByteOffset: offset, as: UInt32.self) }
@@ -54,12 +55,10 @@ final class LogPin: Sendable {
     guard let status = try root.status(name), status.type == .file else { return .unused }
     let path = root.full(name)
     let file = LockedFile(try root.open(name, .readOnly, options: [.nonBlocking]))
-    let used = platform_range_is_locked(file.descriptor.rawValue, inUse.lowerBound, Int64(inUse.count))
-    guard used >= 0 else { throw ContainerError.lastCall("cannot test the lock of", path) }
     // What a crash left is worth nothing, and our lock would make the next SQLite trust it.
-    guard used == 1 else { return .unused }
-    guard try file.descriptor.takeLock(exclusive: false, inUse, path),
-      try file.descriptor.takeLock(exclusive: false, readLocks, path)
+    guard try file.descriptor.isLocked(inUse, path: path) else { return .unused }
+    guard try file.descriptor.takeLock(exclusive: false, inUse, path: path),
+      try file.descriptor.takeLock(exclusive: false, readLocks, path: path)
     else { return .busy }
     return try LogPin(file, path: path).map(Result.pinned) ?? .busy
   }

@@ -1,3 +1,4 @@
+import FileSystem
 import SystemPackage
 
 /// Which files this process has open itself, as a library in an app: closing a raw descriptor of one would drop the

@@ -9,7 +9,7 @@ extension DatabaseQueue {
   /// memory.
   ///
   /// - Parameter configure: sets up the connection; what it prepares runs after that.
-  public static func alone(
+  package static func alone(
     with path: String, _ configure: (inout GRDB.Configuration) -> Void = { _ in }
   ) throws -> DatabaseQueue {
     var configuration = GRDB.Configuration()

@@ -1,4 +1,5 @@
-import CPlatform
+import DrydockErrors
+import FileSystem
 import SystemPackage
 
 /// A header that SQLite refuses, on the main file of a database that a commit has replaced.
@@ -8,7 +9,7 @@ import SystemPackage
 /// has in memory are inverted, too, so that it reads the header again.
 ///
 /// The mark needs no record: it is recognizable, and taking it away gives back the bytes that were there.
-public enum ReplacedMark {
+package enum ReplacedMark {
   static let text = Array("Drydock replaced".utf8)
   /// Change counter, size, freelist and schema cookie: what SQLite's pager compares.
   private static let compared = 24..<40
@@ -19,7 +20,7 @@ public enum ReplacedMark {
   /// A file that has further names is not marked: a backup may share it.
   ///
   /// - Parameter links: the number of names that it has within Drydock's reach.
-  public static func set(
+  package static func set(
     on file: FileDescriptor, modified: Int64, links: UInt64 = 1, path: String
   ) throws {
     let status = try FileStatus(of: file, path: path)
@@ -31,18 +32,18 @@ public enum ReplacedMark {
   ///
   /// - Returns: whether there was one.
   @discardableResult
-  public static func remove(from file: FileDescriptor, modified: Int64, path: String) throws -> Bool {
+  package static func remove(from file: FileDescriptor, modified: Int64, path: String) throws -> Bool {
     try exchange(text, for: DatabaseFormat.headerMagic, file, modified, path)
   }
 
   /// Takes the mark from bytes that were read from the start of a file.
-  public static func remove(from bytes: inout [UInt8]) {
+  package static func remove(from bytes: inout [UInt8]) {
     guard isSet(bytes) else { return }
     invert(&bytes, DatabaseFormat.headerMagic)
   }
 
   /// Whether bytes from the start of a file carry the mark.
-  public static func isSet(_ bytes: [UInt8]) -> Bool { isHeader(bytes, text) }
+  package static func isSet(_ bytes: [UInt8]) -> Bool { isHeader(bytes, text) }
 
   /// A header has these fractions in any case (https://www.sqlite.org/fileformat2.html, 1.3.4): a file of the app's that
   /// happens to begin with the text is none.
@@ -71,18 +72,16 @@ public enum ReplacedMark {
       // Open to be read only, since this user may not write it.
       return false
     } catch let error as Errno {
-      throw ContainerError.system("cannot change the header of the replaced database", path, error)
+      throw DrydockError.system("cannot change the header of the replaced database", path, error)
     }
-    guard platform_set_modified(file.rawValue, "", modified) == 0 else {
-      throw ContainerError.lastCall("cannot set the modification time", path)
-    }
+    try file.setModified(modified, path: path)
     return true
   }
 }
 
 extension Directory {
   /// Whether a file carries the mark of a main file that was replaced.
-  public func isReplaced(_ path: ContainerPath) throws -> Bool {
+  package func isReplaced(_ path: ContainerPath) throws -> Bool {
     guard let status = try status(path), status.type == .file,
       status.size >= DatabaseFormat.smallestPage
     else { return false }
@@ -90,16 +89,16 @@ extension Directory {
   }
 
   /// Marks a main file (``ReplacedMark``); nothing happens to another one, and to what this user may not write.
-  public func markReplaced(_ path: ContainerPath, modified: Int64, links: UInt64 = 1) throws {
+  package func markReplaced(_ path: ContainerPath, modified: Int64, links: UInt64 = 1) throws {
     guard let status = try status(path), status.type == .file else { return }
     do {
       let file = LockedFile(try open(path, .readWrite, options: [.nonBlocking]))
       try ReplacedMark.set(on: file.descriptor, modified: modified, links: links, path: full(path))
-    } catch let error as ContainerError where error.code == .permission {}
+    } catch let error as DrydockError where error.code == .permission {}
   }
 
   /// Takes the mark of a main file away; nothing happens where there is none.
-  public func unmarkReplaced(_ path: ContainerPath, modified: Int64) throws {
+  package func unmarkReplaced(_ path: ContainerPath, modified: Int64) throws {
     guard try isReplaced(path) else { return }
     let file = LockedFile(try open(path, .readWrite, options: [.nonBlocking]))
     try ReplacedMark.remove(from: file.descriptor, modified: modified, path: full(path))

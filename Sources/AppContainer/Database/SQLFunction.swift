@@ -1,9 +1,10 @@
 import AgeEncryption
+import Formats
 import Foundation
 import GRDB
 
 /// A SQL function that Drydock provides under an app's name for it: `functions:` of `drydock.yaml`. NULL gives NULL.
-public enum SQLFunction: String, CaseIterable, Sendable {
+package enum SQLFunction: String, CaseIterable, Sendable {
   /// Text or data as base64 text.
   case base64
   /// Base64 text as data.
@@ -130,7 +131,7 @@ public enum SQLFunction: String, CaseIterable, Sendable {
   }
 
   /// The words of all of them.
-  public static var names: [String] { allCases.map(\.rawValue) }
+  package static var names: [String] { allCases.map(\.rawValue) }
 }
 
 extension Configuration {

@@ -1,5 +1,7 @@
+import FileSystem
+
 /// What a backup of an Android app is made for: it decides which section of the rules counts.
-public enum AndroidTransfer: String, Sendable, Codable, CaseIterable {
+package enum AndroidTransfer: String, Sendable, Codable, CaseIterable {
   /// A backup in the cloud.
   case cloud
   /// A move to another Android device.

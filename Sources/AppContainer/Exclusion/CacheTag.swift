@@ -1,3 +1,6 @@
+import DrydockErrors
+import FileSystem
+
 /// The tag that marks a directory of things that can be made again (<https://bford.info/cachedir/>).
 enum CacheTag {
   static let name: ContainerPath = "CACHEDIR.TAG"
@@ -5,12 +8,12 @@ enum CacheTag {
 
   /// Whether a file is the tag: a regular one that starts with the signature.
   ///
-  /// - Throws: ``ContainerError`` when it cannot be read: then nobody knows.
+  /// - Throws: ``DrydockError`` when it cannot be read: then nobody knows.
   static func isValid(_ status: FileStatus, _ name: ContainerPath, in directory: Directory) throws -> Bool {
     guard status.type == .file, status.size >= signature.count else { return false }
     do {
       return try directory.prefix(of: name, signature.count) == signature
-    } catch let error as ContainerError where error.code != .permission && error.code != .io {
+    } catch let error as DrydockError where error.code != .permission && error.code != .io {
       // Gone, or a link by now.
       return false
     }

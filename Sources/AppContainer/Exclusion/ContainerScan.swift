@@ -1,7 +1,10 @@
+import DrydockErrors
+import FileSystem
+
 /// One path of a container, with what it is and whether a backup takes it.
-public struct ScannedEntry: Sendable {
+package struct ScannedEntry: Sendable {
   /// What a path is to a backup.
-  public enum Kind: Sendable, Hashable {
+  package enum Kind: Sendable, Hashable {
     case file, directory, symbolicLink
     /// The main file of a database.
     case database(DatabaseUnit)
@@ -14,36 +17,36 @@ public struct ScannedEntry: Sendable {
   }
 
   /// Its path in the container.
-  public let path: ContainerPath
+  package let path: ContainerPath
   /// Where it is: elsewhere than at its path when it was renamed while the walk ran.
-  public var place: ContainerPath
+  package var place: ContainerPath
   /// Its status, of a link itself.
-  public var status: FileStatus
+  package var status: FileStatus
   /// What it is.
-  public let kind: Kind
+  package let kind: Kind
   /// What was decided for it.
-  public let decision: Decision
+  package let decision: Decision
 
   /// Why a backup does not take it; nil when it does.
-  public var exclusion: Exclusion? { decision.effective }
+  package var exclusion: Exclusion? { decision.effective }
 }
 
 /// A walk over a container that knows databases and exclusion rules.
-public struct ContainerScan {
+package struct ContainerScan {
   /// The container's root.
-  public let root: Directory
+  package let root: Directory
   /// The rules that decide.
-  public let rules: ExclusionRules
+  package let rules: ExclusionRules
   /// Whether to go into excluded directories; without, only their top is visited.
-  public var entersExcluded = false
+  package var entersExcluded = false
   /// The deepest directories that are entered, as names in their path: one below is unreadable. A walk holds every directory
   /// above open.
-  public var deepest = Int.max
+  package var deepest = Int.max
   /// The names that count; by default those that each directory has when the walk comes to it.
-  public var names: TreeNames?
+  package var names: TreeNames?
 
   /// A scan of a container.
-  public init(_ root: Directory, rules: ExclusionRules, entersExcluded: Bool = false) {
+  package init(_ root: Directory, rules: ExclusionRules, entersExcluded: Bool = false) {
     self.root = root
     self.rules = rules
     self.entersExcluded = entersExcluded
@@ -66,8 +69,8 @@ public struct ContainerScan {
   /// - Parameter unreadable: takes a directory that cannot be listed, a path whose rules cannot be decided because an
   ///   attribute cannot be read, and with the code `inUse` one that was renamed each time it was looked for; nothing
   ///   below is visited. By default it is thrown.
-  public func visit(
-    unreadable: (ContainerPath, ContainerError) throws -> Void = { throw $1 },
+  package func visit(
+    unreadable: (ContainerPath, DrydockError) throws -> Void = { throw $1 },
     _ body: (ScannedEntry) throws -> Void
   ) throws {
     let top = Place(directory: root, path: .root, place: .root, decision: .none, leading: nil)
@@ -76,13 +79,13 @@ public struct ContainerScan {
 
   private func visit(
     _ place: Place, _ mount: UInt64,
-    _ unreadable: (ContainerPath, ContainerError) throws -> Void, _ body: (ScannedEntry) throws -> Void
+    _ unreadable: (ContainerPath, DrydockError) throws -> Void, _ body: (ScannedEntry) throws -> Void
   ) throws {
     let listing: DirectoryListing
     do {
       listing = try DirectoryListing(
         place.directory, place.path, at: place.place, names: names, databases: root.databases)
-    } catch let error as ContainerError {
+    } catch let error as DrydockError {
       return try unreadable(place.path, error)
     }
     if names?.unstable.contains(place.path) ?? false { try unreadable(place.path, unsettled(place.path)) }
@@ -108,7 +111,7 @@ public struct ContainerScan {
             child, decision, known: place.leading, in: entry.directory, entry.localName, mount)
           if leading?.contains(child) == true { decision.inclusion = Self.above(child) }
         }
-      } catch let error as ContainerError {
+      } catch let error as DrydockError {
         try unreadable(child, error)
         continue
       }
@@ -116,7 +119,7 @@ public struct ContainerScan {
         ScannedEntry(path: child, place: entry.place, status: status, kind: kind, decision: decision))
       guard kind == .directory, decision.effective == nil || entersExcluded else { continue }
       guard child.components.count <= deepest else {
-        try unreadable(child, ContainerError.tooDeep(child, deepest))
+        try unreadable(child, DrydockError.tooDeep(child, deepest))
         continue
       }
       do {
@@ -131,10 +134,10 @@ public struct ContainerScan {
   }
 
   /// A directory that could not be opened; what the visits throw is another matter.
-  private struct Unopened: Error { var reason: ContainerError }
+  private struct Unopened: Error { var reason: DrydockError }
 
-  private func unsettled(_ path: ContainerPath) -> ContainerError {
-    ContainerError(
+  private func unsettled(_ path: ContainerPath) -> DrydockError {
+    DrydockError(
       .inUse, "renamed each time it was looked for; close the app that does it, and run it again",
       path: root.full(path))
   }
@@ -163,7 +166,7 @@ public struct ContainerScan {
         opened = try? root.directory(place)
       }
       throw unsettled(path)
-    } catch let error as ContainerError {
+    } catch let error as DrydockError {
       if error.code == .notFound { return nil }
       throw Unopened(reason: error)
     }
@@ -183,7 +186,7 @@ public struct ContainerScan {
   /// restore gives them their modes and times. Looked for once for each topmost excluded directory, and only where
   /// a pattern can match; nil for one that is not excluded.
   ///
-  /// - Throws: ``ContainerError`` when that cannot be found out.
+  /// - Throws: ``DrydockError`` when that cannot be found out.
   private func leadingDirectories(
     _ path: ContainerPath, _ decision: Decision, known: Set<ContainerPath>?, in parent: Directory,
     _ name: ContainerPath, _ mount: UInt64
@@ -203,7 +206,7 @@ public struct ContainerScan {
     let directory: Directory
     do {
       directory = try parent.directory(name)
-    } catch let error as ContainerError where error.code == .notFound {
+    } catch let error as DrydockError where error.code == .notFound {
       return false
     }
     var leads = false
@@ -225,17 +228,17 @@ public struct ContainerScan {
   // MARK: One path
 
   /// What is decided for one path, which need not exist.
-  public struct Explanation: Sendable {
+  package struct Explanation: Sendable {
     /// What was decided, or would be.
-    public var decision: Decision
+    package var decision: Decision
     /// What is there; nil when nothing is.
-    public var kind: ScannedEntry.Kind?
+    package var kind: ScannedEntry.Kind?
   }
 
   /// Decides for one path alone, reading only the directories above it.
   ///
   /// - Parameter isDirectory: what to take a path for that does not exist.
-  public func explain(_ path: ContainerPath, isDirectory: Bool) throws -> Explanation {
+  package func explain(_ path: ContainerPath, isDirectory: Bool) throws -> Explanation {
     var mount = try root.status().mount
     var directory: Directory? = root
     var explanation = Explanation(decision: .none, kind: .directory)
@@ -272,7 +275,7 @@ public struct ContainerScan {
   }
 }
 
-extension ContainerError {
+extension DrydockError {
   fileprivate static func tooDeep(_ path: ContainerPath, _ deepest: Int) -> Self {
     Self(
       .unsupported, "is more than \(deepest) directories deep, where Drydock does not look; move it up",

@@ -1,7 +1,10 @@
+import FileSystem
+import Formats
+
 /// Something about a container that may not be what its app or its owner means; it stops nothing.
-public struct ContainerWarning: Sendable, Codable, Equatable {
+package struct ContainerWarning: Sendable, Codable, Equatable {
   /// What about.
-  public enum Kind: String, Sendable, Codable {
+  package enum Kind: String, Sendable, Codable {
     /// A person's document in a directory that no backup takes and that the system may empty.
     case document
     /// A photo there.
@@ -22,21 +25,21 @@ public struct ContainerWarning: Sendable, Codable, Equatable {
   }
 
   /// What about.
-  public var kind: Kind
+  package var kind: Kind
   /// The path it is about; nil when it is about a rule file.
-  public var path: ContainerPath?
+  package var path: ContainerPath?
   /// What is the matter, and what to do.
-  public var message: String
+  package var message: String
 }
 
 extension ContainerWarning: CustomStringConvertible {
   /// `path: message`.
-  public var description: String { path.map { "\($0): \(message)" } ?? message }
+  package var description: String { path.map { "\($0): \(message)" } ?? message }
 }
 
 extension ContainerWarning {
   /// The most paths that are looked at in directories that no backup takes: a cache may hold millions.
-  public static let limit = 20_000
+  package static let limit = 20_000
 
   /// Looks for what should be warned about; what cannot be read is passed over.
   ///
@@ -45,7 +48,7 @@ extension ContainerWarning {
   ///     names. What an app has flagged itself, or a pattern names, is meant so.
   ///   - secrets: whether settings that look like secrets are named; in an encrypted archive they are well kept.
   ///   - settings: reads a settings file, for who has read it already.
-  public static func find(
+  package static func find(
     in container: Container, excluded: [(ContainerPath, Exclusion)], secrets: Bool = true,
     settings: ((ContainerPath) throws -> PropertyListFile?)? = nil
   ) -> [Self] {

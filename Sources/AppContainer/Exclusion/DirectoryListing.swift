@@ -1,3 +1,6 @@
+import DrydockErrors
+import FileSystem
+
 /// One directory of a container: what is in it, which of its names belong to which database, and whether it is
 /// tagged as a cache.
 struct DirectoryListing {
@@ -139,7 +142,7 @@ struct DirectoryListing {
   /// - Parameters:
   ///   - status: nil for one that is not there.
   ///   - type: what it is, or would be.
-  /// - Throws: ``ContainerError`` when an attribute that a rule asks for cannot be read: then nobody knows.
+  /// - Throws: ``DrydockError`` when an attribute that a rule asks for cannot be read: then nobody knows.
   func decision(
     of name: ContainerPath, _ status: FileStatus?, type: FileType, above: Decision, _ rules: ExclusionRules
   ) throws -> Decision {
@@ -168,7 +171,7 @@ struct DirectoryListing {
   private func unlessGone<T>(_ body: () throws -> T) throws -> T? {
     do {
       return try body()
-    } catch let error as ContainerError where error.code == .notFound {
+    } catch let error as DrydockError where error.code == .notFound {
       return nil
     }
   }

@@ -1,7 +1,9 @@
+import FileSystem
+
 /// Why a path stays out of a backup.
-public struct Exclusion: Hashable, Sendable, Codable {
+package struct Exclusion: Hashable, Sendable, Codable {
   /// The rules, each named as it is recorded in an archive.
-  public enum Rule: String, Sendable, Codable, CaseIterable {
+  package enum Rule: String, Sendable, Codable, CaseIterable {
     /// The layout's own list.
     case layout
     /// Apple's attribute, `com.apple.metadata:com_apple_backup_excludeItem` or the older `com.apple.MobileBackup`.
@@ -20,18 +22,18 @@ public struct Exclusion: Hashable, Sendable, Codable {
     case state
 
     /// Whether it is told by a flag on the inode itself, so that another inode's metadata would lose it.
-    public var isFlag: Bool { self == .appleAttribute || self == .robotsAttribute || self == .noDump }
+    package var isFlag: Bool { self == .appleAttribute || self == .robotsAttribute || self == .noDump }
   }
 
   /// The rule that decided.
-  public var rule: Rule
+  package var rule: Rule
   /// The path it was found on: the excluded one or a directory above it.
-  public var origin: ContainerPath
+  package var origin: ContainerPath
   /// What about it: the list's entry, the attribute, the pattern.
-  public var detail: String
+  package var detail: String
 
   /// An exclusion from its parts.
-  public init(rule: Rule, origin: ContainerPath, detail: String) {
+  package init(rule: Rule, origin: ContainerPath, detail: String) {
     self.rule = rule
     self.origin = origin
     self.detail = detail
@@ -40,13 +42,13 @@ public struct Exclusion: Hashable, Sendable, Codable {
 
 extension Exclusion: CustomStringConvertible {
   /// Such as `apple-attribute: user.com.apple.…`.
-  public var description: String { "\(rule.rawValue): \(detail)" }
+  package var description: String { "\(rule.rawValue): \(detail)" }
 }
 
 /// Why a path is taken whatever the other rules say.
-public struct Inclusion: Hashable, Sendable, Codable {
+package struct Inclusion: Hashable, Sendable, Codable {
   /// What took it.
-  public enum Rule: String, Sendable, Codable {
+  package enum Rule: String, Sendable, Codable {
     /// A pattern under `include:`; it covers all below a directory.
     case include
     /// It is the history of migrations, or a directory above it; it covers nothing else in that.
@@ -56,19 +58,19 @@ public struct Inclusion: Hashable, Sendable, Codable {
   }
 
   /// What took it.
-  public var rule: Rule
+  package var rule: Rule
   /// The path it was found on.
-  public var origin: ContainerPath
+  package var origin: ContainerPath
   /// The pattern, or the reason in words.
-  public var detail: String
+  package var detail: String
 }
 
 /// What was decided for a path, and with that for what is below it.
-public struct Decision: Hashable, Sendable {
+package struct Decision: Hashable, Sendable {
   /// The rule that keeps the path out, when nothing takes it all the same.
-  public var exclusion: Exclusion?
+  package var exclusion: Exclusion?
   /// What takes it all the same.
-  public var inclusion: Inclusion?
+  package var inclusion: Inclusion?
   /// The main file that decided for a part of its database.
   var unit: ContainerPath?
 
@@ -76,7 +78,7 @@ public struct Decision: Hashable, Sendable {
   static let none = Decision()
 
   /// The rule that keeps the path out of a backup; nil when a backup takes it.
-  public var effective: Exclusion? {
+  package var effective: Exclusion? {
     inclusion == nil || exclusion?.rule == .state ? exclusion : nil
   }
 }

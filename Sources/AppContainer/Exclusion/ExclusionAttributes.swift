@@ -1,20 +1,22 @@
+import FileSystem
+
 /// The extended attributes that keep a path out of a backup.
-public enum ExclusionAttributes {
+package enum ExclusionAttributes {
   /// Apple's, as the systems set it since iOS 5.1. Linux has only names with `user.`; bare ones come from archives
   /// and from macOS.
   ///
   /// Whoever carries it is left out, whatever its value: a binary property list from Apple's systems, text from
   /// scripts (`com.apple.backupd`, `true`, nothing at all). It is taken off by removing it.
-  public static let apple = "com.apple.metadata:com_apple_backup_excludeItem"
+  package static let apple = "com.apple.metadata:com_apple_backup_excludeItem"
   /// Apple's for iOS 5.0.1: one byte, where 0 takes the flag off. Apps of that time set either.
-  public static let oldApple = "com.apple.MobileBackup"
+  package static let oldApple = "com.apple.MobileBackup"
   /// Of freedesktop.org; only the value `false` keeps a path out.
-  public static let robots = "user.xdg.robots.backup"
+  package static let robots = "user.xdg.robots.backup"
 
   private static let userPrefix = "user."
 
   /// Apple's flag as its systems write it, under the name that it has here: the binary property list of one text.
-  public static let appleFlag: ExtendedAttribute = {
+  package static let appleFlag: ExtendedAttribute = {
     // A property list file of ours has a dictionary at its top; this one is a single string of 17 bytes.
     let text = Array("com.apple.backupd".utf8)
     let value = Array("bplist00".utf8) + [0x5F, 0x10, UInt8(text.count)] + text
@@ -32,7 +34,7 @@ public enum ExclusionAttributes {
   /// - Parameters:
   ///   - names: the names of all its attributes.
   ///   - value: reads the value of one; it is asked only for those whose value matters.
-  public static func rule(
+  package static func rule(
     among names: [String], value: (String) throws -> [UInt8]?
   ) rethrows -> (rule: Exclusion.Rule, attribute: String)? {
     if names.isEmpty { return nil }
@@ -51,7 +53,7 @@ public enum ExclusionAttributes {
   }
 
   /// Whether an attribute is one of Apple's, with or without the namespace of Linux.
-  public static func isApple(_ name: String) -> Bool {
+  package static func isApple(_ name: String) -> Bool {
     bare(name) == apple[...] || bare(name) == oldApple[...]
   }
 
@@ -62,10 +64,10 @@ public enum ExclusionAttributes {
 
 extension FileMetadata {
   /// Whether one of Apple's flags keeps it out of backups, however it is spelled.
-  public var hasAppleFlag: Bool { exclusionFlags.contains(.appleAttribute) }
+  package var hasAppleFlag: Bool { exclusionFlags.contains(.appleAttribute) }
 
   /// Sets Apple's flag, or takes it off in every spelling.
-  public mutating func setAppleFlag(_ isSet: Bool) {
+  package mutating func setAppleFlag(_ isSet: Bool) {
     if isSet == hasAppleFlag { return }
     attributes.removeAll { ExclusionAttributes.isApple($0.name) }
     if isSet {
@@ -75,7 +77,7 @@ extension FileMetadata {
   }
 
   /// The flags on a path itself that keep it out of backups, however they are spelled: part of what a path is.
-  public var exclusionFlags: [Exclusion.Rule] {
+  package var exclusionFlags: [Exclusion.Rule] {
     let attribute = ExclusionAttributes.rule(among: attributes.map(\.name)) { name in
       attributes.first { $0.name == name }?.value
     }

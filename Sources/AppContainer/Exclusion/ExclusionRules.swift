@@ -1,5 +1,7 @@
+import FileSystem
+
 /// Decides, path by path from the root down, what stays out of a backup.
-public struct ExclusionRules: Sendable {
+package struct ExclusionRules: Sendable {
   /// What a path is, as far as a rule asks.
   struct Subject {
     var path: ContainerPath
@@ -19,11 +21,8 @@ public struct ExclusionRules: Sendable {
   private let exclude, include: PatternList
   private let groups: Set<String>
 
-  /// The directory in a container's root that a commit in place keeps its state in.
-  public static let stateDirectory: ContainerPath = ".drydock-state"
-
   /// The rules of a container: its layout's and those in `drydock.yaml`.
-  public init(_ container: Container) {
+  package init(_ container: Container) {
     layout = container.layout
     history = layout.historyPath
     includedRoots = layout.includedRoots
@@ -49,7 +48,7 @@ public struct ExclusionRules: Sendable {
   }
 
   /// Whether anything below a directory may be taken, as far as its path alone shows.
-  public func mayTake(below directory: ContainerPath) -> Bool {
+  package func mayTake(below directory: ContainerPath) -> Bool {
     let subject = Subject(
       path: directory, type: .directory, isNoDump: false, attributeNames: { [] }, attributeValue: { _ in nil }
     )
@@ -94,7 +93,8 @@ public struct ExclusionRules: Sendable {
 
   /// Whether a path is Drydock's own state, in the container's root or a group's.
   private func isState(_ path: ContainerPath) -> Bool {
-    path == Self.stateDirectory || (isInGroup(path) && path.inGroup?.path == Self.stateDirectory)
+    path == ContainerPath.stateDirectory
+      || (isInGroup(path) && path.inGroup?.path == ContainerPath.stateDirectory)
   }
 
   // MARK: The rules

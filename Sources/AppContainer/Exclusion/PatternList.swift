@@ -1,7 +1,9 @@
+import FileSystem
+
 /// Patterns as the lines of a `.gitignore`: the last one that matches a path decides, and one with `!` in front takes
 /// back what those before it said. Spaces at the end count only behind a `\`; empty lines and lines that start with
 /// `#` say nothing (`\!` and `\#` start a name).
-public struct PatternList: Sendable, Equatable {
+package struct PatternList: Sendable, Equatable {
   private struct Line: Sendable, Equatable {
     var text: String
     var pattern: GlobPattern
@@ -11,7 +13,7 @@ public struct PatternList: Sendable, Equatable {
   private let lines: [Line]
 
   /// What a list says of one path, leaving aside what it says of the directories above.
-  public enum Verdict: Sendable, Equatable {
+  package enum Verdict: Sendable, Equatable {
     /// The pattern that matches, as it was written.
     case matched(String)
     /// The pattern with `!`.
@@ -21,7 +23,7 @@ public struct PatternList: Sendable, Equatable {
   }
 
   /// A list from lines.
-  public init(_ texts: [String]) {
+  package init(_ texts: [String]) {
     lines = texts.compactMap { text in
       var bytes = Self.trimmed(Array(text.utf8))
       guard let first = bytes.first, first != UInt8(ascii: "#") else { return nil }
@@ -35,13 +37,13 @@ public struct PatternList: Sendable, Equatable {
   private init(lines: [Line]) { self.lines = lines }
 
   /// A list with another one's lines behind its own, which therefore decide.
-  public func adding(_ other: PatternList) -> PatternList { PatternList(lines: lines + other.lines) }
+  package func adding(_ other: PatternList) -> PatternList { PatternList(lines: lines + other.lines) }
 
   /// Whether it has no pattern.
-  public var isEmpty: Bool { lines.isEmpty }
+  package var isEmpty: Bool { lines.isEmpty }
 
   /// What it says of a path.
-  public func verdict(of path: ContainerPath, isDirectory: Bool) -> Verdict {
+  package func verdict(of path: ContainerPath, isDirectory: Bool) -> Verdict {
     if lines.isEmpty { return .silent }
     let components = path.components
     let last = lines.last { $0.pattern.matches(components: components, isDirectory: isDirectory) }
@@ -50,7 +52,7 @@ public struct PatternList: Sendable, Equatable {
   }
 
   /// Whether something below a directory could match.
-  public func mayMatch(below directory: ContainerPath) -> Bool {
+  package func mayMatch(below directory: ContainerPath) -> Bool {
     lines.contains { !$0.isNegated && $0.pattern.mayMatch(below: directory) }
   }
 
@@ -73,5 +75,5 @@ public struct PatternList: Sendable, Equatable {
 
 extension PatternList: ExpressibleByArrayLiteral {
   /// A list in source code.
-  public init(arrayLiteral texts: String...) { self.init(texts) }
+  package init(arrayLiteral texts: String...) { self.init(texts) }
 }

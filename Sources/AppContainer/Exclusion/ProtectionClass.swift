@@ -1,8 +1,10 @@
+import FileSystem
+
 /// A class of Apple's data protection: when a device can decrypt a file.
 ///
 /// On Apple's systems the kernel keeps a file's class. Elsewhere there is no such thing, and the class is written down as
 /// an extended attribute, which archives carry: for whoever puts the data onto a device.
-public enum ProtectionClass: String, Sendable, Codable, CaseIterable {
+package enum ProtectionClass: String, Sendable, Codable, CaseIterable {
   /// While the device is unlocked (class 1, `NSFileProtectionComplete`).
   case complete
   /// As `complete`, and for as long as a file stays open (2).
@@ -15,15 +17,17 @@ public enum ProtectionClass: String, Sendable, Codable, CaseIterable {
   case completeWhenUserInactive
 
   /// The attribute's name. Its value is Apple's name of the class, such as `NSFileProtectionComplete`.
-  public static let attribute = "user.drydock.protection-class"
+  package static let attribute = "user.drydock.protection-class"
 
   /// Apple's name.
-  public var appleName: String { "NSFileProtection" + rawValue.prefix(1).uppercased() + rawValue.dropFirst() }
+  package var appleName: String {
+    "NSFileProtection" + rawValue.prefix(1).uppercased() + rawValue.dropFirst()
+  }
 }
 
 extension FileMetadata {
   /// The class that is written down for a path; nil when there is none, or an unknown one.
-  public var protection: ProtectionClass? {
+  package var protection: ProtectionClass? {
     get {
       let value = attributes.first { $0.name == ProtectionClass.attribute }?.value
       return ProtectionClass.allCases.first { value.map($0.appleName.utf8.elementsEqual) ?? false }

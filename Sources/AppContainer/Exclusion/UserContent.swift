@@ -1,3 +1,5 @@
+import FileSystem
+
 /// Tells what a person made from what a program can make again, by name and first bytes: with few false alarms, so
 /// rather silent than wrong.
 enum UserContent {

@@ -1,16 +1,19 @@
+import FileSystem
+import Formats
+
 /// What `drydock.yaml` says under `android:`: the app's own backup rules, and what a backup is taken for.
-public struct AndroidConfiguration: Sendable, Equatable {
+package struct AndroidConfiguration: Sendable, Equatable {
   /// What the backup is made for.
-  public var transfer = AndroidTransfer.cloud
+  package var transfer = AndroidTransfer.cloud
   /// Whether it counts as encrypted on the client's side.
-  public var isEncrypted = false
+  package var isEncrypted = false
   /// Up to Android 11.
   var fullBackupContent: AndroidRuleFile?
   /// Since Android 12.
   var dataExtractionRules: AndroidRuleFile?
 
   /// Says nothing.
-  public init() {}
+  package init() {}
 
   /// Reads the mapping; files are relative to `folder`.
   init(_ node: YAMLNode, folder: String) throws {
@@ -28,7 +31,7 @@ public struct AndroidConfiguration: Sendable, Equatable {
   }
 
   /// What in the rule files has no effect and why, each with `file:line`.
-  public var notes: [String] { (fullBackupContent?.notes ?? []) + (dataExtractionRules?.notes ?? []) }
+  package var notes: [String] { (fullBackupContent?.notes ?? []) + (dataExtractionRules?.notes ?? []) }
 
   /// The rules that count, placed in a container; nil when there are none and everything is taken.
   func rules(isDirectory: (ContainerPath) -> Bool) -> AndroidRules? {

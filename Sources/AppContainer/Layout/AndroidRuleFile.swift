@@ -1,3 +1,6 @@
+import DrydockErrors
+import FileSystem
+import Formats
 import Foundation
 
 #if canImport(FoundationXML)
@@ -30,7 +33,7 @@ struct AndroidRuleFile: Sendable, Equatable {
 
   /// Reads a file.
   ///
-  /// - Throws: ``ContainerError`` with code `badConfiguration` and `file:line` in front.
+  /// - Throws: ``DrydockError`` with code `badConfiguration` and `file:line` in front.
   init(_ path: String, _ root: Root) throws {
     let slash = path.lastIndex(of: "/") ?? path.startIndex
     let bytes: [UInt8]
@@ -38,7 +41,7 @@ struct AndroidRuleFile: Sendable, Equatable {
       let folder = try Directory(slash == path.startIndex ? "/" : String(path[..<slash]))
       bytes = try folder.contents(
         ContainerPath(String(path[path.index(after: slash)...])), limit: Self.sizeLimit)
-    } catch var error as ContainerError {
+    } catch var error as DrydockError {
       error.code = .badConfiguration
       throw error
     }
@@ -49,12 +52,12 @@ struct AndroidRuleFile: Sendable, Equatable {
     // Entities are how a small file reads others, or grows large; not every XMLParser tells of them.
     if let declaration = bytes.firstRange(of: Array("<!DOCTYPE".utf8)) {
       let line = bytes[..<declaration.lowerBound].count { $0 == UInt8(ascii: "\n") } + 1
-      throw ContainerError(
+      throw DrydockError(
         .badConfiguration,
         "\(file):\(line): a document type declaration, which no rule needs; take it out")
     }
     guard !bytes.contains(0) else {
-      throw ContainerError(.badConfiguration, "\(file):1: not UTF-8 text; save it as UTF-8")
+      throw DrydockError(.badConfiguration, "\(file):1: not UTF-8 text; save it as UTF-8")
     }
     let reader = AndroidRuleReader(file: file, root: root)
     let parser = XMLParser(data: Data(bytes))
@@ -63,7 +66,7 @@ struct AndroidRuleFile: Sendable, Equatable {
     let isWhole = parser.parse()
     if let error = reader.failure { throw error }
     guard isWhole, reader.isFinished else {
-      throw ContainerError(
+      throw DrydockError(
         .badConfiguration, "\(file):\(max(parser.lineNumber, 1)): not well-formed XML; correct the file")
     }
     (sections, notes) = (reader.sections, reader.notes)
@@ -92,7 +95,7 @@ private final class AndroidRuleReader: NSObject, XMLParserDelegate {
   private var section: String?
   private(set) var sections: [String: AndroidRuleFile.Section] = [:]
   private(set) var notes: [String] = []
-  private(set) var failure: ContainerError?
+  private(set) var failure: DrydockError?
   private(set) var isFinished = false
 
   init(file: String, root: AndroidRuleFile.Root) {
@@ -108,7 +111,7 @@ private final class AndroidRuleReader: NSObject, XMLParserDelegate {
       try start(name, attributes, line: parser.lineNumber)
       open.append(name)
     } catch {
-      failure = failure ?? (error as? ContainerError)
+      failure = failure ?? (error as? DrydockError)
       parser.abortParsing()
     }
   }
@@ -121,8 +124,8 @@ private final class AndroidRuleReader: NSObject, XMLParserDelegate {
     if open.isEmpty { isFinished = true }
   }
 
-  private func error(_ line: Int, _ what: String) -> ContainerError {
-    ContainerError(.badConfiguration, "\(file):\(line): \(what)")
+  private func error(_ line: Int, _ what: String) -> DrydockError {
+    DrydockError(.badConfiguration, "\(file):\(line): \(what)")
   }
 
   // MARK: Elements

@@ -1,9 +1,12 @@
 import AgeEncryption
+import DrydockErrors
+import FileSystem
+import Formats
 
 /// Reading `drydock.yaml`.
 extension Configuration {
   /// The file's name.
-  public static let fileName = "drydock.yaml"
+  package static let fileName = "drydock.yaml"
 
   private static let keys = [
     "app", "layout", "defaults", "registered-defaults", "databases", "vault", "groups", "version-markers",
@@ -12,7 +15,7 @@ extension Configuration {
   ]
 
   /// Looks for `drydock.yaml` in a directory and those above it; without one the configuration says nothing.
-  public static func find(from directory: String) throws -> Configuration {
+  package static func find(from directory: String) throws -> Configuration {
     var directory = realPath(directory) ?? directory
     while true {
       let file = directory == "/" ? "/" + fileName : directory + "/" + fileName
@@ -24,10 +27,10 @@ extension Configuration {
 
   /// Reads a configuration file.
   ///
-  /// - Throws: ``ContainerError`` with code `badConfiguration` and `file:line:column` in front.
-  public init(file: String) throws {
+  /// - Throws: ``DrydockError`` with code `badConfiguration` and `file:line:column` in front.
+  package init(file: String) throws {
     guard let file = realPath(file) else {
-      throw ContainerError(.notFound, "no such configuration file; `drydock init` writes one", path: file)
+      throw DrydockError(.notFound, "no such configuration file; `drydock init` writes one", path: file)
     }
     let slash = file.lastIndex(of: "/") ?? file.startIndex
     let folder = slash == file.startIndex ? "/" : String(file[..<slash])
@@ -35,7 +38,7 @@ extension Configuration {
       ContainerPath(String(file[file.index(after: slash)...])), limit: 1 << 20)
     do {
       try self.init(YAMLDocument(bytes, file: file), folder: folder)
-    } catch var error as ContainerError where error.code == .malformed {
+    } catch var error as DrydockError where error.code == .malformed {
       error.code = .badConfiguration
       throw error
     }
@@ -92,7 +95,7 @@ extension Configuration {
     let text = try node.text("a recipient")
     do {
       return try AgeRecipient(text)
-    } catch let error as AgeError {
+    } catch let error as DrydockError {
       throw node.position.error(error.message)
     }
   }
@@ -119,7 +122,7 @@ extension Configuration {
     guard let text = try node?.text("`pointer`") else { return "" }
     do {
       return try JSONPointer(text).description
-    } catch let error as ContainerError {
+    } catch let error as DrydockError {
       throw node?.position.error(error.message) ?? error
     }
   }

@@ -1,26 +1,28 @@
+import DrydockErrors
+import FileSystem
 import SystemPackage
 
 /// The directory with one app's data: where it is, whose it is, and what is where in it.
-public struct Container: Sendable {
+package struct Container: Sendable {
   /// The absolute path of the data root, symbolic links resolved.
-  public let root: String
+  package let root: String
   /// What the state directory stands beside: the root, or the `.xcappdata` bundle around it.
-  public let anchor: String
+  package let anchor: String
   /// The layout, configured or detected.
-  public let layout: Layout
+  package let layout: Layout
   /// Bundle id or package: configured, from Apple's metadata, from the bundle, or from the directory's name.
-  public let app: String
+  package let app: String
   /// Which instance of the app it is: given, the UUID in Apple's metadata, or the directory's name.
-  public let instance: String
+  package let instance: String
   /// What `drydock.yaml` says.
-  public let configuration: Configuration
+  package let configuration: Configuration
   /// The groups that share data with other apps, sorted by id.
-  public let groups: [ContainerGroup]
+  package let groups: [ContainerGroup]
   /// Groups of `drydock.yaml` whose directories do not exist, sorted by id.
-  public let missingGroups: [ContainerGroup]
+  package let missingGroups: [ContainerGroup]
   /// Whether this process made it for itself and throws it away, as tests do: nothing waits for the disk then, and no
   /// other process is looked for that has something of it open.
-  public var isScratch = false
+  package var isScratch = false
   /// The instance's name as it was given; and whether all was, before anything was there.
   private let givenInstance: String?, isPlanned: Bool
 
@@ -30,10 +32,11 @@ public struct Container: Sendable {
   ///   - path: the container as the user named it; symbolic links in it are resolved, when they are this user's
   ///     or root's.
   ///   - instance: overrides the instance's name.
-  /// - Throws: ``ContainerError``: `notFound`, `notAContainer` (a file), `unreadable`, `permission` (another
+  /// - Throws: ``DrydockError``: `notFound`, `notAContainer` (a file), `unreadable`, `permission` (another
   ///   user's link), `badConfiguration` (groups whose
   ///   roots overlap).
-  public init(at path: String, configuration: Configuration = Configuration(), instance: String? = nil) throws
+  package init(at path: String, configuration: Configuration = Configuration(), instance: String? = nil)
+    throws
   {
     try Self.requireProcessFiles(path)
     let resolved = try Self.resolve(path)
@@ -56,7 +59,7 @@ public struct Container: Sendable {
   }
 
   /// A container that is about to be made where nothing is yet.
-  public init(
+  package init(
     planned root: String, layout: Layout, app: String, instance: String, configuration: Configuration
   ) {
     self.root = root
@@ -72,8 +75,8 @@ public struct Container: Sendable {
   /// The container that a restore would make at a path where nothing is yet, with what is known of it before; nil
   /// when something is there.
   ///
-  /// - Throws: ``ContainerError`` with code `notFound` when there is no directory for it either.
-  public static func planned(
+  /// - Throws: ``DrydockError`` with code `notFound` when there is no directory for it either.
+  package static func planned(
     at path: String, configuration: Configuration, instance: String? = nil
   ) throws -> Container? {
     try requireProcessFiles(path)
@@ -82,7 +85,7 @@ public struct Container: Sendable {
     let slash = trimmed.lastIndex(of: "/")
     let parent = slash.map { $0 == trimmed.startIndex ? "/" : String(trimmed[..<$0]) } ?? "."
     guard let parent = try ownRealPath(parent) else {
-      throw ContainerError(
+      throw DrydockError(
         .notFound, "neither the container nor the directory for it exists; make the directory first",
         path: path)
     }
@@ -96,14 +99,14 @@ public struct Container: Sendable {
   private static func requireProcessFiles(_ path: String) throws {
     #if os(Linux)
       guard FollowedStatus.identity("/proc/self/fd") == nil else { return }
-      throw ContainerError(
+      throw DrydockError(
         .unsupported, "/proc is needed to read or change a container, and is not mounted here; mount it",
         path: path)
     #endif
   }
 
   /// What it is now, for one who has its lock: a restore may have made another app's of it.
-  public func reopened() throws -> Container {
+  package func reopened() throws -> Container {
     if isPlanned { return self }
     var container = try Container(at: anchor, configuration: configuration, instance: givenInstance)
     container.isScratch = isScratch
@@ -114,20 +117,20 @@ public struct Container: Sendable {
     guard let resolved = try ownRealPath(path) else {
       let error = currentErrno()
       if error == .noSuchFileOrDirectory {
-        throw ContainerError(.notFound, "no such container; check the path", path: path)
+        throw DrydockError(.notFound, "no such container; check the path", path: path)
       }
-      throw ContainerError.system("cannot find the container", path, error)
+      throw DrydockError.system("cannot find the container", path, error)
     }
     do {
       _ = try Directory(resolved)
-    } catch let error as ContainerError where error.code == .notAContainer {
-      throw ContainerError(
+    } catch let error as DrydockError where error.code == .notAContainer {
+      throw DrydockError(
         .notAContainer,
         "this is a file; a container is a directory with an app's data, or to read it a zip or tar of one",
         path: path)
     }
     guard resolved != "/" else {
-      throw ContainerError(.notAContainer, "the root of the file system cannot be a container", path: path)
+      throw DrydockError(.notAContainer, "the root of the file system cannot be a container", path: path)
     }
     return resolved
   }
@@ -135,36 +138,36 @@ public struct Container: Sendable {
   // MARK: Places
 
   /// The app's own settings file; nil when neither configuration nor layout names one.
-  public var standardDefaults: ContainerPath? {
+  package var standardDefaults: ContainerPath? {
     if let configured = configuration.defaults["standard"] { return configured }
     guard layout == .ios else { return nil }
     return try? ContainerPath("Library/Preferences/\(app).plist")
   }
 
   /// Where the history of migrations is.
-  public var historyPath: ContainerPath { layout.historyPath }
+  package var historyPath: ContainerPath { layout.historyPath }
 
   /// Where the file of secrets is, or would be.
-  public var vaultPath: ContainerPath { configuration.vault ?? layout.vaultPath }
+  package var vaultPath: ContainerPath { configuration.vault ?? layout.vaultPath }
 
   /// The places that a named database may be in, the present one first.
   ///
-  /// - Throws: ``ContainerError`` with code `badConfiguration` for a name that `drydock.yaml` does not have.
-  public func databasePlaces(_ name: String) throws -> [ContainerPath] {
+  /// - Throws: ``DrydockError`` with code `badConfiguration` for a name that `drydock.yaml` does not have.
+  package func databasePlaces(_ name: String) throws -> [ContainerPath] {
     if let places = configuration.databases[name] { return places }
     let known = configuration.databases.keys.sorted()
     let advice =
       known.isEmpty
       ? "name its place in drydock.yaml: databases: {\(name): [path in the container]}"
       : "drydock.yaml knows \(known.joined(separator: ", "))"
-    throw ContainerError(
+    throw DrydockError(
       .badConfiguration, "no database is named \(name); \(advice)", path: configuration.file)
   }
 }
 
 extension Container {
   /// Whether a path is one of the container's settings files, which are compared and undone key by key.
-  public func isSettings(_ path: ContainerPath) -> Bool {
+  package func isSettings(_ path: ContainerPath) -> Bool {
     if path == standardDefaults || configuration.defaults.values.contains(path) { return true }
     // In a group on any layout, and told by the path alone: an archive of one is compared without it.
     if let group = path.inGroup {

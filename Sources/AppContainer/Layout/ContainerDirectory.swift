@@ -1,36 +1,39 @@
+import DrydockErrors
+import FileSystem
+
 /// A directory whose children are containers: one for each user, customer or device.
-public struct ContainerDirectory: Sendable {
+package struct ContainerDirectory: Sendable {
   /// One of its containers.
-  public struct Child: Sendable, Hashable {
+  package struct Child: Sendable, Hashable {
     /// Its name in the directory.
-    public let name: String
+    package let name: String
     /// Its path: the directory's and the name.
-    public let path: String
+    package let path: String
   }
 
   /// The directory as it was named.
-  public let path: String
+  package let path: String
   /// The containers in it by the bytes of their names. A container that two names lead to is there once.
-  public let containers: [Child]
+  package let containers: [Child]
   /// What else is in it, sorted: files, and directories in which nothing shows that they are containers. Names that
   /// start with a dot are not told: Drydock's own state is among them.
-  public let passedOver: [String]
+  package let passedOver: [String]
 
   /// Looks through a directory; not into the directories of its containers.
   ///
   /// - Parameter configuration: whose stores show that a directory is a container.
-  /// - Throws: ``ContainerError``: `notFound` (the directory, or any container in it), `notAContainer` (a file, or a
+  /// - Throws: ``DrydockError``: `notFound` (the directory, or any container in it), `notAContainer` (a file, or a
   ///   container itself), `unreadable`.
-  public init(_ path: String, configuration: Configuration = Configuration()) throws {
+  package init(_ path: String, configuration: Configuration = Configuration()) throws {
     guard let resolved = try ownRealPath(path) else {
-      throw ContainerError.lastCall("cannot find the directory of containers", path)
+      throw DrydockError.lastCall("cannot find the directory of containers", path)
     }
     let directory = try Directory(resolved)
     // Whether their groups are in order is seen when they are worked on.
     var alone = configuration
     alone.groups = [:]
     if resolved != "/", try Container(at: resolved, configuration: alone).showsThatItIsOne {
-      throw ContainerError(
+      throw DrydockError(
         .notAContainer,
         "is a container itself; --all takes the directory that it is in, and the container is "
           + "given without --all", path: path)
@@ -62,7 +65,7 @@ public struct ContainerDirectory: Sendable {
     others += children.filter { groups.contains(realPath($0.path) ?? "") }.map(\.name)
     children.removeAll { groups.contains(realPath($0.path) ?? "") }
     guard !children.isEmpty else {
-      throw ContainerError(
+      throw DrydockError(
         .notFound,
         "holds no container: nothing in it has what shows one, a layout of iOS or Android, a store that drydock.yaml "
           + "names, or a history of migrations", path: path)
@@ -76,7 +79,7 @@ public struct ContainerDirectory: Sendable {
     guard type == .directory || type == .symbolicLink else { return false }
     do {
       return try Container(at: root, configuration: configuration).showsThatItIsOne
-    } catch let error as ContainerError where error.code == .notAContainer {
+    } catch let error as DrydockError where error.code == .notAContainer {
       return false
     } catch {
       return true
@@ -92,7 +95,7 @@ extension Container {
       if anchor != root { return true }
       let directory = try Directory(root)
       if try Layout.detect(in: directory) != .generic { return true }
-      var places = Layout.allCases.map(\.historyPath) + [ExclusionRules.stateDirectory]
+      var places = Layout.allCases.map(\.historyPath) + [ContainerPath.stateDirectory]
       places += configuration.defaults.values
       places += configuration.databases.values.joined()
       places += configuration.versionMarkers.compactMap {

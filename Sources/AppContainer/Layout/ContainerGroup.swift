@@ -1,15 +1,18 @@
+import DrydockErrors
+import FileSystem
+import Formats
 import Foundation
 
 /// An app group: a directory that an app shares with its extensions and other apps of its maker. In the container's
 /// namespace its root is `.groups/<id>`.
-public struct ContainerGroup: Sendable, Equatable {
+package struct ContainerGroup: Sendable, Equatable {
   /// Such as `group.com.example.notes`.
-  public let id: String
+  package let id: String
   /// The absolute path of its root, symbolic links resolved where it exists.
-  public let root: String
+  package let root: String
 
   /// Its root in the container's namespace.
-  public var path: ContainerPath { .group(id) }
+  package var path: ContainerPath { .group(id) }
 
   /// The groups of a configuration by the paths they are named by, whether they exist or not.
   static func configured(_ configuration: Configuration, root: String) -> [ContainerGroup] {
@@ -45,7 +48,7 @@ public struct ContainerGroup: Sendable, Equatable {
 
   /// The groups whose directories exist, and the others.
   ///
-  /// - Throws: ``ContainerError`` with code `badConfiguration` when two roots overlap, or when the container has a
+  /// - Throws: ``DrydockError`` with code `badConfiguration` when two roots overlap, or when the container has a
   ///   directory of its own where groups are shown.
   static func resolve(
     _ configuration: Configuration, root: String, anchor: String
@@ -53,7 +56,7 @@ public struct ContainerGroup: Sendable, Equatable {
     let named = configured(configuration, root: root)
     if named.isEmpty { return ([], []) }
     guard try Directory(root).status(.groups) == nil else {
-      throw ContainerError(
+      throw DrydockError(
         .badConfiguration,
         "the container has a `.groups` of its own, which is where Drydock shows the groups of drydock.yaml; rename it, "
           + "or take `groups:` out", path: root)
@@ -67,8 +70,8 @@ public struct ContainerGroup: Sendable, Equatable {
       }
       do {
         _ = try Directory(resolved)
-      } catch let error as ContainerError where error.code == .notAContainer {
-        throw ContainerError(
+      } catch let error as DrydockError where error.code == .notAContainer {
+        throw DrydockError(
           .badConfiguration, "the group \(group.id) is a file, and must be a directory", path: resolved)
       }
       found.append(ContainerGroup(id: group.id, root: resolved))
@@ -87,7 +90,7 @@ public struct ContainerGroup: Sendable, Equatable {
         guard !isSame, !isInside(group.root, other) || name == "the container's bundle",
           !isInside(other, group.root)
         else {
-          throw ContainerError(
+          throw DrydockError(
             .badConfiguration,
             "the roots of the group \(group.id) and of \(name) (\(other)) overlap; "
               + "correct `groups:` in drydock.yaml", path: group.root)
@@ -104,23 +107,23 @@ public struct ContainerGroup: Sendable, Equatable {
 
 extension Container {
   /// Whether a group of this id is there.
-  public func hasGroup(_ id: String) -> Bool { groups.contains { $0.id == id } }
+  package func hasGroup(_ id: String) -> Bool { groups.contains { $0.id == id } }
 
   /// The settings file of a group of the configuration, which need not be there; nil for another suite.
-  public func groupDefaults(_ id: String) -> ContainerPath? {
+  package func groupDefaults(_ id: String) -> ContainerPath? {
     guard configuration.groups[id] != nil else { return nil }
     return try? ContainerPath.group(id).appending("Library").appending("Preferences").appending(id + ".plist")
   }
 
   /// Opens the root, with the groups' roots in it as `.groups/<id>`.
-  public func open() throws -> Directory {
+  package func open() throws -> Directory {
     var opened: [String: Directory] = [:]
     for group in groups { opened[group.id] = try Directory(group.root) }
     return try Directory(root).showing(groups: opened).naming(databases: configuration.databasePaths)
   }
 
   /// Why nothing can be put at a path of `.groups`: its group is not known, or not there. Nil for other paths.
-  public func reason(againstGroupOf path: ContainerPath) -> String? {
+  package func reason(againstGroupOf path: ContainerPath) -> String? {
     guard path == .groups || path.isInside(.groups), !configuration.groups.isEmpty else { return nil }
     guard let id = path.inGroup?.id else { return "this is the list of groups; name a path in one of them" }
     if hasGroup(id) { return nil }

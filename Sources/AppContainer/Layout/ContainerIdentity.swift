@@ -1,3 +1,5 @@
+import FileSystem
+import Formats
 import Foundation
 
 /// Whose container a directory is, as far as its files and its name tell.
@@ -62,11 +64,4 @@ struct ContainerIdentity {
     }.filter(isBundleIdentifier)
     return packages.count == 1 ? packages.first : nil
   }
-}
-
-/// The absolute path with all links resolved; nil (and errno) when there is no such path.
-public func realPath(_ path: String) -> String? {
-  guard let resolved = realpath(path, nil) else { return nil }
-  defer { free(resolved) }
-  return String(cString: resolved)
 }

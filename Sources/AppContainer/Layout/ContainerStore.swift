@@ -1,5 +1,5 @@
 /// The four stores that a container's data is in.
-public enum ContainerStore: String, Sendable, Hashable, Codable, CaseIterable {
+package enum ContainerStore: String, Sendable, Hashable, Codable, CaseIterable {
   /// Settings files.
   case defaults
   /// The file of secrets.

@@ -1,5 +1,7 @@
+import FileSystem
+
 /// What is where in a container, and what is never backed up.
-public enum Layout: String, Sendable, Codable, CaseIterable {
+package enum Layout: String, Sendable, Codable, CaseIterable {
   /// An app's data container as iOS lays it out.
   case ios
   /// An app's data directory as Android lays it out, `/data/data/<package>`.
@@ -8,7 +10,7 @@ public enum Layout: String, Sendable, Codable, CaseIterable {
   case generic
 
   /// Where Drydock keeps the history of migrations: inside the container, so that it travels with it.
-  public var historyPath: ContainerPath {
+  package var historyPath: ContainerPath {
     switch self {
     case .ios: "Library/Application Support/.drydock/history.json"
     case .android: "files/.drydock/history.json"
@@ -17,7 +19,7 @@ public enum Layout: String, Sendable, Codable, CaseIterable {
   }
 
   /// Where the file of secrets is, unless `drydock.yaml` says otherwise.
-  public var vaultPath: ContainerPath {
+  package var vaultPath: ContainerPath {
     switch self {
     case .ios: "Library/Vault/vault.age"
     case .android: "files/vault.age"
@@ -31,7 +33,7 @@ public enum Layout: String, Sendable, Codable, CaseIterable {
   ///
   /// An iOS device backup takes `Documents` and `Library` (and `GeoJSON`) of an app's container, and never
   /// `tmp`, `SystemData` or `StoreKit`.
-  public var includedRoots: [ContainerPath]? {
+  package var includedRoots: [ContainerPath]? {
     switch self {
     case .ios: ["Documents", "Library", "GeoJSON"]
     case .android, .generic: nil
@@ -39,7 +41,7 @@ public enum Layout: String, Sendable, Codable, CaseIterable {
   }
 
   /// What is never backed up below those.
-  public var neverIncluded: [ContainerPath] {
+  package var neverIncluded: [ContainerPath] {
     switch self {
     case .ios:
       [
@@ -52,13 +54,13 @@ public enum Layout: String, Sendable, Codable, CaseIterable {
   }
 
   /// What is never backed up for a transfer: another Android device gets all but the installed libraries.
-  public func neverIncluded(for transfer: AndroidTransfer) -> [ContainerPath] {
+  package func neverIncluded(for transfer: AndroidTransfer) -> [ContainerPath] {
     self == .android && transfer == .device ? ["lib"] : neverIncluded
   }
 
   /// What a restore never brings back, in an archive though it may be (`snapshot --include-excluded`, or an archive
   /// of another tool): the system makes it anew, and an old one misleads it.
-  public var neverRestored: [ContainerPath] {
+  package var neverRestored: [ContainerPath] {
     switch self {
     case .ios: ["NewsstandArtwork", "Library/Saved Application State", "Library/SplashBoard"]
     case .android, .generic: []

@@ -1,7 +1,9 @@
+import Formats
+
 /// Another tool whose folder of migrations is used as it is. Such a folder is for one database.
-public struct MigrationTool: Sendable, Equatable {
+package struct MigrationTool: Sendable, Equatable {
   /// Whose names, sections and table they are.
-  public enum Format: String, CaseIterable, Sendable, Codable {
+  package enum Format: String, CaseIterable, Sendable, Codable {
     case dbmate
     case golangMigrate = "golang-migrate"
     case goose
@@ -9,12 +11,12 @@ public struct MigrationTool: Sendable, Equatable {
   }
 
   /// Whose files they are.
-  public var format: Format
+  package var format: Format
   /// The database that they are for, by its name in `drydock.yaml`.
-  public var database: String
+  package var database: String
 
   /// A tool and its database.
-  public init(_ format: Format, database: String) {
+  package init(_ format: Format, database: String) {
     (self.format, self.database) = (format, database)
   }
 

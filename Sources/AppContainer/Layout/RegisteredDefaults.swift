@@ -1,21 +1,25 @@
+import DrydockErrors
+import FileSystem
+import Formats
+
 /// What an app registers as the defaults of its settings when it starts: what a reader sees of a setting that is not
 /// stored.
-public struct RegisteredDefaults: Sendable, Equatable {
+package struct RegisteredDefaults: Sendable, Equatable {
   private var suites: [String: PropertyListDictionary] = [:]
 
   /// An app that registers nothing.
-  public init() {}
+  package init() {}
 
   /// Settings by suite; `standard` is the app's own.
-  public init(_ suites: [String: PropertyListDictionary]) { self.suites = suites }
+  package init(_ suites: [String: PropertyListDictionary]) { self.suites = suites }
 
   /// What is registered for a suite.
-  public subscript(_ suite: String) -> PropertyListDictionary { suites[suite] ?? [:] }
+  package subscript(_ suite: String) -> PropertyListDictionary { suites[suite] ?? [:] }
 
   /// Reads what `drydock.yaml` names: one file for the app's own settings, or a file for each suite; relative to
   /// `folder`.
   ///
-  /// - Throws: ``ContainerError`` with `file:line:column` in front.
+  /// - Throws: ``DrydockError`` with `file:line:column` in front.
   init(_ node: YAMLNode, folder: String) throws {
     guard let files = node.mapping else {
       suites["standard"] = try Self.read(node, folder)
@@ -37,7 +41,7 @@ public struct RegisteredDefaults: Sendable, Equatable {
       return try YAMLDocument(bytes, file: path).root?.pairs("a file of registered defaults")
         .propertyListValues()
         ?? [:]
-    } catch let error as ContainerError {
+    } catch let error as DrydockError {
       // A YAML file's errors have a place of their own.
       throw error.message.hasPrefix(path)
         ? error : node.position.error("`\(text)`: \(error.message)", cause: error)

@@ -1,17 +1,18 @@
+import Formats
 import Foundation
 
 /// What is kept as text or data and is a document of its own: JSON, or a property list. The fields of a keyed archive
 /// stand beside their names.
-public struct NestedValue {
+package struct NestedValue {
   /// Larger ones are not taken apart; what is in them is found by its form only.
   private static let sizeLimit = 4 << 20
   private static let jsonDepth = 100
 
   /// What is in it.
-  public let value: PropertyListValue
+  package let value: PropertyListValue
 
   /// Nil when a value is no such document.
-  public init?(_ value: PropertyListValue) {
+  package init?(_ value: PropertyListValue) {
     switch value {
     case .string(let text): self.init(bytes: Array(text.utf8))
     case .data(let bytes): self.init(data: bytes)

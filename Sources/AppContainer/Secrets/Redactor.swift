@@ -1,38 +1,39 @@
 import AgeEncryption
+import Formats
 
 /// Keeps secrets out of what people and logs see: in place of a secret stands its length and a fingerprint, such as
 /// `(secret, 24 characters, #3f9a1c2e)`.
 ///
 /// Make one for each run, and pass it on: within a run equal secrets have equal fingerprints. The key of the
 /// fingerprints is random and lives no longer than the run, so that nobody can try out what a secret was.
-public struct Redactor: Sendable {
+package struct Redactor: Sendable {
   private let fingerprint: Fingerprint?
   /// The fingerprints of texts and data that are secrets whatever their name is.
   private var known: Set<String> = []
 
   /// A redactor with a key of its own. Without any entropy in the system it shows no fingerprints.
-  public init() { fingerprint = try? Fingerprint() }
+  package init() { fingerprint = try? Fingerprint() }
 
   /// A value for people: secrets in it are replaced, all else is as in its description.
   ///
   /// - Parameter key: the name that the value has; empty when it has none.
-  public func shown(_ value: PropertyListValue, key: String) -> String {
+  package func shown(_ value: PropertyListValue, key: String) -> String {
     shown(value, named: SecretName(key))
   }
 
   /// A value for people, under a name that was judged.
-  public func shown(_ value: PropertyListValue, named name: SecretName) -> String {
+  package func shown(_ value: PropertyListValue, named name: SecretName) -> String {
     shown(value, name, depth: 0)
   }
 
   /// A name for people, which it is as a rule; but keys of settings may be anything, a token too.
-  public func shown(name: String) -> String {
+  package func shown(name: String) -> String {
     SecretText.isSecret(name) ? shown(secret: name) : name
   }
 
   /// A message with what has a secret's form taken out, word by word: an argument that should have been a file's name,
   /// a password in an address.
-  public func shown(message: String) -> String {
+  package func shown(message: String) -> String {
     guard SecretText.isSecret(message) else { return message }
     if let block = message.range(of: "-----BEGIN ") {
       let rest = String(message[block.lowerBound...])
@@ -56,33 +57,33 @@ public struct Redactor: Sendable {
   }
 
   /// Stands for a secret text, by its number of characters.
-  public func shown(secret text: String) -> String {
+  package func shown(secret text: String) -> String {
     var text = text
     return secret(Self.counted(text.count, "character"), text.withUTF8 { mark(UnsafeRawBufferPointer($0)) })
   }
 
   /// Stands for secret bytes: by their characters when they are text, as the values of a vault are, else by their
   /// number.
-  public func shown(secret bytes: UnsafeRawBufferPointer) -> String {
+  package func shown(secret bytes: UnsafeRawBufferPointer) -> String {
     let characters = String(validating: bytes, as: UTF8.self)?.count
     let size = characters.map { Self.counted($0, "character") } ?? Self.counted(bytes.count, "byte")
     return secret(size, mark(bytes))
   }
 
   /// Stands for secret bytes.
-  public func shown(secret bytes: SecretBytes) -> String { bytes.withBytes { shown(secret: $0) } }
+  package func shown(secret bytes: SecretBytes) -> String { bytes.withBytes { shown(secret: $0) } }
 
   /// Stands for a secret that is not here as a whole.
   ///
   /// - Parameters:
   ///   - size: such as `24 characters`.
   ///   - mark: its fingerprint, when that is known.
-  public func secret(_ size: String, _ mark: String?) -> String {
+  package func secret(_ size: String, _ mark: String?) -> String {
     "(secret, \(size)\(mark.map { ", \($0)" } ?? ""))"
   }
 
   /// The fingerprint of a secret, such as `#3f9a1c2e`; nil when there is none.
-  public func mark(_ bytes: UnsafeRawBufferPointer) -> String? {
+  package func mark(_ bytes: UnsafeRawBufferPointer) -> String? {
     fingerprint.map { "#" + $0.text(of: bytes) }
   }
 
@@ -90,7 +91,7 @@ public struct Redactor: Sendable {
   /// name is one still.
   ///
   /// - Parameter shown: the values that it will be asked for; what is in none of them need not be looked at.
-  public func knowing(
+  package func knowing(
     _ settings: some Sequence<PropertyListDictionary>, among shown: [PropertyListValue]? = nil
   ) -> Redactor {
     var result = self

@@ -1,6 +1,8 @@
+import Formats
+
 /// What the names of fields that belong together say about their values: by the names themselves, and by a text beside
 /// them, as in `{name: auth_token, value: …}`. Fields are those of a dictionary, or the columns of a row.
-public struct SecretFields {
+package struct SecretFields {
   private static let nameKeys: Set<String> = [
     "name", "key", "id", "identifier", "field", "header", "title", "account",
   ]
@@ -13,7 +15,7 @@ public struct SecretFields {
   private var beside = SecretName.plain
 
   /// Judges the fields of a dictionary that has a name itself.
-  public init(_ values: PropertyListDictionary, inside outer: SecretName) {
+  package init(_ values: PropertyListDictionary, inside outer: SecretName) {
     self.init(keys: values.keys.lazy.map(\.text), inside: outer)
     for (key, value) in values {
       if case .string(let text) = value { note(text, in: key) }
@@ -22,7 +24,7 @@ public struct SecretFields {
 
   /// The columns of a table. What its name says is about those that hold a value; a table of sessions also says when
   /// they were.
-  public init(columns: some Sequence<String>, of table: SecretName) {
+  package init(columns: some Sequence<String>, of table: SecretName) {
     self.init(keys: columns, inside: min(table, .suspicious))
     if table > .suspicious { beside = table }
   }
@@ -38,7 +40,7 @@ public struct SecretFields {
   ///   - isKey: whether it tells one row from others: then it names all that the row has.
   /// - Returns: whether it changes anything.
   @discardableResult
-  public mutating func note(_ text: String, in key: String, isKey: Bool = false) -> Bool {
+  package mutating func note(_ text: String, in key: String, isKey: Bool = false) -> Bool {
     guard text.utf8.count < 100, isKey || Self.nameKeys.contains(key.lowercased()) else { return false }
     let name = SecretName(text)
     guard name > .suspicious else { return false }
@@ -48,7 +50,7 @@ public struct SecretFields {
   }
 
   /// What is known about a field's value.
-  public subscript(_ key: String) -> SecretName {
+  package subscript(_ key: String) -> SecretName {
     let own = SecretName(key)
     let word = key.lowercased()
     if Self.valueKeys.contains(word) { return max(own.inside(outer, name: key), beside) }
@@ -58,7 +60,7 @@ public struct SecretFields {
   }
 
   /// Whether a key itself is a secret: a token, or in a list of sessions what looks like one.
-  public func isSecret(key: String) -> Bool {
+  package func isSecret(key: String) -> Bool {
     SecretText.isSecret(key)
       || outer == .secret && SecretName(key) == .plain && SecretToken.isLikely(key)
   }

@@ -1,5 +1,5 @@
 /// What the name of a setting, a column or a field says about its value.
-public enum SecretName: Int, Sendable, Comparable {
+package enum SecretName: Int, Sendable, Comparable {
   /// Nothing.
   case plain
   /// What looks like a token is one: `key`, `auth`.
@@ -10,14 +10,14 @@ public enum SecretName: Int, Sendable, Comparable {
   case secret
 
   /// Whether one says more than another.
-  public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+  package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 
   /// Longer names are no names but values.
   private static let lengthLimit = 200
 
   /// Judges a name by its words, in camelCase, snake_case, kebab-case or with dots: `tokenizer` is one word, and none
   /// of a secret's.
-  public init(_ name: String) {
+  package init(_ name: String) {
     let words = name.utf8.count > Self.lengthLimit ? [] : Self.words(name)
     guard let last = words.last else {
       self = .plain

@@ -1,36 +1,38 @@
+import Formats
+
 /// Tells which values are probably secrets: by the name that they have, by their form, and by what is in them.
 ///
 /// It guesses, and rather once too often: a value that is hidden for nothing can still be told from another by its
 /// fingerprint, and a secret that was shown cannot be taken back.
-public enum SecretPattern {
+package enum SecretPattern {
   /// Whether a value, or something inside of it, looks like a secret.
   ///
   /// - Parameter key: the name that it has; empty when it has none.
-  public static func isSecret(_ value: PropertyListValue, key: String = "") -> Bool {
+  package static func isSecret(_ value: PropertyListValue, key: String = "") -> Bool {
     isSecret(value, named: SecretName(key))
   }
 
   /// Whether a value, or something inside of it, looks like a secret under a name that was judged.
-  public static func isSecret(_ value: PropertyListValue, named name: SecretName) -> Bool {
+  package static func isSecret(_ value: PropertyListValue, named name: SecretName) -> Bool {
     var search = SecretSearch(least: .suspicious)
     return search.finds(in: value, name)
   }
 
   /// Whether it looks so much like one that its owner should be told: a name like `key` alone is not enough.
-  public static func isClearlySecret(_ value: PropertyListValue, key: String = "") -> Bool {
+  package static func isClearlySecret(_ value: PropertyListValue, key: String = "") -> Bool {
     var search = SecretSearch(least: .code)
     return search.finds(in: value, SecretName(key))
   }
 
   /// Whether a text without a name has a secret's form somewhere: a token, a private key, a card number.
-  public static func isSecret(text: String) -> Bool {
+  package static func isSecret(text: String) -> Bool {
     isSecret(.string(text), named: .plain)
   }
 
   /// Whether a value as a whole is a secret, under a name that was judged.
   ///
   /// - Parameter looksInside: looks for a secret's form, too.
-  public static func isSecret(leaf value: PropertyListValue, name: SecretName, looksInside: Bool) -> Bool {
+  package static func isSecret(leaf value: PropertyListValue, name: SecretName, looksInside: Bool) -> Bool {
     switch value {
     case .string(let text):
       return isSecret(text, name) || looksInside && SecretText.isSecret(text)

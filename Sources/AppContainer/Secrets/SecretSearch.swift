@@ -1,3 +1,5 @@
+import Formats
+
 /// Looks for secrets in values, with bounded work: a property list of a few megabytes can stand for a million times as
 /// much, by references to one text.
 struct SecretSearch {

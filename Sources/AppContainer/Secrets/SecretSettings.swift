@@ -1,3 +1,6 @@
+import FileSystem
+import Formats
+
 /// Finds settings that look like secrets. Only the settings files are read.
 enum SecretSettings {
   /// - Parameter excluded: the topmost paths that rules keep out of a backup.

@@ -1,4 +1,5 @@
 import AgeEncryption
+import DrydockErrors
 
 /// Reads JSON (RFC 8259) that holds secrets, in the wiped memory that it was decrypted into.
 ///
@@ -241,7 +242,7 @@ struct SecretJSONReader {
   }
 
   /// An error at this place; nothing of the document is in it.
-  func broken(_ what: String) -> ContainerError {
-    ContainerError(.badVault, "its document cannot be read: \(what) (byte \(position))")
+  func broken(_ what: String) -> DrydockError {
+    DrydockError(.badVault, "its document cannot be read: \(what) (byte \(position))")
   }
 }

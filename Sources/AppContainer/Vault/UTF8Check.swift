@@ -27,7 +27,7 @@ struct UTF8Check {
 
 extension SecretBytes {
   /// Whether they are text, UTF-8; no string is made to find out, which nobody could wipe.
-  public var isText: Bool {
+  package var isText: Bool {
     withBytes { bytes in
       var check = UTF8Check()
       for byte in bytes { check.take(byte) }

@@ -1,42 +1,43 @@
 import AgeEncryption
+import DrydockErrors
 
 /// A container's secrets: a document of items, sealed to the keys of its device.
 ///
 /// A rewrite seals to the keys that are written inside, so that a vault sealed to several stays so. What is in memory is
 /// wiped as far as it is a secret: values and keys are, names and attributes are ordinary text.
-public struct Vault: Sendable, Equatable {
+package struct Vault: Sendable, Equatable {
   /// The most bytes that a sealed file may have.
-  public static let sizeLimit = 64 << 20
+  package static let sizeLimit = 64 << 20
 
   /// What is in it.
-  public private(set) var document: VaultDocument
+  package private(set) var document: VaultDocument
 
   /// The device's random name, made with the vault.
-  public var device: String { document.device }
+  package var device: String { document.device }
   /// The keys that it is sealed to.
-  public var recipients: [AgeRecipient] { document.recipients }
+  package var recipients: [AgeRecipient] { document.recipients }
   /// The items.
-  public var items: [VaultItem.ID: VaultItem] { document.items }
+  package var items: [VaultItem.ID: VaultItem] { document.items }
   /// The items in order.
-  public var sorted: [VaultItem] { document.sorted }
+  package var sorted: [VaultItem] { document.sorted }
 
   // MARK: Opening and sealing
 
   /// An empty vault of a device that has none yet, sealed to the present one of its keys.
-  public init(new keys: DeviceKeys) throws {
+  package init(new keys: DeviceKeys) throws {
     document = VaultDocument(device: try VaultDocument.newDevice(), recipients: [keys.present.recipient])
   }
 
   /// Opens a sealed file, binary or armored.
   ///
   /// - Parameter path: the file's, for messages.
-  /// - Throws: ``ContainerError``: `vaultLocked` when none of the keys fits, `badVault` when it is damaged, no age file,
+  /// - Throws: ``DrydockError``: `vaultLocked` when none of the keys fits, `badVault` when it is damaged, no age file,
   ///   or of a newer format.
-  public init(opening bytes: [UInt8], with keys: DeviceKeys, path: String) throws {
+  package init(opening bytes: [UInt8], with keys: DeviceKeys, path: String) throws {
     let opened = try VaultErrors.translating(bytes, path) { try Age.open(bytes, with: keys.ageKeys) }
     document = try VaultDocument(decoding: opened, path: path)
     guard !document.recipients.isEmpty else {
-      throw ContainerError(
+      throw DrydockError(
         .badVault,
         "its document does not say which keys it is sealed to (`recipients`), so that it could not be written again",
         path: path)
@@ -45,24 +46,24 @@ public struct Vault: Sendable, Equatable {
 
   /// How a sealed file is encrypted, such as `encrypted to 2 recipients (X25519)`.
   ///
-  /// - Throws: ``ContainerError`` with code `badVault` for what is no age file, or has a damaged header.
-  public static func encryption(of bytes: [UInt8], path: String) throws -> String {
+  /// - Throws: ``DrydockError`` with code `badVault` for what is no age file, or has a damaged header.
+  package static func encryption(of bytes: [UInt8], path: String) throws -> String {
     try VaultErrors.translating(bytes, path) { try Age.header(of: bytes).summary }
   }
 
   /// The same for a message, such as `encrypted to 2 recipients (X25519)`.
-  public static func summary(of bytes: [UInt8]) -> String {
+  package static func summary(of bytes: [UInt8]) -> String {
     (try? Age.header(of: bytes).summary) ?? "no age file that can be read"
   }
 
   /// The file: a binary age file, sealed to ``recipients``. It is another one each time.
   ///
-  /// - Throws: ``ContainerError`` with code `unsupported` beyond ``sizeLimit``; `AgeError` when the cryptographic library
+  /// - Throws: ``DrydockError`` with code `unsupported` beyond ``sizeLimit``; `DrydockError` when the cryptographic library
   ///   fails.
-  public func sealed() throws -> [UInt8] {
+  package func sealed() throws -> [UInt8] {
     let bytes = try Age.seal(document.encoded(), to: .recipients(recipients))
     guard bytes.count <= Self.sizeLimit else {
-      throw ContainerError(
+      throw DrydockError(
         .unsupported,
         "the vault would have \(bytes.count) bytes, and \(Self.sizeLimit) is the most; keep large data in files"
       )
@@ -73,24 +74,24 @@ public struct Vault: Sendable, Equatable {
   // MARK: Items
 
   /// An item by what makes it unique.
-  public subscript(id: VaultItem.ID) -> VaultItem? { items[id] }
+  package subscript(id: VaultItem.ID) -> VaultItem? { items[id] }
 
   /// Puts an item, in place of the one with the same id.
-  public mutating func put(_ item: VaultItem) { document.items[item.id] = item }
+  package mutating func put(_ item: VaultItem) { document.items[item.id] = item }
 
   /// Takes an item out, and gives it back; nil when there is none.
   @discardableResult
-  public mutating func remove(_ id: VaultItem.ID) -> VaultItem? { document.items.removeValue(forKey: id) }
+  package mutating func remove(_ id: VaultItem.ID) -> VaultItem? { document.items.removeValue(forKey: id) }
 
   /// Takes all items out.
-  public mutating func removeAll() { document.items.removeAll() }
+  package mutating func removeAll() { document.items.removeAll() }
 
   /// Has it sealed to other keys from now on. Copies that exist already stay readable with the old ones.
   ///
-  /// - Throws: ``ContainerError`` with code `unsupported` for no key at all.
-  public mutating func rekey(to recipients: [AgeRecipient]) throws {
+  /// - Throws: ``DrydockError`` with code `unsupported` for no key at all.
+  package mutating func rekey(to recipients: [AgeRecipient]) throws {
     guard !recipients.isEmpty else {
-      throw ContainerError(.unsupported, "a vault is sealed to one key at least; name one")
+      throw DrydockError(.unsupported, "a vault is sealed to one key at least; name one")
     }
     var seen: Set<AgeRecipient> = []
     document.recipients = recipients.filter { seen.insert($0).inserted }

@@ -1,6 +1,6 @@
 /// When a device can read a vault item, and with that whether a backup may bring it back: the keychain's accessibility
 /// classes.
-public enum VaultAccessibility: String, Sendable, Codable, CaseIterable {
+package enum VaultAccessibility: String, Sendable, Codable, CaseIterable {
   /// While the device is unlocked. What an item has for which nothing was said.
   case whenUnlocked
   /// From the first unlock after a start on.
@@ -17,7 +17,7 @@ public enum VaultAccessibility: String, Sendable, Codable, CaseIterable {
   case whenPasscodeSetThisDeviceOnly
 
   /// The keychain's own code, such as `ck`.
-  public var code: String {
+  package var code: String {
     switch self {
     case .whenUnlocked: "ak"
     case .afterFirstUnlock: "ck"
@@ -30,7 +30,7 @@ public enum VaultAccessibility: String, Sendable, Codable, CaseIterable {
   }
 
   /// A class by its name or by the keychain's code.
-  public init?(_ text: String) {
+  package init?(_ text: String) {
     guard let found = Self(rawValue: text) ?? Self.allCases.first(where: { $0.code == text }) else {
       return nil
     }
@@ -38,7 +38,7 @@ public enum VaultAccessibility: String, Sendable, Codable, CaseIterable {
   }
 
   /// Whether an item of this class may leave its device at all.
-  public var leavesDevice: Bool {
+  package var leavesDevice: Bool {
     switch self {
     case .whenUnlocked, .afterFirstUnlock, .always: true
     case .whenUnlockedThisDeviceOnly, .afterFirstUnlockThisDeviceOnly, .alwaysThisDeviceOnly,
@@ -52,7 +52,7 @@ public enum VaultAccessibility: String, Sendable, Codable, CaseIterable {
   /// - Parameters:
   ///   - toSameDevice: whether it is the device that the backup was made on.
   ///   - fromEncrypted: whether the backup is encrypted; from any other an item returns to its own device only.
-  public func returns(toSameDevice: Bool, fromEncrypted: Bool) -> Bool {
+  package func returns(toSameDevice: Bool, fromEncrypted: Bool) -> Bool {
     if self == .whenPasscodeSetThisDeviceOnly { return false }
     return toSameDevice || (leavesDevice && fromEncrypted)
   }

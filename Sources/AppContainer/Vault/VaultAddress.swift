@@ -1,16 +1,18 @@
+import FileSystem
+
 /// Which item of a vault is meant: by its name, by attributes, or both.
-public struct VaultAddress: Sendable, Equatable {
+package struct VaultAddress: Sendable, Equatable {
   /// What the item is called: as a list prints it, `service/account`, or the service or server alone.
-  public var name: String?
+  package var name: String?
   /// What kind of secret it is.
-  public var itemClass: VaultItemClass?
+  package var itemClass: VaultItemClass?
   /// The attributes it has to have; an empty text wants an item without.
-  public var attributes: [VaultAttribute: String]
+  package var attributes: [VaultAttribute: String]
   /// Whether the keychain copies it to the owner's other devices.
-  public var isSynchronizable: Bool?
+  package var isSynchronizable: Bool?
 
   /// An address from its parts.
-  public init(
+  package init(
     name: String? = nil, itemClass: VaultItemClass? = nil, attributes: [VaultAttribute: String] = [:],
     isSynchronizable: Bool? = nil
   ) {
@@ -19,12 +21,12 @@ public struct VaultAddress: Sendable, Equatable {
   }
 
   /// Whether it says anything.
-  public var isEmpty: Bool { self == VaultAddress() }
+  package var isEmpty: Bool { self == VaultAddress() }
 
   /// The items that it fits, in order.
   ///
   /// A name that is some item's whole name means that one, and not those whose service it also is.
-  public func items(in vault: Vault) -> [VaultItem] {
+  package func items(in vault: Vault) -> [VaultItem] {
     let fitting = vault.sorted.filter(fits)
     guard let name else { return fitting }
     let ways: [(VaultItem) -> Bool] = [
@@ -50,7 +52,7 @@ public struct VaultAddress: Sendable, Equatable {
 
 extension VaultAddress: CustomStringConvertible {
   /// Such as `com.example.notes/auth, access group group.x`.
-  public var description: String {
+  package var description: String {
     let parts =
       [name, itemClass?.rawValue].compactMap { $0 }
       + attributes.sorted { $0.key.rawValue < $1.key.rawValue }.map {

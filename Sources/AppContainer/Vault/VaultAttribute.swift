@@ -1,5 +1,5 @@
 /// The attributes of a vault item that are text, under the names that they have in the document.
-public enum VaultAttribute: String, Sendable, Hashable, CaseIterable {
+package enum VaultAttribute: String, Sendable, Hashable, CaseIterable {
   /// What the secret is for, such as `com.example.notes`.
   case service
   /// Whose it is.
@@ -31,15 +31,15 @@ public enum VaultAttribute: String, Sendable, Hashable, CaseIterable {
   case keySize = "key_size"
 
   /// The name in words, such as `access group`.
-  public var words: String { rawValue.split(separator: "_").joined(separator: " ") }
+  package var words: String { rawValue.split(separator: "_").joined(separator: " ") }
 }
 
 /// What kind of secret an item is.
-public enum VaultItemClass: String, Sendable, Codable, CaseIterable {
+package enum VaultItemClass: String, Sendable, Codable, CaseIterable {
   case genericPassword, internetPassword, certificate, key
 
   /// The keychain's own code, such as `genp`.
-  public var code: String {
+  package var code: String {
     switch self {
     case .genericPassword: "genp"
     case .internetPassword: "inet"
@@ -49,7 +49,7 @@ public enum VaultItemClass: String, Sendable, Codable, CaseIterable {
   }
 
   /// A class by its name or by the keychain's code.
-  public init?(_ text: String) {
+  package init?(_ text: String) {
     guard let found = Self(rawValue: text) ?? Self.allCases.first(where: { $0.code == text }) else {
       return nil
     }
@@ -58,7 +58,7 @@ public enum VaultItemClass: String, Sendable, Codable, CaseIterable {
 
   /// The attributes that tell an item from others of its class. Service and account count for every class, though the
   /// keychain does not have them for all: what two items differ in must not be lost.
-  public var identifying: [VaultAttribute] {
+  package var identifying: [VaultAttribute] {
     let own: [VaultAttribute] =
       switch self {
       case .genericPassword: []

@@ -1,27 +1,28 @@
 import AgeEncryption
+import DrydockErrors
 
 /// The document in a vault: the items, the device they belong to, and the keys that the file is sealed to.
-public struct VaultDocument: Sendable, Equatable {
+package struct VaultDocument: Sendable, Equatable {
   /// The version of the format that this program writes.
-  public static let currentFormat = 1
+  package static let currentFormat = 1
 
   /// The device's random name, made with its vault: 32 hexadecimal digits. New keys do not change it.
-  public let device: String
+  package let device: String
   /// The keys that the file is sealed to; none in a copy of items for an archive.
-  public internal(set) var recipients: [AgeRecipient]
+  package internal(set) var recipients: [AgeRecipient]
   /// The items.
-  public internal(set) var items: [VaultItem.ID: VaultItem]
+  package internal(set) var items: [VaultItem.ID: VaultItem]
   /// Fields that this version does not know, as they stand in the document.
   var unknown: [String: SecretBytes] = [:]
 
   /// A document from its parts; of two items with one id the last counts.
-  public init(device: String, recipients: [AgeRecipient] = [], items: some Sequence<VaultItem> = []) {
+  package init(device: String, recipients: [AgeRecipient] = [], items: some Sequence<VaultItem> = []) {
     (self.device, self.recipients) = (device, recipients)
     self.items = Dictionary(items.map { ($0.id, $0) }, uniquingKeysWith: { _, last in last })
   }
 
   /// The items in order.
-  public var sorted: [VaultItem] { items.sorted { $0.key < $1.key }.map(\.value) }
+  package var sorted: [VaultItem] { items.sorted { $0.key < $1.key }.map(\.value) }
 
   /// A name for a device that nothing else has.
   static func newDevice() throws -> String {
@@ -33,7 +34,7 @@ public struct VaultDocument: Sendable, Equatable {
 
 extension VaultDocument {
   /// The document as JSON, in memory that is wiped.
-  public func encoded() -> SecretBytes {
+  package func encoded() -> SecretBytes {
     let (sorted, names) = (sorted, unknown.keys.sorted())
     return SecretJSONWriter.document { writer in
       writer.object { writer in
@@ -71,15 +72,15 @@ extension VaultDocument {
 extension VaultDocument {
   /// Reads a document.
   ///
-  /// - Throws: ``ContainerError`` with code `badVault` when it is damaged, or of a newer format.
-  public init(decoding bytes: SecretBytes, path: String?) throws {
+  /// - Throws: ``DrydockError`` with code `badVault` when it is damaged, or of a newer format.
+  package init(decoding bytes: SecretBytes, path: String?) throws {
     do {
       self = try bytes.withBytes { bytes in
         try Self.requireFormat(bytes)
         var reader = SecretJSONReader(bytes)
         return try Self(&reader)
       }
-    } catch var error as ContainerError where error.code == .badVault {
+    } catch var error as DrydockError where error.code == .badVault {
       error.path = path
       throw error
     }
@@ -94,10 +95,10 @@ extension VaultDocument {
     }
     try reader.end()
     guard let format, format > 0 else {
-      throw ContainerError(.badVault, "its document says no format, so that it is no vault of Drydock's")
+      throw DrydockError(.badVault, "its document says no format, so that it is no vault of Drydock's")
     }
     guard format <= currentFormat else {
-      throw ContainerError(
+      throw DrydockError(
         .badVault,
         "its document is of format \(format), and this version knows up to \(currentFormat); use a newer Drydock"
       )
@@ -121,15 +122,15 @@ extension VaultDocument {
       }
     }
     guard let device, Self.isName(device) else {
-      throw ContainerError(.badVault, "its document names no device (32 lower-case hexadecimal digits)")
+      throw DrydockError(.badVault, "its document names no device (32 lower-case hexadecimal digits)")
     }
-    guard let items else { throw ContainerError(.badVault, "its document has no items") }
+    guard let items else { throw DrydockError(.badVault, "its document has no items") }
     self.init(device: device, recipients: recipients)
     self.unknown = unknown
     for item in items {
       let id = item.id
       guard self.items.updateValue(item, forKey: id) == nil else {
-        throw ContainerError(
+        throw DrydockError(
           .badVault,
           "two of its items are the same, \(id): restore the vault from a backup, or take one out by hand")
       }
@@ -138,7 +139,7 @@ extension VaultDocument {
 
   private static func recipient(_ reader: inout SecretJSONReader) throws -> AgeRecipient {
     let text = try reader.text()
-    do { return try AgeRecipient(text) } catch let error as AgeError {
+    do { return try AgeRecipient(text) } catch let error as DrydockError {
       throw reader.broken("one of its recipients is none, for \(error.message)")
     }
   }

@@ -1,11 +1,12 @@
 import AgeEncryption
+import DrydockErrors
 
-/// Turns the errors of opening a vault's file into this module's.
+/// What an error of encryption means for a vault's file.
 enum VaultErrors {
   static func translating<Value>(_ bytes: [UInt8], _ path: String, _ body: () throws -> Value) throws -> Value
   {
     guard AgeHeader.isPresent(in: bytes.prefix(AgeHeader.probeLength)) else {
-      throw ContainerError(
+      throw DrydockError(
         .badVault,
         bytes.isEmpty
           ? "the vault's file is empty; restore it from a backup, or remove it to begin anew"
@@ -14,19 +15,20 @@ enum VaultErrors {
     }
     do {
       return try body()
-    } catch let error as AgeError {
+    } catch let error as DrydockError {
       throw translated(error, bytes, path)
     }
   }
 
-  private static func translated(_ error: AgeError, _ bytes: [UInt8], _ path: String) -> ContainerError {
+  private static func translated(_ error: DrydockError, _ bytes: [UInt8], _ path: String) -> DrydockError {
     switch error.code {
     case .noIdentity:
-      ContainerError(.vaultLocked, locked(bytes), path: path, cause: error)
+      DrydockError(.vaultLocked, locked(bytes), path: path, cause: error)
     case .cryptography:
-      ContainerError(.io, error.message, path: path, cause: error)
-    default:
-      ContainerError(.badVault, "the vault's file is damaged: \(error.message)", path: path, cause: error)
+      DrydockError(.io, error.message, path: path, cause: error)
+    case .badKey, .header, .mac, .payload, .armor:
+      DrydockError(.badVault, "the vault's file is damaged: \(error.message)", path: path, cause: error)
+    default: error
     }
   }
 

@@ -1,28 +1,29 @@
 import AgeEncryption
+import DrydockErrors
 
 /// What an encrypted archive holds of a vault besides the sealed file, for other devices: the items that may leave, and
 /// the names of those that may not, so that a restore can tell what stayed behind.
-public struct VaultExtract: Sendable, Equatable {
+package struct VaultExtract: Sendable, Equatable {
   /// An item that may not leave: all but its value and its attributes.
-  public struct Staying: Sendable, Equatable {
+  package struct Staying: Sendable, Equatable {
     /// Its name for people.
-    public var name: String
+    package var name: String
     /// What keeps it.
-    public var accessibility: VaultAccessibility, accessControl: VaultAccessControl?
+    package var accessibility: VaultAccessibility, accessControl: VaultAccessControl?
     /// Whether it is synchronizable.
-    public var isSynchronizable: Bool
+    package var isSynchronizable: Bool
   }
 
   /// The device and the items that may leave it; sealed to nobody.
-  public private(set) var document: VaultDocument
+  package private(set) var document: VaultDocument
   /// The items that may not, in the vault's order.
-  public private(set) var staying: [Staying]
+  package private(set) var staying: [Staying]
 
   /// The field of the document with ``staying``.
   private static let field = "staying"
 
   /// What of a vault may leave.
-  public init(of vault: Vault) {
+  package init(of vault: Vault) {
     document = VaultDocument(device: vault.device, items: vault.sorted.filter(\.leavesDevice))
     staying = vault.sorted.filter { !$0.leavesDevice }.map {
       Staying(
@@ -34,7 +35,7 @@ public struct VaultExtract: Sendable, Equatable {
   // MARK: Writing
 
   /// The document as JSON, in memory that is wiped.
-  public func encoded() -> SecretBytes {
+  package func encoded() -> SecretBytes {
     var document = document
     if !staying.isEmpty {
       let text = SecretJSONWriter.document { writer in
@@ -77,18 +78,18 @@ public struct VaultExtract: Sendable, Equatable {
 
   /// Reads a document.
   ///
-  /// - Throws: ``ContainerError`` with code `badVault` when it is damaged, of a newer format, or holds an item that may
+  /// - Throws: ``DrydockError`` with code `badVault` when it is damaged, of a newer format, or holds an item that may
   ///   not leave its device.
-  public init(decoding bytes: SecretBytes, path: String?) throws {
+  package init(decoding bytes: SecretBytes, path: String?) throws {
     do {
       document = try VaultDocument(decoding: bytes, path: path)
       staying = try document.unknown.removeValue(forKey: Self.field).map(Self.read) ?? []
-    } catch var error as ContainerError where error.code == .badVault {
+    } catch var error as DrydockError where error.code == .badVault {
       error.path = path
       throw error
     }
     if let item = document.sorted.first(where: { !$0.leavesDevice }) {
-      throw ContainerError(
+      throw DrydockError(
         .badVault, "it holds \(item.id), which may not leave its device: no Drydock writes that", path: path)
     }
   }

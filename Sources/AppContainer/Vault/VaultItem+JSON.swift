@@ -1,4 +1,6 @@
 import AgeEncryption
+import FileSystem
+import Formats
 
 /// An item of the document.
 extension VaultItem {

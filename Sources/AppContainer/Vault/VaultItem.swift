@@ -1,26 +1,26 @@
 import AgeEncryption
 
 /// One secret of a vault, with the meaning that an item of Apple's keychain has.
-public struct VaultItem: Sendable {
+package struct VaultItem: Sendable {
   /// What kind of secret it is.
-  public var itemClass: VaultItemClass
+  package var itemClass: VaultItemClass
   /// The text attributes. An empty one is the same as none, as in the keychain.
-  public private(set) var attributes: [VaultAttribute: String] = [:]
+  package private(set) var attributes: [VaultAttribute: String] = [:]
   /// When a device can read it.
-  public var accessibility: VaultAccessibility
+  package var accessibility: VaultAccessibility
   /// Whether the keychain copies it to the owner's other devices.
-  public var isSynchronizable = false
+  package var isSynchronizable = false
   /// What a person has to show to read it; nil when nothing.
-  public var accessControl: VaultAccessControl?
+  package var accessControl: VaultAccessControl?
   /// When it was made and last changed, UTC: `2026-11-20T10:15:00Z`; nil when it is not known.
-  public var created: String?, modified: String?
+  package var created: String?, modified: String?
   /// The secret: bytes, which may be text.
-  public var value: SecretBytes
+  package var value: SecretBytes
   /// Fields of the document that this version does not know, as they stand there.
   var unknown: [String: SecretBytes] = [:]
 
   /// An item.
-  public init(
+  package init(
     _ itemClass: VaultItemClass = .genericPassword, service: String? = nil, account: String? = nil,
     accessGroup: String? = nil, accessibility: VaultAccessibility = .whenUnlocked, value: SecretBytes
   ) {
@@ -31,40 +31,40 @@ public struct VaultItem: Sendable {
   }
 
   /// A text attribute; nil when there is none.
-  public subscript(attribute: VaultAttribute) -> String? {
+  package subscript(attribute: VaultAttribute) -> String? {
     get { attributes[attribute] }
     set { attributes[attribute] = newValue.flatMap { $0.isEmpty ? nil : $0 } }
   }
 
   /// What the secret is for.
-  public var service: String? {
+  package var service: String? {
     get { self[.service] }
     set { self[.service] = newValue }
   }
 
   /// Whose it is.
-  public var account: String? {
+  package var account: String? {
     get { self[.account] }
     set { self[.account] = newValue }
   }
 
   /// The group of apps that may read it; nil for the app's own.
-  public var accessGroup: String? {
+  package var accessGroup: String? {
     get { self[.accessGroup] }
     set { self[.accessGroup] = newValue }
   }
 
   /// A name for people.
-  public var label: String? {
+  package var label: String? {
     get { self[.label] }
     set { self[.label] = newValue }
   }
 
   /// Whether the document says more of it than this version knows.
-  public var hasFurtherFields: Bool { !unknown.isEmpty }
+  package var hasFurtherFields: Bool { !unknown.isEmpty }
 
   /// What it says more, to compare.
-  public var furtherFields: SecretBytes {
+  package var furtherFields: SecretBytes {
     SecretJSONWriter.document { writer in
       writer.object { writer in
         for (name, value) in unknown.sorted(by: { $0.key < $1.key }) {
@@ -76,12 +76,12 @@ public struct VaultItem: Sendable {
   }
 
   /// What makes it unique.
-  public var id: ID { ID(self) }
+  package var id: ID { ID(self) }
 }
 
 extension VaultItem: Equatable {
   /// In every byte of every attribute, and in its value.
-  public static func == (left: Self, right: Self) -> Bool {
+  package static func == (left: Self, right: Self) -> Bool {
     left.itemClass == right.itemClass && left.accessibility == right.accessibility
       && left.isSynchronizable == right.isSynchronizable && left.accessControl == right.accessControl
       && left.created == right.created && left.modified == right.modified && left.value == right.value
@@ -92,5 +92,5 @@ extension VaultItem: Equatable {
 
 extension VaultItem: CustomStringConvertible {
   /// Its name; never its value.
-  public var description: String { id.description }
+  package var description: String { id.description }
 }

@@ -1,12 +1,14 @@
+import FileSystem
+
 extension VaultItem {
   /// What makes an item unique in its vault: two items may be the same in all but one of these.
-  public struct ID: Sendable {
+  package struct ID: Sendable {
     /// What kind of secret it is.
-    public let itemClass: VaultItemClass
+    package let itemClass: VaultItemClass
     /// The attributes that count for the class (``VaultItemClass/identifying``).
-    public let attributes: [VaultAttribute: String]
+    package let attributes: [VaultAttribute: String]
     /// Whether the keychain copies it to the owner's other devices.
-    public let isSynchronizable: Bool
+    package let isSynchronizable: Bool
     /// All of it as bytes: text that Unicode takes for equal may be two items, as in the keychain.
     private let key: [[UInt8]]
 
@@ -15,7 +17,7 @@ extension VaultItem {
     }
 
     /// What tells a generic password from others.
-    public init(
+    package init(
       service: String? = nil, account: String? = nil, accessGroup: String? = nil,
       isSynchronizable: Bool = false
     ) {
@@ -41,13 +43,13 @@ extension VaultItem {
 
 extension VaultItem.ID: Hashable, Comparable {
   /// By every byte.
-  public static func == (left: Self, right: Self) -> Bool { left.key == right.key }
+  package static func == (left: Self, right: Self) -> Bool { left.key == right.key }
 
   /// See `Hashable`.
-  public func hash(into hasher: inout Hasher) { hasher.combine(key) }
+  package func hash(into hasher: inout Hasher) { hasher.combine(key) }
 
   /// By class, then attribute by attribute.
-  public static func < (left: Self, right: Self) -> Bool {
+  package static func < (left: Self, right: Self) -> Bool {
     for (a, b) in zip(left.key, right.key) where a != b { return a.lexicographicallyPrecedes(b) }
     return false
   }
@@ -56,7 +58,7 @@ extension VaultItem.ID: Hashable, Comparable {
 extension VaultItem.ID: CustomStringConvertible {
   /// A name for people, such as `com.example.notes/auth [group.x]`, or `imap://auth@mail.example.com:143` for an internet
   /// password. It holds no secret, and nothing that acts on a terminal.
-  public var description: String {
+  package var description: String {
     let text = isDetailed ? "\(name) [\(details.joined(separator: ", "))]" : name
     return ContainerPath.printable(Array(text.utf8))
   }
@@ -69,7 +71,7 @@ extension VaultItem.ID: CustomStringConvertible {
   }
 
   /// The name without what is in brackets, as it is: `service/account`.
-  public var name: String {
+  package var name: String {
     let special: String? =
       switch itemClass {
       case .genericPassword: nil

@@ -1,20 +1,20 @@
 /// Between which two places a backup's items travel: what decides, item by item, which of them come back.
-public struct VaultReturn: Sendable, Equatable {
+package struct VaultReturn: Sendable, Equatable {
   /// Whether the container is on the device that the backup was made on, and all of its vault can be read.
-  public var toSameDevice: Bool
+  package var toSameDevice: Bool
   /// Whether the backup is encrypted.
-  public var fromEncrypted: Bool
+  package var fromEncrypted: Bool
   /// Whether synchronizable items come back: they would overwrite what the owner's other devices have.
-  public var includesSynchronizable: Bool
+  package var includesSynchronizable: Bool
 
   /// A way from its parts.
-  public init(toSameDevice: Bool, fromEncrypted: Bool, includesSynchronizable: Bool = false) {
+  package init(toSameDevice: Bool, fromEncrypted: Bool, includesSynchronizable: Bool = false) {
     (self.toSameDevice, self.fromEncrypted) = (toSameDevice, fromEncrypted)
     self.includesSynchronizable = includesSynchronizable
   }
 
   /// Why an item does not come back.
-  public enum Refusal: String, Sendable, CaseIterable, CustomStringConvertible {
+  package enum Refusal: String, Sendable, CaseIterable, CustomStringConvertible {
     /// No backup ever brings items of its class back.
     case never
     /// It is bound to the fingers and faces that were enrolled.
@@ -29,7 +29,7 @@ public struct VaultReturn: Sendable, Equatable {
     case synchronizable
 
     /// In words, and what can be done about it.
-    public var description: String {
+    package var description: String {
       switch self {
       case .never: "accessible with a passcode on its device only: no backup brings it back"
       case .boundToBiometry: "bound to the fingers and faces of its device: no backup brings it back"
@@ -43,7 +43,7 @@ public struct VaultReturn: Sendable, Equatable {
   }
 
   /// Why an item of these traits does not come back; nil when it does.
-  public func refusal(
+  package func refusal(
     of accessibility: VaultAccessibility, _ accessControl: VaultAccessControl?, isSynchronizable: Bool
   ) -> Refusal? {
     if accessibility == .whenPasscodeSetThisDeviceOnly { return .never }
@@ -59,12 +59,12 @@ public struct VaultReturn: Sendable, Equatable {
   }
 
   /// Why an item does not come back; nil when it does.
-  public func refusal(of item: VaultItem) -> Refusal? {
+  package func refusal(of item: VaultItem) -> Refusal? {
     refusal(of: item.accessibility, item.accessControl, isSynchronizable: item.isSynchronizable)
   }
 }
 
 extension VaultItem {
   /// Whether it may leave its device, in an encrypted backup.
-  public var leavesDevice: Bool { accessibility.leavesDevice && accessControl == nil }
+  package var leavesDevice: Bool { accessibility.leavesDevice && accessControl == nil }
 }

@@ -1,4 +1,5 @@
 import AgeEncryption
+import DrydockErrors
 import SystemPackage
 
 #if canImport(Glibc)
@@ -14,7 +15,7 @@ enum ArchiveBytes: Sendable {
 
   /// The bytes of an open file. Of an age file the end is authenticated, so that a cut is noticed here.
   ///
-  /// - Throws: `ArchiveError`: `noIdentity` when no key opens it, `encrypted` when it is armored, `damaged`, `io`.
+  /// - Throws: `DrydockError`: `noIdentity` when no key opens it, `encrypted` when it is armored, `damaged`, `io`.
   init(_ file: FileDescriptor, size: UInt64, keys: AgeKeys) throws {
     guard try ArchiveEncryption.isAge(file, size: size) else {
       self = .plain(file, size: size)
@@ -22,9 +23,9 @@ enum ArchiveBytes: Sendable {
     }
     let source: AgeReader.Source = { try file.readExactly($0, at: $1) }
     do {
-      self = .sealed(try ArchiveError.translating { try AgeReader(size: size, keys: keys, source: source) })
-    } catch let error as ArchiveError where error.code == .noIdentity {
-      let header = try ArchiveError.translating { try AgeHeader.read(size: size, source) }
+      self = .sealed(try DrydockError.translating { try AgeReader(size: size, keys: keys, source: source) })
+    } catch let error as DrydockError where error.code == .noIdentity {
+      let header = try DrydockError.translating { try AgeHeader.read(size: size, source) }
       throw error.advising(
         header.needsPassphrase ? "--identity-passphrase-file FILE" : "--identity FILE, or DRYDOCK_IDENTITY")
     }
@@ -48,11 +49,11 @@ enum ArchiveBytes: Sendable {
 
   /// Reads that many bytes at a place.
   ///
-  /// - Throws: `ArchiveError`: `truncated` when they end before, `damaged` when they were changed, `io`.
+  /// - Throws: `DrydockError`: `truncated` when they end before, `damaged` when they were changed, `io`.
   func readExactly(_ target: UnsafeMutableRawBufferPointer, at offset: UInt64) throws {
     switch self {
     case .plain(let file, _): try file.readExactly(target, at: offset)
-    case .sealed(let reader): try ArchiveError.translating { try reader.read(into: target, at: offset) }
+    case .sealed(let reader): try DrydockError.translating { try reader.read(into: target, at: offset) }
     }
   }
 
@@ -65,16 +66,16 @@ enum ArchiveBytes: Sendable {
 }
 
 extension FileDescriptor {
-  /// The file's size in bytes. Throws `ArchiveError` `.io`, as for a pipe.
+  /// The file's size in bytes. Throws `DrydockError` `.io`, as for a pipe.
   func size() throws -> UInt64 {
     do {
       return UInt64(clamping: try seek(offset: 0, from: .end))
     } catch {
-      throw ArchiveError.io("finding the archive's size", error)
+      throw DrydockError.io("finding the archive's size", error)
     }
   }
 
-  /// Reads that many bytes at a place. Throws `ArchiveError` `.truncated` when the file ends before.
+  /// Reads that many bytes at a place. Throws `DrydockError` `.truncated` when the file ends before.
   func readExactly(_ target: UnsafeMutableRawBufferPointer, at offset: UInt64) throws {
     var done = 0
     while done < target.count {
@@ -84,9 +85,9 @@ extension FileDescriptor {
           fromAbsoluteOffset: Int64(clamping: offset) + Int64(done),
           into: UnsafeMutableRawBufferPointer(rebasing: target[done...]))
       } catch {
-        throw ArchiveError.io("reading the archive", error)
+        throw DrydockError.io("reading the archive", error)
       }
-      guard count > 0 else { throw ArchiveError.truncated("the archive shrank while it was read") }
+      guard count > 0 else { throw DrydockError.truncated("the archive shrank while it was read") }
       done += count
     }
   }

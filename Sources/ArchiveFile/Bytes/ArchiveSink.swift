@@ -1,4 +1,5 @@
 import AgeEncryption
+import DrydockErrors
 import SystemPackage
 
 /// Where the bytes of an archive go, in their order: into a file as they are, or sealed on their way.
@@ -13,19 +14,19 @@ final class ArchiveSink: @unchecked Sendable {
   private let seal: AgeWriter?
 
   /// - Parameter encryption: to whom it is encrypted; nil for nobody, that is for everybody.
-  /// - Throws: `ArchiveError`.
+  /// - Throws: `DrydockError`.
   init(_ file: FileDescriptor, encryption: AgeLock? = nil) throws {
     let output = FileOutput(file)
     self.output = output
-    seal = try ArchiveError.translating { try encryption.map { try AgeWriter(to: $0, sink: output.append) } }
+    seal = try DrydockError.translating { try encryption.map { try AgeWriter(to: $0, sink: output.append) } }
   }
 
   /// The bytes that went into the file.
   var fileSize: UInt64 { output.size }
 
-  /// Adds bytes. Throws `ArchiveError` `.io`.
+  /// Adds bytes. Throws `DrydockError` `.io`.
   func write(_ bytes: UnsafeRawBufferPointer) throws {
-    if let seal { return try ArchiveError.translating { try seal.write(bytes) } }
+    if let seal { return try DrydockError.translating { try seal.write(bytes) } }
     // In pieces: given 4 MiB at once, Linux takes five times as long to find the memory for them.
     var rest = bytes[...]
     while !rest.isEmpty {
@@ -36,18 +37,18 @@ final class ArchiveSink: @unchecked Sendable {
 
   private static let pieceSize = 256 << 10
 
-  /// What was written, once it is finished, read back with the key that it was written with. Throws `ArchiveError`.
+  /// What was written, once it is finished, read back with the key that it was written with. Throws `DrydockError`.
   func written(to file: FileDescriptor) throws -> ArchiveBytes {
     let size = try file.size()
     guard let seal else { return .plain(file, size: size) }
     return .sealed(
-      try ArchiveError.translating {
+      try DrydockError.translating {
         try AgeReader(size: size, writtenWith: seal.start) { try file.readExactly($0, at: $1) }
       })
   }
 
-  /// Ends the archive. Throws `ArchiveError` `.io`.
-  func finish() throws { try ArchiveError.translating { try seal?.finish() } }
+  /// Ends the archive. Throws `DrydockError` `.io`.
+  func finish() throws { try DrydockError.translating { try seal?.finish() } }
 }
 
 /// A file that grows.
@@ -61,7 +62,7 @@ private final class FileOutput {
     do {
       try file.writeAll(bytes)
     } catch {
-      throw ArchiveError.io("writing the archive", error)
+      throw DrydockError.io("writing the archive", error)
     }
     size += UInt64(bytes.count)
   }

@@ -1,11 +1,12 @@
 import AgeEncryption
+import DrydockErrors
 import SystemPackage
 
 /// A copy of an archive, the same byte for byte, encrypted to others.
 ///
 /// It has a file key of its own. Wrapping the old one for other recipients would do to let them in, and take no time; but
 /// whoever could open the old file may have kept its file key, and would open the copy as well.
-public final class SealedCopy {
+package final class SealedCopy {
   private static let pieceSize = 1 << 20
 
   private let file: FileDescriptor
@@ -14,13 +15,13 @@ public final class SealedCopy {
   private let contentSize: UInt64
 
   /// The bytes of the file.
-  public var fileSize: UInt64 { sink.fileSize }
+  package var fileSize: UInt64 { sink.fileSize }
 
   /// Writes a copy into a new file, which is to be open for reading, too.
   ///
   /// - Parameter progress: called now and then with the bytes that were copied so far.
-  /// - Throws: `ArchiveError`: `damaged` when the archive's encrypted data is, `io`.
-  public init(
+  /// - Throws: `DrydockError`: `damaged` when the archive's encrypted data is, `io`.
+  package init(
     of reader: ArchiveReader, into file: FileDescriptor, encryption: AgeLock,
     progress: (UInt64) -> Void = { _ in }
   ) throws {
@@ -47,17 +48,17 @@ public final class SealedCopy {
   /// Reads the file back, from disk once it was synced, and compares it with what was copied. It takes no key: who
   /// copies an archive to others may not be able to open the copy.
   ///
-  /// - Throws: `ArchiveError` with code `damaged` when it is anything else.
-  public func verify() throws {
+  /// - Throws: `DrydockError` with code `damaged` when it is anything else.
+  package func verify() throws {
     file.forgetCached()
     let written = try sink.written(to: file)
     guard written.size == contentSize, try Self.hash(written, { _, _ in }) == digest else {
-      throw ArchiveError.damaged("the copy does not hold what was written into it")
+      throw DrydockError.damaged("the copy does not hold what was written into it")
     }
   }
 
   /// Whether two archives are the same, byte for byte, whoever each is encrypted to.
-  public static func areSame(_ one: ArchiveReader, _ other: ArchiveReader) throws -> Bool {
+  package static func areSame(_ one: ArchiveReader, _ other: ArchiveReader) throws -> Bool {
     guard one.archive.size == other.archive.size else { return false }
     let digests = try [one, other].map { reader in
       try reader.located { try hash(reader.archive) { _, _ in } }

@@ -1,4 +1,5 @@
 import Dispatch
+import DrydockErrors
 import Synchronization
 
 /// Reads and decompresses single frames, on any thread, reusing memory.
@@ -65,7 +66,7 @@ final class FrameJob: Sendable {
       defer { stored = nil }
       return stored
     }
-    guard let result else { throw ArchiveError(.invalidUse, "a frame was taken twice; report this") }
+    guard let result else { throw DrydockError(.invalidUse, "a frame was taken twice; report this") }
     return try result.get()
   }
 }

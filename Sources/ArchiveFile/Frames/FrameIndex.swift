@@ -1,20 +1,21 @@
 import CLibZstd
+import DrydockErrors
 
 /// One frame of an archive: where it lies in the file, and which part of the tar stream it holds.
-public struct ArchiveFrame: Sendable, Hashable {
+package struct ArchiveFrame: Sendable, Hashable {
   /// Where the frame starts in the file.
-  public let fileOffset: UInt64
+  package let fileOffset: UInt64
   /// Its bytes in the file.
-  public let compressedSize: Int
+  package let compressedSize: Int
   /// Where its content starts in the tar stream.
-  public let tarOffset: UInt64
+  package let tarOffset: UInt64
   /// Its bytes in the tar stream.
-  public let plainSize: Int
+  package let plainSize: Int
   /// The low half of XXH64 of the content.
-  public let checksum: UInt32
+  package let checksum: UInt32
 
   /// Where the next frame's content starts in the tar stream.
-  public var tarEnd: UInt64 { tarOffset + UInt64(plainSize) }
+  package var tarEnd: UInt64 { tarOffset + UInt64(plainSize) }
 }
 
 /// The data frames of an archive, checked against each other and against the file's size.
@@ -26,13 +27,13 @@ struct FrameIndex: Sendable {
   /// The bytes of the tar stream.
   var tarSize: UInt64 { frames.last?.tarEnd ?? 0 }
 
-  /// Expects the table's entries and its own place in the file. Throws `ArchiveError` when they do not fit.
+  /// Expects the table's entries and its own place in the file. Throws `DrydockError` when they do not fit.
   init(_ entries: [SeekTable.Entry], tableOffset: UInt64) throws {
-    guard let last = entries.last else { throw ArchiveError.damaged("the seek table is empty") }
+    guard let last = entries.last else { throw DrydockError.damaged("the seek table is empty") }
     guard last.plainSize == 0, last.compressedSize == UInt32(LocationFrame.size),
       last.checksum == ArchiveFormat.checksumOfNothing
     else {
-      throw ArchiveError(
+      throw DrydockError(
         .notAnArchive,
         "this is a seekable zstd file, but it does not say where a drydock manifest is; give an archive")
     }
@@ -43,13 +44,13 @@ struct FrameIndex: Sendable {
     var tar: UInt64 = 0
     for (index, entry) in entries.dropLast().enumerated() {
       guard (1...ArchiveFormat.frameSize).contains(Int(entry.plainSize)) else {
-        throw ArchiveError(
+        throw DrydockError(
           .limit,
           "frame \(index) claims \(entry.plainSize) bytes, outside of 1 to \(ArchiveFormat.frameSize); "
             + "the archive is damaged or made to harm")
       }
       guard (ArchiveFormat.smallestFrame...largest).contains(Int(entry.compressedSize)) else {
-        throw ArchiveError.damaged(
+        throw DrydockError.damaged(
           "frame \(index) claims an impossible size of \(entry.compressedSize) bytes")
       }
       frames.append(
@@ -60,7 +61,7 @@ struct FrameIndex: Sendable {
       tar += UInt64(entry.plainSize)
     }
     guard file + UInt64(LocationFrame.size) == tableOffset else {
-      throw ArchiveError.damaged("the seek table's sizes do not add up to the file's")
+      throw DrydockError.damaged("the seek table's sizes do not add up to the file's")
     }
     self.frames = frames
     locationOffset = file

@@ -1,4 +1,5 @@
 import Dispatch
+import DrydockErrors
 import Synchronization
 
 /// Compresses frames on several threads and writes them in their order.
@@ -51,7 +52,7 @@ final class FrameWriter: Sendable {
     }
     if let buffer { return buffer }
     freeBuffers.signal()
-    throw failure ?? ArchiveError(.invalidUse, "no frame buffer is free; report this")
+    throw failure ?? DrydockError(.invalidUse, "no frame buffer is free; report this")
   }
 
   /// Hands a filled buffer over. It must not be touched any more.
@@ -80,7 +81,7 @@ final class FrameWriter: Sendable {
   func cancel() {
     state.withLock { state in
       if state.failure == nil {
-        state.failure = ArchiveError(.invalidUse, "the archive was abandoned before it was finished")
+        state.failure = DrydockError(.invalidUse, "the archive was abandoned before it was finished")
       }
     }
     work.wait()

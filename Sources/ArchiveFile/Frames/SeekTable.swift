@@ -1,3 +1,5 @@
+import DrydockErrors
+
 /// The seek table at the end of an archive, as the zstd seekable format (version 0.1.0) describes it.
 struct SeekTable: Sendable {
   /// What the table says of one frame.
@@ -15,7 +17,7 @@ struct SeekTable: Sendable {
   /// The whole skippable frame.
   static func encode(_ entries: [Entry]) throws -> [UInt8] {
     guard entries.count <= ArchiveFormat.maximumFrames else {
-      throw ArchiveError(
+      throw DrydockError(
         .limit, "the archive would have more than \(ArchiveFormat.maximumFrames) frames; split it")
     }
     var bytes: [UInt8] = []
@@ -42,13 +44,13 @@ struct SeekTable: Sendable {
     guard let count = found.0, found.1 == ArchiveFormat.seekTableFooterMagic else { return nil }
     // The specification leaves seven bits for later; archives have the checksum bit and no other.
     guard footer[4] == checksumsPresent else {
-      throw ArchiveError(
-        .unsupported,
+      throw DrydockError(
+        .newerFormat,
         "the seek table is of a kind that no archive of this format has; the file is damaged, or of a newer version"
       )
     }
     guard count <= ArchiveFormat.maximumFrames else {
-      throw ArchiveError.damaged("the seek table claims \(count) frames, more than any archive has")
+      throw DrydockError.damaged("the seek table claims \(count) frames, more than any archive has")
     }
     return Int(count)
   }
@@ -59,13 +61,13 @@ struct SeekTable: Sendable {
       guard bytes.count == 8 + count * entrySize + footerSize,
         bytes.littleEndian(at: 0, as: UInt32.self) == ArchiveFormat.seekTableMagic,
         let size = bytes.littleEndian(at: 4, as: UInt32.self), Int(size) == bytes.count - 8
-      else { throw ArchiveError.damaged("the seek table's start and end disagree") }
+      else { throw DrydockError.damaged("the seek table's start and end disagree") }
       return try (0..<count).map { index in
         let at = 8 + index * entrySize
         guard let compressedSize = bytes.littleEndian(at: at, as: UInt32.self),
           let plainSize = bytes.littleEndian(at: at + 4, as: UInt32.self),
           let checksum = bytes.littleEndian(at: at + 8, as: UInt32.self)
-        else { throw ArchiveError.damaged("the seek table is too short") }
+        else { throw DrydockError.damaged("the seek table is too short") }
         return Entry(compressedSize: compressedSize, plainSize: plainSize, checksum: checksum)
       }
     }

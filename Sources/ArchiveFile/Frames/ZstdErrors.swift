@@ -1,4 +1,5 @@
 import CLibZstd
+import DrydockErrors
 
 /// The one place that turns libzstd's results into this module's errors.
 enum Zstd {
@@ -8,14 +9,14 @@ enum Zstd {
     let reason = ZSTD_getErrorName(result).map { String(cString: $0) } ?? "no reason given"
     switch ZSTD_getErrorCode(result) {
     case ZSTD_error_memory_allocation:
-      throw ArchiveError(.io, "\(doing) failed: libzstd is out of memory; free some and try again")
+      throw DrydockError(.io, "\(doing) failed: libzstd is out of memory; free some and try again")
     default:
       // Compressing fails for want of memory only; all else comes from reading a damaged frame.
-      throw ArchiveError.damaged("\(doing) failed: \(reason)")
+      throw DrydockError.damaged("\(doing) failed: \(reason)")
     }
   }
 
   /// The error when libzstd cannot even allocate its state.
-  static let outOfMemory = ArchiveError(
+  static let outOfMemory = DrydockError(
     .io, "libzstd could not start: out of memory; free some and try again")
 }

@@ -1,4 +1,5 @@
 import CLibArchive
+import DrydockErrors
 
 /// The one place that turns libarchive's statuses into this module's errors.
 enum LibArchive {
@@ -13,7 +14,7 @@ enum LibArchive {
   /// A warning while writing means that something was left out or changed, which a backup must not do silently.
   static func checkWrite(_ status: Int32, _ archive: OpaquePointer, _ doing: String) throws {
     guard status != ARCHIVE_OK else { return }
-    throw ArchiveError(
+    throw DrydockError(
       status == ARCHIVE_WARN ? .invalidUse : .io, "\(doing) failed: \(reason(archive)); nothing was published"
     )
   }
@@ -21,13 +22,13 @@ enum LibArchive {
   /// The error for a status other than OK or EOF while reading.
   ///
   /// RETRY, WARN, FAILED and FATAL all end the reading: this format's own archives give none of them.
-  static func readError(_ archive: OpaquePointer, _ doing: String) -> ArchiveError {
+  static func readError(_ archive: OpaquePointer, _ doing: String) -> DrydockError {
     let reason = reason(archive)
     if reason.hasPrefix("Truncated tar archive") { return .truncated("\(doing) failed: \(reason)") }
     return .damaged("\(doing) failed: \(reason)")
   }
 
   /// The error when libarchive cannot even allocate its state.
-  static let outOfMemory = ArchiveError(
+  static let outOfMemory = DrydockError(
     .io, "libarchive could not start: out of memory; free some and try again")
 }

@@ -22,7 +22,7 @@ struct MemberTree {
   /// Members of one directory follow one another: its ancestors need no second look.
   private var lastParent: [UInt8] = []
 
-  /// Adds a validated member. Throws `ArchiveError` `.unsafeName` when it does not fit what came before.
+  /// Adds a validated member. Throws `DrydockError` `.unsafeName` when it does not fit what came before.
   ///
   /// - Parameter mayRepeat: whether a file of the same name may have come before.
   mutating func add(_ member: ArchiveMember, mayRepeat: Bool = false) throws {

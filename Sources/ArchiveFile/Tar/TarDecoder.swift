@@ -1,4 +1,5 @@
 import CLibArchive
+import DrydockErrors
 
 /// libarchive's tar reader over a `TarSource`: only tar, no filters, raw names, and no status but OK and EOF.
 final class TarDecoder {
@@ -42,7 +43,7 @@ final class TarDecoder {
     guard
       [ARCHIVE_FORMAT_TAR_USTAR, ARCHIVE_FORMAT_TAR_PAX_INTERCHANGE, ARCHIVE_FORMAT_TAR_GNUTAR].contains(
         format)
-    else { throw ArchiveError.damaged("the tar stream has a header of an old or unknown kind") }
+    else { throw DrydockError.damaged("the tar stream has a header of an old or unknown kind") }
     return (
       try TarEntry.member(entry), UInt64(clamping: archive_read_header_position(archive)),
       UInt64(clamping: archive_filter_bytes(archive, 0))
@@ -60,12 +61,12 @@ final class TarDecoder {
       if status == ARCHIVE_EOF { break }
       guard status == ARCHIVE_OK else { throw error("reading a member's content") }
       guard UInt64(exactly: offset) == position, UInt64(count) <= size - position else {
-        throw ArchiveError.damaged("a member's content is not what its header announces")
+        throw DrydockError.damaged("a member's content is not what its header announces")
       }
       if count > 0 { try body(UnsafeRawBufferPointer(start: base, count: count)) }
       position += UInt64(count)
     }
-    guard position == size else { throw ArchiveError.truncated("a member's content ends too early") }
+    guard position == size else { throw DrydockError.truncated("a member's content ends too early") }
   }
 
   private func check(_ status: Int32) throws {

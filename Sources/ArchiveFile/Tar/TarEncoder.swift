@@ -1,4 +1,5 @@
 import CLibArchive
+import DrydockErrors
 
 /// libarchive's pax writer, with its bytes going to a `TarSink`.
 ///
@@ -73,7 +74,7 @@ final class TarEncoder {
     let written = archive_write_data(current, bytes.baseAddress, bytes.count)
     if written < 0 { try check(ARCHIVE_FATAL, "adding content") }
     guard written == bytes.count else {
-      throw ArchiveError(
+      throw DrydockError(
         .io, "adding content failed: libarchive took \(written) of \(bytes.count) bytes; report this")
     }
   }

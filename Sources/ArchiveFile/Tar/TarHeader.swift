@@ -1,3 +1,5 @@
+import DrydockErrors
+
 /// The headers of a member as an archive has them, and in no other way: one ustar block, or a pax header and one.
 ///
 /// libarchive understands much more: global headers, GNU's long names, volumes, sparse maps, numbers in base 256,
@@ -11,10 +13,10 @@ enum TarHeader {
   ]
   private static let attributePrefix = "SCHILY.xattr."
 
-  /// Checks all blocks before a member's content. Throws `ArchiveError` `.damaged`.
+  /// Checks all blocks before a member's content. Throws `DrydockError` `.damaged`.
   static func check(_ bytes: [UInt8], of member: ArchiveMember) throws {
     let wrong = { (what: String) in
-      ArchiveError.damaged("the tar header of \(member.printableName) has \(what), which no archive has")
+      DrydockError.damaged("the tar header of \(member.printableName) has \(what), which no archive has")
     }
     var rest = bytes[...]
     var records: Set<String> = []

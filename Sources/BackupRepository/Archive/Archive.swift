@@ -1,18 +1,19 @@
 import AgeEncryption
-import AppContainer
 import ArchiveFile
+import DrydockErrors
+import FileSystem
 import SystemPackage
 
 /// An archive, open for reading: its header and its manifest.
-public final class Archive {
+package final class Archive {
   /// The file's path.
-  public let path: String
+  package let path: String
   /// What it is.
-  public let header: ArchiveHeader
+  package let header: ArchiveHeader
   /// What is in it.
-  public let manifest: ManifestReader
+  package let manifest: ManifestReader
   /// The snapshot id: equal ones hold the same content.
-  public let snapshot: String
+  package let snapshot: String
   /// Where the vault's items are that may leave their device; only an encrypted archive has them.
   let vault: VaultMember?
   let reader: ArchiveReader
@@ -23,15 +24,15 @@ public final class Archive {
   /// - Parameters:
   ///   - keys: what opens it when it is encrypted.
   ///   - limit: how large its manifest may be, and its content when that is read.
-  /// - Throws: `ArchiveError` (`noIdentity` when no key opens it), ``RepositoryError``.
-  public init(path: String, keys: AgeKeys = AgeKeys(), limit: ExpansionLimit = .standard) throws {
+  /// - Throws: `DrydockError` (`noIdentity` when no key opens it), ``DrydockError``.
+  package init(path: String, keys: AgeKeys = AgeKeys(), limit: ExpansionLimit = .standard) throws {
     self.path = path
     self.limit = limit
     let reader: ArchiveReader
     do {
       reader = try ArchiveReader(path: path, keys: keys)
-    } catch let error as ArchiveError where error.code == .io && FollowedStatus.identity(path) == nil {
-      throw RepositoryError(.notFound, "no such archive; check the path", path: path, cause: error)
+    } catch let error as DrydockError where error.code == .io && FollowedStatus.identity(path) == nil {
+      throw DrydockError(.notFound, "no such archive; check the path", path: path, cause: error)
     }
     self.reader = reader
     header = try Self.header(reader, path)
@@ -42,10 +43,10 @@ public final class Archive {
     snapshot = properties.snapshot
     vault = try manifest.vault()
     guard properties.archive == header.archive.description else {
-      throw RepositoryError(.damaged, "its header and its manifest name different archives", path: path)
+      throw DrydockError(.damaged, "its header and its manifest name different archives", path: path)
     }
     guard vault == nil || reader.encryption != nil else {
-      throw RepositoryError(
+      throw DrydockError(
         .damaged,
         "it holds a vault's items (\(MemberNames.vault)) and is not encrypted, which no archive of Drydock's is; when you "
           + "decrypted it, use the file from before", path: path)
@@ -53,10 +54,10 @@ public final class Archive {
   }
 
   /// How it is encrypted; nil when it is not.
-  public var encryption: ArchiveEncryption? { reader.encryption }
+  package var encryption: ArchiveEncryption? { reader.encryption }
 
   /// Reads an archive's header alone.
-  public static func header(path: String, keys: AgeKeys = AgeKeys()) throws -> ArchiveHeader {
+  package static func header(path: String, keys: AgeKeys = AgeKeys()) throws -> ArchiveHeader {
     try header(ArchiveReader(path: path, keys: keys), path)
   }
 
@@ -80,7 +81,7 @@ public final class Archive {
       try reader.members { member, _, content in
         guard member.name == Array(ArchiveHeader.memberName.utf8), content.size <= ArchiveHeader.sizeLimit
         else {
-          throw RepositoryError(
+          throw DrydockError(
             .damaged, "its first member is not \(ArchiveHeader.memberName): no archive of Drydock's",
             path: path)
         }
@@ -91,7 +92,7 @@ public final class Archive {
     } catch let found as Found {
       return try ArchiveHeader(decoding: found.bytes, path: path)
     }
-    throw RepositoryError(.damaged, "it is empty: no archive of Drydock's", path: path)
+    throw DrydockError(.damaged, "it is empty: no archive of Drydock's", path: path)
   }
 
   /// Checks that all content together stays within the limit that the archive was opened with.
@@ -106,7 +107,7 @@ public final class Archive {
   }
 
   /// Compressed bytes that were read from the file so far.
-  public var bytesRead: UInt64 { reader.bytesRead }
+  package var bytesRead: UInt64 { reader.bytesRead }
   /// The size of the file in bytes.
-  public var fileSize: UInt64 { reader.fileSize }
+  package var fileSize: UInt64 { reader.fileSize }
 }

@@ -1,44 +1,45 @@
 import AppContainer
+import DrydockErrors
 import Foundation
 
 /// `drydock.json`, the first member of an archive: what it is, before anything else is read.
-public struct ArchiveHeader: Sendable, Codable, Equatable {
+package struct ArchiveHeader: Sendable, Codable, Equatable {
   /// The version of the format that this program writes.
-  public static let currentFormat = 1
+  package static let currentFormat = 1
   /// The name of the member.
   static let memberName = "drydock.json"
   /// More than this is no header.
   static let sizeLimit = 1 << 20
 
   /// How much of a container an archive holds.
-  public enum Kind: String, Sendable, Codable {
+  package enum Kind: String, Sendable, Codable {
     /// All of it.
     case full
   }
 
   /// The version of the format.
-  public var format: Int
+  package var format: Int
   /// How much it holds.
-  public var kind: Kind
+  package var kind: Kind
   /// The archive's random name.
-  public var archive: ArchiveID
+  package var archive: ArchiveID
   /// Bundle id or package, and which instance of it.
-  public var app: String, instance: String
+  package var app: String, instance: String
   /// The container's layout.
-  public var layout: Layout
+  package var layout: Layout
   /// The ids of the groups that it holds, sorted; nil when the container had none.
-  public var groups: [String]?
+  package var groups: [String]?
   /// The number of the last migration that was applied; nil when it is not known.
-  public var schemaVersion: Int?
+  package var schemaVersion: Int?
   /// When the capture began, UTC: `2026-11-20T10:15:00Z`.
-  public var time: String
+  package var time: String
   /// The program that wrote it.
-  public var tool: String
+  package var tool: String
   /// The beginning of the id, 8 digits or more, of the newest archive of the same app and instance, when the repository
   /// had one of a later time than this one's: a clock was wrong, and this archive is the newer one.
-  public var follows: String?
+  package var follows: String?
   /// The archive whose snapshot this one is a copy of, when it was exported.
-  public var exportedFrom: ArchiveID?
+  package var exportedFrom: ArchiveID?
 
   /// The header as JSON with sorted keys.
   func encoded() throws -> [UInt8] {
@@ -50,7 +51,7 @@ public struct ArchiveHeader: Sendable, Codable, Equatable {
 
   /// Reads a header.
   ///
-  /// - Throws: ``RepositoryError``: `unsupported` for a newer format, `damaged` for what is no header.
+  /// - Throws: ``DrydockError``: `unsupported` for a newer format, `damaged` for what is no header.
   init(decoding bytes: [UInt8], path: String) throws {
     struct Format: Codable { var format: Int }
     let decoder = JSONDecoder()
@@ -58,25 +59,25 @@ public struct ArchiveHeader: Sendable, Codable, Equatable {
     do {
       let format = try decoder.decode(Format.self, from: Data(bytes)).format
       guard format <= Self.currentFormat else {
-        throw RepositoryError(
-          .unsupported,
+        throw DrydockError(
+          .newerFormat,
           "written in format \(format), and this version reads up to \(Self.currentFormat); "
             + "use a newer Drydock", path: path)
       }
       self = try decoder.decode(ArchiveHeader.self, from: Data(bytes))
       // Archives are sorted and chosen by it as text.
       guard ArchiveTime.isWhole(time) else {
-        throw RepositoryError(.damaged, "its \(Self.memberName) says no time in UTC", path: path)
+        throw DrydockError(.damaged, "its \(Self.memberName) says no time in UTC", path: path)
       }
     } catch let error as DecodingError {
-      throw RepositoryError(.damaged, "its \(Self.memberName) cannot be read", path: path, cause: error)
+      throw DrydockError(.damaged, "its \(Self.memberName) cannot be read", path: path, cause: error)
     }
     // What later reads it counts nanoseconds since 1970.
     guard time.wholeMatch(of: #/(19[7-9]|20\d|21\d)\d-\d\d-\d\dT\d\d:\d\d:\d\dZ/#) != nil else {
-      throw RepositoryError(.damaged, "its \(Self.memberName) has an invalid time", path: path)
+      throw DrydockError(.damaged, "its \(Self.memberName) has an invalid time", path: path)
     }
     guard follows.map({ (8...32).contains($0.count) && $0.allSatisfy(\.isHexDigit) }) ?? true else {
-      throw RepositoryError(.damaged, "its \(Self.memberName) has an invalid id in `follows`", path: path)
+      throw DrydockError(.damaged, "its \(Self.memberName) has an invalid id in `follows`", path: path)
     }
   }
 

@@ -1,22 +1,22 @@
 import AgeEncryption
 
 /// The random name of an archive, 128 bits: what extents and parents refer to.
-public struct ArchiveID: Hashable, Sendable, Codable, CustomStringConvertible {
+package struct ArchiveID: Hashable, Sendable, Codable, CustomStringConvertible {
   /// 32 hexadecimal digits.
-  public let description: String
+  package let description: String
 
   /// A new, random name.
-  public static func new() throws -> ArchiveID {
+  package static func new() throws -> ArchiveID {
     ArchiveID(unchecked: try RandomBytes.make(16).map { hexadecimal($0) }.joined())
   }
 
   init(unchecked text: String) { description = text }
 
   /// What stands in a file's name: the first 8 digits.
-  public var short: String { String(description.prefix(8)) }
+  package var short: String { String(description.prefix(8)) }
 
   /// From its text.
-  public init(from decoder: any Decoder) throws {
+  package init(from decoder: any Decoder) throws {
     description = try decoder.singleValueContainer().decode(String.self)
     guard description.count == 32, description.allSatisfy(\.isHexDigit) else {
       throw DecodingError.dataCorrupted(
@@ -25,7 +25,7 @@ public struct ArchiveID: Hashable, Sendable, Codable, CustomStringConvertible {
   }
 
   /// As its text.
-  public func encode(to encoder: any Encoder) throws {
+  package func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     try container.encode(description)
   }

@@ -1,14 +1,14 @@
 /// Whose archive of when a file is: as its header says, or as far as its name tells.
-public struct ArchiveLabel: Sendable, Hashable {
+package struct ArchiveLabel: Sendable, Hashable {
   /// Bundle id or package, and which instance of it. In a name odd characters of them are `-`.
-  public var app: String, instance: String
+  package var app: String, instance: String
   /// When the capture began, UTC: `2026-11-20T10:15:00Z`.
-  public var time: String
+  package var time: String
   /// The archive's id, or its beginning of 8 digits or more.
-  public var id: String
+  package var id: String
 
   /// App and instance, which together own archives: `com.example.notes/red`.
-  public var owner: String { "\(app)/\(instance)" }
+  package var owner: String { "\(app)/\(instance)" }
 }
 
 extension ArchiveLabel {

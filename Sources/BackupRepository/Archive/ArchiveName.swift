@@ -3,11 +3,11 @@
 ///
 /// They are for people and for listings by other programs. What an archive is, its header says: it may be renamed. Of
 /// an encrypted one without a key, the name is all that tells.
-public enum ArchiveName {
+package enum ArchiveName {
   /// The ending of an archive that is not encrypted.
-  public static let suffix = ".tar.zst"
+  package static let suffix = ".tar.zst"
   /// What an encrypted one has behind it.
-  public static let encryptedSuffix = ".age"
+  package static let encryptedSuffix = ".age"
 
   /// Whether a file is named like an archive. Hidden ones are not: other programs name so what they are still copying.
   static func isArchive(_ name: [UInt8]) -> Bool {

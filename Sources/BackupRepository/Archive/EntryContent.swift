@@ -1,5 +1,6 @@
 import AppContainer
 import ArchiveFile
+import DrydockErrors
 
 extension ManifestEntry {
   /// Reads the content piece by piece, and compares it with its hash at last: what `body` was given is not to be
@@ -8,7 +9,7 @@ extension ManifestEntry {
   /// - Parameters:
   ///   - archive: the archive's path, for errors.
   ///   - advice: what to do about content that is not what the manifest says.
-  /// - Throws: ``RepositoryError`` with code `damaged`, `ArchiveError`, and what `body` throws.
+  /// - Throws: ``DrydockError`` with code `damaged`, `DrydockError`, and what `body` throws.
   func readContent(
     from ranges: RangeReader, of archive: String, otherwise advice: String,
     into body: (UnsafeRawBufferPointer) throws -> Void
@@ -16,7 +17,7 @@ extension ManifestEntry {
     var hash = try ContentHash(isDatabase: kind == .database)
     if size > 0 {
       guard let offset else {
-        throw RepositoryError(.damaged, "its manifest does not say where \(path) is", path: archive)
+        throw DrydockError(.damaged, "its manifest does not say where \(path) is", path: archive)
       }
       try ranges.read(offset: offset, length: size) { bytes in
         hash.update(bytes)
@@ -24,7 +25,7 @@ extension ManifestEntry {
       }
     }
     guard try hash.finalize() == digest else {
-      throw RepositoryError(
+      throw DrydockError(
         .damaged, "the content of \(path) is not what the manifest says; \(advice)", path: archive)
     }
   }

@@ -1,5 +1,6 @@
-import AppContainer
 import ArchiveFile
+import DrydockErrors
+import FileSystem
 
 /// What must be in an archive's tar from the end of one content to the start of the next: the headers of the entries
 /// that have none, and last the header of the one that has it.
@@ -47,7 +48,7 @@ final class MemberCheck {
 
   /// Checks the headers in front of a content.
   ///
-  /// - Throws: `ArchiveError`, or ``RepositoryError`` with code `damaged`.
+  /// - Throws: `DrydockError`, or ``DrydockError`` with code `damaged`.
   func check(contentAt offset: UInt64) throws {
     guard let gap = gaps.gaps[offset] else { throw damaged("there is no entry for the content at \(offset)") }
     try check(gap, until: offset, last: nil)
@@ -95,7 +96,7 @@ final class MemberCheck {
       }
     } catch {
       walk = nil
-      throw (error as? ArchiveError)?.at(path) ?? error
+      throw (error as? DrydockError)?.at(path) ?? error
     }
   }
 
@@ -110,7 +111,7 @@ final class MemberCheck {
     }
   }
 
-  private func damaged(_ what: String) -> RepositoryError { RepositoryError(.damaged, what, path: path) }
+  private func damaged(_ what: String) -> DrydockError { DrydockError(.damaged, what, path: path) }
 }
 
 extension ManifestEntry {

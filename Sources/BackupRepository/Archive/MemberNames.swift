@@ -1,5 +1,5 @@
-import AppContainer
 import ArchiveFile
+import FileSystem
 
 /// How paths of a container are named in an archive: `container/<path>`, and of its groups `groups/<id>/<path>`.
 struct MemberNames {

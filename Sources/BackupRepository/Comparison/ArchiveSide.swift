@@ -1,14 +1,17 @@
 import AgeEncryption
 import AppContainer
-import ContainerTransaction
+import ContainerDiff
+import DrydockErrors
+import FileSystem
+import Formats
 import SystemPackage
 
 /// An archive, as a side of a comparison. Its manifest tells what differs; content is read only of what does.
-public struct ArchiveSide: ComparisonSide {
+package struct ArchiveSide: ComparisonSide {
   /// See ``ComparisonSide``.
-  public private(set) var entries: [ComparedEntry] = []
+  package private(set) var entries: [ComparedEntry] = []
   /// See ``ComparisonSide``: what rules kept out, and what could not be stored.
-  public private(set) var omitted: [ContainerPath: String] = [:]
+  package private(set) var omitted: [ContainerPath: String] = [:]
   private let archive: Archive
   /// The files of databases that SQLite could not open: the endings of their names and their digests.
   private var raw: [ContainerPath: [String: SHA256.Digest]] = [:]
@@ -16,8 +19,8 @@ public struct ArchiveSide: ComparisonSide {
   /// Reads an archive's manifest.
   ///
   /// - Parameter configuration: what says where settings and secrets are; the archive's header says the rest.
-  /// - Throws: ``RepositoryError`` with code `damaged`.
-  public init(_ archive: Archive, configuration: Configuration = Configuration()) throws {
+  /// - Throws: ``DrydockError`` with code `damaged`.
+  package init(_ archive: Archive, configuration: Configuration = Configuration()) throws {
     self.archive = archive
     let header = archive.header
     let container = Container(
@@ -65,10 +68,10 @@ public struct ArchiveSide: ComparisonSide {
   }
 
   /// See ``ComparisonSide``: what the manifest says.
-  public func digest(of path: ContainerPath) throws -> SHA256.Digest? { try entry(path).digest }
+  package func digest(of path: ContainerPath) throws -> SHA256.Digest? { try entry(path).digest }
 
   /// See ``ComparisonSide``.
-  public func settings(of path: ContainerPath) throws -> PropertyListDictionary? {
+  package func settings(of path: ContainerPath) throws -> PropertyListDictionary? {
     let entry = try entry(path)
     // A settings file is a few kilobytes; what is not is no settings file.
     guard entry.size <= 64 << 20 else { return nil }
@@ -78,7 +81,7 @@ public struct ArchiveSide: ComparisonSide {
   }
 
   /// See ``ComparisonSide``.
-  public func vault(of path: ContainerPath) throws -> ComparedVault? {
+  package func vault(of path: ContainerPath) throws -> ComparedVault? {
     let entry = try entry(path)
     guard entry.size <= Vault.sizeLimit else { return nil }
     var bytes: [UInt8] = []
@@ -87,17 +90,17 @@ public struct ArchiveSide: ComparisonSide {
   }
 
   /// See ``ComparisonSide``: what the manifest says.
-  public func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest {
+  package func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest {
     if let digests = raw[path] { return .raw(digests) }
     return try entry(path).digest.map { .image($0) } ?? .unknown
   }
 
   /// See ``ComparisonSide``.
-  public func databaseFile(
+  package func databaseFile(
     of path: ContainerPath, in scratch: Directory, as name: ContainerPath
   ) throws -> String {
     guard raw[path] == nil else {
-      throw ContainerError(
+      throw DrydockError(
         .malformed, "SQLite could not open it when the archive was written", path: path.description)
     }
     let file = try scratch.createFile(name)
@@ -105,18 +108,18 @@ public struct ArchiveSide: ComparisonSide {
     let full = scratch.full(name)
     try read(entry(path)) { bytes in
       do { _ = try file.writeAll(bytes) } catch let error as Errno {
-        throw ContainerError.system("cannot write a copy of the database", full, error)
+        throw DrydockError.system("cannot write a copy of the database", full, error)
       }
     }
     return full
   }
 
   /// See ``ComparisonSide``.
-  public func forgetDatabase(_ path: ContainerPath) {}
+  package func forgetDatabase(_ path: ContainerPath) {}
 
   private func entry(_ path: ContainerPath) throws -> ManifestEntry {
     guard let entry = try archive.manifest.entry(path) else {
-      throw RepositoryError(.damaged, "its manifest has lost \(path)", path: archive.path)
+      throw DrydockError(.damaged, "its manifest has lost \(path)", path: archive.path)
     }
     return entry
   }

@@ -1,20 +1,21 @@
 import AgeEncryption
 import AppContainer
 import ArchiveFile
+import DrydockErrors
 import Foundation
 
 /// What an export wrote.
-public struct ExportReport: Sendable {
+package struct ExportReport: Sendable {
   /// The new archive's path, what it is, and the snapshot in it.
-  public var path: String, header: ArchiveHeader, snapshot: String
+  package var path: String, header: ArchiveHeader, snapshot: String
   /// Number of stored paths, bytes of their content, and bytes of the archive.
-  public var entries: Int, contentBytes: UInt64, archiveBytes: UInt64
+  package var entries: Int, contentBytes: UInt64, archiveBytes: UInt64
   /// Whether the vault's items for other devices were left out: an archive that is not encrypted never has them.
-  public var dropsVaultItems: Bool
+  package var dropsVaultItems: Bool
 }
 
 /// Writes the snapshot of an archive into a full archive of its own, which needs no other one to be read.
-public enum Export {
+package enum Export {
   /// Writes an archive with a new id: the same snapshot, and all that is known of what is not in it. Every byte is
   /// compared with its hash on its way; nothing is published unless all are right.
   ///
@@ -23,8 +24,8 @@ public enum Export {
   ///   - lockTimeout: seconds to wait while something is removed from the repository.
   ///   - tool: the program's name and version, for the header.
   ///   - progress: called now and then with the bytes of content that were written so far.
-  /// - Throws: ``RepositoryError`` (`damaged`, `overlap`, `notFound`), `ArchiveError`, `ContainerError`.
-  public static func run(
+  /// - Throws: ``DrydockError`` (`damaged`, `overlap`, `notFound`), `DrydockError`, `DrydockError`.
+  package static func run(
     _ archive: Archive, to target: SnapshotOptions.Target, encryption: AgeLock? = nil, tool: String,
     lockTimeout: Double = 0, progress: (@Sendable (UInt64) -> Void)? = nil
   ) throws -> ExportReport {
@@ -43,7 +44,7 @@ public enum Export {
       }
       let snapshot = try manifest.finish(storesExcluded: archive.manifest.storesExcluded()).hex
       guard snapshot == archive.snapshot else {
-        throw RepositoryError(
+        throw DrydockError(
           .damaged, "the manifest's entries do not give its snapshot id; use another archive",
           path: archive.path)
       }
@@ -59,7 +60,7 @@ public enum Export {
     guard let time = try? Date(archive.header.time, strategy: .iso8601),
       (0..<0x1p33).contains(time.timeIntervalSince1970)
     else {
-      throw RepositoryError(.damaged, "its header has a time that makes no sense", path: archive.path)
+      throw DrydockError(.damaged, "its header has a time that makes no sense", path: archive.path)
     }
     return time
   }

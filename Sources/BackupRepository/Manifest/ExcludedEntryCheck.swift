@@ -1,4 +1,5 @@
 import AppContainer
+import FileSystem
 
 /// Tells entries that a manifest must not have: excluded ones, unless it says that it stores such, and Drydock's own
 /// state in any case. Used once, in the order of the entries, which is the order of the excluded paths too.

@@ -1,11 +1,12 @@
 import AgeEncryption
 import AppContainer
 import ArchiveFile
+import FileSystem
 
 /// One stored path of a snapshot.
-public struct ManifestEntry: Sendable, Equatable {
+package struct ManifestEntry: Sendable, Equatable {
   /// What it is.
-  public enum Kind: String, Sendable {
+  package enum Kind: String, Sendable {
     case file, directory
     case symbolicLink = "symbolic-link"
     /// One consistent database file, without sidecars.
@@ -15,26 +16,26 @@ public struct ManifestEntry: Sendable, Equatable {
   }
 
   /// Its path in the container.
-  public var path: ContainerPath
+  package var path: ContainerPath
   /// What it is.
-  public var kind: Kind
+  package var kind: Kind
   /// Mode, owner, modification time, attributes.
-  public var metadata: FileMetadata
+  package var metadata: FileMetadata
   /// Bytes of content.
-  public var size: UInt64 = 0
+  package var size: UInt64 = 0
   /// SHA-256 of the content; a database's with normalized header fields. Nil for directories and links.
-  public var digest: SHA256.Digest?
+  package var digest: SHA256.Digest?
   /// What a symbolic link points to.
-  public var linkTarget: [UInt8]?
+  package var linkTarget: [UInt8]?
   /// The earlier path that this one is a further name of; content and digest are that one's.
-  public var hardLink: ContainerPath?
+  package var hardLink: ContainerPath?
   /// Where the content starts in the tar stream of the archive.
-  public var offset: UInt64?
+  package var offset: UInt64?
   /// The inode and its change time at the capture: equal ones mean that nothing has changed since.
-  public var identity: FileIdentity, changed: Int64
+  package var identity: FileIdentity, changed: Int64
 
   /// Whether it has content of its own.
-  public var isFile: Bool { kind == .file || kind == .database || kind == .rawDatabase }
+  package var isFile: Bool { kind == .file || kind == .database || kind == .rawDatabase }
 }
 
 /// A member that a later one of the same name replaces, as its file changed while it was stored.
@@ -45,17 +46,17 @@ struct SupersededMember: Equatable {
 }
 
 /// A path that a rule kept out; for a directory, all that is below it too.
-public struct ExcludedPath: Sendable, Equatable, Codable {
+package struct ExcludedPath: Sendable, Equatable, Codable {
   /// The path.
-  public var path: ContainerPath
+  package var path: ContainerPath
   /// Its rule.
-  public var exclusion: Exclusion
+  package var exclusion: Exclusion
 }
 
 /// A path that could not be stored.
-public struct SkippedPath: Sendable, Equatable, Codable {
+package struct SkippedPath: Sendable, Equatable, Codable {
   /// Why not.
-  public enum Reason: String, Sendable, Codable {
+  package enum Reason: String, Sendable, Codable {
     /// It could not be opened or read.
     case unreadable
     /// It changed each time it was read.
@@ -67,18 +68,18 @@ public struct SkippedPath: Sendable, Equatable, Codable {
   }
 
   /// The path.
-  public var path: ContainerPath
+  package var path: ContainerPath
   /// Why not.
-  public var reason: Reason
+  package var reason: Reason
 
   /// Whether a snapshot without it is incomplete: a socket or a mount is not missed.
-  public var isLoss: Bool { reason == .unreadable || reason == .unstable }
+  package var isLoss: Bool { reason == .unreadable || reason == .unstable }
 
   /// The deepest directory whose names an archive can hold: a member's name begins with that of the root.
   static let deepest = MemberName.maximumDepth - 2
 
   /// Whether it, or what is in it, lies deeper or has a longer path than an archive can name.
-  public var isBeyondLimits: Bool {
+  package var isBeyondLimits: Bool {
     reason == .unreadable
       && (path.components.count > Self.deepest
         || MemberNames(groups: []).name(of: path).count > MemberName.maximumLength)

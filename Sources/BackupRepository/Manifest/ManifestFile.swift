@@ -1,4 +1,6 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
 import GRDB
 import SystemPackage
 
@@ -19,7 +21,7 @@ enum ManifestFile {
   /// - Parameters:
   ///   - path: the archive's, for messages.
   ///   - write: writes the manifest's bytes.
-  /// - Throws: ``RepositoryError`` with code `damaged`, `DatabaseError`, and what `write` throws.
+  /// - Throws: ``DrydockError`` with code `damaged`, `DatabaseError`, and what `write` throws.
   static func open(_ path: String, write: (FileDescriptor) throws -> Void) throws -> DatabaseQueue {
     // Opened, then removed with its directory: SQLite needs a name only to open it.
     try ScratchDirectory.withTemporary { scratch in
@@ -32,11 +34,11 @@ enum ManifestFile {
           try write(file)
           isExpected = try hasExpectedHeader(file)
         } catch let error as Errno {
-          throw ContainerError.system(
+          throw DrydockError.system(
             "cannot write a copy of an archive's manifest", scratch.full(name), error)
         }
         guard isExpected else {
-          throw RepositoryError(
+          throw DrydockError(
             .damaged, "its manifest is not a database of the kind that the format says", path: path)
         }
       }
@@ -78,11 +80,11 @@ enum ManifestFile {
         db, sql: "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid LIMIT 100"
       ).map { ManifestRow($0).text("sql") }
       guard schema == ManifestSchema.statements else {
-        throw RepositoryError(.damaged, "its manifest has other tables than the format says", path: path)
+        throw DrydockError(.damaged, "its manifest has other tables than the format says", path: path)
       }
       let check = try String.fetchOne(db, sql: "PRAGMA integrity_check(1)") ?? "no answer"
       guard check == "ok" else {
-        throw RepositoryError(
+        throw DrydockError(
           .damaged, "its manifest is a damaged database: \(check.split(separator: "\n").last ?? "")",
           path: path)
       }

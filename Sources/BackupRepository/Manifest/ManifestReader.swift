@@ -1,13 +1,15 @@
 import AgeEncryption
 import AppContainer
 import ArchiveFile
+import DrydockErrors
+import FileSystem
 import Foundation
 import GRDB
 import SystemPackage
 
 /// An archive's manifest, read for hostile: its bytes are checked against the archive's own record, its schema
 /// against ours, and it lives in a file that has no name any more.
-public final class ManifestReader {
+package final class ManifestReader {
   private let queue: DatabaseQueue
   private let path: String
   private let archive: ArchiveID
@@ -17,7 +19,7 @@ public final class ManifestReader {
   /// Takes the manifest out of an archive.
   ///
   /// - Parameter archive: the archive's id as its header says.
-  /// - Throws: ``RepositoryError`` with code `damaged`, and what reading the archive throws.
+  /// - Throws: ``DrydockError`` with code `damaged`, and what reading the archive throws.
   convenience init(_ reader: ArchiveReader, archive: ArchiveID, path: String) throws {
     try self.init(archive: archive, tarSize: reader.tarSize, path: path, size: reader.manifest.length) {
       file in
@@ -41,14 +43,14 @@ public final class ManifestReader {
     }
   }
 
-  private static func damaged(_ error: DatabaseError, _ path: String) -> RepositoryError {
+  private static func damaged(_ error: DatabaseError, _ path: String) -> DrydockError {
     // Its copy is in the directory for temporary files: what the disk says of that is not the archive's fault.
     if error.resultCode == .SQLITE_FULL || error.resultCode == .SQLITE_IOERR {
-      return RepositoryError(
+      return DrydockError(
         .io, "its manifest cannot be read in \(NSTemporaryDirectory()): \(error.plainMessage)", path: path,
         cause: error)
     }
-    return RepositoryError(
+    return DrydockError(
       .damaged, "its manifest cannot be read: \(error.plainMessage)", path: path, cause: error)
   }
 
@@ -60,8 +62,8 @@ public final class ManifestReader {
     }
   }
 
-  private func wrong(_ what: String) -> RepositoryError {
-    RepositoryError(.damaged, "its manifest has \(what)", path: path)
+  private func wrong(_ what: String) -> DrydockError {
+    DrydockError(.damaged, "its manifest has \(what)", path: path)
   }
 
   // MARK: Properties
@@ -99,7 +101,7 @@ public final class ManifestReader {
   static func memory(ofText size: UInt64) -> UInt64 { size > UInt64.max / 8 ? .max / 2 : size * 4 }
 
   /// The number of stored paths, and the bytes of their content.
-  public func totals() throws -> (entries: Int, bytes: UInt64) {
+  package func totals() throws -> (entries: Int, bytes: UInt64) {
     try read { db in
       // As a real number, for sizes that are made to overflow.
       let entries = try Int.fetchOne(db, sql: "SELECT count(*) FROM entry") ?? 0
@@ -110,7 +112,7 @@ public final class ManifestReader {
 
   /// Whether paths were stored although a rule excludes them (`snapshot --include-excluded`): such a path is an entry,
   /// and it or a directory above is in ``excluded()`` too.
-  public func storesExcluded() throws -> Bool {
+  package func storesExcluded() throws -> Bool {
     try read { db in
       let row = try Row.fetchOne(
         db, sql: "SELECT value FROM property WHERE name = ?", arguments: [ManifestSchema.storesExcluded])
@@ -146,9 +148,9 @@ public final class ManifestReader {
 
   /// Visits all entries in the order of their paths, which is the order they are stored in: parents first.
   ///
-  /// - Throws: ``RepositoryError`` with code `damaged` when they are in another order, when one comes twice, and when
+  /// - Throws: ``DrydockError`` with code `damaged` when they are in another order, when one comes twice, and when
   ///   one is below a file or link; and what the visit throws.
-  public func entries(_ visit: (ManifestEntry) throws -> Void) throws {
+  package func entries(_ visit: (ManifestEntry) throws -> Void) throws {
     // The attributes of a page of entries come with one query; the visit runs outside of any.
     var last: Int64 = .min
     var previous: ManifestEntry?
@@ -235,7 +237,7 @@ public final class ManifestReader {
   }
 
   /// One entry; nil when the archive does not have the path.
-  public func entry(_ path: ContainerPath) throws -> ManifestEntry? {
+  package func entry(_ path: ContainerPath) throws -> ManifestEntry? {
     try read { db in try find(path, db).map { try entry($0, db) } }
   }
 
@@ -309,7 +311,7 @@ public final class ManifestReader {
   // MARK: What is not stored
 
   /// The paths that a rule kept out, by path.
-  public func excluded() throws -> [ExcludedPath] {
+  package func excluded() throws -> [ExcludedPath] {
     var paths: [ExcludedPath] = []
     try rows(
       """
@@ -327,7 +329,7 @@ public final class ManifestReader {
   }
 
   /// The paths that could not be stored.
-  public func skipped() throws -> [SkippedPath] {
+  package func skipped() throws -> [SkippedPath] {
     var paths: [SkippedPath] = []
     try rows("SELECT \(ManifestRow.path("path", as: "path")), reason FROM skipped ORDER BY rowid") { row in
       guard let path = row.path("path"),

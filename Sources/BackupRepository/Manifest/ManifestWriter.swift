@@ -1,5 +1,7 @@
 import AgeEncryption
 import AppContainer
+import DrydockErrors
+import FileSystem
 import Foundation
 import GRDB
 
@@ -41,7 +43,7 @@ final class ManifestWriter {
       return try body()
     } catch let error as DatabaseError {
       let isFull = error.resultCode == .SQLITE_FULL
-      throw RepositoryError(
+      throw DrydockError(
         .io,
         "writing the archive's list of paths failed: "
           + (isFull
@@ -121,7 +123,7 @@ final class ManifestWriter {
   /// - Parameter storesExcluded: whether paths were stored although a rule excludes them.
   func finish(storesExcluded: Bool = false) throws -> SHA256.Digest {
     guard let id = try snapshot?.finish() else {
-      throw RepositoryError(.io, "the snapshot id cannot be computed: libcrypto has no SHA-256")
+      throw DrydockError(.io, "the snapshot id cannot be computed: libcrypto has no SHA-256")
     }
     try run("INSERT INTO property VALUES (?, ?)", ["format", ArchiveHeader.currentFormat])
     try run("INSERT INTO property VALUES (?, ?)", ["archive", archive.description])

@@ -1,6 +1,8 @@
 import AgeEncryption
 import AppContainer
 import ArchiveFile
+import DrydockErrors
+import FileSystem
 import SystemPackage
 
 extension Rekey {
@@ -14,10 +16,10 @@ extension Rekey {
   ///   - encryption: to whom.
   ///   - lockTimeout: seconds to wait for those who write into the repository, at the end.
   ///   - progress: called now and then with the bytes that were copied so far.
-  /// - Throws: `ArchiveError`, `ContainerError`, ``RepositoryError``: `locked`, `overlap` when there is another file of the
+  /// - Throws: `DrydockError`, `DrydockError`, ``DrydockError``: `locked`, `overlap` when there is another file of the
   ///   new name, `conflict` when the archive was replaced by somebody else meanwhile. Nothing has changed then. `io` when
   ///   the new one is in its place, and the disk does not say that it stays there.
-  public static func replace(
+  package static func replace(
     path: String, keys: AgeKeys, limit: ExpansionLimit = .standard, encryption: AgeLock,
     lockTimeout: Double = 0, progress: (UInt64) -> Void = { _ in }
   ) throws -> RekeyReport {
@@ -27,13 +29,13 @@ extension Rekey {
     try place.requireFreeName(beside: archive, keys, limit)
     return try ScratchDirectory.with(Publication.prefix, in: place.folder) { scratch in
       let size: UInt64
-      do { size = try write(archive, into: scratch, encryption, progress) } catch let error as ArchiveError {
+      do { size = try write(archive, into: scratch, encryption, progress) } catch let error as DrydockError {
         throw error.code == .io ? error.at(place.folder.path) : error
       }
       // Whoever could read the old file can read the new one; only its owner or root can give it to somebody.
       do {
         try scratch.setOwner(user: place.status.user, group: place.status.group, of: file)
-      } catch let error as ContainerError where error.code == .permission {}
+      } catch let error as DrydockError where error.code == .permission {}
       try scratch.setMode(place.status.mode, of: file)
       // Alone, as who removes: nobody writes into the repository while a file of it goes.
       let lock = try RepositoryLock(place.folder.path, exclusive: true, timeout: lockTimeout)
@@ -58,18 +60,18 @@ private struct Place {
 
   init(_ path: String) throws {
     guard let real = realPath(path), let slash = real.lastIndex(of: "/") else {
-      throw RepositoryError(.notFound, "no such archive; check the path", path: path)
+      throw DrydockError(.notFound, "no such archive; check the path", path: path)
     }
     do {
       folder = try Directory(slash == real.startIndex ? "/" : String(real[..<slash]))
-      name = try ContainerPath(String(real[real.index(after: slash)...]))
-      guard let status = try folder.status(name), status.type == .file else {
-        throw RepositoryError(.notFound, "no archive is there; give its file", path: path)
-      }
-      self.status = status
-    } catch let error as ContainerError {
-      throw RepositoryError.place(error, "the archive's directory", path: path)
+    } catch let error as DrydockError {
+      throw DrydockError.place(error, "the archive's directory", path: path)
     }
+    name = try ContainerPath(String(real[real.index(after: slash)...]))
+    guard let status = try folder.status(name), status.type == .file else {
+      throw DrydockError(.notFound, "no archive is there; give its file", path: path)
+    }
+    self.status = status
     let isEncrypted = try ArchiveEncryption.of(path: path) != nil
     // An encrypted one has a plain one's name where a replacement was interrupted before the last step.
     encryptedName =
@@ -80,8 +82,8 @@ private struct Place {
   func open(_ path: String, _ keys: AgeKeys, _ limit: ExpansionLimit) throws -> Archive {
     do {
       return try Archive(path: path, keys: keys, limit: limit)
-    } catch let error as ArchiveError where error.code == .noIdentity && encryptedName != nil {
-      throw ArchiveError(
+    } catch let error as DrydockError where error.code == .noIdentity && encryptedName != nil {
+      throw DrydockError(
         error.code,
         "\(error.message). It is encrypted already, only its name lacks \(ArchiveName.encryptedSuffix): "
           + "an interrupted rekey may have left it; add that to the name, or give --identity to encrypt it again",
@@ -94,7 +96,7 @@ private struct Place {
     guard let now = try folder.status(name), now.identity == status.identity, now.size == status.size,
       now.modified == status.modified
     else {
-      throw RepositoryError(
+      throw DrydockError(
         .conflict,
         "somebody else changed or replaced it meanwhile; nothing was changed, look at it and run it again",
         path: folder.full(name))
@@ -102,7 +104,7 @@ private struct Place {
     guard let encryptedName else { return }
     let beside = try folder.status(encryptedName)
     guard copy == nil || (beside?.identity == copy?.identity && beside?.modified == copy?.modified) else {
-      throw RepositoryError(
+      throw DrydockError(
         .conflict, "somebody else changed or replaced it meanwhile; nothing was changed, run it again",
         path: folder.full(encryptedName))
     }
@@ -113,15 +115,15 @@ private struct Place {
   mutating func requireFreeName(beside archive: Archive, _ keys: AgeKeys, _ limit: ExpansionLimit) throws {
     guard let encryptedName, let status = try folder.status(encryptedName) else { return }
     let path = folder.full(encryptedName)
-    func refusal(_ why: String, _ cause: (any Error)? = nil) -> RepositoryError {
-      RepositoryError(
+    func refusal(_ why: String, _ cause: (any Error)? = nil) -> DrydockError {
+      DrydockError(
         .overlap, "is there already, and an archive never replaces another one: \(why)", path: path,
         cause: cause)
     }
     let other: Archive
     do {
       other = try Archive(path: path, keys: keys, limit: limit)
-    } catch let error as ArchiveError where error.code == .noIdentity {
+    } catch let error as DrydockError where error.code == .noIdentity {
       throw refusal("when it is the same one, encrypted before, give --identity to have them compared", error)
     } catch {
       throw refusal("it cannot be compared (\(error)); look at it, and move it away", error)
@@ -149,8 +151,8 @@ private struct Place {
 
   /// Runs what follows once the old file is gone: a failure must not sound as if nothing had happened.
   func afterwards<T>(_ what: String, _ name: ContainerPath, _ body: () throws -> T) throws -> T {
-    do { return try body() } catch let error as ContainerError {
-      throw RepositoryError(
+    do { return try body() } catch let error as DrydockError {
+      throw DrydockError(
         .io, "\(what), but \(error.reason); check the disk, then run `drydock verify` on it",
         path: folder.full(name), cause: error)
     }
@@ -161,10 +163,10 @@ private struct Place {
     guard let encryptedName else { return name }
     do {
       try folder.renameNew(name, in: folder, to: encryptedName)
-    } catch let error as ContainerError where error.cause as? Errno == .fileExists {
+    } catch let error as DrydockError where error.cause as? Errno == .fileExists {
       // Somebody has just taken the name: the archive keeps the one that it has.
       return name
-    } catch let error as ContainerError where error.cause as? Errno == .invalidArgument {
+    } catch let error as DrydockError where error.cause as? Errno == .invalidArgument {
       // Network file systems know no such rename; a further name for the file replaces nothing either.
       try folder.link(name, in: folder, to: encryptedName)
       try folder.removeFile(name)

@@ -1,29 +1,29 @@
 import AgeEncryption
-import AppContainer
 import ArchiveFile
+import FileSystem
 
 /// What a change of keys wrote.
-public struct RekeyReport: Sendable {
+package struct RekeyReport: Sendable {
   /// The archive that was read, and the one that is encrypted to others now: the same path when it was replaced.
-  public var source: String, path: String
+  package var source: String, path: String
   /// What both are.
-  public var header: ArchiveHeader
+  package var header: ArchiveHeader
   /// Bytes of the new file.
-  public var archiveBytes: UInt64
+  package var archiveBytes: UInt64
 }
 
 /// Encrypts an archive to others: the same archive, byte for byte, under a new file key (see `SealedCopy`).
 ///
 /// Whoever could open the old file, and kept a copy of it, can open that copy for ever.
-public enum Rekey {
+package enum Rekey {
   /// Writes the archive as another file, never replacing one. The old one stays.
   ///
   /// - Parameters:
   ///   - encryption: to whom.
   ///   - lockTimeout: seconds to wait while something is removed from the repository.
   ///   - progress: called now and then with the bytes that were copied so far.
-  /// - Throws: `ArchiveError`, ``RepositoryError`` (`overlap`, `notFound`, `locked`), `ContainerError`.
-  public static func copy(
+  /// - Throws: `DrydockError`, ``DrydockError`` (`overlap`, `notFound`, `locked`), `DrydockError`.
+  package static func copy(
     _ archive: Archive, to target: SnapshotOptions.Target, encryption: AgeLock, lockTimeout: Double = 0,
     progress: (UInt64) -> Void = { _ in }
   ) throws -> RekeyReport {

@@ -1,4 +1,4 @@
-import AppContainer
+import Formats
 import Foundation
 
 /// The order of archives in time: by their own clocks, but for what contradicts them.
@@ -79,9 +79,9 @@ struct ArchiveOrder {
 }
 
 /// Something about the times of a repository's archives that cannot be right.
-public struct ClockWarning: Sendable, Encodable, CustomStringConvertible {
+package struct ClockWarning: Sendable, Encodable, CustomStringConvertible {
   /// What is wrong.
-  public enum Kind: String, Sendable, Encodable {
+  package enum Kind: String, Sendable, Encodable {
     /// The time lies in the future.
     case future
     /// The file was written before the time that the archive says.
@@ -93,16 +93,16 @@ public struct ClockWarning: Sendable, Encodable, CustomStringConvertible {
   }
 
   /// What is wrong, and with which archive.
-  public var kind: Kind, archive: String
+  package var kind: Kind, archive: String
   /// The archive's time, and the one that contradicts it.
-  public var time: String, otherTime: String
+  package var time: String, otherTime: String
   /// Whose archive it is.
   var owner: String
 
   private enum CodingKeys: CodingKey { case kind, archive, time, otherTime }
 
   /// For people.
-  public var description: String {
+  package var description: String {
     switch kind {
     case .future: "\(archive): of \(time), which lies in the future: a clock was ahead, or this one is behind"
     case .published:
@@ -118,7 +118,7 @@ public struct ClockWarning: Sendable, Encodable, CustomStringConvertible {
   static let tolerance = 60.0
 
   /// A warning when an archive's time lies in the future.
-  public init?(_ header: ArchiveHeader, path: String, now: Date = Date()) {
+  package init?(_ header: ArchiveHeader, path: String, now: Date = Date()) {
     self.init(ArchiveLabel(header), path, now)
   }
 
@@ -154,7 +154,7 @@ extension Repository.Sealed {
 
 extension Repository.Listing {
   /// An archive that can be read, or one that no key at hand opens.
-  public enum Entry: Sendable {
+  package enum Entry: Sendable {
     case item(Repository.Item), sealed(Repository.Sealed)
 
     var place: ArchiveOrder.Place? {
@@ -172,7 +172,7 @@ extension Repository.Listing {
   }
 
   /// All archives, oldest first; last, sealed ones that are named by hand.
-  public var entries: [Entry] {
+  package var entries: [Entry] {
     ArchiveOrder.sorted(
       items.map(Entry.item) + sealed.map(Entry.sealed), path: { $0.path }, place: { $0.place })
   }
@@ -180,7 +180,7 @@ extension Repository.Listing {
   /// What cannot be right about the times of the archives, oldest first.
   ///
   /// - Parameter path: only of the archives of this one's app and instance.
-  public func clockWarnings(of path: String? = nil, now: Date = Date()) -> [ClockWarning] {
+  package func clockWarnings(of path: String? = nil, now: Date = Date()) -> [ClockWarning] {
     let places = entries.compactMap(\.place)
     let owner = path.flatMap { path in places.first { $0.path == path }?.label.owner }
     return places.compactMap { place in

@@ -1,13 +1,14 @@
 import AppContainer
 import ContainerTransaction
+import FileSystem
 
 /// A plain archive that still holds, in its settings, what was moved into the vault: whoever has the archive has the
 /// secret, which therefore has to be replaced by a new one.
-public struct ExposedSecret: Sendable, Codable, Equatable {
+package struct ExposedSecret: Sendable, Codable, Equatable {
   /// The archive's file.
-  public var archive: String
+  package var archive: String
   /// Its settings file and the key in it, which may have had another name then.
-  public var file: ContainerPath, key: String
+  package var file: ContainerPath, key: String
 }
 
 extension Repository {
@@ -15,8 +16,8 @@ extension Repository {
   /// it. Encrypted archives are passed over.
   ///
   /// - Returns: what was found, oldest archive first; and archives that could not be looked into, each with the reason.
-  /// - Throws: ``RepositoryError`` when the repository cannot be read.
-  public func exposed(
+  /// - Throws: ``DrydockError`` when the repository cannot be read.
+  package func exposed(
     _ secrets: [MovedSecret], of app: String, configuration: Configuration = Configuration()
   ) throws -> (found: [ExposedSecret], notRead: [String]) {
     if secrets.isEmpty { return ([], []) }

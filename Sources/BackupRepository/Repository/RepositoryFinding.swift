@@ -1,4 +1,5 @@
 import AppContainer
+import DrydockErrors
 
 /// Finding the archive that a person means.
 extension Repository.Listing {
@@ -27,8 +28,8 @@ extension Repository.Listing {
   ///
   /// Encrypted archives that no key at hand opens count as what their names say.
   ///
-  /// - Throws: ``RepositoryError``: `notFound`, or `ambiguous` with the candidates and what to say instead.
-  public func find(_ name: String) throws -> String {
+  /// - Throws: ``DrydockError``: `notFound`, or `ambiguous` with the candidates and what to say instead.
+  package func find(_ name: String) throws -> String {
     let files = items.map(\.path) + sealed.map(\.path) + unreadable.map(\.path)
     if let file = files.first(where: { lastName($0) == name }) { return file }
     switch try ArchiveReference(name, repository: repository) {
@@ -139,7 +140,7 @@ extension Repository.Listing {
     return candidates.prefix(10).joined(separator: ", ") + (more > 0 ? " and \(more) more" : "")
   }
 
-  private func error(_ code: RepositoryError.Code, _ message: String) -> RepositoryError {
-    RepositoryError(code, message.printable, path: repository)
+  private func error(_ code: DrydockError.Code, _ message: String) -> DrydockError {
+    DrydockError(code, message.printable, path: repository)
   }
 }

@@ -1,70 +1,71 @@
-import AppContainer
 import ArchiveFile
+import DrydockErrors
+import FileSystem
 
 extension Repository {
   /// One archive of a repository, as its header says, whatever its file is named.
-  public struct Item: Sendable {
+  package struct Item: Sendable {
     /// The file.
-    public var path: String
+    package var path: String
     /// Its size in bytes, and when it was last written, in nanoseconds since 1970.
-    public var size: UInt64, modified: Int64
+    package var size: UInt64, modified: Int64
     /// What it is.
-    public var header: ArchiveHeader
+    package var header: ArchiveHeader
     /// How it is encrypted, when it is.
-    public var encryption: ArchiveEncryption?
+    package var encryption: ArchiveEncryption?
     /// The bytes of the archive inside of its encryption.
     var contentSize: UInt64
     /// The file itself, whatever is behind its path later.
     var identity: FileIdentity
 
     /// App and instance, which together own archives: `com.example.notes/red`.
-    public var owner: String { ArchiveLabel(header).owner }
+    package var owner: String { ArchiveLabel(header).owner }
     /// The file's name.
-    public var fileName: String { lastName(path) }
+    package var fileName: String { lastName(path) }
   }
 
   /// An encrypted archive that no key at hand opens.
-  public struct Sealed: Sendable {
+  package struct Sealed: Sendable {
     /// The file.
-    public var path: String
+    package var path: String
     /// Its size in bytes, and when it was last written, in nanoseconds since 1970.
-    public var size: UInt64, modified: Int64
+    package var size: UInt64, modified: Int64
     /// What its name tells, which nothing vouches for; nil when it was named by hand.
-    public var label: ArchiveLabel?
+    package var label: ArchiveLabel?
     /// How it is encrypted.
-    public var encryption: ArchiveEncryption
+    package var encryption: ArchiveEncryption
     /// Why it could not be opened.
-    public var error: ArchiveError
+    package var error: DrydockError
     /// The file's name.
-    public var fileName: String { lastName(path) }
+    package var fileName: String { lastName(path) }
   }
 
   /// What is named like an archive and cannot be read.
-  public struct Unreadable: Sendable {
+  package struct Unreadable: Sendable {
     /// The file.
-    public var path: String
+    package var path: String
     /// Why, in words.
-    public var reason: String
+    package var reason: String
     /// Why: an error of any module.
-    public var error: any Error
+    package var error: any Error
   }
 
   /// What a look at a repository found.
-  public struct Listing: Sendable {
+  package struct Listing: Sendable {
     /// The repository's path.
-    public let repository: String
+    package let repository: String
     /// The archives that can be read, oldest first; those of one second in the order in which they were written. A time
     /// that the archives themselves contradict does not count.
-    public internal(set) var items: [Item] = []
+    package internal(set) var items: [Item] = []
     /// The encrypted ones that no key at hand opens, in the same order as far as their names tell a time.
-    public internal(set) var sealed: [Sealed] = []
+    package internal(set) var sealed: [Sealed] = []
     /// What is named like an archive and cannot be read, by name.
-    public internal(set) var unreadable: [Unreadable] = []
+    package internal(set) var unreadable: [Unreadable] = []
 
     init(repository: String) { self.repository = repository }
 
     /// How many digits tell all ids of the list apart, 8 or more.
-    public var idLength: Int {
+    package var idLength: Int {
       let ids = Set(items.map(\.header.archive.description)).sorted()
       let shared = zip(ids, ids.dropFirst()).map { zip($0, $1).prefix { $0 == $1 }.count }
       return max(8, (shared.max() ?? 0) + 1)
@@ -72,7 +73,7 @@ extension Repository {
 
     /// Only what is of an app and of an instance. What cannot be read, or is sealed and does not even have a name that
     /// tells, may be of any.
-    public func filtered(app: String?, instance: String?) -> Listing {
+    package func filtered(app: String?, instance: String?) -> Listing {
       var listing = self
       listing.items.removeAll {
         (app ?? $0.header.app) != $0.header.app || (instance ?? $0.header.instance) != $0.header.instance

@@ -1,5 +1,7 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import FileSystem
 
 /// The lock of a repository: `flock` on its directory. Those who write hold it shared, who removes holds it alone.
 ///
@@ -12,39 +14,39 @@ struct RepositoryLock {
   let directory: Directory
 
   /// - Parameter timeout: seconds to wait; 0 waits for a tenth of a second.
-  /// - Throws: ``RepositoryError`` with code `locked`, naming who holds it, or as ``Repository/open(_:)``.
+  /// - Throws: ``DrydockError`` with code `locked`, naming who holds it, or as ``Repository/open(_:)``.
   init(_ path: String, exclusive: Bool, timeout: Double) throws {
     do {
       guard let directory = try Directory.locked(path, exclusive: exclusive, timeout: timeout) else {
-        throw RepositoryError(
+        throw DrydockError(
           .locked,
           "the repository is locked by \(try LockHolders.names(path)); wait for it, or give --lock-timeout SECONDS",
           path: path)
       }
       self.directory = directory
-    } catch let error as ContainerError {
-      throw RepositoryError.place(error, path: path)
+    } catch let error as DrydockError {
+      throw DrydockError.place(error, path: path)
     }
   }
 }
 
-extension RepositoryError {
+extension DrydockError {
   /// What the file system says of a place for archives.
-  static func place(_ error: ContainerError, _ what: String = "the repository", path: String)
-    -> RepositoryError
+  static func place(_ error: DrydockError, _ what: String = "the repository", path: String)
+    -> DrydockError
   {
     switch error.code {
     case .notFound:
-      RepositoryError(
+      DrydockError(
         .notFound, "\(what) does not exist; check the path, or make it with mkdir", path: path, cause: error)
     case .notAContainer:
-      RepositoryError(.notFound, "\(what) is not a directory; check the path", path: path, cause: error)
+      DrydockError(.notFound, "\(what) is not a directory; check the path", path: path, cause: error)
     case .permission:
-      RepositoryError(
+      DrydockError(
         .permission,
         "\(what) cannot be used: \(error.cause.map { "\($0)" } ?? error.message); run it as its owner, or choose another "
           + "place", path: path, cause: error)
-    default: RepositoryError(.io, error.message, path: error.path ?? path, cause: error)
+    default: error.at(path)
     }
   }
 }

@@ -1,5 +1,7 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import FileSystem
 import Foundation
 
 /// Tells which entries of an archive the live container has already. Used once, in the order of the entries.
@@ -85,7 +87,7 @@ struct LiveComparison {
     case (.database, .database):
       do {
         return try staged.liveDigest(of: entry.path) == entry.digest
-      } catch let error as ContainerError where error.code == .malformed {
+      } catch let error as DrydockError where error.code == .malformed {
         // Damaged, which is what restores are for.
         return false
       }

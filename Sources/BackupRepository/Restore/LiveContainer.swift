@@ -1,5 +1,6 @@
 import AppContainer
 import ContainerTransaction
+import FileSystem
 
 /// The live container as a restore sees it: every path, with what excludes it now.
 struct LiveContainer {

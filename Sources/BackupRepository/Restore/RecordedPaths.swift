@@ -1,4 +1,5 @@
 import AppContainer
+import FileSystem
 
 /// What an archive says of each path: stored, kept out by a rule, or not to be had.
 struct RecordedPaths {

@@ -1,17 +1,19 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import FileSystem
 
 /// Brings a container back to the state of a snapshot, in one transaction.
-public enum Restore {
+package enum Restore {
   /// Where an archive goes.
-  public enum Target: Sendable {
+  package enum Target: Sendable {
     /// An existing container.
     case existing(Container)
     /// A place where nothing is yet.
     case absent(Container)
 
     /// The container, existing or planned.
-    public var container: Container {
+    package var container: Container {
       switch self {
       case .existing(let container), .absent(let container): container
       }
@@ -23,8 +25,8 @@ public enum Restore {
   /// - Parameters:
   ///   - instance: overrides the container's instance name.
   ///   - fromOther: takes another app's or instance's data.
-  /// - Throws: ``RepositoryError`` with code `mismatch` for another app's or instance's data.
-  public static func target(
+  /// - Throws: ``DrydockError`` with code `mismatch` for another app's or instance's data.
+  package static func target(
     _ path: String, for archive: Archive, configuration: Configuration, instance: String? = nil,
     fromOther: Bool = false
   ) throws -> Target {
@@ -43,7 +45,7 @@ public enum Restore {
     }
     let isSame = existing.app == header.app && existing.instance == header.instance
     guard try fromOther || isSame || lastRestored(existing) == source(header) else {
-      throw RepositoryError(
+      throw DrydockError(
         .mismatch,
         "the archive is of \(header.app.printable), instance \(header.instance.printable), and the container of "
           + "\(existing.app), instance \(existing.instance); give --from-other when that is what you want",
@@ -66,9 +68,9 @@ public enum Restore {
   /// Restores.
   ///
   /// - Parameter finishing: what else is done to the staged result, in the same transaction: migrations.
-  /// - Throws: ``RepositoryError``: `mismatch`, `missing`, `conflict`, `damaged`; `ArchiveError`,
-  ///   `TransactionError`, `ContainerError`. Nothing has changed then.
-  public static func run(
+  /// - Throws: ``DrydockError``: `mismatch`, `missing`, `conflict`, `damaged`; `DrydockError`,
+  ///   `DrydockError`, `DrydockError`. Nothing has changed then.
+  package static func run(
     _ archive: Archive, _ target: Target, _ options: RestoreOptions = RestoreOptions(),
     finishing: (StagedContainer) throws -> Void = { _ in }
   ) throws -> TransactionOutcome<RestoreReport> {
@@ -91,12 +93,12 @@ public enum Restore {
   }
 
   /// What the log says of a restore.
-  public static func summary(_ header: ArchiveHeader) -> String {
+  package static func summary(_ header: ArchiveHeader) -> String {
     "restored \(header.archive.short) of \(header.time)"
   }
 
   /// Does what ``run(_:_:_:finishing:)`` does on a stage that is thrown away; the archive's content is read and checked.
-  public static func dryRun(
+  package static func dryRun(
     _ archive: Archive, _ target: Target, _ options: RestoreOptions = RestoreOptions(),
     finishing: (StagedContainer) throws -> Void = { _ in }
   ) throws -> DryRunOutcome<RestoreReport> {
@@ -117,7 +119,7 @@ public enum Restore {
 
   /// Only counts what a restore would do, for a question before it; nothing is read from the archive but its
   /// manifest.
-  public static func plan(
+  package static func plan(
     _ archive: Archive, _ target: Target, _ options: RestoreOptions = RestoreOptions()
   ) throws -> RestoreReport {
     guard case .existing(let container) = target else { return RestoreReport() }
@@ -129,7 +131,7 @@ public enum Restore {
   private static func refusePartialOfOtherVersion(_ archive: Archive, _ options: RestoreOptions) throws {
     guard options.isPartial, archive.header.schemaVersion != options.schemaVersion else { return }
     let name = { (version: Int?) in version.map { "schema version \($0)" } ?? "an unknown schema version" }
-    throw RepositoryError(  // rule 9
+    throw DrydockError(  // rule 9
       .mismatch,
       "a part of an archive of \(name(archive.header.schemaVersion)) would be mixed into a container of "
         + "\(name(options.schemaVersion)); restore all of it, or give --migrate", path: archive.path)

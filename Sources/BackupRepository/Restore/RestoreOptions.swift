@@ -1,76 +1,77 @@
 import AppContainer
 import ContainerTransaction
+import FileSystem
 
 /// What a restore brings back and how.
-public struct RestoreOptions: Sendable {
+package struct RestoreOptions: Sendable {
   /// The paths to act, and mirror, inside of; none means all.
-  public var scope: [ContainerPath] = []
+  package var scope: [ContainerPath] = []
   /// The stores to act, and mirror, inside of; none means all.
-  public var stores: Set<ContainerStore> = []
+  package var stores: Set<ContainerStore> = []
   /// Leaves what the archive does not have.
-  public var keepExtra = false
+  package var keepExtra = false
   /// Replaces what a rule excludes where it lives.
-  public var overwriteExcluded = false
+  package var overwriteExcluded = false
   /// Brings back what was stored although a rule excluded it.
-  public var includeExcluded = false
+  package var includeExcluded = false
   /// Brings back synchronizable items of the vault, which overwrite what the owner's other devices have.
-  public var includesSynchronizable = false
+  package var includesSynchronizable = false
   /// Brings back set-user-id and set-group-id bits, and capabilities, which let whoever runs a file act with other rights.
-  public var keepsSetID = false
+  package var keepsSetID = false
   /// Takes another app's or instance's data.
-  public var fromOther = false
+  package var fromOther = false
   /// The container's schema version as far as it is known, for a partial restore.
-  public var schemaVersion: Int?
+  package var schemaVersion: Int?
   /// What the log says of the transaction; by default which archive was restored.
-  public var summary: String?
+  package var summary: String?
   /// How the transaction is run; its device keys open the vault.
-  public var transaction = TransactionOptions()
+  package var transaction = TransactionOptions()
   /// What becomes of the vault; who restores a copy of an archive says which rules the archive itself comes under.
   var vault = VaultHandling.byItem
 
   /// The usual options: everything, mirrored.
-  public init() {}
+  package init() {}
 
   /// Whether only a part of the archive comes back.
-  public var isPartial: Bool { !scope.isEmpty || !stores.isEmpty }
+  package var isPartial: Bool { !scope.isEmpty || !stores.isEmpty }
 }
 
 /// What a restore did, or would do.
-public struct RestoreReport: Sendable {
+package struct RestoreReport: Sendable {
   /// A live path that was left alone, and why.
-  public struct Spared: Sendable, Codable, Equatable {
+  package struct Spared: Sendable, Codable, Equatable {
     /// The path.
-    public var path: ContainerPath
+    package var path: ContainerPath
     /// Why: a rule, or what the archive says of it.
-    public var reason: String
+    package var reason: String
   }
 
   /// Paths that came back, with content from the archive or with their attributes.
-  public var restored: [ContainerPath] = []
+  package var restored: [ContainerPath] = []
   /// Paths that the archive does not have and that went.
-  public var removed: [ContainerPath] = []
+  package var removed: [ContainerPath] = []
   /// Paths that a rule excludes, or that the archive could not store.
-  public var spared: [Spared] = []
+  package var spared: [Spared] = []
   /// Paths that came back although a directory above is excluded now.
-  public var restoredUnderExcluded: [ContainerPath] = []
+  package var restoredUnderExcluded: [ContainerPath] = []
   /// Paths that have set-id bits or capabilities in the archive and not in the container, as they were not asked for.
-  public var withoutSetID: [ContainerPath] = []
+  package var withoutSetID: [ContainerPath] = []
   /// Number of paths that were right already.
-  public var unchanged = 0
+  package var unchanged = 0
   /// What became of the vault's items; nil when it was right already, out of scope, or nowhere.
-  public var vault: RestoredVault?
+  package var vault: RestoredVault?
   /// Where the vault's items came from, for a restore of a copy of the archive.
   var vaultOrigin: VaultOrigin?
   /// Groups of the archive that the container does not have, so that nothing of them came back.
-  public var missingGroups: [String] = []
+  package var missingGroups: [String] = []
   /// Compressed bytes that were read from the archive.
-  public var bytesRead: UInt64 = 0
+  package var bytesRead: UInt64 = 0
 
   /// No report yet.
-  public init() {}
+  package init() {}
 
   /// Whether something that should have come back did not.
-  public var isIncomplete: Bool {
+  package var isIncomplete: Bool {
     !missingGroups.isEmpty || vault.map { !$0.leftBehind.isEmpty } ?? false
   }
 }

@@ -1,5 +1,7 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import FileSystem
 
 /// What a restore does, decided path by path before anything is staged. The rules are the design's nine; their
 /// numbers stand where they are decided.
@@ -60,7 +62,7 @@ struct RestorePlan {
       try decide(entry)
     }
     guard try id.finish().hex == archive.snapshot else {
-      throw RepositoryError(
+      throw DrydockError(
         .damaged, "the manifest's entries do not give its snapshot id; use another archive",
         path: archive.path)
     }
@@ -286,7 +288,7 @@ struct RestorePlan {
     let advice = "move that away, or " + remedy
     for entry in contents + links where neededDirectories.contains(entry.path) {
       let example = spared.filter { $0.isInside(entry.path) }.min()
-      throw RepositoryError(
+      throw DrydockError(
         .conflict,
         "the archive has a \(entry.kind.rawValue) where the container has a directory with "
           + "\(example?.description ?? "paths") that must be spared; \(advice)", path: entry.path.description)
@@ -297,7 +299,7 @@ struct RestorePlan {
           spared.contains($0) && live.paths[$0]?.kind != .directory
         })
       else { continue }
-      throw RepositoryError(
+      throw DrydockError(
         .conflict,
         "the container has something that must be spared where the archive has a directory; \(advice)",
         path: blocked.description)

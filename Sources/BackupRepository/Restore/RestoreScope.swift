@@ -1,4 +1,6 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
 
 /// The part of a container that a restore acts, and mirrors, inside of: some paths, some stores, or both.
 struct RestoreScope {
@@ -9,7 +11,7 @@ struct RestoreScope {
   private let live: LiveContainer
   private let container: Container
 
-  /// - Throws: ``RepositoryError`` with code `missing` for a path that the archive does not have.
+  /// - Throws: ``DrydockError`` with code `missing` for a path that the archive does not have.
   init(
     _ options: RestoreOptions, _ recorded: RecordedPaths, _ live: LiveContainer, _ container: Container
   ) throws {
@@ -17,8 +19,9 @@ struct RestoreScope {
     for path in options.scope {
       switch recorded.kinds[path] {
       case nil:  // rule 7
-        throw RepositoryError(
-          .missing, "the archive does not have it; `drydock show` lists what it has", path: path.description)
+        throw DrydockError(
+          .notInArchive, "the archive does not have it; `drydock show` lists what it has",
+          path: path.description)
       // Rule 1: a database goes with its sidecars and external data.
       case .database?, .rawDatabase?:
         tops.append(DatabaseUnit.externalDataPath(of: path))

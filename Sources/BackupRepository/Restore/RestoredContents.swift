@@ -20,7 +20,7 @@ struct RestoredContents {
 
   /// Puts files and symbolic links.
   ///
-  /// - Throws: ``RepositoryError`` with code `damaged`, and what reading the archive and staging throw.
+  /// - Throws: ``DrydockError`` with code `damaged`, and what reading the archive and staging throw.
   func put(_ entries: [ManifestEntry], _ staged: StagedContainer) throws {
     for entry in entries {
       guard let target = entry.linkTarget else { continue }

@@ -1,4 +1,5 @@
 import AppContainer
+import FileSystem
 
 /// Which groups a restore acts in: those that both the archive and the container have.
 struct RestoredGroups {

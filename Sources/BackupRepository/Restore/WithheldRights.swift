@@ -1,4 +1,4 @@
-import AppContainer
+import FileSystem
 
 /// The rights that an archive's file would give to whoever runs it: set-user-id and set-group-id bits, and capabilities.
 ///

@@ -1,6 +1,9 @@
 import AgeEncryption
 import AppContainer
 import ArchiveFile
+import DrydockErrors
+import FileSystem
+import Formats
 import Foundation
 import SystemPackage
 
@@ -57,7 +60,7 @@ struct ArchiveAssembly {
     return try ScratchDirectory.withTemporary { work in
       do {
         return try body(work)
-      } catch var error as ContainerError
+      } catch var error as DrydockError
         where error.code == .noSpace && error.path?.hasPrefix(work.path) == true
       {
         error.message +=
@@ -84,7 +87,7 @@ struct ArchiveAssembly {
     while true {
       let count: Int
       do { count = try file.read(into: buffer) } catch let error as Errno {
-        throw ContainerError.system("cannot read", scratch.full(manifest), error)
+        throw DrydockError.system("cannot read", scratch.full(manifest), error)
       }
       if count == 0 { break }
       let chunk = UnsafeRawBufferPointer(rebasing: buffer[..<count])

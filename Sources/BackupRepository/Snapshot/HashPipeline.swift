@@ -1,6 +1,7 @@
 import AgeEncryption
 import AppContainer
 import Dispatch
+import DrydockErrors
 import Synchronization
 
 /// Memory that is filled by the thread that reads and hashed by another.
@@ -33,7 +34,7 @@ final class PendingDigest: Sendable {
   func take() throws -> SHA256.Digest {
     done.wait()
     guard let result = result.withLock({ $0 }) else {
-      throw RepositoryError(.io, "a digest was not computed; report this")
+      throw DrydockError(.io, "a digest was not computed; report this")
     }
     return try result.get()
   }

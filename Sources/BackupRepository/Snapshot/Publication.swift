@@ -1,5 +1,7 @@
 import AppContainer
 import ArchiveFile
+import DrydockErrors
+import FileSystem
 import SystemPackage
 
 /// The way of an archive to its place: written under a private name beside it, published in one step.
@@ -12,7 +14,7 @@ struct Publication {
   private let fileName: String?
 
   /// - Parameter lockTimeout: seconds to wait for the lock of a repository.
-  /// - Throws: ``RepositoryError``: `overlap` when the container and the place contain each other, `notFound`,
+  /// - Throws: ``DrydockError``: `overlap` when the container and the place contain each other, `notFound`,
   ///   `locked` while something is removed from the repository.
   init(_ target: SnapshotOptions.Target, _ container: Container, lockTimeout: Double) throws {
     try self.init(target) { try $0.refuseOverlap(container) }
@@ -20,7 +22,7 @@ struct Publication {
   }
 
   /// - Parameter lockTimeout: seconds to wait for the lock of a repository.
-  /// - Throws: ``RepositoryError``: `overlap` when the file exists, `notFound`, `locked`.
+  /// - Throws: ``DrydockError``: `overlap` when the file exists, `notFound`, `locked`.
   init(_ target: SnapshotOptions.Target, lockTimeout: Double) throws {
     try self.init(target) { _ in }
     try lock(timeout: lockTimeout)
@@ -41,12 +43,12 @@ struct Publication {
       let parent = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
       let name = slash.map { String(path[path.index(after: $0)...]) } ?? path
       guard !name.isEmpty else {
-        throw RepositoryError(.notFound, "name the archive's file, not a directory", path: path)
+        throw DrydockError(.notFound, "name the archive's file, not a directory", path: path)
       }
       folder = try Self.open(parent, "the archive's directory")
       fileName = name
       guard try folder.status(ContainerPath(name)) == nil else {
-        throw RepositoryError(
+        throw DrydockError(
           .overlap, "already exists; an archive never replaces a file, choose another name", path: path)
       }
     }
@@ -56,21 +58,21 @@ struct Publication {
   private static func open(_ path: String, _ what: String) throws -> Directory {
     do {
       return try Directory(ownRealPath(path) ?? path)
-    } catch let error as ContainerError {
-      throw RepositoryError.place(error, what, path: path)
+    } catch let error as DrydockError {
+      throw DrydockError.place(error, what, path: path)
     }
   }
 
   private func refuseOverlap(_ container: Container) throws {
     for root in [container.anchor] + container.groups.map(\.root) {
       guard folder.path != root, !folder.path.hasPrefix(root + "/") else {
-        throw RepositoryError(
+        throw DrydockError(
           .overlap,
           "an archive inside the container that it is of, or a group of it, would be part of itself; choose a place "
             + "outside", path: folder.path)
       }
       guard fileName != nil || !root.hasPrefix(folder.path == "/" ? "/" : folder.path + "/") else {
-        throw RepositoryError(
+        throw DrydockError(
           .overlap,
           "the container, or a group of it, is inside the repository; choose a repository elsewhere",
           path: folder.path)
@@ -86,10 +88,10 @@ struct Publication {
         isMade = true
         return try body(scratch)
       }
-    } catch let error as ArchiveError where error.code == .io {
+    } catch let error as DrydockError where error.code == .io {
       throw error.at(folder.path)
-    } catch let error as ContainerError where !isMade {
-      throw RepositoryError.place(
+    } catch let error as DrydockError where !isMade {
+      throw DrydockError.place(
         error, fileName == nil ? "the repository" : "the directory", path: folder.path)
     }
   }
@@ -120,19 +122,19 @@ struct Publication {
   /// Gives the written file its name, never replacing one; on disk when this returns. Gives the path.
   ///
   /// - Parameter names: for a repository; the first that is free.
-  /// - Throws: ``RepositoryError``: `overlap` when none is.
+  /// - Throws: ``DrydockError``: `overlap` when none is.
   func publish(_ file: ContainerPath, in scratch: Directory, as names: [String]) throws -> String {
     for name in fileName.map({ [$0] }) ?? names {
       let target = try ContainerPath(name)
       guard try place(file, in: scratch, as: target) else { continue }
-      do { try folder.sync() } catch let error as ContainerError {
-        throw RepositoryError(
+      do { try folder.sync() } catch let error as DrydockError {
+        throw DrydockError(
           .io, "the archive is here, but \(error.reason); check the disk, then run `drydock verify` on it",
           path: folder.full(target), cause: error)
       }
       return folder.full(target)
     }
-    throw RepositoryError(
+    throw DrydockError(
       .overlap, "there is an archive of that name by now; an archive never replaces a file, run it again",
       path: folder.full(try ContainerPath(fileName ?? names.first ?? "")))
   }
@@ -142,13 +144,13 @@ struct Publication {
     do {
       do {
         try scratch.renameNew(file, in: folder, to: target)
-      } catch let error as ContainerError where error.cause as? Errno == .invalidArgument {
+      } catch let error as DrydockError where error.cause as? Errno == .invalidArgument {
         // Network file systems know no such rename; a further name for the file replaces nothing either.
         try scratch.link(file, in: folder, to: target)
         try scratch.removeFile(file)
       }
       return true
-    } catch let error as ContainerError where error.cause as? Errno == .fileExists {
+    } catch let error as DrydockError where error.cause as? Errno == .fileExists {
       return false
     }
   }

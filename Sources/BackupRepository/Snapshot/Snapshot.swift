@@ -1,14 +1,16 @@
 import AppContainer
 import ArchiveFile
 import ContainerTransaction
+import FileSystem
+import Formats
 import Foundation
 
 /// Takes a full snapshot of a container that may be in use, without changing it.
-public enum Snapshot {
+package enum Snapshot {
   /// Takes a snapshot and publishes it, never replacing a file. A killed one leaves no archive.
   ///
-  /// - Throws: ``RepositoryError``, `ContainerError`, `TransactionError` (`locked`), `ArchiveError`.
-  public static func take(_ container: Container, _ options: SnapshotOptions) throws -> SnapshotReport {
+  /// - Throws: ``DrydockError``, `DrydockError`, `DrydockError` (`locked`), `DrydockError`.
+  package static func take(_ container: Container, _ options: SnapshotOptions) throws -> SnapshotReport {
     let publication = try Publication(options.target, container, lockTimeout: options.lockTimeout)
     // One lock for all: who the container is, its version and its content must belong together.
     let lock =
@@ -34,7 +36,7 @@ public enum Snapshot {
     let assembly = ArchiveAssembly(header: header, time: now, encryption: options.encryption)
     return try assembly.publish(publication) { [header] scratch, archive, manifest in
       let rules = ExclusionRules(container)
-      let tree = TreeNames(lock.root) { path in
+      let tree = TreeNames(lock.root, sidecarOf: DatabaseUnit.main(ofSidecar:)) { path in
         options.lists?(path)
         return options.includesExcluded || rules.mayTake(below: path)
       }

@@ -1,4 +1,5 @@
 import AppContainer
+import FileSystem
 
 extension SnapshotWriter {
   private static let copy: ContainerPath = "database"

@@ -1,6 +1,8 @@
 import AgeEncryption
 import AppContainer
 import ArchiveFile
+import DrydockErrors
+import FileSystem
 import SystemPackage
 
 /// Stores path after path of a scan: into the archive, and as an entry of the manifest.
@@ -68,7 +70,7 @@ final class SnapshotWriter {
     do {
       try MemberName.validate(names.name(of: path))
       return true
-    } catch let error as ArchiveError where error.code == .limit {
+    } catch let error as DrydockError where error.code == .limit {
       beyondLimits = path
       try skip(path, .unreadable)
       return false
@@ -91,9 +93,9 @@ final class SnapshotWriter {
     for _ in 1...StableReader.smallAttempts {
       do {
         return try storeOnce(scanned)
-      } catch let error as ContainerError where error.code == .permission || error.code == .unreadable {
+      } catch let error as DrydockError where error.code == .permission || error.code == .unreadable {
         return try skip(scanned.path, .unreadable)
-      } catch let error as ContainerError where error.code == .notFound || Self.meansOtherKind(error) {
+      } catch let error as DrydockError where error.code == .notFound || Self.meansOtherKind(error) {
         // Removed, replaced or renamed since the scan saw it.
         switch try tree.find(scanned.path, inode: scanned.status.inode) {
         case .at(let place, let status) where status.type == scanned.status.type:
@@ -130,7 +132,7 @@ final class SnapshotWriter {
     }
   }
 
-  private static func meansOtherKind(_ error: ContainerError) -> Bool {
+  private static func meansOtherKind(_ error: DrydockError) -> Bool {
     guard let error = error.cause as? Errno else { return false }
     return [.tooManySymbolicLinkLevels, .isDirectory, .notDirectory, .invalidArgument].contains(error)
   }
@@ -138,13 +140,13 @@ final class SnapshotWriter {
   /// Throws unless an inode is the one that the scan saw.
   func expectSame(_ status: FileStatus?, _ scanned: ScannedEntry) throws {
     guard let status, !checksInodes || status.identity == scanned.status.identity else {
-      throw ContainerError(.notFound, "replaced while it was stored", path: root.full(scanned.path))
+      throw DrydockError(.notFound, "replaced while it was stored", path: root.full(scanned.path))
     }
   }
 
   /// What cannot be looked at is not stored, and named.
   private func reading<T>(_ body: () throws -> T) throws -> T {
-    do { return try body() } catch var error as ContainerError where error.code == .io {
+    do { return try body() } catch var error as DrydockError where error.code == .io {
       if Self.meansOtherKind(error) { throw error }
       error.code = .unreadable
       throw error

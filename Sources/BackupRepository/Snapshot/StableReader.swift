@@ -1,5 +1,7 @@
 import AgeEncryption
 import AppContainer
+import DrydockErrors
+import FileSystem
 import SystemPackage
 
 #if canImport(Glibc)
@@ -134,7 +136,7 @@ final class StableReader {
     do {
       return try file.read(fromAbsoluteOffset: Int64(offset), into: buffer)
     } catch let error as Errno {
-      throw ContainerError.system("cannot read", path, error)
+      throw DrydockError.system("cannot read", path, error)
     }
   }
 }

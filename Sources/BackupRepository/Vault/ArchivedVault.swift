@@ -1,4 +1,6 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
 
 /// A vault's items as an archive has them, as far as they can be read.
 enum ArchivedVault {
@@ -22,7 +24,7 @@ enum ArchivedVault {
           return
         }
         problem = "it is \(Vault.summary(of: sealed)), and \(Self.noKey)"
-      } catch let error as ContainerError {
+      } catch let error as DrydockError {
         problem = "in the archive: " + error.message
       }
     }

@@ -1,5 +1,6 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
 
 /// The vault of the container that is restored into.
 enum LiveVault {
@@ -28,9 +29,9 @@ enum LiveVault {
         ? .closed(
           "the container's vault says that it is sealed to other keys than the one that opens it; seal it to yours with "
             + "`drydock vault rekey`") : .open(vault)
-    } catch let error as ContainerError where error.code == .vaultLocked {
+    } catch let error as DrydockError where error.code == .vaultLocked {
       self = .closed("in the container, " + error.message)
-    } catch let error as ContainerError where error.code == .badVault || error.code == .unsupported {
+    } catch let error as DrydockError where error.code == .badVault || error.code == .unsupported {
       self = .closed("in the container, \(error.message); when it is moved away, the archive's comes back")
     }
   }

@@ -1,15 +1,17 @@
 import AgeEncryption
 import AppContainer
+import DrydockErrors
+import FileSystem
 
 /// What a snapshot has of the container's vault.
-public struct SnapshotVault: Sendable, Codable, Equatable {
+package struct SnapshotVault: Sendable, Codable, Equatable {
   /// Its place.
-  public var path: ContainerPath
+  package var path: ContainerPath
   /// How many items other devices can get, and how many stay with this one; nil when no device key was at hand, or the
   /// archive is not encrypted: then all of them do.
-  public var leaving: Int?, staying: Int?
+  package var leaving: Int?, staying: Int?
   /// What kept the items from being copied although a device key was at hand.
-  public var problem: String?
+  package var problem: String?
 
   /// Looks into the vault that a snapshot has just stored; nil when it has stored none.
   ///
@@ -30,7 +32,7 @@ public struct SnapshotVault: Sendable, Codable, Equatable {
       let extract = VaultExtract(of: try Vault(opening: sealed, with: keys, path: path.description))
       (report.leaving, report.staying) = (extract.document.items.count, extract.staying.count)
       return (report, extract)
-    } catch let error as ContainerError {
+    } catch let error as DrydockError {
       // It is in the archive as it is; that is less than was asked for, and better than no archive.
       report.problem = error.message
       return (report, nil)

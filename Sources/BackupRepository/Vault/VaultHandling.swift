@@ -21,7 +21,7 @@ struct VaultOrigin: Sendable, Equatable {
 
 extension RestoreOptions {
   /// Options for a private copy of the archive, whose vault comes as it is.
-  public func forCopy() -> RestoreOptions {
+  package func forCopy() -> RestoreOptions {
     var options = RestoreOptions()
     options.includeExcluded = includeExcluded
     (options.transaction.deviceKeys, options.transaction.redactor) = (
@@ -36,7 +36,7 @@ extension RestoreOptions {
   /// These options, for a restore from such a copy.
   ///
   /// - Parameter report: what the copy's own restore said.
-  public func fromCopy(_ report: RestoreReport) -> RestoreOptions {
+  package func fromCopy(_ report: RestoreReport) -> RestoreOptions {
     var options = self
     if let origin = report.vaultOrigin { options.vault = .byItemOf(origin) }
     return options

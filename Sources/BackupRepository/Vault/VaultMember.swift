@@ -1,6 +1,7 @@
 import AgeEncryption
 import AppContainer
 import ArchiveFile
+import DrydockErrors
 
 /// Where an encrypted archive has the items that may leave their device: the content of its member `vault.json`.
 struct VaultMember: Sendable, Equatable {
@@ -23,10 +24,10 @@ struct VaultMember: Sendable, Equatable {
 extension ArchiveAssembly {
   /// Adds a vault's items that may leave their device, out of memory; content comes before it, the manifest after.
   ///
-  /// - Throws: `ArchiveError`; `invalidUse` for an archive that is not encrypted.
+  /// - Throws: `DrydockError`; `invalidUse` for an archive that is not encrypted.
   func add(_ extract: VaultExtract, to archive: ArchiveWriter, _ manifest: ManifestWriter) throws {
     guard isEncrypted else {
-      throw ArchiveError(.invalidUse, "a vault's items do not go into an archive that is not encrypted")
+      throw DrydockError(.invalidUse, "a vault's items do not go into an archive that is not encrypted")
     }
     try archive.startFrame()
     let member = try extract.encoded().withBytes { bytes in
@@ -44,8 +45,8 @@ extension ArchiveAssembly {
 extension Archive {
   /// The items that may leave their device, checked against the manifest; nil when the archive has none.
   ///
-  /// - Throws: `ArchiveError`, or ``RepositoryError`` with code `damaged`.
-  public func vaultExtract() throws -> VaultExtract? {
+  /// - Throws: `DrydockError`, or ``DrydockError`` with code `damaged`.
+  package func vaultExtract() throws -> VaultExtract? {
     guard let vault else { return nil }
     let secret = try SecretBytes(count: Int(vault.length)) { target in
       var filled = 0
@@ -55,13 +56,13 @@ extension Archive {
       }
     }
     guard try secret.withBytes({ try SHA256.hash($0) }) == vault.digest else {
-      throw RepositoryError(
+      throw DrydockError(
         .damaged, "its \(MemberNames.vault) is not what the manifest says; use another archive", path: path)
     }
     do {
       return try VaultExtract(decoding: secret, path: nil)
-    } catch let error as ContainerError {
-      throw RepositoryError(
+    } catch let error as DrydockError {
+      throw DrydockError(
         .damaged, "its \(MemberNames.vault) is none: \(error.message)", path: path, cause: error)
     }
   }

@@ -24,7 +24,7 @@ struct VaultPlan {
   ///   - staying: what else is known to have been in the vault.
   ///   - keepsExtra: whether items stay that the archive does not have.
   ///   - isMigrated: whether the items come out of a migration, which dates those anew that it makes.
-  /// - Throws: `ContainerError`, `AgeError` when no new vault can be made.
+  /// - Throws: `DrydockError`, `DrydockError` when no new vault can be made.
   init(
     _ archived: ArchivedVault, into live: LiveVault, _ keys: DeviceKeys?, way: VaultReturn,
     staying: [VaultExtract.Staying], keepsExtra: Bool, isMigrated: Bool

@@ -1,26 +1,27 @@
 import AgeEncryption
 import AppContainer
 import ArchiveFile
+import DrydockErrors
 
 /// What a verification looked at.
-public struct VerificationReport: Sendable {
+package struct VerificationReport: Sendable {
   /// The archive and what it is.
-  public var path: String, header: ArchiveHeader
+  package var path: String, header: ArchiveHeader
   /// Number of stored paths, and bytes of their content.
-  public var entries: Int, contentBytes: UInt64
+  package var entries: Int, contentBytes: UInt64
   /// Whether every byte was compared with its hash, or only the structure was checked.
-  public var readData: Bool
+  package var readData: Bool
 }
 
 /// Checks an archive.
-public enum Verification {
+package enum Verification {
   /// Checks the structure: the seek table, the manifest against its hash, its schema and its entries, the header,
   /// the snapshot id. With `data`, reads every byte: the tar and the manifest must name the same paths with the same
   /// types, sizes, places and hashes.
   ///
   /// - Parameter keys: what opens it when it is encrypted.
-  /// - Throws: `ArchiveError`, or ``RepositoryError`` with code `damaged`: what is wrong, and where.
-  public static func run(
+  /// - Throws: `DrydockError`, or ``DrydockError`` with code `damaged`: what is wrong, and where.
+  package static func run(
     path: String, keys: AgeKeys = AgeKeys(), data: Bool, limit: ExpansionLimit = .standard
   ) throws -> VerificationReport {
     let archive = try Archive(path: path, keys: keys, limit: limit)
@@ -32,7 +33,7 @@ public enum Verification {
       try tar?.expect(entry)
     }
     guard try id.finish().hex == archive.snapshot else {
-      throw RepositoryError(.damaged, "the manifest's entries do not give its snapshot id", path: path)
+      throw DrydockError(.damaged, "the manifest's entries do not give its snapshot id", path: path)
     }
     // A restore reads them, too.
     _ = try archive.manifest.skipped()
@@ -117,7 +118,7 @@ private final class TarVerification {
     return true
   }
 
-  private func damaged(_ what: String) -> RepositoryError {
-    RepositoryError(.damaged, what, path: archive.path)
+  private func damaged(_ what: String) -> DrydockError {
+    DrydockError(.damaged, what, path: archive.path)
   }
 }

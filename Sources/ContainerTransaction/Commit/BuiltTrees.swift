@@ -1,4 +1,4 @@
-import AppContainer
+import FileSystem
 
 /// The inodes of the trees that a commit by exchange has built, in a file of the transaction's folder: what is under their
 /// names with another inode is what was live.
@@ -18,7 +18,7 @@ struct BuiltTrees: Codable {
 
   /// Whether one of the trees was exchanged, or has gone to its place.
   ///
-  /// - Throws: ``TransactionError`` with code `damagedState` when the file cannot be read.
+  /// - Throws: ``DrydockError`` with code `damagedState` when the file cannot be read.
   static func areExchanged(in folder: Directory) throws -> Bool {
     guard try folder.status(file) != nil else { return false }
     let trees: BuiltTrees = try StateRecord.read(

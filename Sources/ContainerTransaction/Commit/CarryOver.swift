@@ -1,4 +1,6 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
 
 /// Brings into the new tree what an app wrote into the old one between the last look before the exchange and the
 /// exchange itself. It may be run again after a crash: what it did already is not found any more.
@@ -99,7 +101,7 @@ struct CarryOver {
       guard target.type == .directory else { return }
       do {
         try new.removeDirectory(path)
-      } catch let error as ContainerError where error.isErrno(.directoryNotEmpty) {
+      } catch let error as DrydockError where error.isErrno(.directoryNotEmpty) {
         // The transaction has put something into it: that stays.
       }
     } else if target.identity == seen.identity {

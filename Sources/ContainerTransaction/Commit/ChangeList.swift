@@ -1,5 +1,7 @@
 import AgeEncryption
 import AppContainer
+import DrydockErrors
+import FileSystem
 
 /// The changes that a stage makes, as they are committed and can be undone.
 struct ChangeList {
@@ -15,7 +17,7 @@ struct ChangeList {
     for path in staged.overlay.nodes.keys.sorted() {
       guard let node = staged.overlay[path] else { continue }
       guard !([path] + path.ancestors).contains(where: staged.live.isState) else {
-        throw TransactionError(.exists, "Drydock's own state; choose another path", path: path.description)
+        throw DrydockError(.exists, "Drydock's own state; choose another path", path: path.description)
       }
       let before = try Self.before(path, staged)
       let after = try Self.after(node, path, staged)

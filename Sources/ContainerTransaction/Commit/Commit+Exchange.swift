@@ -1,4 +1,6 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
 
 /// The commit by exchange: the new tree is built from staged inodes and links to untouched ones, and one system call puts
 /// it in the old one's place. It begins at the deepest directory that everything that changes is in.
@@ -32,7 +34,7 @@ extension Commit {
 
     // The lock lives on the inode: a newcomer must find the new roots locked too until all is finished.
     for root in [own] + groups.map(\.tree) where try !root.tryLock(exclusive: true) {
-      throw TransactionError(.locked, "the new tree is locked by another process", path: root.path)
+      throw DrydockError(.locked, "the new tree is locked by another process", path: root.path)
     }
     record.rootBefore = try creates ? nil : staged.live.status(place)?.identity
     record.rootAfter = try tree.status().identity
@@ -48,7 +50,7 @@ extension Commit {
         Exchange(
           roots: roots, record: record, place: place, tree: tree, changes: changes, undo: undo, locks: locks,
           holders: holders))
-    } catch let error as TransactionError where error.code == .interrupted {
+    } catch let error as DrydockError where error.code == .interrupted {
       throw error
     } catch {
       try discardCommit(record)
@@ -141,10 +143,10 @@ extension Commit {
         try folder.sync()
         for root in exchanged { try root.sync() }
       } catch let second {
-        throw TransactionError(
+        throw DrydockError(
           .interrupted,
-          "the change stopped half way (\(TransactionError.reason(of: error))) and could not be taken back "
-            + "(\(TransactionError.reason(of: second))); remove the cause, then run "
+          "the change stopped half way (\(DrydockError.reason(of: error))) and could not be taken back "
+            + "(\(DrydockError.reason(of: second))); remove the cause, then run "
             + "`drydock recover`. Until then let no program open the container", path: staged.container.root,
           cause: error)
       }
@@ -215,8 +217,8 @@ extension Commit {
     if creates && root.path.isRoot { return try folder.renameNew(root.tree, in: root.parent, to: root.name) }
     do {
       try root.exchange(in: folder)
-    } catch let error as ContainerError {
-      throw TransactionError(
+    } catch let error as DrydockError {
+      throw DrydockError(
         .notWritable,
         "this cannot be exchanged for the changed one (\(error.message)); nothing was changed",
         path: staged.live.full(root.path), cause: error)

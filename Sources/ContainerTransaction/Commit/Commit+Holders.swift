@@ -1,13 +1,14 @@
-import AppContainer
+import DrydockErrors
+import FileSystem
 
 /// Looking for whoever has open what a commit replaces: right before it, and right after it while SQLite's locks on the
 /// old and the new main files are still held. A holder found after it is a reason to take it back.
 extension Commit {
-  /// - Throws: ``TransactionError`` with code `inUse`, naming each process and path.
+  /// - Throws: ``DrydockError`` with code `inUse`, naming each process and path.
   func requireUnused(_ holders: HolderSearch, isTakenBack: Bool) throws {
     let search = holders.run()
     guard search.found.isEmpty else {
-      throw TransactionError(
+      throw DrydockError(
         .inUse,
         "in use: \(search.shown); "
           + (isTakenBack ? "the change was taken back" : "nothing was changed")
@@ -17,7 +18,7 @@ extension Commit {
 
   /// The error of a commit that was taken back, which names what was written meanwhile and is kept.
   func saying(_ kept: [ContainerPath], _ error: any Error) throws -> any Error {
-    guard !kept.isEmpty, var error = error as? TransactionError else { return error }
+    guard !kept.isEmpty, var error = error as? DrydockError else { return error }
     let folder = try state.directory.full(StateDirectory.folder(StateDirectory.conflict, transaction))
     let shown = kept.prefix(5).map(\.description).joined(separator: ", ")
     let more = kept.count > 5 ? " and \(kept.count - 5) more" : ""

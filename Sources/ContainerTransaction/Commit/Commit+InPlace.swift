@@ -1,4 +1,5 @@
-import AppContainer
+import DrydockErrors
+import FileSystem
 import Foundation
 
 /// The commit in place, for a container that cannot be exchanged: a mount point, one with something mounted inside, one
@@ -90,13 +91,13 @@ extension Commit {
       guard let status = try live.status(path) else { continue }
       // A file of an overlay's lower layer has that layer's device, and can be moved all the same.
       guard status.mount == own.mount, status.type != .directory || status.device == own.device else {
-        throw TransactionError(
+        throw DrydockError(
           .notWritable,
           "another file system is mounted here, and what is on it cannot be changed in one transaction; nothing was "
             + "changed, unmount it and run it again", path: live.full(path))
       }
       guard !status.isFixed else {
-        throw TransactionError(.notWritable, "this \(CommitChoice.fixed)", path: live.full(path))
+        throw DrydockError(.notWritable, "this \(CommitChoice.fixed)", path: live.full(path))
       }
       let isForeign = status.type == .directory && user != 0 && status.user != user
       if try isForeign && !live.isWritable(path) { throw foreign(path) }
@@ -110,8 +111,8 @@ extension Commit {
     }
   }
 
-  private func foreign(_ path: ContainerPath) -> TransactionError {
-    TransactionError(
+  private func foreign(_ path: ContainerPath) -> DrydockError {
+    DrydockError(
       .notWritable,
       "this directory belongs to another user, so that it cannot be changed; nothing was changed, run it as its owner, "
         + "or as root", path: staged.live.full(path))

@@ -1,4 +1,6 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
 
 /// Puts a stage in place, and remembers what it replaced: by exchange (`Commit+Exchange.swift`) or in place
 /// (`Commit+InPlace.swift`). Both prepare everything beside the live container, look at it once more, write the journal's
@@ -34,7 +36,7 @@ struct Commit {
 
   /// Commits.
   ///
-  /// - Throws: only when nothing has changed; or ``TransactionError`` with code `interrupted`.
+  /// - Throws: only when nothing has changed; or ``DrydockError`` with code `interrupted`.
   func run(_ changes: ChangeList, undo: UndoRecord) throws -> Result {
     try requireOpen(changes)
     try requireNoQuietEdit(undo)
@@ -80,7 +82,7 @@ struct Commit {
   /// What is found at a path must be the directory that was staged.
   func requireSame(_ path: ContainerPath, _ status: FileStatus?, _ identity: FileIdentity?) throws {
     guard status?.identity == identity else {
-      throw TransactionError(
+      throw DrydockError(
         .changedMeanwhile,
         "\(path.isRoot ? "the container" : "this") was replaced by another directory while the transaction was prepared; "
           + "nothing was changed, run it again", path: staged.live.full(path))
@@ -96,7 +98,7 @@ struct Commit {
   private func requireOpen(_ changes: ChangeList) throws {
     for group in changedGroups(changes) {
       guard let reason = closed[group.id] else { continue }
-      throw TransactionError(
+      throw DrydockError(
         .notWritable,
         "the group \(group.id) cannot be changed together with the container: \(reason); nothing was changed",
         path: group.root)

@@ -1,4 +1,6 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
 import Foundation
 
 /// The main files that a commit replaces and those that come in their place, under SQLite's own locks until both the
@@ -22,7 +24,7 @@ struct CommitLocks {
 
   /// Locks the staged main files.
   ///
-  /// - Throws: ``TransactionError`` with code `inUse` when somebody has one of them locked: a kept one that comes back.
+  /// - Throws: ``DrydockError`` with code `inUse` when somebody has one of them locked: a kept one that comes back.
   init(_ changes: ChangeList, _ staged: StagedContainer) throws {
     live = staged.live
     old = changes.changes.compactMap { change in
@@ -39,7 +41,7 @@ struct CommitLocks {
         let identity = try staged.stage.status(inode.name)?.identity, seen.insert(identity).inserted
       else { return nil }
       guard let lock = try UseGuard.lock(inode.name, in: staged.stage) else {
-        throw TransactionError(
+        throw DrydockError(
           .inUse,
           "in use: another program holds SQLite's lock on the version that comes back; close it and run it again",
           path: change.path.description)

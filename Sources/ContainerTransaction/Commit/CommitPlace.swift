@@ -1,4 +1,4 @@
-import AppContainer
+import FileSystem
 
 #if canImport(Glibc)
   import Glibc

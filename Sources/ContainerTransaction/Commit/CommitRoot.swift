@@ -1,4 +1,4 @@
-import AppContainer
+import FileSystem
 
 /// A directory that a commit by exchange replaces as a whole: the container's root, the part of it that everything that
 /// changes is in, or a group's root.

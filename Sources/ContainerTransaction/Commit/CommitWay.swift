@@ -1,8 +1,10 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
 import Foundation
 
 /// How a transaction is put in place.
-public enum CommitWay: Sendable, Equatable, CustomStringConvertible {
+package enum CommitWay: Sendable, Equatable, CustomStringConvertible {
   /// The whole new tree is exchanged for the old one in one system call: at every moment any program finds the container
   /// wholly old or wholly new.
   case exchange
@@ -11,7 +13,7 @@ public enum CommitWay: Sendable, Equatable, CustomStringConvertible {
   case inPlace(reason: String)
 
   /// Such as `in place: a file system is mounted at the container's root`.
-  public var description: String {
+  package var description: String {
     switch self {
     case .exchange: "by exchange"
     case .inPlace(let reason): "in place: \(reason)"
@@ -20,7 +22,7 @@ public enum CommitWay: Sendable, Equatable, CustomStringConvertible {
 }
 
 /// Which way a transaction may take.
-public enum CommitPreference: String, Sendable, CaseIterable {
+package enum CommitPreference: String, Sendable, CaseIterable {
   /// By exchange where that works, else in place.
   case automatic
   /// By exchange, or not at all.
@@ -42,10 +44,10 @@ struct CommitChoice {
     mounts = container.isScratch ? nil : OtherMounts()
   }
 
-  /// - Throws: ``TransactionError`` with code `notWritable` when neither way works. Nothing is left behind then.
+  /// - Throws: ``DrydockError`` with code `notWritable` when neither way works. Nothing is left behind then.
   func make(_ preference: CommitPreference) throws -> (CommitWay, StateDirectory) {
     if try root.status().isFixed {
-      throw TransactionError(.notWritable, "the container's root \(Self.fixed)", path: container.root)
+      throw DrydockError(.notWritable, "the container's root \(Self.fixed)", path: container.root)
     }
     if preference == .inPlace {
       return try (.inPlace(reason: "it was asked for"), inside("it was asked for"))
@@ -54,7 +56,7 @@ struct CommitChoice {
       return (.exchange, try beside())
     } catch let refusal as Refusal {
       guard preference == .automatic else {
-        throw TransactionError(
+        throw DrydockError(
           .notWritable,
           "\(refusal.reason), so that the change cannot be made in one step; nothing was changed",
           path: container.root, cause: refusal.cause)
@@ -78,11 +80,11 @@ struct CommitChoice {
       let state = try StateDirectory.create(for: container, .inside)
       _ = state.endProjectInheritance()
       return state
-    } catch let error as ContainerError where error.code == .permission {
-      throw TransactionError(
+    } catch let error as DrydockError where error.code == .permission {
+      throw DrydockError(
         .notWritable,
         "the change cannot be made: \(reason), and the container itself cannot be written; "
-          + ContainerError.permissionAdvice, path: container.root, cause: error)
+          + DrydockError.permissionAdvice, path: container.root, cause: error)
     }
   }
 
@@ -104,7 +106,7 @@ struct CommitChoice {
     let state: StateDirectory
     do {
       state = try StateDirectory.create(for: container, .beside)
-    } catch let error as ContainerError where error.code == .permission {
+    } catch let error as DrydockError where error.code == .permission {
       throw Refusal(reason: "the directory that the container is in cannot be written", cause: error)
     }
     do {
@@ -189,7 +191,7 @@ struct CommitChoice {
     defer { for name in [a, b] { try? stages.removeDirectory(name) } }
     do {
       try stages.exchange(a, in: stages, with: b)
-    } catch let error as ContainerError {
+    } catch let error as DrydockError {
       throw Refusal(reason: "this file system cannot exchange two directories", cause: error)
     }
     // A root's with all it has; of the others owner, mode, flags and the attributes that not everybody may set, each once.

@@ -1,4 +1,5 @@
 import AppContainer
+import FileSystem
 
 /// What follows once the container is new, and what a recovery does when that was interrupted: carry over, keep the
 /// undo, remove what is left. Each part may be run again.
@@ -86,7 +87,7 @@ struct Finish {
 
   /// The state that earlier commits in place have left in the container goes with it.
   private func moveState(from old: Directory, to new: Directory) throws {
-    let name = ExclusionRules.stateDirectory
+    let name = ContainerPath.stateDirectory
     guard try old.status(name) != nil, try new.status(name) == nil else { return }
     let time = try new.status().modified
     try old.renameNew(name, in: new, to: name)

@@ -1,4 +1,6 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
 
 /// What a commit in place does after COMMIT, and what a recovery does again.
 struct InPlaceMoves {
@@ -53,7 +55,7 @@ struct InPlaceMoves {
   /// Makes the container old again after an error, and records that.
   ///
   /// - Returns: the paths whose new version was written to meanwhile and is kept.
-  /// - Throws: ``TransactionError`` with code `interrupted` when that fails as well.
+  /// - Throws: ``DrydockError`` with code `interrupted` when that fails as well.
   @discardableResult
   func takeBack(after error: any Error) throws -> [ContainerPath] {
     do {
@@ -70,10 +72,10 @@ struct InPlaceMoves {
       try Journal(state: state.directory).append(JournalRecord(.discarded, transaction))
       return try kept.paths()
     } catch let second {
-      throw TransactionError(
+      throw DrydockError(
         .interrupted,
-        "the change stopped half way (\(TransactionError.reason(of: error))) and could not be taken back "
-          + "(\(TransactionError.reason(of: second))); "
+        "the change stopped half way (\(DrydockError.reason(of: error))) and could not be taken back "
+          + "(\(DrydockError.reason(of: second))); "
           + "remove the cause, then run `drydock recover`. Until then let no program open the container",
         path: live.path, cause: error)
     }
@@ -129,7 +131,7 @@ struct InPlaceMoves {
     guard now == metadata else { return try live.apply(metadata, to: path) }
     do {
       try live.setModified(metadata.modified, of: path)
-    } catch let error as ContainerError where error.code == .permission {}
+    } catch let error as DrydockError where error.code == .permission {}
   }
 
   /// The second look: whether what was moved aside is what the first look saw.

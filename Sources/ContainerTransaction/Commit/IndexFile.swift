@@ -1,4 +1,5 @@
-import AppContainer
+import DrydockErrors
+import FileSystem
 import Foundation
 
 /// The index on disk, for a recovery: one record a path, ended by NUL, fields by spaces and the path last. Plain
@@ -32,7 +33,7 @@ extension TreeIndex {
   /// An index from bytes.
   ///
   /// - Parameter device: the container's device as it is now: it has another number after a restart of the machine.
-  /// - Throws: ``TransactionError`` with code `damagedState`.
+  /// - Throws: ``DrydockError`` with code `damagedState`.
   init(decoding bytes: [UInt8], path file: String, device: UInt64? = nil) throws {
     paths = [:]
     for record in bytes.split(separator: 0) {
@@ -42,7 +43,7 @@ extension TreeIndex {
       let times = texts.dropFirst(7).compactMap { Int64($0) }
       guard fields.count == 10, let type = FileType(rawValue: texts[0]), numbers.count == 6, times.count == 2
       else {
-        throw TransactionError(
+        throw DrydockError(
           .damagedState, "the index of an interrupted transaction cannot be read; nothing was removed",
           path: file)
       }

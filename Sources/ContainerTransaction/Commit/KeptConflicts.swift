@@ -1,4 +1,6 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
 
 /// What an app wrote at the very moment of a commit where the transaction had changed the same path: it is kept under
 /// `conflict/<transaction>/`.
@@ -21,7 +23,7 @@ struct KeptConflicts {
       if try directory.isReplaced(name) { return try copy(path, from: directory, as: name) }
       do {
         try directory.link(name, in: target, to: path)
-      } catch let error as ContainerError where error.meansNoLink {
+      } catch let error as DrydockError where error.meansNoLink {
         try directory.copyContents(of: name, to: path, in: target)
       }
     }
@@ -75,13 +77,13 @@ struct KeptConflicts {
 extension Directory {
   /// Renames to a name that must be free, also where the file system cannot refuse a taken one by itself.
   ///
-  /// - Throws: `ContainerError` with cause `EEXIST` when it is not free.
+  /// - Throws: `DrydockError` with cause `EEXIST` when it is not free.
   func renameOnto(nothingAt target: ContainerPath, _ path: ContainerPath, in other: Directory) throws {
     do {
       try renameNew(path, in: other, to: target)
-    } catch let error as ContainerError where error.meansNoSuchRename {
+    } catch let error as DrydockError where error.meansNoSuchRename {
       if try other.status(target) != nil {
-        throw ContainerError.system("cannot move to", other.full(target), .fileExists)
+        throw DrydockError.system("cannot move to", other.full(target), .fileExists)
       }
       try rename(path, in: other, to: target)
     }

@@ -1,4 +1,4 @@
-import AppContainer
+import FileSystem
 
 /// Which inode flags (`chattr`) and project a new inode of a path gets: those of what it replaces, else what the directory
 /// that it is in hands down, as if the app had made it there.

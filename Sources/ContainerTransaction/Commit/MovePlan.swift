@@ -1,4 +1,6 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
 
 /// All moves of a commit in place, in their order, as they are written down before the first of them.
 struct MovePlan: Codable, Sendable {
@@ -104,12 +106,12 @@ struct MovePlan: Codable, Sendable {
 
   /// Reads the plan in a folder.
   ///
-  /// - Throws: ``TransactionError`` with code `damagedState`.
+  /// - Throws: ``DrydockError`` with code `damagedState`.
   init(in folder: Directory) throws {
     let damaged = "the plan of an interrupted commit in place cannot be read; nothing was moved"
     self = try StateRecord.read(Self.file, in: folder, damaged: damaged)
     guard moves.allSatisfy(\.isSound) else {
-      throw TransactionError(.damagedState, damaged, path: folder.full(Self.file))
+      throw DrydockError(.damagedState, damaged, path: folder.full(Self.file))
     }
   }
 }
@@ -129,7 +131,7 @@ extension MovePlan.Move {
   /// Whether it is between a path of the container, not of Drydock's own state, and a name in the folder.
   fileprivate var isSound: Bool {
     let own = (path.inGroup?.path ?? path).components
-    return !own.isEmpty && own[0] != ExclusionRules.stateDirectory.bytes
+    return !own.isEmpty && own[0] != ContainerPath.stateDirectory.bytes
       && old?.isRoot != true && new?.isRoot != true
   }
 }

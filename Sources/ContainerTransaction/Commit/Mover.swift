@@ -1,4 +1,6 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
 
 /// Carries out the moves of a plan, forwards or back. Each is one rename, or two; each looks first where its parts are,
 /// so that all of it may be run again, in either direction, after a crash between any two.
@@ -67,12 +69,12 @@ struct Mover {
           try folder.renameOnto(nothingAt: move.path, new, in: live)
         }
         return
-      } catch let error as ContainerError where error.isErrno(.fileExists) && attempt < 99 {
+      } catch let error as DrydockError where error.isErrno(.fileExists) && attempt < 99 {
         if try status.type == .directory && live.status(move.path)?.type == .directory {
           return try folder.removeDirectory(new)
         }
         try conflicts.take(move.path, from: live)
-      } catch let error as ContainerError where error.code == .notFound && attempt < 99 {
+      } catch let error as DrydockError where error.code == .notFound && attempt < 99 {
         // An app has removed the directory above.
         try live.createDirectories(move.path.parent, mode: 0o755)
       }
@@ -97,7 +99,7 @@ struct Mover {
       do {
         if move.isDatabase { try clearSidecars(of: move.path) }
         try live.withWritableParent(of: move.path) { try folder.exchange(new, in: live, with: move.path) }
-      } catch let error as ContainerError where error.meansNoSuchRename {
+      } catch let error as DrydockError where error.meansNoSuchRename {
         try live.withWritableParent(of: move.path) {
           try live.renameOnto(nothingAt: old, move.path, in: folder)
         }
@@ -136,7 +138,7 @@ struct Mover {
           try folder.rename(old, in: folder, to: new)
           do {
             return try folder.exchange(new, in: live, with: move.path)
-          } catch let error as ContainerError where error.meansNoSuchRename {
+          } catch let error as DrydockError where error.meansNoSuchRename {
             try folder.rename(new, in: folder, to: old)
           }
         }

@@ -1,4 +1,4 @@
-import AppContainer
+import FileSystem
 import Foundation
 
 /// Where else a directory is mounted: a bind mount, or the volume of another program's container. A mount is of an inode, so

@@ -1,4 +1,5 @@
-import AppContainer
+import DrydockErrors
+import FileSystem
 
 /// Edits that keep a file's size and modification time (`cp -p`, `rsync -t --inplace`): its change time alone shows them.
 extension Commit {
@@ -17,8 +18,8 @@ extension Commit {
     }
   }
 
-  func changed(_ path: ContainerPath) -> TransactionError {
-    TransactionError(
+  func changed(_ path: ContainerPath) -> DrydockError {
+    DrydockError(
       .changedMeanwhile,
       "\(path) changed while the transaction was prepared; nothing was changed, run it again",
       path: staged.container.root)

@@ -1,5 +1,7 @@
 import AgeEncryption
 import AppContainer
+import DrydockErrors
+import FileSystem
 import GRDB
 import Synchronization
 
@@ -9,7 +11,7 @@ struct StageCheck {
 
   init(_ staged: StagedContainer) { self.staged = staged }
 
-  /// - Throws: ``TransactionError`` with code `checkFailed`.
+  /// - Throws: ``DrydockError`` with code `checkFailed`.
   func run() throws {
     var databases: [StagedDatabase] = []
     for path in staged.overlay.nodes.keys.sorted() {
@@ -42,7 +44,7 @@ struct StageCheck {
 
   private func whole(_ inode: StagedInode, _ path: ContainerPath) throws -> ContainerPath {
     if staged.spoiled.contains(path) {
-      throw TransactionError(
+      throw DrydockError(
         .checkFailed, "a statement failed half way in the staged database; nothing was changed",
         path: path.description)
     }
@@ -54,11 +56,11 @@ struct StageCheck {
     guard staged.deviceKeys != nil else { return }
     do {
       _ = try staged.vault()
-    } catch let error as ContainerError where error.code == .badVault {
-      throw TransactionError(
+    } catch let error as DrydockError where error.code == .badVault {
+      throw DrydockError(
         .checkFailed, "the staged vault cannot be opened: \(error.message)", path: path.description,
         cause: error)
-    } catch let error as ContainerError where error.code == .vaultLocked {}
+    } catch let error as DrydockError where error.code == .vaultLocked {}
   }
 }
 
@@ -76,13 +78,13 @@ private struct StagedDatabase: Sendable {
       defer { try? queue.close() }
       let result = try queue.read { try String.fetchOne($0, sql: "PRAGMA integrity_check(1)") }
       guard result == "ok" else {
-        throw TransactionError(
+        throw DrydockError(
           .checkFailed,
           "the staged database is damaged (\(result ?? "no answer")); nothing was changed, look at "
             + "the live one with `PRAGMA integrity_check`", path: path.description)
       }
     } catch let error as DatabaseError {
-      throw TransactionError(
+      throw DrydockError(
         .checkFailed, "the staged database cannot be checked: \(error.plainMessage)", path: path.description,
         cause: error)
     }

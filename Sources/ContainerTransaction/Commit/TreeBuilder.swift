@@ -1,4 +1,6 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
 
 /// Builds the whole new tree: staged inodes moved into place, untouched ones linked. Live files change in nothing
 /// but their number of links (and so their change time).
@@ -85,7 +87,7 @@ struct TreeBuilder {
     // A directory that stays has what it had; an exchange must not change it on the way.
     guard try directory.isKept && !(hasFlags && target.metadata(.root) == metadata) else { return }
     let path = directory.path
-    throw TransactionError(
+    throw DrydockError(
       .notWritable,
       "the owner, mode, flags or attributes of this directory cannot be reproduced by this user; \(Self.inPlace)",
       path: path.isRoot ? staged.container.root : path.description)
@@ -99,9 +101,9 @@ struct TreeBuilder {
   ) throws {
     do {
       try source.link(name, in: target, to: name)
-    } catch let error as ContainerError where error.meansNoLink {
+    } catch let error as DrydockError where error.meansNoLink {
       let reason = error.cause.map { " (\($0))" } ?? ""
-      throw TransactionError(
+      throw DrydockError(
         .notWritable, "this file cannot be linked into the new tree\(reason); \(inPlace)",
         path: path.appending(name: name.bytes).description, cause: error)
     }

@@ -1,4 +1,5 @@
 import AppContainer
+import FileSystem
 
 /// What a walk found at one path: enough to tell later whether somebody changed it.
 struct IndexedStatus: Hashable, Sendable {

@@ -1,4 +1,4 @@
-import AppContainer
+import FileSystem
 import Foundation
 
 /// The working directory of this process by its path. One that lies in a container is another directory after an exchange,

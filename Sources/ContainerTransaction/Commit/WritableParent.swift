@@ -1,4 +1,6 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
 
 extension Directory {
   /// Takes a name away, or brings one, where its directory's mode forbids that: the owner may change it after all.
@@ -7,7 +9,7 @@ extension Directory {
   func withWritableParent<T>(of path: ContainerPath, _ body: () throws -> T) throws -> T {
     do {
       return try body()
-    } catch let error as ContainerError where error.isErrno(.permissionDenied) {
+    } catch let error as DrydockError where error.isErrno(.permissionDenied) {
       // A directory that moves elsewhere is written to as well: its `..` changes.
       let isMade = try makeWritable(path.parent)
       guard try makeWritable(path) || isMade else { throw error }

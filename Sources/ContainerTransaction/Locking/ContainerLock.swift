@@ -1,11 +1,13 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
 import Foundation
 
 /// The container's lock: `flock` on its root directory and on the roots of its groups, exclusive for a transaction,
 /// shared for a snapshot.
-public struct ContainerLock: Sendable {
+package struct ContainerLock: Sendable {
   /// The open, locked root, which shows the groups' roots as `.groups/<id>`.
-  public let root: Directory
+  package let root: Directory
 
   /// Takes the lock.
   ///
@@ -16,8 +18,8 @@ public struct ContainerLock: Sendable {
   /// - Parameters:
   ///   - exclusive: false for one who only reads.
   ///   - timeout: seconds to wait; 0 fails after a tenth of a second.
-  /// - Throws: ``TransactionError``: `locked`, naming who holds it; `interrupted`.
-  public init(_ container: Container, exclusive: Bool, timeout: Double) throws {
+  /// - Throws: ``DrydockError``: `locked`, naming who holds it; `interrupted`.
+  package init(_ container: Container, exclusive: Bool, timeout: Double) throws {
     let root = try Self.lock(container.root, exclusive, timeout, isScratch: container.isScratch)
     let groups = try Self.groups(of: container, exclusive: exclusive, timeout: timeout)
     if !exclusive {
@@ -43,7 +45,7 @@ public struct ContainerLock: Sendable {
   ) throws -> Directory {
     let locked = try Directory.locked(path, exclusive: exclusive, timeout: timeout, isScratch: isScratch)
     guard let root = locked else {
-      throw TransactionError(
+      throw DrydockError(
         .locked,
         "locked by \(try LockHolders.names(path)); wait for it, or give --lock-timeout SECONDS", path: path)
     }
@@ -54,11 +56,11 @@ public struct ContainerLock: Sendable {
 extension ContainerLock {
   /// With the lock held nobody is at work: a commit in place that has no end was interrupted.
   private static func requireWhole(_ root: Directory) throws {
-    let name = ExclusionRules.stateDirectory
+    let name = ContainerPath.stateDirectory
     guard try root.status(name)?.type == .directory,
       let commit = try Journal(state: root.directory(name)).records().unfinishedInPlace
     else { return }
-    throw TransactionError(
+    throw DrydockError(
       .interrupted,
       "transaction \(commit.transaction) was interrupted while it changed the container in place, which is neither "
         + "old nor new; run `drydock recover` (in code: `Transaction.recover`) as its owner, or as root",
@@ -67,11 +69,11 @@ extension ContainerLock {
 }
 
 /// Who holds a `flock`, as the kernel tells in `/proc/locks`; unknown on other systems.
-public enum LockHolders {
+package enum LockHolders {
   /// Those of the lock on a path, for a message: `process 4711 (drydock)`.
   ///
-  /// - Throws: `ContainerError` when nothing is there.
-  public static func names(_ path: String) throws -> String {
+  /// - Throws: `DrydockError` when nothing is there.
+  package static func names(_ path: String) throws -> String {
     let holders = of(try Directory(path).status().identity)
     return holders.isEmpty ? "another process" : holders.joined(separator: ", ")
   }

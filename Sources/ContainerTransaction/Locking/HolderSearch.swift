@@ -1,4 +1,4 @@
-import AppContainer
+import FileSystem
 import Foundation
 
 /// Looks for whoever has some inodes open: once before staging for all of the container, and around the commit for what

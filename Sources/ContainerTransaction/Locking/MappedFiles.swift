@@ -1,4 +1,4 @@
-import AppContainer
+import FileSystem
 
 /// The files of a container that processes have mapped into memory, which need not be open any more.
 ///

@@ -1,23 +1,23 @@
-import AppContainer
+import FileSystem
 import Foundation
 import SystemPackage
 
 /// A process that has something of a container open.
-public struct OpenFile: Sendable, Hashable, CustomStringConvertible {
+package struct OpenFile: Sendable, Hashable, CustomStringConvertible {
   /// The process and its name.
-  public var process: Int32
+  package var process: Int32
   /// See ``process``.
-  public var processName: String
+  package var processName: String
   /// The path in the container.
-  public var path: ContainerPath
+  package var path: ContainerPath
   /// How: `open`, `mapped`, `its working directory`.
-  public var manner: String
+  package var manner: String
   static let workingDirectory = "its working directory"
   /// Whether it is in the directory, and has nothing open.
   var isWorkingDirectory: Bool { manner == Self.workingDirectory }
 
   /// Such as `process 71 (notes) has Documents/database.sqlite open`.
-  public var description: String {
+  package var description: String {
     let place = path.isRoot ? "the container's directory" : path.description
     return switch manner {
     case "open": "process \(process) (\(processName)) has \(place) open"

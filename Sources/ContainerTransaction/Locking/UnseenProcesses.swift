@@ -1,18 +1,18 @@
-import AppContainer
+import FileSystem
 
 /// Processes that may have something of a container open without being seen.
-public struct UnseenProcesses: Sendable, Hashable, Encodable {
+package struct UnseenProcesses: Sendable, Hashable, Encodable {
   /// How many processes of `/proc` this user may not look into.
-  public var unreadable = 0
+  package var unreadable = 0
   /// Whether `/proc` hides processes of other users (its mount option `hidepid`), or all.
-  public var hidden = false
+  package var hidden = false
   /// Whether this process is in a PID namespace of its own: those outside of it are not in `/proc`.
-  public var outsideNamespace = false
+  package var outsideNamespace = false
 
   var isEmpty: Bool { self == UnseenProcesses() }
 
   /// Such as `12 processes may not be read, /proc hides those of other users (hidepid)`.
-  public var description: String {
+  package var description: String {
     let parts = [
       unreadable == 0 ? nil : "\(unreadable) process\(unreadable == 1 ? "" : "es") may not be read",
       hidden ? "/proc does not show all (hidepid)" : nil,
@@ -22,7 +22,7 @@ public struct UnseenProcesses: Sendable, Hashable, Encodable {
   }
 
   /// One line for whoever ran the command.
-  public var note: String {
+  package var note: String {
     "not all processes can be seen: \(description); make sure that none of them uses the container"
   }
 }

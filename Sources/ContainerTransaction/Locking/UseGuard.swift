@@ -1,4 +1,6 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
 import Foundation
 
 /// Refuses a container that is in use, and keeps its databases locked while it is changed.
@@ -12,7 +14,7 @@ struct UseGuard {
   ///   - own: other directories that Drydock itself has open.
   ///   - index: the container as it is now.
   ///   - requiresVisible: refuses where a process may have the container open without being seen.
-  /// - Throws: ``TransactionError`` with code `inUse`, naming each process and path; `notVisible`.
+  /// - Throws: ``DrydockError`` with code `inUse`, naming each process and path; `notVisible`.
   init(
     _ container: Container, root: Directory, own: [Directory], index: TreeIndex, requiresVisible: Bool = false
   ) throws {
@@ -26,12 +28,12 @@ struct UseGuard {
     guard search.found.isEmpty else {
       let advice =
         search.found.allSatisfy(\.isWorkingDirectory) ? "leave that directory" : "close it"
-      throw TransactionError(
+      throw DrydockError(
         .inUse, "in use: \(search.shown); \(advice) and run it again", path: container.root)
     }
     unseen = search.unseen.isEmpty ? nil : search.unseen
     if requiresVisible, let unseen {
-      throw TransactionError(
+      throw DrydockError(
         .notVisible,
         "not all processes can be seen: \(unseen.description); run it as root and outside of containers, or without "
           + "--require-visible", path: container.root)
@@ -43,7 +45,7 @@ struct UseGuard {
     try OpenFileLimit.require(units.count, for: "databases, which are kept locked", path: container.root)
     for (path, unit) in units {
       guard let lock = try Self.lock(unit.main, in: root) else {
-        throw TransactionError(
+        throw DrydockError(
           .inUse, "in use: another program holds SQLite's lock on \(path); close it and run it again",
           path: container.root)
       }

@@ -1,5 +1,5 @@
 import AgeEncryption
-import AppContainer
+import FileSystem
 
 /// A staged inode: a file or link in the stage's directory that stands for a path.
 struct StagedInode: Sendable {

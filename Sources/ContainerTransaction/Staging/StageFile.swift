@@ -1,4 +1,6 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
 import SystemPackage
 
 #if canImport(Glibc)
@@ -8,7 +10,7 @@ import SystemPackage
 #endif
 
 /// A file of the stage that is being written.
-public final class StageFile {
+package final class StageFile {
   /// Zeros in a whole block of this size become a hole: a disk image or a preallocated file takes no more room than
   /// it did, and what is next to each other elsewhere stays so.
   private static let holeSize = 64 << 10
@@ -45,10 +47,10 @@ public final class StageFile {
   }
 
   /// Appends bytes.
-  public func write(_ bytes: [UInt8]) throws { try bytes.withUnsafeBytes { try write($0) } }
+  package func write(_ bytes: [UInt8]) throws { try bytes.withUnsafeBytes { try write($0) } }
 
   /// Appends bytes.
-  public func write(_ bytes: UnsafeRawBufferPointer) throws {
+  package func write(_ bytes: UnsafeRawBufferPointer) throws {
     var rest = bytes[...]
     while !rest.isEmpty {
       // Pieces end where blocks of the file do, so that a block is looked at as a whole.
@@ -73,7 +75,7 @@ public final class StageFile {
       do {
         _ = try file.writeAll(toAbsoluteOffset: size, data)
       } catch let error as Errno {
-        throw ContainerError.system("cannot write the staged file", path, error)
+        throw DrydockError.system("cannot write the staged file", path, error)
       }
       size += Int64(data.count)
       endsInHole = false
@@ -114,7 +116,7 @@ public final class StageFile {
     do {
       if endsInHole { try file.resize(to: size) }
     } catch let error as Errno {
-      throw ContainerError.system("cannot write the staged file", path, error)
+      throw DrydockError.system("cannot write the staged file", path, error)
     }
     // The disk is at work while the next files are made. Many small ones are better written together.
     if size >= 64 << 10 { file.beginWriting() }

@@ -1,22 +1,24 @@
 import AgeEncryption
 import AppContainer
+import DrydockErrors
+import FileSystem
 
 /// Tells which paths the parts of a run change, one after the other: their type, content, mode, owner or attributes. Times
 /// do not count, nor does it count that something was staged which is what it was.
 ///
 /// It does not hold the stage, and with it the locks, so that it may outlive the transaction.
-public struct StageWatch {
+package struct StageWatch {
   private var known: [ContainerPath: SHA256.Digest?] = [:]
 
   /// A watch that starts with what is staged now.
-  public init(_ stage: StagedContainer) throws {
+  package init(_ stage: StagedContainer) throws {
     for path in stage.overlay.nodes.keys { known[path] = .some(try stage.print(of: path)) }
   }
 
   /// The paths that have changed since the last call, sorted; a database is one path, without its sidecars.
   ///
   /// - Parameter stage: the one that the watch began with.
-  public mutating func changes(on stage: StagedContainer) throws -> [ContainerPath] {
+  package mutating func changes(on stage: StagedContainer) throws -> [ContainerPath] {
     var changed: [ContainerPath] = []
     for path in Set(known.keys).union(stage.overlay.nodes.keys) {
       let before = try known[path] ?? stage.livePrint(of: path)
@@ -65,7 +67,7 @@ extension StagedContainer {
       do {
         defer { forgetCapture(of: path) }
         return try ContentDigest.of(liveCapture(of: path), in: stage, isDatabase: true)
-      } catch let error as ContainerError where error.code == .malformed {
+      } catch let error as DrydockError where error.code == .malformed {
         // One that SQLite cannot open is compared by its bytes.
       }
     }

@@ -1,23 +1,25 @@
 import AgeEncryption
 import AppContainer
 import Dispatch
+import DrydockErrors
+import FileSystem
 import Synchronization
 
 /// A file that is to be put with others, its content still to come.
-public struct NewFile: Sendable {
+package struct NewFile: Sendable {
   /// Where it will be.
-  public var path: ContainerPath
+  package var path: ContainerPath
   /// Mode, owner, time and attributes.
-  public var metadata: FileMetadata
+  package var metadata: FileMetadata
   /// SHA-256 of the content, as whoever fills the file makes sure.
-  public var digest: SHA256.Digest?
+  package var digest: SHA256.Digest?
   /// Bytes of content.
-  public var size: UInt64
+  package var size: UInt64
   /// Whether it is a database, or a part of one.
-  public var isDatabase: Bool
+  package var isDatabase: Bool
 
   /// A file from its parts.
-  public init(
+  package init(
     path: ContainerPath, metadata: FileMetadata, digest: SHA256.Digest?, size: UInt64, isDatabase: Bool
   ) {
     (self.path, self.metadata, self.digest, self.size) = (path, metadata, digest, size)
@@ -47,14 +49,14 @@ extension StagedContainer {
   static let largeStage: UInt64 = 64 << 20
 
   /// Fills one file of the stage.
-  public typealias Filler = (NewFile, StageFile) throws -> Void
+  package typealias Filler = (NewFile, StageFile) throws -> Void
 
   /// Puts many files, filled on all cores: making a file, writing and hashing it take one core longer than a disk
   /// takes. Each group is filled in its order by one thread.
   ///
   /// - Parameter filler: makes what fills a group's files, on the group's own thread.
-  /// - Throws: the first failure of a filler, `ContainerError`, ``TransactionError``.
-  public func putFiles(_ groups: [[NewFile]], filler: @escaping @Sendable () throws -> Filler) throws {
+  /// - Throws: the first failure of a filler, `DrydockError`, ``DrydockError``.
+  package func putFiles(_ groups: [[NewFile]], filler: @escaping @Sendable () throws -> Filler) throws {
     let size = groups.joined().reduce(0) { $0 &+ $1.size }
     if let first = groups.first?.first {
       try requireSpace(size, for: first.path)
@@ -118,7 +120,7 @@ final class DiskWork: Sendable {
     DispatchQueue.global().async(group: group) { [self] in
       do {
         try body()
-      } catch let error as ContainerError where error.code == .notFound {
+      } catch let error as DrydockError where error.code == .notFound {
         // The run has thrown it away by now.
       } catch {
         failure.withLock { $0 = $0 ?? error }

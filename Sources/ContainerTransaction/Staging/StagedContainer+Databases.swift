@@ -1,12 +1,14 @@
 import AgeEncryption
 import AppContainer
+import DrydockErrors
+import FileSystem
 import Foundation
 import GRDB
 import SystemPackage
 
 extension StagedContainer {
   /// Whether a path is the main file of a database.
-  public func isDatabase(_ path: ContainerPath) throws -> Bool { try databaseUnit(at: path) != nil }
+  package func isDatabase(_ path: ContainerPath) throws -> Bool { try databaseUnit(at: path) != nil }
 
   /// The database whose main file a path is, with what belongs to it now.
   func databaseUnit(at path: ContainerPath) throws -> DatabaseUnit? {
@@ -29,12 +31,12 @@ extension StagedContainer {
 
   /// Where a database named in `drydock.yaml` is; nil when none of its places exists.
   ///
-  /// - Throws: ``TransactionError`` `ambiguous` when it is in two places: only a person can tell which one
+  /// - Throws: ``DrydockError`` `ambiguous` when it is in two places: only a person can tell which one
   ///   holds the user's data.
-  public func databasePlace(_ name: String) throws -> ContainerPath? {
+  package func databasePlace(_ name: String) throws -> ContainerPath? {
     let existing = try container.databasePlaces(name).filter { try status(of: $0) != nil }
     guard existing.count < 2 else {
-      throw TransactionError(
+      throw DrydockError(
         .ambiguous,
         "the database \(name) exists in \(existing.count) places: "
           + existing.map(\.description).joined(separator: " and ")
@@ -45,7 +47,7 @@ extension StagedContainer {
   }
 
   /// Reads a database: a captured copy of a live one, which is never opened itself.
-  public func readDatabase<T>(at path: ContainerPath, _ body: (Database) throws -> T) throws -> T {
+  package func readDatabase<T>(at path: ContainerPath, _ body: (Database) throws -> T) throws -> T {
     let name: ContainerPath
     if case .inode(let inode) = overlay[path] {
       name = try wholeDatabase(inode, at: path)
@@ -76,19 +78,19 @@ extension StagedContainer {
       return try body()
     } catch let error as DatabaseError where error.isAboutTheDisk {
       guard error.resultCode == .SQLITE_FULL else {
-        throw ContainerError.database("cannot work on the staged copy of \(path)", stage.path, error)
+        throw DrydockError.database("cannot work on the staged copy of \(path)", stage.path, error)
       }
       // SQLite sorts in the directory for temporary files.
       let temporary = try? Directory(ProcessInfo.processInfo.environment["TMPDIR"] ?? "/var/tmp")
       let place = [stage, temporary].compactMap { $0 }.min { $0.freeSpace() ?? 0 < $1.freeSpace() ?? 0 }
-      throw TransactionError(
+      throw DrydockError(
         .noSpace, "no space is left here to stage the database \(path); free some space and run it again",
         path: (place ?? stage).path, cause: error)
     }
   }
 
   /// The number of a database's tables, SQLite's own not counted.
-  public func tableCount(of path: ContainerPath) throws -> Int {
+  package func tableCount(of path: ContainerPath) throws -> Int {
     try readDatabase(at: path) { db in
       try Int.fetchOne(
         db,
@@ -103,7 +105,7 @@ extension StagedContainer {
   ///
   /// - Parameter keepsJournal: false for a body that throws whatever fails in it, and takes nothing back by itself: then
   ///   SQLite does not have to write down what it overwrites, and the database cannot be used after a failure.
-  public func writeDatabase<T>(
+  package func writeDatabase<T>(
     at path: ContainerPath, keepsJournal: Bool = true, _ body: (Database) throws -> T
   ) throws -> T {
     let name = try writableDatabase(at: path)
@@ -128,7 +130,7 @@ extension StagedContainer {
         }
         let result = try body(db)
         guard !db.isInsideTransaction else {
-          throw TransactionError(
+          throw DrydockError(
             .checkFailed, "the change left a transaction open; end it with COMMIT", path: path.description)
         }
         spoiled.remove(path)
@@ -194,7 +196,7 @@ extension StagedContainer {
       // A dry run's lock keeps no app out that opens the database and writes it through a log.
       try stage.removeFile(name)
     }
-    throw ContainerError(
+    throw DrydockError(
       .inUse, "the database changed each time it was read; close the app that uses it", path: path.description
     )
   }
@@ -208,7 +210,7 @@ extension StagedContainer {
     _ path: ContainerPath, as name: ContainerPath, certainly: Bool
   ) throws -> DatabaseImage {
     guard let unit = try liveUnit(path) else {
-      throw TransactionError(.missing, "not a database", path: path.description)
+      throw DrydockError(.missing, "not a database", path: path.description)
     }
     let image = try live.capture(
       unit, into: stage, as: name, busyTimeout: busyTimeout, held: locks[path], certainly: certainly)
@@ -216,8 +218,8 @@ extension StagedContainer {
     return image
   }
 
-  fileprivate func unreadable(_ path: ContainerPath, _ reason: String) -> ContainerError {
-    ContainerError(
+  fileprivate func unreadable(_ path: ContainerPath, _ reason: String) -> DrydockError {
+    DrydockError(
       .malformed,
       "SQLite cannot open the database (\(reason)): it is encrypted or damaged, so that no "
         + "migration can change it", path: path.description)
@@ -254,7 +256,7 @@ extension StagedContainer {
   func databaseOrFileDigest(_ path: ContainerPath) throws -> SHA256.Digest {
     do {
       return try databaseDigest(path)
-    } catch let error as ContainerError where error.code == .malformed {
+    } catch let error as DrydockError where error.code == .malformed {
       let place = place(of: path)
       return try ContentDigest.of(place.path, in: place.directory, isDatabase: true)
     }

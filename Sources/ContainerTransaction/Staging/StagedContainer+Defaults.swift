@@ -1,14 +1,17 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
+import Formats
 
 extension StagedContainer {
   /// A settings file as it will be; nil when there is none.
   ///
-  /// - Throws: `ContainerError` with code `malformed` when it is no property list with a dictionary on top.
-  public func defaults(_ path: ContainerPath) throws -> PropertyListFile? {
+  /// - Throws: `DrydockError` with code `malformed` when it is no property list with a dictionary on top.
+  package func defaults(_ path: ContainerPath) throws -> PropertyListFile? {
     guard try status(of: path) != nil else { return nil }
     do {
       return try settings(in: read(path))
-    } catch var error as ContainerError where error.code == .malformed {
+    } catch var error as DrydockError where error.code == .malformed {
       error.path = path.description
       throw error
     }
@@ -27,13 +30,13 @@ extension StagedContainer {
   func settingsIfAny(in bytes: [UInt8]) throws -> PropertyListDictionary? {
     do {
       return try settings(in: bytes).root
-    } catch let error as ContainerError where error.code == .malformed {
+    } catch let error as DrydockError where error.code == .malformed {
       return nil
     }
   }
 
   /// Writes a settings file, in its own format.
-  public func setDefaults(_ file: PropertyListFile, at path: ContainerPath) throws {
+  package func setDefaults(_ file: PropertyListFile, at path: ContainerPath) throws {
     let bytes = try file.encoded()
     try write(bytes, to: path)
     // XML rounds dates, so that what is read is not always what was written.

@@ -1,12 +1,13 @@
 import AgeEncryption
 import AppContainer
+import FileSystem
 
 extension StagedContainer {
   /// SHA-256 over what is at a path, whatever its metadata: a file's content, a database's captured content
   /// (``ContentDigest``), a link's target, and of a directory the names, types and contents of all below it.
   ///
-  /// - Throws: ``TransactionError`` `missing` when nothing is there.
-  public func digest(of path: ContainerPath) throws -> SHA256.Digest {
+  /// - Throws: ``DrydockError`` `missing` when nothing is there.
+  package func digest(of path: ContainerPath) throws -> SHA256.Digest {
     guard let status = try status(of: path) else { throw missing(path) }
     switch status.type {
     case .symbolicLink: return try SHA256.hash(linkTarget(path))

@@ -1,5 +1,7 @@
 import AgeEncryption
 import AppContainer
+import DrydockErrors
+import FileSystem
 import Foundation
 
 extension StagedContainer {
@@ -9,10 +11,10 @@ extension StagedContainer {
   /// file gets its directory's owner.
   ///
   /// - Parameter mode: permission bits that the file has to have, whatever it had before.
-  public func write(_ bytes: [UInt8], to path: ContainerPath, mode: UInt16? = nil) throws {
+  package func write(_ bytes: [UInt8], to path: ContainerPath, mode: UInt16? = nil) throws {
     let existing = try status(of: path)
     if let existing, existing.type != .file {
-      throw TransactionError(
+      throw DrydockError(
         .exists, "a \(existing.type == .directory ? "directory" : "link") is in the way of the file to write",
         path: path.description)
     }
@@ -25,7 +27,7 @@ extension StagedContainer {
   /// Puts a file with metadata that is known already, such as an archive's.
   ///
   /// - Parameter fill: writes the content into the open file of the stage.
-  public func putFile(
+  package func putFile(
     at path: ContainerPath, metadata: FileMetadata?, digest: SHA256.Digest? = nil, size: UInt64,
     fill: (StageFile) throws -> Void
   ) throws {
@@ -41,7 +43,7 @@ extension StagedContainer {
   }
 
   /// Puts a symbolic link.
-  public func putLink(at path: ContainerPath, target: [UInt8], metadata: FileMetadata?) throws {
+  package func putLink(at path: ContainerPath, target: [UInt8], metadata: FileMetadata?) throws {
     try createDirectory(path.parent)
     let name = newName()
     try stage.createLink(name, target: target)
@@ -66,7 +68,7 @@ extension StagedContainer {
         try directory.link(source, in: stage, to: name)
         try replace(path, with: .inode(StagedInode(name: name, type: type, isShared: true)))
       }
-    } catch let error as ContainerError where error.meansNoLink {
+    } catch let error as DrydockError where error.meansNoLink {
       try copy(source, in: directory, type: type, to: name, for: path)
       try replace(path, with: .inode(StagedInode(name: name, type: type)))
     }
@@ -93,7 +95,7 @@ extension StagedContainer {
   ) throws {
     guard let status = try stage.status(name) else { return }
     guard try UseGuard.lock(name, in: stage) != nil else {
-      throw TransactionError(
+      throw DrydockError(
         .inUse,
         "in use: another program holds SQLite's lock on the version that comes back; close it and run it again",
         path: path.description)
@@ -108,7 +110,7 @@ extension StagedContainer {
   }
 
   /// Gives a staged path the inode of another one: a hard link.
-  public func putHardLink(at path: ContainerPath, to other: ContainerPath) throws {
+  package func putHardLink(at path: ContainerPath, to other: ContainerPath) throws {
     let inode = try own(other)
     try createDirectory(path.parent)
     let name = newName()
@@ -117,14 +119,14 @@ extension StagedContainer {
   }
 
   /// Makes a directory and those above it that are missing; an existing one is fine.
-  public func createDirectory(_ path: ContainerPath) throws {
+  package func createDirectory(_ path: ContainerPath) throws {
     if path.isRoot { return }
     if let existing = try status(of: path) {
       if existing.type == .directory { return }
-      throw TransactionError(.exists, "a file is in the way of the directory to make", path: path.description)
+      throw DrydockError(.exists, "a file is in the way of the directory to make", path: path.description)
     }
     if path == .groups && container.configuration.groups.isEmpty {
-      throw TransactionError(
+      throw DrydockError(
         .missing,
         "this is where groups are shown, and drydock.yaml names none; add `groups: {ID: DIRECTORY}`",
         path: path.description)
@@ -137,7 +139,7 @@ extension StagedContainer {
   /// Puts a directory with its metadata, or changes those of an existing one; the root's too.
   ///
   /// - Parameter flags: what `chattr` had set on one that comes back.
-  public func putDirectory(
+  package func putDirectory(
     at path: ContainerPath, metadata: FileMetadata, flags: InodeFlags? = nil
   ) throws {
     if let existing = try status(of: path), existing.type != .directory {
@@ -152,11 +154,11 @@ extension StagedContainer {
   /// Groups are made by whoever configures them: a path in one that is not there, and the list itself, is an error.
   private func requireGroup(of path: ContainerPath) throws {
     guard let reason = container.reason(againstGroupOf: path) else { return }
-    throw TransactionError(.missing, reason, path: path.description)
+    throw DrydockError(.missing, reason, path: path.description)
   }
 
   /// Changes a path's metadata, on an inode of its own.
-  public func setMetadata(_ metadata: FileMetadata, of path: ContainerPath) throws {
+  package func setMetadata(_ metadata: FileMetadata, of path: ContainerPath) throws {
     guard let status = try status(of: path) else { throw missing(path) }
     if status.type == .directory { return overlay.set(.directory(metadata), at: path) }
     try stage.apply(metadata, to: own(path).name)
@@ -167,10 +169,10 @@ extension StagedContainer {
   /// Removes a path, with everything below it; a database with its sidecars and external data.
   ///
   /// - Parameter withExternalData: false for one who decides about the external data itself.
-  public func remove(_ path: ContainerPath, withExternalData: Bool = true) throws {
+  package func remove(_ path: ContainerPath, withExternalData: Bool = true) throws {
     guard !live.isRoot(path), !live.isGroupList(path) else {
       let what = path.isRoot ? "the container itself" : "the root of a group"
-      throw ContainerError(
+      throw DrydockError(
         .badPath, "\(what) cannot be removed; name what is in it", path: live.full(path))
     }
     guard try status(of: path) != nil else { throw missing(path) }
@@ -192,21 +194,21 @@ extension StagedContainer {
   /// Moves a path with everything below it. A database goes with its external data and arrives as one
   /// consistent file, without sidecars.
   ///
-  /// - Throws: ``TransactionError``: `missing`, or `exists` when something is at the target.
-  public func move(_ source: ContainerPath, to target: ContainerPath) throws {
+  /// - Throws: ``DrydockError``: `missing`, or `exists` when something is at the target.
+  package func move(_ source: ContainerPath, to target: ContainerPath) throws {
     try copy(source, to: target)
     origins[target] = origins[source] ?? source
     try remove(source)
   }
 
   /// Copies a path with everything below it; see ``move(_:to:)``.
-  public func copy(_ source: ContainerPath, to target: ContainerPath) throws {
+  package func copy(_ source: ContainerPath, to target: ContainerPath) throws {
     guard let status = try status(of: source) else { throw missing(source) }
     guard try self.status(of: target) == nil else {
-      throw TransactionError(.exists, "already exists", path: target.description)
+      throw DrydockError(.exists, "already exists", path: target.description)
     }
     guard !target.isInside(source) else {
-      throw TransactionError(.exists, "cannot go into itself, to \(target)", path: source.description)
+      throw DrydockError(.exists, "cannot go into itself, to \(target)", path: source.description)
     }
     if let external = try databaseUnit(at: source)?.externalData {
       try copy(external, to: DatabaseUnit.externalDataPath(of: target))
@@ -265,7 +267,7 @@ extension StagedContainer {
       name = newName()
       try stage.createLink(name, target: source.directory.linkTarget(source.path))
     case .directory, .other:
-      throw ContainerError(.unsupported, "a socket, FIFO or device cannot be copied", path: path.description)
+      throw DrydockError(.unsupported, "a socket, FIFO or device cannot be copied", path: path.description)
     }
     try stage.apply(metadata, to: name)
     return name
@@ -292,7 +294,7 @@ extension StagedContainer {
 
   func requireSpace(_ size: UInt64, for path: ContainerPath) throws {
     guard let free = stage.freeSpace(), free < size else { return }
-    throw TransactionError(
+    throw DrydockError(
       .noSpace,
       "staging \(path) needs \(size) bytes and \(free) are free here; free some space and run it again",
       path: stage.path)

@@ -1,14 +1,15 @@
 import AgeEncryption
 import AppContainer
+import FileSystem
 
 /// What a restore asks of a stage beyond reading and writing.
 extension StagedContainer {
   /// Whether the stage changes anything directly in a directory.
-  public func changesNames(in directory: ContainerPath) -> Bool { !overlay.children(of: directory).isEmpty }
+  package func changesNames(in directory: ContainerPath) -> Bool { !overlay.children(of: directory).isEmpty }
 
   /// What a path carries once this metadata has been put on it: a user who is not root can give nothing away, and a
   /// file system may lack attributes or flags, or round times. Found out by trying, once for each kind of metadata.
-  public func attainable(_ metadata: FileMetadata, for type: FileType) throws -> FileMetadata {
+  package func attainable(_ metadata: FileMetadata, for type: FileType) throws -> FileMetadata {
     var wanted = Attempt(type: type, metadata: metadata)
     wanted.metadata.modified = 0
     if var known = attained[wanted] {
@@ -29,7 +30,7 @@ extension StagedContainer {
   }
 
   /// The digest of a live file or database as a manifest records it; a database's of its captured content.
-  public func liveDigest(of path: ContainerPath) throws -> SHA256.Digest {
+  package func liveDigest(of path: ContainerPath) throws -> SHA256.Digest {
     if try isDatabase(path) { return try databaseDigest(path) }
     return try ContentDigest.of(path, in: live, isDatabase: false)
   }

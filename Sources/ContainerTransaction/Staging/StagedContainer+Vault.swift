@@ -1,15 +1,16 @@
 import AppContainer
+import DrydockErrors
 
 extension StagedContainer {
   /// The keys of the device.
   ///
   /// - Parameter doing: what needs them, such as `vault.rename`, for the message.
-  /// - Throws: `ContainerError` with code `vaultLocked` when none is at hand.
+  /// - Throws: `DrydockError` with code `vaultLocked` when none is at hand.
   @discardableResult
-  public func requireDeviceKeys(_ doing: String) throws -> DeviceKeys {
+  package func requireDeviceKeys(_ doing: String) throws -> DeviceKeys {
     if let deviceKeys { return deviceKeys }
     let sealed = try sealedVault().map { " (it is \(Vault.summary(of: $0)))" } ?? ""
-    throw ContainerError(
+    throw DrydockError(
       .vaultLocked,
       "\(doing) needs the device key\(sealed), and none is at hand; give it with --device-key FILE, or name it in "
         + "DRYDOCK_DEVICE_KEY", path: container.vaultPath.description)
@@ -17,15 +18,15 @@ extension StagedContainer {
 
   /// The vault as it will be; nil when there is none.
   ///
-  /// - Throws: `ContainerError`: `vaultLocked` without a key that opens it, `badVault` when it is damaged.
-  public func vault() throws -> Vault? {
+  /// - Throws: `DrydockError`: `vaultLocked` without a key that opens it, `badVault` when it is damaged.
+  package func vault() throws -> Vault? {
     guard let bytes = try sealedVault() else { return nil }
     return try Vault(
       opening: bytes, with: requireDeviceKeys("opening the vault"), path: container.vaultPath.description)
   }
 
   /// How the vault's file is encrypted, which needs no key; nil when there is none.
-  public func vaultEncryption() throws -> String? {
+  package func vaultEncryption() throws -> String? {
     try sealedVault().map { try Vault.encryption(of: $0, path: container.vaultPath.description) }
   }
 
@@ -38,9 +39,9 @@ extension StagedContainer {
   /// Writes the vault, sealed to the keys that it names, and opens what was written to compare it. A vault that is there
   /// already and the same stays as it is.
   ///
-  /// - Throws: `ContainerError` with code `vaultLocked` when the vault would be sealed to keys of which none is at hand;
+  /// - Throws: `DrydockError` with code `vaultLocked` when the vault would be sealed to keys of which none is at hand;
   ///   a new key for it (``Vault/rekey(to:)``) may be at hand or not.
-  public func setVault(_ vault: Vault) throws {
+  package func setVault(_ vault: Vault) throws {
     let path = container.vaultPath
     let keys = try requireDeviceKeys("writing the vault")
     let present = try self.vault()
@@ -48,13 +49,13 @@ extension StagedContainer {
     let bytes = try vault.sealed()
     if !Set(keys.recipients).isDisjoint(with: vault.recipients) {
       guard try Vault(opening: bytes, with: keys, path: path.description) == vault else {
-        throw TransactionError(
+        throw DrydockError(
           .checkFailed, "what was written to the vault is not what was read back; nothing was changed",
           path: path.description)
       }
     } else if vault.recipients == present?.recipients ?? [] {
       // Whoever opened it with a key that it does not name would lock themselves out.
-      throw ContainerError(
+      throw DrydockError(
         .vaultLocked,
         "the vault says that it is sealed to other keys than the one that opened it; `drydock vault rekey` seals it to "
           + "yours", path: path.description)

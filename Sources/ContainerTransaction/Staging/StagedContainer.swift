@@ -1,18 +1,21 @@
 import AgeEncryption
 import AppContainer
+import DrydockErrors
+import FileSystem
+import Formats
 import GRDB
 
 /// A container as it will be: reads fall through to the live one, writes go to the stage.
 ///
 /// The first change of anything about a path gives it an inode of its own in the stage, so that nothing live is
 /// ever changed through a link.
-public final class StagedContainer {
+package final class StagedContainer {
   /// The container that is staged.
-  public let container: Container
+  package let container: Container
   /// The transaction's name, for records; empty in a dry run.
-  public internal(set) var transaction = ""
+  package internal(set) var transaction = ""
   /// The live root, open and locked.
-  public let live: Directory
+  package let live: Directory
   /// The private directory with the staged inodes.
   let stage: Directory
   /// Locks on the live databases, held until after the commit; none in a dry run.
@@ -22,9 +25,9 @@ public final class StagedContainer {
   /// Seconds to wait for a database that is locked.
   let busyTimeout: Double
   /// What opens the vault, when it is at hand.
-  public let deviceKeys: DeviceKeys?
+  package let deviceKeys: DeviceKeys?
   /// What hides secrets in all that is told about this run.
-  public private(set) var redactor: Redactor
+  package private(set) var redactor: Redactor
 
   var overlay = Overlay()
   /// Captured copies that were only read so far, and copies of what a database was before.
@@ -47,7 +50,7 @@ public final class StagedContainer {
   /// What became of metadata that was put on a path, by what was wanted but for the time.
   var attained: [Attempt: FileMetadata] = [:]
   /// Settings whose values a step has moved into the vault, and to whose keys an undo of them is sealed.
-  public private(set) var movedSecrets: [MovedSecret] = []
+  package private(set) var movedSecrets: [MovedSecret] = []
   private(set) var sealedTo: Set<AgeRecipient> = []
   /// Of a rollback: the transactions that it has undone, and those that it has undone in part.
   var undoes: [TransactionID] = []
@@ -57,7 +60,7 @@ public final class StagedContainer {
   /// Whether the result is checked, whatever the options say: when a rollback writes more than what was there before.
   var isMadeAnew = false
   /// What the undo still holds of the transaction whose steps are taken back: nil when it is gone, or none is.
-  public internal(set) var kept: KeptState?
+  package internal(set) var kept: KeptState?
   /// What is being written to disk while the run goes on.
   let writing = DiskWork()
   private var count = 0
@@ -90,7 +93,7 @@ public final class StagedContainer {
   /// transaction's nor an earlier one's.
   ///
   /// - Parameter recipients: to whose keys the undos are sealed: the vault's.
-  public func keepSealed(_ secret: MovedSecret, to recipients: some Sequence<AgeRecipient>) {
+  package func keepSealed(_ secret: MovedSecret, to recipients: some Sequence<AgeRecipient>) {
     movedSecrets.append(secret)
     sealedTo.formUnion(recipients)
     // Whatever it was called: what is told from now on hides it.
@@ -100,7 +103,7 @@ public final class StagedContainer {
   // MARK: Looking
 
   /// The status of a path as it will be; nil when nothing will be there.
-  public func status(of path: ContainerPath) throws -> FileStatus? {
+  package func status(of path: ContainerPath) throws -> FileStatus? {
     switch overlay[path] {
     case .removed: nil
     case .inode(let inode): try stage.status(inode.name)
@@ -110,7 +113,7 @@ public final class StagedContainer {
   }
 
   /// A path's metadata as it will be; nil when nothing will be there.
-  public func metadata(of path: ContainerPath) throws -> FileMetadata? {
+  package func metadata(of path: ContainerPath) throws -> FileMetadata? {
     switch overlay[path] {
     case .removed: nil
     case .inode(let inode): try stage.metadata(inode.name)
@@ -120,7 +123,7 @@ public final class StagedContainer {
   }
 
   /// What is directly in a directory, sorted; nothing for a path that is no directory.
-  public func children(of path: ContainerPath) throws -> [ContainerPath] {
+  package func children(of path: ContainerPath) throws -> [ContainerPath] {
     guard try status(of: path)?.type == .directory else { return [] }
     var names: Set<ContainerPath> = []
     if try live.status(path)?.type == .directory {
@@ -134,7 +137,7 @@ public final class StagedContainer {
   }
 
   /// Everything below a directory, sorted, parents first.
-  public func descendants(of path: ContainerPath) throws -> [ContainerPath] {
+  package func descendants(of path: ContainerPath) throws -> [ContainerPath] {
     try children(of: path).flatMap { (live.isGroupList($0) ? [] : [$0]) + (try descendants(of: $0)) }
   }
 
@@ -146,24 +149,24 @@ public final class StagedContainer {
 
   /// The content of a regular file, up to 64 MiB.
   ///
-  /// - Throws: ``TransactionError`` `missing`; `ContainerError` when it cannot be read or is no file.
-  public func read(_ path: ContainerPath) throws -> [UInt8] {
+  /// - Throws: ``DrydockError`` `missing`; `DrydockError` when it cannot be read or is no file.
+  package func read(_ path: ContainerPath) throws -> [UInt8] {
     guard let status = try status(of: path) else { throw missing(path) }
     guard status.type == .file else {
-      throw ContainerError(.unsupported, "not a regular file; links are not followed", path: path.description)
+      throw DrydockError(.unsupported, "not a regular file; links are not followed", path: path.description)
     }
     let place = place(of: path)
     return try place.directory.contents(place.path)
   }
 
   /// What a symbolic link points to.
-  public func linkTarget(_ path: ContainerPath) throws -> [UInt8] {
+  package func linkTarget(_ path: ContainerPath) throws -> [UInt8] {
     let place = place(of: path)
     return try place.directory.linkTarget(place.path)
   }
 
-  func missing(_ path: ContainerPath) -> TransactionError {
+  func missing(_ path: ContainerPath) -> DrydockError {
     let reason = container.reason(againstGroupOf: path)
-    return TransactionError(.missing, reason ?? "not in the container", path: path.description)
+    return DrydockError(.missing, reason ?? "not in the container", path: path.description)
   }
 }

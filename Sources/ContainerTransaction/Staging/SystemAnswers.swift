@@ -1,8 +1,9 @@
 import AppContainer
+import DrydockErrors
 import SystemPackage
 
 /// What a file system answered that another way can deal with.
-extension ContainerError {
+extension DrydockError {
   /// Whether a file cannot get a second name there: another file system or mount, or one without hard links.
   var meansNoLink: Bool {
     guard let error = cause as? Errno else { return false }

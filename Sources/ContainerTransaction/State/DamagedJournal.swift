@@ -1,4 +1,4 @@
-import AppContainer
+import FileSystem
 
 /// What is known of a container whose journal cannot be read: by the records that can, and by the stages that are left.
 /// Every commit leaves its stage until it is over, so that without one the container is whole.

@@ -1,4 +1,6 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
 
 /// A group as a commit's record names it: what a recovery needs to know of its root.
 struct CommittedGroup: Codable, Sendable {
@@ -34,7 +36,7 @@ struct GroupMarker: Codable, Sendable {
       return [
         Place(
           parent: try Directory(above, isScratch: isScratch), name: try StateDirectory.name(beside: name)),
-        Place(parent: try Directory(group, isScratch: isScratch), name: ExclusionRules.stateDirectory),
+        Place(parent: try Directory(group, isScratch: isScratch), name: ContainerPath.stateDirectory),
       ]
     }
 
@@ -45,7 +47,7 @@ struct GroupMarker: Codable, Sendable {
 
     /// Runs a change, after which the root's time is what it was.
     func keepingTime<T>(_ body: () throws -> T) throws -> T {
-      guard name == ExclusionRules.stateDirectory else { return try body() }
+      guard name == ContainerPath.stateDirectory else { return try body() }
       let time = try parent.status().modified
       defer { try? parent.setModified(time, of: .root) }
       return try body()
@@ -66,9 +68,9 @@ struct GroupMarker: Codable, Sendable {
           try place.parent.stateDirectory(place.name).replace(Self.file, with: StateRecord.encode(self))
           try place.parent.sync()
         }
-      } catch let error as ContainerError where error.code == .permission {
+      } catch let error as DrydockError where error.code == .permission {
         refusal = refusal ?? error
-      } catch let error as TransactionError where error.code == .foreignState {
+      } catch let error as DrydockError where error.code == .foreignState {
         refusal = refusal ?? error
       }
     }
@@ -112,7 +114,7 @@ struct GroupMarker: Codable, Sendable {
 
   /// With the locks held: no commit has left a group of the container half changed.
   ///
-  /// - Throws: ``TransactionError`` with code `interrupted`, naming the container whose commit it is.
+  /// - Throws: ``DrydockError`` with code `interrupted`, naming the container whose commit it is.
   static func requireFinished(_ container: Container) throws {
     for group in container.groups {
       for place in try Place.all(group.root) {
@@ -123,7 +125,7 @@ struct GroupMarker: Codable, Sendable {
           isGone
           ? "which is not there any more; look at the group, and remove \(directory.full(file)) when it is as it should be"
           : "run `drydock recover` on that"
-        throw TransactionError(
+        throw DrydockError(
           .interrupted,
           "transaction \(marker.transaction) of the container \(marker.container) was interrupted while it changed this "
             + "group, which may be neither old nor new: \(advice)", path: group.root)

@@ -1,4 +1,4 @@
-import AppContainer
+import FileSystem
 
 /// What programs did to a container after a commit in place was killed half way: they ran on a mixture, and what they wrote
 /// decides whether a recovery goes forward or back.

@@ -1,9 +1,12 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
+import Formats
 import Foundation
 import SystemPackage
 
 /// What a transaction is for.
-public enum TransactionKind: String, Sendable, Codable {
+package enum TransactionKind: String, Sendable, Codable {
   case migrate, restore, rollback, redo, baseline, repair, vault
 }
 
@@ -67,11 +70,11 @@ struct Journal {
 
   /// All records; a last line without its end is a write that a crash cut, and does not count.
   ///
-  /// - Throws: ``TransactionError`` with code `damagedState`, which says what is known of the container all the same.
+  /// - Throws: ``DrydockError`` with code `damagedState`, which says what is known of the container all the same.
   func records() throws -> [JournalRecord] {
     guard let status = try state.status(StateDirectory.journal) else { return [] }
     guard status.type == .file else {
-      throw TransactionError(
+      throw DrydockError(
         .damagedState,
         "the journal is not a file; " + (try DamagedJournal(state: state, readable: []).standing()),
         path: state.full(StateDirectory.journal))
@@ -84,9 +87,9 @@ struct Journal {
     var damaged: (line: Int, cause: (any Error)?)?
     for (number, line) in lines.enumerated() where !line.isEmpty {
       do {
-        guard line.count <= Self.lineLimit else { throw ContainerError(.malformed, "the line is too long") }
+        guard line.count <= Self.lineLimit else { throw DrydockError(.malformed, "the line is too long") }
         let record = try decoder.decode(JournalRecord.self, from: Data(line))
-        guard record.isSound else { throw ContainerError(.malformed, "a path in it cannot be right") }
+        guard record.isSound else { throw DrydockError(.malformed, "a path in it cannot be right") }
         records.append((record, number))
       } catch {
         damaged = damaged ?? (number, error)
@@ -94,7 +97,7 @@ struct Journal {
     }
     damaged = try damaged ?? firstDamaged(of: records, lines)
     guard let damaged else { return records.map(\.record) }
-    throw TransactionError(
+    throw DrydockError(
       .damagedState,
       "line \(damaged.line + 1) of the journal cannot be read; "
         + (try DamagedJournal(state: state, readable: records.map(\.record)).standing()),
@@ -111,9 +114,9 @@ struct Journal {
     for (record, line) in records where !ended.contains(record.transaction) {
       if record.step == .begin { begun.insert(record.transaction) }
       let isAsWritten = try lines[line].elementsEqual(StateRecord.encode(record))
-      if !isAsWritten { return (line, ContainerError(.malformed, "it is not as it was written")) }
+      if !isAsWritten { return (line, DrydockError(.malformed, "it is not as it was written")) }
       if !begun.contains(record.transaction) {
-        return (line, ContainerError(.malformed, "no record says that its transaction began"))
+        return (line, DrydockError(.malformed, "no record says that its transaction began"))
       }
     }
     return nil
@@ -132,7 +135,7 @@ struct Journal {
       if try file.seek(offset: 0, from: .end) != end { try file.resize(to: end) }
       _ = try file.writeAll(toAbsoluteOffset: end, line)
     } catch let error as Errno {
-      throw ContainerError.system("cannot write", state.full(StateDirectory.journal), error)
+      throw DrydockError.system("cannot write", state.full(StateDirectory.journal), error)
     }
     try state.syncFile(file, StateDirectory.journal)
     if isNew { try state.sync() }
@@ -158,7 +161,7 @@ extension JournalRecord {
   /// Whether its paths are such as a commit writes: one that leads into the state, or a tree that is not directly in the
   /// transaction's folder, was made up.
   fileprivate var isSound: Bool {
-    let own = ExclusionRules.stateDirectory.bytes
+    let own = ContainerPath.stateDirectory.bytes
     if let place, place.components.contains(own) || place == .groups || place.isInside(.groups) {
       return false
     }

@@ -1,4 +1,5 @@
-import AppContainer
+import DrydockErrors
+import FileSystem
 
 /// Ending a commit that was interrupted after its record COMMIT.
 extension Recovery {
@@ -60,8 +61,8 @@ extension Recovery {
   /// What is not at its place may be elsewhere, and what is in the folder may then be the only copy of what was replaced.
   private func missing(
     _ path: String, _ what: String, _ transaction: TransactionID, _ tree: String
-  ) -> TransactionError {
-    TransactionError(
+  ) -> DrydockError {
+    DrydockError(
       .interrupted,
       "transaction \(transaction) was interrupted while it changed \(what); nothing was removed. Put it "
         + "back and run `drydock recover`; its other tree is \(tree)",
@@ -91,9 +92,9 @@ extension Recovery {
       old: old, place: interrupted.commit.place ?? .root, groups: interrupted.groups, faults: .none)
   }
 
-  private func replaced(_ path: String, _ interrupted: Interrupted) -> TransactionError {
+  private func replaced(_ path: String, _ interrupted: Interrupted) -> DrydockError {
     let isMixture = interrupted.commit.inPlace == true && !interrupted.isCarried
-    return TransactionError(
+    return DrydockError(
       .damagedState,
       "transaction \(interrupted.transaction) was interrupted, and since then this was replaced by something else; "
         + (isMixture
@@ -133,7 +134,7 @@ extension Recovery {
       if let first = used.first {
         if try since.canGoBack() {
           try moves.takeBack(
-            after: TransactionError(.changedMeanwhile, "\(first) was used since", path: live.path))
+            after: DrydockError(.changedMeanwhile, "\(first) was used since", path: live.path))
           return nil
         }
         let kept = KeptConflicts(state: state, transaction: interrupted.transaction)
@@ -143,7 +144,7 @@ extension Recovery {
         try moves.forward()
       } catch {
         if let written = try since.writtenSince() {
-          throw TransactionError(
+          throw DrydockError(
             .interrupted,
             "transaction \(interrupted.transaction) was interrupted and cannot go on (\(error)), nor be taken back, for "
               + "\(written) was written since; remove the cause, then run `drydock recover`. Until then let no program "
@@ -159,7 +160,7 @@ extension Recovery {
   /// Runs what changes the live container, or what it was: while no program has anything of it open, and with its databases
   /// locked, old and new, as in a transaction.
   ///
-  /// - Throws: ``TransactionError`` with code `inUse`.
+  /// - Throws: ``DrydockError`` with code `inUse`.
   private func withUnused<T>(_ interrupted: Interrupted, _ body: () throws -> T) throws -> T {
     let index = try TreeIndex(of: interrupted.live)
     // Untouched files are in both trees by exchange.
@@ -170,8 +171,8 @@ extension Recovery {
       let live = try UseGuard(container, root: interrupted.live, own: own, index: index)
       let aside = try UseGuard(container, root: interrupted.folder, own: own, index: replaced)
       return try withExtendedLifetime((live, aside)) { try body() }
-    } catch let error as TransactionError where error.code == .inUse {
-      throw TransactionError(
+    } catch let error as DrydockError where error.code == .inUse {
+      throw DrydockError(
         .inUse,
         "transaction \(interrupted.transaction) was interrupted, and what it left cannot be ended now; run `drydock "
           + "recover` when the app is closed (\(error.message))", path: container.root, cause: error)
@@ -259,7 +260,7 @@ extension Recovery {
         throw replaced(live.full(half.root.path), interrupted)
       }
       guard try tree.tryLock(exclusive: true) else {
-        throw TransactionError(.locked, "the new tree is locked by another process", path: tree.path)
+        throw DrydockError(.locked, "the new tree is locked by another process", path: tree.path)
       }
       try half.root.exchange(in: folder)
       opened[half.root.path] = tree
@@ -289,7 +290,7 @@ extension Recovery {
     }
     // What is removed at the end must be what the transaction replaced, and nothing else.
     guard before == nil || status.inode == before?.inode else {
-      throw TransactionError(
+      throw DrydockError(
         .damagedState,
         "transaction \(interrupted.transaction) was interrupted, and what it replaced is not what it had staged; put it "
           + "back from \(folder.full(tree)) by hand", path: folder.path)

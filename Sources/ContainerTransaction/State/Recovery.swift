@@ -1,10 +1,12 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
 import SystemPackage
 
 /// What a command found of an interrupted one, and made of it.
-public struct RecoveryReport: Sendable, Equatable {
+package struct RecoveryReport: Sendable, Equatable {
   /// How the container stands.
-  public enum Outcome: String, Sendable {
+  package enum Outcome: String, Sendable {
     /// The interrupted transaction has changed nothing.
     case old
     /// The interrupted transaction is complete.
@@ -14,11 +16,11 @@ public struct RecoveryReport: Sendable, Equatable {
   }
 
   /// The interrupted transaction.
-  public var transaction: TransactionID
+  package var transaction: TransactionID
   /// How the container stands after it.
-  public var outcome: Outcome
+  package var outcome: Outcome
   /// Paths that an app changed at the very moment of the commit, kept under `conflict/<transaction>/`.
-  public var conflicts: [ContainerPath]
+  package var conflicts: [ContainerPath]
 }
 
 /// Ends what a killed transaction left, with the container's lock held, in one of the places where state can be.
@@ -87,7 +89,7 @@ struct Recovery {
       let plan = try folder.status(MovePlan.file) == nil ? nil : MovePlan(in: folder)
       guard try plan?.hasBegun(in: folder) ?? false || BuiltTrees.areExchanged(in: folder) else { return }
     }
-    throw TransactionError(
+    throw DrydockError(
       .damagedState,
       "the journal has no record of this transaction's commit, which may have begun: the container may be a mixture of "
         + "old and new. Look at what is here, and remove it only when nothing in it is needed",
@@ -99,7 +101,7 @@ struct Recovery {
   private func removeStage(_ name: ContainerPath, in stages: Directory) throws {
     do {
       try stages.removeTree(name)
-    } catch let error as ContainerError
+    } catch let error as DrydockError
       where error.code == .notFound || error.cause as? Errno == .directoryNotEmpty
     {}
   }

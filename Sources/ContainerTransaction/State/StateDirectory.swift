@@ -1,5 +1,7 @@
 import AgeEncryption
 import AppContainer
+import DrydockErrors
+import FileSystem
 
 #if canImport(Glibc)
   import Glibc
@@ -14,9 +16,9 @@ import AppContainer
 /// It holds `journal` (one record a line), `stage/<transaction>/` (what is being prepared),
 /// `undo/<transaction>/` (what the last transactions replaced) and `conflict/<transaction>/` (what an app wrote
 /// at the very moment of a commit and could not be carried over).
-public struct StateDirectory: Sendable {
+package struct StateDirectory: Sendable {
   /// Where it is.
-  public enum Place: Sendable, CaseIterable {
+  package enum Place: Sendable, CaseIterable {
     /// In the directory that the container is in: for a commit by exchange.
     case beside
     /// In the container's root: for a commit in place.
@@ -24,14 +26,14 @@ public struct StateDirectory: Sendable {
   }
 
   /// The open directory.
-  public let directory: Directory
+  package let directory: Directory
   /// The open directory that it is in: the one that the container is in, or the container's root.
-  public let parent: Directory
+  package let parent: Directory
   /// The name of the container's root as seen from ``parent``: one component, two inside a bundle, none (the root) for a
   /// state inside.
-  public let rootName: ContainerPath
+  package let rootName: ContainerPath
   /// Where it is.
-  public let place: Place
+  package let place: Place
 
   static let journal: ContainerPath = "journal"
   static let stage: ContainerPath = "stage"
@@ -46,7 +48,7 @@ public struct StateDirectory: Sendable {
 
     init(_ container: Container, _ place: Place) throws {
       if place == .inside {
-        (parent, name, rootName) = (container.root, ExclusionRules.stateDirectory, .root)
+        (parent, name, rootName) = (container.root, ContainerPath.stateDirectory, .root)
         return
       }
       let slash = container.anchor.lastIndex(of: "/") ?? container.anchor.startIndex
@@ -73,9 +75,9 @@ public struct StateDirectory: Sendable {
   /// Opens the state of a container, making the directory when there is none. One that is made inside leaves the root's
   /// time as it was.
   ///
-  /// - Throws: `ContainerError` with code `permission` when its place cannot be written; ``TransactionError`` with code
+  /// - Throws: `DrydockError` with code `permission` when its place cannot be written; ``DrydockError`` with code
   ///   `foreignState` when what is there does not count.
-  public static func create(for container: Container, _ place: Place = .beside) throws -> StateDirectory {
+  package static func create(for container: Container, _ place: Place = .beside) throws -> StateDirectory {
     let location = try Location(container, place)
     let parent = try Directory(location.parent, isScratch: container.isScratch)
     let time = try parent.status().modified
@@ -91,8 +93,8 @@ public struct StateDirectory: Sendable {
 
   /// Opens the state of a container in one place, nil when there is none.
   ///
-  /// - Throws: ``TransactionError`` with code `foreignState` when what is there does not count.
-  public static func existing(for container: Container, _ place: Place = .beside) throws -> StateDirectory? {
+  /// - Throws: ``DrydockError`` with code `foreignState` when what is there does not count.
+  package static func existing(for container: Container, _ place: Place = .beside) throws -> StateDirectory? {
     let location = try Location(container, place)
     // Where the container itself is not there yet, nothing is in it.
     if place == .inside, FollowedStatus.identity(location.parent) == nil { return nil }
@@ -104,48 +106,48 @@ public struct StateDirectory: Sendable {
   /// All there is of a container's state. What is beside it and may not be opened counts as absent: an exchange
   /// that was interrupted leaves the container whole.
   ///
-  /// - Throws: ``TransactionError`` with code `foreignState` when something there does not count.
-  public static func all(of container: Container) throws -> [StateDirectory] {
+  /// - Throws: ``DrydockError`` with code `foreignState` when something there does not count.
+  package static func all(of container: Container) throws -> [StateDirectory] {
     var found: [StateDirectory] = []
     do {
       if let beside = try existing(for: container, .beside) { found.append(beside) }
-    } catch let error as ContainerError where error.code == .permission {}
+    } catch let error as DrydockError where error.code == .permission {}
     if let inside = try existing(for: container, .inside) { found.append(inside) }
     return found
   }
 
   /// What one who only reads goes by: what does not count is left out, each with the reason.
   static func readable(of container: Container) throws -> (
-    states: [StateDirectory], foreign: [TransactionError]
+    states: [StateDirectory], foreign: [DrydockError]
   ) {
-    var found: (states: [StateDirectory], foreign: [TransactionError]) = ([], [])
+    var found: (states: [StateDirectory], foreign: [DrydockError]) = ([], [])
     for place in Place.allCases {
       do {
         if let state = try existing(for: container, place) { found.states.append(state) }
-      } catch let error as TransactionError where error.code == .foreignState {
+      } catch let error as DrydockError where error.code == .foreignState {
         found.foreign.append(error)
-      } catch let error as ContainerError where error.code == .permission && place == .beside {}
+      } catch let error as DrydockError where error.code == .permission && place == .beside {}
     }
     return found
   }
 
   /// What a container's transactions are asked for: one that may not be read is not the same as none.
   ///
-  /// - Throws: `ContainerError` with code `permission`, which says whose it is.
+  /// - Throws: `DrydockError` with code `permission`, which says whose it is.
   static func requireReadable(_ container: Container) throws {
     do {
       _ = try existing(for: container, .beside)
-    } catch let error as ContainerError where error.code == .permission {
+    } catch let error as DrydockError where error.code == .permission {
       let location = try Location(container, .beside)
       let owner = try Directory(location.parent).status(location.name).map {
         $0.user == 0 ? "root" : "user \($0.user)"
       }
-      throw ContainerError(
+      throw DrydockError(
         .permission,
         "the state of the container cannot be read, so that its transactions are not known: it belongs to "
           + "\(owner ?? "another user"); run it as its owner, or as root",
         path: error.path ?? container.root, cause: error)
-    } catch let error as TransactionError where error.code == .foreignState {
+    } catch let error as DrydockError where error.code == .foreignState {
       // What does not count is the same as none, and said so.
     }
   }
@@ -177,10 +179,10 @@ extension Directory {
   /// Opens a directory of Drydock's own state. Whoever may write where it is could have made it up, so that only one counts
   /// that belongs to this user or to root, and in which nobody else can write.
   ///
-  /// - Throws: ``TransactionError`` with code `foreignState`.
+  /// - Throws: ``DrydockError`` with code `foreignState`.
   func stateDirectory(_ name: ContainerPath) throws -> Directory {
-    func refusal(_ reason: String) -> TransactionError {
-      TransactionError(
+    func refusal(_ reason: String) -> DrydockError {
+      DrydockError(
         .foreignState, "the state directory is not used: \(reason), or look at it and move it away",
         path: full(name))
     }

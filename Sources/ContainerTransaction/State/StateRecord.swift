@@ -1,4 +1,6 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
 import Foundation
 
 /// What the state directory keeps as JSON: the undo's record, the plan of a commit in place, the journal's lines.
@@ -15,14 +17,14 @@ enum StateRecord {
   /// - Parameters:
   ///   - limit: the largest size that is read.
   ///   - damaged: what it means that the file is none.
-  /// - Throws: ``TransactionError`` with code `damagedState`.
+  /// - Throws: ``DrydockError`` with code `damagedState`.
   static func read<Record: Decodable>(
     _ file: ContainerPath, in folder: Directory, limit: Int = 1 << 30, damaged: String
   ) throws -> Record {
     do {
       return try JSONDecoder().decode(Record.self, from: Data(folder.contents(file, limit: limit)))
-    } catch let error where error is DecodingError || (error as? ContainerError)?.code == .badPath {
-      throw TransactionError(.damagedState, damaged, path: folder.full(file), cause: error)
+    } catch let error where error is DecodingError || (error as? DrydockError)?.code == .badPath {
+      throw DrydockError(.damagedState, damaged, path: folder.full(file), cause: error)
     }
   }
 }

@@ -1,4 +1,6 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
 
 extension Transaction {
   /// Ends what an interrupted transaction left, as every command does at its start: an app that uses containers which may
@@ -7,11 +9,11 @@ extension Transaction {
   /// With nothing to do it costs a few system calls: then no lock is taken and nothing written.
   ///
   /// - Returns: what was found, and how the container is; empty when nothing was interrupted.
-  /// - Throws: ``TransactionError``: `locked` (another process is at work, and nothing may be interrupted), `inUse` (a
+  /// - Throws: ``DrydockError``: `locked` (another process is at work, and nothing may be interrupted), `inUse` (a
   ///   program uses the container), `damagedState`, `foreignState`, `interrupted` (the container is not where it was, or a
   ///   commit in place can go neither forwards nor back now).
   @discardableResult
-  public static func recover(_ container: Container, lockTimeout: Double = 0) throws -> [RecoveryReport] {
+  package static func recover(_ container: Container, lockTimeout: Double = 0) throws -> [RecoveryReport] {
     _ = try StateDirectory.all(of: container)
     return try recoverOwn(container, lockTimeout: lockTimeout)
   }
@@ -25,12 +27,12 @@ extension Transaction {
     var notes = try StateDirectory.readable(of: container).foreign.map(\.description)
     do {
       return (try recoverOwn(container, lockTimeout: 0), notes)
-    } catch let error as TransactionError where error.code == .locked {
+    } catch let error as DrydockError where error.code == .locked {
       // Another command is at work on it: nothing is interrupted, and whoever needs the lock will say so.
-    } catch let error as TransactionError where error.code == .inUse {
+    } catch let error as DrydockError where error.code == .inUse {
       // What can be read all the same is read, and what is half old and half new is not: the lock says so.
       notes.append(error.description)
-    } catch let error as ContainerError where error.code == .permission {
+    } catch let error as DrydockError where error.code == .permission {
       notes.append(error.description)
     }
     return ([], notes)
@@ -44,7 +46,7 @@ extension Transaction {
       let states = try StateDirectory.readable(of: container).states
       for state in states {
         guard try state.directory.tryLock(exclusive: true) else {
-          throw TransactionError(
+          throw DrydockError(
             .locked, "locked by another process that makes it; wait for it", path: container.root)
         }
       }

@@ -1,14 +1,14 @@
 import AgeEncryption
-import AppContainer
+import Formats
 import Foundation
 
 /// Names a transaction: the UTC second it began in, and 32 random bits, so that names sort by time.
-public struct TransactionID: Hashable, Sendable, Codable, CustomStringConvertible {
+package struct TransactionID: Hashable, Sendable, Codable, CustomStringConvertible {
   /// Such as `20261120T101500Z-1f2e3d4c`.
-  public let description: String
+  package let description: String
 
   /// A new name.
-  public static func new() throws -> TransactionID {
+  package static func new() throws -> TransactionID {
     let random = try RandomBytes.make(4).map { String(format: "%02x", $0) }.joined()
     return TransactionID(UTCTime.compact(Date()) + "-" + random)
   }
@@ -34,7 +34,7 @@ public struct TransactionID: Hashable, Sendable, Codable, CustomStringConvertibl
   }
 
   /// From its text.
-  public init(from decoder: any Decoder) throws {
+  package init(from decoder: any Decoder) throws {
     let container = try decoder.singleValueContainer()
     description = try container.decode(String.self)
     guard isWellFormed else {
@@ -43,7 +43,7 @@ public struct TransactionID: Hashable, Sendable, Codable, CustomStringConvertibl
   }
 
   /// As its text.
-  public func encode(to encoder: any Encoder) throws {
+  package func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     try container.encode(description)
   }

@@ -1,9 +1,9 @@
 import AppContainer
 
 /// One transaction as the log shows it.
-public struct TransactionLogEntry: Sendable, Codable, Equatable {
+package struct TransactionLogEntry: Sendable, Codable, Equatable {
   /// How it stands.
-  public enum State: String, Sendable, Codable {
+  package enum State: String, Sendable, Codable {
     /// Committed; its undo is kept.
     case undoable
     /// Committed; its undo is no longer kept.
@@ -17,24 +17,24 @@ public struct TransactionLogEntry: Sendable, Codable, Equatable {
   }
 
   /// Its name, what it was for, and when it began (UTC).
-  public var transaction: TransactionID, kind: TransactionKind, summary: String, time: String
+  package var transaction: TransactionID, kind: TransactionKind, summary: String, time: String
   /// How it stands.
-  public var state: State
+  package var state: State
   /// The number of paths that it changed.
-  public var changes: Int
+  package var changes: Int
   /// Bytes that its undo keeps on disk.
-  public var undoBytes: UInt64
+  package var undoBytes: UInt64
   /// The transactions that it undid, and those that it undid in part: by steps, down to a version in the middle.
-  public var undoes: [TransactionID], partly: [TransactionID]
+  package var undoes: [TransactionID], partly: [TransactionID]
   /// Whose data a restore brought: an app and its instance.
-  public var source: String?
+  package var source: String?
   /// The file's name of the archive that the container was backed up to before.
-  public var archive: String?
+  package var archive: String?
 }
 
 extension Transaction {
   /// All transactions of a container, oldest first, whether its state is beside it, in it, or in both places.
-  public static func log(_ container: Container) throws -> [TransactionLogEntry] {
+  package static func log(_ container: Container) throws -> [TransactionLogEntry] {
     try StateDirectory.requireReadable(container)
     let store = UndoStore(states: try StateDirectory.readable(of: container).states)
     let records = try store.records()

@@ -1,5 +1,5 @@
 import AgeEncryption
-import AppContainer
+import FileSystem
 
 /// What a path was, or became.
 struct NodeRecord: Codable, Sendable, Hashable {

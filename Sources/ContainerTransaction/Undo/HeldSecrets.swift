@@ -1,4 +1,6 @@
 import AppContainer
+import FileSystem
+import Formats
 
 /// Looks for files of a state directory that hold a moved value in the clear: every earlier transaction that changed the
 /// settings has kept a copy.

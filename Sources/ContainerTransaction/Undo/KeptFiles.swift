@@ -1,5 +1,7 @@
 import AgeEncryption
 import AppContainer
+import DrydockErrors
+import FileSystem
 
 /// The files that an undo keeps: as they were, or sealed.
 struct KeptFiles {
@@ -35,25 +37,27 @@ struct KeptFiles {
 
   /// The content of a file that is kept sealed.
   ///
-  /// - Throws: `ContainerError` with code `vaultLocked` when no key opens it; ``TransactionError`` with code
+  /// - Throws: `DrydockError` with code `vaultLocked` when no key opens it; ``DrydockError`` with code
   ///   `nothingToUndo` when it is damaged.
   private func open(_ name: ContainerPath) throws -> SecretBytes {
     let path = directory.full(Self.sealed(name))
     do {
       guard !keys.isEmpty else {
-        throw ContainerError(
+        throw DrydockError(
           .vaultLocked,
           "what this transaction replaced is kept sealed, since it holds a setting that is in the vault now; give the "
             + "device key with --device-key FILE or DRYDOCK_DEVICE_KEY", path: path)
       }
       return try Age.open(directory.contents(Self.sealed(name)), with: keys)
-    } catch let error as AgeError where error.code == .noIdentity {
-      throw ContainerError(
+    } catch let error as DrydockError where error.code == .noIdentity {
+      throw DrydockError(
         .vaultLocked,
         "what this transaction replaced is kept sealed, and the device key that was given does not open it: give the "
           + "one that the vault had then", path: path, cause: error)
-    } catch let error as AgeError {
-      throw TransactionError(
+    } catch let error as DrydockError
+      where [.badKey, .header, .mac, .payload, .armor, .cryptography].contains(error.code)
+    {
+      throw DrydockError(
         .nothingToUndo,
         "what this transaction replaced is kept sealed, and is damaged (\(error.message)); restore it from a backup",
         path: path, cause: error)
@@ -62,13 +66,13 @@ struct KeptFiles {
 
   /// Stages what was at a path before.
   ///
-  /// - Throws: ``TransactionError``: `conflict` when what is kept was written to since, unless that is taken as it is;
+  /// - Throws: ``DrydockError``: `conflict` when what is kept was written to since, unless that is taken as it is;
   ///   `nothingToUndo` when it is gone.
   func putBack(_ change: ChangeRecord, on staged: StagedContainer) throws {
     guard let name = change.kept, let before = change.before else { return }
     try requireUnchanged(change, on: staged)
     guard let status = try status(name) else {
-      throw TransactionError(
+      throw DrydockError(
         .nothingToUndo, "the version that was kept is not there any more; restore it from a backup",
         path: change.path.description)
     }
@@ -87,7 +91,7 @@ struct KeptFiles {
     else { return }
     let size = try isSealed(name) ? UInt64(contents(name).count) : status.size
     guard status.modified != before.metadata.modified || size != before.size else { return }
-    throw TransactionError(
+    throw DrydockError(
       .conflict,
       "the version that was kept was written to after it was replaced, by a program that had it open or through "
         + "another hard link; nothing was changed. It is \(directory.full(name)), the newer one is "

@@ -1,8 +1,9 @@
 import AppContainer
+import FileSystem
 
 /// What a transaction's undo still holds, for steps that are taken back by themselves: what the transaction replaced, as it
 /// was before it.
-public struct KeptState {
+package struct KeptState {
   /// The transaction whose steps are taken back.
   let origin: String
   unowned let staged: StagedContainer
@@ -15,8 +16,8 @@ public struct KeptState {
   /// Stages what was at a path before the transaction, with all below it; a database with what belonged to it.
   ///
   /// - Returns: false when something is there now, or when the undo has nothing of that path.
-  /// - Throws: ``TransactionError`` with code `conflict` when what is kept was written to since.
-  public func putBack(_ path: ContainerPath) throws -> Bool {
+  /// - Throws: ``DrydockError`` with code `conflict` when what is kept was written to since.
+  package func putBack(_ path: ContainerPath) throws -> Bool {
     guard isExact, try staged.status(of: path) == nil else { return false }
     let belonging =
       DatabaseFormat.sidecarSuffixes.map(path.withSuffix) + [DatabaseUnit.externalDataPath(of: path)]
@@ -36,7 +37,7 @@ public struct KeptState {
 
   /// The vault as it was before the transaction, opened with the device key; nil when the transaction did not change it,
   /// or made it.
-  public func vault() throws -> Vault? {
+  package func vault() throws -> Vault? {
     let path = staged.container.vaultPath
     guard isExact, let name = record.changes.first(where: { $0.path == path })?.kept,
       try files.status(name) != nil
@@ -48,8 +49,8 @@ public struct KeptState {
 
   /// What the transaction's steps wrote down (``StagedContainer/attach(steps:)``); nil when they wrote nothing.
   ///
-  /// - Throws: `ContainerError` with code `vaultLocked` when it is kept sealed and no key at hand opens it.
-  public func steps() throws -> [UInt8]? {
+  /// - Throws: `DrydockError` with code `vaultLocked` when it is kept sealed and no key at hand opens it.
+  package func steps() throws -> [UInt8]? {
     let name = StepFile.name(origin)
     return record.steps.contains(name) ? try files.contents(name) : nil
   }
@@ -59,7 +60,7 @@ extension StagedContainer {
   /// Whether a path is as it was when the transaction began, with all below it: then its undo keeps what a step takes
   /// away there, and ``KeptState/putBack(_:)`` gives it back. What was changed or moved there before in the same
   /// transaction is kept nowhere.
-  public func isUntouched(_ path: ContainerPath) throws -> Bool {
+  package func isUntouched(_ path: ContainerPath) throws -> Bool {
     try live.status(path) != nil && !overlay.nodes.keys.contains { $0 == path || $0.isInside(path) }
   }
 }

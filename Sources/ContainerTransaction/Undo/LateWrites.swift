@@ -1,4 +1,4 @@
-import AppContainer
+import FileSystem
 
 /// Finds what was written into kept files after they were replaced: by a program that could not be seen and still had them
 /// open. A copy is kept under `conflict/<transaction>/`, once.

@@ -1,12 +1,14 @@
 import AppContainer
+import FileSystem
+import Formats
 
 /// A setting whose value was moved out of its file, into the vault: nothing that a transaction keeps, and no archive that
 /// is not encrypted, should hold it any longer. It lives in memory only.
-public struct MovedSecret: Sendable {
+package struct MovedSecret: Sendable {
   /// The settings file.
-  public let path: ContainerPath
+  package let path: ContainerPath
   /// Its key there.
-  public let key: String
+  package let key: String
   private let value: PropertyListValue
   /// The texts and data in it, as bytes.
   private let parts: [[UInt8]]
@@ -14,14 +16,14 @@ public struct MovedSecret: Sendable {
   private static let distinct = 8
 
   /// A setting and the value that it had.
-  public init(path: ContainerPath, key: String, value: PropertyListValue) {
+  package init(path: ContainerPath, key: String, value: PropertyListValue) {
     (self.path, self.key, self.value) = (path, key, value)
     parts = value.textParts.filter { !$0.isEmpty }
   }
 
   /// Whether a setting of any file holds the value, or a part of it: under whatever key, since it may have had another
   /// name before. A number or a Bool says nothing under another key.
-  public func isHeld(by other: PropertyListValue, of key: String) -> Bool {
+  package func isHeld(by other: PropertyListValue, of key: String) -> Bool {
     if key.isExactly(self.key) && other.matches(value) { return true }
     return other.textParts.contains { text in
       parts.contains { $0 == text || ($0.count >= Self.distinct && text.contains($0)) }
@@ -42,15 +44,15 @@ public struct MovedSecret: Sendable {
 
 extension MovedSecret: CustomStringConvertible, CustomReflectable {
   /// Where it was; never what.
-  public var description: String { "\(key) in \(path)" }
+  package var description: String { "\(key) in \(path)" }
 
   /// Nothing: what dumps values shows no secret.
-  public var customMirror: Mirror { Mirror(self, children: []) }
+  package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 extension [MovedSecret] {
   /// The keys of settings that hold one of the values, sorted.
-  public func keys(in settings: PropertyListDictionary) -> [String] {
+  package func keys(in settings: PropertyListDictionary) -> [String] {
     settings.filter { key, value in contains { $0.isHeld(by: value, of: key) } }.keys.sorted().map(\.text)
   }
 

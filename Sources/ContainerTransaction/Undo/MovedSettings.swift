@@ -1,5 +1,6 @@
 import AgeEncryption
-import AppContainer
+import FileSystem
+import Formats
 
 /// The settings of a container that were ever moved into its vault, by name: a file of the state directory, which stays
 /// when the undos go. Should one of them be in the settings again (a restore of an old archive brings it back) and then
@@ -13,7 +14,7 @@ struct MovedSettings: Codable, Sendable {
 
   /// Reads the file in a state directory; empty when there is none.
   ///
-  /// - Throws: ``TransactionError`` with code `damagedState`.
+  /// - Throws: ``DrydockError`` with code `damagedState`.
   init(in state: Directory) throws {
     guard try state.status(Self.file) != nil else { return }
     self = try StateRecord.read(

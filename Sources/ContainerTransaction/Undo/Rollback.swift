@@ -1,13 +1,15 @@
 import AgeEncryption
 import AppContainer
+import DrydockErrors
+import FileSystem
 
 /// The way back on a stage: undoes transactions one after the other, and offers what their undos still hold to whoever takes
 /// a part of one back by other means.
-public final class Rollback {
+package final class Rollback {
   /// The container as it will be.
-  public let staged: StagedContainer
+  package let staged: StagedContainer
   /// What was done so far.
-  public private(set) var report = RollbackReport(undone: [], discarded: [])
+  package private(set) var report = RollbackReport(undone: [], discarded: [])
   private let undos: UndoReader
   private let discardingNewer: Bool
 
@@ -16,27 +18,27 @@ public final class Rollback {
   }
 
   /// A transaction that can be undone.
-  public struct Candidate: Sendable {
+  package struct Candidate: Sendable {
     /// Its name.
-    public let transaction: TransactionID
+    package let transaction: TransactionID
     /// What it was for.
-    public let kind: TransactionKind
+    package let kind: TransactionKind
     /// What it did.
-    public let summary: String
+    package let summary: String
     /// The transactions whose steps it stands for: itself, or those that it has redone.
-    public let origins: [String]
+    package let origins: [String]
   }
 
   /// The transactions that are left to be undone, the newest first.
   ///
   /// - Parameter redoing: the rollbacks that can be redone instead.
-  public func candidates(redoing: Bool = false) throws -> [Candidate] {
+  package func candidates(redoing: Bool = false) throws -> [Candidate] {
     try undos.undoable(redoing: redoing).filter { undo in !staged.undoes.contains(undo.record.transaction) }
       .map(\.candidate)
   }
 
   /// What was at a path before a transaction, as its undo keeps it; nil when nothing was, or the path was not changed.
-  public func before(_ candidate: Candidate, _ path: ContainerPath) throws -> (
+  package func before(_ candidate: Candidate, _ path: ContainerPath) throws -> (
     isChanged: Bool, bytes: [UInt8]?
   ) {
     guard let undo = try undos.undo(of: candidate.transaction),
@@ -48,12 +50,12 @@ public final class Rollback {
   /// Undoes a transaction at each store's grain: settings by key, vault items one by one, databases as a whole, files by
   /// path. What the app wrote since and the transaction did not touch stays.
   ///
-  /// - Throws: ``TransactionError``: `nothingToUndo`; `conflict`, with both sides.
-  public func undo(_ candidate: Candidate) throws { try undo(candidate.transaction) }
+  /// - Throws: ``DrydockError``: `nothingToUndo`; `conflict`, with both sides.
+  package func undo(_ candidate: Candidate) throws { try undo(candidate.transaction) }
 
   func undo(_ transaction: TransactionID) throws {
     guard let undo = try undos.undo(of: transaction) else {
-      throw TransactionError(
+      throw DrydockError(
         .nothingToUndo, "what the transaction \(transaction) replaced is no longer kept",
         path: staged.container.root)
     }
@@ -63,7 +65,7 @@ public final class Rollback {
     let recipients = try record.sealing.map { sealing in
       do {
         if let vault = try staged.vault() { return vault.recipients }
-      } catch let error as ContainerError where [.vaultLocked, .badVault].contains(error.code) {
+      } catch let error as DrydockError where [.vaultLocked, .badVault].contains(error.code) {
         // The keys that it had.
       }
       return try sealing.recipients.map { try AgeRecipient($0) }
@@ -85,8 +87,8 @@ public final class Rollback {
     staged.partly.removeAll(where: staged.undoes.contains)
   }
 
-  private func conflict(_ conflicts: [RollbackConflict]) -> TransactionError {
-    TransactionError(
+  private func conflict(_ conflicts: [RollbackConflict]) -> DrydockError {
+    DrydockError(
       .conflict,
       "the app has changed since what would be rolled back; nothing was changed: "
         + conflicts.map(\.description).joined(separator: "; ")
@@ -98,7 +100,7 @@ public final class Rollback {
   /// Has `staged.kept` read what the undo of a transaction holds: its own, or that of its redo.
   ///
   /// - Parameter origin: the transaction's name; nil for none.
-  public func openKept(of origin: String?) throws {
+  package func openKept(of origin: String?) throws {
     staged.kept = nil
     guard let origin else { return }
     staged.isMadeAnew = true
@@ -110,7 +112,7 @@ public final class Rollback {
 
   /// Says that a transaction was taken back by other means than its undo: as a whole, so that there is nothing left to
   /// undo, or in part.
-  public func tookBack(_ candidate: Candidate, inPart: Bool) throws {
+  package func tookBack(_ candidate: Candidate, inPart: Bool) throws {
     if inPart { return staged.partly.append(candidate.transaction) }
     if let undo = try undos.undo(of: candidate.transaction) {
       try staged.handOn(undo.record, in: undo.kept.directory)

@@ -1,5 +1,7 @@
 import AgeEncryption
-import AppContainer
+import DrydockErrors
+import FileSystem
+import Formats
 
 /// What of a transaction's undo is kept sealed, because a setting's value was moved into the vault. It is a part of
 /// `record.json`: a recovery, which has no key, seals with it what a killed commit did not come to.
@@ -42,7 +44,7 @@ struct Sealing: Codable, Sendable {
     do {
       return .recipients(try recipients.map { try AgeRecipient($0) })
     } catch {
-      throw TransactionError(
+      throw DrydockError(
         .damagedState,
         "the record of a transaction names a key that is none, so that nothing can be sealed to it",
         cause: error)

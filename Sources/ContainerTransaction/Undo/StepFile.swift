@@ -1,4 +1,5 @@
 import AppContainer
+import FileSystem
 
 /// A file of an undo with what the steps of one transaction wrote down for their way back: `steps-<transaction>`. A rollback
 /// hands on those of the transactions that it undoes, so that they are there again after a redo.
@@ -27,8 +28,8 @@ extension Array where Element == UInt8 {
 extension Transaction {
   /// What the steps of a transaction wrote down; nil when it is kept no more, or they wrote nothing.
   ///
-  /// - Throws: `ContainerError` with code `vaultLocked` when it is kept sealed and no key at hand opens it.
-  public static func steps(
+  /// - Throws: `DrydockError` with code `vaultLocked` when it is kept sealed and no key at hand opens it.
+  package static func steps(
     of transaction: TransactionID, in container: Container, options: TransactionOptions = TransactionOptions()
   ) throws -> [UInt8]? {
     let name = StepFile.name(transaction.description)
@@ -43,7 +44,7 @@ extension StagedContainer {
   /// Keeps what the steps of this transaction wrote down with its undo: sealed when the undo is, and gone when it goes.
   ///
   /// - Parameter steps: bytes that ``KeptState/steps`` gives back.
-  public func attach(steps bytes: [UInt8]) throws {
+  package func attach(steps bytes: [UInt8]) throws {
     guard !transaction.isEmpty else { return }
     let name = StepFile.name(transaction)
     try stage.removeFile(name, missingIsFine: true)

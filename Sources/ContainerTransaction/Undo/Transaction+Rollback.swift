@@ -1,4 +1,5 @@
 import AppContainer
+import DrydockErrors
 
 extension Transaction {
   /// Undoes the newest transaction that is not undone yet, at each store's grain: settings by key, databases as
@@ -7,8 +8,8 @@ extension Transaction {
   /// - Parameters:
   ///   - discardingNewer: gives up what the app changed since where the transaction had changed it too.
   ///   - redoing: undoes the newest rollback instead.
-  /// - Throws: ``TransactionError``: `nothingToUndo`; `conflict`, with both sides, when nothing was changed.
-  public static func rollback(
+  /// - Throws: ``DrydockError``: `nothingToUndo`; `conflict`, with both sides, when nothing was changed.
+  package static func rollback(
     _ container: Container, discardingNewer: Bool = false, redoing: Bool = false,
     options: TransactionOptions = TransactionOptions()
   ) throws -> TransactionOutcome<RollbackReport> {
@@ -22,7 +23,7 @@ extension Transaction {
       options: options
     ) { rollback in
       guard try self.newest(container, redoing, options).record.transaction == transaction else {
-        throw TransactionError(
+        throw DrydockError(
           .changedMeanwhile,
           "another command changed the container meanwhile; nothing was changed, run it again",
           path: container.root)
@@ -37,7 +38,7 @@ extension Transaction {
   /// Goes back as far as a body says: several transactions, and parts of one, as one transaction that can be undone itself.
   ///
   /// - Throws: as ``run(on:_:summary:options:body:)``, and what ``Rollback/undo(_:)`` throws.
-  public static func rollback<Value>(
+  package static func rollback<Value>(
     _ container: Container, summary: String, discardingNewer: Bool = false, redoing: Bool = false,
     options: TransactionOptions = TransactionOptions(), body: (Rollback) throws -> Value
   ) throws -> TransactionOutcome<Value> {
@@ -50,7 +51,7 @@ extension Transaction {
   }
 
   /// Goes back on a stage that is thrown away, and tells the difference that the real rollback would make.
-  public static func dryRollback<Value>(
+  package static func dryRollback<Value>(
     _ container: Container, discardingNewer: Bool = false,
     options: TransactionOptions = TransactionOptions(), body: (Rollback) throws -> Value
   ) throws -> DryRunOutcome<Value> {
@@ -64,9 +65,9 @@ extension Transaction {
   /// The transaction that a rollback would undo now.
   ///
   /// - Parameter redoing: the rollback that would be redone instead.
-  /// - Throws: ``TransactionError`` with code `nothingToUndo`; `ContainerError` with code `vaultLocked` when what it
+  /// - Throws: ``DrydockError`` with code `nothingToUndo`; `DrydockError` with code `vaultLocked` when what it
   ///   replaced is kept sealed and no key at hand opens it.
-  public static func newestUndo(
+  package static func newestUndo(
     of container: Container, redoing: Bool, options: TransactionOptions = TransactionOptions()
   ) throws -> TransactionID {
     let undo = try newest(container, redoing, options)
@@ -78,7 +79,7 @@ extension Transaction {
     _ container: Container, _ redoing: Bool, _ options: TransactionOptions
   ) throws -> KeptUndo {
     guard let undo = try UndoReader(container, options).undoable(redoing: redoing).first else {
-      throw TransactionError(
+      throw DrydockError(
         .nothingToUndo,
         redoing
           ? "the last transaction is no rollback, so there is nothing to redo"

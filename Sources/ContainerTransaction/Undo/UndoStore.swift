@@ -1,9 +1,11 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
 
 extension UndoRecord {
   /// Reads the record in a folder.
   ///
-  /// - Throws: ``TransactionError`` with code `damagedState`.
+  /// - Throws: ``DrydockError`` with code `damagedState`.
   init(in folder: Directory) throws {
     self = try StateRecord.read(
       Self.file, in: folder,
@@ -12,14 +14,14 @@ extension UndoRecord {
 }
 
 /// How much of what transactions replaced is kept.
-public struct UndoLimits: Sendable {
+package struct UndoLimits: Sendable {
   /// The number of transactions.
-  public var count = 10
+  package var count = 10
   /// Bytes of all of them; the newest is always kept.
-  public var bytes: UInt64 = 20 << 30
+  package var bytes: UInt64 = 20 << 30
 
   /// The usual limits.
-  public init() {}
+  package init() {}
 }
 
 /// The undos that are kept, wherever a container's state is.
@@ -85,7 +87,7 @@ struct UndoStore {
     for state in states {
       do {
         try state.directory.removeTree(StateDirectory.folder(StateDirectory.undo, transaction))
-      } catch let error as ContainerError where error.code == .permission && states.count > 1 {}
+      } catch let error as DrydockError where error.code == .permission && states.count > 1 {}
     }
   }
 

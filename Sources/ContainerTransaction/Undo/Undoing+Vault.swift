@@ -1,5 +1,7 @@
 import AgeEncryption
 import AppContainer
+import DrydockErrors
+import FileSystem
 
 /// The way back of a vault, item by item.
 extension Undoing {
@@ -25,9 +27,9 @@ extension Undoing {
         before: try vault((change.kept, kept), keys, change),
         written: try vault(written(change), keys, change),
         present: try staged.vault())
-    } catch let error as ContainerError where error.code == .vaultLocked {
+    } catch let error as DrydockError where error.code == .vaultLocked {
       throw locked(change, "the key at hand does not open all of it; ", error)
-    } catch let error as ContainerError where error.code == .badVault {
+    } catch let error as DrydockError where error.code == .badVault {
       // One of the three is damaged: then there are no items to compare.
       return try undoWhole(change)
     }
@@ -42,8 +44,8 @@ extension Undoing {
     return try Vault(opening: kept.contents(name), with: keys, path: change.path.description)
   }
 
-  private func locked(_ change: ChangeRecord, _ why: String, _ cause: ContainerError?) -> ContainerError {
-    ContainerError(
+  private func locked(_ change: ChangeRecord, _ why: String, _ cause: DrydockError?) -> DrydockError {
+    DrydockError(
       .vaultLocked,
       "the vault was changed since, and which items can be taken back cannot be told without the device key: \(why)give "
         + "it with --device-key (earlier ones, too), or --discard-newer to give up what was written since",

@@ -1,5 +1,8 @@
 import AgeEncryption
 import AppContainer
+import DrydockErrors
+import FileSystem
+import Formats
 
 /// Stages the way back of one transaction, path by path.
 struct Undoing {
@@ -132,7 +135,7 @@ struct Undoing {
       (before, written) = (try settings(change.kept, kept), try settingsWritten(change))
       let isAbsent = try staged.status(of: change.path) == nil
       present = try isAbsent ? PropertyListFile() : staged.defaults(change.path)
-    } catch let error as ContainerError where [.malformed, .unsupported].contains(error.code) {}
+    } catch let error as DrydockError where [.malformed, .unsupported].contains(error.code) {}
     // One of the three is no settings file: then there are no keys to compare.
     guard var file = present else { return try undoWhole(change) }
     for key in before.differingKeys(from: written) {

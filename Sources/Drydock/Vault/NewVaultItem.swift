@@ -1,16 +1,18 @@
 import AgeEncryption
 import AppContainer
+import DrydockErrors
+import Formats
 import Foundation
 
 /// The name of an item as it is to be: `service/account`, or of an internet password `server/account`.
-public struct VaultName: Sendable {
+package struct VaultName: Sendable {
   /// The whole name; without a `/` it is the service or server alone.
-  public var text: String?
+  package var text: String?
   /// Single attributes, which win over it; an empty text takes one away.
-  public var attributes: [VaultAttribute: String]
+  package var attributes: [VaultAttribute: String]
 
   /// A name, attributes, or both.
-  public init(_ text: String? = nil, attributes: [VaultAttribute: String] = [:]) {
+  package init(_ text: String? = nil, attributes: [VaultAttribute: String] = [:]) {
     (self.text, self.attributes) = (text, attributes)
   }
 
@@ -25,28 +27,28 @@ public struct VaultName: Sendable {
 }
 
 /// An item that is to be put into a vault: what is said about it, and its value.
-public struct NewVaultItem: Sendable {
+package struct NewVaultItem: Sendable {
   /// What kind of secret it is.
-  public var itemClass = VaultItemClass.genericPassword
+  package var itemClass = VaultItemClass.genericPassword
   /// Its name.
-  public var name: VaultName
+  package var name: VaultName
   /// What else it says in text.
-  public var attributes: [VaultAttribute: String] = [:]
+  package var attributes: [VaultAttribute: String] = [:]
   /// When a device can read it; nil leaves it as it is, and a new item is `whenUnlocked`, as in the keychain.
-  public var accessibility: VaultAccessibility?
+  package var accessibility: VaultAccessibility?
   /// Whether the keychain copies it to the owner's other devices.
-  public var isSynchronizable = false
+  package var isSynchronizable = false
   /// What a person has to show to read it; nil leaves it as it is.
-  public var accessControl: VaultAccessControl?
+  package var accessControl: VaultAccessControl?
   /// The secret.
-  public var value: SecretBytes
+  package var value: SecretBytes
 
   /// An item with a value.
-  public init(_ name: VaultName, value: SecretBytes) { (self.name, self.value) = (name, value) }
+  package init(_ name: VaultName, value: SecretBytes) { (self.name, self.value) = (name, value) }
 
   /// The item, over the one that is there: what is not said stays.
   ///
-  /// - Throws: `ContainerError` with code `unsupported` for what a keychain does not take.
+  /// - Throws: `DrydockError` with code `unsupported` for what a keychain does not take.
   func item(over present: VaultItem?) throws -> VaultItem {
     var item = present ?? VaultItem(itemClass, value: value)
     let named = name.attributes(of: itemClass)
@@ -54,7 +56,7 @@ public struct NewVaultItem: Sendable {
       item[attribute] = text
     }
     guard named.contains(where: { !$0.value.isEmpty }) else {
-      throw ContainerError(.unsupported, "an item needs a name: a service, an account, or a server")
+      throw DrydockError(.unsupported, "an item needs a name: a service, an account, or a server")
     }
     item.isSynchronizable = isSynchronizable
     if let accessibility { item.accessibility = accessibility }
@@ -69,10 +71,10 @@ public struct NewVaultItem: Sendable {
 }
 
 extension VaultItem {
-  /// - Throws: `ContainerError` with code `unsupported` for what a keychain does not take.
+  /// - Throws: `DrydockError` with code `unsupported` for what a keychain does not take.
   func requireAllowed() throws {
     guard !isSynchronizable || accessibility.leavesDevice else {
-      throw ContainerError(
+      throw DrydockError(
         .unsupported,
         "\(self) cannot be synchronizable and \(accessibility.rawValue): what goes to other devices is whenUnlocked or "
           + "afterFirstUnlock")

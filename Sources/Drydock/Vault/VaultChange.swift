@@ -1,12 +1,14 @@
 import AgeEncryption
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import Formats
 import Foundation
 
 /// One change of a vault, to be looked at before it is made.
-public enum VaultChange: Sendable {
+package enum VaultChange: Sendable {
   /// What to do about an item that is there already.
-  public enum IfExists: String, Sendable, CaseIterable {
+  package enum IfExists: String, Sendable, CaseIterable {
     case fail, keep, replace
   }
 
@@ -23,22 +25,22 @@ public enum VaultChange: Sendable {
 }
 
 /// What a change of a vault did.
-public struct VaultChangeReport: Sendable {
+package struct VaultChangeReport: Sendable {
   /// What was done, such as `set com.example.notes/auth`; in the transaction's log, too.
-  public var summary: String
+  package var summary: String
   /// The item that was changed, as it is now, or was; none when the vault was sealed to other keys.
-  public var item: VaultItem?
+  package var item: VaultItem?
   /// What may not be what was meant.
-  public var notes: [String] = []
+  package var notes: [String] = []
   /// The keys that the vault is sealed to.
-  public var recipients: [AgeRecipient] = []
+  package var recipients: [AgeRecipient] = []
 }
 
 extension VaultChange {
   /// The vault with the change made.
   ///
   /// - Parameter vault: nil when there is none; setting an item makes one.
-  /// - Throws: `TransactionError`: `missing`, `ambiguous` with the items that fit, `exists`; `ContainerError` with code
+  /// - Throws: `DrydockError`: `missing`, `ambiguous` with the items that fit, `exists`; `DrydockError` with code
   ///   `unsupported` for what a keychain does not take.
   func made(in vault: Vault?, keys: DeviceKeys) throws -> (vault: Vault, report: VaultChangeReport) {
     var changed: Vault
@@ -47,7 +49,7 @@ extension VaultChange {
     } else if case .set = self {
       changed = try Vault(new: keys)
     } else {
-      throw TransactionError(.missing, "the container has no vault; `drydock vault set` makes one")
+      throw DrydockError(.missing, "the container has no vault; `drydock vault set` makes one")
     }
     let report = try change(&changed)
     return (changed, report)
@@ -94,7 +96,7 @@ extension VaultChange {
     }
     switch ifExists {
     case .fail:
-      throw TransactionError(
+      throw DrydockError(
         .exists, "\(item) is in the vault already; --if-exists replace gives it the new value")
     case .keep: return VaultChangeReport(summary: "kept \(present)", item: present)
     case .replace:
@@ -112,7 +114,7 @@ extension VaultChange {
     for (attribute, text) in name.attributes(of: old.itemClass) { new[attribute] = text }
     if new == old { return VaultChangeReport(summary: "kept \(old)", item: old) }
     if new.id != old.id, let present = vault[new.id] {
-      throw TransactionError(.exists, "\(present) is in the vault already; remove it first")
+      throw DrydockError(.exists, "\(present) is in the vault already; remove it first")
     }
     new.modified = UTCTime.text(Date())
     vault.remove(old.id)
@@ -130,18 +132,18 @@ extension VaultChange {
 extension Vault {
   /// The one item that an address fits.
   ///
-  /// - Throws: `TransactionError`: `missing`, or `ambiguous` with the items that fit.
-  public func one(_ address: VaultAddress) throws -> VaultItem {
+  /// - Throws: `DrydockError`: `missing`, or `ambiguous` with the items that fit.
+  package func one(_ address: VaultAddress) throws -> VaultItem {
     let found = address.items(in: self)
     if let item = found.first, found.count == 1 { return item }
     guard found.isEmpty else {
-      throw TransactionError(
+      throw DrydockError(
         .ambiguous,
         "\(found.count) items fit \(address): \(VaultChange.names(found)); say more of the one that is meant, such as "
           + "--account, --access-group ('' for none) or --class")
     }
     let near = NearestWord.to(address.name ?? "", among: sorted.map(\.description))
-    throw TransactionError(
+    throw DrydockError(
       .missing,
       "no item of the vault fits \(address); "
         + (near.map { "did you mean \($0)?" } ?? "`drydock vault list` shows all"))

@@ -1,15 +1,16 @@
 import AgeEncryption
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
 
 /// Looks into a container's vault and changes it, each change in one transaction.
 ///
 /// The keys of the device are those of `TransactionOptions.deviceKeys`.
-public enum Vaulting {
+package enum Vaulting {
   /// The vault; nil when the container has none.
   ///
-  /// - Throws: `ContainerError`: `vaultLocked` without a key that opens it, `badVault` when it is damaged.
-  public static func open(
+  /// - Throws: `DrydockError`: `vaultLocked` without a key that opens it, `badVault` when it is damaged.
+  package static func open(
     _ container: Container, options: TransactionOptions = TransactionOptions()
   ) throws -> Vault? {
     try Transaction.inspect(container, options: options) { try $0.vault() }
@@ -17,12 +18,12 @@ public enum Vaulting {
 
   /// One item, with its value.
   ///
-  /// - Throws: as ``open(_:options:)``; `TransactionError`: `missing`, or `ambiguous` with the items that fit.
-  public static func item(
+  /// - Throws: as ``open(_:options:)``; `DrydockError`: `missing`, or `ambiguous` with the items that fit.
+  package static func item(
     _ address: VaultAddress, in container: Container, options: TransactionOptions = TransactionOptions()
   ) throws -> VaultItem {
     guard let vault = try open(container, options: options) else {
-      throw TransactionError(
+      throw DrydockError(
         .missing, "the container has no vault; `drydock vault set` makes one",
         path: container.vaultPath.description)
     }
@@ -32,8 +33,8 @@ public enum Vaulting {
   /// Makes a change: it can be undone, and touches nothing when everything is so already.
   ///
   /// - Parameter newKeys: the keys that a change seals to, as far as they are at hand: what is written is opened with them.
-  /// - Throws: `TransactionError`, `ContainerError`; nothing has changed then.
-  public static func run(
+  /// - Throws: `DrydockError`, `DrydockError`; nothing has changed then.
+  package static func run(
     _ change: VaultChange, on container: Container, newKeys: DeviceKeys? = nil,
     options: TransactionOptions = TransactionOptions()
   ) throws -> TransactionOutcome<VaultChangeReport> {
@@ -46,7 +47,7 @@ public enum Vaulting {
   }
 
   /// Does what ``run(_:on:newKeys:options:)`` does and throws it away.
-  public static func dryRun(
+  package static func dryRun(
     _ change: VaultChange, on container: Container, newKeys: DeviceKeys? = nil,
     options: TransactionOptions = TransactionOptions()
   ) throws -> DryRunOutcome<VaultChangeReport> {
@@ -67,7 +68,7 @@ public enum Vaulting {
     let keys = try staged.requireDeviceKeys("changing the vault")
     do {
       return try change.made(in: staged.vault(), keys: keys)
-    } catch var error as TransactionError where error.path == nil {
+    } catch var error as DrydockError where error.path == nil {
       error.path = staged.container.vaultPath.description
       throw error
     }

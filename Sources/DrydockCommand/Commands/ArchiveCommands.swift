@@ -56,8 +56,8 @@ struct ShowCommand: ParsableCommand {
     let excluded = try opened.manifest.excluded().filter { inScope($0.path) }
     let skipped = try opened.manifest.skipped().filter { inScope($0.path) }
     guard scope == nil || !entries.isEmpty || !excluded.isEmpty || !skipped.isEmpty else {
-      throw RepositoryError(
-        .missing, "the archive does not have it; `drydock show` without a path lists what it has",
+      throw DrydockError(
+        .notInArchive, "the archive does not have it; `drydock show` without a path lists what it has",
         path: scope?.description)
     }
     // Whoever may read the archive may read these, and nobody's values.

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Drydock
+import FixtureTesting
 import Foundation
 
 struct DiffCommand: ParsableCommand {
@@ -106,7 +107,7 @@ struct DiffCommand: ParsableCommand {
       }
     }
     guard repository.path(configuration) != nil, !name.contains("/") || name.contains("@") else {
-      throw ContainerError(
+      throw DrydockError(
         .notFound,
         "neither an archive, nor a container, nor a golden; give a path, or -r REPOSITORY with an id or "
           + "INSTANCE@latest", path: name)

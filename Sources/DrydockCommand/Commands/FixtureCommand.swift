@@ -1,5 +1,6 @@
 import ArgumentParser
 import Drydock
+import FixtureTesting
 
 struct FixtureCommand: ParsableCommand {
   static let configuration = CommandConfiguration(

@@ -30,7 +30,7 @@ struct InitCommand: ParsableCommand {
       } ?? ConfigurationTemplate(nil, released: released).text()
     let directory = try Directory(FileManager.default.currentDirectoryPath)
     guard try directory.status(ContainerPath(Configuration.fileName)) == nil else {
-      throw ContainerError(.io, "already exists, and is not replaced; edit it, or move it away", path: path)
+      throw DrydockError(.io, "already exists, and is not replaced; edit it, or move it away", path: path)
     }
     try directory.create(ContainerPath(Configuration.fileName), Array(text.utf8), mode: 0o644)
     if common.json { return Output.json(Result(path: path)) }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Drydock
+import FixtureTesting
 import Foundation
 
 struct TestCommand: ParsableCommand {

@@ -33,7 +33,7 @@ struct ValidateCommand: ParsableCommand {
   struct Problem: Encodable {
     var code: String, message: String, path: String?
 
-    init(_ error: MigrationError) {
+    init(_ error: DrydockError) {
       (code, message, path) = (error.code.rawValue, error.message, error.path)
     }
   }
@@ -80,7 +80,7 @@ extension MigrationValidation {
     if !problems.isEmpty { throw ExitStatus.validation.code }
   }
 
-  func tell(_ problems: ArraySlice<MigrationError>) {
+  func tell(_ problems: ArraySlice<DrydockError>) {
     for failure in problems.compactMap(Failure.init) { Output.note("drydock: error: \(failure.text)") }
   }
 }

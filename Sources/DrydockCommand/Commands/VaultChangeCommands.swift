@@ -159,7 +159,7 @@ struct VaultRekeyCommand: ParsableCommand {
   func run() throws {
     let keys = try DeviceKeys(files: newKeys)
     let others = try recipients.map { text in
-      do { return try AgeRecipient(text) } catch let error as AgeError {
+      do { return try AgeRecipient(text) } catch let error as DrydockError {
         throw UsageError(message: "--recipient: \(error.message)")
       }
     }

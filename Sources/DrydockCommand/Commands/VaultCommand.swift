@@ -22,12 +22,12 @@ struct VaultCommand: ParsableCommand {
 
 extension VaultAccessibility: ExpressibleByArgument {
   /// A class by its name or the keychain's code.
-  public init?(argument: String) { self.init(argument) }
+  package init?(argument: String) { self.init(argument) }
 }
 
 extension VaultItemClass: ExpressibleByArgument {
   /// A class by its name or the keychain's code.
-  public init?(argument: String) { self.init(argument) }
+  package init?(argument: String) { self.init(argument) }
 }
 
 extension VaultChange.IfExists: ExpressibleByArgument {}

@@ -33,7 +33,7 @@ struct VaultSetCommand: ParsableCommand {
     try container.refusePacked()
     let name = try item.name()
     guard try change.deviceKeys.deviceKeys() != nil else {
-      throw ContainerError(
+      throw DrydockError(
         .vaultLocked,
         "a vault needs the device key; give it with --device-key FILE, or name it in DRYDOCK_DEVICE_KEY: `drydock keygen` "
           + "makes one")

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Drydock
+import FixtureTesting
 
 struct VerifyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
@@ -65,7 +66,7 @@ struct VerifyCommand: ParsableCommand {
     let (names, unreadable) = try names(configuration, keys)
     func tellBad(_ path: String, _ error: any Error) throws {
       // A full disk is not the archive's fault.
-      guard let failure = Failure(error), failure.code != ContainerError.Code.noSpace.rawValue else {
+      guard let failure = Failure(error), failure.code != DrydockError.Code.noSpace.rawValue else {
         throw error
       }
       let path = Redactor().shown(message: path)
@@ -87,7 +88,7 @@ struct VerifyCommand: ParsableCommand {
         Output.line(
           "ok  \(path)  \(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)), \(depth)"
         )
-      } catch let error as RepositoryError where error.code == .notFound && archives.isEmpty {
+      } catch let error as DrydockError where error.code == .notFound && archives.isEmpty {
         // Removed since the repository was looked at: there is nothing to say of it.
         continue
       } catch {

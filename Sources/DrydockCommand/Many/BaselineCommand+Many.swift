@@ -28,7 +28,7 @@ extension BaselineCommand {
     do {
       let plan = try Migrating.status(container, catalog, options: options)
       return plan.problems.contains { $0.code == .firstContact } ? nil : plan.detected
-    } catch let error as MigrationError where error.code == .unknownVersion {
+    } catch let error as DrydockError where error.code == .unknownVersion {
       return nil
     }
   }

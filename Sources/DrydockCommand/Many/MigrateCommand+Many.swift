@@ -18,7 +18,7 @@ extension MigrateCommand {
         ) { outcome in
           moved.withLock { $0[container.app, default: []] += outcome.value.moved }
         }
-      } catch let error as MigrationError where error.code == .usage && to ?? 0 <= catalog.latest {
+      } catch let error as DrydockError where error.code == .usage && to ?? 0 <= catalog.latest {
         // It is further than others.
         return ManyResult(state: .unchanged, text: error.message)
       }

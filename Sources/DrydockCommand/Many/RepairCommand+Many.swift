@@ -19,7 +19,7 @@ extension RepairCommand {
           return ManyResult(
             state: .changed, text: outcome.value.joined(separator: "; "), document: result,
             exit: outcome.exit, notes: outcome.remarks, unseen: outcome.unseen)
-        } catch let error as MigrationError where error.code == .usage {
+        } catch let error as DrydockError where error.code == .usage {
           // It is not in the state that others are in.
           return ManyResult(state: .unchanged, text: error.message)
         }

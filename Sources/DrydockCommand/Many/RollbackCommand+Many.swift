@@ -11,7 +11,7 @@ extension RollbackCommand {
           return dryRun
             ? try Self.show(container, request, catalog, options)
             : try Self.rollBack(container, request, catalog, options)
-        } catch let error as MigrationError where error.code == .usage {
+        } catch let error as DrydockError where error.code == .usage {
           // It is not as far as others.
           return ManyResult(state: .unchanged, text: error.message)
         }
@@ -73,7 +73,7 @@ extension RollbackCommand {
       text, names in
       "\(Output.count(names.count, "container")) such as \(ManyRows.shown(names[0])) (\(text))"
     }
-    throw TransactionError(
+    throw DrydockError(
       .ambiguous,
       "the last transaction is not the same in all containers, so that it is not clear what is to be undone; nothing "
         + "was changed: \(shown.joined(separator: "; "))\(containers.count > 5 ? "; and others" : ""). "

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Drydock
+import FixtureTesting
 import Foundation
 
 /// Which fixtures.
@@ -29,7 +30,7 @@ struct FixtureOptions: ParsableArguments {
   func suite(
     _ catalog: MigrationCatalog, _ configuration: Configuration, _ options: SuiteOptions
   ) throws -> FixtureSuite {
-    do { return try load(catalog, configuration, options) } catch var error as ContainerError
+    do { return try load(catalog, configuration, options) } catch var error as DrydockError
       where error.code == .malformed
     {
       // A file that the user wrote, not one of a container's: validation, as with migrations.
@@ -89,14 +90,14 @@ struct FixtureOptions: ParsableArguments {
     return chosen
   }
 
-  private func notFound(_ name: String, _ configuration: Configuration) -> FixtureError {
+  private func notFound(_ name: String, _ configuration: Configuration) -> DrydockError {
     let known = directory(configuration).flatMap { try? Fixture.all(in: $0).map(\.name) } ?? []
     let near = NearestWord.to(name, among: known)
     // A wall of names would hide the mistake.
     let hint =
       near == nil && known.count > 20
       ? "there are \(known.count) others" : NearestWord.hint(for: name, among: known)
-    return FixtureError(.notFound, "there is no fixture \(name); \(hint)")
+    return DrydockError(.notFound, "there is no fixture \(name); \(hint)")
   }
 
   /// A fixture's directory by its name in the directory of fixtures, or else by its path.

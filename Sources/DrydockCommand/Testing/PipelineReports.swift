@@ -1,4 +1,5 @@
 import Drydock
+import FixtureTesting
 import Foundation
 
 /// What a build server gets of a result: a JUnit file, and in GitHub Actions annotations and a summary.
@@ -52,7 +53,7 @@ struct PipelineReports {
 
   private static func writing(_ file: String, _ body: () throws -> Void) throws {
     do { try body() } catch {
-      throw ContainerError(
+      throw DrydockError(
         .io, "the report cannot be written: \(error.localizedDescription)", path: file, cause: error)
     }
   }

@@ -1,4 +1,5 @@
 import Drydock
+import FixtureTesting
 import Foundation
 
 /// What became of goldens, for people.

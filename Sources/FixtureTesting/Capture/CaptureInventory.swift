@@ -1,5 +1,6 @@
 import AppContainer
 import ContainerTransaction
+import FileSystem
 
 /// What of a container is captured, and what is left out.
 struct CaptureInventory {

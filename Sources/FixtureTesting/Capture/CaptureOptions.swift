@@ -1,27 +1,28 @@
 import AppContainer
+import FileSystem
 
 /// What of a container a fixture keeps, and what is made up in it.
-public struct CaptureOptions: Sendable {
+package struct CaptureOptions: Sendable {
   /// The most rows that are kept of each table.
-  public var rows = 100
+  package var rows = 100
   /// Columns whose values are made up, as `TABLE.COLUMN`.
-  public var columns: Set<String> = []
+  package var columns: Set<String> = []
   /// Keys of settings and documents whose values are made up, and attributes of vault items.
-  public var keys: Set<String> = []
+  package var keys: Set<String> = []
   /// Patterns of files whose content is made up.
-  public var files: [String] = []
+  package var files: [String] = []
   /// Patterns of files that are left out.
-  public var dropped: [String] = []
+  package var dropped: [String] = []
   /// What stays although nobody can look into it or it is like a replaced value: patterns of files, `TABLE.COLUMN`,
   /// names of tables, columns, keys or files.
-  public var kept: [String] = []
+  package var kept: [String] = []
   /// Names that a container must have, whatever its data are.
   private(set) var known: Set<String> = []
   /// The schema version, for a container that does not say it.
-  public var version: Int?
+  package var version: Int?
 
   /// Secrets are made up, and nothing else.
-  public init() {}
+  package init() {}
 
   /// What leaves a path out.
   func drops(_ path: ContainerPath, isDirectory: Bool = false) -> Bool {

@@ -1,4 +1,4 @@
-import AppContainer
+import FileSystem
 
 /// Looks at every byte of a fixture, and at every name, for what must not be there.
 struct CaptureScan {

@@ -1,6 +1,8 @@
 import AgeEncryption
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import FileSystem
 
 /// Reads what is captured: each file twice, once to find out what must not stay, and once to write it down.
 struct CaptureSource {
@@ -16,17 +18,17 @@ struct CaptureSource {
 
   /// A file's content.
   ///
-  /// - Throws: `FixtureError` with code `notCaptured` for a file that is too large, or another one than before: what is new
+  /// - Throws: `DrydockError` with code `notCaptured` for a file that is too large, or another one than before: what is new
   ///   in it was not looked at.
   mutating func contents(_ path: ContainerPath) throws -> [UInt8] {
     guard try root.status(path)?.size ?? 0 <= UInt64(Self.sizeLimit) else {
-      throw FixtureError(
+      throw DrydockError(
         .notCaptured, "\(path) has more than 64 MB, which no fixture should hold; leave it out with --drop")
     }
     let bytes = try root.contents(path)
     let digest = try bytes.withUnsafeBytes { try SHA256.hash($0) }
     guard digests[path, default: digest] == digest else {
-      throw FixtureError(
+      throw DrydockError(
         .notCaptured, "\(path) changed while it was captured; close the app, or capture again")
     }
     digests[path] = digest
@@ -37,8 +39,8 @@ struct CaptureSource {
   func read<T>(_ path: ContainerPath, _ body: (CapturedDatabase) throws -> T) throws -> T {
     do {
       return try staged.readDatabase(at: path) { try body(CapturedDatabase(path, in: $0)) }
-    } catch let error as ContainerError where error.code == .malformed {
-      throw FixtureError(
+    } catch let error as DrydockError where error.code == .malformed {
+      throw DrydockError(
         .notCaptured, "\(path) cannot be looked into: \(error.message); leave it out with --drop",
         cause: error)
     }

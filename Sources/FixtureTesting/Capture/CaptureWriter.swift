@@ -1,4 +1,7 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
+import Formats
 
 /// Writes the files of a fixture, and notes what version control cannot keep of them.
 struct CaptureWriter {
@@ -128,7 +131,7 @@ struct CaptureWriter {
   private mutating func make(_ path: ContainerPath, _ body: (Directory, ContainerPath) throws -> Void) throws
   {
     guard taken.insert(path).inserted else {
-      throw FixtureError(
+      throw DrydockError(
         .notCaptured, "two files would be one in the fixture: \(path); leave one out with --drop")
     }
     let place = try Self.place(of: path)

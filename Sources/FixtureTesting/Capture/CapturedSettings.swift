@@ -1,4 +1,6 @@
 import AppContainer
+import FileSystem
+import Formats
 
 /// Settings that are captured, key by key.
 enum CapturedSettings {

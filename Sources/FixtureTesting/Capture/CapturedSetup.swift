@@ -1,4 +1,6 @@
 import AppContainer
+import ContainerDiff
+import FileSystem
 import Foundation
 
 /// What `fixture.yaml` says of a captured container.

@@ -1,4 +1,4 @@
-import AppContainer
+import ContainerDiff
 import Foundation
 import GRDB
 

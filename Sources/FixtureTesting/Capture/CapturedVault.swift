@@ -1,5 +1,8 @@
 import AgeEncryption
 import AppContainer
+import ContainerDiff
+import DrydockErrors
+import FileSystem
 
 /// A vault's item as a fixture holds it: with a made-up value.
 struct CapturedItem {
@@ -16,12 +19,12 @@ struct CapturedVault {
 
   /// Opens it; nil when there is none.
   ///
-  /// - Throws: `FixtureError` with code `notCaptured` when no key is given: nobody could look for its values elsewhere.
+  /// - Throws: `DrydockError` with code `notCaptured` when no key is given: nobody could look for its values elsewhere.
   init?(of container: Container, in root: Directory, _ keys: DeviceKeys?) throws {
     path = container.vaultPath
     guard try root.status(path) != nil else { return nil }
     guard let keys else {
-      throw FixtureError(
+      throw DrydockError(
         .notCaptured,
         "\(path) is the vault, and without its key nobody can tell whether its secrets stand elsewhere, too; give "
           + "--device-key, or leave the vault out with --drop")

@@ -1,12 +1,16 @@
 import AgeEncryption
 import AppContainer
+import ContainerDiff
 import ContainerTransaction
+import DrydockErrors
+import FileSystem
+import Formats
 import Foundation
 import MigrationEngine
 
 /// Makes a fixture from a real container: secrets and what was chosen are made up, tables are cut, what no backup takes is
 /// left out. The container is only read.
-public struct FixtureCapture {
+package struct FixtureCapture {
   private let container: Container
   private let name: String
   private let fixtures: String
@@ -22,7 +26,7 @@ public struct FixtureCapture {
   ///   - fixtures: the directory of fixtures.
   ///   - tool: the other tool whose files the migrations are.
   ///   - configuration: what the fixture will be tested with; the container's own, if nothing is said.
-  public init(
+  package init(
     of container: Container, as name: String, in fixtures: String, tool: MigrationTool? = nil,
     configuration: Configuration? = nil, options: CaptureOptions = CaptureOptions()
   ) {
@@ -33,9 +37,9 @@ public struct FixtureCapture {
 
   /// Captures. The fixture appears as a whole, or not at all.
   ///
-  /// - Throws: ``FixtureError`` with code `notCaptured`, which lists what keeps it from being written; `MigrationError`
-  ///   when nothing says the version; `ContainerError`, `TransactionError`. Nothing was written then.
-  public func run(_ transaction: TransactionOptions = TransactionOptions()) throws -> CaptureReport {
+  /// - Throws: ``DrydockError`` with code `notCaptured`, which lists what keeps it from being written; `DrydockError`
+  ///   when nothing says the version; `DrydockError`, `DrydockError`. Nothing was written then.
+  package func run(_ transaction: TransactionOptions = TransactionOptions()) throws -> CaptureReport {
     let root = try Directory(fixtures)
     let target = try place(in: root)
     return try Transaction.inspect(container, options: transaction) { staged in
@@ -72,11 +76,11 @@ public struct FixtureCapture {
 
   private func place(in root: Directory) throws -> ContainerPath {
     guard let target = try? ContainerPath(name), target.components.count == 1, !name.hasPrefix(".") else {
-      throw FixtureError(
+      throw DrydockError(
         .notCaptured, "the fixture's name is that of a directory, such as v5-in-use: not \(name)")
     }
     guard try root.status(target) == nil else {
-      throw FixtureError(
+      throw DrydockError(
         .notCaptured, "already exists; give another name, or remove it first", path: root.full(target))
     }
     return target
@@ -117,17 +121,17 @@ public struct FixtureCapture {
     return report.shown { redactor.shown(message: replacements.replacing(in: $0) ?? $0) }
   }
 
-  private static func error(_ problems: [String]) -> FixtureError {
+  private static func error(_ problems: [String]) -> DrydockError {
     let shown = problems.prefix(10).map { "\n  - \($0)" }.joined()
     let more = problems.count > 10 ? "\n  and \(problems.count - 10) more" : ""
-    return FixtureError(
+    return DrydockError(
       .notCaptured, "no fixture was written, for something would stay in it that must not:\(shown)\(more)")
   }
 
   private func replacements(_ sources: OriginalSources) throws -> Replacements {
     let known = Set(sources.columns.map { $0.lowercased() })
     if let unknown = options.columns.sorted().first(where: { !known.contains($0.lowercased()) }) {
-      throw FixtureError(
+      throw DrydockError(
         .notCaptured,
         "no database of the container has a column \(unknown), which --replace names; "
           + NearestWord.hint(for: unknown, among: sources.columns.sorted()))
@@ -152,13 +156,13 @@ public struct FixtureCapture {
     do {
       let found = try DetectedVersion.detect(in: staged, tool: tool).version
       if let said = options.version, said != found {
-        throw FixtureError(
+        throw DrydockError(
           .notCaptured, "the container says that it has version \(found), not \(said); leave --at out")
       }
       return (found, false)
-    } catch let error as MigrationError where error.code == .unknownVersion {
+    } catch let error as DrydockError where error.code == .unknownVersion {
       guard let said = options.version else {
-        throw FixtureError(
+        throw DrydockError(
           .notCaptured, "\(error.message); or say it with --at", path: error.path ?? container.root,
           cause: error)
       }
@@ -183,7 +187,7 @@ public struct FixtureCapture {
 
   /// The fixture that was written cannot be built.
   private struct NotBuilt: Error {
-    let error: FixtureError
+    let error: DrydockError
   }
 
   /// Builds the fixture, as `drydock test` will.
@@ -191,9 +195,7 @@ public struct FixtureCapture {
     do {
       return try Fixture.load(directory).build(
         in: work, configuration: configuration, deviceKeys: DeviceKeys(try AgeIdentity.generate()))
-    } catch let error as FixtureError {
-      throw notBuilt(error.message, error.path, directory, error)
-    } catch let error as ContainerError {
+    } catch let error as DrydockError {
       throw notBuilt(error.message, error.path, directory, error)
     }
   }
@@ -201,7 +203,7 @@ public struct FixtureCapture {
   private func requireVersion(_ built: Container, _ report: CaptureReport) throws {
     let found = try? Transaction.inspect(built) { try DetectedVersion.detect(in: $0, tool: tool).version }
     guard report.isUnmarked || found == report.version else {
-      throw FixtureError(
+      throw DrydockError(
         .notCaptured,
         "the fixture does not say any more that it has version \(report.version): something that tells it was replaced, cut or "
           + "left out; keep more rows with --rows, or see that drydock.yaml names the app and its version markers"
@@ -217,7 +219,7 @@ public struct FixtureCapture {
       [directory, realPath(directory) ?? directory].reduce(text) { $0.replacing($1 + "/", with: "") }
     }
     return NotBuilt(
-      error: FixtureError(
+      error: DrydockError(
         .notCaptured,
         "the fixture could not be built again: \(plain(message)); replace less, or leave the file out with --drop",
         path: path.map(plain), cause: cause))

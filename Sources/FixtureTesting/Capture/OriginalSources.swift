@@ -1,4 +1,6 @@
 import AppContainer
+import FileSystem
+import Formats
 
 /// Goes through all that is captured and collects what must not stay.
 struct OriginalSources {

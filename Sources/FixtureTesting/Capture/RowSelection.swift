@@ -1,3 +1,4 @@
+import ContainerDiff
 import GRDB
 
 /// Which rows of a database's tables are kept: a spread over each table, no more than so many of each, and with each row

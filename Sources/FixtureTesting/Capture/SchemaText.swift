@@ -1,3 +1,5 @@
+import ContainerDiff
+
 /// The SQL of a schema, taken apart into names, texts and remarks.
 struct SchemaText {
   /// A piece of it.

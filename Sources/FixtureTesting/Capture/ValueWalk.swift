@@ -1,4 +1,5 @@
 import AppContainer
+import Formats
 
 /// Takes values apart, with the documents that are in them, down to what is neither.
 enum ValueWalk {

@@ -1,5 +1,6 @@
 import AgeEncryption
 import AppContainer
+import FileSystem
 
 /// Everything about every path of a container, for a check that nothing at all is different: bytes, modes, owners, times,
 /// attributes, links.

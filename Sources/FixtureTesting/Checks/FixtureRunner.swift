@@ -1,23 +1,24 @@
 import AgeEncryption
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
 import MigrationEngine
 
 /// Does with a fixture what the commands do with an app's container: makes it, migrates it, takes it back.
-public struct FixtureRunner: Sendable {
+package struct FixtureRunner: Sendable {
   /// The migrations to prove.
-  public let catalog: MigrationCatalog
+  package let catalog: MigrationCatalog
   /// What `drydock.yaml` says of the app's containers.
-  public let configuration: Configuration
+  package let configuration: Configuration
   /// The device's keys: made for this runner, and for no longer.
-  public let deviceKeys: DeviceKeys
+  package let deviceKeys: DeviceKeys
   /// What hides secrets in all that is told of this run.
-  public let redactor = Redactor()
+  package let redactor = Redactor()
 
   /// A runner for an app's migrations.
   ///
-  /// - Throws: `AgeError` when no key can be made.
-  public init(catalog: MigrationCatalog, configuration: Configuration) throws {
+  /// - Throws: `DrydockError` when no key can be made.
+  package init(catalog: MigrationCatalog, configuration: Configuration) throws {
     self.catalog = catalog
     self.configuration = configuration
     deviceKeys = DeviceKeys(try AgeIdentity.generate())
@@ -40,8 +41,8 @@ public struct FixtureRunner: Sendable {
   /// Makes a fixture's container; one that nothing gives a version is told it, as `drydock baseline` does.
   ///
   /// - Parameter work: The directory to make, which the container is in; it must not exist.
-  /// - Throws: `FixtureError` when the container does not have the version that `fixture.yaml` says.
-  public func build(_ fixture: Fixture, in work: String) throws -> Container {
+  /// - Throws: `DrydockError` when the container does not have the version that `fixture.yaml` says.
+  package func build(_ fixture: Fixture, in work: String) throws -> Container {
     var container = try fixture.build(in: work, configuration: configuration, deviceKeys: deviceKeys)
     container.isScratch = true
     let found = try version(of: container)
@@ -52,8 +53,8 @@ public struct FixtureRunner: Sendable {
     } else if fixture.isUnmarked || found != fixture.version {
       let said = fixture.isUnmarked ? "nothing says its version" : "it has version \(fixture.version)"
       let has = found.map { "version \($0)" } ?? "none that anything says"
-      throw FixtureError(
-        .malformed,
+      throw DrydockError(
+        .badFixture,
         "fixture.yaml says that \(said), but the container has \(has): correct `version`, `unmarked` or the "
           + "container", path: fixture.directory)
     }
@@ -61,10 +62,10 @@ public struct FixtureRunner: Sendable {
   }
 
   /// The version that a container has; nil when nothing says it.
-  public func version(of container: Container) throws -> Int? {
+  package func version(of container: Container) throws -> Int? {
     do {
       return try inspect(container) { try DetectedVersion.detect(in: $0, tool: catalog.tool).version }
-    } catch let error as MigrationError where error.code == .unknownVersion {
+    } catch let error as DrydockError where error.code == .unknownVersion {
       return nil
     }
   }
@@ -85,7 +86,7 @@ public struct FixtureRunner: Sendable {
 
   /// Brings a container to a version, the latest without one.
   @discardableResult
-  public func migrate(
+  package func migrate(
     _ container: Container, to version: Int? = nil
   ) throws -> TransactionOutcome<MigrationReport> {
     try Transaction.run(

@@ -1,5 +1,5 @@
 import AppContainer
-import ContainerTransaction
+import FileSystem
 import MigrationEngine
 
 /// One fixture in work: makes its containers, as many as its checks need, each in a place of its own.

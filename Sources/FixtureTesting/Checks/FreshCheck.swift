@@ -1,5 +1,6 @@
 import AppContainer
-import ContainerTransaction
+import ContainerDiff
+import FileSystem
 import MigrationEngine
 
 /// A container that was migrated to a version is like one that the app of that version wrote itself: the same schema, the
@@ -12,7 +13,7 @@ struct FreshCheck {
   /// Compares the containers of older versions, migrated, with fresh ones of each version.
   ///
   /// - Parameter jobs: How many are compared at once.
-  /// - Throws: `FixtureError` when a golden that was just written cannot be read.
+  /// - Throws: `DrydockError` when a golden that was just written cannot be read.
   static func findings(
     _ proofs: [FixtureProof], _ catalog: MigrationCatalog, jobs: Int
   ) throws -> [FixtureFinding] {

@@ -1,3 +1,4 @@
+import ContainerDiff
 import GRDB
 
 extension Database {

@@ -1,4 +1,4 @@
-import AppContainer
+import FileSystem
 import MigrationEngine
 
 /// Rows of a table that went, and nothing announced it.

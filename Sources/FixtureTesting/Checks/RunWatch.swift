@@ -1,5 +1,7 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import FileSystem
 import GRDB
 import MigrationEngine
 
@@ -51,7 +53,7 @@ struct TableRows {
     guard try stage.status(of: path)?.type == .file, try stage.isDatabase(path) else { return nil }
     do {
       counts = try stage.readDatabase(at: path) { try $0.rowCounts() }
-    } catch let error as ContainerError where error.code == .malformed {
+    } catch let error as DrydockError where error.code == .malformed {
       return nil
     } catch is DatabaseError {
       return nil

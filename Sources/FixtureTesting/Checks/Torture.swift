@@ -1,5 +1,7 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import FileSystem
 
 /// Kills the migration of a fixture again and again, in a process of its own, and looks whether the container is whole
 /// afterwards: as it was before, or as the migration makes it.
@@ -51,13 +53,13 @@ struct Torture {
 
   /// Kills, and looks. A fixture that cannot be migrated, or needs not be, is not killed.
   ///
-  /// - Throws: `ContainerError` and what making a container throws; `FixtureError` with code `notBuilt` for a program that
+  /// - Throws: `DrydockError` and what making a container throws; `DrydockError` with code `notBuilt` for a program that
   ///   cannot be started.
   func run() throws -> Report {
     var report = Report()
     guard work.fixture.expectsSuccess, count > 0 else { return report }
     guard !command.isEmpty else {
-      throw FixtureError(.notBuilt, "no program is named whose migration could be killed")
+      throw DrydockError(.notBuilt, "no program is named whose migration could be killed")
     }
     let victim = try Victim(command, work)
     defer { victim.removeKey() }

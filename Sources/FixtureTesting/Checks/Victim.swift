@@ -1,6 +1,8 @@
 import AgeEncryption
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import FileSystem
 import Foundation
 
 /// The program that a torture kills: `drydock migrate`, as a rule.
@@ -61,7 +63,7 @@ struct Victim {
     do {
       try process.run()
     } catch {
-      throw FixtureError(.notBuilt, "the program to kill cannot be started: \(error)", path: command[0])
+      throw DrydockError(.notBuilt, "the program to kill cannot be started: \(error)", path: command[0])
     }
     if case .moment(let seconds) = kill {
       Thread.sleep(forTimeInterval: seconds)

@@ -1,5 +1,6 @@
 import AppContainer
-import ContainerTransaction
+import FileSystem
+import Formats
 import MigrationEngine
 
 /// Going down by steps reaches the state that there was before, as far as migrations can be taken back.

@@ -1,5 +1,7 @@
 import AppContainer
 import ContainerTransaction
+import FileSystem
+import Formats
 
 /// A database that an expectation is about: by its name in `drydock.yaml`, or by its path.
 struct ExpectedDatabase: Sendable {
@@ -30,14 +32,14 @@ struct ExpectedDatabase: Sendable {
 }
 
 /// Rows of a table that the migrations may take away: `lost-rows: {DATABASE: {TABLE: COUNT}}`.
-public struct ExpectedLoss: Sendable {
+package struct ExpectedLoss: Sendable {
   private let database: ExpectedDatabase
   /// The table's name.
-  public let table: String
+  package let table: String
   /// How many rows at most.
-  public let rows: Int
+  package let rows: Int
   /// Where it is announced.
-  public let position: YAMLPosition
+  package let position: YAMLPosition
 
   static func all(_ node: YAMLNode?) throws -> [ExpectedLoss] {
     try node?.pairs("`lost-rows`").pairs.flatMap { pair in

@@ -1,8 +1,9 @@
-import AppContainer
 import ContainerTransaction
+import FileSystem
+import Formats
 
 /// Paths that must be there, or must not: by name, or by a pattern with the number of them.
-public struct ExpectedFiles: Sendable {
+package struct ExpectedFiles: Sendable {
   private let paths: PathSelection
   /// How many; nil for one or more.
   private let count: Int?

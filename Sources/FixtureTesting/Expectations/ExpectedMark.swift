@@ -1,8 +1,10 @@
 import AppContainer
 import ContainerTransaction
+import FileSystem
+import Formats
 
 /// How a path must be marked: kept out of backups, or with a class of data protection.
-public struct ExpectedMark: Sendable {
+package struct ExpectedMark: Sendable {
   private enum Mark: Sendable {
     case excluded
     case protection(ProtectionClass)

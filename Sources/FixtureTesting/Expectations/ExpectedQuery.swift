@@ -1,9 +1,12 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import FileSystem
+import Formats
 import GRDB
 
 /// A query and the rows that it must give.
-public struct ExpectedQuery: Sendable {
+package struct ExpectedQuery: Sendable {
   /// The database: a name of `drydock.yaml`, or a path.
   let database: ExpectedDatabase
   /// The SQL.
@@ -92,9 +95,9 @@ public struct ExpectedQuery: Sendable {
       return [FixtureFinding(at: position, "a query is one statement", place: place)]
     } catch let error as DatabaseError {
       return [FixtureFinding(at: position, "the query fails\(when): \(error.plainMessage)", place: place)]
-    } catch let error as ContainerError where error.code == .malformed {
+    } catch let error as DrydockError where error.code == .malformed {
       return [FixtureFinding(at: position, error.message, place: path.description)]
-    } catch let error as TransactionError where error.code == .missing {
+    } catch let error as DrydockError where error.code == .missing {
       return [FixtureFinding(at: position, "this is no database", place: path.description)]
     }
   }

@@ -1,8 +1,11 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import FileSystem
+import Formats
 
 /// Settings with their exact values and types, and settings that must not exist, in one file; others may exist.
-public struct ExpectedSettings: Sendable {
+package struct ExpectedSettings: Sendable {
   /// A setting.
   struct Setting: Sendable {
     var key: String
@@ -64,7 +67,7 @@ public struct ExpectedSettings: Sendable {
     if try stage.live.status(path)?.type == .file {
       do {
         found = try PropertyListFile(bytes: stage.live.contents(path)).root
-      } catch let error as ContainerError where error.code == .malformed {
+      } catch let error as DrydockError where error.code == .malformed {
         return [
           FixtureFinding(
             at: position, "this is no settings file: \(error.message)", place: path.description)
@@ -103,7 +106,7 @@ public struct ExpectedSettings: Sendable {
 
   /// Where the file is in a container.
   ///
-  /// - Throws: `ContainerError` when no file is known by this name.
+  /// - Throws: `DrydockError` when no file is known by this name.
   private func path(in container: Container) throws -> ContainerPath {
     guard let suite else {
       if let path = container.standardDefaults { return path }

@@ -1,8 +1,11 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import FileSystem
+import Formats
 
 /// Exactly these vault items, by name, accessibility and value.
-public struct ExpectedVault: Sendable {
+package struct ExpectedVault: Sendable {
   /// The items.
   let items: [FixtureVaultItem]
   private let position: YAMLPosition
@@ -25,7 +28,7 @@ public struct ExpectedVault: Sendable {
       }
       do {
         found = try Vault(opening: stage.live.contents(path), with: keys, path: path.description).items
-      } catch let error as ContainerError where error.code == .vaultLocked || error.code == .badVault {
+      } catch let error as DrydockError where error.code == .vaultLocked || error.code == .badVault {
         return [
           FixtureFinding(
             at: position, "the vault cannot be opened: \(error.message)", place: path.description)

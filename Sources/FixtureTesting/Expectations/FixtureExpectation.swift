@@ -1,27 +1,29 @@
 import AppContainer
 import ContainerTransaction
+import FileSystem
+import Formats
 
 /// What must be true of a fixture's container after it was migrated to the latest version.
-public struct FixtureExpectation: Sendable {
+package struct FixtureExpectation: Sendable {
   /// Texts that the error must hold, when migrating must fail and change nothing; empty when it must succeed.
-  public private(set) var error: [String] = []
+  package private(set) var error: [String] = []
   /// Settings, file by file.
-  public private(set) var settings: [ExpectedSettings] = []
+  package private(set) var settings: [ExpectedSettings] = []
   /// The vault's items; nil when the vault is not looked into.
-  public private(set) var vault: ExpectedVault?
+  package private(set) var vault: ExpectedVault?
   /// Queries with their rows.
-  public private(set) var queries: [ExpectedQuery] = []
+  package private(set) var queries: [ExpectedQuery] = []
   /// What must be there, and what must not.
-  public private(set) var files: [ExpectedFiles] = []
+  package private(set) var files: [ExpectedFiles] = []
   /// How paths must be marked.
-  public private(set) var marks: [ExpectedMark] = []
+  package private(set) var marks: [ExpectedMark] = []
   /// Rows that the migrations may take away.
-  public private(set) var losses: [ExpectedLoss] = []
+  package private(set) var losses: [ExpectedLoss] = []
   /// Where `expect` is.
-  public let position: YAMLPosition
+  package let position: YAMLPosition
 
   /// Whether it names something that must be there, so that an empty container is not as expected.
-  public var demandsSomething: Bool {
+  package var demandsSomething: Bool {
     settings.contains { $0.demandsSomething } || !queries.isEmpty || files.contains { $0.demandsSomething }
       || vault?.items.isEmpty == false || !marks.isEmpty
   }
@@ -55,8 +57,8 @@ public struct FixtureExpectation: Sendable {
   /// - Parameters:
   ///   - deviceKeys: What opens the vault; nil when nothing is expected of it.
   ///   - redactor: What hides secrets in the findings.
-  /// - Throws: `ContainerError` when the container cannot be read, or for a suite that `drydock.yaml` does not have.
-  public func findings(
+  /// - Throws: `DrydockError` when the container cannot be read, or for a suite that `drydock.yaml` does not have.
+  package func findings(
     in container: Container, deviceKeys: DeviceKeys? = nil, redactor: Redactor = Redactor()
   ) throws -> [FixtureFinding] {
     var options = TransactionOptions()
@@ -75,7 +77,7 @@ public struct FixtureExpectation: Sendable {
   }
 
   /// The same for a container that is looked at already.
-  public func findings(in stage: StagedContainer) throws -> [FixtureFinding] {
+  package func findings(in stage: StagedContainer) throws -> [FixtureFinding] {
     var findings = try settings.flatMap { try $0.findings(stage) }
     findings += try vault?.findings(stage) ?? []
     findings += try queries.flatMap { try $0.findings(stage) }
@@ -87,7 +89,7 @@ public struct FixtureExpectation: Sendable {
   /// How many rows of a table the migrations may take away, as `lost-rows` says.
   ///
   /// - Parameter database: One of the database's places.
-  public func announcedLoss(
+  package func announcedLoss(
     of table: String, in database: ContainerPath, of container: Container
   ) -> Int {
     losses.filter { $0.table == table && $0.isOf(database, container) }.map(\.rows).max() ?? 0

@@ -1,4 +1,7 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
+import Formats
 
 /// A container of an old version of the app, written down as text that a person can review, with what must be
 /// true of it after migrating.
@@ -7,54 +10,54 @@ import AppContainer
 /// app has groups, and goldens in `expected/`. In the container and the groups, `NAME.sql` is the content of the database
 /// `NAME`, `NAME.plist.yaml` and `NAME.plist.xml` that of the binary property list `NAME.plist`; every other file and
 /// every symbolic link is taken as it is.
-public struct Fixture: Sendable {
+package struct Fixture: Sendable {
   /// The name: that of its directory.
-  public let name: String
+  package let name: String
   /// The directory that holds it.
-  public let directory: String
+  package let directory: String
   /// What the fixture is, in a sentence.
-  public let summary: String
+  package let summary: String
   /// The schema version that the container has before it is migrated.
-  public let version: Int
+  package let version: Int
   /// Whether nothing in the container says which version it has, so that only `baseline` can.
-  public let isUnmarked: Bool
+  package let isUnmarked: Bool
   /// What version control does not keep.
-  public let setup: FixtureSetup
+  package let setup: FixtureSetup
   /// What must be true after migrating, besides goldens; nil when nothing is said.
-  public let expectation: FixtureExpectation?
+  package let expectation: FixtureExpectation?
   /// Whether the app itself wrote it new at its version, so that migrated containers must be like it.
-  public let isFresh: Bool
+  package let isFresh: Bool
   /// Whether it is what a reinstalled app finds: nothing but the vault.
-  public let isReinstalled: Bool
+  package let isReinstalled: Bool
   /// Why some check of it is known to fail for now; nil when all must pass.
-  public let knownFailure: String?
+  package let knownFailure: String?
   /// What changes from run to run, here and in all fixtures beside it.
-  public let volatile: VolatileValues
+  package let volatile: VolatileValues
   /// Settings that a container may have or lack, when fresh containers are compared with migrated ones.
-  public let optionalSettings: [String]
+  package let optionalSettings: [String]
   /// Its goldens: the schema version and the directory `expected/VERSION` of each.
-  public let goldens: [Int: String]
+  package let goldens: [Int: String]
   /// What the container is made of.
   let source: FixtureSource
 
   /// Whether migrating must succeed.
-  public var expectsSuccess: Bool { expectation?.error.isEmpty != false }
+  package var expectsSuccess: Bool { expectation?.error.isEmpty != false }
 
   /// Whether goldens or expectations say what it must be like; a check of one that nothing is said of proves little.
-  public var saysWhatItMustBe: Bool {
+  package var saysWhatItMustBe: Bool {
     !goldens.isEmpty || !expectsSuccess || expectation?.demandsSomething == true
   }
 
   /// Reads a fixture's description, and what `fixtures.yaml` beside it says of all; the container is made by
   /// ``build(in:configuration:deviceKeys:)``.
   ///
-  /// - Throws: `FixtureError`, or `ContainerError` with `file:line:column` for what is not understood.
-  public static func load(_ directory: String) throws -> Fixture {
+  /// - Throws: `DrydockError`, or `DrydockError` with `file:line:column` for what is not understood.
+  package static func load(_ directory: String) throws -> Fixture {
     let names = directory.split(separator: "/")
     // The directory goes by its own name, however it was come to.
     guard let last = names.last, last != ".", last != ".." else {
       guard let resolved = realPath(directory), resolved != "/" else {
-        throw FixtureError(.notFound, "no such fixture; name its directory", path: directory)
+        throw DrydockError(.notFound, "no such fixture; name its directory", path: directory)
       }
       return try load(resolved)
     }
@@ -68,14 +71,14 @@ public struct Fixture: Sendable {
   /// All fixtures in a directory, sorted by name: the directories that have a `fixture.yaml`.
   ///
   /// - Throws: as ``load(_:)``; also when there is none, since a check of nothing must not pass.
-  public static func all(in directory: String) throws -> [Fixture] {
+  package static func all(in directory: String) throws -> [Fixture] {
     let root = try Directory(directory)
     let common = try FixtureCommon(of: directory)
     let fixtures = try root.names().map { ContainerPath(name: $0) }
       .filter { try root.status($0.appending("fixture.yaml")) != nil }
       .map { try Fixture(directory: directory + "/" + $0.nameString, common) }
     guard !fixtures.isEmpty else {
-      throw FixtureError(.notFound, "no directory here has a fixture.yaml", path: directory)
+      throw DrydockError(.notFound, "no directory here has a fixture.yaml", path: directory)
     }
     return fixtures
   }
@@ -89,11 +92,11 @@ public struct Fixture: Sendable {
     let file = directory + "/fixture.yaml"
     let folder = try Directory(directory)
     guard try folder.status("fixture.yaml") != nil else {
-      throw FixtureError(
+      throw DrydockError(
         .notFound, "a fixture has a fixture.yaml, and this directory has none", path: directory)
     }
     guard let root = try YAMLDocument(folder.contents("fixture.yaml"), file: file).root else {
-      throw FixtureError(.malformed, "the file is empty; it needs at least `version:`", path: file)
+      throw DrydockError(.badFixture, "the file is empty; it needs at least `version:`", path: file)
     }
     let reader = try YAMLReader(root, what: "fixture.yaml", keys: Self.keys)
     let number = try reader.required("version").integer("`version`")
@@ -128,8 +131,8 @@ public struct Fixture: Sendable {
     }
     source = try FixtureSource(of: folder)
     if case .nothing = source, setup.isEmpty {
-      throw FixtureError(
-        .malformed,
+      throw DrydockError(
+        .badFixture,
         "there is nothing to make the container of: add `container/`, or say in fixture.yaml what is in it",
         path: directory)
     }
@@ -146,8 +149,8 @@ public struct Fixture: Sendable {
       guard let version = Int(name), version >= 0, String(version) == name,
         try expected.status(path)?.type == .directory
       else {
-        throw FixtureError(
-          .malformed, "a golden is a directory named after its schema version, such as expected/6",
+        throw DrydockError(
+          .badFixture, "a golden is a directory named after its schema version, such as expected/6",
           path: expected.full(path))
       }
       goldens[version] = "\(directory)/expected/\(name)"

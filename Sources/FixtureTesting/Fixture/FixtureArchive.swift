@@ -1,6 +1,9 @@
 import AppContainer
 import BackupRepository
 import ContainerTransaction
+import DrydockErrors
+import FileSystem
+import Formats
 
 /// A fixture's container as an archive of drydock's.
 struct FixtureArchive {
@@ -10,15 +13,15 @@ struct FixtureArchive {
   /// begins with what is checked.
   ///
   /// - Parameter replacesVault: whether another vault takes the place of the one in the archive.
-  /// - Throws: `FixtureError` with code `malformed` for an archive that cannot be a fixture; `ArchiveError`,
-  ///   `RepositoryError` or `ContainerError` for one that is damaged.
+  /// - Throws: `DrydockError` with code `malformed` for an archive that cannot be a fixture; `DrydockError`,
+  ///   `DrydockError` or `DrydockError` for one that is damaged.
   func restore(to place: FixturePlace, _ configuration: Configuration, replacesVault: Bool) throws {
     let archive = try Archive(path: path)
     let header = archive.header
     for id in header.groups ?? [] {
       guard let group = place.groups[id] else {
-        throw FixtureError(
-          .malformed,
+        throw DrydockError(
+          .badFixture,
           "the archive has the group \(ContainerPath.printable(Array(id.utf8))), and drydock.yaml does not; "
             + NearestWord.hint(for: id, among: place.groups.keys.sorted()), path: path)
       }
@@ -37,8 +40,8 @@ struct FixtureArchive {
     let root = try place.work.directory(place.root)
     guard try root.status(container.vaultPath) != nil else { return }
     guard replacesVault else {
-      throw FixtureError(
-        .malformed,
+      throw DrydockError(
+        .badFixture,
         "the archive has a vault, which only its own device can open; say what is in it, with made-up values, in "
           + "fixture.yaml (`container: {vault: …}`)", path: path)
     }

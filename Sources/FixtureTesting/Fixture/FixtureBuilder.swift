@@ -1,4 +1,7 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
+import Formats
 
 extension Fixture {
   /// Makes the fixture's container, with its groups.
@@ -10,8 +13,8 @@ extension Fixture {
   ///   - work: The directory to make; it must not exist, its parent must.
   ///   - configuration: What `drydock.yaml` says: the vault's place, and the groups'.
   ///   - deviceKeys: To whom the vault is sealed; needed when it has one.
-  /// - Throws: `FixtureError`, `RepositoryError`, `ArchiveError` or `ContainerError`; what was made until then stays.
-  public func build(
+  /// - Throws: `DrydockError`, `DrydockError`, `DrydockError` or `DrydockError`; what was made until then stays.
+  package func build(
     in work: String, configuration: Configuration = Configuration(), deviceKeys: DeviceKeys? = nil
   ) throws -> Container {
     let place = try FixturePlace(making: work, configuration)
@@ -51,12 +54,12 @@ extension Fixture {
 extension FixturePlace {
   /// Opens the container with its groups, of which those that it has are made.
   ///
-  /// - Throws: `FixtureError` with code `malformed` for a group that `drydock.yaml` does not have.
+  /// - Throws: `DrydockError` with code `malformed` for a group that `drydock.yaml` does not have.
   fileprivate func open(_ ids: Set<String>, _ configuration: Configuration) throws -> Directory {
     for id in ids.sorted() {
       guard let path = groups[id] else {
-        throw FixtureError(
-          .malformed,
+        throw DrydockError(
+          .badFixture,
           "the fixture has the group \(id), and drydock.yaml does not; "
             + NearestWord.hint(for: id, among: groups.keys.sorted()), path: configuration.file)
       }
@@ -74,7 +77,7 @@ extension FixtureSetup {
 
   /// Runs a change of a path; what it throws names the line that wants it.
   fileprivate func telling(_ place: Place, _ body: () throws -> Void) throws {
-    do { try body() } catch let error as ContainerError {
+    do { try body() } catch let error as DrydockError {
       throw place.position.error(
         "`\(place.path)` cannot be made so: \(error.message)", code: error.code, cause: error)
     }
@@ -83,12 +86,12 @@ extension FixtureSetup {
   fileprivate func makeVault(in target: Directory, at path: ContainerPath, _ keys: DeviceKeys?) throws {
     guard let items = vault else { return }
     guard let keys else {
-      throw FixtureError(
+      throw DrydockError(
         .notBuilt, "the fixture has a vault, and no device key is given to seal it to", path: target.path)
     }
     guard try target.status(path) == nil else {
-      throw FixtureError(
-        .malformed, "`vault` makes the file \(path), and the container has one already", path: target.path)
+      throw DrydockError(
+        .badFixture, "`vault` makes the file \(path), and the container has one already", path: target.path)
     }
     var vault = try Vault(new: keys)
     for item in items { vault.put(item.item) }

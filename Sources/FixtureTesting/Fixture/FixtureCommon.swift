@@ -1,4 +1,5 @@
-import AppContainer
+import FileSystem
+import Formats
 
 /// What holds for all fixtures of a directory: `fixtures.yaml`, which need not be there.
 struct FixtureCommon {
@@ -9,7 +10,7 @@ struct FixtureCommon {
 
   /// Reads the file of a directory of fixtures.
   ///
-  /// - Throws: `ContainerError` with `file:line:column`.
+  /// - Throws: `DrydockError` with `file:line:column`.
   init(of directory: String) throws {
     let folder = try Directory(directory)
     guard try folder.status(Self.name) != nil else { return }

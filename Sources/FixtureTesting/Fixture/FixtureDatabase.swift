@@ -1,4 +1,5 @@
-import AppContainer
+import DrydockErrors
+import FileSystem
 import GRDB
 
 /// A database written down as SQL.
@@ -9,7 +10,7 @@ struct FixtureDatabase {
   init(sql path: ContainerPath, in source: Directory) throws {
     file = source.full(path)
     guard let text = String(validating: try source.contents(path, limit: 1 << 30), as: UTF8.self) else {
-      throw FixtureError(.malformed, "the SQL is not UTF-8", path: file)
+      throw DrydockError(.badFixture, "the SQL is not UTF-8", path: file)
     }
     sql = text
   }
@@ -30,12 +31,12 @@ struct FixtureDatabase {
       do {
         try queue.writeWithoutTransaction { try run(on: $0) }
       } catch let error as DatabaseError {
-        throw FixtureError(.malformed, "the SQL fails: \(error.plainMessage)", path: file, cause: error)
+        throw DrydockError(.badFixture, "the SQL fails: \(error.plainMessage)", path: file, cause: error)
       }
       if onlyInWAL {
         guard try scratch.status("database-wal") != nil else {
-          throw FixtureError(
-            .malformed, "`only-in-wal` needs WAL mode, and the SQL sets another `journal_mode`", path: file)
+          throw DrydockError(
+            .badFixture, "`only-in-wal` needs WAL mode, and the SQL sets another `journal_mode`", path: file)
         }
         // While it is open: closing would move the rows into the main file.
         try place(name, path, scratch, target)
@@ -57,8 +58,8 @@ struct FixtureDatabase {
     while let statement = try statements.next() {
       let word = Self.firstWord(statement.sql)
       if Self.refused.contains(word) {
-        throw FixtureError(
-          .malformed, "the SQL fails: \(word) is not for a fixture, which is one database", path: file)
+        throw DrydockError(
+          .badFixture, "the SQL fails: \(word) is not for a fixture, which is one database", path: file)
       }
       // What comes before the first content is about the file itself: its encoding, the size of its pages.
       if !hasContent, word == "PRAGMA" {

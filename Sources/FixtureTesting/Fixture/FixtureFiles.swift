@@ -1,4 +1,7 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
+import Formats
 
 /// The files of a fixture: `NAME.sql` is the content of the database `NAME`, `NAME.plist.yaml` and `NAME.plist.xml` that
 /// of the binary property list `NAME.plist`; all else is taken as it is.
@@ -16,7 +19,7 @@ struct FixtureFiles {
 
   /// Puts the files of the container and its groups into a container that is there and empty.
   ///
-  /// - Throws: `FixtureError` with code `malformed`, or `ContainerError`.
+  /// - Throws: `DrydockError` with code `malformed`, or `DrydockError`.
   func copy(to target: Directory) throws {
     var sources: Set<ContainerPath> = []
     var databases: Set<ContainerPath> = []
@@ -29,8 +32,8 @@ struct FixtureFiles {
         }
         let path = top == FixtureSource.groups ? entry.path.rebased(from: .root, to: .groups) : entry.path
         guard path != .groups else {
-          throw FixtureError(
-            .malformed, "groups are beside the container, in `\(FixtureSource.groups)`",
+          throw DrydockError(
+            .badFixture, "groups are beside the container, in `\(FixtureSource.groups)`",
             path: source.full(entry.path))
         }
         sources.insert(path)
@@ -78,8 +81,8 @@ struct FixtureFiles {
       // The checkout's umask must not show in the container: of the mode, only "executable" counts.
       try target.setMode(entry.status.mode & 0o100 == 0 ? 0o644 : 0o755, of: path)
     default:
-      throw FixtureError(
-        .malformed, "a fixture holds files, directories and links only", path: source.full(entry.path))
+      throw DrydockError(
+        .badFixture, "a fixture holds files, directories and links only", path: source.full(entry.path))
     }
     return nil
   }
@@ -88,8 +91,8 @@ struct FixtureFiles {
     _ path: ContainerPath, _ entry: WalkEntry, _ source: Directory, _ target: Directory
   ) throws {
     guard try target.status(path) != nil else { return }
-    throw FixtureError(
-      .malformed, "something else of the fixture makes \(path) already", path: source.full(entry.path))
+    throw DrydockError(
+      .badFixture, "something else of the fixture makes \(path) already", path: source.full(entry.path))
   }
 }
 
@@ -110,12 +113,12 @@ struct FixtureSettings {
       do {
         let list = try PropertyListDocument(bytes: bytes)
         guard list.format == .xml else {
-          throw FixtureError(
-            .malformed, "this is a binary property list; without `.xml` it is taken as it is", path: file)
+          throw DrydockError(
+            .badFixture, "this is a binary property list; without `.xml` it is taken as it is", path: file)
         }
         return try PropertyListDocument(format: .binary, value: list.value).encoded()
-      } catch let error as ContainerError {
-        throw FixtureError(.malformed, error.message, path: file, cause: error)
+      } catch let error as DrydockError {
+        throw DrydockError(.badFixture, error.message, path: file, cause: error)
       }
     }
     let root = try YAMLDocument(bytes, file: file).root

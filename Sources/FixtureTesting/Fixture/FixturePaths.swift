@@ -1,4 +1,6 @@
 import AppContainer
+import FileSystem
+import Formats
 
 /// Paths of a container as `fixture.yaml` writes them.
 extension YAMLNode {

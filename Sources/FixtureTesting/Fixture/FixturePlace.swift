@@ -1,4 +1,6 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
 
 /// Where a fixture's container and its groups are in a directory that nothing else is in.
 ///
@@ -15,7 +17,7 @@ struct FixturePlace {
   /// Makes the directory.
   ///
   /// - Parameter path: must not exist; its parent must.
-  /// - Throws: `FixtureError` with code `notBuilt` when it exists, `malformed` for a group at an absolute path.
+  /// - Throws: `DrydockError` with code `notBuilt` when it exists, `malformed` for a group at an absolute path.
   init(making path: String, _ configuration: Configuration) throws {
     let names = try configuration.groups.sorted { $0.key < $1.key }.map { id, path in
       (id: id, names: try Self.names(id, path, configuration))
@@ -29,8 +31,8 @@ struct FixturePlace {
       let path = names.reduce(root) { $1.elementsEqual("..".utf8) ? $0.parent : $0.appending(name: $1) }
       // In the container a link could lead out.
       guard path != root, !path.isInside(root), !root.isInside(path) else {
-        throw FixtureError(
-          .malformed, "the roots of the group \(id) and of the container overlap; correct `groups:`",
+        throw DrydockError(
+          .badFixture, "the roots of the group \(id) and of the container overlap; correct `groups:`",
           path: configuration.file)
       }
       groups[id] = path
@@ -45,7 +47,7 @@ struct FixturePlace {
     let name = try ContainerPath(slash.map { String(path[path.index(after: $0)...]) } ?? path)
     let directory = try Directory(parent)
     guard try directory.status(name) == nil else {
-      throw FixtureError(.notBuilt, "this exists; name a directory that does not", path: path)
+      throw DrydockError(.notBuilt, "this exists; name a directory that does not", path: path)
     }
     try directory.createDirectory(name)
     return try Directory(path)
@@ -56,8 +58,8 @@ struct FixturePlace {
     _ id: String, _ path: String, _ configuration: Configuration
   ) throws -> [[UInt8]] {
     guard !path.hasPrefix("/") else {
-      throw FixtureError(
-        .malformed,
+      throw DrydockError(
+        .badFixture,
         "the group \(id) is at an absolute path, and a check of a fixture would change what is really there; write it "
           + "relative to the container's root (`../…`), or check with another drydock.yaml",
         path: configuration.file)
@@ -66,8 +68,8 @@ struct FixturePlace {
       .filter { !$0.elementsEqual(".".utf8) }
     let up = Array("..".utf8)
     guard !names.drop(while: { $0 == up }).contains(up) else {
-      throw FixtureError(
-        .malformed, "the group \(id) is at \(path), which is not plain: write `..` only at its beginning",
+      throw DrydockError(
+        .badFixture, "the group \(id) is at \(path), which is not plain: write `..` only at its beginning",
         path: configuration.file)
     }
     return names

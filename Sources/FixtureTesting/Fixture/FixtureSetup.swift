@@ -1,8 +1,10 @@
 import AppContainer
+import FileSystem
+import Formats
 
 /// What version control does not keep of a container: empty directories, flags, attributes, modes, the vault, and how a
 /// database lies on disk.
-public struct FixtureSetup: Sendable {
+package struct FixtureSetup: Sendable {
   /// A path, with the place in `fixture.yaml` that names it.
   struct Place: Sendable {
     var path: ContainerPath
@@ -29,7 +31,7 @@ public struct FixtureSetup: Sendable {
   /// Files that are taken as they are although their names say that something is made of them.
   let verbatim: [Place]
   /// The vault's items, with made-up values; nil when there is no vault.
-  public let vault: [FixtureVaultItem]?
+  package let vault: [FixtureVaultItem]?
 
   /// Whether it says nothing.
   var isEmpty: Bool { directories.isEmpty && vault == nil }

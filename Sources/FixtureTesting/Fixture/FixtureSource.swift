@@ -1,4 +1,6 @@
-import AppContainer
+import DrydockErrors
+import FileSystem
+import Formats
 
 /// What a fixture's container is made of.
 enum FixtureSource: Sendable {
@@ -17,21 +19,21 @@ enum FixtureSource: Sendable {
   /// Looks into a fixture's directory. What looks like a part of a fixture and is none is an error: a container without
   /// what was meant to be in it could pass every check.
   ///
-  /// - Throws: `FixtureError` with code `malformed`.
+  /// - Throws: `DrydockError` with code `malformed`.
   init(of fixture: Directory) throws {
     let known = [Self.container, Self.groups, Self.archiveFile, Self.expected]
     for name in try fixture.names().map(ContainerPath.init(name:)) where !known.contains(name) {
       let text = name.nameString
       guard !text.hasPrefix("."), let status = try fixture.status(name) else { continue }
       if text == "container.tar.zst.age" {
-        throw FixtureError(
-          .malformed,
+        throw DrydockError(
+          .badFixture,
           "a fixture's archive is not encrypted, since nobody who checks it has the key; `drydock fixture capture` makes "
             + "a fixture of one", path: fixture.full(name))
       }
       if status.type == .directory || text.hasPrefix("container.") {
-        throw FixtureError(
-          .malformed,
+        throw DrydockError(
+          .badFixture,
           "this is no part of a fixture; \(NearestWord.hint(for: text, among: known.map(\.nameString)))",
           path: fixture.full(name))
       }
@@ -40,8 +42,8 @@ enum FixtureSource: Sendable {
     let hasGroups = try fixture.status(Self.groups) != nil
     let hasArchive = try fixture.status(Self.archiveFile) != nil
     if hasArchive, hasFiles || hasGroups {
-      throw FixtureError(
-        .malformed, "the archive is all of the container: leave `container` and `groups` out",
+      throw DrydockError(
+        .badFixture, "the archive is all of the container: leave `container` and `groups` out",
         path: fixture.full(Self.archiveFile))
     }
     self = hasArchive ? .archive : hasFiles || hasGroups ? .files : .nothing

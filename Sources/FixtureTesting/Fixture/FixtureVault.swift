@@ -1,15 +1,16 @@
 import AgeEncryption
 import AppContainer
+import Formats
 
 /// A vault item of a fixture, with a made-up value: what the container has, or what it must have afterwards.
 ///
 /// `class`, `accessible`, `synchronizable`, `access-control`, every text attribute under its name in the vault's document
 /// with `-` for `_` (`service`, `account`, `access-group`, `label`, `server`, …), and `value`: text, or `!data`.
-public struct FixtureVaultItem: Sendable {
+package struct FixtureVaultItem: Sendable {
   /// The item.
-  public var item: VaultItem
+  package var item: VaultItem
   /// Where it is written.
-  public var position: YAMLPosition
+  package var position: YAMLPosition
 
   private static func key(_ attribute: VaultAttribute) -> String {
     attribute.rawValue.replacing("_", with: "-")
@@ -20,8 +21,8 @@ public struct FixtureVaultItem: Sendable {
 
   /// Reads an item.
   ///
-  /// - Throws: `ContainerError` with `file:line:column`.
-  public init(_ node: YAMLNode) throws {
+  /// - Throws: `DrydockError` with `file:line:column`.
+  package init(_ node: YAMLNode) throws {
     let reader = try YAMLReader(node, what: "a vault item", keys: Self.keys)
     position = node.position
     _ = try reader.required("accessible")

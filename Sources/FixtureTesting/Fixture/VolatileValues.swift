@@ -1,30 +1,32 @@
 import AppContainer
+import DrydockErrors
+import Formats
 
 /// What is another value in each run, such as the time of the installation or a random id: goldens hold a word in its
 /// place.
-public struct VolatileValues: Sendable, Equatable {
+package struct VolatileValues: Sendable, Equatable {
   /// Keys of settings, at any depth.
-  public var settings: Set<String> = []
+  package var settings: Set<String> = []
   /// Columns of databases, in every table of that name; `rowid` names the rowids of a table without a key.
-  public var columns: Set<Column> = []
+  package var columns: Set<Column> = []
   /// Files of which only the path counts, and directories whose content does not.
-  public var files: PatternList = []
+  package var files: PatternList = []
   /// Regular expressions: what matches, in any text of settings, databases and vault items, is not compared.
-  public var patterns: [String] = []
+  package var patterns: [String] = []
   /// Whether the order of a table's columns is compared: SQL that adds a column puts it behind the others.
-  public var comparesColumnOrder = false
+  package var comparesColumnOrder = false
 
   /// A column, by its table.
-  public struct Column: Sendable, Hashable {
+  package struct Column: Sendable, Hashable {
     /// The table and the column.
-    public var table: String, column: String
+    package var table: String, column: String
 
     /// A column of a table.
-    public init(table: String, column: String) { (self.table, self.column) = (table, column) }
+    package init(table: String, column: String) { (self.table, self.column) = (table, column) }
   }
 
   /// Nothing is volatile.
-  public init() {}
+  package init() {}
 
   init(_ node: YAMLNode?) throws {
     guard let node else { return }
@@ -36,7 +38,7 @@ public struct VolatileValues: Sendable, Equatable {
     comparesColumnOrder = try reader.boolean("column-order") == false
     do {
       _ = try patterns.map(NeutralValues.expression)
-    } catch let error as FixtureError {
+    } catch let error as DrydockError {
       throw (reader["patterns"]?.position ?? reader.position).error(error.message, cause: error)
     }
     for text in try reader["columns"]?.texts("`columns`") ?? [] {

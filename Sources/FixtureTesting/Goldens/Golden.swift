@@ -1,11 +1,14 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
+import Formats
 
 /// A container written down as text that a reviewer can read: what one must look like.
 ///
 /// A directory with `files.txt` (every path with its type, mode, flags and content), `defaults.yaml` (settings with
 /// their types, by file and key), `vault.yaml` (the vault's items) and one `.sql` for each database (its schema, its rows
 /// by key). The same container gives the same text.
-public struct Golden: Sendable {
+package struct Golden: Sendable {
   /// The list of paths; a directory that has it is a golden.
   static let list: ContainerPath = "files.txt"
   static let defaults: ContainerPath = "defaults.yaml"
@@ -14,14 +17,14 @@ public struct Golden: Sendable {
   static let heading = "# drydock golden 1: type, mode, flags, content, path"
 
   /// Drydock's own state, wherever a layout has it: no golden holds that.
-  static let state = Layout.allCases.map(\.historyPath.parent) + [ExclusionRules.stateDirectory]
+  static let state = Layout.allCases.map(\.historyPath.parent) + [ContainerPath.stateDirectory]
 
   static func isState(_ path: ContainerPath) -> Bool {
     state.contains { path == $0 || path.isInside($0) }
   }
 
   /// The golden's directory.
-  public let directory: String
+  package let directory: String
   /// Its paths, sorted.
   let lines: [GoldenLine]
   /// Its settings, by file and key.
@@ -30,7 +33,7 @@ public struct Golden: Sendable {
   let items: [FixtureVaultItem]?
 
   /// Whether a directory is a golden.
-  public static func isGolden(_ path: String) -> Bool {
+  package static func isGolden(_ path: String) -> Bool {
     guard let directory = try? Directory(path), let status = try? directory.status(list),
       status.type == .file,
       let bytes = try? directory.contents(list)
@@ -40,8 +43,8 @@ public struct Golden: Sendable {
 
   /// Reads a golden.
   ///
-  /// - Throws: `FixtureError` with code `malformed`, with the line; `ContainerError` for what cannot be read.
-  public init(_ path: String) throws {
+  /// - Throws: `DrydockError` with code `malformed`, with the line; `DrydockError` for what cannot be read.
+  package init(_ path: String) throws {
     directory = path
     let root = try Directory(path)
     lines = try Self.lines(in: root)
@@ -53,28 +56,28 @@ public struct Golden: Sendable {
   private static func lines(in root: Directory) throws -> [GoldenLine] {
     let file = root.full(list)
     guard try root.status(list) != nil else {
-      throw FixtureError(
-        .malformed, "the golden has no files.txt, which lists its paths; record it anew", path: root.path)
+      throw DrydockError(
+        .badFixture, "the golden has no files.txt, which lists its paths; record it anew", path: root.path)
     }
     guard let text = String(validating: try root.contents(list), as: UTF8.self) else {
-      throw FixtureError(.malformed, "the list of paths is not UTF-8", path: file)
+      throw DrydockError(.badFixture, "the list of paths is not UTF-8", path: file)
     }
     let rows = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
     guard rows.first.map(String.init) == heading else {
-      throw FixtureError(
-        .malformed, "not a golden that this version reads; its first line is not `\(heading)`", path: file)
+      throw DrydockError(
+        .badFixture, "not a golden that this version reads; its first line is not `\(heading)`", path: file)
     }
     let lines = try rows.enumerated().dropFirst().filter { !$1.isEmpty && !$1.hasPrefix("#") }.map {
       number, row in
       guard var line = GoldenLine(String(row)) else {
-        throw FixtureError(
-          .malformed, "not type, mode, flags, content and path of one thing", path: file, line: number + 1)
+        throw DrydockError(
+          .badFixture, "not type, mode, flags, content and path of one thing", path: file, line: number + 1)
       }
       line.number = number + 1
       return line
     }.sorted { $0.path < $1.path }
     for (line, next) in zip(lines, lines.dropFirst()) where line.path == next.path {
-      throw FixtureError(.malformed, "\(line.path) is there twice", path: file, line: next.number)
+      throw DrydockError(.badFixture, "\(line.path) is there twice", path: file, line: next.number)
     }
     return lines
   }
@@ -87,12 +90,12 @@ public struct Golden: Sendable {
     let file = root.full(name)
     do {
       return try body(YAMLDocument(root.contents(name), file: file).root)
-    } catch let error as ContainerError where error.message.hasPrefix(file + ":") {
+    } catch let error as DrydockError where error.message.hasPrefix(file + ":") {
       // `file:line:column: message`
       let words = error.message.dropFirst(file.count + 1).split(separator: ":", maxSplits: 2)
       guard words.count == 3, let line = Int(words[0]) else { throw error }
-      throw FixtureError(
-        .malformed, String(words[2].drop { $0 == " " }), path: file, line: line, cause: error)
+      throw DrydockError(
+        .badFixture, String(words[2].drop { $0 == " " }), path: file, line: line, cause: error)
     }
   }
 
@@ -114,27 +117,27 @@ public struct Golden: Sendable {
       guard let file = try line.file else { continue }
       needed[file] = line
       guard try root.status(file)?.type == .file else {
-        throw FixtureError(
-          .malformed,
+        throw DrydockError(
+          .badFixture,
           "\(line.path) is in \(file), which the golden lacks; bring the file back or record the golden anew",
           path: root.full(Self.list), line: line.number)
       }
     }
     for line in lines where line.content == Self.defaults.description && settings[line.path] == nil {
-      throw FixtureError(
-        .malformed, "defaults.yaml has no settings for \(line.path)", path: root.full(Self.list),
+      throw DrydockError(
+        .badFixture, "defaults.yaml has no settings for \(line.path)", path: root.full(Self.list),
         line: line.number)
     }
     for (path, settings) in settings where !lines.contains(where: { $0.path == path && $0.kind == .settings })
     {
-      throw FixtureError(
-        .malformed, "files.txt does not list \(path) as settings", path: root.full(Self.defaults),
+      throw DrydockError(
+        .badFixture, "files.txt does not list \(path) as settings", path: root.full(Self.defaults),
         line: settings.line)
     }
     for name in try root.names().map(ContainerPath.init(name:)) where needed[name] == nil {
       guard name == Self.vault || name == Self.defaults || name.nameString.hasSuffix(".sql") else { continue }
-      throw FixtureError(
-        .malformed, "nothing in files.txt refers to this file; remove it, or record the golden anew",
+      throw DrydockError(
+        .badFixture, "nothing in files.txt refers to this file; remove it, or record the golden anew",
         path: root.full(name))
     }
   }

@@ -1,6 +1,7 @@
 import AgeEncryption
 import AppContainer
-import ContainerTransaction
+import ContainerDiff
+import FileSystem
 
 /// Words for the attributes that mean something to apps, in place of a name and a digest that tell a reviewer nothing.
 enum GoldenFlag {

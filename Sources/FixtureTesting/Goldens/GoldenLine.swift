@@ -1,6 +1,6 @@
 import AgeEncryption
-import AppContainer
-import ContainerTransaction
+import ContainerDiff
+import FileSystem
 
 /// One line of a golden's list: `type mode flags content path`, separated by spaces; `-` for what there is not.
 struct GoldenLine: Sendable {

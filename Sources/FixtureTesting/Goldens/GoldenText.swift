@@ -1,4 +1,4 @@
-import AppContainer
+import FileSystem
 
 /// How bytes are written in a golden's list: as UTF-8, with `\xNN` for what is none or stands for something else.
 enum GoldenText {

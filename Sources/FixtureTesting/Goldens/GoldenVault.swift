@@ -1,5 +1,6 @@
 import AgeEncryption
 import AppContainer
+import ContainerDiff
 
 /// The items of a vault as YAML, in the words of `fixture.yaml`.
 enum GoldenVault {

@@ -1,9 +1,10 @@
 import AppContainer
-import ContainerTransaction
+import ContainerDiff
+import FileSystem
 
 /// Writes a side of a comparison (a container, an archive) down as a golden. Values are written as they are, secrets
 /// too: goldens are of made-up containers.
-public struct GoldenWriter {
+package struct GoldenWriter {
   private let side: any ComparisonSide
   private let target: Directory
   private let neutral: NeutralValues
@@ -20,9 +21,9 @@ public struct GoldenWriter {
   ///   - volatile: What is another value in each run: neutral words of the same type stand in its place.
   ///   - deviceKeys: What opens the vault; without it the golden has the sealed file's digest, which is another one
   ///     after each sealing.
-  /// - Throws: `ContainerError`, and what reading the side throws; `FixtureError` with code `malformed` for a pattern that
+  /// - Throws: `DrydockError`, and what reading the side throws; `DrydockError` with code `malformed` for a pattern that
   ///   is none.
-  public static func write(
+  package static func write(
     _ side: any ComparisonSide, to directory: String, volatile: VolatileValues = VolatileValues(),
     deviceKeys: DeviceKeys? = nil
   ) throws {

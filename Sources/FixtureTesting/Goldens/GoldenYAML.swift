@@ -1,4 +1,5 @@
-import AppContainer
+import ContainerDiff
+import Formats
 import Foundation
 
 /// Settings as YAML that reads back as the same values with the same types.

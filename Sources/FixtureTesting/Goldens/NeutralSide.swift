@@ -1,22 +1,24 @@
 import AgeEncryption
 import AppContainer
-import ContainerTransaction
+import ContainerDiff
+import FileSystem
+import Formats
 
 /// A side of a comparison as a golden holds it: without Drydock's own state, with neutral values in the place of volatile
 /// ones.
-public struct NeutralSide: ComparisonSide {
+package struct NeutralSide: ComparisonSide {
   /// See ``ComparisonSide``.
-  public private(set) var entries: [ComparedEntry] = []
+  package private(set) var entries: [ComparedEntry] = []
   /// See ``ComparisonSide``.
-  public private(set) var omitted: [ContainerPath: String]
+  package private(set) var omitted: [ContainerPath: String]
   private let side: any ComparisonSide
   private let neutral: NeutralValues
   private let settings: Set<ContainerPath>
 
   /// What a golden would hold of a side.
   ///
-  /// - Throws: `FixtureError` with code `malformed` for a pattern that is none.
-  public init(_ side: any ComparisonSide, _ volatile: VolatileValues = VolatileValues()) throws {
+  /// - Throws: `DrydockError` with code `malformed` for a pattern that is none.
+  package init(_ side: any ComparisonSide, _ volatile: VolatileValues = VolatileValues()) throws {
     self.side = side
     neutral = try NeutralValues(volatile)
     omitted = side.omitted.filter { !Golden.isState($0.key) }
@@ -32,21 +34,21 @@ public struct NeutralSide: ComparisonSide {
   }
 
   /// See ``ComparisonSide``: none of settings, which are compared by what is in them.
-  public func digest(of path: ContainerPath) throws -> SHA256.Digest? {
+  package func digest(of path: ContainerPath) throws -> SHA256.Digest? {
     if !neutral.isNothing, settings.contains(path), try side.settings(of: path) != nil { return nil }
     return try side.digest(of: path)
   }
 
   /// See ``ComparisonSide``.
-  public func settings(of path: ContainerPath) throws -> PropertyListDictionary? {
+  package func settings(of path: ContainerPath) throws -> PropertyListDictionary? {
     try side.settings(of: path).map(neutral.settings)
   }
 
   /// See ``ComparisonSide``.
-  public func vault(of path: ContainerPath) throws -> ComparedVault? { try side.vault(of: path) }
+  package func vault(of path: ContainerPath) throws -> ComparedVault? { try side.vault(of: path) }
 
   /// See ``ComparisonSide``.
-  public func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest {
+  package func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest {
     let digest = try side.databaseDigest(of: path)
     if neutral.isNothing { return digest }
     if case .raw = digest { return digest }
@@ -54,7 +56,7 @@ public struct NeutralSide: ComparisonSide {
   }
 
   /// See ``ComparisonSide``: a database made anew, with neutral values.
-  public func databaseFile(
+  package func databaseFile(
     of path: ContainerPath, in scratch: Directory, as name: ContainerPath
   ) throws -> String {
     if neutral.isNothing { return try side.databaseFile(of: path, in: scratch, as: name) }
@@ -70,14 +72,14 @@ public struct NeutralSide: ComparisonSide {
   }
 
   /// See ``ComparisonSide``.
-  public func forgetDatabase(_ path: ContainerPath) { side.forgetDatabase(path) }
+  package func forgetDatabase(_ path: ContainerPath) { side.forgetDatabase(path) }
 }
 
 extension Golden {
   /// What is volatile in the fixture that the golden is of; nil when it is of none.
   ///
   /// - Throws: what reading the fixture throws.
-  public func volatile() throws -> VolatileValues? {
+  package func volatile() throws -> VolatileValues? {
     guard let resolved = realPath(directory), let (expected, _) = try? ContainerPath.split(resolved),
       expected.hasSuffix("/expected"), let (fixture, _) = try? ContainerPath.split(expected),
       FollowedStatus.identity(fixture + "/fixture.yaml") != nil

@@ -1,4 +1,6 @@
-import AppContainer
+import DrydockErrors
+import FileSystem
+import Formats
 import Foundation
 
 /// Puts neutral values of the same type in the place of volatile ones.
@@ -9,7 +11,7 @@ struct NeutralValues {
   let volatile: VolatileValues
   private let patterns: [NSRegularExpression]
 
-  /// - Throws: `FixtureError` with code `malformed` for a pattern that is no regular expression.
+  /// - Throws: `DrydockError` with code `malformed` for a pattern that is no regular expression.
   init(_ volatile: VolatileValues) throws {
     self.volatile = volatile
     patterns = try volatile.patterns.map(Self.expression)
@@ -20,7 +22,7 @@ struct NeutralValues {
     do {
       return try NSRegularExpression(pattern: pattern)
     } catch {
-      throw FixtureError(.malformed, "`\(pattern)` in `patterns` is no regular expression", cause: error)
+      throw DrydockError(.badFixture, "`\(pattern)` in `patterns` is no regular expression", cause: error)
     }
   }
 

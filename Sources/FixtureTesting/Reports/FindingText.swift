@@ -9,23 +9,23 @@ import BackupRepository
 ///   first after 0002_rename_settings
 ///   Fixtures/v1/expected/6/defaults.yaml:12
 /// ```
-public struct FindingText: Sendable {
+package struct FindingText: Sendable {
   private let finding: FixtureFinding
   private let root: String?
 
   /// - Parameter root: The directory that files are named from, an absolute path; nil to name them as they are.
-  public init(_ finding: FixtureFinding, from root: String? = nil) {
+  package init(_ finding: FixtureFinding, from root: String? = nil) {
     (self.finding, self.root) = (finding, root)
   }
 
   /// What was checked, where, and what is wrong.
-  public var headline: String {
+  package var headline: String {
     let words = [finding.check.rawValue, finding.place, firstLine].compactMap { $0 }
     return words.filter { !$0.isEmpty }.joined(separator: ": ").printable
   }
 
   /// All lines, without line breaks and what else would act on a terminal; those after the first are indented.
-  public var lines: [String] { [headline] + details.map { "  \($0)" } }
+  package var lines: [String] { [headline] + details.map { "  \($0)" } }
 
   /// Files are named in it, too.
   private var messageLines: [String] {
@@ -60,7 +60,7 @@ public struct FindingText: Sendable {
   }
 
   /// A path in a directory, named from there; another one as it is.
-  public static func path(_ path: String, from root: String?) -> String {
+  package static func path(_ path: String, from root: String?) -> String {
     guard let root, root != "/" else { return path }
     let prefix = root.hasSuffix("/") ? root : root + "/"
     return path.hasPrefix(prefix) ? String(path.dropFirst(prefix.count)) : path

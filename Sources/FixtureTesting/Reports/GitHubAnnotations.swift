@@ -1,7 +1,7 @@
 import BackupRepository
 
 /// The result of a suite as commands of GitHub Actions, which show each finding at its line of the repository.
-public struct GitHubAnnotations: Sendable {
+package struct GitHubAnnotations: Sendable {
   private let result: SuiteResult
   private let workspace: String
   private let directory: String
@@ -9,12 +9,12 @@ public struct GitHubAnnotations: Sendable {
   /// - Parameters:
   ///   - workspace: The repository's directory, which GitHub names files from; an absolute path.
   ///   - directory: The working directory, which relative names of files begin at; an absolute path.
-  public init(_ result: SuiteResult, workspace: String, directory: String) {
+  package init(_ result: SuiteResult, workspace: String, directory: String) {
     (self.result, self.workspace, self.directory) = (result, workspace, directory)
   }
 
   /// A command each: an error for what fails, a notice for a known failure.
-  public var lines: [String] {
+  package var lines: [String] {
     result.fixtures.flatMap(lines) + result.findings.map { error($0, of: "all fixtures") }
   }
 

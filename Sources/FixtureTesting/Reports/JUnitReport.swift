@@ -10,7 +10,7 @@ import Foundation
 /// The first test suite has a case for each fixture; the second one a case for each check over all fixtures. A fixture whose
 /// container could not be made is an error, every other finding a failure, and a known failure is skipped. The document
 /// keeps to what Apache Ant and Jenkins both understand; a failure has one element with the text of all its findings.
-public struct JUnitReport: Sendable {
+package struct JUnitReport: Sendable {
   private let result: SuiteResult
   private let time: Date
   private let root: String?
@@ -18,12 +18,12 @@ public struct JUnitReport: Sendable {
   /// - Parameters:
   ///   - time: When the suite was run.
   ///   - root: The directory that files are named from, an absolute path; nil to name them as they are.
-  public init(_ result: SuiteResult, time: Date = Date(), from root: String? = nil) {
+  package init(_ result: SuiteResult, time: Date = Date(), from root: String? = nil) {
     (self.result, self.time, self.root) = (result, time, root)
   }
 
   /// The document, as UTF-8.
-  public var xml: Data {
+  package var xml: Data {
     let suites = XMLElement(name: "testsuites")
     let notes = result.fixtures.flatMap { fixture in fixture.notes.map { "\(fixture.name): \($0)" } }
     suites.addChild(suite(0, "fixtures", result.fixtures.map(Case.init), notes, seconds: result.seconds))

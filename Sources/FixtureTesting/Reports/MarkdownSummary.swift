@@ -1,5 +1,5 @@
 /// The result of a suite in Markdown: the counts, and the findings of each fixture that failed.
-public struct MarkdownSummary: Sendable {
+package struct MarkdownSummary: Sendable {
   private let result: SuiteResult
   private let root: String?
 
@@ -7,10 +7,10 @@ public struct MarkdownSummary: Sendable {
   static let limit = 2000
 
   /// - Parameter root: The directory that files are named from, an absolute path; nil to name them as they are.
-  public init(_ result: SuiteResult, from root: String? = nil) { (self.result, self.root) = (result, root) }
+  package init(_ result: SuiteResult, from root: String? = nil) { (self.result, self.root) = (result, root) }
 
   /// The text, ending with an empty line.
-  public var text: String {
+  package var text: String {
     var lines = ["### \(result.passed ? "✅" : "❌") Migration tests", "", result.counts, ""]
     var rest = Self.limit
     for fixture in result.fixtures where fixture.state == .failed {

@@ -1,9 +1,9 @@
 extension SuiteResult {
   /// How many fixtures came out so.
-  public func count(_ state: FixtureResult.State) -> Int { fixtures.count { $0.state == state } }
+  package func count(_ state: FixtureResult.State) -> Int { fixtures.count { $0.state == state } }
 
   /// The counts in words: `14 fixtures: 12 passed, 1 failed, 1 known failure`.
-  public var counts: String {
+  package var counts: String {
     let states: [(FixtureResult.State, String, String)] = [
       (.passed, "passed", "passed"), (.failed, "failed", "failed"),
       (.knownFailure, "known failure", "known failures"), (.notRun, "not run", "not run"),

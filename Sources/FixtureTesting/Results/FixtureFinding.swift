@@ -1,7 +1,7 @@
 /// One thing that is not as it must be: where, what was expected, what was found, and since which migration.
-public struct FixtureFinding: Sendable, Codable, Equatable {
+package struct FixtureFinding: Sendable, Codable, Equatable {
   /// What was checked.
-  public enum Check: String, Sendable, Codable, CaseIterable {
+  package enum Check: String, Sendable, Codable, CaseIterable {
     /// The container could not be made, or has another version than the fixture says.
     case build
     /// Migrating failed, or did not end at the latest version.
@@ -31,24 +31,24 @@ public struct FixtureFinding: Sendable, Codable, Equatable {
   }
 
   /// What was checked.
-  public var check: Check
+  package var check: Check
   /// Where in the container: a path, and the key, row or item in it, such as `…/database.sqlite: task, id 3: title`.
-  public var place: String?
+  package var place: String?
   /// What is wrong, in a sentence without the place; secrets are hidden.
-  public var message: String
+  package var message: String
   /// What must be there; nil for nothing, or where the message says it all.
-  public var expected: String?
+  package var expected: String?
   /// What is there.
-  public var found: String?
+  package var found: String?
   /// The first migration after which it differs, such as `0002_rename_settings`; nil when none made the difference.
-  public var migration: String?
+  package var migration: String?
   /// The file that says what is expected, or the migration's, relative to nothing: as it was named.
-  public var file: String?
+  package var file: String?
   /// The line in it, from 1.
-  public var line: Int?
+  package var line: Int?
 
   /// A finding with what every one has.
-  public init(_ check: Check, _ message: String, place: String? = nil) {
+  package init(_ check: Check, _ message: String, place: String? = nil) {
     (self.check, self.message, self.place) = (check, message, place)
   }
 }

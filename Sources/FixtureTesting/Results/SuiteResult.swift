@@ -1,17 +1,17 @@
 /// What the checks of all fixtures found.
-public struct SuiteResult: Sendable, Codable {
+package struct SuiteResult: Sendable, Codable {
   /// The results, by the fixtures' names.
-  public var fixtures: [FixtureResult]
+  package var fixtures: [FixtureResult]
   /// What is wrong with the fixtures as a whole: steps that none exercises, releases that none stands for, migrated
   /// containers that are not like fresh ones.
-  public var findings: [FixtureFinding]
+  package var findings: [FixtureFinding]
   /// What could not be checked over all fixtures, and why: some were filtered out.
-  public var notes: [String]
+  package var notes: [String]
   /// How long it took.
-  public var seconds: Double
+  package var seconds: Double
 
   /// Whether nothing failed that is not known to.
-  public var passed: Bool {
+  package var passed: Bool {
     findings.isEmpty && fixtures.allSatisfy { $0.state == .passed || $0.state == .knownFailure }
   }
 }

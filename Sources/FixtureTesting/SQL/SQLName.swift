@@ -1,2 +1,4 @@
+import ContainerDiff
+
 /// A name in SQL.
 func quoted(_ name: String) -> String { "\"\(name.replacing("\"", with: "\"\""))\"" }

@@ -1,15 +1,15 @@
-import AppContainer
+import FileSystem
 import MigrationEngine
 
 extension FixtureSuite {
   /// What became of the goldens of one fixture.
-  public struct Recording: Sendable {
+  package struct Recording: Sendable {
     /// The fixture's name.
-    public var fixture: String
+    package var fixture: String
     /// Its goldens by version; empty when it has none to be.
-    public var goldens: [RecordedGolden] = []
+    package var goldens: [RecordedGolden] = []
     /// Why nothing was recorded.
-    public var problem: (any Error)?
+    package var problem: (any Error)?
   }
 
   /// Writes and updates the goldens of the fixtures, one fixture after the other; what was recorded before a problem stays.
@@ -18,8 +18,8 @@ extension FixtureSuite {
   /// To check the fixtures with their new goldens, read them anew.
   ///
   /// - Parameter progress: told of each fixture that is done.
-  /// - Throws: `AgeError` when no device key can be made.
-  public func record(progress: (Recording) -> Void = { _ in }) throws -> [Recording] {
+  /// - Throws: `DrydockError` when no device key can be made.
+  package func record(progress: (Recording) -> Void = { _ in }) throws -> [Recording] {
     let runner = try FixtureRunner(catalog: catalog, configuration: configuration)
     return fixtures.filter(\.expectsSuccess).map { fixture in
       var recording = Recording(fixture: fixture.name)

@@ -1,4 +1,4 @@
-import AppContainer
+import FileSystem
 import MigrationEngine
 import Synchronization
 
@@ -7,8 +7,8 @@ extension FixtureSuite {
   ///
   /// - Parameter progress: is told of each fixture that is done, in the order of their names, on the caller's thread.
   /// - Returns: the results by name; whatever is wrong with a fixture or a migration is a finding there.
-  /// - Throws: `ContainerError` when no scratch directory can be made, `AgeError` when no key can be.
-  public func run(progress: (FixtureResult) -> Void = { _ in }) throws -> SuiteResult {
+  /// - Throws: `DrydockError` when no scratch directory can be made, `DrydockError` when no key can be.
+  package func run(progress: (FixtureResult) -> Void = { _ in }) throws -> SuiteResult {
     let start = ContinuousClock.now
     let runner = try FixtureRunner(catalog: catalog, configuration: configuration)
     return try ScratchDirectory.withTemporary { scratch in

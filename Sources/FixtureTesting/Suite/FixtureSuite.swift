@@ -1,12 +1,14 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
 import MigrationEngine
 
 /// Checks migrations on fixtures: each by itself, and what must be true over all of them.
-public struct FixtureSuite: Sendable {
+package struct FixtureSuite: Sendable {
   /// The fixtures that are checked, by name.
-  public let fixtures: [Fixture]
+  package let fixtures: [Fixture]
   /// Whether these are all fixtures of the app, so that what must be true over all of them can be checked.
-  public let isWhole: Bool
+  package let isWhole: Bool
 
   let catalog: MigrationCatalog
   let releases: Releases
@@ -15,10 +17,10 @@ public struct FixtureSuite: Sendable {
 
   /// The fixtures of a directory, or of it those that the options' filter names.
   ///
-  /// - Throws: `FixtureError` or `ContainerError` (with `file:line:column`) for a fixture that cannot be understood;
-  ///   `FixtureError` with code `notFound` when there is none, or none that the filter names: a check of nothing must not
+  /// - Throws: `DrydockError` or `DrydockError` (with `file:line:column`) for a fixture that cannot be understood;
+  ///   `DrydockError` with code `notFound` when there is none, or none that the filter names: a check of nothing must not
   ///   pass.
-  public init(
+  package init(
     catalog: MigrationCatalog, releases: Releases, configuration: Configuration, directory: String,
     options: SuiteOptions = SuiteOptions()
   ) throws {
@@ -30,8 +32,8 @@ public struct FixtureSuite: Sendable {
 
   /// Fixtures that were chosen by hand; what must be true over all fixtures is left out.
   ///
-  /// - Throws: `FixtureError` with code `notFound` when the options' filter names none of them.
-  public init(
+  /// - Throws: `DrydockError` with code `notFound` when the options' filter names none of them.
+  package init(
     catalog: MigrationCatalog, releases: Releases, configuration: Configuration, fixtures: [Fixture],
     options: SuiteOptions = SuiteOptions()
   ) throws {
@@ -58,7 +60,7 @@ public struct FixtureSuite: Sendable {
       return true
     }
     guard !chosen.isEmpty else {
-      throw FixtureError(
+      throw DrydockError(
         .notFound,
         "no fixture is called \(filter.map { "“\($0)”" }.joined(separator: " or ")); there are "
           + fixtures.prefix(10).map(\.name).joined(separator: ", ") + (fixtures.count > 10 ? ", …" : ""))

@@ -1,5 +1,5 @@
 import AgeEncryption
-import AppContainer
+import FileSystem
 import Foundation
 
 /// The container of a failure, for a person to look at: migrated as far as it could be, and beside it the key that opens

@@ -1,4 +1,4 @@
-import AppContainer
+import Formats
 
 /// Why an `sql` step may destroy data: one reason for its only table, or one for each table.
 enum DestructiveReason: Sendable, Equatable {

@@ -1,27 +1,27 @@
 import AgeEncryption
-import AppContainer
+import Formats
 
 /// One numbered change of a container, as its files describe it.
-public struct Migration: Sendable {
+package struct Migration: Sendable {
   /// Its number; the schema version after it.
-  public let number: Int
+  package let number: Int
   /// Its name, without the number.
-  public let name: String
+  package let name: String
   /// The file (or `migration.yaml` of the directory) for messages.
-  public let file: String
+  package let file: String
   /// SHA-256 over the names and contents of all its files.
-  public let checksum: SHA256.Digest
+  package let checksum: SHA256.Digest
   /// What it does, in the author's words.
-  public let summary: String?
+  package let summary: String?
   /// Whether its author says that it cannot be undone by steps.
-  public let isIrreversible: Bool
+  package let isIrreversible: Bool
   /// Whether it brings steps of its own for the way down.
-  public var hasDownSteps: Bool { !down.isEmpty }
+  package var hasDownSteps: Bool { !down.isEmpty }
   /// Remarks about scalars that mean something else in YAML 1.1.
-  public let notes: [YAMLNote]
+  package let notes: [YAMLNote]
 
   /// What in it opens the vault, and so needs the device key, such as `vault.rename`; nil when nothing does.
-  public var vaultUse: String? {
+  package var vaultUse: String? {
     if let step = steps.first(where: \.operation.needsVault) { return step.operation.name }
     return (checks + verifications).contains(where: \.needsVault) ? "its check of the vault" : nil
   }
@@ -38,7 +38,7 @@ public struct Migration: Sendable {
   let verifications: [Assertion]
 
   /// `0002_rename_settings`.
-  public var identifier: String { Self.padded(number) + "_" + name }
+  package var identifier: String { Self.padded(number) + "_" + name }
 
   static func padded(_ number: Int) -> String {
     let digits = String(number)
@@ -47,16 +47,16 @@ public struct Migration: Sendable {
 }
 
 /// A step that cannot be taken back by itself, in a migration that brings no `down` steps.
-public struct StepWithoutWayBack: Sendable, Equatable, CustomStringConvertible {
+package struct StepWithoutWayBack: Sendable, Equatable, CustomStringConvertible {
   /// Where it is.
-  public let position: YAMLPosition
+  package let position: YAMLPosition
   /// Its operation, such as `files.delete`.
-  public let operation: String
+  package let operation: String
   /// Whether it is a `.sql` file, which has directives in place of keys.
   let isSQLFile: Bool
 
   /// `file:line:column: operation cannot be taken back …`
-  public var description: String {
+  package var description: String {
     isSQLFile
       ? "\(position): these statements have no way back: add a section `-- migrate:down` (or a file `.down.sql` beside a "
         + "`.up.sql`), or a line `-- drydock: irreversible`"
@@ -67,7 +67,7 @@ public struct StepWithoutWayBack: Sendable, Equatable, CustomStringConvertible {
 
 extension Migration {
   /// The steps that keep the migration from being taken back by steps; none when it has `down` steps.
-  public var stepsWithoutWayBack: [StepWithoutWayBack] {
+  package var stepsWithoutWayBack: [StepWithoutWayBack] {
     guard !hasDownSteps else { return [] }
     return steps.filter { $0.operation.wayBack == .none }.map {
       StepWithoutWayBack(
@@ -77,22 +77,22 @@ extension Migration {
   }
 
   /// Whether somebody wrote how it is reverted: `down` steps, or statements or a script of a step's own.
-  public var hasWrittenDown: Bool { hasDownSteps || steps.contains { $0.operation.hasWrittenDown } }
+  package var hasWrittenDown: Bool { hasDownSteps || steps.contains { $0.operation.hasWrittenDown } }
 
   /// Whether it can be taken back by steps: by its own `down` steps, or because each step has a way back.
-  public var hasWayBack: Bool { !isIrreversible && stepsWithoutWayBack.isEmpty }
+  package var hasWayBack: Bool { !isIrreversible && stepsWithoutWayBack.isEmpty }
 }
 
 /// One step, as those see it who watch a run.
-public struct StepOutline: Sendable, Hashable {
+package struct StepOutline: Sendable, Hashable {
   /// The migration's number, and the step's place in it, from 0.
-  public let migration: Int, index: Int
+  package let migration: Int, index: Int
   /// Where it is.
-  public let position: YAMLPosition
+  package let position: YAMLPosition
   /// Its operation, such as `files.move`.
-  public let operation: String
+  package let operation: String
   /// Whether its author says that it destroys data, and why.
-  public let isDestructive: Bool
+  package let isDestructive: Bool
   /// What it says of the data that it destroys.
   package let announcedLoss: AnnouncedLoss
   /// Whether it has nothing to do, such as the file of another tool without a statement.
@@ -101,7 +101,7 @@ public struct StepOutline: Sendable, Hashable {
 
 extension Migration {
   /// The steps of the way up, in order.
-  public var outline: [StepOutline] {
+  package var outline: [StepOutline] {
     steps.enumerated().map { index, step in
       StepOutline(
         migration: number, index: index, position: step.position, operation: step.operation.name,
@@ -122,7 +122,7 @@ struct MigrationStep: Sendable {
 
   /// The step of an operation's word and its arguments.
   ///
-  /// - Throws: `ContainerError` for an unknown word, and for arguments that make no sense.
+  /// - Throws: `DrydockError` for an unknown word, and for arguments that make no sense.
   init(_ name: String, at position: YAMLPosition, arguments: YAMLNode, files: MigrationFiles) throws {
     guard let type = Operations.named[name] else {
       throw position.error(

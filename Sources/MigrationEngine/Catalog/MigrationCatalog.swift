@@ -1,22 +1,24 @@
 import AppContainer
+import DrydockErrors
+import Formats
 
 /// All migrations of an app, in order.
-public struct MigrationCatalog: Sendable {
+package struct MigrationCatalog: Sendable {
   /// The directory that they were read from, as it was named.
-  public let directory: String
+  package let directory: String
   /// The migrations, numbers ascending. Drydock's own start at 1 and have no gaps; other tools' numbers may be times.
-  public let migrations: [Migration]
+  package let migrations: [Migration]
   /// The other tool whose files they are; nil for Drydock's own.
-  public internal(set) var tool: MigrationTool? = nil
+  package internal(set) var tool: MigrationTool? = nil
 
   /// The number of the last one; 0 when there are none.
-  public var latest: Int { migrations.last?.number ?? 0 }
+  package var latest: Int { migrations.last?.number ?? 0 }
 
   /// All numbers, ascending.
-  public var numbers: [Int] { migrations.map(\.number) }
+  package var numbers: [Int] { migrations.map(\.number) }
 
   /// The migration of a number.
-  public func migration(_ number: Int) -> Migration? {
+  package func migration(_ number: Int) -> Migration? {
     var (low, high) = (0, migrations.count)
     while low < high {
       let middle = (low + high) / 2
@@ -26,13 +28,13 @@ public struct MigrationCatalog: Sendable {
   }
 
   /// Whether a container can have this version: 0, or the number of a migration.
-  public func hasVersion(_ version: Int) -> Bool { version == 0 || migration(version) != nil }
+  package func hasVersion(_ version: Int) -> Bool { version == 0 || migration(version) != nil }
 
   /// What in the migrations only looks like something else to readers of YAML 1.1.
-  public var notes: [YAMLNote] { migrations.flatMap(\.notes) }
+  package var notes: [YAMLNote] { migrations.flatMap(\.notes) }
 
   /// What is odd about the directory, without being wrong.
-  public var warnings: [String] {
+  package var warnings: [String] {
     migrations.isEmpty && !directory.isEmpty ? ["\(directory): no migration is in this directory"] : []
   }
 
@@ -41,8 +43,8 @@ public struct MigrationCatalog: Sendable {
   /// that start with a dot are left alone.
   ///
   /// - Parameter tool: another tool, whose files the directory has.
-  /// - Throws: ``MigrationError`` with code `catalog`, naming file, line and column where there is one.
-  public static func load(_ directory: String, tool: MigrationTool? = nil) throws -> MigrationCatalog {
+  /// - Throws: ``DrydockError`` with code `catalog`, naming file, line and column where there is one.
+  package static func load(_ directory: String, tool: MigrationTool? = nil) throws -> MigrationCatalog {
     let (catalog, problems) = try read(directory, tool: tool)
     if let problem = problems.first { throw problem }
     return catalog
@@ -50,10 +52,10 @@ public struct MigrationCatalog: Sendable {
 
   /// Reads a directory of migrations as far as it can be read, with everything that is wrong in it.
   ///
-  /// - Throws: ``MigrationError`` with code `catalog` when the directory itself cannot be read.
+  /// - Throws: ``DrydockError`` with code `catalog` when the directory itself cannot be read.
   static func read(
     _ directory: String, tool: MigrationTool? = nil
-  ) throws -> (MigrationCatalog, problems: [MigrationError]) {
+  ) throws -> (MigrationCatalog, problems: [DrydockError]) {
     do {
       if let tool {
         let folder = try ToolFolder(directory, tool)
@@ -63,8 +65,8 @@ public struct MigrationCatalog: Sendable {
       }
       let folder = try MigrationFolder(directory)
       return (MigrationCatalog(directory: directory, migrations: folder.migrations), folder.problems)
-    } catch let error as ContainerError {
-      throw MigrationError(reading: error)
+    } catch let error as DrydockError {
+      throw DrydockError(reading: error)
     }
   }
 }

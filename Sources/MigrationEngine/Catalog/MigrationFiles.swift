@@ -1,5 +1,7 @@
 import AgeEncryption
-import AppContainer
+import DrydockErrors
+import FileSystem
+import Formats
 
 /// The files of one migration: what is read, and what the checksum covers.
 struct MigrationFiles: Sendable {
@@ -80,14 +82,14 @@ extension MigrationFiles {
   private mutating func add(_ directory: Directory, prefix: String) throws {
     for bytes in try directory.names() where bytes.first != UInt8(ascii: ".") {
       guard let name = String(validating: bytes, as: UTF8.self) else {
-        throw MigrationError(.catalog, "a file's name is not UTF-8: rename it", path: display(prefix))
+        throw DrydockError(.catalog, "a file's name is not UTF-8: rename it", path: display(prefix))
       }
       let path = try ContainerPath(name)
       switch try directory.status(path)?.type {
       case .directory: try add(try directory.directory(path), prefix: prefix + name + "/")
       case .file: contents[prefix + name] = try directory.contents(path)
       default:
-        throw MigrationError(
+        throw DrydockError(
           .catalog, "neither a file nor a directory: a migration's files must be files",
           path: display(prefix + name))
       }

@@ -1,11 +1,12 @@
 import AgeEncryption
-import AppContainer
+import DrydockErrors
+import FileSystem
 
 /// Reads a directory of migrations, and finds everything that is wrong with it, not the first thing only.
 struct MigrationFolder {
   private(set) var migrations: [Migration] = []
   /// What is wrong, files in the order of their names, then the numbers.
-  private(set) var problems: [MigrationError] = []
+  private(set) var problems: [DrydockError] = []
 
   private let folder: Directory
   private let display: String
@@ -18,7 +19,7 @@ struct MigrationFolder {
     "a migration is called 0001_name.yaml, 0001_name.sql, 0001_name.up.sql with 0001_name.down.sql, or is a directory "
     + "0001_name with migration.yaml"
 
-  /// - Throws: `ContainerError` when the directory itself cannot be read.
+  /// - Throws: `DrydockError` when the directory itself cannot be read.
   init(_ path: String) throws {
     (folder, display) = (try Directory(path), path)
     let names = try folder.names().filter { $0.first != UInt8(ascii: ".") }
@@ -27,7 +28,7 @@ struct MigrationFolder {
       do {
         try read(entry, among: names)
       } catch {
-        problems.append(MigrationError(reading: error))
+        problems.append(DrydockError(reading: error))
       }
     }
     migrations.sort { $0.number < $1.number }
@@ -45,7 +46,7 @@ struct MigrationFolder {
       let hasOther = names.contains(stem + other)
       if suffix == ".up.sql" { return try readPair(stem, name, hasDown: hasOther) }
       guard hasOther else {
-        throw MigrationError(
+        throw DrydockError(
           .catalog, "the way down has no way up: add \(stem)\(other)", path: "\(display)/\(entry)")
       }
       return
@@ -69,7 +70,7 @@ struct MigrationFolder {
     note(name)
     let files = try MigrationFiles.directory(entry, in: folder, display: display)
     guard let bytes = files.contents["migration.yaml"] else {
-      throw MigrationError(.catalog, "the directory has no migration.yaml", path: "\(display)/\(entry)")
+      throw DrydockError(.catalog, "the directory has no migration.yaml", path: "\(display)/\(entry)")
     }
     try add(name, files, yaml: bytes, file: files.display("migration.yaml"))
   }
@@ -127,11 +128,11 @@ struct MigrationFolder {
   }
 
   private mutating func problem(_ message: String) {
-    problems.append(MigrationError(.catalog, message, path: display))
+    problems.append(DrydockError(.catalog, message, path: display))
   }
 
-  private func unknown(_ entry: String) -> MigrationError {
-    MigrationError(.catalog, "not a migration's name; \(Self.shapes)", path: "\(display)/\(entry)")
+  private func unknown(_ entry: String) -> DrydockError {
+    DrydockError(.catalog, "not a migration's name; \(Self.shapes)", path: "\(display)/\(entry)")
   }
 }
 

@@ -1,4 +1,4 @@
-import AppContainer
+import Formats
 
 extension MigrationParser {
   /// A `.sql` file as a migration: one `sql` step for each database.

@@ -1,11 +1,12 @@
-import AppContainer
+import DrydockErrors
+import Formats
 
 /// Reads the body of a migration from YAML or SQL.
 struct MigrationParser {
   /// The files that steps may name.
   let files: MigrationFiles
   /// What is wrong in single steps and assertions, in the order of the file's keys.
-  private(set) var problems: [MigrationError] = []
+  private(set) var problems: [DrydockError] = []
 
   private static let keys = ["description", "steps", "check", "verify", "irreversible", "down"]
 
@@ -17,7 +18,7 @@ struct MigrationParser {
   mutating func yaml(_ bytes: [UInt8], file: String) throws -> MigrationBody {
     let document = try YAMLDocument(bytes, file: file)
     guard let root = document.root else {
-      throw MigrationError(.catalog, "\(file):1:1: the migration is empty: it needs `steps:`")
+      throw DrydockError(.catalog, "\(file):1:1: the migration is empty: it needs `steps:`")
     }
     let reader = try YAMLReader(root, what: "a migration", keys: Self.keys)
     var body = MigrationBody()
@@ -63,7 +64,7 @@ struct MigrationParser {
     }
   }
 
-  private mutating func add(_ error: any Error) { problems.append(MigrationError(reading: error)) }
+  private mutating func add(_ error: any Error) { problems.append(DrydockError(reading: error)) }
 
   /// The one key of a mapping, and its value.
   private static func single(_ node: YAMLNode, _ what: String) throws -> (String, YAMLPosition, YAMLNode) {

@@ -1,9 +1,10 @@
-import AppContainer
+import DrydockErrors
+import FileSystem
 
 /// Makes the files of a migration that is still to be written.
-public enum NewMigration {
+package enum NewMigration {
   /// What a migration can be written as.
-  public enum Form: Sendable {
+  package enum Form: Sendable {
     /// A YAML file.
     case steps
     /// A SQL file for a database.
@@ -15,11 +16,11 @@ public enum NewMigration {
   /// Writes a template with the next free number. The directory of migrations is made when it is missing.
   ///
   /// - Returns: the path of the file to edit.
-  /// - Throws: ``MigrationError`` `usage` for a name that cannot be one; `ContainerError`.
-  public static func create(_ name: String, _ form: Form, in path: String) throws -> String {
+  /// - Throws: ``DrydockError`` `usage` for a name that cannot be one; `DrydockError`.
+  package static func create(_ name: String, _ form: Form, in path: String) throws -> String {
     guard MigrationName.isName(name) else {
       let better = name.lowercased().map { $0.isLetter || $0.isNumber ? $0 : "_" }
-      throw MigrationError(
+      throw DrydockError(
         .usage,
         "a migration's name has letters, digits, `_` and `-`"
           + (name.isEmpty ? "" : ", such as \(String(better))"))

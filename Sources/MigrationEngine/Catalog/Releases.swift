@@ -1,46 +1,48 @@
 import AgeEncryption
-import AppContainer
+import DrydockErrors
+import FileSystem
+import Formats
 
 /// What has been released, as `releases.yaml` beside the migrations says: what users' containers may have, and what must
 /// not change any more.
-public struct Releases: Sendable, Equatable {
+package struct Releases: Sendable, Equatable {
   /// One release of the app.
-  public struct Release: Sendable, Equatable {
+  package struct Release: Sendable, Equatable {
     /// Its name, such as `2.5.0`.
-    public var name: String
+    package var name: String
     /// The schema version that it has.
-    public var version: Int
+    package var version: Int
     /// The migrations that came with it.
-    public var migrations: [Frozen]
+    package var migrations: [Frozen]
     /// Where `releases.yaml` says so.
-    public let position: YAMLPosition
+    package let position: YAMLPosition
   }
 
   /// A migration as it was released.
-  public struct Frozen: Sendable, Equatable {
+  package struct Frozen: Sendable, Equatable {
     /// Its number.
-    public var number: Int
+    package var number: Int
     /// Its name, without the number.
-    public var name: String
+    package var name: String
     /// SHA-256 over its files.
-    public var checksum: SHA256.Digest
+    package var checksum: SHA256.Digest
     /// Where `releases.yaml` says so.
     let position: YAMLPosition
   }
 
   /// The releases, oldest first.
-  public private(set) var releases: [Release] = []
+  package private(set) var releases: [Release] = []
   private let file: String
 
   static let fileName = "releases.yaml"
 
   /// The newest schema version that has been released; 0 when none has.
-  public var version: Int { releases.map(\.version).max() ?? 0 }
+  package var version: Int { releases.map(\.version).max() ?? 0 }
 
   /// Reads `releases.yaml` of a directory of migrations; without one nothing has been released.
   ///
-  /// - Throws: `ContainerError` with the place in the file.
-  public static func read(_ directory: String) throws -> Releases { try Releases(directory) }
+  /// - Throws: `DrydockError` with the place in the file.
+  package static func read(_ directory: String) throws -> Releases { try Releases(directory) }
 
   private init(_ directory: String) throws {
     file = directory + "/" + Self.fileName
@@ -74,8 +76,8 @@ public struct Releases: Sendable, Equatable {
   /// What was edited, removed or inserted since it was released.
   ///
   /// - Parameter isComplete: whether the catalog has every migration of the directory.
-  func problems(in catalog: MigrationCatalog, isComplete: Bool = true) -> [MigrationError] {
-    var problems: [MigrationError] = []
+  func problems(in catalog: MigrationCatalog, isComplete: Bool = true) -> [DrydockError] {
+    var problems: [DrydockError] = []
     var known: Set<Int> = []
     for release in releases {
       for frozen in release.migrations {
@@ -93,7 +95,7 @@ public struct Releases: Sendable, Equatable {
     for migration in catalog.migrations where migration.number <= newest && !known.contains(migration.number)
     {
       problems.append(
-        MigrationError(
+        DrydockError(
           .released,
           "migration \(migration.identifier) was inserted below version \(newest), which is released: containers that have "
             + "that version would never run it; give it the next free number", path: migration.file))
@@ -101,17 +103,17 @@ public struct Releases: Sendable, Equatable {
     return problems
   }
 
-  private func removed(_ frozen: Frozen, _ release: Release) -> MigrationError {
+  private func removed(_ frozen: Frozen, _ release: Release) -> DrydockError {
     let name = Migration.padded(frozen.number) + "_" + frozen.name
-    return MigrationError(
+    return DrydockError(
       .released,
       "\(frozen.position): migration \(name) was released with \(release.name), and its files are gone: bring them back"
     )
   }
 
-  private func edited(_ now: Migration, _ frozen: Frozen, _ release: Release) -> MigrationError {
+  private func edited(_ now: Migration, _ frozen: Frozen, _ release: Release) -> DrydockError {
     let renamed = now.name == frozen.name ? "" : " (it was called \(frozen.name))"
-    return MigrationError(
+    return DrydockError(
       .released,
       "migration \(now.identifier) was changed after it was released with \(release.name)\(renamed): bring its files back, "
         + "and put the change into a new migration", path: now.file)
@@ -120,13 +122,13 @@ public struct Releases: Sendable, Equatable {
   /// Appends a release with all migrations that are in none yet. What the file says is never changed.
   ///
   /// - Returns: the release.
-  /// - Throws: ``MigrationError`` `usage` when there is a release of that name.
-  public mutating func add(_ name: String, _ catalog: MigrationCatalog) throws -> Release {
+  /// - Throws: ``DrydockError`` `usage` when there is a release of that name.
+  package mutating func add(_ name: String, _ catalog: MigrationCatalog) throws -> Release {
     guard !name.isEmpty, !name.contains(where: { $0.isNewline || "\"\\".contains($0) }) else {
-      throw MigrationError(.usage, "a release's name is one line without quotes, such as 2.5.0")
+      throw DrydockError(.usage, "a release's name is one line without quotes, such as 2.5.0")
     }
     guard !releases.contains(where: { $0.name == name }) else {
-      throw MigrationError(.usage, "the release \(name) is there already: what is released stays", path: file)
+      throw DrydockError(.usage, "the release \(name) is there already: what is released stays", path: file)
     }
     let old = Set(releases.flatMap(\.migrations).map(\.number))
     let start = YAMLPosition(file: file, line: 1, column: 1)

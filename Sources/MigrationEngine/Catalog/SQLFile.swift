@@ -1,4 +1,4 @@
-import AppContainer
+import Formats
 
 /// A `.sql` file: directives in comments, and for each database that it is for a way up and a way down.
 struct SQLFile {

@@ -1,5 +1,7 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import Formats
 
 /// One line of `check:` or `verify:`.
 struct Assertion: Sendable {
@@ -58,7 +60,7 @@ struct Assertion: Sendable {
   }
 
   /// What is wrong with it in `check:`.
-  var problemAsCheck: ContainerError? {
+  var problemAsCheck: DrydockError? {
     before?.error("`check` runs before the migration: `before` has nothing to compare with; use `verify`")
   }
 

@@ -1,5 +1,6 @@
 import AppContainer
 import ContainerTransaction
+import Formats
 
 /// `defaults: {key, equals | one-of | exists}`: what a setting is.
 struct DefaultsAssertion: Sendable {

@@ -1,5 +1,4 @@
-import AppContainer
-import ContainerTransaction
+import Formats
 
 /// `files: {path, exists | count}`: what is in the container; the path may be a pattern.
 struct FilesAssertion: Sendable {

@@ -1,5 +1,7 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import Formats
 import Foundation
 import GRDB
 
@@ -48,7 +50,7 @@ struct SQLAssertion: Sendable {
           columns: rows.first?.columnNames.map { $0 } ?? [])
       }
     } catch let error as DatabaseError {
-      throw MigrationError(.sql, "\(position): the query cannot run: \(error.plainMessage)", cause: error)
+      throw DrydockError(.sql, "\(position): the query cannot run: \(error.plainMessage)", cause: error)
     }
   }
 

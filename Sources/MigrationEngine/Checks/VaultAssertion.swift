@@ -1,5 +1,6 @@
 import AppContainer
 import ContainerTransaction
+import Formats
 
 /// `vault: {service, account, exists | accessible | length | count | equals: before}`: what vault items are. A value is
 /// never written in a migration: its length is, or that it is what it was before.

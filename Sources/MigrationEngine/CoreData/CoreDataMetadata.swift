@@ -1,4 +1,6 @@
 import AppContainer
+import DrydockErrors
+import Formats
 import Foundation
 import GRDB
 
@@ -15,7 +17,7 @@ struct CoreDataMetadata {
     }
     do {
       file = try PropertyListFile(bytes: [UInt8](data))
-    } catch let error as ContainerError {
+    } catch let error as DrydockError {
       throw StepFailure(message: "the Core Data store's metadata is damaged: \(error.message)")
     }
   }

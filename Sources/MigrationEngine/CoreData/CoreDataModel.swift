@@ -1,5 +1,7 @@
 import AgeEncryption
 import AppContainer
+import DrydockErrors
+import Formats
 import Foundation
 
 /// One version of a Core Data model, as the `VersionInfo.plist` of its compiled form (`.momd`) tells it: what identifies
@@ -71,7 +73,7 @@ struct CoreDataArgument {
     let info: PropertyListDictionary
     do {
       info = try PropertyListFile(bytes: bytes).root
-    } catch let error as ContainerError {
+    } catch let error as DrydockError {
       throw file.position.error(error.message)
     }
     if let node = reader["version"] {

@@ -1,4 +1,4 @@
-import AppContainer
+import Formats
 
 /// Changes inside of one value, each written down so that it can be taken back alone.
 struct DocumentEdit<Value: StructuredValue> {

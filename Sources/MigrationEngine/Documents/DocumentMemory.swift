@@ -1,6 +1,8 @@
 import AgeEncryption
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import FileSystem
 
 /// What a step changed inside of a document.
 struct DocumentMemory: Sendable, Codable, Equatable {
@@ -77,7 +79,7 @@ extension StagedContainer {
     var document: StructuredDocument
     do {
       document = try StructuredDocument(bytes: bytes)
-    } catch var error as ContainerError where error.path == nil {
+    } catch var error as DrydockError where error.path == nil {
       error.path = path.description
       throw error
     }

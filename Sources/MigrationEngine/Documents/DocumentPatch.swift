@@ -1,4 +1,6 @@
 import AppContainer
+import DrydockErrors
+import Formats
 
 /// A list of changes in the words of JSON Patch (RFC 6902): add, remove, replace, move, copy, test.
 struct DocumentPatch: DocumentRule {
@@ -62,7 +64,7 @@ struct DocumentPatch: DocumentRule {
     let text = try node.text(what)
     do {
       return try JSONPointer(text)
-    } catch let error as ContainerError {
+    } catch let error as DrydockError {
       throw node.position.error("\(what): \(error.message)")
     }
   }

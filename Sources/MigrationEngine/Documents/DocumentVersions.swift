@@ -1,4 +1,4 @@
-import AppContainer
+import Formats
 
 /// The versions of a document `{version, data}`, and what makes each of them out of the one before.
 struct DocumentVersions: DocumentRule {

@@ -1,4 +1,7 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
+import Formats
 
 /// Something that changes a document, whichever format it has.
 protocol DocumentRule: Sendable {
@@ -30,7 +33,7 @@ enum StructuredDocument: Sendable {
 
   /// Reads a file's content.
   ///
-  /// - Throws: `ContainerError` with code `malformed`.
+  /// - Throws: `DrydockError` with code `malformed`.
   init(bytes: [UInt8]) throws {
     if PropertyListDocument.isBegun(by: bytes) {
       self = .propertyList(try PropertyListDocument(bytes: bytes))
@@ -91,7 +94,7 @@ struct SettingDocument {
           message: "the setting `\(key)` is \(value.nounPhrase): neither a dictionary, nor an array, nor JSON"
         )
       }
-    } catch let error as ContainerError {
+    } catch let error as DrydockError {
       throw StepFailure(message: "the setting `\(key)`, \(value.nounPhrase): \(error.message)")
     }
   }

@@ -1,4 +1,5 @@
 import AppContainer
+import Formats
 
 extension JSONValue: StructuredValue {
   var shape: ValueShape {

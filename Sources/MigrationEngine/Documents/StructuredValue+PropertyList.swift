@@ -1,4 +1,6 @@
 import AppContainer
+import DrydockErrors
+import Formats
 import Foundation
 
 extension PropertyListValue: StructuredValue {
@@ -58,7 +60,7 @@ extension PropertyListValue: StructuredValue {
 
   init(stored: String) throws {
     guard let data = Data(base64Encoded: stored) else {
-      throw ContainerError(.malformed, "a value that was written down is no base64")
+      throw DrydockError(.malformed, "a value that was written down is no base64")
     }
     self = try PropertyListDocument(bytes: [UInt8](data)).value
   }

@@ -1,4 +1,5 @@
 import AppContainer
+import Formats
 
 /// A value with values inside that a JSON pointer can walk: JSON, or what is in a property list.
 protocol StructuredValue: Sendable {

@@ -1,20 +1,21 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
 import Foundation
 
 /// What was done to a container, as its history file says: one record for each migration, in order.
-public struct MigrationHistory: Sendable, Equatable {
+package struct MigrationHistory: Sendable, Equatable {
   /// The records, numbers ascending.
-  public private(set) var records: [MigrationRecord]
+  package private(set) var records: [MigrationRecord]
 
   /// The schema version: the number of the last record, 0 without any.
-  public var version: Int { records.last?.number ?? 0 }
+  package var version: Int { records.last?.number ?? 0 }
 
   /// A history that says nothing.
-  public init() { records = [] }
+  package init() { records = [] }
 
   /// The record of a number.
-  public func record(_ number: Int) -> MigrationRecord? { records.first { $0.number == number } }
+  package func record(_ number: Int) -> MigrationRecord? { records.first { $0.number == number } }
 
   mutating func removeAll(after version: Int) { records.removeAll { $0.number > version } }
 
@@ -44,10 +45,10 @@ public struct MigrationHistory: Sendable, Equatable {
   /// Reads a history file strictly: what is not understood is an error, since a wrong guess about the version
   /// would run migrations twice.
   ///
-  /// - Throws: ``MigrationError`` with code `damagedHistory`.
-  public init(bytes: [UInt8], path: String) throws {
-    func damaged(_ what: String, _ cause: (any Error)? = nil) -> MigrationError {
-      MigrationError(
+  /// - Throws: ``DrydockError`` with code `damagedHistory`.
+  package init(bytes: [UInt8], path: String) throws {
+    func damaged(_ what: String, _ cause: (any Error)? = nil) -> DrydockError {
+      DrydockError(
         .damagedHistory,
         "the history of migrations \(what); restore it from a backup, or remove it and say the version with "
           + "`drydock baseline CONTAINER --to N`", path: path, cause: cause)
@@ -58,7 +59,7 @@ public struct MigrationHistory: Sendable, Equatable {
       throw damaged("is not the JSON that Drydock writes")
     }
     guard head.format == Self.format else {
-      throw MigrationError(
+      throw DrydockError(
         .damagedHistory,
         "the history of migrations has the form \(head.format), and this Drydock knows \(Self.format): use a newer "
           + "one", path: path)
@@ -75,7 +76,7 @@ public struct MigrationHistory: Sendable, Equatable {
   }
 
   /// The file's content: readable JSON with sorted keys.
-  public func encoded() throws -> [UInt8] {
+  package func encoded() throws -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     let data = try encoder.encode(File(format: Self.format, migrations: records))
@@ -83,7 +84,7 @@ public struct MigrationHistory: Sendable, Equatable {
   }
 
   /// Reads the history of a container; nil when it has none.
-  public static func read(_ stage: StagedContainer) throws -> MigrationHistory? {
+  package static func read(_ stage: StagedContainer) throws -> MigrationHistory? {
     let path = stage.container.historyPath
     guard try stage.status(of: path) != nil else { return nil }
     return try MigrationHistory(bytes: try stage.read(path), path: path.description)
@@ -91,13 +92,13 @@ public struct MigrationHistory: Sendable, Equatable {
 
   /// As ``read(_:)``; nil for one that is damaged, too.
   static func readable(_ stage: StagedContainer) throws -> MigrationHistory? {
-    do { return try read(stage) } catch let error as MigrationError where error.code == .damagedHistory {
+    do { return try read(stage) } catch let error as DrydockError where error.code == .damagedHistory {
       return nil
     }
   }
 
   /// Writes the history into a staged container.
-  public func write(to stage: StagedContainer) throws {
+  package func write(to stage: StagedContainer) throws {
     try stage.write(try encoded(), to: stage.container.historyPath)
   }
 }

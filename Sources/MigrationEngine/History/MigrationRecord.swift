@@ -1,11 +1,11 @@
 import AgeEncryption
-import AppContainer
+import Formats
 import Foundation
 
 /// One line of a container's history.
-public struct MigrationRecord: Sendable, Codable, Equatable {
+package struct MigrationRecord: Sendable, Codable, Equatable {
   /// How a container came to a version.
-  public enum Origin: String, Sendable, Codable {
+  package enum Origin: String, Sendable, Codable {
     /// Drydock ran the migration.
     case applied
     /// Somebody said so with `drydock baseline`.
@@ -15,21 +15,21 @@ public struct MigrationRecord: Sendable, Codable, Equatable {
   }
 
   /// The migration's number.
-  public var number: Int
+  package var number: Int
   /// Its name, without the number.
-  public var name: String
+  package var name: String
   /// SHA-256 over its files when it was recorded.
-  public var checksum: SHA256.Digest
+  package var checksum: SHA256.Digest
   /// When it was recorded; whole seconds.
-  public var time: Date
+  package var time: Date
   /// How long it ran, in milliseconds; nil when Drydock did not run it.
-  public var milliseconds: Int?
+  package var milliseconds: Int?
   /// The version of Drydock that recorded it.
-  public var tool: String
+  package var tool: String
   /// The transaction that it was recorded in.
-  public var transaction: String
+  package var transaction: String
   /// How the container came to this version.
-  public var origin: Origin
+  package var origin: Origin
 
   private enum CodingKeys: String, CodingKey {
     case number, name, checksum, time, milliseconds, tool, transaction, origin
@@ -47,7 +47,7 @@ public struct MigrationRecord: Sendable, Codable, Equatable {
   }
 
   /// Reads a record.
-  public init(from decoder: any Decoder) throws {
+  package init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     number = try container.decode(Int.self, forKey: .number)
     name = try container.decode(String.self, forKey: .name)
@@ -64,7 +64,7 @@ public struct MigrationRecord: Sendable, Codable, Equatable {
   }
 
   /// Writes a record; the time as ISO 8601 in UTC.
-  public func encode(to encoder: any Encoder) throws {
+  package func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encode(number, forKey: .number)
     try container.encode(name, forKey: .name)
@@ -78,16 +78,16 @@ public struct MigrationRecord: Sendable, Codable, Equatable {
 }
 
 /// What every record of one run has in common.
-public struct MigrationStamp: Sendable {
+package struct MigrationStamp: Sendable {
   /// The version of Drydock.
-  public var tool: String
+  package var tool: String
   /// The transaction's name.
-  public var transaction: String
+  package var transaction: String
   /// When it began; whole seconds.
-  public var time: Date
+  package var time: Date
 
   /// A stamp from its parts; fractions of a second are dropped.
-  public init(tool: String, transaction: String, time: Date = Date()) {
+  package init(tool: String, transaction: String, time: Date = Date()) {
     self.tool = tool
     self.transaction = transaction
     self.time = Date(timeIntervalSinceReferenceDate: time.timeIntervalSinceReferenceDate.rounded(.down))

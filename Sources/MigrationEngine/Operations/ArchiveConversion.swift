@@ -1,4 +1,6 @@
 import AppContainer
+import DrydockErrors
+import Formats
 
 /// How `files.unarchive` turns one archive into a document, wherever it is.
 struct ArchiveConversion: Sendable {
@@ -86,9 +88,9 @@ struct ArchiveConversion: Sendable {
   /// - Throws: ``StepFailure`` for what has no counterpart, unless it is to be kept or deleted.
   func convert(_ bytes: [UInt8]?, _ what: String) throws -> Outcome {
     do {
-      guard let bytes else { throw ContainerError(.malformed, "it is neither data nor text") }
+      guard let bytes else { throw DrydockError(.malformed, "it is neither data nor text") }
       return .converted(try document(bytes))
-    } catch let error as ContainerError {
+    } catch let error as DrydockError {
       switch unmapped {
       case .fail:
         throw StepFailure(
@@ -106,7 +108,7 @@ struct ArchiveConversion: Sendable {
     case .json: return Document(content: .json(try JSONValue(archived: value, dates: dates)))
     case .plist:
       guard let plain = value.withoutNulls else {
-        throw ContainerError(
+        throw DrydockError(
           .unsupported,
           "a property list has no form for nothing (null) in a list or as the whole: say `as: json`")
       }

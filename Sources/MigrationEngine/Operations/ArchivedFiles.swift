@@ -1,6 +1,7 @@
 import AgeEncryption
-import AppContainer
 import ContainerTransaction
+import FileSystem
+import Formats
 
 /// Archives that are files, for `files.unarchive`.
 struct ArchivedFiles: Sendable {

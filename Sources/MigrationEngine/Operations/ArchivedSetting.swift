@@ -1,5 +1,5 @@
-import AppContainer
 import ContainerTransaction
+import Formats
 
 /// An archive in a setting, for `files.unarchive`.
 struct ArchivedSetting: Sendable {

@@ -1,5 +1,6 @@
-import AppContainer
 import ContainerTransaction
+import FileSystem
+import Formats
 
 /// Changes extended attributes of what a step selects: paths, or what matches patterns.
 struct AttributeEdit: Sendable {

@@ -1,5 +1,6 @@
-import AppContainer
 import ContainerTransaction
+import FileSystem
+import Formats
 
 /// A path, or a pattern of paths, in the container.
 struct ContainerSelection: Sendable, CustomStringConvertible {

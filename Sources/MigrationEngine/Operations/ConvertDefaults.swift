@@ -1,5 +1,6 @@
 import AppContainer
 import ContainerTransaction
+import Formats
 
 /// `defaults.convert`: gives a setting another type or, by a map, another value; in place or under a new name.
 struct ConvertDefaults: MigrationOperation {

@@ -1,6 +1,7 @@
 import AgeEncryption
 import AppContainer
 import ContainerTransaction
+import Formats
 import Foundation
 
 /// `vault.convert`: makes vault items that are text JSON documents of named fields.

@@ -1,5 +1,5 @@
-import AppContainer
 import ContainerTransaction
+import Formats
 
 /// `files.copy`: copies a file, a directory, or a database with all that belongs to it.
 struct CopyFiles: MigrationOperation {

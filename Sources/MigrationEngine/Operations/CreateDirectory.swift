@@ -1,5 +1,6 @@
-import AppContainer
 import ContainerTransaction
+import FileSystem
+import Formats
 
 /// `files.create-directory`: makes a directory, and those above it that are missing.
 struct CreateDirectory: MigrationOperation {

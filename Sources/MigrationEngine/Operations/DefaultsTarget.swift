@@ -1,5 +1,7 @@
 import AppContainer
 import ContainerTransaction
+import FileSystem
+import Formats
 
 /// Which settings file a step or a check is about: the app's own, a suite of `drydock.yaml` (a file named there, or a
 /// group), or any file.

@@ -1,5 +1,6 @@
-import AppContainer
 import ContainerTransaction
+import FileSystem
+import Formats
 
 /// Which settings go from one settings file to another, and under which names: what `defaults.move` and
 /// `defaults.copy` share.

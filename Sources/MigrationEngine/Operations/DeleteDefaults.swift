@@ -1,5 +1,5 @@
-import AppContainer
 import ContainerTransaction
+import Formats
 
 /// `defaults.delete`: removes settings by name, or all that start with a prefix.
 struct DeleteDefaults: MigrationOperation {

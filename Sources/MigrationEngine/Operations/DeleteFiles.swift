@@ -1,5 +1,5 @@
-import AppContainer
 import ContainerTransaction
+import Formats
 
 /// `files.delete`: removes paths, or everything that matches a pattern counted from the container's root
 /// (`*.log` is in the root only, `**/*.log` at any depth). A database goes with all that belongs to it.

@@ -1,5 +1,5 @@
-import AppContainer
 import ContainerTransaction
+import Formats
 
 /// `vault.delete`: removes vault items.
 struct DeleteVaultItems: MigrationOperation {

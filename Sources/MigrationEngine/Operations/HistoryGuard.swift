@@ -1,5 +1,5 @@
-import AppContainer
 import ContainerTransaction
+import FileSystem
 
 extension StagedContainer {
   /// Whether a path is Drydock's own history of this container, or beside it: no step is about that.

@@ -1,5 +1,5 @@
-import AppContainer
 import ContainerTransaction
+import Formats
 
 /// `defaults.document-migrate`: brings a document that carries its own version, in a setting or a file, to the newest one.
 struct MigrateDocument: MigrationOperation {

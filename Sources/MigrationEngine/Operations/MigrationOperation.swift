@@ -1,5 +1,8 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import FileSystem
+import Formats
 
 /// What a step does. Operations are read from files and Swift values; a closure of a migration plan is one by itself.
 protocol MigrationAction: Sendable {
@@ -123,16 +126,16 @@ enum Operations {
 }
 
 /// What to do when that which an operation reads is not there.
-public enum IfMissing: String, CaseIterable, Sendable { case skip, fail }
+package enum IfMissing: String, CaseIterable, Sendable { case skip, fail }
 
 /// What to do when the database that statements are for is not there.
 enum IfNoDatabase: String, CaseIterable, Sendable { case create, skip, fail }
 
 /// What to do when that which an operation writes is there already. `keep` leaves both sides as they are.
-public enum IfExists: String, CaseIterable, Sendable { case fail, keep, replace }
+package enum IfExists: String, CaseIterable, Sendable { case fail, keep, replace }
 
 /// What to do with a value that has no counterpart.
-public enum Unmapped: String, CaseIterable, Sendable { case fail, keep, delete }
+package enum Unmapped: String, CaseIterable, Sendable { case fail, keep, delete }
 
 extension YAMLReader {
   /// The argument `if-missing`.
@@ -172,7 +175,7 @@ extension YAMLNode {
         throw position.error("\(what) is the container itself: name something in it")
       }
       return path
-    } catch let error as ContainerError where error.code == .badPath {
+    } catch let error as DrydockError where error.code == .badPath {
       throw position.error("\(what): \(error.message)", cause: error)
     }
   }
@@ -182,5 +185,5 @@ extension YAMLNode {
 struct StepFailure: Error {
   var message: String
   var path: String?
-  var code = MigrationError.Code.stepFailed
+  var code = DrydockError.Code.stepFailed
 }

@@ -1,5 +1,5 @@
-import AppContainer
 import ContainerTransaction
+import Formats
 
 /// `defaults.move`: moves settings from one settings file to another.
 struct MoveDefaults: MigrationOperation {

@@ -1,5 +1,6 @@
-import AppContainer
 import ContainerTransaction
+import FileSystem
+import Formats
 
 /// `defaults.move-to-file`: makes a setting that grew too large a file. The setting goes only after the file was read
 /// back and compared.

@@ -1,5 +1,6 @@
 import AppContainer
 import ContainerTransaction
+import Formats
 
 /// The way back: items become settings again, with the values that they have now.
 extension MoveDefaultsToVault {

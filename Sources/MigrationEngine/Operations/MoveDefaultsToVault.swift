@@ -1,6 +1,7 @@
 import AgeEncryption
 import AppContainer
 import ContainerTransaction
+import Formats
 import Foundation
 
 /// `vault.move-from-defaults`: makes settings vault items. A setting goes only after its item was sealed, opened again and

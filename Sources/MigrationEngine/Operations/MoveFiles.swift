@@ -1,5 +1,6 @@
-import AppContainer
 import ContainerTransaction
+import FileSystem
+import Formats
 
 /// `files.move`: moves a file, a directory, or a database with all that belongs to it.
 struct MoveFiles: MigrationOperation {

@@ -1,5 +1,5 @@
-import AppContainer
 import ContainerTransaction
+import Formats
 
 /// `vault.move-to`: puts vault items into another access group.
 struct MoveVaultItems: MigrationOperation {

@@ -1,5 +1,5 @@
-import AppContainer
 import ContainerTransaction
+import Formats
 
 /// `defaults.patch`: changes parts of a setting that is a dictionary, an array, or JSON as text or data.
 struct PatchDefaults: MigrationOperation {

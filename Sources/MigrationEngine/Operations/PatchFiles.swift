@@ -1,6 +1,7 @@
 import AgeEncryption
-import AppContainer
 import ContainerTransaction
+import FileSystem
+import Formats
 
 /// `files.patch`: changes parts of a JSON file or a property list, and leaves all else in it as it is written.
 struct PatchFiles: MigrationOperation {

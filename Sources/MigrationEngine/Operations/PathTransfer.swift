@@ -1,5 +1,6 @@
-import AppContainer
 import ContainerTransaction
+import FileSystem
+import Formats
 
 /// The arguments `from` and `to` of what moves or copies: one path and the path that it gets, or several (a list, or what
 /// matches a pattern) and the directory that they go into under their own names.

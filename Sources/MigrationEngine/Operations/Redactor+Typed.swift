@@ -1,4 +1,5 @@
 import AppContainer
+import Formats
 
 extension Redactor {
   /// A setting in a message, with its type: Bools and numbers as they are, short text in quotes, the rest by its type;

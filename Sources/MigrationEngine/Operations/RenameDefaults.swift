@@ -1,5 +1,5 @@
-import AppContainer
 import ContainerTransaction
+import Formats
 
 /// `defaults.rename`: gives settings new names. All old values are read before any is written, so that names may
 /// be swapped.

@@ -1,5 +1,6 @@
 import AppContainer
 import ContainerTransaction
+import Formats
 
 /// `vault.rename`: gives vault items another service or account; or, chosen by a prefix, another prefix.
 struct RenameVaultItems: MigrationOperation {

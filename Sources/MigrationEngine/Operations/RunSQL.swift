@@ -1,5 +1,8 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import FileSystem
+import Formats
 import GRDB
 
 /// `sql`: runs statements on a named database, in one transaction.
@@ -159,7 +162,7 @@ extension StagedContainer {
     return try databasePlace(name)
   }
 
-  static func unknown(_ name: String, _ known: [String], at position: YAMLPosition) -> ContainerError {
+  static func unknown(_ name: String, _ known: [String], at position: YAMLPosition) -> DrydockError {
     position.error(
       known.isEmpty
         ? "no database is named in drydock.yaml: add `databases: {\(name): [PATH]}`"

@@ -1,5 +1,5 @@
-import AppContainer
 import ContainerTransaction
+import Formats
 
 /// `script`: runs a program on a full private copy of the container; what it changed there is found by comparison.
 struct RunScript: MigrationOperation {

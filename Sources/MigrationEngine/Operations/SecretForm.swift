@@ -1,5 +1,5 @@
 import AgeEncryption
-import AppContainer
+import Formats
 import Foundation
 
 /// How a setting's value becomes the bytes of a secret, where it is neither text nor data.

@@ -1,5 +1,5 @@
-import AppContainer
 import ContainerTransaction
+import Formats
 
 /// `files.set-backup-exclusion`: sets or takes off Apple's flag for what a backup leaves out. On a directory it covers all
 /// below; on a database's main file all that belongs to it.

@@ -1,5 +1,5 @@
-import AppContainer
 import ContainerTransaction
+import Formats
 
 /// `defaults.set`: writes settings.
 struct SetDefaults: MigrationOperation {

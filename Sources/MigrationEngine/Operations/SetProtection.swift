@@ -1,5 +1,6 @@
 import AppContainer
 import ContainerTransaction
+import Formats
 
 /// `files.set-protection`: sets the class of Apple's data protection.
 struct SetProtection: MigrationOperation {

@@ -1,5 +1,6 @@
 import AppContainer
 import ContainerTransaction
+import Formats
 
 /// `vault.set-accessibility`: says when a device can read vault items, and with that whether they leave it.
 struct SetVaultAccessibility: MigrationOperation {

@@ -1,5 +1,5 @@
-import AppContainer
 import ContainerTransaction
+import Formats
 
 /// `files.unarchive`: makes what `NSKeyedArchiver` wrote JSON or a property list, in files, a setting or a column.
 struct Unarchive: MigrationOperation {

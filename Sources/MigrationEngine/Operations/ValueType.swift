@@ -1,8 +1,8 @@
-import AppContainer
+import Formats
 import Foundation
 
 /// The types that a setting can be converted to, and how. What has no exact counterpart does not convert.
-public enum ValueType: String, CaseIterable, Sendable {
+package enum ValueType: String, CaseIterable, Sendable {
   case string, integer, real, boolean, date, data
 
   /// The type of a simple value.

@@ -1,5 +1,7 @@
 import AppContainer
 import ContainerTransaction
+import FileSystem
+import Formats
 import Foundation
 
 /// The vault as one step changes it: opened once, sealed once, and only when something changed.

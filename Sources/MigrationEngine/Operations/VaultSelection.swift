@@ -1,4 +1,5 @@
 import AppContainer
+import Formats
 
 /// Which vault items a step or a check is about: all that have every attribute that is named.
 struct VaultSelection: Sendable, CustomStringConvertible {

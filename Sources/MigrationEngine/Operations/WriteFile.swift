@@ -1,5 +1,6 @@
-import AppContainer
 import ContainerTransaction
+import FileSystem
+import Formats
 
 /// `files.write`: writes a file, from text, data, or a file of the migration's directory.
 struct WriteFile: MigrationOperation {

@@ -1,4 +1,4 @@
-import AppContainer
+import Formats
 
 /// What goose's annotations say about a file, and what goose would not read.
 struct GooseSections {

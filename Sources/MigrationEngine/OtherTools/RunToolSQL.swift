@@ -1,5 +1,8 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import FileSystem
+import Formats
 import GRDB
 
 /// The statements of another tool's migration, run as that tool runs them: nothing asks why they destroy data.
@@ -44,7 +47,7 @@ struct RunToolSQL: MigrationAction {
       }
       try statements(script, db, inTransaction: false)
       guard !db.isInsideTransaction else {
-        throw MigrationError(.sql, "\(script.position(at: 0)): these statements leave a transaction open")
+        throw DrydockError(.sql, "\(script.position(at: 0)): these statements leave a transaction open")
       }
       return []
     }
@@ -69,11 +72,11 @@ struct RunToolSQL: MigrationAction {
         if inTransaction || !SQLWords(part.source.verb).isAboutTransactions,
           let reason = try rules.refusal(db)
         {
-          throw MigrationError(.sql, "\(script.position(at: part.offset)): \(reason)")
+          throw DrydockError(.sql, "\(script.position(at: part.offset)): \(reason)")
         }
         try part.statement.execute()
       } catch let error as DatabaseError where !error.isAboutTheDisk {
-        throw MigrationError(
+        throw DrydockError(
           .sql, "\(script.position(at: part.offset)): \(error.plainMessage)", cause: error)
       }
     }

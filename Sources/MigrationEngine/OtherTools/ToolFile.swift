@@ -1,4 +1,5 @@
 import AppContainer
+import DrydockErrors
 
 /// What the name of another tool's file says.
 struct ToolFile: Equatable {
@@ -19,12 +20,12 @@ struct ToolFile: Equatable {
 
   /// Nil for a file that the tool does not look at.
   ///
-  /// - Throws: ``MigrationError`` for one that it does look at, and whose number cannot be used.
+  /// - Throws: ``DrydockError`` for one that it does look at, and whose number cannot be used.
   init?(_ file: String, _ format: MigrationTool.Format) throws {
     guard let parts = Self.parts(file, format) else { return nil }
     (version, name, way) = parts
     guard let number = Int(version), number > 0, number < Int.max else {
-      throw MigrationError(
+      throw DrydockError(
         .catalog, "the number \(version) cannot be a version: it has to be between 1 and \(Int.max - 1)")
     }
     // The file N of SQLDelight leads from version N to the next.

@@ -1,14 +1,17 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
+import Formats
 
 /// Reads another tool's folder of migrations as that tool does, and finds everything that is wrong with it.
 struct ToolFolder {
   private(set) var migrations: [Migration] = []
-  private(set) var problems: [MigrationError] = []
+  private(set) var problems: [DrydockError] = []
 
   private let tool: MigrationTool
   private let display: String
 
-  /// - Throws: `ContainerError` when the directory itself cannot be read.
+  /// - Throws: `DrydockError` when the directory itself cannot be read.
   init(_ path: String, _ tool: MigrationTool) throws {
     (self.tool, display) = (tool, path)
     let folder = try Directory(path)
@@ -25,7 +28,7 @@ struct ToolFolder {
         }
         inOrder.append(file.number)
         if let other = found[file.number, default: [:]].updateValue(entry, forKey: file.way) {
-          throw MigrationError(
+          throw DrydockError(
             .catalog, "\(other) has the same number: \(tool.format.rawValue) knows only one")
         }
       } catch {
@@ -34,7 +37,7 @@ struct ToolFolder {
     }
     for entry in others where tool.format.seemsToBeMigration(entry, inFolderOfNone: found.isEmpty) {
       problems.append(
-        MigrationError(.catalog, tool.format.refusal(of: entry), path: display + "/" + entry))
+        DrydockError(.catalog, tool.format.refusal(of: entry), path: display + "/" + entry))
     }
     for (number, ways) in found.sorted(by: { $0.key < $1.key }) {
       let entry = ways[.whole] ?? ways[.up] ?? ways[.down] ?? ""
@@ -54,7 +57,7 @@ struct ToolFolder {
       files.contents[other] = try folder.contents(ContainerPath(other))
     }
     if entry.hasSuffix(".go") {
-      throw MigrationError(.catalog, "a migration in Go: only goose itself can run it")
+      throw DrydockError(.catalog, "a migration in Go: only goose itself can run it")
     }
     let script = try ToolScript(tool.format, ways: ways, files)
     var body = MigrationBody()
@@ -77,14 +80,14 @@ struct ToolFolder {
       return
     }
     problems.append(
-      MigrationError(
+      DrydockError(
         .catalog,
         "dbmate runs \(place.0) before \(place.1), in the order of the files' names: give their numbers as many digits",
         path: display))
   }
 
   private mutating func add(_ error: any Error, _ entry: String) {
-    var problem = MigrationError(reading: error)
+    var problem = DrydockError(reading: error)
     if problem.path == nil && !problem.message.hasPrefix(display) { problem.path = display + "/" + entry }
     problems.append(problem)
   }

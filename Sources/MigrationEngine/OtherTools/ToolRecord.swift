@@ -1,5 +1,8 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import FileSystem
+import Formats
 import GRDB
 
 /// Where another tool writes down in the database which migrations it has: read to know the version, and kept up to
@@ -39,14 +42,14 @@ struct ToolRecord {
 
   // MARK: Reading
 
-  /// - Throws: ``MigrationError`` `unknownVersion` when golang-migrate failed in the middle of a migration, or the
+  /// - Throws: ``DrydockError`` `unknownVersion` when golang-migrate failed in the middle of a migration, or the
   ///   table is not the tool's.
   func read() throws -> State {
     guard let place = try place else { return .noDatabase }
     do {
       return try stage.readDatabase(at: place, read)
     } catch let error as DatabaseError {
-      throw MigrationError(
+      throw DrydockError(
         .unknownVersion, "\(name) cannot be read: \(error.plainMessage)", path: place.description,
         cause: error)
     }
@@ -90,7 +93,7 @@ struct ToolRecord {
     let rows = try Row.fetchAll(db, sql: "SELECT version, dirty FROM schema_migrations LIMIT 1")
     guard let row = rows.first, let version = Self.number(row[0]) else { return .applied(.none) }
     if Self.number(row[1]) ?? 0 != 0 {
-      throw MigrationError(
+      throw DrydockError(
         .unknownVersion,
         "golang-migrate failed in the middle of migration \(version), and left the database dirty: look at it, bring it "
           + "into the state of a version, and say which with `drydock baseline CONTAINER --to N`")

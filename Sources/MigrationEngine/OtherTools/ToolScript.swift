@@ -1,4 +1,5 @@
 import AppContainer
+import Formats
 
 /// The ways of a migration of another tool, as its file says them. Lines keep their numbers.
 struct ToolScript {

@@ -1,10 +1,11 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
 
 /// What is to be done to a container, and what is wrong between it and the migrations.
-public struct MigrationStatus: Sendable {
+package struct MigrationStatus: Sendable {
   /// Where a migration stands.
-  public enum State: String, Sendable, Codable {
+  package enum State: String, Sendable, Codable {
     /// It is still to be run.
     case pending
     /// The container has it.
@@ -20,20 +21,20 @@ public struct MigrationStatus: Sendable {
   }
 
   /// One migration, of the files, the history, or both.
-  public struct Entry: Sendable {
+  package struct Entry: Sendable {
     /// Its number.
-    public let number: Int
+    package let number: Int
     /// Its name, without the number.
-    public let name: String
+    package let name: String
     /// Where it stands.
-    public let state: State
+    package let state: State
     /// What the history says of it.
-    public let record: MigrationRecord?
+    package let record: MigrationRecord?
     /// Its files.
-    public let migration: Migration?
+    package let migration: Migration?
 
     /// `0002_rename_settings`.
-    public var identifier: String { migration?.identifier ?? Migration.padded(number) + "_" + name }
+    package var identifier: String { migration?.identifier ?? Migration.padded(number) + "_" + name }
 
     /// Whether the file for its way down was added after it was applied: nothing of what was run is another one.
     var hasLaterDownFile: Bool {
@@ -42,17 +43,17 @@ public struct MigrationStatus: Sendable {
     }
 
     /// Whether it is still to be run, and opens the vault.
-    public var needsDeviceKey: Bool { state == .pending && migration?.vaultUse != nil }
+    package var needsDeviceKey: Bool { state == .pending && migration?.vaultUse != nil }
   }
 
   /// The migrations.
-  public let catalog: MigrationCatalog
+  package let catalog: MigrationCatalog
   /// The container's version.
-  public let detected: DetectedVersion
+  package let detected: DetectedVersion
   /// All migrations by number.
-  public let entries: [Entry]
+  package let entries: [Entry]
   /// What somebody who migrates may want to know, and that keeps nothing from being run.
-  public var notes: [String] {
+  package var notes: [String] {
     entries.filter(\.hasLaterDownFile).map {
       "migration \($0.identifier) got its file for the way down after it was applied to this container"
     }
@@ -62,7 +63,7 @@ public struct MigrationStatus: Sendable {
   ///
   /// - Parameter allowingOutOfOrder: whether a migration is to be run although a later one was applied.
   /// - Throws: as `DetectedVersion.detect`, when nothing says which version it is.
-  public init(
+  package init(
     _ catalog: MigrationCatalog, of stage: StagedContainer, allowingOutOfOrder: Bool = false
   ) throws {
     self.init(
@@ -71,7 +72,7 @@ public struct MigrationStatus: Sendable {
   }
 
   /// Compares a container's version and history with the migrations; never fails, so that it can be shown.
-  public init(catalog: MigrationCatalog, detected: DetectedVersion, allowingOutOfOrder: Bool = false) {
+  package init(catalog: MigrationCatalog, detected: DetectedVersion, allowingOutOfOrder: Bool = false) {
     self.catalog = catalog
     self.detected = detected
     let numbers = Set(catalog.migrations.map(\.number)).union(detected.history.records.map(\.number))
@@ -106,15 +107,15 @@ public struct MigrationStatus: Sendable {
   }
 
   /// The numbers that the app migrated itself, beyond the history: to be recorded.
-  public var byTheApp: [Int] {
+  package var byTheApp: [Int] {
     catalog.numbers.filter { detected.history.record($0) == nil && detected.elsewhere.contains($0) }
   }
 
   /// The migrations that are still to be run.
-  public var pending: [Migration] { entries.filter { $0.state == .pending }.compactMap(\.migration) }
+  package var pending: [Migration] { entries.filter { $0.state == .pending }.compactMap(\.migration) }
 
   /// Everything that keeps migrations from being run, in the order of the numbers.
-  public var problems: [MigrationError] {
+  package var problems: [DrydockError] {
     if let firstContact { return [firstContact] }
     // What a newer release has applied is no file that is gone: whoever took it out of the history would let that
     // release run it again.
@@ -123,7 +124,7 @@ public struct MigrationStatus: Sendable {
   }
 
   /// That the container is ahead of the migrations.
-  var newer: MigrationError? {
+  var newer: DrydockError? {
     let latest = catalog.latest
     guard max(detected.version, detected.history.version) > latest else { return nil }
     let by: String
@@ -132,45 +133,45 @@ public struct MigrationStatus: Sendable {
     } else {
       by = "\(detected.version) by \(detected.source)"
     }
-    return MigrationError(
+    return DrydockError(
       .newer,
       "this container was migrated by a newer release (\(by)), and the migrations end with \(latest): use those of the "
         + "newer release", path: catalog.directory)
   }
 
   /// A marker's number is believed on first contact only as far as there were migrations that could have run.
-  private var firstContact: MigrationError? {
+  private var firstContact: DrydockError? {
     guard let contact = detected.firstContact,
       let last = entries.last(where: { $0.state == .unknown })?.number
     else { return nil }
     let baseline =
       contact.number > last
       ? "" : "\n  if the app did what they do: `drydock baseline CONTAINER --to \(last)`"
-    return MigrationError(
+    return DrydockError(
       .firstContact,
       "\(contact.marker) is \(contact.number), and would stand for migrations that were never released (up to \(last))\n"
         + "  if the number is from before Drydock: add `at: {0: \(contact.number)}` to its marker in drydock.yaml"
         + baseline, path: catalog.directory)
   }
 
-  static func problem(_ entry: Entry) -> MigrationError? {
+  static func problem(_ entry: Entry) -> DrydockError? {
     let name = entry.identifier
     switch entry.state {
     case .pending, .applied, .unknown: return nil
     case .missing:
-      return MigrationError(
-        .missing,
+      return DrydockError(
+        .missingMigration,
         "migration \(name) was applied to this container, and its files are gone: bring them back, or "
           + "take it out of the history with `drydock repair CONTAINER --remove \(entry.number)`")
     case .edited:
       let renamed = entry.record.map { $0.name != entry.name ? " (it was called \($0.name))" : "" } ?? ""
-      return MigrationError(
+      return DrydockError(
         .edited,
         "migration \(name) was changed after it was applied to this container\(renamed): bring its files back, "
           + "and put the change into a new migration; or, when it makes no difference, `drydock repair CONTAINER --accept "
           + "\(entry.number)`", path: entry.migration?.file)
     case .outOfOrder:
-      return MigrationError(
+      return DrydockError(
         .outOfOrder,
         "migration \(name) was never applied to this container, but a later one was: give it the next free number, or "
           + "run it now with `drydock migrate CONTAINER --allow-out-of-order`", path: entry.migration?.file)
@@ -179,19 +180,19 @@ public struct MigrationStatus: Sendable {
 
   /// The migrations to run up to a version; to the latest without one.
   ///
-  /// - Throws: ``MigrationError``: the first of ``problems``, or `usage` for a target that is behind the
+  /// - Throws: ``DrydockError``: the first of ``problems``, or `usage` for a target that is behind the
   ///   container or beyond the migrations.
-  public func pending(to target: Int?) throws -> [Migration] {
+  package func pending(to target: Int?) throws -> [Migration] {
     if let problem = problems.first { throw problem }
     guard let target else { return pending }
     guard target >= detected.version || pending.contains(where: { $0.number <= target }) else {
-      throw MigrationError(
+      throw DrydockError(
         .usage,
         "the container has version \(detected.version) already, and `migrate` only goes forward: `drydock "
           + "rollback` undoes the last transaction")
     }
     guard target == detected.version || catalog.hasVersion(target) else {
-      throw MigrationError(
+      throw DrydockError(
         .usage, "there is no migration \(target): the last one is \(catalog.latest)", path: catalog.directory)
     }
     return pending.filter { $0.number <= target }
@@ -200,8 +201,8 @@ public struct MigrationStatus: Sendable {
   /// Opens the vault when a migration that is to be run needs that: whether the device key is at hand is known before
   /// anything is staged.
   ///
-  /// - Throws: as ``pending(to:)``; `ContainerError`: `vaultLocked` without the key or with a wrong one, `badVault`.
-  public func requireKeys(to target: Int? = nil, for stage: StagedContainer) throws {
+  /// - Throws: as ``pending(to:)``; `DrydockError`: `vaultLocked` without the key or with a wrong one, `badVault`.
+  package func requireKeys(to target: Int? = nil, for stage: StagedContainer) throws {
     for migration in try pending(to: target) {
       guard let use = migration.vaultUse else { continue }
       try stage.requireDeviceKeys("\(use) of the migration \(migration.identifier)")

@@ -1,5 +1,6 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
 
 /// One rollback: what can be known of it beforehand, and what is done on the stage.
 struct RollbackWay {
@@ -22,7 +23,7 @@ struct RollbackWay {
     (self.container, self.request, self.catalog) = (container, request, catalog)
     if request.bySteps {
       guard let catalog else {
-        throw MigrationError(.usage, "taking migrations back by their steps needs the migrations")
+        throw DrydockError(.usage, "taking migrations back by their steps needs the migrations")
       }
       let plan = try Transaction.inspect(container, options: options) { stage in
         let status = try MigrationStatus(catalog, of: stage)
@@ -39,7 +40,7 @@ struct RollbackWay {
       newest = nil
       version = try Transaction.inspect(container, options: options) { try Self.version(of: $0, catalog) }
       guard target >= 0, target <= version ?? 0 else {
-        throw MigrationError(
+        throw DrydockError(
           .usage,
           "the container has version \(version ?? 0), and `rollback` only goes back: there is no way to \(target)"
         )
@@ -72,7 +73,7 @@ struct RollbackWay {
     } else {
       let candidate = try rollback.candidates(redoing: request.redoing).first
       guard let candidate, candidate.transaction == newest else {
-        throw TransactionError(
+        throw DrydockError(
           .changedMeanwhile,
           "another command changed the container meanwhile; nothing was changed, run it again",
           path: container.root)
@@ -98,7 +99,7 @@ struct RollbackWay {
 
   private func goBySteps(to target: Int, _ rollback: Rollback, _ report: inout RollingBack.Report) throws {
     guard let catalog else {
-      throw TransactionError(
+      throw DrydockError(
         .nothingToUndo,
         "the way to version \(target) goes through the middle of a transaction, or of one whose undo is gone: that goes by "
           + "the migrations' steps; name them with -m DIRECTORY", path: container.root)
@@ -123,7 +124,7 @@ struct RollbackWay {
     if let history = try MigrationHistory.read(stage) { return history.version }
     do {
       return try DetectedVersion.detect(in: stage).version
-    } catch let error as MigrationError where error.code == .unknownVersion {
+    } catch let error as DrydockError where error.code == .unknownVersion {
       return nil
     }
   }
@@ -146,7 +147,7 @@ struct RollbackWay {
   static func beforeLastRun(_ status: MigrationStatus) throws -> Int {
     let records = status.detected.history.records
     guard let last = records.last, last.origin == .applied else {
-      throw MigrationError(
+      throw DrydockError(
         .usage, "no migration that Drydock ran is the last one here: say with --to how far back to go")
     }
     return records.last { $0.transaction != last.transaction || $0.origin != .applied }?.number ?? 0

@@ -1,46 +1,47 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
 
 /// Takes a container back: the last transaction, several down to a version, or migrations by their steps.
-public enum RollingBack {
+package enum RollingBack {
   /// How far, and by which way.
-  public struct Request: Sendable {
+  package struct Request: Sendable {
     /// The version to go back to; nil for the last transaction alone.
-    public var version: Int?
+    package var version: Int?
     /// By the migrations' steps instead of by what the transactions replaced: newer data goes back, too.
-    public var bySteps = false
+    package var bySteps = false
     /// Where the app changed since what is to be undone, that is given up.
-    public var discardingNewer = false
+    package var discardingNewer = false
     /// Undoes the last rollback instead.
-    public var redoing = false
+    package var redoing = false
 
     /// The last transaction.
-    public init() {}
+    package init() {}
   }
 
   /// What a rollback did.
-  public struct Report: Sendable {
+  package struct Report: Sendable {
     /// The schema version before and after, by the history; nil without one.
-    public var from: Int?, to: Int?
+    package var from: Int?, to: Int?
     /// The transactions that were undone by what they had replaced, the newest first.
-    public var undone: [RollbackReport.Undone] = []
+    package var undone: [RollbackReport.Undone] = []
     /// What the app had changed since and was given up.
-    public var discarded: [RollbackConflict] = []
+    package var discarded: [RollbackConflict] = []
     /// The migrations that were taken back by their steps, the newest first.
-    public var migrations: [MigrationReport.Outcome] = []
+    package var migrations: [MigrationReport.Outcome] = []
     /// Remarks that belong to no migration.
-    public var notes: [String] = []
+    package var notes: [String] = []
 
     /// Whether there was nothing to do.
-    public var isEmpty: Bool { undone.isEmpty && migrations.isEmpty }
+    package var isEmpty: Bool { undone.isEmpty && migrations.isEmpty }
   }
 
   /// Goes back, in one transaction.
   ///
   /// - Parameter catalog: the migrations; nil when they are not at hand, and then nothing goes back by steps.
-  /// - Throws: ``TransactionError``: `nothingToUndo`; `conflict`, with both sides and what can be done.
-  ///   `MigrationError`: `noWayBack`, `stepFailed`, `usage`. Nothing has changed then.
-  public static func run(
+  /// - Throws: ``DrydockError``: `nothingToUndo`; `conflict`, with both sides and what can be done.
+  ///   `DrydockError`: `noWayBack`, `stepFailed`, `usage`. Nothing has changed then.
+  package static func run(
     _ container: Container, _ request: Request, _ catalog: MigrationCatalog?,
     options: TransactionOptions = TransactionOptions()
   ) throws -> TransactionOutcome<Report> {
@@ -57,7 +58,7 @@ public enum RollingBack {
   }
 
   /// Goes back on a stage that is thrown away, and tells the difference that the real rollback would make.
-  public static func dryRun(
+  package static func dryRun(
     _ container: Container, _ request: Request, _ catalog: MigrationCatalog?,
     options: TransactionOptions = TransactionOptions()
   ) throws -> DryRunOutcome<Report> {
@@ -75,7 +76,7 @@ public enum RollingBack {
   ) throws -> Value {
     do {
       return try body()
-    } catch var error as TransactionError where error.code == .conflict && !request.redoing {
+    } catch var error as DrydockError where error.code == .conflict && !request.redoing {
       // Only a hint: the conflict is reported in any case.
       if let catalog, (try? hasSteps(container, request, catalog, options)) == true {
         error.message +=

@@ -1,26 +1,27 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
 
 /// Takes migrations back by their steps: the `down` steps of each, or its own steps in reverse order.
 ///
 /// What is taken back is known, and refused, before anything is staged.
-public struct StepRollback {
+package struct StepRollback {
   /// The version that the container has.
-  public let from: Int
+  package let from: Int
   /// The version to go back to.
-  public let to: Int
+  package let to: Int
   private let status: MigrationStatus
   /// What is to be taken back, the newest first.
   private let entries: [MigrationStatus.Entry]
 
   /// Plans the way from a container's version down to another one.
   ///
-  /// - Throws: ``MigrationError``: `noWayBack`, naming every step that has none, with its place; `edited`, `missing` for
+  /// - Throws: ``DrydockError``: `noWayBack`, naming every step that has none, with its place; `edited`, `missing` for
   ///   migrations whose files are not those that were run; `usage` for a version that is ahead.
-  public init(_ status: MigrationStatus, to version: Int) throws {
+  package init(_ status: MigrationStatus, to version: Int) throws {
     (from, to, self.status) = (status.detected.version, version, status)
     guard version >= 0, version <= from else {
-      throw MigrationError(
+      throw DrydockError(
         .usage, "the container has version \(from), and `rollback` only goes back: \(version) is ahead of it")
     }
     if let newer = status.newer { throw newer }
@@ -29,8 +30,8 @@ public struct StepRollback {
     entries = concerned.reversed()
     let refusals = entries.compactMap(\.migration).flatMap(Self.refusals)
     if !refusals.isEmpty {
-      throw MigrationError(
-        .noWayBack,
+      throw DrydockError(
+        .irreversible,
         refusals.joined(separator: "; ")
           + ". Without `--down`, `rollback` undoes whole transactions by what they replaced"
       )
@@ -45,10 +46,10 @@ public struct StepRollback {
   }
 
   /// The migrations that are taken back, the newest first.
-  public var migrations: [Migration] { entries.compactMap(\.migration) }
+  package var migrations: [Migration] { entries.compactMap(\.migration) }
 
   /// The transactions that these migrations were run in, and those of which others stay.
-  public var transactions: (taken: Set<String>, staying: Set<String>) {
+  package var transactions: (taken: Set<String>, staying: Set<String>) {
     let records = status.detected.history.records
     return (
       Set(records.filter { $0.number > to }.map(\.transaction)),
@@ -58,8 +59,8 @@ public struct StepRollback {
 
   /// Looks whether the device key is at hand where a step needs it.
   ///
-  /// - Throws: `ContainerError` with code `vaultLocked`.
-  public func requireKeys(for stage: StagedContainer) throws {
+  /// - Throws: `DrydockError` with code `vaultLocked`.
+  package func requireKeys(for stage: StagedContainer) throws {
     for migration in migrations {
       let steps = migration.hasDownSteps ? migration.down : migration.steps
       guard let step = steps.first(where: \.operation.needsVault) else { continue }
@@ -71,8 +72,8 @@ public struct StepRollback {
   /// Takes them back, and sets history and version markers back.
   ///
   /// - Returns: what was taken back, the newest first, and remarks that belong to none.
-  /// - Throws: ``MigrationError`` with the place of the step that failed.
-  public func run(on rollback: Rollback) throws -> (migrations: [MigrationReport.Outcome], notes: [String]) {
+  /// - Throws: ``DrydockError`` with the place of the step that failed.
+  package func run(on rollback: Rollback) throws -> (migrations: [MigrationReport.Outcome], notes: [String]) {
     let stage = rollback.staged
     try requireKeys(for: stage)
     var memories = MemoryReader(rollback)
@@ -94,8 +95,8 @@ public struct StepRollback {
     var oldest: StepMemories?
     do {
       if let entry = entries.last { oldest = try memories.of(entry) }
-    } catch let error as ContainerError where error.code == .vaultLocked {
-    } catch let error as MigrationError where error.code == .damagedHistory {}
+    } catch let error as DrydockError where error.code == .vaultLocked {
+    } catch let error as DrydockError where error.code == .damagedHistory {}
     try rollback.openKept(of: nil)
     var notes: [String] = []
     if var history = try MigrationHistory.read(stage) {

@@ -1,17 +1,18 @@
 import ContainerTransaction
+import DrydockErrors
 
 /// Says which version a container has, without running anything.
-public enum Baseline {
+package enum Baseline {
   /// Writes the history for a version, and brings the version markers in line with it. Records that are there
   /// already are kept up to that version; later ones go.
   ///
   /// - Returns: remarks, such as markers that could not be written.
-  /// - Throws: ``MigrationError`` `usage` for a version that the migrations do not have.
-  public static func set(
+  /// - Throws: ``DrydockError`` `usage` for a version that the migrations do not have.
+  package static func set(
     _ version: Int, catalog: MigrationCatalog, on stage: StagedContainer, stamp: MigrationStamp
   ) throws -> [String] {
     guard catalog.hasVersion(version) else {
-      throw MigrationError(
+      throw DrydockError(
         .usage, "there is no version \(version): the migrations go from 0 to \(catalog.latest)",
         path: catalog.directory)
     }

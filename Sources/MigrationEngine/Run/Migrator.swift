@@ -1,12 +1,14 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import Formats
 import GRDB
 
 /// Runs migrations on a staged container. Nothing outside the stage is changed: whoever gives the stage decides
 /// whether it becomes the container, or is thrown away.
-public struct Migrator {
+package struct Migrator {
   /// Takes part in a run without changing it: called after each step, with the stage as it is then.
-  public typealias Watch = (StepOutline, StagedContainer) throws -> Void
+  package typealias Watch = (StepOutline, StagedContainer) throws -> Void
 
   private let stage: StagedContainer
   private let stamp: MigrationStamp
@@ -20,9 +22,9 @@ public struct Migrator {
   ///   - target: the version to stop at; the latest when nil.
   ///   - stamp: what the history says about this run.
   ///   - watch: is told of each step; what it throws ends the run.
-  /// - Throws: ``MigrationError`` with the place of the step or check that failed. Errors that are about the
+  /// - Throws: ``DrydockError`` with the place of the step or check that failed. Errors that are about the
   ///   container as a whole (in use, no space) come through as they are.
-  public static func run(
+  package static func run(
     _ plan: MigrationStatus, to target: Int? = nil, on stage: StagedContainer, stamp: MigrationStamp,
     watch: Watch = { _, _ in }
   ) throws -> MigrationReport {
@@ -106,13 +108,13 @@ public struct Migrator {
   }
 
   private func judge(
-    _ assertion: Assertion, before: Observation?, _ code: MigrationError.Code, _ what: String
+    _ assertion: Assertion, before: Observation?, _ code: DrydockError.Code, _ what: String
   ) throws -> [String] {
     let now = try Self.located(assertion.position, what) { try assertion.observe(stage) }
     switch assertion.judge(now, before: before, stage.redactor) {
     case .passed: return []
     case .notRun(let remark): return ["\(assertion.position): \(what): \(remark)"]
-    case .failed(let reason): throw MigrationError(code, "\(assertion.position): \(what): \(reason)")
+    case .failed(let reason): throw DrydockError(code, "\(assertion.position): \(what): \(reason)")
     }
   }
 
@@ -120,24 +122,19 @@ public struct Migrator {
   static func located<T>(_ position: YAMLPosition, _ what: String, _ body: () throws -> T) throws -> T {
     do {
       return try body()
-    } catch let error as TransactionError where error.isAboutTheContainer {
-      throw error
-    } catch let error as ContainerError
-      where [.inUse, .noSpace, .vaultLocked, .badVault].contains(error.code)
-      || (error.cause as? DatabaseError)?.isAboutTheDisk == true
-    {
+    } catch let error as DrydockError where error.isAboutTheContainer {
       throw error
     } catch let failure as StepFailure {
-      throw MigrationError(failure.code, "\(position): \(what): \(failure.message)", path: failure.path)
-    } catch let error as MigrationError {
+      throw DrydockError(failure.code, "\(position): \(what): \(failure.message)", path: failure.path)
+    } catch let error as DrydockError where error.code.isOfMigrations {
       // SQL has a place of its own, nearer than the step's.
       var error = error
       if !error.message.hasPrefix(position.file + ":") { error.message += " (step \(position))" }
       throw error
     } catch {
-      let text = MigrationError.text(of: error)
+      let text = DrydockError.text(of: error)
       let message = text.hasPrefix(position.file + ":") ? text : "\(position): \(what): \(text)"
-      throw MigrationError(.stepFailed, message, cause: error)
+      throw DrydockError(.stepFailed, message, cause: error)
     }
   }
 }
@@ -147,12 +144,12 @@ extension MigrationAction {
   fileprivate var namedDatabase: String? { (self as? RunSQL)?.database ?? (self as? RunToolSQL)?.database }
 }
 
-extension TransactionError {
+extension DrydockError {
   /// Whether the run as a whole cannot go on, whatever the step is.
   fileprivate var isAboutTheContainer: Bool {
     switch code {
-    case .locked, .inUse, .changedMeanwhile, .noSpace: true
-    default: false
+    case .locked, .inUse, .changedMeanwhile, .noSpace, .vaultLocked, .badVault: true
+    default: (cause as? DatabaseError)?.isAboutTheDisk == true
     }
   }
 }

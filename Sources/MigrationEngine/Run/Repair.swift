@@ -1,22 +1,23 @@
 import ContainerTransaction
+import DrydockErrors
 
 /// Brings a container's history in line with the migrations, where a person has looked and says so.
-public struct Repair: Sendable {
+package struct Repair: Sendable {
   /// Numbers of migrations that were edited after they were applied: as they are now counts as what was applied.
-  public var accept: [Int]
+  package var accept: [Int]
   /// Numbers of migrations whose files are gone: the container is not said to have them any more.
-  public var remove: [Int]
+  package var remove: [Int]
 
   /// A repair of the migrations that are named.
-  public init(accept: [Int] = [], remove: [Int] = []) {
+  package init(accept: [Int] = [], remove: [Int] = []) {
     (self.accept, self.remove) = (accept, remove)
   }
 
   /// Rewrites the history, and the version markers when the version becomes another. Nothing else is touched.
   ///
   /// - Returns: what was done, and remarks.
-  /// - Throws: ``MigrationError`` `usage` for a migration that is not in the state that is named.
-  public func run(_ catalog: MigrationCatalog, on stage: StagedContainer) throws -> [String] {
+  /// - Throws: ``DrydockError`` `usage` for a migration that is not in the state that is named.
+  package func run(_ catalog: MigrationCatalog, on stage: StagedContainer) throws -> [String] {
     let status = try MigrationStatus(catalog, of: stage)
     var history = status.detected.history
     var notes: [String] = []
@@ -43,10 +44,10 @@ public struct Repair: Sendable {
     _ number: Int, _ state: MigrationStatus.State, _ verb: String, _ status: MigrationStatus
   ) throws -> MigrationStatus.Entry {
     guard let entry = status.entries.first(where: { $0.number == number }) else {
-      throw MigrationError(.usage, "there is no migration \(number), neither in the files nor in the history")
+      throw DrydockError(.usage, "there is no migration \(number), neither in the files nor in the history")
     }
     guard entry.state == state || (state == .edited && entry.hasLaterDownFile) else {
-      throw MigrationError(
+      throw DrydockError(
         .usage,
         "`--\(verb)` is for migrations that are \(state.rawValue), and \(entry.identifier) is \(entry.state.rawValue)"
       )

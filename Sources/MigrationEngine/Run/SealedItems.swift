@@ -35,7 +35,7 @@ struct SealedItems: Sendable, Codable, Equatable {
 
   /// The changes, in their order.
   ///
-  /// - Throws: `ContainerError` with code `vaultLocked` when no key at hand opens them.
+  /// - Throws: `DrydockError` with code `vaultLocked` when no key at hand opens them.
   func open(on stage: StagedContainer) throws -> [Change] {
     let keys = try stage.requireDeviceKeys("taking back a step on the vault")
     let path = stage.container.vaultPath.description

@@ -1,4 +1,5 @@
-import AppContainer
+import FileSystem
+import Formats
 import Foundation
 
 /// What type a setting had that became a vault item: its value with all that it says taken out of it.

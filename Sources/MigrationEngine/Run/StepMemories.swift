@@ -1,5 +1,6 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
 import Foundation
 
 /// What all steps of one run wrote down, as it is kept with the transaction's undo.
@@ -15,12 +16,12 @@ struct StepMemories: Codable {
 
   /// Reads what an undo has kept.
   ///
-  /// - Throws: ``MigrationError`` with code `damagedHistory`.
+  /// - Throws: ``DrydockError`` with code `damagedHistory`.
   init(decoding bytes: [UInt8]) throws {
     do {
       self = try JSONDecoder().decode(Self.self, from: Data(bytes))
     } catch {
-      throw MigrationError(
+      throw DrydockError(
         .damagedHistory,
         "what the steps of a transaction wrote down for their way back cannot be read: roll the whole transaction back",
         cause: error)

@@ -1,5 +1,5 @@
-import AppContainer
 import ContainerTransaction
+import FileSystem
 
 extension StepMemory {
   /// An extended attribute that the step changed.

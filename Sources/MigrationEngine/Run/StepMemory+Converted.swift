@@ -1,6 +1,6 @@
 import AgeEncryption
-import AppContainer
 import ContainerTransaction
+import FileSystem
 
 extension StepMemory {
   /// A file that became another one.

@@ -1,5 +1,5 @@
-import AppContainer
 import ContainerTransaction
+import FileSystem
 
 extension StepMemory {
   /// Notes a path that is about to be made, with the directories above it that are missing.

@@ -1,5 +1,5 @@
-import AppContainer
 import ContainerTransaction
+import FileSystem
 
 extension StepMemory {
   /// What the step put at a path.

@@ -1,10 +1,10 @@
-import AppContainer
-import ContainerTransaction
+import FileSystem
+import Formats
 import Foundation
 
 /// What one step of a migration writes down when it is applied, so that it can be taken back by itself later. It is kept
 /// with the transaction's undo, and goes with it; secrets that a vault holds are never in it.
-public struct StepMemory: Sendable, Codable, Equatable {
+package struct StepMemory: Sendable, Codable, Equatable {
   /// A setting that the step changed.
   struct Setting: Sendable, Codable, Equatable {
     var file: ContainerPath

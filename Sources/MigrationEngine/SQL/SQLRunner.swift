@@ -1,4 +1,5 @@
 import AppContainer
+import DrydockErrors
 import GRDB
 
 /// Runs a script in one transaction.
@@ -18,7 +19,7 @@ struct SQLRunner {
       return try MigrationTransaction.run(db, model: coreData) { try runStatements(db, $0) }
     } catch let failure as StepFailure {
       let code = failure.code == .stepFailed ? .sql : failure.code
-      throw MigrationError(code, "\(script.position(at: 0)): \(worded(failure.message))")
+      throw DrydockError(code, "\(script.position(at: 0)): \(worded(failure.message))")
     }
   }
 
@@ -50,7 +51,7 @@ struct SQLRunner {
 
   private func failure(
     _ part: SQLSplitter.Part, _ message: String, _ cause: (any Error)? = nil
-  ) -> MigrationError {
-    MigrationError(.sql, "\(script.position(at: part.offset)): \(message)", cause: cause)
+  ) -> DrydockError {
+    DrydockError(.sql, "\(script.position(at: part.offset)): \(message)", cause: cause)
   }
 }

@@ -1,4 +1,4 @@
-import AppContainer
+import Formats
 
 /// SQL text with its place in a file.
 struct SQLScript: Sendable {

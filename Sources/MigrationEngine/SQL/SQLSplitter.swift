@@ -1,4 +1,5 @@
 import AppContainer
+import DrydockErrors
 import GRDB
 
 /// Takes a script apart, statement by statement. Each is compiled after the one before has run, so that it may use what
@@ -22,7 +23,7 @@ struct SQLSplitter {
   init(script: SQLScript, in db: Database) throws {
     // SQLite would take it for the end of the text.
     if let index = script.bytes.firstIndex(of: 0) {
-      throw MigrationError(.sql, "\(script.position(at: index)): a NUL character is not SQL: remove it")
+      throw DrydockError(.sql, "\(script.position(at: index)): a NUL character is not SQL: remove it")
     }
     self.script = script
     self.db = db
@@ -36,7 +37,7 @@ struct SQLSplitter {
       // SQLite says so when it takes the text for several statements.
       return Part(statement: try db.makeStatement(sql: source.text), source: source)
     } catch let error as DatabaseError where !error.isAboutTheDisk {
-      throw MigrationError(
+      throw DrydockError(
         .sql, "\(script.position(at: source.offset)): \(error.plainMessage)", cause: error)
     }
   }

@@ -1,4 +1,4 @@
-import AppContainer
+import Formats
 
 /// What a script step runs: a file of the migration's directory, or a program of the machine.
 struct ScriptCommand: Sendable, CustomStringConvertible {

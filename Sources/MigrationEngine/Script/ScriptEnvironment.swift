@@ -1,5 +1,5 @@
-import AppContainer
 import ContainerTransaction
+import Formats
 import Foundation
 
 /// The variables that a script gets: a few of the machine's, and what it should know. Nothing else of Drydock's own

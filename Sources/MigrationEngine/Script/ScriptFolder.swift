@@ -1,4 +1,4 @@
-import AppContainer
+import FileSystem
 
 /// The private directory beside the copy that a script works on: the migration's files, as the checksum covers them, and
 /// room for temporary files.

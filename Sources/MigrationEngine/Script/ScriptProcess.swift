@@ -1,3 +1,4 @@
+import AppContainer
 import Dispatch
 import Subprocess
 import Synchronization

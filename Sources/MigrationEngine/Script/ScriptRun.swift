@@ -1,4 +1,5 @@
 import AppContainer
+import Formats
 import Foundation
 
 /// One run of a program by a script step, and what is said of it.

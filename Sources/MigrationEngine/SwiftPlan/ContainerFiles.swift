@@ -1,26 +1,26 @@
-import AppContainer
 import ContainerTransaction
+import FileSystem
 
 /// The files of a container as a stage changes them. A database goes with all that belongs to it, as in the operations on
 /// files; its rows are changed by ``MigrationContext/write(database:ifMissing:_:)``.
-public struct ContainerFiles {
+package struct ContainerFiles {
   let stage: StagedContainer
   let drafts: SettingsDrafts
 
   /// Whether something is there: a file, a directory or a link.
-  public func exists(_ path: ContainerPath) throws -> Bool { try stage.status(of: path) != nil }
+  package func exists(_ path: ContainerPath) throws -> Bool { try stage.status(of: path) != nil }
 
   /// What is directly in a directory, sorted; nothing when there is no such directory.
-  public func children(of path: ContainerPath) throws -> [ContainerPath] { try stage.children(of: path) }
+  package func children(of path: ContainerPath) throws -> [ContainerPath] { try stage.children(of: path) }
 
   /// The content of a file of up to 64 MiB.
-  public func read(_ path: ContainerPath) throws -> [UInt8] {
+  package func read(_ path: ContainerPath) throws -> [UInt8] {
     if drafts.touch(path) { try drafts.save() }
     return try stage.read(path)
   }
 
   /// Writes a file. Missing directories are made; a file that is replaced keeps its mode, owner and attributes.
-  public func write(_ bytes: some Sequence<UInt8>, to path: ContainerPath) throws {
+  package func write(_ bytes: some Sequence<UInt8>, to path: ContainerPath) throws {
     try prepare(path)
     if try stage.isDatabase(path) {
       throw StepFailure(
@@ -30,12 +30,12 @@ public struct ContainerFiles {
   }
 
   /// Makes a directory and those above it; an existing one is fine.
-  public func createDirectory(_ path: ContainerPath) throws { try stage.createDirectory(path) }
+  package func createDirectory(_ path: ContainerPath) throws { try stage.createDirectory(path) }
 
   /// Copies a file, a directory or a database.
   ///
   /// - Throws: when the source is missing, or something is at the target.
-  public func copy(_ source: ContainerPath, to target: ContainerPath) throws {
+  package func copy(_ source: ContainerPath, to target: ContainerPath) throws {
     if drafts.touch(source) { try drafts.save() }
     try prepare(target)
     try stage.copy(source, to: target)
@@ -44,7 +44,7 @@ public struct ContainerFiles {
   /// Moves a file, a directory or a database.
   ///
   /// - Throws: when the source is missing, or something is at the target.
-  public func move(_ source: ContainerPath, to target: ContainerPath) throws {
+  package func move(_ source: ContainerPath, to target: ContainerPath) throws {
     try prepare(source)
     try prepare(target)
     try stage.move(source, to: target)
@@ -53,7 +53,7 @@ public struct ContainerFiles {
   /// Removes a path with everything below it.
   ///
   /// - Throws: when it is missing.
-  public func remove(_ path: ContainerPath) throws {
+  package func remove(_ path: ContainerPath) throws {
     try prepare(path)
     try stage.remove(path)
   }

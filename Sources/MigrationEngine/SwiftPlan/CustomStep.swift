@@ -1,5 +1,7 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import Formats
 import Foundation
 import GRDB
 
@@ -29,10 +31,7 @@ struct CustomStep: MigrationAction {
 
   /// Whether an error is the plan's own, of which nothing is known but its text.
   private static func isUnknown(_ error: any Error) -> Bool {
-    switch error {
-    case is StepFailure, is MigrationError, is ContainerError, is TransactionError: false
-    default: true
-    }
+    !(error is StepFailure || error is DrydockError)
   }
 
   private static func text(of error: any Error) -> String {

@@ -1,6 +1,7 @@
 import AgeEncryption
-import AppContainer
 import ContainerTransaction
+import FileSystem
+import Formats
 import Foundation
 import GRDB
 
@@ -8,13 +9,13 @@ import GRDB
 /// real with the whole run, or not at all.
 ///
 /// Settings and the vault are read once and written once, when the stage's closure has ended.
-public final class MigrationContext {
+package final class MigrationContext {
   /// The app's own settings.
-  public var settings: MigrationSettings { MigrationSettings(drafts: drafts, suite: nil) }
+  package var settings: MigrationSettings { MigrationSettings(drafts: drafts, suite: nil) }
   /// The secrets. A stage that uses them says so with `needsVault`.
-  public var vault: MigrationVault { MigrationVault(draft: vaultDraft) }
+  package var vault: MigrationVault { MigrationVault(draft: vaultDraft) }
   /// The files.
-  public var files: ContainerFiles { ContainerFiles(stage: stage, drafts: drafts) }
+  package var files: ContainerFiles { ContainerFiles(stage: stage, drafts: drafts) }
 
   let stage: StagedContainer
   private var ownNotes: [String] = []
@@ -28,14 +29,14 @@ public final class MigrationContext {
   }
 
   /// The settings of a suite that `drydock.yaml` names under `defaults:`.
-  public func settings(suite: String) -> MigrationSettings {
+  package func settings(suite: String) -> MigrationSettings {
     MigrationSettings(drafts: drafts, suite: suite)
   }
 
   /// Settings as a group of properties, each checked against what is stored now.
   ///
   /// - Throws: when a setting is stored that its property cannot hold, or one without a default is absent.
-  public func settings<Group: SettingGroup>(_ group: Group.Type) throws -> Group {
+  package func settings<Group: SettingGroup>(_ group: Group.Type) throws -> Group {
     let group = Group()
     for child in Mirror(reflecting: group).children {
       if let setting = child.value as? any BindableSetting { try setting.bind(to: drafts) }
@@ -44,10 +45,10 @@ public final class MigrationContext {
   }
 
   /// Adds a remark to the report, such as what was skipped and why.
-  public func remark(_ text: String) { ownNotes.append(text) }
+  package func remark(_ text: String) { ownNotes.append(text) }
 
   /// Runs an operation. Settings and secrets that were changed before are written first.
-  public func run(_ operation: MigrationStage.Operation) throws {
+  package func run(_ operation: MigrationStage.Operation) throws {
     let step = try operation.entry.step(MigrationFiles(directory: "", isDirectory: true))
     try finish()
     var memory = StepMemory()
@@ -59,7 +60,7 @@ public final class MigrationContext {
   /// Reads a database that `drydock.yaml` names.
   ///
   /// - Returns: nil, with a remark, when it is not in the container.
-  public func read<T>(
+  package func read<T>(
     database: String, ifMissing: IfMissing = .skip, _ body: (Database) throws -> T
   ) throws -> T? {
     guard let path = try place(of: database, ifMissing) else { return nil }
@@ -71,7 +72,7 @@ public final class MigrationContext {
   ///
   /// - Returns: nil, with a remark, when it is not in the container.
   @discardableResult
-  public func write<T>(
+  package func write<T>(
     database: String, ifMissing: IfMissing = .skip, _ body: (Database) throws -> T
   ) throws -> T? {
     guard let path = try place(of: database, ifMissing) else { return nil }

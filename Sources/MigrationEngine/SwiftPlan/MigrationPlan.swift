@@ -1,4 +1,5 @@
 import AppContainer
+import DrydockErrors
 
 /// An app's migrations in Swift: its versions, and what leads from each to the next.
 ///
@@ -15,7 +16,7 @@ import AppContainer
 ///   ]
 /// }
 /// ```
-public protocol MigrationPlan: SendableMetatype {
+package protocol MigrationPlan: SendableMetatype {
   /// The stages, version 1 first.
   static var stages: [MigrationStage] { get }
 }
@@ -23,8 +24,8 @@ public protocol MigrationPlan: SendableMetatype {
 extension MigrationCatalog {
   /// The migrations of a plan. To the engine they are like those of files.
   ///
-  /// - Throws: ``MigrationError`` with code `catalog`, naming the place in the source file where there is one.
-  public init(_ plan: any MigrationPlan.Type) throws {
+  /// - Throws: ``DrydockError`` with code `catalog`, naming the place in the source file where there is one.
+  package init(_ plan: any MigrationPlan.Type) throws {
     try self.init(stages: plan.stages, name: String(describing: plan))
   }
 
@@ -32,21 +33,21 @@ extension MigrationCatalog {
   ///
   /// - Parameter name: what messages call them.
   /// - Throws: as ``init(_:)``.
-  public init(stages: [MigrationStage], name: String = "MigrationPlan") throws {
+  package init(stages: [MigrationStage], name: String = "MigrationPlan") throws {
     let (catalog, problems) = Self.read(stages, name)
     if let problem = problems.first { throw problem }
     self = catalog
   }
 
-  static func read(_ plan: any MigrationPlan.Type) -> (MigrationCatalog, problems: [MigrationError]) {
+  static func read(_ plan: any MigrationPlan.Type) -> (MigrationCatalog, problems: [DrydockError]) {
     read(plan.stages, String(describing: plan))
   }
 
   /// The migrations of stages, with everything that is wrong in them.
   static func read(_ stages: [MigrationStage], _ name: String) -> (
-    MigrationCatalog, problems: [MigrationError]
+    MigrationCatalog, problems: [DrydockError]
   ) {
-    var (migrations, problems): ([Migration], [MigrationError]) = ([], [])
+    var (migrations, problems): ([Migration], [DrydockError]) = ([], [])
     for (index, stage) in stages.enumerated() {
       do {
         guard stage.version == index + 1 else {
@@ -56,7 +57,7 @@ extension MigrationCatalog {
         }
         migrations.append(try stage.migration())
       } catch {
-        problems.append(MigrationError(reading: error))
+        problems.append(DrydockError(reading: error))
       }
     }
     return (MigrationCatalog(directory: name, migrations: migrations), problems)

@@ -1,16 +1,16 @@
-import AppContainer
+import Formats
 
 /// One migration of a plan: what leads from the version before it to its own.
-public struct MigrationStage: Sendable {
+package struct MigrationStage: Sendable {
   /// A change in Swift. Whatever it throws ends the run, and nothing has changed then.
-  public typealias Change = @Sendable (MigrationContext) throws -> Void
+  package typealias Change = @Sendable (MigrationContext) throws -> Void
 
   /// The schema version after it.
-  public let version: Int
+  package let version: Int
   /// Its name: letters, digits, `_` and `-`.
-  public let name: String
+  package let name: String
   /// What it does, in one line.
-  public let description: String?
+  package let description: String?
 
   let kind: Kind
   let checks: [Assertion]
@@ -33,7 +33,7 @@ public struct MigrationStage: Sendable {
   ///   - verify: what has to be so after the last one.
   ///   - down: the way back, where the operations do not know it.
   ///   - isIrreversible: says that there is none.
-  public static func lightweight(
+  package static func lightweight(
     version: Int, _ name: String, description: String? = nil, _ operations: [Operation],
     check: [Assertion] = [], verify: [Assertion] = [], down: [Operation] = [], isIrreversible: Bool = false,
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
@@ -58,7 +58,7 @@ public struct MigrationStage: Sendable {
   ///   - isIrreversible: says that there is no way back.
   ///   - up: the change.
   ///   - down: the way back.
-  public static func custom(
+  package static func custom(
     version: Int, _ name: String, description: String? = nil, revision: Int = 1, needsVault: Bool = false,
     check: [Assertion] = [], verify: [Assertion] = [], isIrreversible: Bool = false,
     file: StaticString = #fileID, line: Int = #line, column: Int = #column,
@@ -75,7 +75,7 @@ public struct MigrationStage: Sendable {
 extension MigrationStage {
   /// What the engine runs.
   ///
-  /// - Throws: `ContainerError` with the place in the source file.
+  /// - Throws: `DrydockError` with the place in the source file.
   func migration() throws -> Migration {
     guard MigrationName.isName(name) else {
       throw position.error("`\(name)` is no name of a stage: use letters, digits, `_` and `-`")

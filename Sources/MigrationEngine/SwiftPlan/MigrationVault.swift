@@ -1,31 +1,32 @@
 import AgeEncryption
 import AppContainer
 import ContainerTransaction
+import Formats
 import Foundation
 
 /// The vault as a stage changes it: opened once, and sealed once at the stage's end.
-public struct MigrationVault {
+package struct MigrationVault {
   let draft: VaultDraft
 
   /// An item.
   ///
-  /// - Throws: `ContainerError` with code `vaultLocked` without the device key.
-  public func item(_ id: VaultItem.ID) throws -> VaultItem? { try draft.open()?[id] }
+  /// - Throws: `DrydockError` with code `vaultLocked` without the device key.
+  package func item(_ id: VaultItem.ID) throws -> VaultItem? { try draft.open()?[id] }
 
   /// The items of an address, all without one, in order.
-  public func items(_ address: VaultAddress = VaultAddress()) throws -> [VaultItem] {
+  package func items(_ address: VaultAddress = VaultAddress()) throws -> [VaultItem] {
     try draft.open().map(address.items) ?? []
   }
 
   /// Puts an item, in place of one with the same id; a vault is made where there is none. A setting that goes in the same
   /// stage and whose value the item has is kept nowhere in the clear.
-  public func put(_ item: VaultItem) throws { try draft.put(item) }
+  package func put(_ item: VaultItem) throws { try draft.put(item) }
 
   /// Removes an item.
   ///
   /// - Returns: whether it was there.
   @discardableResult
-  public func remove(_ id: VaultItem.ID) throws -> Bool { try draft.remove(id) }
+  package func remove(_ id: VaultItem.ID) throws -> Bool { try draft.remove(id) }
 }
 
 /// The vault in the middle of a stage.

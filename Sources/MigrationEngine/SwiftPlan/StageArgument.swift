@@ -1,4 +1,5 @@
-import AppContainer
+import FileSystem
+import Formats
 
 /// An argument of an operation as Swift code gives it. It is read like one of a file, so that both mean the same.
 indirect enum StageArgument: Sendable {

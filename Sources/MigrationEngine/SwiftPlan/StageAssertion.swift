@@ -1,15 +1,15 @@
-import AppContainer
+import Formats
 
 extension MigrationStage {
   /// What a stage expects of a container before its steps, or promises after them: the same that `check` and `verify` of
   /// a migration's file say.
-  public struct Assertion: Sendable {
+  package struct Assertion: Sendable {
     let entry: StageEntry
 
     /// What a setting is.
     ///
     /// - Parameter expected: not `count`.
-    public static func defaults(
+    package static func defaults(
       _ key: String, _ expected: Expectation, suite: String? = nil,
       file: StaticString = #fileID, line: Int = #line, column: Int = #column
     ) -> Self {
@@ -20,7 +20,7 @@ extension MigrationStage {
     /// What one row with one value a query gives.
     ///
     /// - Parameter expected: `equals` or `unchanged`.
-    public static func sql(
+    package static func sql(
       database: String, _ query: String, _ expected: Expectation,
       file: StaticString = #fileID, line: Int = #line, column: Int = #column
     ) -> Self {
@@ -33,7 +33,7 @@ extension MigrationStage {
     /// What is at a path, or matches a pattern such as `Documents/*.txt`.
     ///
     /// - Parameter expected: `exists`, `absent`, `count`, or `unchanged` for the number of paths.
-    public static func files(
+    package static func files(
       _ path: String, _ expected: Expectation,
       file: StaticString = #fileID, line: Int = #line, column: Int = #column
     ) -> Self {
@@ -45,7 +45,7 @@ extension MigrationStage {
     /// What vault items are; needs the device key.
     ///
     /// - Parameter expected: `exists`, `absent`, `count`, or `unchanged` for their values.
-    public static func vault(
+    package static func vault(
       service: String, account: String? = nil, _ expected: Expectation,
       file: StaticString = #fileID, line: Int = #line, column: Int = #column
     ) -> Self {
@@ -65,7 +65,7 @@ extension MigrationStage {
   }
 
   /// What an assertion compares with.
-  public enum Expectation: Sendable {
+  package enum Expectation: Sendable {
     /// This value, with its type.
     case equals(PropertyListValue)
     /// One of these values.

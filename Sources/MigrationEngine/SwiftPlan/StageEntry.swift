@@ -1,4 +1,4 @@
-import AppContainer
+import Formats
 
 /// A word of migrations with its arguments, as Swift code gives it.
 struct StageEntry: Sendable {
@@ -22,7 +22,7 @@ struct StageEntry: Sendable {
   /// All that a checksum covers.
   var fingerprint: String { name + " " + mapping.fingerprint }
 
-  /// - Throws: `ContainerError` with the place in the source file, as for the same step of a file.
+  /// - Throws: `DrydockError` with the place in the source file, as for the same step of a file.
   func step(_ files: MigrationFiles) throws -> MigrationStep {
     try MigrationStep(name, at: position, arguments: node, files: files)
   }

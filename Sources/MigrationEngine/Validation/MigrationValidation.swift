@@ -1,18 +1,20 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import Formats
 
 /// What is wrong with migrations, as far as it can be told without a container: everything at once.
-public struct MigrationValidation: Sendable {
+package struct MigrationValidation: Sendable {
   /// The migrations that can be read.
-  public let catalog: MigrationCatalog
+  package let catalog: MigrationCatalog
   /// What is wrong: with the files, the statements, and with what was released.
-  public let problems: [MigrationError]
+  package let problems: [DrydockError]
 
   /// Reads a directory of migrations and checks all of it.
   ///
   /// - Parameter configuration: tells which databases there are; one that names none is not asked.
-  /// - Throws: ``MigrationError`` with code `catalog` when the directory cannot be read.
-  public static func run(
+  /// - Throws: ``DrydockError`` with code `catalog` when the directory cannot be read.
+  package static func run(
     _ directory: String, tool: MigrationTool? = nil, _ configuration: Configuration
   ) throws -> MigrationValidation {
     let (catalog, problems) = try MigrationCatalog.read(directory, tool: tool)
@@ -20,7 +22,7 @@ public struct MigrationValidation: Sendable {
   }
 
   /// Checks a plan.
-  public static func run(
+  package static func run(
     _ plan: any MigrationPlan.Type, _ configuration: Configuration
   ) -> MigrationValidation {
     let (catalog, problems) = MigrationCatalog.read(plan)
@@ -30,8 +32,8 @@ public struct MigrationValidation: Sendable {
   /// Checks migrations.
   ///
   /// - Parameter problems: what kept some of them from being read.
-  public init(
-    _ catalog: MigrationCatalog, _ configuration: Configuration, reading problems: [MigrationError] = []
+  package init(
+    _ catalog: MigrationCatalog, _ configuration: Configuration, reading problems: [DrydockError] = []
   ) {
     self.catalog = catalog
     var found = problems
@@ -42,14 +44,14 @@ public struct MigrationValidation: Sendable {
       // Where some cannot be read, it would seem that they were removed.
       found += try Releases.read(catalog.directory).problems(in: catalog, isComplete: problems.isEmpty)
     } catch {
-      found.append(MigrationError(reading: error))
+      found.append(DrydockError(reading: error))
     }
     self.problems = found
   }
 
   private static func unknownDatabases(
     _ catalog: MigrationCatalog, _ configuration: Configuration
-  ) -> [MigrationError] {
+  ) -> [DrydockError] {
     let known = configuration.databases.keys.sorted()
     if known.isEmpty { return [] }
     return catalog.migrations.flatMap { migration in
@@ -57,28 +59,28 @@ public struct MigrationValidation: Sendable {
       let assertions = (migration.checks + migration.verifications).compactMap(\.database)
       return (steps.map { ($0.database, $0.position) } + assertions).compactMap { name, position in
         known.contains(name)
-          ? nil : MigrationError(reading: StagedContainer.unknown(name, known, at: position))
+          ? nil : DrydockError(reading: StagedContainer.unknown(name, known, at: position))
       }
     }
   }
 
   /// Other tools' migrations may have no way down, as in these tools.
-  private static func stepsWithoutWayBack(_ catalog: MigrationCatalog) -> [MigrationError] {
+  private static func stepsWithoutWayBack(_ catalog: MigrationCatalog) -> [DrydockError] {
     if catalog.tool != nil { return [] }
     return catalog.migrations.filter { !$0.isIrreversible }.flatMap(\.stepsWithoutWayBack).map {
-      MigrationError(.noWayBack, $0.description)
+      DrydockError(.irreversible, $0.description)
     }
   }
 
   private static func statements(
     _ catalog: MigrationCatalog, _ configuration: Configuration
-  ) -> [MigrationError] {
+  ) -> [DrydockError] {
     do {
       var check = try StatementCheck(configuration)
       for migration in catalog.migrations { check.add(migration) }
       return check.problems
     } catch {
-      return [MigrationError(.sql, "the statements could not be checked: \(MigrationError.text(of: error))")]
+      return [DrydockError(.sql, "the statements could not be checked: \(DrydockError.text(of: error))")]
     }
   }
 }

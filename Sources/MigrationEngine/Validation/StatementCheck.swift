@@ -1,4 +1,6 @@
 import AppContainer
+import DrydockErrors
+import Formats
 import GRDB
 
 /// Finds the statements of migrations that SQLite cannot parse or that migrations may not have, without a container.
@@ -7,7 +9,7 @@ import GRDB
 /// mistake: the app made it. From the first of these on a database's schema is not known, and what is told is only what
 /// is wrong whatever the schema is.
 struct StatementCheck {
-  private(set) var problems: [MigrationError] = []
+  private(set) var problems: [DrydockError] = []
   /// By database.
   private var schemas: [String: DatabaseQueue] = [:]
   private var isKnown: [String: Bool] = [:]
@@ -87,7 +89,7 @@ struct StatementCheck {
     } catch let error as DatabaseError {
       tell(error, sql.database, at: assertion.position)
     } catch {
-      problems.append(MigrationError(reading: error))
+      problems.append(DrydockError(reading: error))
     }
   }
 
@@ -104,7 +106,7 @@ struct StatementCheck {
         }
       }
     } catch {
-      problems.append(MigrationError(reading: error))
+      problems.append(DrydockError(reading: error))
     }
   }
 
@@ -124,7 +126,7 @@ struct StatementCheck {
         }
       }
     } catch {
-      problems.append(MigrationError(reading: error))
+      problems.append(DrydockError(reading: error))
     }
   }
 
@@ -136,7 +138,7 @@ struct StatementCheck {
       // To explain it compiles it already. Rows change no schema, and may be many.
       if source.isAboutRows { _ = try db.makeStatement(sql: source.text) }
       if let reason = try rules.refusal(db) {
-        return problems.append(MigrationError(.sql, "\(places.position(at: source.offset)): \(reason)"))
+        return problems.append(DrydockError(.sql, "\(places.position(at: source.offset)): \(reason)"))
       }
       if source.isAboutRows { return }
       let words = SQLWords(source.text)
@@ -145,7 +147,7 @@ struct StatementCheck {
       if words.asksForExistence { isKnown[database] = false }
     } catch let error as DatabaseError {
       if let reason = rules.refusalByWords {
-        problems.append(MigrationError(.sql, "\(places.position(at: source.offset)): \(reason)"))
+        problems.append(DrydockError(.sql, "\(places.position(at: source.offset)): \(reason)"))
       }
       let position = places.position(at: source.offset)
       tell(error, database, at: position)
@@ -153,18 +155,18 @@ struct StatementCheck {
       if error.message?.hasPrefix("no such table") == true, source.isAboutRows {
         let unknown = SQLWords(source.text).calls.first { !functions.contains($0.uppercased()) }
         if let unknown {
-          problems.append(MigrationError(.sql, "\(position): \(DatabaseError.unknownFunction(unknown))"))
+          problems.append(DrydockError(.sql, "\(position): \(DatabaseError.unknownFunction(unknown))"))
         }
       }
     } catch {
-      problems.append(MigrationError(reading: error))
+      problems.append(DrydockError(reading: error))
     }
   }
 
   private mutating func tell(_ error: DatabaseError, _ database: String, at position: YAMLPosition) {
     let message = error.message ?? ""
     if message.hasPrefix("no such function") {
-      problems.append(MigrationError(.sql, "\(position): \(error.plainMessage)", cause: error))
+      problems.append(DrydockError(.sql, "\(position): \(error.plainMessage)", cause: error))
       return
     }
     if message.hasPrefix("no such ") && !message.hasPrefix("no such column") { isKnown[database] = false }
@@ -172,6 +174,6 @@ struct StatementCheck {
       message.contains($0)
     }
     guard isSyntax || isKnown[database] == true else { return }
-    problems.append(MigrationError(.sql, "\(position): \(error.plainMessage)", cause: error))
+    problems.append(DrydockError(.sql, "\(position): \(error.plainMessage)", cause: error))
   }
 }

@@ -1,7 +1,7 @@
 /// Which version a container has, and how that was found out.
-public struct DetectedVersion: Sendable, Equatable {
+package struct DetectedVersion: Sendable, Equatable {
   /// What said it.
-  public enum Source: Sendable, Equatable, CustomStringConvertible {
+  package enum Source: Sendable, Equatable, CustomStringConvertible {
     /// The history of migrations.
     case history
     /// Another tool's own record, named in words.
@@ -12,7 +12,7 @@ public struct DetectedVersion: Sendable, Equatable {
     case newContainer
 
     /// Words for people: "the history", "the setting `x`", "a new container".
-    public var description: String {
+    package var description: String {
       switch self {
       case .history: "the history"
       case .marker(let name), .tool(let name): name
@@ -22,13 +22,13 @@ public struct DetectedVersion: Sendable, Equatable {
   }
 
   /// The schema version.
-  public var version: Int
+  package var version: Int
   /// What said it.
-  public var source: Source
+  package var source: Source
   /// The history as it is in the container; empty when there is none.
-  public var history: MigrationHistory
+  package var history: MigrationHistory
   /// What the container has beyond the history, because the app migrated itself: to be recorded.
-  public var elsewhere: MigratedElsewhere
+  package var elsewhere: MigratedElsewhere
   /// What a container without a history is judged by, when that is a version marker without `at:`: its number may be
   /// from before there were migrations of Drydock's. Nil for one that somebody has vouched for.
   package var firstContact: FirstContact? = nil
@@ -40,7 +40,7 @@ public struct DetectedVersion: Sendable, Equatable {
 }
 
 /// Which migrations a container has although Drydock did not run them.
-public enum MigratedElsewhere: Sendable, Equatable {
+package enum MigratedElsewhere: Sendable, Equatable {
   /// None.
   case none
   /// All numbers from one to another, as a version marker tells that knows the last one only.
@@ -49,7 +49,7 @@ public enum MigratedElsewhere: Sendable, Equatable {
   case each(Set<Int>)
 
   /// Whether a number is among them.
-  public func contains(_ number: Int) -> Bool {
+  package func contains(_ number: Int) -> Bool {
     switch self {
     case .none: false
     case .through(let range): range.contains(number)

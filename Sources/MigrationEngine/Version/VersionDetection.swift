@@ -1,5 +1,7 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import FileSystem
 
 extension DetectedVersion {
   /// Finds out which version a container has: its history, else the markers of `drydock.yaml`, else 0 when
@@ -10,9 +12,9 @@ extension DetectedVersion {
   /// Where another tool's migrations are used, its own record comes first: it goes with the database.
   ///
   /// - Parameter tool: the other tool; the one of `drydock.yaml` when nil.
-  /// - Throws: ``MigrationError``: `unknownVersion` when nothing tells, or a marker's number means nothing;
+  /// - Throws: ``DrydockError``: `unknownVersion` when nothing tells, or a marker's number means nothing;
   ///   `contradiction` when a marker is behind the history or two differ; `damagedHistory`.
-  public static func detect(
+  package static func detect(
     in stage: StagedContainer, tool: MigrationTool? = nil
   ) throws -> DetectedVersion {
     let history = try MigrationHistory.read(stage)
@@ -79,7 +81,7 @@ extension DetectedVersion {
         version: 0, source: .newContainer, history: MigrationHistory(), elsewhere: .none)
     case .unmarked:
       if history != nil { return nil }
-      throw MigrationError(
+      throw DrydockError(
         .unknownVersion,
         "nothing says which version this container has: the database \(record.tool.database) has tables, and not "
           + "\(record.name); say the version with `drydock baseline CONTAINER --to N`")
@@ -97,7 +99,7 @@ extension DetectedVersion {
     init?(_ access: VersionMarkerAccess) throws {
       guard let number = try access.read() else { return nil }
       guard let range = VersionMarkerNumbers(access.marker.at).migrations(for: number) else {
-        throw MigrationError(
+        throw DrydockError(
           .unknownVersion,
           "\(access.name) is \(number), which stands for no migration: add it to the marker's `at:` in "
             + "drydock.yaml, or say the version with `drydock baseline CONTAINER --to N`")
@@ -111,28 +113,28 @@ extension DetectedVersion {
 
   private static func contradiction(
     _ reading: MarkerReading, _ version: Int, _ recorded: Int, _ readings: [MarkerReading], hasHistory: Bool
-  ) -> MigrationError {
+  ) -> DrydockError {
     if hasHistory, version == recorded {
-      return MigrationError(
+      return DrydockError(
         .contradiction,
         "\(reading.name) is \(reading.number), behind the history, which says version \(recorded): an older "
           + "state of the app's data is mixed with newer; restore the container from a backup, or say which "
           + "version it is with `drydock baseline CONTAINER --to N`")
     }
     let other = readings.first { $0.range.lowerBound == version }
-    return MigrationError(
+    return DrydockError(
       .contradiction,
       "two version markers differ: \(reading.name) is \(reading.number) and \(other?.name ?? "another") is "
         + "\(other?.number ?? version); say which version it is with `drydock baseline CONTAINER --to N`")
   }
 
-  private static func unknown(_ container: Container) -> MigrationError {
+  private static func unknown(_ container: Container) -> DrydockError {
     let markers = container.configuration.versionMarkers
     let what =
       markers.isEmpty
       ? "it has no history of migrations, and drydock.yaml names no version marker"
       : "it has no history of migrations, and none of the version markers of drydock.yaml is in it"
-    return MigrationError(
+    return DrydockError(
       .unknownVersion,
       "nothing says which version this container has: \(what); "
         + (markers.isEmpty

@@ -1,5 +1,8 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import FileSystem
+import Formats
 import GRDB
 
 /// Reads and writes the number that an app keeps about its own data.
@@ -18,7 +21,7 @@ struct VersionMarkerAccess {
 
   /// The app's number; nil when it is not there.
   ///
-  /// - Throws: ``MigrationError`` with code `unknownVersion` when what is there is no integer.
+  /// - Throws: ``DrydockError`` with code `unknownVersion` when what is there is no integer.
   func read() throws -> Int? {
     switch marker.place {
     case .defaults(let key):
@@ -76,14 +79,14 @@ struct VersionMarkerAccess {
   private func document(_ path: ContainerPath) throws -> JSONDocument {
     do {
       return try JSONDocument(bytes: try stage.read(path))
-    } catch let error as ContainerError where error.code == .malformed {
-      throw MigrationError(
+    } catch let error as DrydockError where error.code == .malformed {
+      throw DrydockError(
         .unknownVersion, "the file with the version marker is \(error.message)", path: path.description,
         cause: error)
     }
   }
 
-  private func unreadable(_ what: String) -> MigrationError {
-    MigrationError(.unknownVersion, "the version marker, \(name), \(what): a version is an integer")
+  private func unreadable(_ what: String) -> DrydockError {
+    DrydockError(.unknownVersion, "the version marker, \(name), \(what): a version is an integer")
   }
 }

@@ -1,5 +1,6 @@
 import AppContainer
 import ContainerTransaction
+import FileSystem
 import GRDB
 
 /// Where a container seems to keep the number of its own schema, for a configuration to start from.

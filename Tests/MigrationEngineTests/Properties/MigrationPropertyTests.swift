@@ -1,5 +1,6 @@
-import AppContainer
+import ContainerDiff
 import ContainerTransaction
+import DrydockErrors
 import Foundation
 import TestSupport
 import Testing
@@ -32,7 +33,7 @@ import Testing
       do {
         told = try Transaction.dryRun(on: test.container(), options: test.options) { try test.run(on: $0) }
           .difference
-      } catch is MigrationError {
+      } catch is DrydockError {
         told = nil
       }
       test.expectUntouched(try test.tree(), before, "dry run")
@@ -82,7 +83,7 @@ import Testing
       let numbers = test.catalog.migrations.map(\.number)
       guard try test.migrateOrLeave() else {
         // What fails together fails alone.
-        #expect(throws: MigrationError.self, test.comment) {
+        #expect(throws: DrydockError.self, test.comment) {
           for number in numbers { try test.migrate("each", to: number) }
         }
         return
@@ -121,7 +122,7 @@ import Testing
     } _: { test in
       let before = try test.tree()
       for _ in 0..<2 {
-        #expect(throws: MigrationError.self, test.comment) { try test.migrate() }
+        #expect(throws: DrydockError.self, test.comment) { try test.migrate() }
         test.expectUntouched(try test.tree(), before)
       }
       #expect(try Transaction.log(test.container()).allSatisfy { $0.state == .discarded })

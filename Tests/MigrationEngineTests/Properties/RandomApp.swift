@@ -1,4 +1,4 @@
-import AppContainer
+import Formats
 import Foundation
 import GRDB
 import TestSupport

@@ -1,6 +1,8 @@
 import AgeEncryption
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import FileSystem
 import Foundation
 import TestSupport
 import Testing
@@ -88,7 +90,7 @@ struct RandomCase {
     do {
       try migrate(name)
       return true
-    } catch let error as MigrationError {
+    } catch let error as DrydockError {
       expectUntouched(try tree(name), before, "\(error)")
       return false
     }

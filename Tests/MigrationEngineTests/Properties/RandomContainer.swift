@@ -1,5 +1,6 @@
 import AgeEncryption
 import AppContainer
+import Formats
 import Foundation
 import GRDB
 import TestSupport

@@ -1,4 +1,5 @@
 import AppContainer
+import Formats
 import Foundation
 import GRDB
 import TestSupport

@@ -1,5 +1,4 @@
-import AppContainer
-import ContainerTransaction
+import ContainerDiff
 import TestSupport
 import Testing
 

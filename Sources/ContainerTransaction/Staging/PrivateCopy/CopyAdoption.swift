@@ -1,4 +1,6 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
 
 /// Finds what a program has changed in a private copy, and takes it over into the stage. A file is taken by its inode: it
 /// is not copied again.
@@ -23,7 +25,7 @@ struct CopyAdoption {
     namesAfter = after.namesOfInodes()
   }
 
-  /// - Throws: ``TransactionError`` `checkFailed` when something cannot be taken over.
+  /// - Throws: ``DrydockError`` `checkFailed` when something cannot be taken over.
   func run() throws {
     let removed = before.paths.keys.filter { after.paths[$0] == nil }
     let databases = try changedDatabases()
@@ -84,8 +86,8 @@ struct CopyAdoption {
     return path == history || path.isInside(history)
   }
 
-  private func failure(_ message: String, _ path: ContainerPath) -> TransactionError {
-    TransactionError(
+  private func failure(_ message: String, _ path: ContainerPath) -> DrydockError {
+    DrydockError(
       .checkFailed, "what the script left cannot be taken over: \(message)", path: path.description)
   }
 

@@ -1,4 +1,6 @@
 import AppContainer
+import DrydockErrors
+import FileSystem
 import Foundation
 
 /// Makes a private copy of a staged container.
@@ -67,7 +69,7 @@ struct CopyBuilder {
     do {
       let capture = try staged.capturedCopy(of: path)
       try staged.stage.rename(capture, in: root, to: path)
-    } catch let error as ContainerError where error.code == .malformed {
+    } catch let error as DrydockError where error.code == .malformed {
       // One that SQLite cannot open, an encrypted one, is for the program to understand: as it is, with its sidecars.
       for part in [path] + DatabaseFormat.sidecarSuffixes.map(path.withSuffix) {
         guard let status = try staged.status(of: part), status.type == .file else { continue }

@@ -1,8 +1,10 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import FileSystem
 
 /// Whether a container is what a golden says, and where it is not.
-public enum GoldenCheck {
+package enum GoldenCheck {
   /// What differs, one finding for each key, row, item or path; empty when the container is like the golden. The
   /// container is only read.
   ///
@@ -16,7 +18,7 @@ public enum GoldenCheck {
   ///   - deviceKeys: What opens the container's vault; without it, the sealed files are compared.
   ///   - redactor: What hides secrets: the one of the run, so that the same value is shown the same in all findings.
   /// - Throws: What reading the container throws.
-  public static func findings(
+  package static func findings(
     _ container: Container, against golden: String, volatile: VolatileValues = VolatileValues(),
     deviceKeys: DeviceKeys? = nil, redactor: Redactor = Redactor()
   ) throws -> [FixtureFinding] {
@@ -26,10 +28,8 @@ public enum GoldenCheck {
       if try GoldenText.isSame(golden, found) { return [] }
       do {
         return try GoldenComparison(golden, found, volatile, redactor, in: scratch).findings()
-      } catch let error as FixtureError {
+      } catch let error as DrydockError {
         return [malformed(error.message, error.path ?? golden, error.line)]
-      } catch let error as ContainerError {
-        return [malformed(error.message, error.path ?? golden, nil)]
       }
     }
   }
@@ -37,8 +37,8 @@ public enum GoldenCheck {
   /// Writes a container down as a golden, with all of it that belongs to the app: also what no backup takes.
   ///
   /// - Parameter directory: The directory to make; it must not exist, its parent must.
-  /// - Throws: What reading the container throws; `FixtureError` with code `malformed` for volatile patterns that are none.
-  public static func write(
+  /// - Throws: What reading the container throws; `DrydockError` with code `malformed` for volatile patterns that are none.
+  package static func write(
     _ container: Container, to directory: String, volatile: VolatileValues = VolatileValues(),
     deviceKeys: DeviceKeys? = nil
   ) throws {

@@ -1,5 +1,5 @@
-import AppContainer
-import ContainerTransaction
+import ContainerDiff
+import FileSystem
 
 extension GoldenComparison {
   /// Findings about one database: its schema and its rows.

@@ -1,5 +1,5 @@
-import AppContainer
-import ContainerTransaction
+import ContainerDiff
+import FileSystem
 
 extension GoldenComparison {
   /// Findings about paths: what is missing or too much, and what about a path differs.

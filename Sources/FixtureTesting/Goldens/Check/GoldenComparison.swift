@@ -1,5 +1,6 @@
 import AppContainer
-import ContainerTransaction
+import ContainerDiff
+import FileSystem
 
 /// What a golden says and what was found, compared store by store.
 struct GoldenComparison {
@@ -19,7 +20,7 @@ struct GoldenComparison {
 
   /// Compares the goldens of two directories.
   ///
-  /// - Throws: `FixtureError` and `ContainerError` for a golden that cannot be read.
+  /// - Throws: `DrydockError` and `DrydockError` for a golden that cannot be read.
   init(
     _ golden: String, _ found: String, _ volatile: VolatileValues, _ redactor: Redactor, in scratch: Directory
   ) throws {

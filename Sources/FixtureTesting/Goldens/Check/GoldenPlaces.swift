@@ -1,5 +1,6 @@
-import AppContainer
-import ContainerTransaction
+import ContainerDiff
+import FileSystem
+import Formats
 
 /// A line of a golden's file.
 struct GoldenPlace {

@@ -1,5 +1,4 @@
-import AppContainer
-import ContainerTransaction
+import ContainerDiff
 
 /// Where the objects and rows of a database are in a golden's SQL, as far as it is written as Drydock writes it.
 struct GoldenSQLPlaces {

@@ -1,10 +1,12 @@
 import AppContainer
-import ContainerTransaction
+import ContainerDiff
+import DrydockErrors
+import FileSystem
 import MigrationEngine
 
 /// Writes and updates the goldens of a fixture: that of the latest version, and those of released versions that it lacks.
 /// What a release froze is never changed.
-public struct GoldenRecorder {
+package struct GoldenRecorder {
   private let fixture: Fixture
   private let latest: Int
   private let released: [Int: String]
@@ -17,7 +19,7 @@ public struct GoldenRecorder {
   ///   - latest: The newest schema version.
   ///   - deviceKeys: What opens the containers' vaults.
   ///   - redactor: What hides secrets in the differences.
-  public init(
+  package init(
     _ fixture: Fixture, latest: Int, releases: Releases, deviceKeys: DeviceKeys? = nil,
     redactor: Redactor = Redactor()
   ) {
@@ -27,7 +29,7 @@ public struct GoldenRecorder {
   }
 
   /// Why nothing is recorded: `CI` is set, so that this is a pipeline, which only checks; nil when it is not.
-  public static func refusal(in environment: [String: String]) -> String? {
+  package static func refusal(in environment: [String: String]) -> String? {
     guard let value = environment["CI"], !value.isEmpty, value != "false" else { return nil }
     return
       "goldens are not recorded where CI is set: a pipeline checks what a person has looked at; run it on your own "
@@ -36,7 +38,7 @@ public struct GoldenRecorder {
 
   /// The versions whose goldens are to be written: the latest, and released ones from the fixture's version on that have
   /// none; ascending.
-  public var versions: [Int] {
+  package var versions: [Int] {
     let lacking = released.keys.filter {
       $0 >= fixture.version && $0 < latest && fixture.goldens[$0] == nil
     }
@@ -48,9 +50,9 @@ public struct GoldenRecorder {
   /// - Parameter containerAt: Gives the fixture's container, migrated to a version; asked once for each of ``versions``, in
   ///   their order. It is only read.
   /// - Returns: What became of each golden, by version; also those that were removed.
-  /// - Throws: `FixtureError` with code `frozen` when the latest version is released and its golden differs; what the
+  /// - Throws: `DrydockError` with code `frozen` when the latest version is released and its golden differs; what the
   ///   closure and reading the containers throw. No golden was changed then.
-  public func record(_ containerAt: (Int) throws -> Container) throws -> [RecordedGolden] {
+  package func record(_ containerAt: (Int) throws -> Container) throws -> [RecordedGolden] {
     let root = try Directory(fixture.directory)
     return try ScratchDirectory.with(".drydock-record-", in: root) { scratch in
       var recorded: [RecordedGolden] = []
@@ -86,8 +88,8 @@ public struct GoldenRecorder {
           _ = try side.databaseFile(of: line.path, in: $0, as: "database")
         }
       }
-    } catch let error as FixtureError {
-      throw FixtureError(
+    } catch let error as DrydockError where error.code == .badFixture {
+      throw DrydockError(
         .notBuilt,
         "the golden of version \(version) could not be read again: \(error.message); are its volatile values such that a "
           + "word may stand in their place?", path: fixture.directory, cause: error)
@@ -110,7 +112,7 @@ public struct GoldenRecorder {
         let compared = try GoldenComparison(old, golden, fixture.volatile, redactor, in: $0)
         (difference, isSame) = (compared.difference, try compared.findings().isEmpty)
       }
-    } catch is FixtureError {
+    } catch let error as DrydockError where error.code == .badFixture {
       isSame = false
     }
     recorded.difference = difference
@@ -126,8 +128,8 @@ public struct GoldenRecorder {
     return recorded
   }
 
-  private func frozen(_ release: String, _ version: Int, _ golden: String) -> FixtureError {
-    FixtureError(
+  private func frozen(_ release: String, _ version: Int, _ golden: String) -> DrydockError {
+    DrydockError(
       .frozen,
       "version \(version) was released with \(release): its golden is frozen, and the container is not what it says now; "
         + "undo what changed the result, or put the change into a new migration", path: golden)

@@ -1,4 +1,5 @@
 import AppContainer
+import DrydockErrors
 import GRDB
 
 /// A database made from the SQL of a golden.
@@ -15,7 +16,7 @@ enum GoldenDatabase {
   ///   - sql: The statements.
   ///   - file: Where they are from, for messages.
   ///   - path: The database's path; nothing may be there.
-  /// - Throws: `FixtureError` with code `malformed`, with the line.
+  /// - Throws: `DrydockError` with code `malformed`, with the line.
   static func make(_ sql: String, from file: String, at path: String) throws {
     var configuration = GRDB.Configuration()
     configuration.foreignKeysEnabled = false
@@ -56,11 +57,11 @@ enum GoldenDatabase {
 
   private static func failure(
     _ message: String, _ statement: String, _ sql: String, _ file: String, cause: (any Error)? = nil
-  ) -> FixtureError {
+  ) -> DrydockError {
     let first = statement.split(separator: "\n").first.map(String.init)
     let line = first.flatMap { first in
       sql.split(separator: "\n", omittingEmptySubsequences: false).lastIndex { $0.hasPrefix(first) }
     }
-    return FixtureError(.malformed, message, path: file, line: line.map { $0 + 1 }, cause: cause)
+    return DrydockError(.badFixture, message, path: file, line: line.map { $0 + 1 }, cause: cause)
   }
 }

@@ -1,4 +1,7 @@
 import AppContainer
+import ContainerDiff
+import DrydockErrors
+import Formats
 import GRDB
 
 /// A database as SQL: its schema by name, its rows by key. The same content gives the same text.
@@ -20,7 +23,7 @@ struct GoldenSQL {
         return try writer.lines()
       }
     } catch let error as DatabaseError {
-      throw ContainerError.database("cannot write the database down", path, error)
+      throw DrydockError.database("cannot write the database down", path, error)
     }
   }
 }

@@ -1,4 +1,4 @@
-import AppContainer
+import ContainerDiff
 import GRDB
 
 /// A table as a golden writes it: the columns of each row, and the order of the rows.

@@ -1,18 +1,18 @@
-import AppContainer
+import Formats
 
 extension MigrationStage.Operation {
   /// The operations on settings.
-  public static var defaults: DefaultsOperations { DefaultsOperations() }
+  package static var defaults: DefaultsOperations { DefaultsOperations() }
 }
 
 /// The operations on settings, named as in a migration's file. `suite` is a name under `defaults:` of `drydock.yaml`; the
 /// app's own settings without one.
-public struct DefaultsOperations: Sendable {
+package struct DefaultsOperations: Sendable {
   /// What each of them is.
-  public typealias Operation = MigrationStage.Operation
+  package typealias Operation = MigrationStage.Operation
 
   /// `defaults.set`: writes settings.
-  public func set(
+  package func set(
     _ values: PropertyListDictionary, suite: String? = nil, ifExists: IfExists = .fail,
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {
@@ -25,7 +25,7 @@ public struct DefaultsOperations: Sendable {
   }
 
   /// `defaults.set-default`: writes settings that are absent.
-  public func setDefault(
+  package func setDefault(
     _ values: PropertyListDictionary, suite: String? = nil,
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {
@@ -37,7 +37,7 @@ public struct DefaultsOperations: Sendable {
   /// `defaults.rename`: gives settings new names.
   ///
   /// - Parameter names: old names, each with the new one.
-  public func rename(
+  package func rename(
     _ names: KeyValuePairs<String, String>, suite: String? = nil, ifMissing: IfMissing = .skip,
     ifExists: IfExists = .fail,
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
@@ -51,7 +51,7 @@ public struct DefaultsOperations: Sendable {
   }
 
   /// `defaults.move`: moves settings between suites; the app's own settings where none is named.
-  public func move(
+  package func move(
     _ keys: [String], from source: String? = nil, to target: String? = nil, ifMissing: IfMissing = .skip,
     ifExists: IfExists = .fail,
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
@@ -65,7 +65,7 @@ public struct DefaultsOperations: Sendable {
   }
 
   /// `defaults.copy`: copies settings between suites; the app's own settings where none is named.
-  public func copy(
+  package func copy(
     _ keys: [String], from source: String? = nil, to target: String? = nil, ifMissing: IfMissing = .skip,
     ifExists: IfExists = .fail,
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
@@ -81,7 +81,7 @@ public struct DefaultsOperations: Sendable {
   /// `defaults.convert` with a type.
   ///
   /// - Parameter to: the new name; the same one when nil.
-  public func convert(
+  package func convert(
     _ key: String, to: String? = nil, type: ValueType, suite: String? = nil, unmapped: Unmapped = .fail,
     ifMissing: IfMissing = .skip, ifExists: IfExists = .fail,
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
@@ -97,7 +97,7 @@ public struct DefaultsOperations: Sendable {
   /// `defaults.convert` with a map of values, which are compared with their types.
   ///
   /// - Parameter to: the new name; the same one when nil.
-  public func convert(
+  package func convert(
     _ key: String, to: String? = nil, map: KeyValuePairs<PropertyListValue, PropertyListValue>,
     suite: String? = nil, unmapped: Unmapped = .fail, ifMissing: IfMissing = .skip,
     ifExists: IfExists = .fail,
@@ -115,7 +115,7 @@ public struct DefaultsOperations: Sendable {
   /// `defaults.delete`: removes settings by name.
   ///
   /// - Parameter destructive: why they may go.
-  public func delete(
+  package func delete(
     _ keys: [String], destructive: String, suite: String? = nil, ifMissing: IfMissing = .skip,
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {
@@ -130,7 +130,7 @@ public struct DefaultsOperations: Sendable {
   /// `defaults.delete`: removes all settings whose names start so.
   ///
   /// - Parameter destructive: why they may go.
-  public func delete(
+  package func delete(
     prefix: String, destructive: String, suite: String? = nil, ifMissing: IfMissing = .skip,
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {

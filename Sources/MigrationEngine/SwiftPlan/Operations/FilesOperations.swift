@@ -1,17 +1,18 @@
-import AppContainer
+import FileSystem
+import Formats
 
 extension MigrationStage.Operation {
   /// The operations on files.
-  public static var files: FilesOperations { FilesOperations() }
+  package static var files: FilesOperations { FilesOperations() }
 }
 
 /// The operations on files, named as in a migration's file. A database goes with all that belongs to it.
-public struct FilesOperations: Sendable {
+package struct FilesOperations: Sendable {
   /// What each of them is.
-  public typealias Operation = MigrationStage.Operation
+  package typealias Operation = MigrationStage.Operation
 
   /// `files.move`: moves a file, a directory or a database.
-  public func move(
+  package func move(
     from source: ContainerPath, to target: ContainerPath, ifMissing: IfMissing = .skip,
     ifExists: IfExists = .fail,
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
@@ -26,7 +27,7 @@ public struct FilesOperations: Sendable {
   }
 
   /// `files.copy`: copies a file, a directory or a database.
-  public func copy(
+  package func copy(
     from source: ContainerPath, to target: ContainerPath, ifMissing: IfMissing = .skip,
     ifExists: IfExists = .fail,
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
@@ -41,7 +42,7 @@ public struct FilesOperations: Sendable {
   }
 
   /// `files.create-directory`: makes a directory and those above it.
-  public func createDirectory(
+  package func createDirectory(
     _ path: ContainerPath, ifExists: IfExists = .fail,
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {
@@ -51,7 +52,7 @@ public struct FilesOperations: Sendable {
   }
 
   /// `files.write`: writes a file.
-  public func write(
+  package func write(
     _ path: ContainerPath, text: String, ifExists: IfExists = .fail,
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {
@@ -61,7 +62,7 @@ public struct FilesOperations: Sendable {
   }
 
   /// `files.set-backup-exclusion`: keeps paths, or all that match a pattern, out of backups, or takes them in again.
-  public func setBackupExclusion(
+  package func setBackupExclusion(
     _ paths: [String], _ isExcluded: Bool, ifMissing: IfMissing = .skip,
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {
@@ -74,7 +75,7 @@ public struct FilesOperations: Sendable {
   /// `files.delete`: removes paths, or all that match a pattern such as `Documents/**/*.log`.
   ///
   /// - Parameter destructive: why they may go.
-  public func delete(
+  package func delete(
     _ paths: [String], destructive: String, ifMissing: IfMissing = .skip,
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {

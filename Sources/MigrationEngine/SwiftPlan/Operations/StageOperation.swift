@@ -1,11 +1,11 @@
-import AppContainer
+import Formats
 
 extension MigrationStage {
   /// One operation of a stage: the same that a migration's file names, with the same arguments, defaults and remarks.
   ///
   /// It is written by its store and its word, such as `.defaults.rename(["user_name": "username"])` for
   /// `defaults.rename`.
-  public struct Operation: Sendable {
+  package struct Operation: Sendable {
     let entry: StageEntry
 
     init(_ name: String, _ arguments: KeyValuePairs<String, StageArgument?>, at position: YAMLPosition) {
@@ -17,7 +17,7 @@ extension MigrationStage {
     /// - Parameters:
     ///   - name: such as `defaults.patch`; an unknown one is an error when the plan is read.
     ///   - arguments: by their names in a file.
-    public static func named(
+    package static func named(
       _ name: String, _ arguments: KeyValuePairs<String, PropertyListValue>,
       file: StaticString = #fileID, line: Int = #line, column: Int = #column
     ) -> Self {
@@ -33,7 +33,7 @@ extension MigrationStage {
     /// - Parameters:
     ///   - destructive: why the statements may destroy data.
     ///   - ifMissing: what to do without the database.
-    public static func sql(
+    package static func sql(
       database: String, up: String, down: String? = nil, destructive: String? = nil,
       ifMissing: IfMissing = .skip,
       file: StaticString = #fileID, line: Int = #line, column: Int = #column
@@ -50,7 +50,7 @@ extension MigrationStage {
     /// `sql`: statements that destroy data of several tables.
     ///
     /// - Parameter destructive: for each of these tables why its data may go.
-    public static func sql(
+    package static func sql(
       database: String, up: String, down: String? = nil, destructive: KeyValuePairs<String, String>,
       ifMissing: IfMissing = .skip,
       file: StaticString = #fileID, line: Int = #line, column: Int = #column

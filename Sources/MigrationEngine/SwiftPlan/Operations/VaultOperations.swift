@@ -1,17 +1,18 @@
 import AppContainer
+import Formats
 
 extension MigrationStage.Operation {
   /// The operations on the vault; each needs the device key.
-  public static var vault: VaultOperations { VaultOperations() }
+  package static var vault: VaultOperations { VaultOperations() }
 }
 
 /// The operations on the vault, named as in a migration's file.
-public struct VaultOperations: Sendable {
+package struct VaultOperations: Sendable {
   /// What each of them is.
-  public typealias Operation = MigrationStage.Operation
+  package typealias Operation = MigrationStage.Operation
 
   /// `vault.move-from-defaults`: makes a setting a vault item.
-  public func moveFromDefaults(
+  package func moveFromDefaults(
     _ key: String, service: String, account: String? = nil, accessGroup: String? = nil,
     accessible: VaultAccessibility = .whenUnlocked, suite: String? = nil, ifMissing: IfMissing = .skip,
     ifExists: IfExists = .fail,
@@ -27,7 +28,7 @@ public struct VaultOperations: Sendable {
   }
 
   /// `vault.rename`: gives the items of a service, or the one of an account in it, other names.
-  public func rename(
+  package func rename(
     service: String, account: String? = nil, toService: String? = nil, toAccount: String? = nil,
     ifMissing: IfMissing = .skip, ifExists: IfExists = .fail,
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
@@ -45,7 +46,7 @@ public struct VaultOperations: Sendable {
   }
 
   /// `vault.set-accessibility`: says when a device can read the items, and with that whether they leave it.
-  public func setAccessibility(
+  package func setAccessibility(
     _ accessible: VaultAccessibility, service: String, account: String? = nil, ifMissing: IfMissing = .skip,
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {
@@ -60,7 +61,7 @@ public struct VaultOperations: Sendable {
   /// `vault.delete`: removes items.
   ///
   /// - Parameter destructive: why they may go.
-  public func delete(
+  package func delete(
     service: String, account: String? = nil, destructive: String, ifMissing: IfMissing = .skip,
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {

@@ -9,7 +9,7 @@ import AppContainer
 ///   @Setting("window", as: .json) var window = WindowState()
 /// }
 /// ```
-public protocol SettingGroup {
+package protocol SettingGroup {
   /// A group of which nothing is read yet.
   init()
 }
@@ -19,7 +19,7 @@ public protocol SettingGroup {
 /// An optional one is nil where nothing is stored, and nil removes the setting. One with a default reads as that where
 /// nothing is stored, and stores nothing by being read. One without either has to be stored.
 @propertyWrapper
-public struct Setting<Value> {
+package struct Setting<Value> {
   private let name: String
   private let suite: String?
   private let read: (MigrationSettings) throws -> Value?
@@ -35,28 +35,28 @@ public struct Setting<Value> {
   }
 
   /// A setting with a default.
-  public init(wrappedValue: Value, _ key: String, suite: String? = nil) where Value: SettingValue {
+  package init(wrappedValue: Value, _ key: String, suite: String? = nil) where Value: SettingValue {
     self.init(SettingKey(key), suite, absent: wrappedValue)
   }
 
   /// A setting that has to be there.
-  public init(_ key: String, suite: String? = nil) where Value: SettingValue {
+  package init(_ key: String, suite: String? = nil) where Value: SettingValue {
     self.init(SettingKey(key), suite, absent: nil)
   }
 
   /// A setting that may be absent.
-  public init<Wrapped: SettingValue>(_ key: String, suite: String? = nil) where Value == Wrapped? {
+  package init<Wrapped: SettingValue>(_ key: String, suite: String? = nil) where Value == Wrapped? {
     self.init(optional: SettingKey<Wrapped>(key), suite)
   }
 
   /// An encoded setting with a default.
-  public init(wrappedValue: Value, _ key: String, as form: SettingForm, suite: String? = nil)
+  package init(wrappedValue: Value, _ key: String, as form: SettingForm, suite: String? = nil)
   where Value: Codable & Sendable {
     self.init(SettingKey(key, as: form), suite, absent: wrappedValue)
   }
 
   /// An encoded setting that may be absent.
-  public init<Wrapped: Codable & Sendable>(_ key: String, as form: SettingForm, suite: String? = nil)
+  package init<Wrapped: Codable & Sendable>(_ key: String, as form: SettingForm, suite: String? = nil)
   where Value == Wrapped? {
     self.init(optional: SettingKey<Wrapped>(key, as: form), suite)
   }
@@ -74,7 +74,7 @@ public struct Setting<Value> {
   }
 
   /// The setting. What goes wrong here, where nothing can be thrown, ends the stage with an error after its closure.
-  public var wrappedValue: Value {
+  package var wrappedValue: Value {
     get {
       if let settings = binding.settings {
         do {
@@ -99,10 +99,10 @@ public struct Setting<Value> {
   }
 
   /// The setting itself, as `$theme`.
-  public var projectedValue: Setting { self }
+  package var projectedValue: Setting { self }
 
   /// Whether something is stored.
-  public var isStored: Bool {
+  package var isStored: Bool {
     guard let settings = binding.settings else { return false }
     do {
       return try settings.keys.containsExactly(name)
@@ -113,7 +113,7 @@ public struct Setting<Value> {
   }
 
   /// Removes what is stored.
-  public func remove() {
+  package func remove() {
     do {
       try binding.settings?.remove(name)
     } catch {

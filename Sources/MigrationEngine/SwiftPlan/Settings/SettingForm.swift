@@ -1,8 +1,8 @@
-import AppContainer
+import Formats
 import Foundation
 
 /// How a setting holds what is `Codable`.
-public enum SettingForm: Sendable {
+package enum SettingForm: Sendable {
   /// A JSON document as data, which is what `JSONEncoder` gives.
   case json
   /// A JSON document as text.

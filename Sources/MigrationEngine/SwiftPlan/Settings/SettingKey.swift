@@ -1,4 +1,4 @@
-import AppContainer
+import Formats
 
 /// A setting's key with its type.
 ///
@@ -7,22 +7,22 @@ import AppContainer
 ///   static let theme = SettingKey("theme")
 /// }
 /// ```
-public struct SettingKey<Value>: Sendable {
+package struct SettingKey<Value>: Sendable {
   /// The key as it is stored; a dot in it means nothing.
-  public let name: String
+  package let name: String
   /// The value of a setting; nil when it does not fit.
   let decode: @Sendable (PropertyListValue) -> Value?
   let encode: @Sendable (Value) throws -> PropertyListValue
 
   /// A key of a simple value, an enumeration, a list or a dictionary.
-  public init(_ name: String) where Value: SettingValue {
+  package init(_ name: String) where Value: SettingValue {
     self.name = name
     decode = { Value(setting: $0) }
     encode = { $0.setting }
   }
 
   /// A key of a value that is stored encoded.
-  public init(_ name: String, as form: SettingForm) where Value: Codable & Sendable {
+  package init(_ name: String, as form: SettingForm) where Value: Codable & Sendable {
     self.name = name
     decode = { try? form.decode(Value.self, from: $0) }
     encode = { try form.encode($0) }

@@ -1,5 +1,6 @@
-import AppContainer
 import ContainerTransaction
+import FileSystem
+import Formats
 
 /// The settings files that a stage has touched: each is read once, and written once when the stage ends.
 final class SettingsDrafts {

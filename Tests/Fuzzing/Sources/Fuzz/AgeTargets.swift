@@ -1,3 +1,5 @@
+import DrydockErrors
+
 @testable import AgeEncryption
 
 /// age files and keys. Whatever comes of a file must come of it in every way of opening it.
@@ -111,7 +113,9 @@ extension FuzzTarget {
       guard one == other else { fatalError("two ways give two contents") }
     case (.failure(let one), .failure(let other)):
       // Which of two faults is met first may differ; that there is one may not.
-      guard one is AgeError, other is AgeError else { fatalError("not an error of ours: \(one), \(other)") }
+      guard one is DrydockError, other is DrydockError else {
+        fatalError("not an error of ours: \(one), \(other)")
+      }
     default: fatalError("one way opens what another refuses")
     }
   }

@@ -1,4 +1,5 @@
 import ContainerTransaction
+import DrydockErrors
 import Foundation
 import SystemPackage
 
@@ -6,6 +7,7 @@ import SystemPackage
 @testable import AppContainer
 @testable import ArchiveFile
 @testable import BackupRepository
+@testable import Formats
 
 /// What can be fed with any bytes. Each either accepts them or throws one of Drydock's own errors: everything else, a
 /// crash, an endless loop, too much memory, another error, is a find.
@@ -56,7 +58,7 @@ enum FuzzTarget: String, CaseIterable {
       case .keys: try readKeys(bytes)
       case .vault: try readVault(bytes)
       }
-    } catch is ArchiveError, is RepositoryError, is ContainerError, is TransactionError, is AgeError {
+    } catch is DrydockError, is DrydockError, is DrydockError, is DrydockError, is DrydockError {
       // Refused: what is to be done with nearly everything.
     } catch {
       fatalError("not an error of ours: \(error)")
@@ -75,7 +77,7 @@ enum FuzzTarget: String, CaseIterable {
       for step in steps {
         do {
           try step()
-        } catch is ArchiveError, is RepositoryError, is ContainerError {}
+        } catch is DrydockError, is DrydockError, is DrydockError {}
       }
     }
   }
@@ -150,7 +152,7 @@ enum FuzzTarget: String, CaseIterable {
     for step in steps {
       do {
         try step()
-      } catch is RepositoryError {}
+      } catch is DrydockError {}
     }
   }
 

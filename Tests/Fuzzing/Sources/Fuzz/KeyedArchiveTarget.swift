@@ -1,4 +1,4 @@
-@testable import AppContainer
+@testable import Formats
 
 extension FuzzTarget {
   /// What an archive holds must survive being written, in both forms, with all options.

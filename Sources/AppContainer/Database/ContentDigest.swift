@@ -1,0 +1,84 @@
+import AgeEncryption
+import DrydockErrors
+import FileSystem
+import SystemPackage
+
+/// SHA-256 over a file's content, in one pass with bounded memory.
+package enum ContentDigest {
+  /// The digest of a file.
+  ///
+  /// - Parameter isDatabase: normalizes the header fields that differ between captures of the same content
+  ///   (``DatabaseFormat/normalize(header:)``), so that the way of capture makes no difference.
+  package static func of(_ path: ContainerPath, in directory: Directory, isDatabase: Bool) throws
+    -> SHA256.Digest
+  {
+    let file = try directory.open(path, .readOnly, options: [.nonBlocking])
+    defer { try? file.close() }
+    return try of(file, path: directory.full(path), isDatabase: isDatabase)
+  }
+
+  /// The digest of an open file from its start.
+  package static func of(_ file: FileDescriptor, path: String, isDatabase: Bool) throws -> SHA256.Digest {
+    try digest(isDatabase: isDatabase) { offset, buffer in
+      do {
+        return try file.read(fromAbsoluteOffset: Int64(offset), into: buffer)
+      } catch let error as Errno {
+        throw DrydockError.system("cannot read", path, error)
+      }
+    }
+  }
+
+  /// The digest of a database's content; of any use only when that was still (``DatabasePages/isStill()``).
+  package static func of(_ pages: DatabasePages) throws -> SHA256.Digest {
+    try digest(isDatabase: true, read: pages.read)
+  }
+
+  private static func digest(
+    isDatabase: Bool, read: (UInt64, UnsafeMutableRawBufferPointer) throws -> Int
+  ) throws -> SHA256.Digest {
+    let hash = try SHA256()
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
+    defer { buffer.deallocate() }
+    var offset: UInt64 = 0
+    while true {
+      let count = try read(offset, buffer)
+      if count == 0 { break }
+      let chunk = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
+      if isDatabase && offset == 0 { DatabaseFormat.normalize(header: chunk) }
+      hash.update(UnsafeRawBufferPointer(chunk))
+      offset += UInt64(count)
+    }
+    return try hash.finalize()
+  }
+}
+
+/// A content digest of bytes that come piece by piece, as from an archive.
+package struct ContentHash {
+  private let hash: SHA256
+  private let isDatabase: Bool
+  private var isStart = true
+
+  /// - Parameter isDatabase: see ``ContentDigest/of(_:in:isDatabase:)``. The first piece then has the whole header.
+  package init(isDatabase: Bool) throws {
+    hash = try SHA256()
+    self.isDatabase = isDatabase
+  }
+
+  /// Takes the next piece.
+  package mutating func update(_ bytes: UnsafeRawBufferPointer) {
+    var rest = bytes
+    if isDatabase && isStart {
+      // The piece is not ours to change: only its header is copied.
+      let length = min(bytes.count, DatabaseFormat.headerLength)
+      var header = Array(bytes[..<length])
+      header.withUnsafeMutableBytes { DatabaseFormat.normalize(header: $0) }
+      header.withUnsafeBytes { hash.update($0) }
+      rest = UnsafeRawBufferPointer(rebasing: bytes[length...])
+    }
+    hash.update(rest)
+    isStart = false
+  }
+
+  /// The digest of all pieces.
+  package func finalize() throws -> SHA256.Digest { try hash.finalize() }
+}

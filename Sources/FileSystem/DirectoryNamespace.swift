@@ -1,0 +1,124 @@
+/// The open roots of a container's groups, by id.
+struct GroupDirectories: Sendable {
+  private let byID: [[UInt8]: Directory]
+
+  init(_ groups: [String: Directory]) {
+    byID = Dictionary(groups.map { (Array($0.utf8), $1) }, uniquingKeysWith: { first, _ in first })
+  }
+
+  /// The ids, sorted by their bytes.
+  var names: [[UInt8]] { byID.keys.sorted { $0.lexicographicallyPrecedes($1) } }
+
+  subscript(id: [UInt8]) -> Directory? { byID[id] }
+}
+
+/// How what is below a directory differs from what is on disk there: a container's root shows the roots of its groups,
+/// which lie elsewhere, as `.groups/<id>`. Only here, where descriptors are opened, is that known.
+enum DirectoryNamespace: Sendable {
+  /// As on disk.
+  case plain
+  /// A container's root with groups.
+  case container(GroupDirectories)
+  /// The list of groups, which is on no disk.
+  case list(GroupDirectories)
+
+  /// Where a path below is.
+  enum Place {
+    case here, nowhere
+    /// The path is the list of groups.
+    case list(GroupDirectories)
+    /// In a group's root.
+    case elsewhere(Directory, ContainerPath)
+  }
+
+  func place(of path: ContainerPath) -> Place {
+    switch self {
+    case .plain: return .here
+    case .list(let groups): return path.isRoot ? .list(groups) : place(in: groups, path.bytes[...])
+    case .container(let groups):
+      if path == .groups { return .list(groups) }
+      guard path.isInside(.groups) else { return .here }
+      return place(in: groups, path.bytes[(ContainerPath.groups.bytes.count + 1)...])
+    }
+  }
+
+  /// - Parameter path: begins with a group's id.
+  private func place(in groups: GroupDirectories, _ path: ArraySlice<UInt8>) -> Place {
+    let id = path.prefix { $0 != UInt8(ascii: "/") }
+    guard let group = groups[Array(id)] else { return .nowhere }
+    return .elsewhere(group, ContainerPath(unchecked: Array(path[id.endIndex...].dropFirst())))
+  }
+
+  /// Whether it is as on disk.
+  var isPlain: Bool { if case .plain = self { true } else { false } }
+}
+
+extension ContainerPath {
+  /// Where the roots of groups are in a container's namespace.
+  package static let groups: ContainerPath = ".groups"
+
+  /// The directory in a container's root that a commit in place keeps its state in.
+  package static let stateDirectory: ContainerPath = ".drydock-state"
+
+  /// The root of a group in a container's namespace.
+  package static func group(_ id: String) -> ContainerPath { groups.appending(unchecked: Array(id.utf8)) }
+
+  /// The path's group, and what it is in that group's root; nil for a path outside of all groups. It counts only in a
+  /// container that has groups.
+  package var inGroup: (id: String, path: ContainerPath)? {
+    guard isInside(.groups) else { return nil }
+    let rest = bytes[(Self.groups.bytes.count + 1)...]
+    let id = rest.prefix { $0 != UInt8(ascii: "/") }
+    return (
+      String(decoding: id, as: UTF8.self), ContainerPath(unchecked: Array(rest[id.endIndex...].dropFirst()))
+    )
+  }
+}
+
+extension Directory {
+  /// This directory as a container's root that shows these open directories as `.groups/<id>`; without groups it is as
+  /// on disk.
+  package func showing(groups: [String: Directory]) -> Directory {
+    Directory(self, groups.isEmpty ? .plain : .container(GroupDirectories(groups)))
+  }
+
+  /// This directory as the root of a container whose configuration names these databases.
+  package func naming(databases: Set<ContainerPath>) -> Directory {
+    databases.isEmpty ? self : Directory(self, namespace, databases: databases)
+  }
+
+  /// The roots of groups that it shows, in the order of their ids' bytes.
+  package var groups: [(id: String, root: Directory)] {
+    guard case .container(let groups) = namespace else { return [] }
+    return groups.names.compactMap { name in
+      groups[name].map { (String(decoding: name, as: UTF8.self), $0) }
+    }
+  }
+
+  /// Whether a path is the list of groups, which is on no disk.
+  package func isGroupList(_ path: ContainerPath) -> Bool {
+    if case .list = namespace.place(of: path) { true } else { false }
+  }
+
+  /// Whether a path is a root: this directory, or a group's.
+  package func isRoot(_ path: ContainerPath) -> Bool {
+    if path.isRoot { return true }
+    if case .elsewhere(_, let rest) = namespace.place(of: path) { return rest.isRoot }
+    return false
+  }
+
+  /// Whether a path is where Drydock keeps state of its own in a root: this directory, or a group's.
+  package func isState(_ path: ContainerPath) -> Bool {
+    if namespace.isPlain { return path == ContainerPath.stateDirectory }
+    return path.name == ContainerPath.stateDirectory.bytes && isRoot(path.parent)
+  }
+
+  /// What the list of groups looks like: a directory of this one's owner.
+  func listStatus() throws -> FileStatus {
+    let root = try Directory(self, .plain).status()
+    var status = FileStatus(
+      directory: FileMetadata(mode: 0o755, user: root.user, group: root.group, modified: 0, attributes: []))
+    (status.device, status.mount) = (root.device, root.mount)
+    return status
+  }
+}

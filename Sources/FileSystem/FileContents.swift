@@ -1,0 +1,205 @@
+import CPlatform
+import DrydockErrors
+import SystemPackage
+
+/// Reading, writing and copying whole files below a directory.
+extension Directory {
+  /// The whole content of a regular file.
+  ///
+  /// - Parameter limit: the largest size in bytes that is read; a larger file is an error, so that a setting
+  ///   or a journal that grew out of all proportion does not fill the memory.
+  package func contents(_ path: ContainerPath, limit: Int = 64 << 20) throws -> [UInt8] {
+    let file = try open(path, .readOnly, options: [.nonBlocking])
+    defer { try? file.close() }
+    return try file.contents(limit: limit, path: full(path))
+  }
+
+  /// Writes a new file; an existing one is an error.
+  package func create(_ path: ContainerPath, _ bytes: [UInt8], mode: UInt16 = 0o600) throws {
+    let file = try createFile(path, mode: mode)
+    defer { try? file.close() }
+    do {
+      _ = try file.writeAll(bytes)
+    } catch let error as Errno {
+      throw DrydockError.system("cannot write", full(path), error)
+    }
+  }
+
+  /// Opens a new file for writing (and reading back); an existing one is an error.
+  package func createFile(_ path: ContainerPath, mode: UInt16 = 0o600) throws -> FileDescriptor {
+    try withParent(of: path) { parent, name in
+      let flags =
+        FileDescriptor.AccessMode.readWrite.rawValue
+        | FileDescriptor.OpenOptions([.create, .exclusiveCreate, .noFollow, .closeOnExec]).rawValue
+      let opened = systemOpen(parent, name, flags, mode_t(mode))
+      guard opened >= 0 else { throw DrydockError.lastCall("cannot create", full(path)) }
+      return FileDescriptor(rawValue: opened)
+    }
+  }
+
+  /// Replaces a small file in one step: temporary file, sync, rename, sync of the directory.
+  package func replace(_ path: ContainerPath, with bytes: [UInt8], mode: UInt16 = 0o600) throws {
+    let temporary = path.withSuffix(".new")
+    try removeFile(temporary, missingIsFine: true)
+    let file = try createFile(temporary, mode: mode)
+    do {
+      defer { try? file.close() }
+      _ = try file.writeAll(bytes)
+      guard platform_sync(file.rawValue) == 0 else { throw currentErrno() }
+    } catch let error as Errno {
+      try? removeFile(temporary, missingIsFine: true)
+      throw DrydockError.system("cannot write", full(temporary), error)
+    }
+    try rename(temporary, in: self, to: path)
+    try directory(path.parent).sync()
+  }
+
+  /// Copies a regular file's content into a new file of another directory: shared blocks where the file
+  /// system can, else inside the kernel. Mode, times and attributes are the caller's business.
+  package func copyContents(of source: ContainerPath, to target: ContainerPath, in other: Directory) throws {
+    let input = try open(source, .readOnly, options: [.nonBlocking])
+    defer { try? input.close() }
+    let output = try other.createFile(target)
+    defer { try? output.close() }
+    try input.copyContents(to: output, path: other.full(target))
+  }
+}
+
+extension FileDescriptor {
+  /// Lets the system begin to write the file to disk, without waiting: what a later sync waits for becomes less.
+  package func beginWriting() { platform_begin_writing(rawValue) }
+}
+
+extension FileDescriptor {
+  /// Everything from the start to the end; more than `limit` bytes is an error.
+  package func contents(limit: Int, path: String) throws -> [UInt8] {
+    do {
+      let size = Int(try seek(offset: 0, from: .end))
+      guard size <= limit else {
+        throw DrydockError(
+          .unsupported, "\(size) bytes is more than the \(limit) that is read here", path: path)
+      }
+      var bytes = [UInt8](repeating: 0, count: size)
+      var filled = 0
+      while filled < size {
+        let count = try bytes.withUnsafeMutableBytes {
+          try read(
+            fromAbsoluteOffset: Int64(filled), into: UnsafeMutableRawBufferPointer(rebasing: $0[filled...]))
+        }
+        if count == 0 { break }
+        filled += count
+      }
+      return filled == size ? bytes : Array(bytes.prefix(filled))
+    } catch let error as Errno {
+      throw DrydockError.system("cannot read", path, error)
+    }
+  }
+
+  /// Copies everything to another file that is empty; what is a hole stays one.
+  package func copyContents(to target: FileDescriptor, path: String) throws {
+    if platform_clone(rawValue, target.rawValue) == 0 { return }
+    let status = try FileStatus(of: self, path: path)
+    do {
+      guard status.blocks * 512 < status.size else { return try copy(from: 0, to: target) }
+      var (start, end): (Int64, Int64) = (0, 0)
+      while platform_next_data(rawValue, end, &start, &end) == 0 {
+        try copy(from: start, end - start, to: target)
+      }
+      guard currentErrno() == .noSuchAddressOrDevice else { throw currentErrno() }
+      try target.resize(to: Int64(status.size))
+    } catch let error as Errno {
+      throw DrydockError.system("cannot copy", path, error)
+    }
+  }
+
+  /// Copies a stretch, or everything behind its start, to the same place.
+  private func copy(from start: Int64, _ length: Int64? = nil, to target: FileDescriptor) throws {
+    try seek(offset: start, from: .start)
+    try target.seek(offset: start, from: .start)
+    var rest = length ?? .max
+    while rest > 0 {
+      let count = platform_copy_range(rawValue, target.rawValue, Int(min(rest, 1 << 30)))
+      if count == 0 { return }
+      if count < 0 {
+        let error = currentErrno()
+        if error == .interrupted { continue }
+        // Across file systems, or where the kernel has no such call: through a buffer, from where it stopped.
+        guard [.improperLink, .noFunction, .invalidArgument, .notSupported].contains(error) else {
+          throw error
+        }
+        return try copyThroughBuffer(rest, to: target)
+      }
+      rest -= Int64(count)
+    }
+  }
+
+  private func copyThroughBuffer(_ length: Int64, to target: FileDescriptor) throws {
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
+    defer { buffer.deallocate() }
+    var rest = length
+    while rest > 0 {
+      let piece = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(min(rest, 1 << 20))))
+      let count = try read(into: piece)
+      if count == 0 { return }
+      try target.writeAll(UnsafeRawBufferPointer(rebasing: piece[..<count]))
+      rest -= Int64(count)
+    }
+  }
+}
+
+extension Directory {
+  /// Writes this directory's names to disk.
+  package func sync() throws {
+    if isScratch { return }
+    guard platform_sync(descriptor.rawValue) == 0 else { throw DrydockError.lastCall("cannot sync", path) }
+  }
+
+  /// Writes everything on this directory's file system to disk in one call.
+  package func syncFileSystem() throws {
+    if isScratch { return }
+    guard platform_sync_filesystem(descriptor.rawValue) == 0 else {
+      throw DrydockError.lastCall("cannot sync the file system", path)
+    }
+  }
+
+  /// Bytes that this user may still write on this file system, nil when it does not say.
+  package func freeSpace() -> UInt64? {
+    let free = platform_free_space(descriptor.rawValue)
+    return free < 0 ? nil : UInt64(free)
+  }
+
+  /// Whether this is on an overlay file system, whose directories may be those of a layer that cannot change.
+  package func isOverlay() -> Bool { platform_is_overlay(descriptor.rawValue) }
+
+  /// Whether this is on a file system in memory (tmpfs): what is written there through a mapping need not move any time.
+  package func isInMemory() -> Bool { platform_is_memory(descriptor.rawValue) }
+}
+
+extension Directory {
+  /// Writes a file's content to disk.
+  package func syncFile(_ path: ContainerPath) throws {
+    if isScratch { return }
+    let file = try open(path, .readOnly)
+    defer { try? file.close() }
+    try syncFile(file, path)
+  }
+
+  /// Writes an open file's content to disk.
+  package func syncFile(_ file: FileDescriptor, _ path: ContainerPath) throws {
+    if isScratch { return }
+    guard platform_sync(file.rawValue) == 0 else { throw DrydockError.lastCall("cannot sync", full(path)) }
+  }
+
+  /// Sets blocks aside behind a file's end, so that a later write does not fail for lack of space. A file system that
+  /// cannot is passed over.
+  ///
+  /// - Throws: ``DrydockError`` with code `noSpace`.
+  package func reserve(_ length: Int64, behind file: FileDescriptor, _ path: ContainerPath) throws {
+    let end = Int64(try FileStatus(of: file, path: full(path)).size)
+    guard platform_reserve(file.rawValue, end, length) != 0 else { return }
+    let error = currentErrno()
+    if error == .noSpace || error == .diskQuotaExceeded {
+      throw DrydockError.system("cannot write", full(path), error)
+    }
+  }
+}

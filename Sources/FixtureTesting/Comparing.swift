@@ -1,0 +1,127 @@
+import AgeEncryption
+import AppContainer
+import ArchiveFile
+import BackupRepository
+import ContainerDiff
+import ContainerTransaction
+import Drydock
+import DrydockErrors
+import Foundation
+
+/// Compares archives, containers and goldens with each other.
+package enum Comparing {
+  /// One of the two that are compared.
+  package enum Operand {
+    case archive(Archive), container(Container), golden(Golden)
+  }
+
+  /// Runs a body with what is at a path: a file is an archive or a container packed into one file, a directory with a
+  /// golden's list a golden, any other a container.
+  ///
+  /// - Parameters:
+  ///   - keys: what opens an encrypted archive.
+  ///   - limit: how large an archive, or a packed container, may be when it is expanded.
+  /// - Throws: `DrydockError`: `notFound`, or `notAContainer` for what is none of these; what opening it and the
+  ///   body throw.
+  package static func with<T>(
+    at path: String, configuration: Configuration = Configuration(), instance: String? = nil,
+    keys: AgeKeys = AgeKeys(), limit: ExpansionLimit = .standard, _ body: (Operand) throws -> T
+  ) throws -> T {
+    guard let resolved = realPath(path),
+      let type = try? FileManager.default.attributesOfItem(atPath: resolved)[.type] as? FileAttributeType
+    else {
+      throw DrydockError(
+        .notFound, "nothing is there; give an archive, a container or a golden", path: path)
+    }
+    switch type {
+    case .typeDirectory where Golden.isGolden(resolved): return try body(.golden(Golden(path)))
+    case .typeRegular:
+      if let archive = try archive(path, keys, limit) { return try body(.archive(archive)) }
+      fallthrough
+    case .typeDirectory:
+      return try Container.reading(at: path, configuration: configuration, instance: instance, limit: limit) {
+        try body(.container($0))
+      }
+    default:
+      throw DrydockError(
+        .notAContainer,
+        "neither an archive (a file), nor a container or a golden (a directory); check the path", path: path)
+    }
+  }
+
+  /// The archive that a file is; nil for a packed container.
+  private static func archive(_ path: String, _ keys: AgeKeys, _ limit: ExpansionLimit) throws -> Archive? {
+    do {
+      return try Archive(path: path, keys: keys, limit: limit)
+    } catch let error as DrydockError where PackedContainer.isOne(path) {
+      // A tar in zstd without our tables at its end is packed by another program, or was cut: its first member tells.
+      if PackedContainer.isArchive(path) { throw error }
+      return nil
+    }
+  }
+
+  /// Compares two; what rules keep out of either does not count, unless one is a golden, which has all of a container. Nor
+  /// does what is volatile in the fixture that a golden is of.
+  ///
+  /// A live container may be in use, and is not changed: its databases are captured as for a snapshot, and every byte
+  /// of the files that the other side has is read. Of an archive only what differs is read.
+  ///
+  /// - Throws: `DrydockError`, `DrydockError`, `DrydockError`, `DrydockError` (`locked`), `DrydockError`.
+  package static func run(
+    _ before: Operand, _ after: Operand, configuration: Configuration = Configuration(),
+    options: ComparisonOptions = ComparisonOptions(), transaction: TransactionOptions = TransactionOptions()
+  ) throws -> Comparison {
+    var options = options
+    options.deviceKeys = options.deviceKeys ?? transaction.deviceKeys
+    // A golden has all of a container, also what no backup takes.
+    let volatile = try before.volatile ?? after.volatile ?? VolatileValues()
+    let extent: LiveSide.Extent = before.isGolden || after.isGolden ? .whole : .backup
+    return try withSide(before, configuration, transaction, extent) { before in
+      try withSide(after, configuration, transaction, extent) { after in
+        guard extent == .whole else { return try Comparison(of: before, with: after, options: options) }
+        return try Comparison(
+          of: NeutralSide(before, volatile), with: NeutralSide(after, volatile), options: options)
+      }
+    }
+  }
+
+  /// Compares a container's vault with an archive's by the items that a restore would bring back.
+  ///
+  /// - Returns: what such a restore would do; nil when there is nothing to say of items: no key opens both, or they are
+  ///   the same file.
+  package static func vault(
+    of archive: Archive, with container: Container, transaction: TransactionOptions
+  ) throws -> RestoredVault? {
+    guard transaction.deviceKeys != nil else { return nil }
+    var options = RestoreOptions()
+    options.stores = [.vault]
+    options.transaction = transaction
+    let vault = try Restore.plan(archive, .existing(container), options).vault
+    return vault?.problem == nil ? vault : nil
+  }
+
+  private static func withSide<T>(
+    _ operand: Operand, _ configuration: Configuration, _ transaction: TransactionOptions,
+    _ extent: LiveSide.Extent, _ body: (any ComparisonSide) throws -> T
+  ) throws -> T {
+    switch operand {
+    case .archive(let archive): try body(ArchiveSide(archive, configuration: configuration))
+    case .golden(let golden): try body(GoldenSide(golden))
+    case .container(let container):
+      try Transaction.inspect(container, options: transaction) { try body(LiveSide($0, extent)) }
+    }
+  }
+}
+
+extension Comparing.Operand {
+  fileprivate var isGolden: Bool {
+    if case .golden = self { true } else { false }
+  }
+
+  /// What is volatile in the fixture that a golden is of.
+  fileprivate var volatile: VolatileValues? {
+    get throws {
+      if case .golden(let golden) = self { try golden.volatile() } else { nil }
+    }
+  }
+}

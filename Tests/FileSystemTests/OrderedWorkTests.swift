@@ -1,0 +1,65 @@
+import FileSystem
+import Foundation
+import Synchronization
+import Testing
+
+@Suite("Work on many things") struct OrderedWorkTests {
+  @Test("Results come in the order of the things, whichever is done first", arguments: [1, 2, 7, 5000])
+  func order(jobs: Int) {
+    let items = Array(0..<1000)
+    var got: [Int] = []
+    OrderedWork.run(items, jobs: jobs) { item in
+      // The first of each ten is the slowest.
+      if item % 10 == 0 { Thread.sleep(forTimeInterval: 0.001) }
+      return item * 2
+    } deliver: { item, result in
+      #expect(result == item * 2)
+      got.append(item)
+    }
+    #expect(got == items)
+  }
+
+  @Test("Nothing to do is done at once")
+  func nothing() {
+    OrderedWork.run([Int](), jobs: 3) {
+      $0
+    } deliver: { _, _ in
+      Issue.record("there is nothing")
+    }
+  }
+
+  @Test("As many are worked on at the same time as is said, and not more")
+  func parallel() {
+    let state = Mutex((now: 0, most: 0))
+    OrderedWork.run(Array(0..<40), jobs: 4) { _ in
+      state.withLock { state in
+        state.now += 1
+        state.most = max(state.most, state.now)
+      }
+      // Nobody goes on before four are here, but for the last ones.
+      for _ in 0..<200 where state.withLock({ $0.most }) < 4 { Thread.sleep(forTimeInterval: 0.005) }
+      state.withLock { $0.now -= 1 }
+    } deliver: { _, _ in
+    }
+    #expect(state.withLock { $0.most } == 4)
+  }
+
+  @Test("A slow thing holds the others back before their results fill the memory")
+  func bounded() {
+    let begun = Mutex(0)
+    OrderedWork.run(Array(0..<2000), jobs: 3) { item in
+      begun.withLock { $0 += 1 }
+      guard item == 0 else { return true }
+      // The others run on until they may not.
+      var last = -1
+      while begun.withLock({ $0 }) != last {
+        last = begun.withLock { $0 }
+        Thread.sleep(forTimeInterval: 0.05)
+      }
+      return begun.withLock { $0 } <= OrderedWork.ahead
+    } deliver: { _, isBounded in
+      #expect(isBounded)
+    }
+    #expect(begun.withLock { $0 } == 2000)
+  }
+}

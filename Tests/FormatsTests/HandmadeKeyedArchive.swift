@@ -1,0 +1,61 @@
+import DrydockErrors
+import Foundation
+
+@testable import Formats
+
+/// An archive made by hand, with whatever in it.
+struct HandmadeKeyedArchive {
+  var objects: [PropertyListValue] = [.string("$null")]
+  var root: PropertyListDictionary = [
+    "$archiver": .string("NSKeyedArchiver"), "$version": .integer(100_000),
+    "$top": .dictionary(["root": uid(1)]),
+  ]
+
+  /// A reference to an object.
+  static func uid(_ number: Int) -> PropertyListValue {
+    let bytes = withUnsafeBytes(of: UInt32(truncatingIfNeeded: number).bigEndian) { Array($0) }
+    return .unknown(PropertyListOpaque(marker: 0x83, payload: bytes))
+  }
+
+  /// An archive of these objects; the first one is the root, and number 1.
+  init(_ objects: [PropertyListValue] = []) { self.objects += objects }
+
+  /// A class, as an object.
+  static func type(_ name: String) -> PropertyListValue {
+    .dictionary(["$classname": .string(name), "$classes": .array([.string(name), .string("NSObject")])])
+  }
+
+  /// One instance, object 1, of a class, object 2; whatever else follows.
+  static func instance(
+    of name: String, _ fields: PropertyListDictionary, _ more: [PropertyListValue] = []
+  ) -> Self {
+    Self([.dictionary(fields.merging(["$class": uid(2)]) { $1 }), type(name)] + more)
+  }
+
+  var file: PropertyListFile {
+    PropertyListFile(root: root.merging(["$objects": .array(objects)]) { old, _ in old })
+  }
+
+  func bytes(_ format: PropertyListFile.Format = .binary) throws -> [UInt8] {
+    var file = file
+    file.format = format
+    return try file.encoded()
+  }
+
+  func read(_ change: (inout UnarchiveOptions) -> Void = { _ in }) throws -> PropertyListValue {
+    var options = UnarchiveOptions()
+    change(&options)
+    return try Unarchiver.read(file, options)
+  }
+
+  /// What is said when it cannot be read.
+  func failure(_ change: (inout UnarchiveOptions) -> Void = { _ in }) -> String {
+    do {
+      return "no error: \(try read(change).typeName)"
+    } catch let error as DrydockError {
+      return error.message
+    } catch {
+      return "another error: \(error)"
+    }
+  }
+}

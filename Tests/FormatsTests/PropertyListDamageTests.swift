@@ -1,0 +1,102 @@
+import DrydockErrors
+import Formats
+import Foundation
+import Testing
+
+@Suite struct PropertyListDamageTests {
+  @Test(arguments: [
+    ("", "the file is empty"), ("hello", "neither binary nor XML"), ("{a = 1;}", "neither binary nor XML"),
+    ("bplist00", "too short"), ("bplist00" + String(repeating: "x", count: 60), "trailer"),
+    ("<?xml version=\"1.0\"?><plist version=\"1.0\"><dict><key>a</key>", "damaged or cut"),
+    ("<plist version=\"1.0\"><array/></plist>", "holds one array"),
+  ])
+  func refused(_ text: String, _ message: String) {
+    #expect { try PropertyListFile(bytes: Array(text.utf8)) } throws: {
+      ($0 as? DrydockError)?.code == .malformed && String(describing: $0).contains(message)
+    }
+  }
+
+  /// A binary list from offsets of one or two bytes: objects as given, the first on top.
+  private func binary(_ objects: [[UInt8]], wide: Bool = false) -> [UInt8] {
+    func number(_ value: Int) -> [UInt8] { wide ? [UInt8(value >> 8), UInt8(value & 255)] : [UInt8(value)] }
+    var bytes = Array("bplist00".utf8)
+    var offsets: [UInt8] = []
+    for object in objects {
+      offsets += number(bytes.count)
+      bytes += object
+    }
+    let table = number(bytes.count)
+    return bytes + offsets + [0, 0, 0, 0, 0, 0, wide ? 2 : 1, 1] + [
+      0, 0, 0, 0, 0, 0, 0, UInt8(objects.count),
+    ]
+      + [UInt8](repeating: 0, count: 16 - table.count) + table
+  }
+
+  @Test func builtToHarm() throws {
+    let key: [UInt8] = [0x51, 0x61]
+    #expect(try PropertyListFile(bytes: binary([[0xD1, 1, 2], key, [0x09]])).root == ["a": .boolean(true)])
+    let cases: [(String, [[UInt8]])] = [
+      ("holds itself", [[0xD1, 1, 0], key]),
+      ("no such object", [[0xD1, 1, 9], key]),
+      ("a key that is a number", [[0xD1, 1, 1], [0x10, 1]]),
+      ("a set", [[0xD1, 1, 2], key, [0xC1, 1]]),
+      ("one key twice", [[0xD2, 1, 1, 1, 1], key]),
+      ("a count of 2^63", [[0xDF, 0x13, 0x7F, 255, 255, 255, 255, 255, 255, 255]]),
+      ("a count of -1", [[0xDF, 0x13, 255, 255, 255, 255, 255, 255, 255, 255]]),
+      ("data past the end", [[0xD1, 1, 2], key, [0x4F, 0x11, 0xFF, 0xFF]]),
+      ("text past the end", [[0xD1, 1, 2], key, [0x6F, 0x13, 0x40, 0, 0, 0, 0, 0, 0, 0]]),
+      ("text that is not ASCII", [[0xD1, 1, 2], key, [0x51, 0xFF]]),
+    ]
+    for (name, objects) in cases {
+      #expect(throws: DrydockError.self, "\(name)") { try PropertyListFile(bytes: binary(objects)) }
+    }
+    // Each array holds the next one twice: 2^40 values in 200 bytes.
+    var doubling: [[UInt8]] = [[0xD1, 1, 2], key]
+    for level in 2..<42 { doubling.append([0xA2, UInt8(level + 1), UInt8(level + 1)]) }
+    doubling.append([0x09])
+    #expect(throws: DrydockError.self) { try PropertyListFile(bytes: binary(doubling)) }
+    // Two hundred levels and one, of which the inner ones are read first: the list on top holds each of them.
+    var steps: [[UInt8]] = [[0xD1, 1, 2], key, [0xAF, 0x10, 201] + (3..<204).reversed().map { UInt8($0) }]
+    for level in 3..<203 { steps.append([0xA1, UInt8(level + 1)]) }
+    #expect {
+      try PropertyListFile(bytes: binary(steps + [[0x09]], wide: true))
+    } throws: {
+      String(describing: $0).contains("nested too deeply")
+    }
+  }
+
+  @Test func cutsAndFlippedBytesNeverCrash() throws {
+    var root: PropertyListDictionary = [
+      "u": .unsigned(.max), "d": .data([UInt8](repeating: 3, count: 300)), "b": .boolean(true),
+      "t": .date(Date(timeIntervalSinceReferenceDate: 1.25)),
+      "n": .dictionary(["list": .array((0..<40).map { .integer($0) })]),
+    ]
+    for index in 0..<30 { root["key\(index)"] = .string("välue \(index)") }
+    var state: UInt64 = 20_261_121
+    func random(_ bound: Int) -> Int {
+      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+      return Int((state >> 33) % UInt64(bound))
+    }
+    var survived = 0
+    for format in [PropertyListFile.Format.binary, .xml] {
+      let bytes = try PropertyListFile(format: format, root: root).encoded()
+      for cut in 0..<min(bytes.count, 500) {
+        #expect(throws: DrydockError.self) { try PropertyListFile(bytes: Array(bytes.prefix(cut))) }
+      }
+      for _ in 0..<3000 {
+        var damaged = bytes
+        for _ in 0...random(3) { damaged[random(damaged.count)] = UInt8(random(256)) }
+        if random(2) == 0 { damaged[damaged.count - 1 - random(32)] = UInt8(random(256)) }
+        do {
+          // What still reads must also survive being written and read again.
+          let file = try PropertyListFile(bytes: damaged)
+          _ = try? PropertyListFile(bytes: try file.encoded())
+          survived += 1
+        } catch let error as DrydockError {
+          #expect(error.code == .malformed)
+        }
+      }
+    }
+    #expect(survived > 0)
+  }
+}

@@ -1,0 +1,60 @@
+import Formats
+import Testing
+
+/// Values that a binary property list holds once and refers to many times.
+@Suite struct PropertyListSharingTests {
+  /// Each array holds the next one twice, on so many levels.
+  private func doubling(_ levels: Int) -> [UInt8] {
+    var bytes = Array("bplist00".utf8)
+    var offsets: [UInt8] = []
+    func add(_ object: [UInt8]) {
+      offsets.append(UInt8(bytes.count))
+      bytes += object
+    }
+    add([0xD1, 1, 2])
+    add([0x51, 0x61])
+    for level in 2..<(2 + levels) { add([0xA2, UInt8(level + 1), UInt8(level + 1)]) }
+    add([0x09])
+    let table = UInt8(bytes.count)
+    bytes += offsets + [0, 0, 0, 0, 0, 0, 1, 1] + [0, 0, 0, 0, 0, 0, 0, UInt8(offsets.count)]
+    return bytes + [UInt8](repeating: 0, count: 15) + [table]
+  }
+
+  @Test("A file that expands to more than it could have as XML is refused before it does")
+  func bomb() throws {
+    let bytes = doubling(24)
+    #expect(bytes.count < 200)
+    let start = ContinuousClock.now
+    #expect {
+      try PropertyListFile(bytes: bytes)
+    } throws: {
+      String(describing: $0).contains("expand to more than 16 MiB")
+    }
+    #expect(ContinuousClock.now - start < .seconds(2))
+  }
+
+  @Test("What a file shares is shared when it is written again")
+  func sharing() throws {
+    let bytes = doubling(12)
+    var file = try PropertyListFile(bytes: bytes)
+    file.root["more"] = 1
+    let written = try file.encoded()
+    #expect(written.count < bytes.count + 40)
+    #expect(try PropertyListFile(bytes: written) == file)
+  }
+
+  @Test("A list of many small values is not too much, however long it is")
+  func manySmallValues() throws {
+    let count = 1_100_000
+    let start =
+      Array("bplist00".utf8) + [0x09, 0xAF, 0x12] + (0..<4).map { UInt8(count >> (24 - 8 * $0) & 255) }
+    let table = start.count + count
+    var bytes = start + [UInt8](repeating: 0, count: count) + [8, 9, 0, 0, 0, 0, 0, 0, 1, 1]
+    for number in [2, 1, table] { bytes += (0..<8).map { UInt8(number >> (56 - 8 * $0) & 255) } }
+    guard case .array(let values) = try PropertyListDocument(bytes: bytes).value else {
+      Issue.record("no array")
+      return
+    }
+    #expect(values.count == count && values.last == true)
+  }
+}
