@@ -1,6 +1,6 @@
 import Foundation
 
-/// The package as it is on disk, compared with the house as it should be.
+/// The package as it is on disk, compared with the agreed layering.
 struct Architecture {
   private let package: PackageText
   private let imports: [String: [SourceImports.Import]]
@@ -21,25 +21,25 @@ struct Architecture {
     self.files = files
   }
 
-  /// Every arrow that should not be, one sentence each.
+  /// Each import or dependency that is not allowed, one sentence each.
   var violations: [String] {
     wrongArrows + sharedLibraries + cycles
   }
 
-  private var houseTargets: [PackageText.Target] { package.targets.filter { !$0.isTest } }
+  private var sourceTargets: [PackageText.Target] { package.targets.filter { !$0.isTest } }
 
   private var wrongArrows: [String] {
     var lines: [String] = []
-    for target in houseTargets {
-      guard let allowed = House.mayImport(target.name) else {
-        lines.append("Package.swift: \(target.name) has no place in the house; give it one in House.swift")
+    for target in sourceTargets {
+      guard let allowed = Layering.mayImport(target.name) else {
+        lines.append("Package.swift: \(target.name) is not in the layering; add it to Layering.swift")
         continue
       }
-      let declarable = allowed.union(House.rebuiltWith[target.name] ?? [])
+      let declarable = allowed.union(Layering.rebuiltWith[target.name] ?? [])
       for dependency in target.dependencies.subtracting(declarable).sorted() {
         lines.append("Package.swift: \(target.name) may not depend on \(dependency)")
       }
-      for found in imports[target.name, default: []] where !House.platform.contains(found.module) {
+      for found in imports[target.name, default: []] where !Layering.platform.contains(found.module) {
         if !allowed.contains(found.module) {
           lines.append("\(found.place): \(target.name) may not import \(found.module)")
         } else if !target.dependencies.contains(found.module) {
@@ -51,8 +51,8 @@ struct Architecture {
   }
 
   private var sharedLibraries: [String] {
-    House.oneImporter.sorted().compactMap { library in
-      let importers = houseTargets.filter { target in
+    Layering.oneImporter.sorted().compactMap { library in
+      let importers = sourceTargets.filter { target in
         target.dependencies.contains(library)
           || imports[target.name, default: []].contains { $0.module == library }
       }
@@ -63,9 +63,9 @@ struct Architecture {
 
   /// What is left when everything without arrows to the rest has been taken away, again and again.
   private var cycles: [String] {
-    let names = Set(houseTargets.map(\.name))
+    let names = Set(sourceTargets.map(\.name))
     var arrows: [String: Set<String>] = [:]
-    for target in houseTargets {
+    for target in sourceTargets {
       let imported = Set(imports[target.name, default: []].map(\.module))
       arrows[target.name] = target.dependencies.union(imported).intersection(names)
     }
@@ -73,6 +73,6 @@ struct Architecture {
       arrows[free] = nil
       for name in arrows.keys { arrows[name]?.remove(free) }
     }
-    return arrows.isEmpty ? [] : ["these go round in a circle: \(arrows.keys.sorted())"]
+    return arrows.isEmpty ? [] : ["circular imports: \(arrows.keys.sorted())"]
   }
 }

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("The house: imports point one way only")
+@Suite("Layering: imports point one way only")
 struct ArchitectureTests {
   private let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .deletingLastPathComponent()
@@ -15,10 +15,10 @@ struct ArchitectureTests {
 
   @Test("The agreed table itself points downwards")
   func tableIsOrdered() {
-    var below = Set(House.arrows.map(\.module))
-    for (module, mayImport) in House.arrows {
+    var below = Set(Layering.arrows.map(\.module))
+    for (module, mayImport) in Layering.arrows {
       below.remove(module)
-      let own = mayImport.intersection(House.arrows.map(\.module))
+      let own = mayImport.intersection(Layering.arrows.map(\.module))
       #expect(own.subtracting(below) == [], "\(module) points upwards")
     }
   }
@@ -27,7 +27,7 @@ struct ArchitectureTests {
     "A wrong import in a copy of the sources is found",
     arguments: [
       ("AppContainer", "import ContainerTransaction", "may not import ContainerTransaction"),
-      ("AppContainer", "import ContainerTransaction", "go round in a circle"),
+      ("AppContainer", "import ContainerTransaction", "circular imports"),
       ("ArchiveFile", "@testable import AppContainer", "may not import AppContainer"),
       ("DrydockCommand", "internal import struct AppContainer.Container", "may not import AppContainer"),
       ("MigrationEngine", "import CPlatform", "CPlatform must have exactly one importer"),
@@ -49,13 +49,13 @@ struct ArchitectureTests {
       let manifest = copy.appendingPathComponent("Package.swift")
       let text = try String(contentsOf: manifest, encoding: .utf8)
       let changed = text.replacingOccurrences(
-        of: "name: \"ContainerTransaction\", dependencies: [",
-        with: "name: \"ContainerTransaction\", dependencies: [\"MigrationEngine\", ")
+        of: "name: \"ContainerTransaction\",\n      dependencies: [",
+        with: "name: \"ContainerTransaction\",\n      dependencies: [\"MigrationEngine\", ")
       try #require(changed != text)
       try Data(changed.utf8).write(to: manifest)
       let violations = try Architecture(root: copy).violations
       #expect(violations.contains("Package.swift: ContainerTransaction may not depend on MigrationEngine"))
-      #expect(violations.contains { $0.contains("go round in a circle") })
+      #expect(violations.contains { $0.contains("circular imports") })
     }
   }
 
@@ -64,8 +64,9 @@ struct ArchitectureTests {
     try withCopy { copy in
       let manifest = copy.appendingPathComponent("Package.swift")
       let text = try String(contentsOf: manifest, encoding: .utf8)
-      let declared = "name: \"AppContainer\", dependencies: [\"AgeEncryption\", "
-      let changed = text.replacingOccurrences(of: declared, with: "name: \"AppContainer\", dependencies: [")
+      let declared = "name: \"AppContainer\",\n      dependencies: [\"DrydockErrors\", \"AgeEncryption\", "
+      let changed = text.replacingOccurrences(
+        of: declared, with: "name: \"AppContainer\",\n      dependencies: [\"DrydockErrors\", ")
       try #require(changed != text)
       try Data(changed.utf8).write(to: manifest)
       let violations = try Architecture(root: copy).violations
@@ -73,7 +74,7 @@ struct ArchitectureTests {
     }
   }
 
-  @Test("A new module without a place in the house is found")
+  @Test("A new module that is not in the layering is found")
   func unknownModule() throws {
     try withCopy { copy in
       let manifest = copy.appendingPathComponent("Package.swift")
@@ -82,7 +83,7 @@ struct ArchitectureTests {
         of: "targets: [\n", with: "targets: [\n    .target(name: \"Shortcut\"),\n")
       try Data(changed.utf8).write(to: manifest)
       let violations = try Architecture(root: copy).violations
-      #expect(violations.contains { $0.contains("Shortcut has no place in the house") })
+      #expect(violations.contains { $0.contains("Shortcut is not in the layering") })
     }
   }
 

@@ -1,14 +1,12 @@
-import DrydockErrors
-
 /// Which module may import which: the agreement, written down a second time on purpose, so that a new arrow in
 /// `Package.swift` or in a source file is a decision and never an accident.
-enum House {
+enum Layering {
   private static let container: Set = [
     "AppContainer", "FileSystem", "Formats", "AgeEncryption", "DrydockErrors",
   ]
   private static let transaction = container.union(["ContainerTransaction", "ContainerDiff"])
 
-  /// From the top of the house downwards.
+  /// From the top downwards.
   static let arrows: [(module: String, mayImport: Set<String>)] = [
     ("DrydockMain", ["DrydockCommand"]),
     // The example of the guide on migrations in Swift: a program as its users write it.
@@ -30,7 +28,7 @@ enum House {
     ("AgeEncryption", ["DrydockErrors", "CLibCrypto", "SystemPackage"]),
     ("DrydockErrors", []),
     ("CLibArchive", []), ("CLibCrypto", []), ("CLibZstd", []), ("CPlatform", []),
-    // Programs and helpers of the tests stand beside the house: they must not know it from inside.
+    // Programs and helpers of the tests, which use the package as its users do.
     ("NotesApp", ["GRDB"]),
     ("TestSupport", []),
   ]
