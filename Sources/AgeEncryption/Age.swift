@@ -1,8 +1,8 @@
-/// Whole messages in memory. Files of any size go through `AgeWriter` and `AgeReader`.
+import DrydockErrors
+
+/// Encrypts and decrypts whole messages in memory. Files of any size go through `AgeWriter` and `AgeReader`.
 package enum Age {
-  /// Encrypts bytes: a binary age file.
-  ///
-  /// - Throws: `DrydockError`.
+  /// Encrypts bytes into a binary age file.
   package static func seal(_ plain: UnsafeRawBufferPointer, to lock: AgeLock) throws -> [UInt8] {
     var file: [UInt8] = []
     file.reserveCapacity(plain.count + plain.count / 4096 + 4096)
@@ -14,16 +14,11 @@ package enum Age {
     return file
   }
 
-  /// Encrypts secret bytes: a binary age file.
-  ///
-  /// - Throws: `DrydockError`.
   package static func seal(_ plain: SecretBytes, to lock: AgeLock) throws -> [UInt8] {
     try plain.withBytes { try seal($0, to: lock) }
   }
 
   /// Decrypts an age file, binary or armored: all of it or nothing.
-  ///
-  /// - Throws: `DrydockError`.
   package static func open(_ file: [UInt8], with keys: AgeKeys) throws -> SecretBytes {
     let file = try withoutArmor(file)
     let reader = try AgeReader(size: UInt64(file.count), keys: keys) { target, offset in
@@ -32,7 +27,7 @@ package enum Age {
     return try SecretBytes(count: Int(reader.plainSize)) { try reader.read(into: $0, at: 0) }
   }
 
-  /// The header of an age file, binary or armored: how it is encrypted, which needs no key.
+  /// The header of an age file, binary or armored: reading it needs no key.
   ///
   /// - Throws: `DrydockError` (`.header`, `.armor`).
   package static func header(of file: [UInt8]) throws -> AgeHeader {
@@ -43,20 +38,43 @@ package enum Age {
   }
 
   private static func withoutArmor(_ file: [UInt8]) throws -> [UInt8] {
-    var position = 0
-    let source = BufferedSource { target in
-      let part = file[position...].prefix(target.count)
-      target.copyBytes(from: part)
-      position += part.count
-      return part.count
-    }
-    guard try ArmorReader.isPresent(source) else { return file }
-    let armor = ArmorReader(source)
-    var binary: [UInt8] = []
-    var piece = [UInt8](repeating: 0, count: 1 << 16)
-    while case let count = try piece.withUnsafeMutableBytes({ try armor.read(into: $0) }), count > 0 {
-      binary += piece[..<count]
-    }
-    return binary
+    Armor.isPresent(in: file) ? try Armor.decode(file) : file
+  }
+}
+
+/// Who can open an encrypted file.
+public enum AgeLock: Sendable {
+  /// The owners of these keys, of which there is at least one. Each can open it alone.
+  case recipients([AgeRecipient])
+  /// Whoever knows the passphrase. Each step of the work factor doubles the time and memory of one try; 18, as in age,
+  /// takes about a second and 256 MiB.
+  case passphrase(SecretBytes, workFactor: Int = 18)
+}
+
+/// The identities and passphrases that open encrypted files, tried in order.
+public struct AgeKeys: Sendable {
+  public var identities: [AgeIdentity]
+  public var passphrases: [SecretBytes]
+
+  public init(identities: [AgeIdentity] = [], passphrases: [SecretBytes] = []) {
+    self.identities = identities
+    self.passphrases = passphrases
+  }
+
+  public var isEmpty: Bool { identities.isEmpty && passphrases.isEmpty }
+}
+
+/// Errors about the parts of an age file.
+extension DrydockError {
+  static func header(_ what: String) -> Self {
+    Self(.header, "the age header is malformed: \(what); use another copy of the file")
+  }
+
+  static func payload(_ what: String) -> Self {
+    Self(.payload, "the encrypted content is damaged: \(what); use another copy or fetch this one again")
+  }
+
+  static func armor(_ what: String) -> Self {
+    Self(.armor, "the ASCII armor is malformed: \(what); use another copy or fetch this one again")
   }
 }

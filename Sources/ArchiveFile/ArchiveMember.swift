@@ -1,17 +1,18 @@
-/// One member of an archive: everything that its tar header says.
+import AgeEncryption
+import DrydockErrors
+
+/// One member of an archive: all fields of its tar header.
 ///
 /// Names are raw bytes and need not be UTF-8. They are relative, with `/` between components, and have no `/`
 /// at the end, directories included.
 package struct ArchiveMember: Hashable, Sendable {
-  /// What a member is.
   package enum Kind: Hashable, Sendable {
     /// A regular file with that many bytes of content.
     case file(size: UInt64)
-    /// A directory.
     case directory
-    /// A symbolic link; the target is any bytes but NUL.
+    /// The target is any bytes but NUL.
     case symbolicLink(target: [UInt8])
-    /// A further name of an earlier member's file.
+    /// A hard link to an earlier member's file.
     case hardLink(target: [UInt8])
   }
 
@@ -19,34 +20,27 @@ package struct ArchiveMember: Hashable, Sendable {
   package struct Attribute: Hashable, Sendable {
     /// The name, with its namespace, such as `user.comment`.
     package var name: [UInt8]
-    /// The value: any bytes.
     package var value: [UInt8]
 
-    /// Makes an attribute.
     package init(name: [UInt8], value: [UInt8]) {
       self.name = name
       self.value = value
     }
   }
 
-  /// The name.
   package var name: [UInt8]
-  /// What it is.
   package var kind: Kind
   /// Permission bits, set-user-id, set-group-id and sticky included (07777).
   package var mode: UInt16
   /// Modification time, nanoseconds since 1970.
   package var modified: Int64
-  /// The owner's number.
   package var userID: UInt32
-  /// The group's number.
   package var groupID: UInt32
   /// Extended attributes. Reading gives them sorted by name.
   package var attributes: [Attribute]
-  /// The inode flag `nodump`, which asks backup programs to pass the path over.
+  /// The inode flag `nodump`, which asks backup programs to skip the path.
   package var isNoDump: Bool
 
-  /// Makes a member.
   package init(
     name: [UInt8], kind: Kind, mode: UInt16, modified: Int64, userID: UInt32 = 0, groupID: UInt32 = 0,
     attributes: [Attribute] = [], isNoDump: Bool = false
@@ -73,4 +67,116 @@ package struct ArchiveMember: Hashable, Sendable {
 
   /// The name for messages, with odd bytes escaped.
   package var printableName: String { name.printable }
+}
+
+/// The rules for member names.
+package enum MemberName {
+  /// The longest name, in bytes.
+  package static let maximumLength = 65_536
+  /// The most components: a walk holds a directory open for each, and a process has about a thousand descriptors.
+  package static let maximumDepth = 512
+
+  /// Throws `DrydockError` (`.unsafeName`, or `.limit` when too long) unless the name is relative and clean: not
+  /// empty, no leading or trailing `/`, no NUL, no component that is empty, `.` or `..`.
+  package static func validate(_ name: [UInt8]) throws {
+    guard !name.isEmpty else { throw unsafe(name, "is empty") }
+    guard name.count <= maximumLength else {
+      throw DrydockError(
+        .limit, "a member's name has \(name.count) bytes, more than \(maximumLength); leave that path out")
+    }
+    guard name.first != slash else { throw unsafe(name, "is absolute") }
+    guard !name.contains(0) else { throw unsafe(name, "has a NUL byte") }
+    let components = name.split(separator: slash, omittingEmptySubsequences: false)
+    guard components.count <= maximumDepth else {
+      throw DrydockError(
+        .limit,
+        "a member is \(components.count) directories deep, more than \(maximumDepth); leave that path out")
+    }
+    for component in components {
+      if component.isEmpty { throw unsafe(name, "has an empty component") }
+      if component.elementsEqual(dot) { throw unsafe(name, "has the component \".\"") }
+      if component.elementsEqual(dotDot) { throw unsafe(name, "has the component \"..\"") }
+    }
+  }
+
+  static let slash = UInt8(ascii: "/")
+  private static let dot = Array(".".utf8)
+  private static let dotDot = Array("..".utf8)
+
+  static func unsafe(_ name: [UInt8], _ why: String) -> DrydockError {
+    DrydockError(
+      .unsafeName,
+      "the member name \"\(name.printable)\" \(why); such an archive is neither written nor unpacked"
+    )
+  }
+}
+
+/// The names seen so far in a walk, to find what a hostile archive does with them: the same name twice, a file or
+/// link used as a directory, a hard link to nothing.
+///
+/// It keeps 16 bytes of a SHA-256 for each name, so that a million names stay small and collisions cannot be crafted.
+struct MemberTree {
+  private struct Key: Hashable {
+    let high, low: UInt64
+
+    init(_ name: some Collection<UInt8>) throws {
+      let bytes = try SHA256.hash(Array(name)).bytes
+      high = bytes[0..<8].reduce(0) { $0 << 8 | UInt64($1) }
+      low = bytes[8..<16].reduce(0) { $0 << 8 | UInt64($1) }
+    }
+  }
+
+  private enum Use { case parent, directory, file, symbolicLink }
+
+  private var uses: [Key: Use] = [:]
+  /// Members of one directory follow one another: its ancestors are checked once.
+  private var lastParent: [UInt8] = []
+
+  /// Adds a validated member. Throws `DrydockError` `.unsafeName` when it does not fit what came before.
+  ///
+  /// - Parameter mayRepeat: whether a file of the same name may have come before.
+  mutating func add(_ member: ArchiveMember, mayRepeat: Bool = false) throws {
+    try addAncestors(of: member.name)
+    let key = try Key(member.name)
+    let use: Use
+    switch member.kind {
+    case .directory: use = .directory
+    case .file: use = .file
+    case .symbolicLink: use = .symbolicLink
+    case .hardLink(let target):
+      try MemberName.validate(target)
+      guard let seen = uses[try Key(target)], seen == .file || seen == .symbolicLink else {
+        throw MemberName.unsafe(
+          member.name, "is a hard link to \"\(target.printable)\", which is not an earlier file")
+      }
+      use = seen
+    }
+    switch uses.updateValue(use, forKey: key) {
+    case nil: break
+    case .parent? where use == .directory: break
+    case .parent?: throw MemberName.unsafe(member.name, "is a directory of earlier members")
+    case .file? where use == .file && mayRepeat: break
+    default: throw MemberName.unsafe(member.name, "occurs twice")
+    }
+  }
+
+  private mutating func addAncestors(of name: [UInt8]) throws {
+    guard let end = name.lastIndex(of: MemberName.slash) else { return }
+    let parent = name[..<end]
+    if parent.elementsEqual(lastParent) { return }
+    var ancestor: ArraySlice<UInt8>? = parent
+    while let path = ancestor {
+      let key = try Key(path)
+      switch uses[key] {
+      case .file?, .symbolicLink?:
+        throw MemberName.unsafe(name, "lies below \"\(Array(path).printable)\", which is not a directory")
+      case .parent?: ancestor = nil  // Its own ancestors were added with it.
+      case .directory?: ancestor = nil
+      case nil:
+        uses[key] = .parent
+        ancestor = path.lastIndex(of: MemberName.slash).map { path[..<$0] }
+      }
+    }
+    lastParent = Array(parent)
+  }
 }

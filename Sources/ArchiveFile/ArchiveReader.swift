@@ -5,19 +5,16 @@ import SystemPackage
 /// Reads any part of one archive.
 ///
 /// Opening reads the end of the file only: the seek table and where the manifest is. Every frame is checked
-/// against its checksum and the seek table when it is read, so what comes out is what was written. Everything in
-/// the file is taken for hostile.
+/// against its checksum and the seek table when it is read, so what comes out is what was written. The file is
+/// treated as hostile.
 ///
 /// Used from one thread; decompression may run on others.
 package final class ArchiveReader {
-  /// Where the manifest is.
   package let manifest: ManifestLocation
-  /// The bytes of the file.
   package let fileSize: UInt64
   /// The file's path, when it was opened by one; errors carry it.
   package let path: String?
 
-  let frameReader: FrameReader
   /// Reads ranges on this archive's own thread, ahead where it pays.
   package let ranges: RangeReader
   let archive: ArchiveBytes
@@ -67,25 +64,24 @@ package final class ArchiveReader {
     self.closesFile = closesFile
     manifest = probe.manifest
     bytesReadAtOpening = probe.bytesRead
-    frameReader = FrameReader(archive, probe.index)
-    ranges = RangeReader(frameReader, path: path)
+    ranges = RangeReader(archive, probe.index, path: path)
   }
 
   deinit {
-    frameReader.stop()
+    ranges.stop()
     if closesFile { try? file.close() }
   }
 
   /// The bytes of the tar stream.
-  package var tarSize: UInt64 { frameReader.index.tarSize }
+  package var tarSize: UInt64 { ranges.index.tarSize }
   /// How the archive is encrypted; nil when it is not.
   package var encryption: ArchiveEncryption? { archive.encryption }
   /// The bytes of the archive itself, without what encryption adds.
   package var contentSize: UInt64 { archive.size }
   /// The data frames, in order.
-  package var frames: [ArchiveFrame] { frameReader.index.frames }
+  package var frames: [ArchiveFrame] { ranges.index.frames }
   /// The bytes of the file that were read so far, those that were read ahead included.
-  package var bytesRead: UInt64 { bytesReadAtOpening + frameReader.bytesRead }
+  package var bytesRead: UInt64 { bytesReadAtOpening + ranges.bytesRead }
 
   /// Reads a range of the tar stream, decompressing only its frames. `body` gets it piece by piece, in order; a
   /// piece is valid during the call only.
@@ -98,7 +94,7 @@ package final class ArchiveReader {
   }
 
   /// What makes readers of ranges for other threads.
-  package var rangeSource: RangeSource { RangeSource(frameReader.decoder, frameReader.index, path: path) }
+  package var rangeSource: RangeSource { ranges.source }
 
   /// Reads the manifest and checks its SHA-256. The check comes after the last piece: what `body` was given is not
   /// to be trusted before this returns.
@@ -111,7 +107,7 @@ package final class ArchiveReader {
       try body(bytes)
     }
     guard try digest.finalize() == manifest.sha256 else {
-      throw DrydockError.damaged("the manifest is not the one that the archive announces").at(path)
+      throw DrydockError.damaged("the manifest does not have the hash that the archive announces").at(path)
     }
   }
 
@@ -122,5 +118,139 @@ package final class ArchiveReader {
     } catch let error as DrydockError {
       throw error.at(path)
     }
+  }
+}
+
+/// Checks that bytes are an archive, and reads the tables at its end.
+struct ArchiveProbe {
+  let index: FrameIndex
+  let manifest: ManifestLocation
+  /// The bytes read so far.
+  let bytesRead: UInt64
+
+  /// Enough for the header of a frame.
+  private static let headSize: UInt64 = 64
+
+  /// Throws `DrydockError`: `.notAnArchive`, `.truncated`, `.damaged`, `.limit`, `.newerFormat`, `.io`.
+  init(_ archive: ArchiveBytes) throws {
+    let size = archive.size
+    guard size > 0 else { throw DrydockError.truncated("the file is empty") }
+    let head = try archive.readExactly(Int(min(size, Self.headSize)), at: 0)
+    try Self.checkHead(head)
+    let footerSize = UInt64(SeekTable.footerSize)
+    let footer = size > footerSize ? try archive.readExactly(SeekTable.footerSize, at: size - footerSize) : []
+    guard let count = try SeekTable.frameCount(footer: footer) else { throw Self.withoutSeekTable(head) }
+
+    let tableSize = 8 + count * SeekTable.entrySize + SeekTable.footerSize
+    guard UInt64(tableSize) < size else {
+      throw DrydockError.damaged("the seek table is larger than the file")
+    }
+    let tableOffset = size - UInt64(tableSize)
+    let entries = try SeekTable.decode(try archive.readExactly(tableSize, at: tableOffset), count: count)
+    index = try FrameIndex(entries, tableOffset: tableOffset)
+
+    let frame = try archive.readExactly(LocationFrame.size, at: index.locationOffset)
+    let isSkippable = frame.withUnsafeBytes {
+      $0.littleEndian(at: 0, as: UInt32.self) == ArchiveFormat.locationMagic
+        && $0.littleEndian(at: 4, as: UInt32.self) == UInt32(LocationFrame.payloadSize)
+    }
+    guard isSkippable else {
+      throw DrydockError.damaged("the manifest's location is not where the seek table says")
+    }
+    manifest = try LocationFrame.decode(frame)
+    guard manifest.offset <= index.tarSize, manifest.length <= index.tarSize - manifest.offset else {
+      throw DrydockError.damaged("the manifest's location is outside of the archive")
+    }
+    bytesRead = UInt64(head.count + tableSize + LocationFrame.size)
+  }
+
+  private static func checkHead(_ head: [UInt8]) throws {
+    let magic = withUnsafeBytes(of: ArchiveFormat.frameMagic.littleEndian) { Array($0) }
+    if head.count < magic.count, magic.starts(with: head) {
+      throw DrydockError.truncated("the file has only \(head.count) bytes")
+    }
+    guard head.starts(with: magic) else {
+      throw DrydockError(
+        .notAnArchive,
+        "not an archive: it does not start with a zstd frame; give a .tar.zst of drydock")
+    }
+  }
+
+  /// A zstd file without a seek table is a cut archive or a foreign file.
+  private static func withoutSeekTable(_ head: [UInt8]) -> DrydockError {
+    guard !Zstd.mayBeArchive(head: head) else {
+      return .truncated("the file is zstd, but its end, the seek table, is missing")
+    }
+    return DrydockError(
+      .notAnArchive,
+      "a zstd file, but not an archive of drydock: it has no seek table and other frames; give a .tar.zst of drydock"
+    )
+  }
+}
+
+/// How large an archive's content may be: a small hostile file must not fill a disk.
+public struct ExpansionLimit: Sendable {
+  private let bytes: UInt64?
+
+  /// 1 GiB, or 250 times the archive's size where that is more.
+  public static let standard = ExpansionLimit(nil)
+
+  /// That many bytes, whatever the archive's size.
+  public init(bytes: UInt64) { self.init(bytes) }
+
+  private init(_ bytes: UInt64?) { self.bytes = bytes }
+
+  private static let always: UInt64 = 1 << 30
+  private static let ratio: UInt64 = 250
+
+  /// Throws `DrydockError` `.limit` for more than that.
+  func check(_ what: String, _ size: UInt64, fileSize: UInt64) throws {
+    let limit = bytes ?? max(Self.always, Self.product(fileSize, Self.ratio))
+    guard size <= limit else {
+      throw DrydockError(
+        .limit,
+        "\(what) expands to \(size) bytes, from a file of \(fileSize); the limit against hostile files is \(limit): "
+          + "raise it if you trust the file")
+    }
+  }
+
+  /// The memory for a list of paths: 240 MB for an archive of up to 2 MiB, and 400 bytes for each byte beyond. The
+  /// smallest archive that a snapshot can make takes 20 bytes for a path, of an empty file.
+  private static let memory: UInt64 = 240_000_000
+  private static let memoryFileSize: UInt64 = 2 << 20
+  private static let memoryRatio: UInt64 = 400
+
+  /// Throws `DrydockError` `.limit` for more than that.
+  func checkMemory(_ what: String, _ need: UInt64, fileSize: UInt64) throws {
+    let beyond = fileSize - min(fileSize, Self.memoryFileSize)
+    let (sum, overflow) = Self.product(beyond, Self.memoryRatio).addingReportingOverflow(Self.memory)
+    let limit = bytes ?? (overflow ? .max : sum)
+    guard need <= limit else {
+      throw DrydockError(
+        .limit,
+        "\(what) takes up to \(need) bytes of memory, from a file of \(fileSize); the limit against hostile files is "
+          + "\(limit): raise it if you trust the file")
+    }
+  }
+
+  private static func product(_ size: UInt64, _ factor: UInt64) -> UInt64 {
+    let (product, overflow) = size.multipliedReportingOverflow(by: factor)
+    return overflow ? .max : product
+  }
+}
+
+extension ArchiveReader {
+  /// Checks that the whole content stays within a limit.
+  ///
+  /// - Throws: `DrydockError` with code `limit`.
+  package func checkExpansion(_ limit: ExpansionLimit) throws {
+    try located { try limit.check("the archive", tarSize, fileSize: fileSize) }
+  }
+
+  /// Checks that what is kept of the manifest in memory stays within a limit.
+  ///
+  /// - Throws: `DrydockError` with code `limit`.
+  package func checkManifestMemory(_ need: UInt64, _ limit: ExpansionLimit) throws {
+    try located { try limit.checkMemory("its manifest", need, fileSize: fileSize) }
   }
 }

@@ -3,21 +3,19 @@ import DrydockErrors
 import Foundation
 import SystemPackage
 
-/// What a finished archive came to.
+/// The size of a finished archive.
 package struct ArchiveSummary: Sendable, Hashable {
-  /// The bytes of the file.
-  package let fileSize: UInt64
-  /// The bytes of the tar stream.
-  package let tarSize: UInt64
-  /// The number of data frames.
+  /// Bytes of the file, and of the tar stream.
+  package let fileSize: UInt64, tarSize: UInt64
+  /// Number of data frames.
   package let frameCount: Int
 }
 
 /// Writes one archive: members in the order in which they are added, then the manifest's location and the seek
 /// table.
 ///
-/// The caller makes the file, and syncs and publishes it after `finish`. Nothing is to be trusted in a file whose
-/// `finish` did not return. The descriptor must stay open until `finish` has returned or the writer is gone; the
+/// The caller makes the file, and syncs and publishes it after `finish`. A file whose `finish` did not
+/// return is worthless. The descriptor must stay open until `finish` has returned or the writer is gone; the
 /// writer never closes it. Used from one thread; compression runs on others.
 package final class ArchiveWriter {
   private enum State { case betweenMembers, inMember(ArchiveMember, remaining: UInt64), finished, failed }
@@ -39,7 +37,7 @@ package final class ArchiveWriter {
   ) throws {
     guard (1...19).contains(compressionLevel) else {
       throw DrydockError(
-        .invalidUse, "compression level \(compressionLevel) does not exist; choose one from 1 to 19")
+        .invalidUse, "invalid compression level \(compressionLevel); choose 1 to 19")
     }
     sink = try ArchiveSink(file, encryption: encryption)
     frames = FrameWriter(
@@ -47,8 +45,10 @@ package final class ArchiveWriter {
     encoder = try TarEncoder(TarSink(frames))
   }
 
-  // The workers must be done with the descriptor before the caller can close it.
-  deinit { frames.cancel() }
+  deinit { cancel() }
+
+  /// Gives up what is not written yet; the caller may close the descriptor when this returns.
+  package func cancel() { frames.cancel() }
 
   /// The bytes of the tar stream so far.
   package var tarPosition: UInt64 { encoder.sink.position }
@@ -74,7 +74,7 @@ package final class ArchiveWriter {
     guard UInt64(bytes.count) <= remaining else {
       throw DrydockError(
         .invalidUse,
-        "\(member.printableName) has \(UInt64(bytes.count) - remaining) bytes more than announced; read it again"
+        "\(member.printableName) has \(UInt64(bytes.count) - remaining) bytes more than announced"
       )
     }
     try guarding { try encoder.writeContent(bytes) }
@@ -92,7 +92,7 @@ package final class ArchiveWriter {
     guard case .inMember(let member, let remaining) = state else { throw misuse("end a member") }
     guard remaining == 0 || padding else {
       throw DrydockError(
-        .invalidUse, "\(member.printableName) has \(remaining) bytes less than announced; read it again")
+        .invalidUse, "\(member.printableName) has \(remaining) bytes less than announced")
     }
     try guarding { try encoder.finishMember() }
     state = .betweenMembers
@@ -126,11 +126,11 @@ package final class ArchiveWriter {
 
   /// Ends the archive: the rest of the tar stream, the manifest's location, the seek table.
   ///
-  /// - Throws: `DrydockError`; among others, the failure of a frame that was compressed or written meanwhile.
+  /// - Throws: `DrydockError`; also the failure of a frame that was compressed or written earlier.
   package func finish(manifest: ManifestLocation) throws -> ArchiveSummary {
     guard case .betweenMembers = state else { throw misuse("finish the archive") }
     guard manifest.offset <= tarPosition, manifest.length <= tarPosition - manifest.offset else {
-      throw DrydockError(.invalidUse, "the manifest is announced outside of the archive")
+      throw DrydockError(.invalidUse, "the manifest's location is outside of the archive")
     }
     return try guarding {
       try encoder.finish()
@@ -162,7 +162,7 @@ package final class ArchiveWriter {
     case .directory: break
     case .symbolicLink(let target):
       guard !target.isEmpty, !target.contains(0) else {
-        throw MemberName.unsafe(target, "is no target for the link \(member.printableName)")
+        throw MemberName.unsafe(target, "is not a valid target for the link \(member.printableName)")
       }
       headerSize += target.count
     case .hardLink(let target):
@@ -171,7 +171,7 @@ package final class ArchiveWriter {
     }
     for attribute in member.attributes {
       guard !attribute.name.isEmpty, !attribute.name.contains(0) else {
-        throw MemberName.unsafe(attribute.name, "is no attribute name, at \(member.printableName)")
+        throw MemberName.unsafe(attribute.name, "is not a valid attribute name, at \(member.printableName)")
       }
       headerSize += 3 * attribute.name.count + attribute.value.count + 40
     }
@@ -183,7 +183,7 @@ package final class ArchiveWriter {
     }
   }
 
-  /// After a failure in the middle of something the stream is not to be trusted: no further use.
+  /// A step that failed half way leaves a broken stream: the writer refuses further calls.
   private func guarding<T>(_ body: () throws -> T) throws -> T {
     do {
       return try body()

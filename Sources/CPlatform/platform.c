@@ -12,10 +12,6 @@
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
-#ifdef __linux__
-#include <sys/vfs.h>
-#endif
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,11 +22,19 @@
 #include <linux/openat2.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #else
 #include <sys/clonefile.h>
-#include <sys/param.h>
 #include <sys/mount.h>
+#include <sys/param.h>
+// The kernel has these since macOS 10.15; not every SDK declares them.
+#ifndef F_OFD_SETLK
+#define F_OFD_SETLK 90
+#define F_OFD_GETLK 92
 #endif
+#endif
+
+// What is in `#else` of `__linux__` is for macOS, written from its manual pages and headers, and untested.
 
 // MARK: Status
 
@@ -68,6 +72,7 @@ int platform_status(int directory, const char *name, struct platform_status *out
   out->mode = s.st_mode;
   out->user = s.st_uid;
   out->group = s.st_gid;
+  // The root of an APFS or HFS+ volume.
   out->mount_root = s.st_ino == 2;
   out->no_dump = (s.st_flags & UF_NODUMP) != 0;
   out->fixed = (s.st_flags & (UF_IMMUTABLE | UF_APPEND | SF_IMMUTABLE | SF_APPEND)) != 0;
@@ -96,8 +101,8 @@ int platform_rename_new(int directory_a, const char *name_a, int directory_b, co
 // MARK: Extended attributes
 
 #ifdef __linux__
-// There is no getxattrat before Linux 6.13, and fgetxattr refuses O_PATH descriptors: the way to a name in an
-// open directory, without following it, leads through /proc.
+// There is no getxattrat before Linux 6.13, and fgetxattr rejects O_PATH descriptors: a name in an open directory is
+// reached, without following it, through /proc.
 static int attribute_path(char *path, size_t size, int directory, const char *name) {
   int length = name[0] ? snprintf(path, size, "/proc/self/fd/%d/%s", directory, name)
                        : snprintf(path, size, "/proc/self/fd/%d/.", directory);
@@ -136,36 +141,32 @@ static int attribute_descriptor(int directory, const char *name) {
   return name[0] ? openat(directory, name, O_RDONLY | O_SYMLINK | O_CLOEXEC | O_NONBLOCK) : dup(directory);
 }
 
+// Closes a descriptor, keeping the result and the errno of the call before.
+static ssize_t closing(int descriptor, ssize_t result) {
+  int error = errno;
+  close(descriptor);
+  errno = error;
+  return result;
+}
+
 ssize_t platform_list_attributes(int directory, const char *name, char *list, size_t size) {
   int descriptor = attribute_descriptor(directory, name);
-  if (descriptor < 0) return -1;
-  ssize_t result = flistxattr(descriptor, list, size, 0);
-  close(descriptor);
-  return result;
+  return descriptor < 0 ? -1 : closing(descriptor, flistxattr(descriptor, list, size, 0));
 }
 
 ssize_t platform_get_attribute(int directory, const char *name, const char *attribute, void *value, size_t size) {
   int descriptor = attribute_descriptor(directory, name);
-  if (descriptor < 0) return -1;
-  ssize_t result = fgetxattr(descriptor, attribute, value, size, 0, 0);
-  close(descriptor);
-  return result;
+  return descriptor < 0 ? -1 : closing(descriptor, fgetxattr(descriptor, attribute, value, size, 0, 0));
 }
 
 int platform_set_attribute(int directory, const char *name, const char *attribute, const void *value, size_t size) {
   int descriptor = attribute_descriptor(directory, name);
-  if (descriptor < 0) return -1;
-  int result = fsetxattr(descriptor, attribute, value, size, 0, 0);
-  close(descriptor);
-  return result;
+  return descriptor < 0 ? -1 : (int)closing(descriptor, fsetxattr(descriptor, attribute, value, size, 0, 0));
 }
 
 int platform_remove_attribute(int directory, const char *name, const char *attribute) {
   int descriptor = attribute_descriptor(directory, name);
-  if (descriptor < 0) return -1;
-  int result = fremovexattr(descriptor, attribute, 0);
-  close(descriptor);
-  return result;
+  return descriptor < 0 ? -1 : (int)closing(descriptor, fremovexattr(descriptor, attribute, 0));
 }
 #endif
 
@@ -204,15 +205,18 @@ int platform_set_no_dump(int directory, const char *name, bool on) {
 // MARK: Inode flags
 
 #ifdef __linux__
-// What a person or program sets, and a copy can carry: neither nodump (metadata of its own), immutable and append-only
-// (nothing replaces such a path), nor what the file system sets by itself (dirty, compressed blocks, index, huge file,
+// The flags that users set and a copy can carry: not nodump (part of the metadata), immutable and append-only (such a
+// path is never replaced), nor those that the file system maintains (dirty, compressed blocks, index, huge file,
 // extents, verity, value in an inode, inline data).
 static const uint32_t known_flags = 0xFFFFFFFFu & ~(uint32_t)(0x40 | 0x10 | 0x20 | 0x100 | 0x200 | 0x1000 | 0x40000 | 0x80000 |
                                                               0x100000 | 0x200000 | 0x400000 | 0x10000000 | 0x80000000u);
-// Encryption and casefolding come with the directory that something is made in; they are compared only.
+// Encryption and casefolding are inherited from the directory; they are only compared.
 static const uint32_t settable_flags = known_flags & ~(uint32_t)(0x800 | 0x40000000);
 // XFS: real-time inheritance, no symbolic links, extent size (own, inherited, of copies), no defragmentation, file streams.
 static const uint32_t known_extended = 0x100 | 0x400 | 0x800 | 0x1000 | 0x2000 | 0x4000 | 0x10000;
+#else
+// The user flags that a copy can carry, chosen like those of Linux.
+static const uint32_t settable_flags = UF_OPAQUE | UF_HIDDEN;
 #endif
 
 int platform_get_flags(int descriptor, struct platform_flags *out) {
@@ -229,9 +233,10 @@ int platform_get_flags(int descriptor, struct platform_flags *out) {
   out->copy_extent_size = extended.fsx_cowextsize;
   return 0;
 #else
-  (void)descriptor;
-  errno = ENOTTY;
-  return -1;
+  struct stat s;
+  if (fstat(descriptor, &s) != 0) return -1;
+  out->flags = s.st_flags & settable_flags;
+  return 0;
 #endif
 }
 
@@ -241,7 +246,7 @@ int platform_set_flags(int descriptor, const struct platform_flags *wanted) {
   if (ioctl(descriptor, FS_IOC_GETFLAGS, &flags) != 0) return -1;
   unsigned int changed = (flags & ~settable_flags) | (wanted->flags & settable_flags);
   if (changed != flags && ioctl(descriptor, FS_IOC_SETFLAGS, &changed) != 0) {
-    // btrfs goes from no copy-on-write to a flag of compression, and back, by way of neither.
+    // btrfs changes between no-copy-on-write and compression only through neither.
     unsigned int plain = flags & ~settable_flags;
     if (ioctl(descriptor, FS_IOC_SETFLAGS, &plain) != 0) return -1;
     if (ioctl(descriptor, FS_IOC_SETFLAGS, &changed) != 0) return -1;
@@ -256,9 +261,10 @@ int platform_set_flags(int descriptor, const struct platform_flags *wanted) {
   if (memcmp(&other, &extended, sizeof other) == 0) return 0;
   return ioctl(descriptor, FS_IOC_FSSETXATTR, &other);
 #else
-  (void)descriptor, (void)wanted;
-  errno = ENOTTY;
-  return -1;
+  struct stat s;
+  if (fstat(descriptor, &s) != 0) return -1;
+  uint32_t changed = (s.st_flags & ~settable_flags) | (wanted->flags & settable_flags);
+  return changed == s.st_flags ? 0 : fchflags(descriptor, changed);
 #endif
 }
 
@@ -296,9 +302,7 @@ int platform_sync_filesystem(int descriptor) {
 #ifdef __linux__
   return syncfs(descriptor);
 #else
-  (void)descriptor;
-  sync();
-  return fcntl(descriptor, F_FULLFSYNC);
+  return fsync_volume_np(descriptor, SYNC_VOLUME_FULLSYNC | SYNC_VOLUME_WAIT);
 #endif
 }
 
@@ -309,16 +313,16 @@ void platform_spread_directories(int descriptor) {
   flags |= FS_TOPDIR_FL;
   (void)ioctl(descriptor, FS_IOC_SETFLAGS, &flags);
 #else
-  (void)descriptor;
+  (void)descriptor;  // a hint for ext4 alone
 #endif
 }
 
 void platform_begin_writing(int descriptor) {
 #ifdef __linux__
-  // A hint: where it fails, the sync does all of it.
+  // A hint: where it fails, the later sync writes everything.
   (void)sync_file_range(descriptor, 0, 0, SYNC_FILE_RANGE_WRITE);
 #else
-  (void)descriptor;
+  (void)descriptor;  // macOS has no such hint
 #endif
 }
 
@@ -326,7 +330,8 @@ int platform_sync(int descriptor) {
 #ifdef __linux__
   return fsync(descriptor);
 #else
-  return fcntl(descriptor, F_FULLFSYNC);
+  // Network file systems have fsync alone.
+  return fcntl(descriptor, F_FULLFSYNC) == 0 ? 0 : fsync(descriptor);
 #endif
 }
 
@@ -337,8 +342,18 @@ int platform_clone(int source, int target) {
   return ioctl(target, FICLONE, source);
 #else
   (void)source, (void)target;
-  errno = EOPNOTSUPP;  // fclonefileat makes its own target: the copy below is used instead
+  errno = EOPNOTSUPP;  // macOS clones into a new file only: platform_clone_new
   return -1;
+#endif
+}
+
+int platform_clone_new(int source, int directory, const char *name) {
+#ifdef __linux__
+  (void)source, (void)directory, (void)name;
+  errno = EOPNOTSUPP;  // platform_clone is used instead
+  return -1;
+#else
+  return fclonefileat(source, directory, name, CLONE_NOOWNERCOPY);
 #endif
 }
 
@@ -347,7 +362,7 @@ ssize_t platform_copy_range(int source, int target, size_t length) {
   return copy_file_range(source, NULL, target, NULL, length, 0);
 #else
   (void)source, (void)target, (void)length;
-  errno = ENOSYS;
+  errno = ENOSYS;  // macOS copies ranges through a buffer only
   return -1;
 #endif
 }
@@ -365,16 +380,29 @@ int platform_open_beneath(int directory, const char *path, int flags) {
                          .resolve = RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS};
   return (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
 #else
-  return openat(directory, path, flags | O_CLOEXEC | O_NOFOLLOW_ANY);
+  int opened = openat(directory, path, flags | O_CLOEXEC | O_NOFOLLOW_ANY);
+  if (opened < 0) return -1;
+  // A path without links and `..` crosses a mount if and only if it ends on another device.
+  struct stat start, end;
+  if (fstat(directory, &start) == 0 && fstat(opened, &end) == 0 && start.st_dev == end.st_dev) return opened;
+  close(opened);
+  errno = EXDEV;
+  return -1;
 #endif
 }
 
 int64_t platform_free_space(int descriptor) {
-  struct statvfs status;
-  if (fstatvfs(descriptor, &status) != 0) return -1;
-  // One that lives in memory, or over a network, may not count its blocks.
+  // Not fstatvfs, whose counts have 32 bits on macOS.
+  struct statfs status;
+  if (fstatfs(descriptor, &status) != 0) return -1;
+  // File systems in memory or on a network may not count blocks.
   if (status.f_blocks == 0) return -1;
-  return (int64_t)status.f_bavail * (int64_t)status.f_frsize;
+#ifdef __linux__
+  int64_t block = status.f_frsize ? (int64_t)status.f_frsize : (int64_t)status.f_bsize;
+#else
+  int64_t block = status.f_bsize;
+#endif
+  return (int64_t)status.f_bavail * block;
 }
 
 bool platform_is_overlay(int descriptor) {
@@ -383,17 +411,16 @@ bool platform_is_overlay(int descriptor) {
   return fstatfs(descriptor, &status) == 0 && (uint32_t)status.f_type == 0x794c7630u;
 #else
   (void)descriptor;
-  return false;
+  return false;  // macOS has no overlay file system
 #endif
 }
 
 bool platform_is_memory(int descriptor) {
-#ifdef __linux__
   struct statfs status;
+#ifdef __linux__
   return fstatfs(descriptor, &status) == 0 && (uint32_t)status.f_type == 0x01021994u;
 #else
-  (void)descriptor;
-  return false;
+  return fstatfs(descriptor, &status) == 0 && strcmp(status.f_fstypename, "tmpfs") == 0;
 #endif
 }
 
@@ -401,16 +428,16 @@ int platform_reserve(int descriptor, int64_t start, int64_t length) {
 #ifdef __linux__
   return fallocate(descriptor, FALLOC_FL_KEEP_SIZE, start, length);
 #else
-  (void)descriptor, (void)start, (void)length;
-  errno = EOPNOTSUPP;
-  return -1;
+  (void)start;  // always the end of the file
+  fstore_t store = {.fst_flags = F_ALLOCATEALL, .fst_posmode = F_PEOFPOSMODE, .fst_offset = 0, .fst_length = length};
+  return fcntl(descriptor, F_PREALLOCATE, &store) < 0 ? -1 : 0;
 #endif
 }
 
 // MARK: Directories
 
 platform_directory *platform_directory_open(int descriptor) {
-  // A descriptor of its own: fdopendir takes it over, and two readers must not share one position.
+  // A second descriptor, since fdopendir takes it over and two readers must not share one position.
   int own = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   return own < 0 ? NULL : platform_directory_take(own);
 }
@@ -534,7 +561,7 @@ int platform_shares_directories(int thread_a, int thread_b) { return thread_a ==
 #ifdef __GLIBC__
 static char *const *arguments;
 
-// Of all C libraries only this one hands the arguments to what runs before `main`.
+// Only glibc passes the arguments to constructors.
 __attribute__((constructor)) static void keep_arguments(int count, char **values) {
   (void)count;
   arguments = values;

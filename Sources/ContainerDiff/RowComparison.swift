@@ -1,4 +1,5 @@
 import AppContainer
+import Formats
 import GRDB
 
 /// Compares the rows of a table that both databases have, over the columns that both have.
@@ -171,5 +172,229 @@ struct RowJoin {
       }
       return compared
     }
+  }
+}
+
+/// What tells which row of a table is which.
+struct TableKey {
+  /// What both sides know a row by.
+  struct Shared {
+    /// The columns.
+    var columns: [String]
+    /// Whether both sides have an index of these that compares by bytes.
+    var isIndexed: Bool
+    /// The column that is the rowid, when that is the key.
+    var rowid: String?
+  }
+
+  /// The columns that hold values of their own, in the table's order.
+  let columns: [String]
+  /// The declared key; empty when there is none, or when it may be null in rows.
+  private let declared: [String]
+  /// How the declared key is indexed: each column's type and collation. Nil when it is the rowid.
+  private let index: [String]?
+  /// A name of the rowid that no column has.
+  private let rowid: String?
+  private let isVirtual: Bool
+
+  init(_ table: String, _ schema: String, _ db: Database) throws {
+    let rows = try Row.fetchAll(
+      db, sql: "SELECT name, pk, type FROM pragma_table_info(?, ?)", arguments: [table, schema])
+    let names: [String] = rows.map { $0["name"] }
+    let key: [String] = rows.filter { ($0["pk"] as Int) > 0 }.sorted { ($0["pk"] as Int) < ($1["pk"] as Int) }
+      .map {
+        $0["name"]
+      }
+    let kind = try Row.fetchOne(
+      db, sql: "SELECT type, wr FROM pragma_table_list(?) WHERE schema = ?", arguments: [table, schema])
+    let hasRowid = (kind?["wr"] as Int?) != 1
+    columns = names
+    isVirtual = kind?["type"] == "virtual"
+    let taken = Set(names.map { $0.lowercased() })
+    rowid = hasRowid ? ["rowid", "_rowid_", "oid"].first { !taken.contains($0) } : nil
+    let indexName = try String.fetchOne(
+      db, sql: "SELECT name FROM pragma_index_list(?, ?) WHERE origin = 'pk'", arguments: [table, schema])
+    let listed = try indexName.map { name in
+      try Row.fetchAll(
+        db, sql: "SELECT name, coll FROM pragma_index_xinfo(?, ?) WHERE key = 1", arguments: [name, schema]
+      ).map { row in
+        let type: String? = rows.first { (row["name"] as String?)?.isExactly($0["name"]) == true }?["type"]
+        return "\((type ?? "").uppercased()) \((row["coll"] as String? ?? "").uppercased())"
+      }
+    }
+    // SQLite's own table of counters says nothing of a key.
+    index = table == "sqlite_sequence" ? ["none"] : listed
+    if table == "sqlite_sequence" {
+      declared = ["name"]
+    } else if hasRowid, listed != nil, !key.isEmpty {
+      // SQLite lets null stand in a key, more than once.
+      let isNull = key.map { "\(quoted($0)) IS NULL" }.joined(separator: " OR ")
+      let hasNull =
+        try Bool.fetchOne(
+          db, sql: "SELECT EXISTS (SELECT 1 FROM \(schema).\(quoted(table)) WHERE \(isNull))") ?? true
+      declared = hasNull ? [] : key
+    } else {
+      declared = key
+    }
+  }
+
+  /// The declared key where both have the same one, else the rowid; nil when nothing tells rows apart.
+  static func shared(_ old: TableKey, _ new: TableKey) throws -> Shared? {
+    if !new.declared.isEmpty, new.declared.allSatisfy({ old.columns.containsExactly($0) }),
+      !old.declared.isEmpty,
+      Set(old.declared.map { ExactText($0) }) == Set(new.declared.map { ExactText($0) })
+    {
+      let isIndexed =
+        old.index == new.index && old.declared.elementsEqual(new.declared) { $0.isExactly($1) }
+        && new.index?.allSatisfy { $0.hasSuffix(" BINARY") } != false
+      return Shared(columns: new.declared, isIndexed: isIndexed, rowid: nil)
+    }
+    guard let rowid = new.rowid, old.rowid == rowid else { return nil }
+    return Shared(columns: [rowid], isIndexed: !old.isVirtual && !new.isVirtual, rowid: rowid)
+  }
+}
+
+/// A row that differs, with the values of all its columns: what differs may be named by what does not.
+struct ComparedRow {
+  struct Column {
+    var name: String
+    var before: RowValue?, after: RowValue?
+    var isSame = false
+  }
+
+  let change: ContainerDifference.Change
+  var key: [Column] = []
+  var columns: [Column] = []
+
+  /// The row for people: its key, and the columns that differ.
+  func shown(_ names: RowNames, _ redactor: Redactor) -> ContainerDifference.Row {
+    let values = key.map { ($0, true) } + columns.map { ($0, false) }
+    let judged = names.names(
+      in: values.flatMap { column, isKey in
+        [column.before, column.after].compactMap { value in value.map { (column.name, $0, isKey) } }
+      })
+    func field(_ column: Column) -> ContainerDifference.Field {
+      let name = judged[column.name] ?? .plain
+      return .init(
+        name: column.name, before: column.before?.shown(name, redactor),
+        after: column.after?.shown(name, redactor))
+    }
+    return .init(
+      change: change, key: key.map(field), columns: columns.filter { !$0.isSame }.map(field))
+  }
+}
+
+/// A value of a row as it is shown. No more of it than that is taken out of the database.
+struct RowValue {
+  private static let taken = 2000
+  private static let shownLength = 120
+  /// Above so many bytes a secret has no fingerprint.
+  private static let markedLength = 1 << 16
+
+  private let type: String
+  private let text: String
+  private let length: Int
+  private let mark: String?
+
+  /// The SQL expressions that ``init(_:_:)`` reads.
+  static func selection(_ column: String) -> [String] {
+    [
+      "typeof(\(column))",
+      "CASE typeof(\(column)) WHEN 'text' THEN substr(\(column), 1, \(taken)) WHEN 'blob' THEN '' "
+        + "ELSE CAST(\(column) AS TEXT) END",
+      "length(\(column))",
+      // What is not taken out as a whole is fingerprinted where it is.
+      "CASE WHEN length(\(column)) <= \(markedLength) AND (typeof(\(column)) = 'blob' "
+        + "OR typeof(\(column)) = 'text' AND length(\(column)) > \(taken)) "
+        + "THEN \(Redactor.markFunction)(\(column)) END",
+    ]
+  }
+
+  /// Reads the columns from a number on, and moves it behind them.
+  init(_ row: Row, _ at: inout Int) {
+    type = row[at] ?? "null"
+    text = row[at + 1] ?? ""
+    length = row[at + 2] ?? 0
+    mark = row[at + 3]
+    at += 4
+  }
+
+  /// The text when there is all of it here, to see whether it names what stands beside it.
+  var name: String? { type == "text" && isWhole ? text : nil }
+
+  private var isWhole: Bool { length <= text.unicodeScalars.count }
+
+  /// The value of a column for people: `"text"`, `12`, `blob (5 bytes)`; secrets by their length.
+  func shown(_ name: SecretName, _ redactor: Redactor) -> String {
+    switch type {
+    case "null": return "null"
+    case "text": return shownText(name, redactor)
+    case "blob":
+      let isSecret = length > 0 && (name >= .code || name == .suspicious && length >= 8)
+      return isSecret ? redactor.secret("\(length) bytes", mark) : "blob (\(length) bytes)"
+    case "integer": return Int64(text).map { redactor.shown(.integer($0), named: name) } ?? text
+    default: return Double(text).map { shownReal($0, name, redactor) } ?? text
+    }
+  }
+
+  private func shownReal(_ number: Double, _ name: SecretName, _ redactor: Redactor) -> String {
+    SecretPattern.isSecret(.real(number), named: name) ? redactor.shown(.real(number), named: name) : text
+  }
+
+  private func shownText(_ name: SecretName, _ redactor: Redactor) -> String {
+    if isWhole {
+      let shown = redactor.shown(.string(text), named: name)
+      if length <= Self.shownLength || shown != "\"\(text)\"" { return shown }
+    } else if SecretPattern.isSecret(.string(text), named: name) {
+      return redactor.secret("\(length) characters", mark)
+    }
+    return "\"\(text.prefix(Self.shownLength))…\" (\(length) characters)"
+  }
+}
+
+extension Redactor {
+  fileprivate static let markFunction = "drydock_mark"
+
+  /// The SQL function that fingerprints a value inside of a database.
+  var databaseFunction: DatabaseFunction {
+    DatabaseFunction(Self.markFunction, argumentCount: 1, pure: true) { values in
+      switch values.first?.storage {
+      case .blob(let data): data.withUnsafeBytes { mark($0) }
+      case .string(var text): text.withUTF8 { mark(UnsafeRawBufferPointer($0)) }
+      default: nil
+      }
+    }
+  }
+}
+
+/// What the names of a table and of its columns say about the values in them.
+struct RowNames {
+  private let fields: SecretFields
+  private let columns: [String: SecretName]
+
+  init(table: String, columns: [String]) {
+    // A store's metadata is a property list to which apps add what they like.
+    let hidden: Set<String> = table == "Z_METADATA" ? ["Z_PLIST"] : []
+    let fields = SecretFields(columns: columns, of: SecretName(table))
+    self.fields = fields
+    self.columns = Dictionary(
+      columns.map { ($0, hidden.contains($0) ? .secret : fields[$0]) }, uniquingKeysWith: max)
+  }
+
+  /// What is known about each column of a row.
+  ///
+  /// - Parameter values: all columns of the row, and whether each belongs to its key.
+  func names(in values: [(name: String, value: RowValue, isKey: Bool)]) -> [String: SecretName] {
+    var fields = fields
+    var isNamed = false
+    for (name, value, isKey) in values {
+      if let text = value.name, fields.note(text, in: name, isKey: isKey) { isNamed = true }
+    }
+    if !isNamed { return columns }
+    // The key is what names the rest, and is shown unless it is a secret itself.
+    let keys = Set(values.filter(\.isKey).map(\.name))
+    return Dictionary(
+      columns.map { ($0.key, keys.contains($0.key) ? $0.value : max($0.value, fields[$0.key])) },
+      uniquingKeysWith: max)
   }
 }

@@ -110,7 +110,7 @@ struct VaultComparison {
       let isName = item?.itemClass.identifying.contains(attribute) ?? true
       return (attribute.words, isName ? nil : item?[attribute].map { redactor.shown(.string($0), key: "") })
     }
-    let further = item.flatMap { $0.hasFurtherFields ? redactor.shown(secret: $0.furtherFields) : nil }
+    let further = item.flatMap { $0.hasUnknownFields ? redactor.shown(secret: $0.unknownFields) : nil }
     return texts + [
       ("accessible", item?.accessibility.rawValue), ("access control", item?.accessControl?.description),
       ("further fields", isListed ? nil : further),

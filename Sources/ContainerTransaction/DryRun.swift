@@ -1,14 +1,15 @@
 import AppContainer
 import ContainerDiff
+import DrydockErrors
 import FileSystem
 import Foundation
 
 /// What a dry run found.
-package struct DryRunOutcome<Value> {
+public struct DryRunOutcome<Value> {
   /// What the body gave.
-  package var value: Value
+  public var value: Value
   /// What the real run would change.
-  package var difference: ContainerDifference
+  public var difference: ContainerDifference
 
   /// The outcome with another value.
   package func map<Other>(_ body: (Value) throws -> Other) rethrows -> DryRunOutcome<Other> {
@@ -55,6 +56,34 @@ extension Transaction {
         StagedContainer(
           container, live: lock.root, stage: folder, locks: [:], keepsBefore: false,
           options: options))
+    }
+  }
+}
+
+/// What a planning phase has read of the live container: each path as it was when it was first looked at.
+struct LiveReads {
+  private var statuses: [ContainerPath: IndexedStatus?] = [:]
+
+  mutating func note(_ status: FileStatus?, of path: ContainerPath) {
+    // The state directory may come into the root, and moves its time.
+    if path.isRoot || statuses[path] != nil { return }
+    statuses[path] = .some(status.map(IndexedStatus.init))
+  }
+
+  /// - Throws: ``DrydockError`` with code `changedMeanwhile` when one of the paths has changed.
+  func requireCurrent(in live: Directory) throws {
+    // On an overlay a file that is opened to be locked gets another inode.
+    let isOverlay = live.isOverlay()
+    for (path, seen) in statuses {
+      let now = try live.status(path).map(IndexedStatus.init)
+      if isOverlay, now?.type == seen?.type, now?.size == seen?.size, now?.modified == seen?.modified {
+        continue
+      }
+      if !isOverlay, now == seen { continue }
+      throw DrydockError(
+        .changedMeanwhile,
+        "\(path) changed while the transaction was prepared; nothing was changed, run it again",
+        path: live.path)
     }
   }
 }

@@ -3,14 +3,14 @@ import DrydockErrors
 import FileSystem
 
 /// How a transaction is run.
-package struct TransactionOptions: Sendable {
+public struct TransactionOptions: Sendable {
   /// Seconds to wait for the container's lock; 0 fails at once.
-  package var lockTimeout: Double = 0
+  public var lockTimeout: Double = 0
   /// Seconds to wait for a database that is locked, in a dry run.
-  package var busyTimeout: Double = 5
+  public var busyTimeout: Double = 5
   /// Whether a transaction is refused where a process may have the container open without being seen: those of other
   /// users without root, and those outside a PID namespace.
-  package var requiresVisible = false
+  public var requiresVisible = false
   /// Whether staged databases and property lists are checked before the commit.
   package var checksResult = true
   /// What hides secrets: the one of the run, so that equal ones can be told in all that it prints.
@@ -18,23 +18,16 @@ package struct TransactionOptions: Sendable {
   /// How much of what is replaced is kept.
   package var undoLimits = UndoLimits()
   /// What opens the vault, when it is at hand: nil leaves it sealed.
-  package var deviceKeys: DeviceKeys?
+  public var deviceKeys: DeviceKeys?
   /// Which way a commit may take.
   package var commit: CommitPreference = .automatic
   /// Where tests interrupt.
   package var faults = FaultInjection.none
   /// Whether holders are looked for. Only tests do without: then nobody is seen, as in another namespace.
   var looksForHolders = true
-  /// Whose data a restore brings, for the journal: an app and its instance.
-  package var source: String?
-  /// Backs the container up before anything is staged, under the transaction's own locks; gives the archive's name, for
-  /// the journal. What it throws ends the transaction.
-  package var backsUp: (@Sendable (LockedContainer) throws -> String)?
-  /// The name that it gave.
-  var archive: String?
 
   /// The usual options.
-  package init() {}
+  public init() {}
 }
 
 /// A container that a transaction has locked and found unused.
@@ -45,25 +38,25 @@ package struct LockedContainer: Sendable {
 }
 
 /// What a transaction did.
-package struct TransactionOutcome<Value> {
+public struct TransactionOutcome<Value> {
   /// What the body gave.
-  package var value: Value
+  public var value: Value
   /// Its name; nil when there was nothing to change.
-  package var transaction: TransactionID?
+  public var transaction: TransactionID?
   /// The number of paths that changed.
-  package var changes: Int
+  public var changes: Int
   /// Paths that an app changed at the same moment, kept under `conflict/<transaction>/`.
-  package var conflicts: [ContainerPath]
+  public var conflicts: [ContainerPath]
   /// How it was put in place; nil when there was nothing to change.
-  package var way: CommitWay?
+  package var strategy: CommitStrategy?
   /// What could not be made sure of, and why it was not put in place by exchange.
-  package var notes: [String]
+  public var notes: [String]
   /// Processes that may have the container open without having been seen; nil when all could be seen.
   package var unseen: UnseenProcesses?
   /// What was found of interrupted transactions.
-  package var recovered: [RecoveryReport]
+  public var recovered: [RecoveryReport]
   /// False when the change is made, but putting away what it replaced failed; the next command does it.
-  package var isFinished = true
+  public var isFinished = true
 }
 
 extension TransactionOutcome {
@@ -82,40 +75,105 @@ extension TransactionOutcome {
   }
 }
 
-/// The one door through which a container is changed: lock, recover, refuse when in use, stage, check, commit.
+/// What the planning phase of a transaction decided.
+package enum TransactionPlan<Plan, Value> {
+  /// Nothing needs to change: users of the container are not looked for, and nothing is written.
+  case unchanged(Value)
+  /// A change, with its summary for the log.
+  ///
+  /// `backUp` runs before anything is staged, under the transaction's locks, and returns the archive's file name for the
+  /// journal. What it throws ends the transaction.
+  case change(Plan, summary: String, backUp: ((LockedContainer) throws -> String)? = nil)
+}
+
+/// Changes a container: lock, recover, plan, refuse when in use, stage, check, commit. Nothing else changes one.
 package enum Transaction {
   /// Runs a transaction. The body works on a staged container; when it throws, nothing has changed.
   ///
-  /// - Throws: ``DrydockError``, `DrydockError`, and whatever the body throws.
+  /// - Parameter source: whose data a restore brings, for the journal: an app and its instance.
   package static func run<Value>(
-    on container: Container, _ kind: TransactionKind, summary: String,
+    on container: Container, _ kind: TransactionKind, summary: String, source: String? = nil,
     options: TransactionOptions = TransactionOptions(), body: (StagedContainer) throws -> Value
   ) throws -> TransactionOutcome<Value> {
     let (lock, recovered) = try lockRecovered(container, timeout: options.lockTimeout)
+    let purpose = Purpose(kind: kind, summary: summary, source: source)
+    var outcome = try change(container, under: lock, purpose, options: options, body: body)
+    outcome.recovered = recovered
+    return outcome
+  }
+
+  /// Runs a transaction whose change depends on what is in the container: it is planned once, inside the lock.
+  ///
+  /// - Parameters:
+  ///   - plan: decides, on a stage that is thrown away. A container that needs no change may be in use.
+  ///   - body: carries the plan out on the staged container; when it throws, nothing has changed.
+  /// - Throws: ``DrydockError`` with code `changedMeanwhile` when what the plan has read has changed before the stage begins;
+  ///   else as ``run(on:_:summary:source:options:body:)``.
+  package static func run<Plan, Value>(
+    on container: Container, _ kind: TransactionKind, options: TransactionOptions = TransactionOptions(),
+    plan: (StagedContainer) throws -> TransactionPlan<Plan, Value>,
+    body: (StagedContainer, Plan) throws -> Value
+  ) throws -> TransactionOutcome<Value> {
+    let (lock, recovered) = try lockRecovered(container, timeout: options.lockTimeout)
+    let (decision, reads) = try inspect(container, under: lock, options: options) { staged in
+      staged.reads = LiveReads()
+      return (try plan(staged), staged.reads)
+    }
+    var outcome: TransactionOutcome<Value>
+    switch decision {
+    case .unchanged(let value): outcome = TransactionOutcome(unchanged: value)
+    case .change(let plan, let summary, let backUp):
+      outcome = try change(
+        container, under: lock, Purpose(kind: kind, summary: summary), reads: reads, backUp: backUp,
+        options: options
+      ) { try body($0, plan) }
+    }
+    outcome.recovered = recovered
+    return outcome
+  }
+
+  /// What the journal's first record says of a transaction.
+  private struct Purpose {
+    var kind: TransactionKind
+    var summary: String
+    var source: String?
+    /// The archive that the container was backed up to.
+    var archive: String?
+  }
+
+  /// Changes a container whose lock is held.
+  ///
+  /// - Parameter reads: what the change was planned by.
+  private static func change<Value>(
+    _ container: Container, under lock: ContainerLock, _ purpose: Purpose, reads: LiveReads? = nil,
+    backUp: ((LockedContainer) throws -> String)? = nil, options: TransactionOptions,
+    body: (StagedContainer) throws -> Value
+  ) throws -> TransactionOutcome<Value> {
     var index = try TreeIndex(of: lock.root)
     let choice = CommitChoice(container: container, root: lock.root, index: index)
-    let (way, state) = try index.explainingRemovals(in: container) { try choice.make(options.commit) }
+    let (strategy, state) = try index.explainingRemovals(in: container) { try choice.make(options.commit) }
     let use: UseGuard
-    var options = options
+    var purpose = purpose
     do {
       use = try UseGuard(
         container, root: lock.root, own: [state.parent], index: index,
         requiresVisible: options.requiresVisible)
-      options.archive = try options.backsUp?(LockedContainer(lock: lock, databases: use.locks))
+      // From the index on, the commit's revalidation finds every change; before it, only this does.
+      try reads?.requireCurrent(in: lock.root)
+      purpose.archive = try backUp?(LockedContainer(lock: lock, databases: use.locks))
     } catch {
       state.removeIfUnused()
       throw index.explained(error, in: container)
     }
     // There a database of a lower layer becomes one of the upper layer when it is opened to be locked.
     if lock.root.isOverlay() { index = try TreeIndex(of: lock.root) }
-    var outcome = try perform(container, kind, summary, options, state, way, body) { [index] folder in
+    var outcome = try perform(container, purpose, options, state, strategy, body) { [index] folder in
       Before(root: lock.root, index: index, locks: use.locks, closed: try choice.closedGroups(state))
     }
     outcome.unseen = use.unseen
-    if case .inPlace = way, options.commit == .automatic, outcome.transaction != nil {
-      outcome.notes.insert("changed \(way)", at: 0)
+    if case .journaledReplacement = strategy, options.commit == .automatic, outcome.transaction != nil {
+      outcome.notes.insert("changed \(strategy)", at: 0)
     }
-    outcome.recovered = recovered
     return outcome
   }
 
@@ -137,9 +195,10 @@ package enum Transaction {
   ///
   /// - Throws: ``DrydockError`` with code `exists` when something is there; else as ``run(on:_:summary:options:body:)``.
   package static func create<Value>(
-    _ container: Container, _ kind: TransactionKind, summary: String,
+    _ container: Container, _ kind: TransactionKind, summary: String, source: String? = nil,
     options: TransactionOptions = TransactionOptions(), body: (StagedContainer) throws -> Value
   ) throws -> TransactionOutcome<Value> {
+    let purpose = Purpose(kind: kind, summary: summary, source: source)
     let state: StateDirectory
     do {
       state = try StateDirectory.create(for: container)
@@ -167,7 +226,7 @@ package enum Transaction {
         path: container.root)
     }
     var unseen: UnseenProcesses?
-    var outcome = try perform(container, kind, summary, options, state, .exchange, body) { folder in
+    var outcome = try perform(container, purpose, options, state, .atomicExchange, body) { folder in
       let nothing: ContainerPath = "nothing"
       try folder.createDirectory(nothing)
       if let flags = try state.rootParent().flags() {
@@ -203,14 +262,14 @@ package enum Transaction {
   }
 
   private static func perform<Value>(
-    _ container: Container, _ kind: TransactionKind, _ summary: String, _ options: TransactionOptions,
-    _ state: StateDirectory, _ way: CommitWay, _ body: (StagedContainer) throws -> Value,
+    _ container: Container, _ purpose: Purpose, _ options: TransactionOptions, _ state: StateDirectory,
+    _ strategy: CommitStrategy, _ body: (StagedContainer) throws -> Value,
     before: (Directory) throws -> Before
   ) throws -> TransactionOutcome<Value> {
     let transaction = try TransactionID.new()
     var begin = JournalRecord(.begin, transaction)
-    (begin.kind, begin.summary) = (kind, summary)
-    (begin.source, begin.archive) = (options.source, options.archive)
+    (begin.kind, begin.summary) = (purpose.kind, purpose.summary)
+    (begin.source, begin.archive) = (purpose.source, purpose.archive)
     let store = UndoStore(states: try StateDirectory.all(of: container))
     begin.number = (try store.records().compactMap(\.number).max() ?? 0) + 1
     let stage = try StateDirectory.folder(StateDirectory.stage, transaction)
@@ -228,30 +287,30 @@ package enum Transaction {
       staged.transaction = transaction.description
       prepared = staged
       let value = try body(staged)
-      try options.faults.reach(.staged)
+      try options.hooks.faults.reach(.staged)
       if options.checksResult || staged.isMadeAnew { try StageCheck(staged).run() }
-      try options.faults.reach(.checked)
+      try options.hooks.faults.reach(.checked)
 
       let changes = try ChangeList(staged)
       var outcome = TransactionOutcome(
-        value: value, transaction: transaction, changes: changes.changes.count, conflicts: [], way: way,
-        notes: [],
-        recovered: [])
+        value: value, transaction: transaction, changes: changes.changes.count, conflicts: [],
+        strategy: strategy, notes: [], recovered: [])
       if changes.changes.isEmpty && !before.creates {
         try discard(transaction, state)
-        (outcome.transaction, outcome.way) = (nil, nil)
+        (outcome.transaction, outcome.strategy) = (nil, nil)
         return outcome
       }
       var undo = UndoRecord(
-        transaction: transaction, kind: kind, summary: summary, time: begin.time, changes: changes.changes)
+        transaction: transaction, kind: purpose.kind, summary: purpose.summary, time: begin.time,
+        changes: changes.changes)
       undo.sealing = try Sealing(staged, store.states)
       (undo.undoes, undo.partly, undo.steps) = (staged.undoes, staged.partly, staged.steps)
       // The locks on the databases are the stage's: they are held until the commit is over.
       let result = try withExtendedLifetime(staged) {
         try Commit(
-          staged: staged, state: state, way: way, transaction: transaction, folder: folder,
-          index: before.index, faults: options.faults, closed: before.closed,
-          creates: before.creates, looksForHolders: options.looksForHolders && !container.isScratch,
+          staged: staged, state: state, strategy: strategy, transaction: transaction, folder: folder,
+          index: before.index, faults: options.hooks.faults, closed: before.closed,
+          creates: before.creates, looksForHolders: options.hooks.looksForHolders && !container.isScratch,
           own: store.states.flatMap { [$0.parent, $0.directory] }
         ).run(changes, undo: undo)
       }

@@ -4,71 +4,80 @@ import DrydockErrors
 import FileSystem
 import MigrationEngine
 
+extension Container {
+  /// Reports what is in the container; nothing is changed, and it may be in use. Databases are captured first, never opened
+  /// in place.
+  public func inspect(options: TransactionOptions = TransactionOptions()) throws -> ContainerInspection {
+    try ContainerInspection(self, options: options)
+  }
+}
+
 /// What is in a container: its stores with sizes and counts, and what a backup leaves out.
-package struct ContainerInspection: Sendable, Codable {
+public struct ContainerInspection: Sendable, Codable {
   /// One settings file.
-  package struct Settings: Sendable, Codable {
-    /// Its place, its size in bytes, and its number of keys; no number when it cannot be read.
-    package var path: ContainerPath, bytes: UInt64, keys: Int?
-    /// What keeps it from being read, when something does.
-    package var problem: String?
+  public struct Settings: Sendable, Codable {
+    /// Its path, size in bytes and number of keys; nil when it cannot be read.
+    public var path: ContainerPath, bytes: UInt64, keys: Int?
+    /// Why it cannot be read.
+    public var problem: String?
   }
 
   /// One database.
-  package struct Database: Sendable, Codable {
-    /// Its place, and its size in bytes with its sidecars.
-    package var path: ContainerPath, bytes: UInt64
+  public struct Database: Sendable, Codable {
+    /// Its path, and its size in bytes with its sidecars.
+    public var path: ContainerPath, bytes: UInt64
     /// Bytes in its write-ahead log.
-    package var logBytes: UInt64
+    public var logBytes: UInt64
     /// Its number of tables; nil when SQLite cannot open it.
-    package var tables: Int?
+    public var tables: Int?
   }
 
   /// What a rule keeps out of a backup.
-  package struct Excluded: Sendable, Codable {
-    /// Its place and the rule.
-    package var path: ContainerPath, rule: Exclusion
+  public struct Excluded: Sendable, Codable {
+    /// Its path.
+    public var path: ContainerPath
+    /// The rule that excludes it.
+    package var rule: Exclusion
     /// Files in it and their size in bytes.
-    package var files: Int, bytes: UInt64
+    public var files: Int, bytes: UInt64
     /// Paths below it.
-    package var pathsBelow: Int
-    /// Bytes that it takes on disk; a file with several names counts once.
-    package var diskBytes: UInt64
+    public var pathsBelow: Int
+    /// Bytes it takes on disk; a file with several hard links counts once.
+    public var diskBytes: UInt64
   }
 
   /// One group of `drydock.yaml`.
-  package struct Group: Sendable, Codable {
-    /// Its id, where its root is or would be, and whether it is there.
-    package var id: String, root: String, exists: Bool
+  public struct Group: Sendable, Codable {
+    /// Its ID, the path of its root, and whether that exists.
+    public var id: String, root: String, exists: Bool
   }
 
-  /// Where it is, and whose.
-  package var root: String, app: String, instance: String, layout: Layout
+  /// Its path, app, instance and layout.
+  public var root: String, app: String, instance: String, layout: ContainerLayout
   /// Its groups, sorted by id.
-  package var groups: [Group] = []
-  /// The schema version and what says so; nil when nothing does.
-  package var schemaVersion: Int?, versionSource: String?
-  /// What keeps the schema version from being known, when something does.
-  package var versionProblem: String?
+  public var groups: [Group] = []
+  /// The schema version and what shows it; nil when nothing does.
+  public var schemaVersion: Int?, versionSource: String?
+  /// Why the schema version is not known.
+  public var versionProblem: String?
   /// The stores.
-  package var settings: [Settings] = [], databases: [Database] = []
+  public var settings: [Settings] = [], databases: [Database] = []
   /// The file of secrets and its size, where there is one.
-  package var vault: ContainerPath?, vaultBytes: UInt64?
+  public var vault: ContainerPath?, vaultBytes: UInt64?
   /// How it is encrypted, such as `encrypted to 1 recipient (X25519)`.
-  package var vaultEncryption: String?
-  /// The names of its items; nil when no key at hand opens it.
-  package var vaultItems: [String]?
-  /// What keeps it from being opened, when something does.
-  package var vaultProblem: String?
+  public var vaultEncryption: String?
+  /// The names of its items; nil when no given key opens it.
+  public var vaultItems: [String]?
+  /// Why it cannot be opened.
+  public var vaultProblem: String?
   /// Files that are neither settings nor databases: their number and size in bytes.
-  package var files = 0, fileBytes: UInt64 = 0
+  public var files = 0, fileBytes: UInt64 = 0
   /// What a backup leaves out.
-  package var excluded: [Excluded] = []
-  /// What may not be what the app or the owner means.
+  public var excluded: [Excluded] = []
+  /// What may not be intended.
   package var warnings: [ContainerWarning] = []
 
-  /// Looks at a container; databases are captured to be read, never opened themselves.
-  package init(_ container: Container, options: TransactionOptions = TransactionOptions()) throws {
+  init(_ container: Container, options: TransactionOptions) throws {
     (root, app, instance, layout) = (container.root, container.app, container.instance, container.layout)
     groups =
       (container.groups.map { Group(id: $0.id, root: $0.root, exists: true) }
@@ -76,11 +85,11 @@ package struct ContainerInspection: Sendable, Codable {
         $0.id < $1.id
       }
     var inspection = self
-    try Transaction.inspect(container, options: options) { try inspection.look(container, $0) }
+    try Transaction.inspect(container, options: options) { try inspection.read(container, $0) }
     self = inspection
   }
 
-  private mutating func look(_ container: Container, _ staged: StagedContainer) throws {
+  private mutating func read(_ container: Container, _ staged: StagedContainer) throws {
     do {
       let detected = try DetectedVersion.detect(in: staged)
       (schemaVersion, versionSource) = (detected.version, detected.source.description)
@@ -95,7 +104,7 @@ package struct ContainerInspection: Sendable, Codable {
       case .database(let unit): try add(unit, entry.status.size, staged)
       case .file where entry.path == container.vaultPath:
         (vault, vaultBytes) = (entry.path, entry.status.size)
-        lookIntoVault(staged)
+        readVault(staged)
       case .file where container.isSettings(entry.path):
         var file = Settings(path: entry.path, bytes: entry.status.size, keys: nil)
         do {
@@ -114,7 +123,7 @@ package struct ContainerInspection: Sendable, Codable {
       in: container, excluded: excluded.map { ($0.path, $0.rule) }, settings: staged.defaults)
   }
 
-  private mutating func lookIntoVault(_ staged: StagedContainer) {
+  private mutating func readVault(_ staged: StagedContainer) {
     do {
       vaultEncryption = try staged.vaultEncryption()
       if staged.deviceKeys != nil { vaultItems = try staged.vault()?.sorted.map(\.description) }
@@ -126,7 +135,7 @@ package struct ContainerInspection: Sendable, Codable {
   private mutating func exclude(
     _ entry: ScannedEntry, _ rule: Exclusion, _ linked: inout Set<FileIdentity>
   ) {
-    // One line for a directory tells of all below it.
+    // One entry for a directory covers everything below it.
     if excluded.last.map({ !entry.path.isInside($0.path) }) ?? true {
       excluded.append(
         Excluded(path: entry.path, rule: rule, files: 0, bytes: 0, pathsBelow: -1, diskBytes: 0))

@@ -1,27 +1,52 @@
-/// Drydock takes an app's data out of the water: it snapshots a container, migrates it, and restores it, each in
-/// one atomic step.
+/// Drydock backs up, migrates and restores an app's data, each in one atomic step.
 ///
-/// A worked example: back up, migrate with a look at what will change, and go back.
+/// The library reads as nouns with verbs:
+///
+/// | Noun | Verbs |
+/// |---|---|
+/// | ``Container`` | `inspect`, `snapshot(into:)`, `status`, `dryRun`, `migrate`, `rollback`, `recover`, `log`, `vault` |
+/// | ``Archive`` | `restore(to:)`, `dryRunRestore(to:)`, `verify` |
+/// | ``Repository`` | `list`, `archive`, `remove` |
+/// | ``MigrationCatalog`` | the migrations of a directory, or of a ``MigrationPlan`` in Swift |
+///
+/// Back up, preview, migrate, and undo:
 ///
 /// ```swift
 /// import Drydock
 ///
-/// let configuration = try Configuration(file: "drydock.yaml")
+/// let configuration = try ContainerConfiguration(file: "drydock.yaml")
 /// let container = try Container(at: "Notes", configuration: configuration)
-/// let backup = try Snapshot.take(
-///   container, SnapshotOptions(target: .repository("Backups"), tool: "my tool 1.0"))
+/// let backup = try container.snapshot(into: Repository("Backups"))
 ///
-/// let migrations = try MigrationCatalog.load("Migrations")
-/// print(try Migrating.dryRun(container, migrations).difference)
-/// _ = try Migrating.run(container, migrations)
+/// let catalog = try MigrationCatalog.load("Migrations")
+/// print(try container.dryRun(catalog).difference)
+/// try container.migrate(catalog)
 ///
-/// // Only what the migration changed goes back; what the app wrote since stays.
-/// _ = try Transaction.rollback(container)
+/// // Reverts only what the migration changed; what the app has written since stays.
+/// try container.rollback()
 ///
 /// let archive = try Archive(path: backup.path)
-/// let target = try Restore.target("Notes", for: archive, configuration: configuration)
-/// _ = try Restore.run(archive, target)
+/// try archive.restore(to: "Notes", configuration: configuration)
 /// ```
+///
+/// Every change of a container is one transaction: it locks the container, works on a staged copy of what changes,
+/// checks the result, puts it in place at once, and keeps what it replaced in the undo log. A call that throws has
+/// changed nothing, and what it throws is a ``DrydockError``. The verbs return what they did: a change a
+/// ``TransactionOutcome``, a dry run a ``DryRunOutcome`` with the difference that the change would make.
+///
+/// The verbs are extensions in this module, one file for each; they combine the modules below, which it re-exports:
+///
+/// | Module | Concern |
+/// |---|---|
+/// | `MigrationEngine` | catalog, operations, plan, history |
+/// | `BackupRepository` | archives, snapshots, restores, repositories |
+/// | `ContainerTransaction` | lock, stage, check, commit, undo, recover |
+/// | `ContainerDiff` | what differs between two states of a container |
+/// | `AppContainer` | layout, exclusion, settings, vault, databases, files |
+/// | `ArchiveFile`, `FileSystem`, `Formats`, `AgeEncryption` | bytes |
+/// | `DrydockErrors` | ``DrydockError``, its codes and their exit codes |
+///
+/// The program `drydock` is a client of this module: its commands call these verbs and nothing below them.
 @_exported import AgeEncryption
 @_exported import AppContainer
 @_exported import ArchiveFile

@@ -11,23 +11,23 @@ import Foundation
 ///   static let plan = NotesPlan.self
 /// }
 /// ```
-package protocol DrydockTool {
-  /// The plan's type, which `plan` says.
+public protocol DrydockTool {
+  /// The plan's type, inferred from ``plan``.
   associatedtype Plan: MigrationPlan
   /// The migrations that the commands use, in place of a directory.
   static var plan: Plan.Type { get }
-  /// What the program is called in its help and messages; its file's name unless it says another one.
+  /// The program's name in its help and messages; the name of its file unless declared otherwise.
   static var name: String { get }
 }
 
 extension DrydockTool {
   /// The name of the program's file.
-  package static var name: String {
+  public static var name: String {
     ProcessArguments.all.first.map { ($0 as NSString).lastPathComponent } ?? "drydock"
   }
 
   /// Runs the command line of this process, and ends the process with its exit code where it is not 0.
-  package static func main() {
+  public static func main() {
     Program.$current.withValue(Program(name: name, plan: plan)) { Program.run() }
   }
 }

@@ -14,7 +14,7 @@ struct Failure {
     let (message, path): (String, String?)
     switch error {
     case let error as DrydockError:
-      (code, message, path) = (error.code.rawValue, error.message, error.place)
+      (code, message, path) = (error.code.rawValue, error.messageWithOption, error.place)
       status = ExitStatus(rawValue: error.code.exitCode) ?? .failed
     case let error as UsageError:
       (code, message, path) = ("usage", error.message, nil)

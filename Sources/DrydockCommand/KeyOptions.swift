@@ -45,11 +45,8 @@ struct ArchiveKeys {
   init(identities: [String], passphraseFile: String?) throws {
     let named = Environment["IDENTITY"]?.split(separator: ":").map(String.init) ?? []
     let files = identities.isEmpty ? named : identities
-    all = AgeKeys(
-      identities: try files.flatMap {
-        try KeyFile.identities(in: SecretFile.read($0, limit: 1 << 20), path: $0)
-      },
-      passphrases: try passphraseFile.map { [try Passphrase.read($0)] } ?? [])
+    all = try AgeKeys(
+      identityFiles: files, passphrases: passphraseFile.map { [try Passphrase.read($0)] } ?? [])
   }
 
   /// What opens an archive: a person is asked for a passphrase when it needs one and none was given.

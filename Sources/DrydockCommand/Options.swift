@@ -13,10 +13,10 @@ struct CommonOptions: ParsableArguments {
   var config: String?
 
   /// Flags win over `DRYDOCK_*` variables, those over `drydock.yaml`.
-  func configuration() throws -> Configuration {
+  func configuration() throws -> ContainerConfiguration {
     do {
-      if let file = config ?? Environment["CONFIG"] { return try Configuration(file: file) }
-      return try Configuration.find(from: FileManager.default.currentDirectoryPath)
+      if let file = config ?? Environment["CONFIG"] { return try ContainerConfiguration(file: file) }
+      return try ContainerConfiguration.find(from: FileManager.default.currentDirectoryPath)
     } catch var error as DrydockError where error.code == .malformed {
       // A file that the user wrote, not one of the container's: validation, as with migrations.
       error.code = .badConfiguration
@@ -51,7 +51,7 @@ struct ContainerOptions: ParsableArguments {
   @OptionGroup var wait: WaitOptions
 
   /// The container; what an interrupted command left is ended first, and told.
-  func open(_ common: CommonOptions) throws -> Container {
+  func open(_ configuration: ContainerConfiguration) throws -> Container {
     try refusePacked()
     if let encryption = try? ArchiveEncryption.of(path: path) {
       throw DrydockError(
@@ -59,7 +59,7 @@ struct ContainerOptions: ParsableArguments {
         "this file is \(encryption); `drydock restore` makes a container of an archive of drydock's, and of anything "
           + "else `age -d`", path: path)
     }
-    let container = try Container(at: path, configuration: common.configuration(), instance: instance)
+    let container = try Container(at: path, configuration: configuration, instance: instance)
     try Self.recover(container)
     return container
   }
@@ -71,20 +71,20 @@ struct ContainerOptions: ParsableArguments {
 
   /// Ends what an interrupted command left; gives what is to be told.
   static func recovering(_ container: Container) throws -> [String] {
-    let found = try Transaction.recoverForReading(container)
+    let found = try container.recoverForReading()
     return lines(found.reports, container) + found.notes.map { "drydock: note: \($0)" }
   }
 
   /// Whether it is a file that has to be unpacked to be read.
-  var isPacked: Bool { PackedContainer.isOne(path) }
+  var isPacked: Bool { ForeignContainer.isOne(path) }
 
   /// Runs a body with the container for reading only: packed into one file, it is unpacked for as long.
   func reading<T>(
-    _ common: CommonOptions, _ expansion: ExpansionOptions, _ body: (Container) throws -> T
+    _ configuration: ContainerConfiguration, _ expansion: ExpansionOptions, _ body: (Container) throws -> T
   ) throws -> T {
-    guard isPacked else { return try body(open(common)) }
+    guard isPacked else { return try body(open(configuration)) }
     return try Container.reading(
-      at: path, configuration: common.configuration(), instance: instance, limit: expansion.limit(), body)
+      at: path, configuration: configuration, instance: instance, limit: expansion.limit(), body)
   }
 
   /// Throws for a file: what is packed has no state beside it, and no step that replaces it as a whole.
@@ -92,7 +92,7 @@ struct ContainerOptions: ParsableArguments {
     guard isPacked else { return }
     throw UsageError(
       message:
-        "\(path) is a packed container, which is only read; unpack it (bsdtar -xpf FILE -C DIRECTORY) and give the "
+        "\(path) is a foreign archive, which is only read; unpack it (bsdtar -xpf FILE -C DIRECTORY) and give the "
         + "directory")
   }
 
@@ -142,7 +142,7 @@ struct WaitOptions: ParsableArguments {
     var options = TransactionOptions()
     options.lockTimeout = try lockTimeout ?? Self.seconds("LOCK_TIMEOUT") ?? 0
     options.busyTimeout = try busyTimeout ?? Self.seconds("BUSY_TIMEOUT") ?? 5
-    options.faults = try Self.faults()
+    options.hooks.faults = try Self.faults()
     options.commit = try Self.preference()
     return options
   }
@@ -200,7 +200,7 @@ extension TransactionOptions {
 }
 
 /// Where migrations are.
-struct MigrationOptions: ParsableArguments {
+struct CatalogOptions: ParsableArguments {
   @Option(
     name: [.short, .long],
     help: ArgumentHelp(
@@ -221,7 +221,7 @@ struct MigrationOptions: ParsableArguments {
   var database: String?
 
   /// The other tool whose files the migrations are; nil for Drydock's own.
-  func tool(_ configuration: Configuration) throws -> MigrationTool? {
+  func tool(_ configuration: ContainerConfiguration) throws -> MigrationTool? {
     guard let format = format ?? configuration.migrationTool?.format else { return nil }
     let known = configuration.databases.keys.sorted()
     guard let name = database ?? configuration.migrationTool?.database ?? (known.count == 1 ? known[0] : nil)
@@ -238,12 +238,12 @@ struct MigrationOptions: ParsableArguments {
   }
 
   /// Whether there are any: in a directory, or in a plan.
-  func areNamed(_ configuration: Configuration) -> Bool {
+  func areNamed(_ configuration: ContainerConfiguration) -> Bool {
     Program.current.plan != nil || directory(configuration) != nil
   }
 
   /// Whether there are any yet: `drydock init` names a directory that somebody has to make.
-  func areThere(_ configuration: Configuration) -> Bool {
+  func areThere(_ configuration: ContainerConfiguration) -> Bool {
     guard let directory = directory(configuration), directory == configuration.migrations else {
       return areNamed(configuration)
     }
@@ -251,13 +251,13 @@ struct MigrationOptions: ParsableArguments {
   }
 
   /// Where migrations in files are; a program with a plan has none of these.
-  func directory(_ configuration: Configuration) -> String? {
+  func directory(_ configuration: ContainerConfiguration) -> String? {
     if Program.current.plan != nil { return nil }
     return migrations ?? Environment["MIGRATIONS"] ?? configuration.migrations
   }
 
   /// For what reads or writes files of migrations, which a program with a plan has none of.
-  func requiredDirectory(_ configuration: Configuration) throws -> String {
+  func requiredDirectory(_ configuration: ContainerConfiguration) throws -> String {
     if let plan = Program.current.plan {
       throw UsageError(
         message: "the migrations of \(Program.current.name) are in Swift, in \(plan), and in no file")
@@ -278,7 +278,7 @@ struct MigrationOptions: ParsableArguments {
     return plan
   }
 
-  func catalog(_ configuration: Configuration) throws -> MigrationCatalog {
+  func catalog(_ configuration: ContainerConfiguration) throws -> MigrationCatalog {
     if let plan = try plan() { return try MigrationCatalog(plan) }
     let catalog = try MigrationCatalog.load(requiredDirectory(configuration), tool: tool(configuration))
     for warning in catalog.warnings { Output.note("drydock: warning: \(warning)") }
@@ -319,18 +319,8 @@ struct RepositoryOptions: ParsableArguments {
       "The directory of archives; by default `repository:` of drydock.yaml.", valueName: "directory"))
   var repository: String?
 
-  func path(_ configuration: Configuration) -> String? {
+  func path(_ configuration: ContainerConfiguration) -> String? {
     repository ?? Environment["REPOSITORY"] ?? configuration.repository
-  }
-
-  /// Makes a repository on its first use, but never out of a mistyped path.
-  static func make(_ path: String) throws {
-    let url = URL(fileURLWithPath: path)
-    guard !FileManager.default.fileExists(atPath: path),
-      FileManager.default.fileExists(atPath: url.deletingLastPathComponent().path)
-    else { return }
-    try Directory(url.deletingLastPathComponent().path).createDirectories(
-      ContainerPath(url.lastPathComponent), mode: 0o700)
   }
 
   /// An archive by its file's path, or else by its name in the repository.
@@ -338,7 +328,7 @@ struct RepositoryOptions: ParsableArguments {
   /// - Parameter keys: what opens encrypted ones: without, they are found by what their files' names tell.
   /// - Parameter warnsOfClocks: whether to warn when times of archives of the same app and instance cannot be right.
   func archive(
-    _ name: String, _ configuration: Configuration, _ keys: ArchiveKeys, warnsOfClocks: Bool = false
+    _ name: String, _ configuration: ContainerConfiguration, _ keys: ArchiveKeys, warnsOfClocks: Bool = false
   ) throws -> String {
     if FileManager.default.fileExists(atPath: name) { return name }
     // `APP/INSTANCE@latest` has a slash, too.
@@ -362,7 +352,7 @@ struct RepositoryOptions: ParsableArguments {
 extension RepositoryOptions {
   /// A path as it was given, or an archive's that the repository knows by this name.
   func archive(
-    orContainer name: String, _ configuration: Configuration, _ keys: ArchiveKeys
+    orContainer name: String, _ configuration: ContainerConfiguration, _ keys: ArchiveKeys
   ) throws -> String {
     guard !FileManager.default.fileExists(atPath: name), path(configuration) != nil,
       !name.contains("/") || name.contains("@")

@@ -24,7 +24,7 @@ struct RecipientOptions: ParsableArguments {
 
   /// To whom, as flags say, else `DRYDOCK_RECIPIENTS` (separated by commas or blanks), else `recipients:` of
   /// drydock.yaml; nil for nobody.
-  func lock(_ configuration: Configuration) throws -> AgeLock? {
+  func lock(_ configuration: ContainerConfiguration) throws -> AgeLock? {
     let hasRecipients = !recipients.isEmpty || !recipientsFiles.isEmpty
     let given = [hasRecipients, passphraseFile != nil, passphrase, noEncryption].filter { $0 }.count
     guard given <= 1 else {

@@ -5,7 +5,7 @@ enum RollbackText {
   /// - Parameters:
   ///   - verb: `rolled back`, or what it would do in a dry run.
   ///   - steps: the same for migrations that are taken back by their steps.
-  static func write(_ report: RollingBack.Report, verb: String, steps: String) {
+  static func write(_ report: MigrationRollback.Report, verb: String, steps: String) {
     guard !report.isEmpty else {
       return Output.line("nothing to do: the container has version \(report.to ?? 0)")
     }

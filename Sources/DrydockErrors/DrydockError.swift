@@ -1,156 +1,150 @@
-/// What failed, why, and what to do next: the one error that Drydock throws.
+/// The one error that Drydock throws: what failed, why, and what to do next.
 ///
-/// Errors of system calls and of C libraries are its `cause`.
+/// Errors of system calls and C libraries are its `cause`.
 public struct DrydockError: Error, CustomStringConvertible, Sendable {
-  /// The kind of failure. Each has one exit code (``exitCode``).
+  /// The kind of failure. Each has an exit code (``exitCode``); the raw values are part of the JSON output.
   public enum Code: String, Sendable, CaseIterable {
     // MARK: Files and the system
 
-    /// There is nothing at the path.
+    /// The path does not exist.
     case notFound
-    /// A directory is needed, and the path is none.
+    /// The path is not a directory.
     case notAContainer
-    /// A path that is empty, absolute, or leads out of its directory.
+    /// The path is empty, absolute, or leads out of its directory.
     case badPath
-    /// Not permitted.
     case permission
-    /// No space is left.
     case noSpace
-    /// Reading or writing failed; the cause says how.
+    /// Reading or writing failed; see the cause.
     case io
     /// The content cannot be read.
     case unreadable
-    /// The content is not of the format that it must have.
+    /// The content does not have the required format.
     case malformed
-    /// The content, or the file system, is of a kind that is not supported.
+    /// The content or the file system is of an unsupported kind.
     case unsupported
-    /// A rule of an interface was broken by its caller.
+    /// The caller violated a precondition of the interface.
     case invalidUse
-    /// The command cannot be used like this.
+    /// The command line is invalid.
     case usage
 
     // MARK: Keys and encryption
 
     /// The cryptographic library failed.
     case cryptography
-    /// A key or recipient that cannot be read.
+    /// The key or recipient is invalid.
     case badKey
-    /// The header of an age file breaks the rules of the format.
+    /// The header of an age file is malformed.
     case header
-    /// A key fits, but the header is not the one that was written.
+    /// A key fits, but the header was modified.
     case mac
-    /// No key at hand opens the file.
+    /// None of the keys opens the file.
     case noIdentity
-    /// The encrypted content is damaged, cut short or followed by something else.
+    /// The encrypted content is corrupt, truncated, or followed by other data.
     case payload
-    /// The ASCII armor around an age file breaks the rules of the format.
+    /// The ASCII armor around an age file is malformed.
     case armor
 
     // MARK: The container
 
-    /// `drydock.yaml`, a rule file or a variable cannot be used.
+    /// `drydock.yaml`, a rule file or a variable is invalid.
     case badConfiguration
-    /// The vault is sealed, and no device key at hand opens it.
+    /// None of the device keys opens the vault.
     case vaultLocked
-    /// The vault's file is damaged, of another kind, or of a newer format.
+    /// The vault file is corrupt, not a vault, or of a newer format.
     case badVault
 
     // MARK: The transaction
 
     /// Another Drydock process holds the lock.
     case locked
-    /// A program has something of the container open.
+    /// A process has something in the container open.
     case inUse
-    /// A program may have something of the container open without being seen, and that was to be refused.
+    /// Open files of other processes cannot be detected, and the caller requires that they are.
     case notVisible
     /// The container changed while the transaction was prepared.
     case changedMeanwhile
-    /// A commit was killed half way, or stopped and could not be undone: `recover` ends it.
+    /// A commit was interrupted and could not be undone; `recover` completes it.
     case interrupted
-    /// The container, or a part of it, cannot be changed by this user in this place.
+    /// This user cannot change the container, or a part of it, in this place.
     case notWritable
-    /// Two sides changed the same thing.
+    /// Both sides changed the same thing.
     case conflict
-    /// A check failed.
     case checkFailed
-    /// There is nothing to undo, or it is no longer kept.
+    /// There is nothing to undo, or the undo log no longer has it.
     case nothingToUndo
-    /// The state directory holds what cannot be understood.
+    /// The state directory is corrupt.
     case damagedState
     /// The state directory belongs to another user, or others can write to it.
     case foreignState
-    /// A named thing is not in the container.
+    /// The container does not have the named thing.
     case missing
-    /// A named thing is in the container already.
+    /// The container already has the named thing.
     case exists
-    /// Several places or names fit.
+    /// Several places or names match.
     case ambiguous
 
     // MARK: Archives and repositories
 
-    /// The file is no archive of Drydock's.
+    /// The file is not a Drydock archive.
     case notAnArchive
-    /// The file ends too early.
+    /// The file is truncated.
     case truncated
-    /// The file contradicts itself or its checksums.
+    /// The file is corrupt: it contradicts itself or its checksums.
     case damaged
-    /// The file is encrypted in a way that is not read.
+    /// The file uses an unsupported kind of encryption.
     case encrypted
-    /// The file was written by a newer version.
+    /// A newer version wrote the file.
     case newerFormat
-    /// A member's name or link could lead out of the directory that it is unpacked in, or comes twice.
+    /// The name or link of a member leads out of the target directory, or occurs twice.
     case unsafeName
-    /// Larger than the format or a limit allows.
+    /// The format's size, or a limit, is exceeded.
     case limit
-    /// Several archives or instances fit.
-    case ambiguousArchive
-    /// Data of another app, another instance or another schema version.
+    /// The data is of another app, another instance or another schema version.
     case mismatch
-    /// The repository and the container contain each other.
+    /// The repository is inside the container, or the other way around.
     case overlap
     /// The archive does not have the path.
     case notInArchive
 
     // MARK: Migrations
 
-    /// The migration files are not in order: names, gaps, syntax, unknown words.
+    /// The migration files are invalid: names, gaps, syntax, unknown words.
     case catalog
-    /// Nothing says which version the container has.
+    /// The container's schema version cannot be determined.
     case unknownVersion
-    /// A container without a history has a marker whose number would stand for migrations that were never released.
+    /// A marker of a container without history names a version that was never released.
     case firstContact
-    /// The container was migrated by a newer release of the app.
+    /// A newer release of the app migrated the container.
     case newer
-    /// An applied migration's files have changed.
+    /// The files of an applied migration were edited.
     case edited
-    /// An applied migration's files are gone.
+    /// The files of an applied migration are missing.
     case missingMigration
-    /// A migration was never applied, but a later one was.
+    /// A migration was not applied, but a later one was.
     case outOfOrder
-    /// A released migration was changed, removed, or one was inserted before it.
+    /// A released migration was edited or removed, or one was inserted before it.
     case released
-    /// A marker says less than the history, or two markers differ.
+    /// A marker is behind the history, or two markers differ.
     case contradiction
-    /// The history file cannot be read.
+    /// The history file is corrupt.
     case damagedHistory
     /// A migration has no down steps.
     case irreversible
-    /// A step failed.
     case stepFailed
     /// A check after the steps failed.
     case verifyFailed
     /// A SQL statement failed, or is not allowed in a migration.
     case sql
-    /// A step changes a schema that belongs to the app's own database library.
+    /// A step changes a schema that the app's own database library manages.
     case foreignSchema
 
     // MARK: Fixtures
 
-    /// `fixture.yaml` or another file of a fixture cannot be read.
+    /// A file of a fixture is invalid.
     case badFixture
-    /// The container could not be built from its files.
+    /// The fixture's container could not be built.
     case notBuilt
-    /// A container cannot be captured without keeping something that must not stay.
+    /// A container cannot be captured without keeping data that must not be kept.
     case notCaptured
     /// A golden of a released version would change.
     case frozen
@@ -158,16 +152,16 @@ public struct DrydockError: Error, CustomStringConvertible, Sendable {
 
   /// The kind of failure.
   public var code: Code
-  /// What failed, why, and what to do next; it may begin with `file:line:column`. It never holds a secret.
+  /// What failed, why, and, after a `; `, what to do next. It may begin with `file:line:column`, and has no secrets.
   public var message: String
-  /// The path that it is about.
+  /// The file or directory concerned.
   public var path: String?
   /// The line in that file, from 1.
   public var line: Int?
-  /// The error underneath.
+  /// The underlying error.
   public var cause: (any Error)?
 
-  /// Makes an error.
+  /// An error from its parts.
   public init(
     _ code: Code, _ message: String, path: String? = nil, line: Int? = nil, cause: (any Error)? = nil
   ) {
@@ -176,10 +170,10 @@ public struct DrydockError: Error, CustomStringConvertible, Sendable {
 }
 
 extension DrydockError {
-  /// The path, or `path:line:1`, as editors understand it.
+  /// The path, or `path:line:1`, which editors understand.
   public var place: String? { path.map { path in line.map { "\(path):\($0):1" } ?? path } }
 
-  /// The message with the path: in front, or behind when the message begins with `file:line:column`.
+  /// The path and the message; the path comes last when the message begins with `file:line:column`.
   public var description: String {
     guard let place, !message.contains(place) else { return message }
     return beginsWithPosition ? "\(message) (\(place))" : "\(place): \(message)"
@@ -192,8 +186,7 @@ extension DrydockError {
     }
   }
 
-  /// What failed, where and why, without what to do next: for a message about something that happened after a change was
-  /// made, where "run it again" would be wrong.
+  /// The description without what to do next: for failures after a change was made, where "run it again" is wrong.
   package var reason: String {
     guard let end = message.utf8.indices.first(where: { message[$0...].utf8.starts(with: "; ".utf8) }) else {
       return description
@@ -201,12 +194,12 @@ extension DrydockError {
     return DrydockError(code, String(message[..<end]), path: path, line: line).description
   }
 
-  /// As ``reason``, of any error.
+  /// The ``reason`` of any error.
   package static func reason(of error: any Error) -> String {
     (error as? DrydockError)?.reason ?? String(describing: error)
   }
 
-  /// The same error, saying which file it is about.
+  /// The same error with a path, unless it has one.
   package func at(_ path: String?) -> DrydockError {
     guard let path, self.path == nil else { return self }
     return DrydockError(code, message, path: path, line: line, cause: cause)
@@ -214,24 +207,30 @@ extension DrydockError {
 }
 
 extension DrydockError.Code {
-  /// The exit code of a command that fails with it.
+  /// The exit code of a command that fails with this code.
   public var exitCode: Int32 {
     switch self {
+    // 1: failed, nothing was changed.
     case .notFound, .notAContainer, .badPath, .permission, .noSpace, .io, .unreadable, .malformed,
       .unsupported,
-      .invalidUse, .cryptography, .notWritable, .checkFailed, .nothingToUndo, .damagedState, .foreignState,
-      .missing,
-      .exists, .ambiguousArchive, .overlap, .stepFailed, .verifyFailed, .sql, .notBuilt, .notCaptured:
+      .invalidUse, .cryptography,
+      .notWritable, .checkFailed, .nothingToUndo, .damagedState, .foreignState, .missing, .exists,
+      .overlap, .stepFailed, .verifyFailed, .sql, .notBuilt, .notCaptured:
       1
-    case .badKey, .header, .mac, .noIdentity, .payload, .armor, .badConfiguration, .vaultLocked, .badVault,
-      .ambiguous, .notAnArchive, .truncated, .damaged, .encrypted, .newerFormat, .unsafeName, .limit,
-      .mismatch,
-      .notInArchive, .catalog, .unknownVersion, .firstContact, .newer, .edited, .missingMigration,
-      .outOfOrder,
-      .released, .contradiction, .damagedHistory, .irreversible, .foreignSchema, .badFixture, .frozen:
+    // 4: validation failed.
+    case .badKey, .header, .mac, .noIdentity, .payload, .armor,
+      .badConfiguration, .vaultLocked, .badVault, .ambiguous,
+      .notAnArchive, .truncated, .damaged, .encrypted, .newerFormat, .unsafeName, .limit, .mismatch,
+      .notInArchive,
+      .catalog, .unknownVersion, .firstContact, .newer, .edited, .missingMigration, .outOfOrder, .released,
+      .contradiction, .damagedHistory, .irreversible, .foreignSchema,
+      .badFixture, .frozen:
       4
+    // 5: locked, in use, or changed meanwhile.
     case .locked, .inUse, .notVisible, .changedMeanwhile, .interrupted: 5
+    // 6: conflict.
     case .conflict: 6
+    // 64: usage, as in sysexits.h.
     case .usage: 64
     }
   }

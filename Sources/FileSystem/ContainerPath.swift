@@ -2,23 +2,22 @@ import DrydockErrors
 
 /// A path below a container's root.
 ///
-/// Names are bytes, not text: file systems allow names that are not UTF-8, and a backup has to bring them back.
-/// A path is relative and has no empty, `.` or `..` component and no NUL; the empty path is the root itself.
-package struct ContainerPath: Sendable {
+/// Names are bytes: file systems allow names that are not UTF-8, and a backup must restore them. A path is relative and has
+/// no empty, `.` or `..` component and no NUL; the empty path is the root.
+public struct ContainerPath: Sendable {
   /// The path's bytes, components separated by `/`.
   package let bytes: [UInt8]
 
-  /// The container's root.
-  package static let root = ContainerPath(unchecked: [])
+  public static let root = ContainerPath(unchecked: [])
 
   package init(unchecked bytes: [UInt8]) { self.bytes = bytes }
 
-  /// A path of one component, from the bytes of a name that a directory listing gave.
+  /// A path of one component, from a name in a directory listing.
   package init(name: [UInt8]) { bytes = name }
 
   /// A path from bytes; a trailing `/` is dropped.
   ///
-  /// - Throws: ``DrydockError`` with code `badPath` when it is absolute or has a component that is not a name.
+  /// - Throws: ``DrydockError`` with code `badPath` when it is absolute or has an invalid component.
   package init(bytes: some Sequence<UInt8>) throws {
     var bytes = Array(bytes)
     if bytes.count > 1, bytes.last == UInt8(ascii: "/") { bytes.removeLast() }
@@ -29,7 +28,7 @@ package struct ContainerPath: Sendable {
     for component in bytes.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
       guard Self.isName(component) else {
         throw DrydockError(
-          .badPath, "not a path below a container: write it relative to the root, without `.` or `..`",
+          .badPath, "not a path below a container; write it relative to the root, without `.` or `..`",
           path: Self.printable(bytes))
       }
     }
@@ -37,7 +36,7 @@ package struct ContainerPath: Sendable {
   }
 
   /// A path from text; see ``init(bytes:)``.
-  package init(_ text: String) throws { try self.init(bytes: text.utf8) }
+  public init(_ text: String) throws { try self.init(bytes: text.utf8) }
 
   private static func isName(_ component: ArraySlice<UInt8>) -> Bool {
     !component.isEmpty && !component.contains(0) && !component.elementsEqual(".".utf8)
@@ -46,11 +45,9 @@ package struct ContainerPath: Sendable {
 
   // MARK: Parts
 
-  /// Whether it is the root itself.
-  package var isRoot: Bool { bytes.isEmpty }
+  public var isRoot: Bool { bytes.isEmpty }
 
-  /// The names it is made of.
-  package var components: [[UInt8]] { bytes.split(separator: UInt8(ascii: "/")).map(Array.init) }
+  public var components: [[UInt8]] { bytes.split(separator: UInt8(ascii: "/")).map(Array.init) }
 
   /// The last name; empty for the root.
   package var name: [UInt8] {
@@ -59,15 +56,15 @@ package struct ContainerPath: Sendable {
   }
 
   /// The last name as text, other bytes replaced.
-  package var nameString: String { String(decoding: name, as: UTF8.self) }
+  public var nameString: String { String(decoding: name, as: UTF8.self) }
 
   /// The directory it is in; the root's parent is the root.
-  package var parent: ContainerPath {
+  public var parent: ContainerPath {
     guard let slash = bytes.lastIndex(of: UInt8(ascii: "/")) else { return .root }
     return ContainerPath(unchecked: Array(bytes[..<slash]))
   }
 
-  /// All directories above it, nearest first, the root last.
+  /// All directories above it, the nearest first, the root last.
   package var ancestors: [ContainerPath] {
     var result: [ContainerPath] = []
     var path = self
@@ -79,27 +76,25 @@ package struct ContainerPath: Sendable {
   }
 
   /// Whether it is strictly below another path.
-  package func isInside(_ other: ContainerPath) -> Bool {
+  public func isInside(_ other: ContainerPath) -> Bool {
     if other.isRoot { return !isRoot }
     return bytes.count > other.bytes.count && bytes[other.bytes.count] == UInt8(ascii: "/")
       && bytes.starts(with: other.bytes)
   }
 
-  /// The path that stands to `target` as this one stands to `source`, which it must be or be inside of.
+  /// The path below `target` that corresponds to this one, which is `source` or inside it, below `source`.
   package func rebased(from source: ContainerPath, to target: ContainerPath) -> ContainerPath {
     if self == source { return target }
     let rest = source.isRoot ? bytes[...] : bytes[(source.bytes.count + 1)...]
     return target.appending(unchecked: rest)
   }
 
-  /// A child by name.
-  ///
-  /// - Throws: ``DrydockError`` with code `badPath` when it is not a name.
-  package func appending(_ name: String) throws -> ContainerPath {
+  /// A child by name. Throws ``DrydockError`` (`badPath`) for an invalid name.
+  public func appending(_ name: String) throws -> ContainerPath {
     try ContainerPath(bytes: isRoot ? Array(name.utf8) : bytes + [UInt8(ascii: "/")] + Array(name.utf8))
   }
 
-  /// A child by the bytes of a name that a directory listing gave.
+  /// A child by a name in a directory listing.
   package func appending(name: [UInt8]) -> ContainerPath { appending(unchecked: name) }
 
   package func appending(unchecked name: some Collection<UInt8>) -> ContainerPath {
@@ -111,15 +106,16 @@ package struct ContainerPath: Sendable {
     return ContainerPath(unchecked: joined)
   }
 
-  /// The same directory's entry whose name is this one's with an ending, such as `-wal`.
+  /// The sibling whose name is this one's with a suffix, such as `-wal`.
   package func withSuffix(_ suffix: String) -> ContainerPath {
     ContainerPath(unchecked: bytes + Array(suffix.utf8))
   }
 
-  /// Bytes of a name or link as a line can show them: escaped when they are no text, end the line or deceive.
+  /// The bytes of a name or link for one line of output. Bytes that are not text, break the line, or change the direction
+  /// of text are escaped.
   package static func printable(_ bytes: [UInt8]) -> String {
     if let text = String(validating: bytes, as: UTF8.self),
-      !text.unicodeScalars.contains(where: isDeceiving)
+      !text.unicodeScalars.contains(where: isUnprintable)
     {
       return text
     }
@@ -128,8 +124,8 @@ package struct ContainerPath: Sendable {
     }.joined()
   }
 
-  /// Control characters, what ends a line, and what turns the direction of the text around.
-  private static func isDeceiving(_ scalar: Unicode.Scalar) -> Bool {
+  /// Control characters, line breaks, and characters that change the direction of text.
+  private static func isUnprintable(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.value {
     case 0..<32, 0x7f..<0xa0, 0x61c, 0x200e...0x200f, 0x2028...0x202e, 0x2066...0x2069: true
     default: false
@@ -143,28 +139,31 @@ private func hexadecimal(_ byte: UInt8) -> String {
 }
 
 extension ContainerPath: Hashable, Comparable, CustomStringConvertible {
-  /// By bytes, a directory before what is in it.
-  package static func < (left: Self, right: Self) -> Bool {
+  /// By bytes, with a directory before its contents.
+  public static func < (left: Self, right: Self) -> Bool {
     let slash = UInt8(ascii: "/")
     for (a, b) in zip(left.bytes, right.bytes) where a != b {
-      // A separator sorts below every name byte, so that a directory's contents follow it at once.
+      // A separator sorts below every name byte, so that a directory's contents follow it immediately.
       return a == slash || (b != slash && a < b)
     }
     return left.bytes.count < right.bytes.count
   }
 
   /// The path as text, bytes that are not UTF-8 as `\xNN`; `.` for the root.
-  package var description: String { isRoot ? "." : Self.printable(bytes) }
+  public var description: String { isRoot ? "." : Self.printable(bytes) }
 }
 
 extension ContainerPath: ExpressibleByStringLiteral {
-  /// A path in source code; one that is not valid is a programming error and gives the root.
-  package init(stringLiteral text: String) { self = (try? ContainerPath(text)) ?? .root }
+  /// A path in source code. An invalid one is a programming error.
+  public init(stringLiteral text: String) {
+    guard let path = try? ContainerPath(text) else { preconditionFailure("invalid path literal: \(text)") }
+    self = path
+  }
 }
 
 extension ContainerPath: Codable {
   /// Text, or `{"bytes": [...]}` for a path that is not UTF-8.
-  package init(from decoder: any Decoder) throws {
+  public init(from decoder: any Decoder) throws {
     if let text = try? decoder.singleValueContainer().decode(String.self) {
       try self.init(text)
     } else {
@@ -174,8 +173,7 @@ extension ContainerPath: Codable {
 
   private enum CodingKeys: CodingKey { case bytes }
 
-  /// See ``init(from:)``.
-  package func encode(to encoder: any Encoder) throws {
+  public func encode(to encoder: any Encoder) throws {
     if let text = String(validating: bytes, as: UTF8.self) {
       var container = encoder.singleValueContainer()
       try container.encode(text)

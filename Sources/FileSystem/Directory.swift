@@ -2,20 +2,20 @@ import CPlatform
 import DrydockErrors
 import SystemPackage
 
-/// An open directory: everything below it is reached through its descriptor, following no link and crossing no
-/// mount, so that nobody can redirect a read or a write while it runs.
+/// An open directory. Everything below it is reached through its descriptor, without following links or crossing mounts,
+/// so that no other process can redirect a read or a write.
 package final class Directory: Sendable {
-  /// The open descriptor; it is closed with this object.
+  /// Closed with this object.
   package let descriptor: FileDescriptor
-  /// The path it was opened by, for messages.
+  /// The path that it was opened by, for messages.
   package let path: String
-  /// Whether what is in it is thrown away, so that nothing waits for the disk, here and below.
+  /// Whether its contents are temporary, so that nothing below is synced to disk.
   package let isScratch: Bool
-  /// What of it lies elsewhere.
+  /// The paths below that are in other directories.
   let namespace: DirectoryNamespace
-  /// Paths below that are databases whatever they are called, of a container's root: those that its configuration names.
+  /// In a container's root: the databases that its configuration names, which need no telling name.
   package let databases: Set<ContainerPath>
-  /// The object that closes the descriptor, when it is not this one.
+  /// The object that closes the descriptor, unless it is this one.
   private let owner: Directory?
 
   private init(_ descriptor: FileDescriptor, path: String, isScratch: Bool) {
@@ -31,9 +31,7 @@ package final class Directory: Sendable {
 
   deinit { if owner == nil { try? descriptor.close() } }
 
-  /// Opens a directory by an absolute or working-directory path; links in that path are followed.
-  ///
-  /// - Parameter isScratch: whether what is in it is thrown away.
+  /// Opens a directory by an absolute path or one relative to the working directory, following links in it.
   package convenience init(_ path: String, isScratch: Bool = false) throws {
     do {
       self.init(
@@ -44,7 +42,6 @@ package final class Directory: Sendable {
     }
   }
 
-  /// Opens a directory below this one.
   package func directory(_ below: ContainerPath) throws -> Directory {
     switch namespace.place(of: below) {
     case .elsewhere(let group, let path): return try group.directory(path)
@@ -69,7 +66,7 @@ package final class Directory: Sendable {
     }
   }
 
-  /// The status of a path below, nil when nothing is there.
+  /// The status of a path below; nil when it does not exist.
   package func status(_ below: ContainerPath) throws -> FileStatus? {
     if case .list = namespace.place(of: below) { return try listStatus() }
     var status = platform_status()
@@ -78,29 +75,28 @@ package final class Directory: Sendable {
     }
     switch result {
     case .success(nil): return FileStatus(status)
-    // Behind a link is nowhere below this directory; a name that is too long (of a sidecar that a file could have)
-    // is nobody's.
+    // Paths through a link do not exist here, nor do names that are too long (of a sidecar that a file could have).
     case .success(.noSuchFileOrDirectory?), .success(.notDirectory?), .success(.fileNameTooLong?),
       .failure(.noSuchFileOrDirectory), .failure(.notDirectory), .failure(.fileNameTooLong),
       .failure(.tooManySymbolicLinkLevels):
       return nil
-    case .success(let error?): throw DrydockError.system("cannot look at", full(below), error)
+    case .success(let error?): throw DrydockError.system("cannot read the status of", full(below), error)
     case .failure(let error):
       throw DrydockError.system("cannot open the directory", full(below.parent), error)
     }
   }
 
-  /// This directory's own status.
+  /// The status of this directory.
   package func status() throws -> FileStatus {
     guard let status = try status(.root) else {
-      throw DrydockError(.notFound, "the directory is gone", path: path)
+      throw DrydockError(.notFound, "the directory was removed", path: path)
     }
     return status
   }
 
   /// The names in this directory, sorted by their bytes.
   ///
-  /// - Parameter prefix: only those that start with it; others, however many, are neither kept nor sorted.
+  /// - Parameter prefix: limits them to those that start with it.
   package func names(startingWith prefix: String = "") throws -> [[UInt8]] {
     if case .list(let groups) = namespace { return groups.names.filter { $0.starts(with: prefix.utf8) } }
     guard let stream = platform_directory_open(descriptor.rawValue) else {
@@ -119,13 +115,13 @@ package final class Directory: Sendable {
     return names.sorted { $0.lexicographicallyPrecedes($1) }
   }
 
-  /// The full path of something below, for messages.
+  /// The full path of a path below, for messages.
   package func full(_ below: ContainerPath) -> String {
     if case .elsewhere(let group, let path) = namespace.place(of: below) { return group.full(path) }
     return below.isRoot ? path : path + "/" + below.description
   }
 
-  /// Runs a call with an open parent directory and the last name as a C string; ("", this) for the root.
+  /// Runs a call with the open parent directory and the last name as a C string: this directory and "" for the root.
   func withParent<T>(of path: ContainerPath, _ body: (Int32, UnsafePointer<CChar>) throws -> T) throws -> T {
     switch try withParentIfAny(of: path, body) {
     case .success(let result): return result
@@ -134,8 +130,7 @@ package final class Directory: Sendable {
     }
   }
 
-  /// As ``withParent(of:_:)``; a parent that cannot be opened is a result, for one who asks for many paths that are
-  /// not there.
+  /// As ``withParent(of:_:)``, but a parent that cannot be opened is a result: cheaper where many paths do not exist.
   private func withParentIfAny<T>(
     of path: ContainerPath, _ body: (Int32, UnsafePointer<CChar>) throws -> T
   ) throws -> Result<T, Errno> {
@@ -147,7 +142,7 @@ package final class Directory: Sendable {
     guard let slash = path.bytes.lastIndex(of: UInt8(ascii: "/")) else {
       return .success(try withCString(path.bytes[...]) { try body(descriptor.rawValue, $0) })
     }
-    // The kernel takes paths below 4,096 bytes: a longer one is walked down in pieces.
+    // The kernel accepts paths below 4,096 bytes: a longer one is opened in pieces.
     var current = descriptor
     var isOwn = false
     defer { if isOwn { try? current.close() } }
@@ -186,5 +181,37 @@ private func withCString<T>(_ bytes: ArraySlice<UInt8>, _ body: (UnsafePointer<C
     buffer[bytes.count] = 0
     guard let start = UnsafePointer(buffer.baseAddress) else { return try body("") }
     return try body(start)
+  }
+}
+
+extension Directory {
+  /// The names in this directory, unordered, directories separate from all others. Most file systems report the kind with
+  /// the name, so that no status is read.
+  package func namesByKind() throws -> (directories: [ContainerPath], others: [ContainerPath]) {
+    guard let stream = platform_directory_open(descriptor.rawValue) else {
+      throw DrydockError.lastCall("cannot list", path)
+    }
+    defer { platform_directory_close(stream) }
+    var (directories, others): ([ContainerPath], [ContainerPath]) = ([], [])
+    var kind: Int32 = 0
+    while let bytes = platform_directory_next_kind(stream, &kind) {
+      let name = ContainerPath(cString: bytes)
+      let isDirectory = try kind == 0 ? status(name)?.type == .directory : kind == 1
+      if isDirectory { directories.append(name) } else { others.append(name) }
+    }
+    guard currentErrno().rawValue == 0 else { throw DrydockError.lastCall("cannot list", path) }
+    return (directories, others)
+  }
+}
+
+extension ContainerPath {
+  fileprivate init(cString: UnsafePointer<CChar>) {
+    var bytes: [UInt8] = []
+    var next = cString
+    while next.pointee != 0 {
+      bytes.append(UInt8(bitPattern: next.pointee))
+      next += 1
+    }
+    self.init(unchecked: bytes)
   }
 }

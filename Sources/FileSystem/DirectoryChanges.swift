@@ -8,20 +8,15 @@ import SystemPackage
   import Darwin
 #endif
 
-/// `openat` with a mode, which is variadic and so out of Swift's own reach for a raw directory descriptor.
-func systemOpen(_ parent: Int32, _ name: UnsafePointer<CChar>, _ flags: Int32, _ mode: mode_t) -> Int32 {
-  openat(parent, name, flags, mode)
-}
-
-/// Changing what a directory holds. Every call works on names in open directories and follows no link.
+/// Changes below a directory. Every call works on names in open directories and does not follow links.
 extension Directory {
-  /// Makes one directory; an existing one is an error.
+  /// Creates one directory; an existing one is an error.
   package func createDirectory(_ path: ContainerPath, mode: UInt16 = 0o700) throws {
     let result = try withParent(of: path) { mkdirat($0, $1, mode_t(mode)) }
     guard result == 0 else { throw DrydockError.lastCall("cannot create the directory", full(path)) }
   }
 
-  /// Makes a directory and those above it that are missing; existing ones are fine.
+  /// Creates a directory and those above it that are missing.
   package func createDirectories(_ path: ContainerPath, mode: UInt16 = 0o700) throws {
     if path.isRoot { return }
     if let status = try status(path), status.type == .directory { return }
@@ -32,12 +27,12 @@ extension Directory {
     }
   }
 
-  /// Asks the file system to put directories that are made in this one far from each other, where it knows how: ext4
-  /// puts them, and what is in them, beside what is above them otherwise. There, for minutes after many files were
-  /// removed (what often comes before a restore), it looks at every one of their inodes for each file that is made.
+  /// Asks the file system to place new directories in this one far from each other. Otherwise ext4 places them and their
+  /// files near this one, where it scans, for minutes after many files were removed (as often before a restore), every
+  /// one of the freed inodes for each new file.
   package func spreadDirectories() { platform_spread_directories(descriptor.rawValue) }
 
-  /// Makes a symbolic link with a target of any bytes.
+  /// Creates a symbolic link; the target can be any bytes.
   package func createLink(_ path: ContainerPath, target: [UInt8]) throws {
     let result = try withParent(of: path) { parent, name in
       (target.map { CChar(bitPattern: $0) } + [0]).withUnsafeBufferPointer { buffer in
@@ -47,7 +42,7 @@ extension Directory {
     guard result == 0 else { throw DrydockError.lastCall("cannot create the link", full(path)) }
   }
 
-  /// What a symbolic link points to.
+  /// The target of a symbolic link.
   package func linkTarget(_ path: ContainerPath) throws -> [UInt8] {
     var target = [CChar](repeating: 0, count: 4097)
     let size = try withParent(of: path) { readlinkat($0, $1, &target, target.count) }
@@ -55,7 +50,7 @@ extension Directory {
     return target.prefix(size).map { UInt8(bitPattern: $0) }
   }
 
-  /// Gives an inode a second name, in another directory of the same file system; a link gets a name itself.
+  /// Creates a hard link, possibly to a symbolic link itself, in a directory of the same file system.
   package func link(_ path: ContainerPath, in other: Directory, to target: ContainerPath) throws {
     let result = try withParent(of: path) { parent, name in
       try other.withParent(of: target) { linkat(parent, name, $0, $1, 0) }
@@ -65,7 +60,7 @@ extension Directory {
     }
   }
 
-  /// Renames into another directory, replacing what is there.
+  /// Renames, replacing an existing target.
   package func rename(_ path: ContainerPath, in other: Directory, to target: ContainerPath) throws {
     let result = try withParent(of: path) { parent, name in
       try other.withParent(of: target) { renameat(parent, name, $0, $1) }
@@ -85,7 +80,7 @@ extension Directory {
     }
   }
 
-  /// Exchanges two paths in one step.
+  /// Exchanges two paths atomically.
   package func exchange(_ path: ContainerPath, in other: Directory, with target: ContainerPath) throws {
     let result = try withParent(of: path) { parent, name in
       try other.withParent(of: target) { platform_exchange(parent, name, $0, $1) }
@@ -95,7 +90,7 @@ extension Directory {
     }
   }
 
-  /// Removes a file, link or other thing that is not a directory.
+  /// Removes anything that is not a directory.
   package func removeFile(_ path: ContainerPath, missingIsFine: Bool = false) throws {
     let result = try withParent(of: path) { unlinkat($0, $1, 0) }
     guard result == 0 || (missingIsFine && currentErrno() == .noSuchFileOrDirectory) else {
@@ -125,7 +120,7 @@ extension Directory {
 
   // MARK: Metadata
 
-  /// Sets permission bits; a link's own are never changed.
+  /// Sets the permission bits. Not for links.
   package func setMode(_ mode: UInt16, of path: ContainerPath) throws {
     let result = try withParent(of: path) { parent, name in
       name.pointee == 0 ? fchmod(parent, mode_t(mode)) : fchmodat(parent, name, mode_t(mode), 0)
@@ -133,7 +128,7 @@ extension Directory {
     guard result == 0 else { throw DrydockError.lastCall("cannot set the mode", full(path)) }
   }
 
-  /// Sets the owner, of a link itself.
+  /// Sets the owner, without following a link.
   package func setOwner(user: UInt32, group: UInt32, of path: ContainerPath) throws {
     let result = try withParent(of: path) { parent, name in
       name.pointee == 0
@@ -148,9 +143,47 @@ extension Directory {
     guard result == 0 else { throw DrydockError.lastCall("cannot set the flag nodump", full(path)) }
   }
 
-  /// Sets the modification time in nanoseconds since 1970, of a link itself.
+  /// Sets the modification time in nanoseconds since 1970, without following a link.
   package func setModified(_ nanoseconds: Int64, of path: ContainerPath) throws {
     let result = try withParent(of: path) { platform_set_modified($0, $1, nanoseconds) }
     guard result == 0 else { throw DrydockError.lastCall("cannot set the modification time", full(path)) }
+  }
+}
+
+extension Directory {
+  /// Removes a path and everything below it. A mount below it is an error, found before anything is removed; a missing path
+  /// is not.
+  package func removeTree(_ path: ContainerPath) throws {
+    guard let status = try status(path) else { return }
+    guard status.type == .directory else { return try removeFile(path, missingIsFine: true) }
+    let directories = try openForRemoval(path, mount: self.status().mount)
+    // The kernel removes the files of one directory one after the other, those of two directories in parallel.
+    try onAllCores(directories) { path in
+      let directory = try self.directory(path)
+      for name in try directory.namesByKind().others { try directory.removeFile(name, missingIsFine: true) }
+    }
+    for directory in directories.reversed() { try removeDirectory(directory) }
+  }
+
+  /// The directories of a tree, parents first, each made writable.
+  private func openForRemoval(_ path: ContainerPath, mount: UInt64) throws -> [ContainerPath] {
+    guard let status = try status(path) else { return [] }
+    guard status.mount == mount else {
+      throw DrydockError(
+        .unsupported, "another file system is mounted here; unmount it and run the command again",
+        path: full(path))
+    }
+    if status.mode & 0o700 != 0o700 { try setMode(0o700, of: path) }
+    let children = try directory(path).namesByKind().directories
+    return try [path] + children.flatMap { try openForRemoval(path.appending(name: $0.bytes), mount: mount) }
+  }
+}
+
+extension FileDescriptor {
+  /// Sets the modification time in nanoseconds since 1970.
+  package func setModified(_ nanoseconds: Int64, path: String) throws {
+    guard platform_set_modified(rawValue, "", nanoseconds) == 0 else {
+      throw DrydockError.lastCall("cannot set the modification time", path)
+    }
   }
 }

@@ -12,17 +12,16 @@ struct GroupDirectories: Sendable {
   subscript(id: [UInt8]) -> Directory? { byID[id] }
 }
 
-/// How what is below a directory differs from what is on disk there: a container's root shows the roots of its groups,
-/// which lie elsewhere, as `.groups/<id>`. Only here, where descriptors are opened, is that known.
+/// How the paths below a directory map to the disk: a container's root shows the roots of its groups, which are elsewhere,
+/// as `.groups/<id>`. Only the code that opens descriptors knows this.
 enum DirectoryNamespace: Sendable {
-  /// As on disk.
+  /// No mapping.
   case plain
   /// A container's root with groups.
   case container(GroupDirectories)
-  /// The list of groups, which is on no disk.
+  /// The list of groups, which is not on disk.
   case list(GroupDirectories)
 
-  /// Where a path below is.
   enum Place {
     case here, nowhere
     /// The path is the list of groups.
@@ -42,29 +41,28 @@ enum DirectoryNamespace: Sendable {
     }
   }
 
-  /// - Parameter path: begins with a group's id.
+  /// - Parameter path: starts with a group's id.
   private func place(in groups: GroupDirectories, _ path: ArraySlice<UInt8>) -> Place {
     let id = path.prefix { $0 != UInt8(ascii: "/") }
     guard let group = groups[Array(id)] else { return .nowhere }
     return .elsewhere(group, ContainerPath(unchecked: Array(path[id.endIndex...].dropFirst())))
   }
 
-  /// Whether it is as on disk.
   var isPlain: Bool { if case .plain = self { true } else { false } }
 }
 
 extension ContainerPath {
-  /// Where the roots of groups are in a container's namespace.
+  /// The directory of a container's namespace that shows the roots of its groups.
   package static let groups: ContainerPath = ".groups"
 
-  /// The directory in a container's root that a commit in place keeps its state in.
+  /// The directory in a container's root where a journaled replacement keeps its state.
   package static let stateDirectory: ContainerPath = ".drydock-state"
 
   /// The root of a group in a container's namespace.
   package static func group(_ id: String) -> ContainerPath { groups.appending(unchecked: Array(id.utf8)) }
 
-  /// The path's group, and what it is in that group's root; nil for a path outside of all groups. It counts only in a
-  /// container that has groups.
+  /// The path's group and its path in that group's root; nil for a path outside all groups. Meaningful only in a container
+  /// that has groups.
   package var inGroup: (id: String, path: ContainerPath)? {
     guard isInside(.groups) else { return nil }
     let rest = bytes[(Self.groups.bytes.count + 1)...]
@@ -76,8 +74,7 @@ extension ContainerPath {
 }
 
 extension Directory {
-  /// This directory as a container's root that shows these open directories as `.groups/<id>`; without groups it is as
-  /// on disk.
+  /// This directory as a container's root that shows these open directories as `.groups/<id>`.
   package func showing(groups: [String: Directory]) -> Directory {
     Directory(self, groups.isEmpty ? .plain : .container(GroupDirectories(groups)))
   }
@@ -87,7 +84,7 @@ extension Directory {
     databases.isEmpty ? self : Directory(self, namespace, databases: databases)
   }
 
-  /// The roots of groups that it shows, in the order of their ids' bytes.
+  /// The roots of its groups, in the order of their ids' bytes.
   package var groups: [(id: String, root: Directory)] {
     guard case .container(let groups) = namespace else { return [] }
     return groups.names.compactMap { name in
@@ -95,25 +92,25 @@ extension Directory {
     }
   }
 
-  /// Whether a path is the list of groups, which is on no disk.
+  /// Whether a path is the list of groups, which is not on disk.
   package func isGroupList(_ path: ContainerPath) -> Bool {
     if case .list = namespace.place(of: path) { true } else { false }
   }
 
-  /// Whether a path is a root: this directory, or a group's.
+  /// Whether a path is this directory or a group's root.
   package func isRoot(_ path: ContainerPath) -> Bool {
     if path.isRoot { return true }
     if case .elsewhere(_, let rest) = namespace.place(of: path) { return rest.isRoot }
     return false
   }
 
-  /// Whether a path is where Drydock keeps state of its own in a root: this directory, or a group's.
+  /// Whether a path is the state directory in this directory or in a group's root.
   package func isState(_ path: ContainerPath) -> Bool {
     if namespace.isPlain { return path == ContainerPath.stateDirectory }
     return path.name == ContainerPath.stateDirectory.bytes && isRoot(path.parent)
   }
 
-  /// What the list of groups looks like: a directory of this one's owner.
+  /// The status of the list of groups: a directory with this one's owner.
   func listStatus() throws -> FileStatus {
     let root = try Directory(self, .plain).status()
     var status = FileStatus(

@@ -1,13 +1,19 @@
+import AgeEncryption
 import CPlatform
 import DrydockErrors
 import SystemPackage
 
-/// Reading, writing and copying whole files below a directory.
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+/// Reads, writes and copies whole files below a directory.
 extension Directory {
   /// The whole content of a regular file.
   ///
-  /// - Parameter limit: the largest size in bytes that is read; a larger file is an error, so that a setting
-  ///   or a journal that grew out of all proportion does not fill the memory.
+  /// - Parameter limit: the largest size in bytes. A larger file is an error, so that it cannot exhaust the memory.
   package func contents(_ path: ContainerPath, limit: Int = 64 << 20) throws -> [UInt8] {
     let file = try open(path, .readOnly, options: [.nonBlocking])
     defer { try? file.close() }
@@ -31,13 +37,13 @@ extension Directory {
       let flags =
         FileDescriptor.AccessMode.readWrite.rawValue
         | FileDescriptor.OpenOptions([.create, .exclusiveCreate, .noFollow, .closeOnExec]).rawValue
-      let opened = systemOpen(parent, name, flags, mode_t(mode))
+      let opened = openat(parent, name, flags, mode_t(mode))
       guard opened >= 0 else { throw DrydockError.lastCall("cannot create", full(path)) }
       return FileDescriptor(rawValue: opened)
     }
   }
 
-  /// Replaces a small file in one step: temporary file, sync, rename, sync of the directory.
+  /// Replaces a small file atomically: temporary file, sync, rename, sync of the directory.
   package func replace(_ path: ContainerPath, with bytes: [UInt8], mode: UInt16 = 0o600) throws {
     let temporary = path.withSuffix(".new")
     try removeFile(temporary, missingIsFine: true)
@@ -54,11 +60,16 @@ extension Directory {
     try directory(path.parent).sync()
   }
 
-  /// Copies a regular file's content into a new file of another directory: shared blocks where the file
-  /// system can, else inside the kernel. Mode, times and attributes are the caller's business.
+  /// Copies the content of a regular file into a new file of another directory: as a clone where the file system can, else
+  /// inside the kernel. Mode, times and attributes are left to the caller.
   package func copyContents(of source: ContainerPath, to target: ContainerPath, in other: Directory) throws {
     let input = try open(source, .readOnly, options: [.nonBlocking])
     defer { try? input.close() }
+    #if canImport(Darwin)
+      // macOS: untested. A clone comes with the mode of its source.
+      let isCloned = try other.withParent(of: target) { platform_clone_new(input.rawValue, $0, $1) == 0 }
+      if isCloned { return try other.setMode(0o600, of: target) }
+    #endif
     let output = try other.createFile(target)
     defer { try? output.close() }
     try input.copyContents(to: output, path: other.full(target))
@@ -66,18 +77,16 @@ extension Directory {
 }
 
 extension FileDescriptor {
-  /// Lets the system begin to write the file to disk, without waiting: what a later sync waits for becomes less.
+  /// Starts writing the file to disk, without waiting, so that a later sync takes less time.
   package func beginWriting() { platform_begin_writing(rawValue) }
-}
 
-extension FileDescriptor {
-  /// Everything from the start to the end; more than `limit` bytes is an error.
+  /// The whole content; more than `limit` bytes is an error.
   package func contents(limit: Int, path: String) throws -> [UInt8] {
     do {
       let size = Int(try seek(offset: 0, from: .end))
       guard size <= limit else {
         throw DrydockError(
-          .unsupported, "\(size) bytes is more than the \(limit) that is read here", path: path)
+          .unsupported, "\(size) bytes, more than the limit of \(limit)", path: path)
       }
       var bytes = [UInt8](repeating: 0, count: size)
       var filled = 0
@@ -95,7 +104,7 @@ extension FileDescriptor {
     }
   }
 
-  /// Copies everything to another file that is empty; what is a hole stays one.
+  /// Copies the content to an empty file, keeping holes.
   package func copyContents(to target: FileDescriptor, path: String) throws {
     if platform_clone(rawValue, target.rawValue) == 0 { return }
     let status = try FileStatus(of: self, path: path)
@@ -112,7 +121,7 @@ extension FileDescriptor {
     }
   }
 
-  /// Copies a stretch, or everything behind its start, to the same place.
+  /// Copies a range, or everything from its start on, to the same offset.
   private func copy(from start: Int64, _ length: Int64? = nil, to target: FileDescriptor) throws {
     try seek(offset: start, from: .start)
     try target.seek(offset: start, from: .start)
@@ -123,7 +132,7 @@ extension FileDescriptor {
       if count < 0 {
         let error = currentErrno()
         if error == .interrupted { continue }
-        // Across file systems, or where the kernel has no such call: through a buffer, from where it stopped.
+        // Across file systems, or without kernel support: continue through a buffer.
         guard [.improperLink, .noFunction, .invalidArgument, .notSupported].contains(error) else {
           throw error
         }
@@ -147,14 +156,16 @@ extension FileDescriptor {
   }
 }
 
+// MARK: Syncing
+
 extension Directory {
-  /// Writes this directory's names to disk.
+  /// Syncs this directory's names to disk.
   package func sync() throws {
     if isScratch { return }
     guard platform_sync(descriptor.rawValue) == 0 else { throw DrydockError.lastCall("cannot sync", path) }
   }
 
-  /// Writes everything on this directory's file system to disk in one call.
+  /// Syncs this directory's whole file system to disk in one call.
   package func syncFileSystem() throws {
     if isScratch { return }
     guard platform_sync_filesystem(descriptor.rawValue) == 0 else {
@@ -162,21 +173,19 @@ extension Directory {
     }
   }
 
-  /// Bytes that this user may still write on this file system, nil when it does not say.
+  /// The bytes that this user can still write on this file system; nil when it does not report that.
   package func freeSpace() -> UInt64? {
     let free = platform_free_space(descriptor.rawValue)
     return free < 0 ? nil : UInt64(free)
   }
 
-  /// Whether this is on an overlay file system, whose directories may be those of a layer that cannot change.
+  /// Whether this is on an overlay file system, whose directories may be in a read-only layer.
   package func isOverlay() -> Bool { platform_is_overlay(descriptor.rawValue) }
 
-  /// Whether this is on a file system in memory (tmpfs): what is written there through a mapping need not move any time.
+  /// Whether this is on a file system in memory (tmpfs), where writing through a mapping need not change any time.
   package func isInMemory() -> Bool { platform_is_memory(descriptor.rawValue) }
-}
 
-extension Directory {
-  /// Writes a file's content to disk.
+  /// Syncs a file's content to disk.
   package func syncFile(_ path: ContainerPath) throws {
     if isScratch { return }
     let file = try open(path, .readOnly)
@@ -184,16 +193,13 @@ extension Directory {
     try syncFile(file, path)
   }
 
-  /// Writes an open file's content to disk.
   package func syncFile(_ file: FileDescriptor, _ path: ContainerPath) throws {
     if isScratch { return }
     guard platform_sync(file.rawValue) == 0 else { throw DrydockError.lastCall("cannot sync", full(path)) }
   }
 
-  /// Sets blocks aside behind a file's end, so that a later write does not fail for lack of space. A file system that
-  /// cannot is passed over.
-  ///
-  /// - Throws: ``DrydockError`` with code `noSpace`.
+  /// Reserves blocks after a file's end, so that a later write does not fail for lack of space; does nothing where the file
+  /// system cannot. Throws ``DrydockError`` (`noSpace`).
   package func reserve(_ length: Int64, behind file: FileDescriptor, _ path: ContainerPath) throws {
     let end = Int64(try FileStatus(of: file, path: full(path)).size)
     guard platform_reserve(file.rawValue, end, length) != 0 else { return }
@@ -201,5 +207,76 @@ extension Directory {
     if error == .noSpace || error == .diskQuotaExceeded {
       throw DrydockError.system("cannot write", full(path), error)
     }
+  }
+}
+
+/// Reads and writes files with secrets, in memory that is wiped.
+package enum SecretFile {
+  /// The content of a file or named pipe; more than `limit` bytes is an error (`unsupported`).
+  package static func read(_ path: String, limit: Int) throws -> SecretBytes {
+    let file: FileDescriptor
+    do {
+      file = try FileDescriptor.open(FilePath(path), .readOnly, options: [.closeOnExec])
+    } catch let error as Errno {
+      throw DrydockError.system("cannot read", path, error)
+    }
+    defer { try? file.close() }
+    return try read(file, limit: limit, path: path)
+  }
+
+  package static func readStandardInput(limit: Int) throws -> SecretBytes {
+    try read(.standardInput, limit: limit, path: "standard input")
+  }
+
+  /// Writes a new file that only its owner can read, and syncs it: it may hold the only copy of a key. An incomplete file is
+  /// removed; an existing one is an error.
+  package static func create(_ path: String, _ secret: SecretBytes) throws {
+    do {
+      let file = try FileDescriptor.open(
+        FilePath(path), .writeOnly, options: [.create, .exclusiveCreate, .closeOnExec],
+        permissions: [.ownerReadWrite])
+      do {
+        try file.closeAfter {
+          _ = try secret.withBytes { try file.writeAll($0) }
+          try sync(file)
+        }
+      } catch {
+        _ = FilePath(path).withPlatformString { unlink($0) }
+        throw error
+      }
+      let parent = FilePath(path).removingLastComponent()
+      let directory = try FileDescriptor.open(
+        parent.isEmpty ? "." : parent, .readOnly, options: [.directory, .closeOnExec])
+      try directory.closeAfter { try sync(directory) }
+    } catch Errno.fileExists {
+      throw DrydockError(
+        .io, "already exists and is not replaced; choose another name or move the file away", path: path)
+    } catch let error as Errno {
+      throw DrydockError.system("cannot write", path, error)
+    }
+  }
+
+  private static func sync(_ file: FileDescriptor) throws(Errno) {
+    guard platform_sync(file.rawValue) == 0 else { throw currentErrno() }
+  }
+
+  private static func read(_ file: FileDescriptor, limit: Int, path: String) throws -> SecretBytes {
+    var count = 0
+    // One extra byte detects more than the limit.
+    let room = try SecretBytes(count: limit + 1) { room in
+      do {
+        while count < room.count {
+          let read = try file.read(into: UnsafeMutableRawBufferPointer(rebasing: room[count...]))
+          if read == 0 { break }
+          count += read
+        }
+      } catch let error as Errno {
+        throw DrydockError.system("cannot read", path, error)
+      }
+    }
+    guard count <= limit else {
+      throw DrydockError(.unsupported, "more than the limit of \(limit) bytes", path: path)
+    }
+    return room.withBytes { SecretBytes(copying: UnsafeRawBufferPointer(rebasing: $0[..<count])) }
   }
 }

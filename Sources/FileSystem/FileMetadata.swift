@@ -1,20 +1,19 @@
+import CPlatform
 import DrydockErrors
 import SystemPackage
 
-/// What a path carries besides its content: mode, owner, modification time, extended attributes, inode flag.
+/// The metadata of a path: mode, owner, modification time, extended attributes, the flag `nodump`.
 package struct FileMetadata: Hashable, Sendable, Codable {
   /// Permission bits, with set-user-id, set-group-id and sticky.
   package var mode: UInt16
-  /// Owner and group.
   package var user, group: UInt32
-  /// Modification time, nanoseconds since 1970.
+  /// The modification time in nanoseconds since 1970.
   package var modified: Int64
-  /// Extended attributes, sorted by name; POSIX access lists are among them on Linux.
+  /// Extended attributes, sorted by name. On Linux they include POSIX access lists.
   package var attributes: [ExtendedAttribute]
-  /// The inode flag `nodump`, which asks backup programs to pass the path over; links have none.
+  /// The inode flag `nodump`, which asks backup programs to skip the path. Links have none.
   package var isNoDump: Bool
 
-  /// Metadata from its parts.
   package init(
     mode: UInt16, user: UInt32, group: UInt32, modified: Int64, attributes: [ExtendedAttribute],
     isNoDump: Bool = false
@@ -29,7 +28,7 @@ package struct FileMetadata: Hashable, Sendable, Codable {
 }
 
 extension Directory {
-  /// The metadata of a path below, nil when nothing is there.
+  /// The metadata of a path below; nil when it does not exist.
   package func metadata(_ path: ContainerPath) throws -> FileMetadata? {
     guard let status = try status(path) else { return nil }
     return FileMetadata(
@@ -37,22 +36,21 @@ extension Directory {
       attributes: isGroupList(path) ? [] : try attributes(path), isNoDump: status.isNoDump)
   }
 
-  /// Puts metadata on a path: owner first (it clears set-id bits), attributes, mode, and the time last.
+  /// Applies metadata to a path: the owner first (which clears set-id bits), then attributes, mode, and the time last.
   ///
-  /// The owner is set only where it differs; one who is not root keeps what he made as his own, without the set-id bits
-  /// that were meant for somebody else's. Attributes outside `user.` that this user may not set are passed over
-  /// likewise, and so are all attributes, and the inode flag, on a file system that has none. Attributes that the path has
-  /// and the metadata lacks are removed.
+  /// The owner is set where it differs. A user other than root remains the owner, and the set-id bits for another owner are
+  /// dropped. Attributes outside `user.` that this user may not set are skipped, and so are all attributes and the inode
+  /// flag on a file system without them. Attributes that the metadata lacks are removed.
   ///
   /// - Parameter includingTime: false for a directory that is still being filled.
   package func apply(_ metadata: FileMetadata, to path: ContainerPath, includingTime: Bool = true) throws {
     guard let status = try status(path) else {
-      throw DrydockError(.notFound, "gone while its attributes were set", path: full(path))
+      throw DrydockError(.notFound, "removed while its attributes were set", path: full(path))
     }
     let mode = try setOwner(metadata, of: path, status)
     let present = try attributes(path)
     if present != metadata.attributes, status.type != .symbolicLink, status.mode & 0o200 == 0 {
-      // Whoever sets one must be able to write the path; the right mode follows.
+      // Setting attributes needs write permission; the final mode follows.
       try setMode(status.mode | 0o600, of: path)
     }
     for attribute in metadata.attributes where !present.contains(attribute) {
@@ -67,7 +65,7 @@ extension Directory {
       try ignoringPermission { try removeAttribute(attribute.name, of: path) }
     }
     if status.isNoDump != metadata.isNoDump, status.type == .file || status.type == .directory {
-      // Whoever sets it opens the path; the right mode follows.
+      // Setting the flag opens the path; the final mode follows.
       if status.mode & 0o400 == 0 { try setMode(status.mode | 0o400, of: path) }
       try ignoringPermission { try setNoDump(metadata.isNoDump, of: path) }
     }
@@ -75,9 +73,9 @@ extension Directory {
     if includingTime { try setModified(metadata.modified, of: path) }
   }
 
-  /// Sets the owner as far as this user may: both, else the group alone.
+  /// Sets the owner as far as this user may: user and group, else the group alone.
   ///
-  /// - Returns: the mode that goes with the owner that the path has now.
+  /// - Returns: the mode for the resulting owner.
   private func setOwner(
     _ metadata: FileMetadata, of path: ContainerPath, _ status: FileStatus
   ) throws -> UInt16 {
@@ -101,14 +99,231 @@ extension Directory {
 }
 
 extension DrydockError {
-  /// Whether a call failed only because this user, or this file system, does not do such a thing.
+  /// Whether this user or this file system cannot do what was asked.
   fileprivate var meansNotAllowed: Bool {
-    // A user or group that this user namespace does not know is an invalid argument.
+    // A user or group that this user namespace does not map is an invalid argument.
     code == .permission || meansNotThere || cause as? Errno == .invalidArgument
   }
 
-  /// Whether a call failed because this file system has no such thing.
+  /// Whether this file system does not support what was asked.
   fileprivate var meansNotThere: Bool {
     (cause as? Errno).map { $0 == .notSupported || $0 == .inappropriateIOCTLForDevice } ?? false
+  }
+}
+
+/// An extended attribute. On Linux the name includes the namespace, such as `user.`.
+package struct ExtendedAttribute: Hashable, Sendable, Codable {
+  package var name: String
+  package var value: [UInt8]
+
+  package init(name: String, value: [UInt8]) {
+    self.name = name
+    self.value = value
+  }
+
+  /// Compares bytes: to a file system, two Unicode spellings of one text are two names.
+  package static func == (left: Self, right: Self) -> Bool {
+    left.name.utf8.elementsEqual(right.name.utf8) && left.value == right.value
+  }
+}
+
+extension Directory {
+  /// All extended attributes of a path below, sorted by name, without following a link. Empty on a file system without
+  /// attributes.
+  package func attributes(_ below: ContainerPath) throws -> [ExtendedAttribute] {
+    try withParent(of: below) { parent, name in
+      try attributeNames(parent, name, below).sorted().compactMap { attribute in
+        try attributeValue(parent, name, attribute, below).map {
+          ExtendedAttribute(name: attribute, value: $0)
+        }
+      }
+    }
+  }
+
+  /// The names of the extended attributes of a path below, unordered; one call for most paths.
+  package func attributeNames(of below: ContainerPath) throws -> [String] {
+    try withParent(of: below) { try attributeNames($0, $1, below) }
+  }
+
+  /// The value of an extended attribute; nil when it is not set.
+  package func attribute(_ attribute: String, of below: ContainerPath) throws -> [UInt8]? {
+    try withParent(of: below) { try attributeValue($0, $1, attribute, below) }
+  }
+
+  package func setAttribute(_ attribute: ExtendedAttribute, of below: ContainerPath) throws {
+    let result = try withParent(of: below) { parent, name in
+      attribute.value.withUnsafeBytes {
+        platform_set_attribute(parent, name, attribute.name, $0.baseAddress, $0.count)
+      }
+    }
+    guard result == 0 else {
+      throw DrydockError.lastCall("cannot set the extended attribute \(attribute.name)", full(below))
+    }
+  }
+
+  /// Removes an extended attribute, if it is set.
+  package func removeAttribute(_ attribute: String, of below: ContainerPath) throws {
+    let result = try withParent(of: below) { platform_remove_attribute($0, $1, attribute) }
+    guard result == 0 || currentErrno() == .noData || currentErrno() == .attributeNotFound else {
+      throw DrydockError.lastCall("cannot remove the extended attribute \(attribute)", full(below))
+    }
+  }
+
+  private func attributeNames(
+    _ parent: Int32, _ name: UnsafePointer<CChar>, _ path: ContainerPath
+  ) throws -> [String] {
+    // Most lists fit in one call; for a larger one it fails with ERANGE, and the list may grow between two calls.
+    var capacity = 1024
+    while true {
+      let names = withUnsafeTemporaryAllocation(of: CChar.self, capacity: capacity) { list -> [String]? in
+        let filled = platform_list_attributes(parent, name, list.baseAddress, list.count)
+        guard filled >= 0 else { return nil }
+        return list.prefix(filled).split(separator: 0).map {
+          String(decoding: $0.map(UInt8.init(bitPattern:)), as: UTF8.self)
+        }
+      }
+      if let names { return names }
+      guard currentErrno() == .outOfRange else { break }
+      let needed = platform_list_attributes(parent, name, nil, 0)
+      guard needed >= 0 else { break }
+      capacity = max(needed, 1)
+    }
+    if currentErrno().meansNoAttributes { return [] }
+    throw DrydockError.lastCall("cannot list the extended attributes", full(path))
+  }
+
+  private func attributeValue(
+    _ parent: Int32, _ name: UnsafePointer<CChar>, _ attribute: String, _ path: ContainerPath
+  ) throws -> [UInt8]? {
+    // Most values fit in one call; for a larger one it fails with ERANGE.
+    var value = [UInt8](repeating: 0, count: 256)
+    while true {
+      let size = platform_get_attribute(parent, name, attribute, &value, value.count)
+      if size >= 0 { return Array(value.prefix(size)) }
+      guard currentErrno() == .outOfRange else { break }
+      let needed = platform_get_attribute(parent, name, attribute, nil, 0)
+      guard needed >= 0 else { break }
+      value = [UInt8](repeating: 0, count: max(needed, 1))
+    }
+    if currentErrno().meansNoAttributes { return nil }
+    throw DrydockError.lastCall("cannot read the extended attribute \(attribute)", full(path))
+  }
+}
+
+/// The inode flags that `chattr` sets on a file or directory, its quota project, and hints of the file system.
+///
+/// Not included: `nodump`, which is part of ``FileMetadata``; immutable and append-only, since such paths are never replaced
+/// (``FileStatus/isFixed``); and flags that the file system maintains (extents, index, inline data).
+package struct InodeFlags: Hashable, Sendable, Codable {
+  var flags, project, extended, extentSize, copyExtentSize: UInt32
+
+  private static let spread: UInt32 = 0x2_0000
+  private static let synchronousDirectory: UInt32 = 0x1_0000
+  private static let projectInheritance: UInt32 = 0x2000_0000
+
+  init(_ flags: platform_flags) {
+    (self.flags, project, extended) = (flags.flags, flags.project, flags.extended)
+    (extentSize, copyExtentSize) = (flags.extent_size, flags.copy_extent_size)
+  }
+
+  fileprivate var raw: platform_flags {
+    platform_flags(
+      flags: flags, project: project, extended: extended, extent_size: extentSize,
+      copy_extent_size: copyExtentSize)
+  }
+
+  /// Whether new files in a directory with these flags inherit its project, and files moved into it must have it.
+  package var hasProjectInheritance: Bool { flags & Self.projectInheritance != 0 }
+
+  /// Whether a file with other flags may be moved into a directory with these.
+  package func accepts(_ other: InodeFlags?) -> Bool {
+    !hasProjectInheritance || other?.project == project
+  }
+
+  /// The flags of new files in a directory with these, as ext4 inherits them.
+  package func inherited(by type: FileType) -> InodeFlags {
+    #if os(Linux)
+      var own = self
+      own.flags &= ~Self.spread
+      if type != .directory { own.flags &= ~(Self.synchronousDirectory | Self.projectInheritance) }
+      if !hasProjectInheritance { own.project = 0 }
+      (own.extended, own.extentSize, own.copyExtentSize) = (0, 0, 0)
+      return own
+    #else
+      // macOS: untested. User flags are not inherited.
+      return InodeFlags(platform_flags())
+    #endif
+  }
+
+  /// These flags after a move into a directory: its project, where it passes that on.
+  package func moved(into directory: InodeFlags?) -> InodeFlags {
+    var own = self
+    if let directory, directory.hasProjectInheritance { own.project = directory.project }
+    return own
+  }
+
+  package var withoutProjectInheritance: InodeFlags {
+    var own = self
+    own.flags &= ~Self.projectInheritance
+    return own
+  }
+}
+
+extension Directory {
+  /// The flags of this directory; nil where the file system has none.
+  package func flags() -> InodeFlags? {
+    var flags = platform_flags()
+    return platform_get_flags(descriptor.rawValue, &flags) == 0 ? InodeFlags(flags) : nil
+  }
+
+  /// Sets the flags of this directory, as far as possible.
+  ///
+  /// - Returns: whether it now has exactly these.
+  package func setFlags(_ flags: InodeFlags) -> Bool { descriptor.setFlags(flags) }
+
+  /// The flags of a file or directory below; nil where the file system has none, or the path is unreadable.
+  package func flags(of path: ContainerPath) throws -> InodeFlags? {
+    if isRoot(path) { return try directory(path).flags() }
+    guard let file = try openForFlags(path) else { return nil }
+    defer { try? file.close() }
+    var flags = platform_flags()
+    return platform_get_flags(file.rawValue, &flags) == 0 ? InodeFlags(flags) : nil
+  }
+
+  /// Sets the flags of a file or directory below, as far as possible.
+  ///
+  /// - Returns: whether it now has exactly these.
+  @discardableResult
+  package func setFlags(_ flags: InodeFlags, of path: ContainerPath) throws -> Bool {
+    if isRoot(path) { return try directory(path).setFlags(flags) }
+    guard let file = try openForFlags(path) else { return false }
+    defer { try? file.close() }
+    return file.setFlags(flags)
+  }
+
+  private func openForFlags(_ path: ContainerPath) throws -> FileDescriptor? {
+    guard !isGroupList(path), let type = try status(path)?.type, type == .file || type == .directory else {
+      return nil
+    }
+    do {
+      return try open(path, .readOnly, options: [.nonBlocking])
+    } catch let error as DrydockError where error.code == .permission || error.code == .notFound {
+      return nil
+    }
+  }
+
+  /// The maximum number of hard links of a file on this file system.
+  package var linkLimit: UInt64 { UInt64(platform_link_limit(descriptor.rawValue)) }
+}
+
+extension FileDescriptor {
+  fileprivate func setFlags(_ flags: InodeFlags) -> Bool {
+    var (now, wanted) = (platform_flags(), flags.raw)
+    guard platform_get_flags(rawValue, &now) == 0 else { return false }
+    if InodeFlags(now) == flags { return true }
+    guard platform_set_flags(rawValue, &wanted) == 0, platform_get_flags(rawValue, &now) == 0 else {
+      return false
+    }
+    return InodeFlags(now) == flags
   }
 }

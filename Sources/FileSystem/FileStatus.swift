@@ -2,37 +2,41 @@ import CPlatform
 import DrydockErrors
 import SystemPackage
 
-/// What kind of thing a path names.
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+/// The kind of a path.
 package enum FileType: String, Sendable, Codable {
   case file, directory, symbolicLink
-  /// A socket, FIFO or device: recorded, never stored.
+  /// A socket, FIFO or device.
   case other
 }
 
-/// The status of a path, of a link itself rather than what it points to.
+/// The status of a path; links are not followed.
 package struct FileStatus: Sendable, Hashable {
-  /// What kind of thing it is.
   package var type: FileType
   /// Permission bits, with set-user-id, set-group-id and sticky.
   package var mode: UInt16
-  /// Bytes.
+  /// In bytes.
   package var size: UInt64
   /// Allocated blocks of 512 bytes.
   package var blocks: UInt64
   /// Modification and status-change times, nanoseconds since 1970.
   package var modified, changed: Int64
-  /// Identity of the inode, and of the mount it was reached through.
+  /// The inode and the mount that it was reached through.
   package var device, inode, mount: UInt64
-  /// Number of names the inode has.
+  /// The number of hard links.
   package var links: UInt64
-  /// Owner and group.
   package var user, group: UInt32
-  /// Whether a file system is mounted here (where the kernel tells).
+  /// Whether a file system is mounted here, where the kernel reports it.
   package var isMountRoot: Bool
-  /// Whether the inode has the flag `nodump`, which asks backup programs to pass it over.
+  /// The inode flag `nodump`, which asks backup programs to skip the path.
   package var isNoDump: Bool
-  /// Whether the inode is immutable or append-only (`chattr +i`, `+a`; where the kernel reports it): not even root may rename,
-  /// link or remove it.
+  /// Whether the inode is immutable or append-only (`chattr +i`, `+a`), where the kernel reports it: even root cannot
+  /// rename, link or remove it.
   package var isFixed: Bool
 
   init(_ status: platform_status) {
@@ -58,16 +62,15 @@ package struct FileStatus: Sendable, Hashable {
     isFixed = status.fixed
   }
 
-  /// The inode, whatever its names.
+  /// The inode, independent of its names.
   package var identity: FileIdentity { FileIdentity(device: device, inode: inode) }
 }
 
-/// An inode on this machine.
+/// Identifies an inode on this machine.
 package struct FileIdentity: Hashable, Sendable, Codable {
   /// The device number as the kernel packs it, and the inode number on it.
   package var device, inode: UInt64
 
-  /// An identity from its parts.
   package init(device: UInt64, inode: UInt64) {
     self.device = device
     self.inode = inode
@@ -93,8 +96,33 @@ extension FileStatus {
   package init(of file: FileDescriptor, path: String) throws {
     var status = platform_status()
     guard platform_status(file.rawValue, "", &status) == 0 else {
-      throw DrydockError.lastCall("cannot look at", path)
+      throw DrydockError.lastCall("cannot read the status of", path)
     }
     self.init(status)
+  }
+}
+
+/// The status of the target of links: in `/proc`, a link leads to an open file without opening it again.
+package enum FollowedStatus {
+  /// The inode that a path leads to; nil when there is none, or it may not be followed.
+  package static func identity(_ path: String) -> FileIdentity? {
+    var status = stat()
+    guard stat(path, &status) == 0 else { return nil }
+    return FileIdentity(device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(status.st_ino))
+  }
+
+  /// The number of hard links of the target of a path.
+  package static func links(_ path: String) -> Int? {
+    var status = stat()
+    return stat(path, &status) == 0 ? Int(status.st_nlink) : nil
+  }
+
+  /// A device number as `stat` has it.
+  package static func device(major: UInt64, minor: UInt64) -> UInt64 {
+    #if os(Linux)
+      (minor & 0xff) | ((major & 0xfff) << 8) | ((minor & ~0xff) << 12) | ((major & ~0xfff) << 32)
+    #else
+      (major << 24) | minor
+    #endif
   }
 }

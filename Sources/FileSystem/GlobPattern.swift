@@ -1,10 +1,9 @@
-/// A pattern over paths below a container, as in `.gitignore`: `*` and `?` stay within a name, `[a-z]` is a set,
-/// `**` is any number of directories, and `\` takes the next character as it is. A pattern without a `/` (but for a
-/// last one) matches at any depth; one that ends in `/` matches directories only.
+/// A pattern for paths below a container, as in `.gitignore`: `*` and `?` match within a name, `[a-z]` is a set, `**` matches
+/// any number of directories, and `\` escapes the next character. A pattern without a `/` (except at its end) matches at
+/// any depth; one that ends in `/` matches directories only.
 ///
-/// What is not well formed (a set without its end, a `\` with nothing behind) matches nothing, as with git.
+/// A malformed pattern (an unclosed set, a `\` at the end) matches nothing, as in git.
 package struct GlobPattern: Hashable, Sendable, CustomStringConvertible {
-  /// The pattern as it was written.
   package let description: String
   private let parts: [Part]
   private let directoriesOnly: Bool
@@ -14,7 +13,7 @@ package struct GlobPattern: Hashable, Sendable, CustomStringConvertible {
     case name([GlobToken])
   }
 
-  /// A pattern from text; an empty one matches nothing.
+  /// An empty pattern matches nothing.
   package init(_ text: String) {
     description = text
     var bytes = Array(text.utf8)
@@ -29,22 +28,22 @@ package struct GlobPattern: Hashable, Sendable, CustomStringConvertible {
     var parts: [Part] = names.map { tokens in
       isAnchored && tokens.count > 1 && tokens.allSatisfy { $0 == .anyBytes } ? .anyDepth : .name(tokens)
     }
-    // At the end it needs something below; in the middle it may stand for nothing.
+    // `**` at the end needs a name below; elsewhere it may match no directory.
     if parts.last == .anyDepth { parts.append(.name([.anyBytes])) }
     if !isAnchored { parts.insert(.anyDepth, at: 0) }
     self.parts = parts
   }
 
-  /// Whether the text has anything that a pattern gives a meaning to, and is well formed.
+  /// Whether the text is well formed and has wildcards.
   package static func isPattern(_ text: String) -> Bool {
     text.contains { "*?[".contains($0) } && GlobToken.names(of: Array(text.utf8)) != nil
   }
 
-  /// The one path that a text means, with what `\` takes as it is; nil for a pattern, and for what is no well-formed one.
+  /// The one path that a text names, without its escapes; nil for a pattern and for a malformed text.
   package static func literal(_ text: String) -> String? {
     guard text.contains(where: { "*?[".contains($0) }) else { return text }
     guard let names = GlobToken.names(of: Array(text.utf8)) else {
-      // A bracket alone is a name's own.
+      // An unclosed bracket is part of the name.
       return text.contains { "*?".contains($0) } ? nil : text
     }
     var bytes: [UInt8] = []
@@ -58,24 +57,24 @@ package struct GlobPattern: Hashable, Sendable, CustomStringConvertible {
     return String(decoding: bytes, as: UTF8.self)
   }
 
-  /// A text of which ``literal(_:)`` gives a path again.
+  /// The text for which ``literal(_:)`` returns the path.
   package static func escaped(_ path: String) -> String {
     guard path.contains(where: { "*?[".contains($0) }) else { return path }
     return path.reduce(into: "") { $0 += ("*?[\\".contains($1) ? "\\" : "") + String($1) }
   }
 
-  /// Whether a path matches; what is below a directory that matches does not match by itself.
+  /// Whether a path matches. Paths below a matching directory do not match by themselves.
   package func matches(_ path: ContainerPath, isDirectory: Bool = false) -> Bool {
     matches(components: path.components, isDirectory: isDirectory)
   }
 
-  /// The same for a path that is split already: for one of many patterns.
+  /// The same for the components of a path, when it is compared with many patterns.
   package func matches(components: [[UInt8]], isDirectory: Bool) -> Bool {
     if parts.isEmpty || (directoriesOnly && !isDirectory) { return false }
     return Self.matches(components, parts, isAny: { $0 == .anyDepth }, Self.nameMatches)
   }
 
-  /// Whether something below a directory could match.
+  /// Whether a path below a directory could match.
   package func mayMatch(below directory: ContainerPath) -> Bool {
     var rest = parts[...]
     for name in directory.components {
@@ -91,8 +90,8 @@ package struct GlobPattern: Hashable, Sendable, CustomStringConvertible {
     return matches(name, tokens, isAny: { $0 == .anyBytes }) { byte, token in token.matches(byte) }
   }
 
-  /// Matches items against tokens of which some stand for any number of items. Only the last such token is ever
-  /// tried again, which is enough, and keeps many stars from taking exponential time.
+  /// Matches items against tokens, some of which match any number of items. Retrying only the last of these is enough, and
+  /// keeps many stars from taking exponential time.
   private static func matches<Item, Token>(
     _ items: [Item], _ tokens: [Token], isAny: (Token) -> Bool, _ matchesOne: (Item, Token) -> Bool
   ) -> Bool {
@@ -113,4 +112,108 @@ package struct GlobPattern: Hashable, Sendable, CustomStringConvertible {
     }
     return tokens[token...].allSatisfy(isAny)
   }
+}
+
+/// A part of a pattern for a name.
+enum GlobToken: Hashable {
+  case byte(UInt8)
+  case anyByte
+  case anyBytes
+  case oneOf([ClosedRange<UInt8>], negated: Bool)
+
+  /// Whether a byte matches. Not for ``anyBytes``.
+  func matches(_ byte: UInt8) -> Bool {
+    switch self {
+    case .byte(let own): byte == own
+    case .anyByte: true
+    case .anyBytes: false
+    case .oneOf(let ranges, let negated): ranges.contains { $0.contains(byte) } != negated
+    }
+  }
+
+  /// The names of a pattern, split at its slashes; nil when it is malformed.
+  static func names(of text: [UInt8]) -> [[GlobToken]]? {
+    var names: [[GlobToken]] = [[]]
+    var rest = text[...]
+    while let first = rest.popFirst() {
+      switch first {
+      case UInt8(ascii: "/"): names.append([])
+      case UInt8(ascii: "*"): names[names.count - 1].append(.anyBytes)
+      case UInt8(ascii: "?"): names[names.count - 1].append(.anyByte)
+      case UInt8(ascii: "["):
+        guard let set = set(&rest) else { return nil }
+        names[names.count - 1].append(set)
+      case UInt8(ascii: "\\"):
+        guard let escaped = rest.popFirst() else { return nil }
+        if escaped == UInt8(ascii: "/") {
+          names.append([])
+        } else {
+          names[names.count - 1].append(.byte(escaped))
+        }
+      default: names[names.count - 1].append(.byte(first))
+      }
+    }
+    return names
+  }
+
+  // MARK: Sets
+
+  /// Parses a set after its opening bracket. Its first byte may be a closing bracket.
+  private static func set(_ rest: inout ArraySlice<UInt8>) -> GlobToken? {
+    var ranges: [ClosedRange<UInt8>] = []
+    let negated = rest.first.map { "!^".utf8.contains($0) } ?? false
+    if negated { rest.removeFirst() }
+    // The previous byte, when it can start a range.
+    var start: UInt8?
+    var isFirst = true
+    while let byte = rest.popFirst() {
+      if byte == UInt8(ascii: "]"), !isFirst { return .oneOf(ranges, negated: negated) }
+      isFirst = false
+      if byte == UInt8(ascii: "\\") {
+        guard let escaped = rest.popFirst() else { return nil }
+        ranges.append(escaped...escaped)
+        start = escaped
+      } else if byte == UInt8(ascii: "-"), let first = start, let end = rest.first, end != UInt8(ascii: "]") {
+        rest.removeFirst()
+        var last = end
+        if last == UInt8(ascii: "\\") {
+          guard let escaped = rest.popFirst() else { return nil }
+          last = escaped
+        }
+        if first <= last { ranges.append(first...last) }
+        start = nil
+      } else if byte == UInt8(ascii: "["), rest.first == UInt8(ascii: ":") {
+        guard let end = rest.firstIndex(of: UInt8(ascii: "]")) else { return nil }
+        let inside = rest[..<end].dropFirst()
+        if inside.last == UInt8(ascii: ":") {
+          guard let known = classes[String(decoding: inside.dropLast(), as: UTF8.self)] else { return nil }
+          ranges += known
+          rest = rest[(end + 1)...]
+          start = nil
+        } else {
+          ranges.append(byte...byte)
+          start = byte
+        }
+      } else {
+        ranges.append(byte...byte)
+        start = byte
+      }
+    }
+    return nil
+  }
+
+  private static func range(_ first: Character, _ last: Character) -> ClosedRange<UInt8> {
+    (first.asciiValue ?? 0)...(last.asciiValue ?? 0)
+  }
+
+  private static let classes: [String: [ClosedRange<UInt8>]] = {
+    let (digit, upper, lower) = (range("0", "9"), range("A", "Z"), range("a", "z"))
+    return [
+      "alnum": [digit, upper, lower], "alpha": [upper, lower], "blank": [9...9, 32...32],
+      "cntrl": [0...31, 127...127], "digit": [digit], "graph": [33...126], "lower": [lower],
+      "print": [32...126],
+      "punct": [33...47, 58...64, 91...96, 123...126], "space": [9...13, 32...32], "upper": [upper],
+      "xdigit": [digit, range("A", "F"), range("a", "f")],
+    ]
+  }()
 }

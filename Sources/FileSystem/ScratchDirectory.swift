@@ -2,15 +2,12 @@ import AgeEncryption
 import DrydockErrors
 import Foundation
 
-/// Private directories for work that is thrown away or moved to its place: open to their owner only, and removed
-/// even when their process is killed, by whoever makes the next one in the same place.
+/// Private temporary directories, open to their owner only. The directory of a killed process is removed when the next one
+/// is created in the same place.
 package enum ScratchDirectory {
-  /// Runs a body with a new directory, which is removed afterwards.
+  /// Runs a body with a new directory in `base`, and removes it afterwards.
   ///
-  /// - Parameters:
-  ///   - prefix: what the name starts with: everything of this user with it counts as a scratch directory.
-  ///   - base: where it is made.
-  /// - Throws: ``DrydockError`` when it cannot be made, and what the body throws.
+  /// - Parameter prefix: the start of its name. Every directory of this user with it counts as a scratch directory.
   package static func with<T>(
     _ prefix: String, in base: Directory, _ body: (Directory) throws -> T
   ) throws -> T {
@@ -19,7 +16,7 @@ package enum ScratchDirectory {
       let random = try RandomBytes.make(16).map { String(format: "%02x", $0) }.joined()
       let name = try ContainerPath("\(prefix)\(ScratchOwner.current)-\(random)")
       try base.createDirectory(name)
-      // Until it is locked, another run takes it for one that a killed run left.
+      // Until it is locked, another process may take it for a stale one.
       let scratch: Directory
       do { scratch = try base.directory(name) } catch let error as DrydockError
         where error.code == .notFound
@@ -39,19 +36,19 @@ package enum ScratchDirectory {
     try with(temporaryPrefix, in: Directory(NSTemporaryDirectory()), body)
   }
 
-  /// Removes what killed runs left in the system's directory for temporary files.
+  /// Removes what killed processes left in the system's directory for temporary files.
   package static func removeStaleTemporary() throws {
     try removeStale(temporaryPrefix, in: Directory(NSTemporaryDirectory()))
   }
 
   private static let temporaryPrefix = "drydock-scratch-"
 
-  /// A scratch directory whose lock can be had belongs to a run that was killed, where the lock says something: on a network
-  /// file system a lock may be known to the machine alone that holds it.
+  /// A scratch directory that is not locked belongs to a killed process, if it is of this machine: on a network file system,
+  /// other machines may not see the lock.
   private static func removeStale(_ prefix: String, in base: Directory) throws {
     for bytes in try base.names(startingWith: prefix) {
       let name = ContainerPath(name: bytes)
-      // The directory for temporary files is everybody's: what another user has put there is left alone.
+      // Other users' files in the shared directory for temporary files are left unchanged.
       guard let status = try? base.status(name), status.type == .directory, status.user == geteuid(),
         ScratchOwner.current.mayRemove(name, prefix: prefix, modified: status.modified),
         let stale = try? base.directory(name), (try? stale.tryLock(exclusive: true)) == true
@@ -61,28 +58,41 @@ package enum ScratchDirectory {
   }
 }
 
-/// The machine that a scratch directory was made on, and the run of that machine since its start: a part of its name.
+/// The machine and its boot session that a scratch directory was created in: a part of the directory's name.
 struct ScratchOwner: CustomStringConvertible {
-  /// Hexadecimal digits, or nothing where the system does not say.
+  /// Hexadecimal digits.
   var host, boot: String
 
-  /// This machine, now.
   static let current = ScratchOwner(
-    host: digest((read("/etc/machine-id") ?? "") + hostName()),
-    boot: digest(read("/proc/sys/kernel/random/boot_id") ?? ""))
+    host: digest((machineID ?? "") + hostName()), boot: digest(bootID ?? ""))
 
-  /// How long another machine's is left alone: no command takes that long.
+  #if os(Linux)
+    private static var machineID: String? { read("/etc/machine-id") }
+    private static var bootID: String? { read("/proc/sys/kernel/random/boot_id") }
+  #else
+    // macOS: untested.
+    private static var machineID: String? { kernelText("kern.uuid") }
+    private static var bootID: String? { kernelText("kern.bootsessionuuid") }
+
+    private static func kernelText(_ name: String) -> String? {
+      var text = [UInt8](repeating: 0, count: 256)
+      var count = text.count
+      guard sysctlbyname(name, &text, &count, nil, 0) == 0 else { return nil }
+      return String(decoding: text[..<count].prefix { $0 != 0 }, as: UTF8.self)
+    }
+  #endif
+
+  /// The age from which another machine's directory is stale: no command takes that long.
   static let foreignAge: Int64 = 30 * 24 * 3600 * 1_000_000_000
 
   var description: String { "\(host)-\(boot)" }
 
-  /// Whether a directory may be removed when its lock can be had: one of this machine; another machine's, and one of which
-  /// that is not known, only when it is old.
+  /// Whether an unlocked directory may be removed: one of this machine always, any other only when it is old.
   func mayRemove(_ name: ContainerPath, prefix: String, modified: Int64) -> Bool {
     let parts = name.nameString.dropFirst(prefix.count).split(
       separator: "-", omittingEmptySubsequences: false)
     if parts.count == 3, parts[0] == host { return true }
-    // Each start of a machine has an id of its own, also when the machine is called otherwise meanwhile.
+    // The boot session identifies this machine even after it was renamed.
     if parts.count == 3, parts[1] == boot, boot != Self.digest("") { return true }
     return Int64(Date().timeIntervalSince1970 * 1e9) - modified > Self.foreignAge
   }
@@ -96,7 +106,7 @@ struct ScratchOwner: CustomStringConvertible {
     return String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
   }
 
-  /// Without asking the network, as Foundation does.
+  /// Without a network query, which Foundation would make.
   private static func hostName() -> String {
     var name = [CChar](repeating: 0, count: 256)
     guard gethostname(&name, name.count - 1) == 0 else { return "" }

@@ -7,40 +7,36 @@ import SystemPackage
   import Darwin
 #endif
 
-/// Translates `errno` of the system calls behind CPlatform and the C library.
+/// Translates `errno` of system calls.
 extension DrydockError {
-  /// The error for a system call that just failed.
-  ///
-  /// - Parameters:
-  ///   - action: what was tried, such as "cannot read".
-  ///   - path: the path that it was tried on.
-  ///   - errno: the error number, read right after the call.
+  /// The error for a failed system call. `action` is the start of the message, such as "cannot read".
   package static func system(_ action: String, _ path: some CustomStringConvertible, _ errno: Errno) -> Self {
     let code: Code
     let advice: String?
     switch errno {
     case .noSuchFileOrDirectory: (code, advice) = (.notFound, "check the path")
-    case .notDirectory: (code, advice) = (.notAContainer, "a directory is needed here")
+    case .notDirectory: (code, advice) = (.notAContainer, "name a directory")
     case .permissionDenied, .notPermitted: (code, advice) = (.permission, permissionAdvice)
-    case .noSpace, .diskQuotaExceeded: (code, advice) = (.noSpace, "free some space and run it again")
+    case .noSpace, .diskQuotaExceeded:
+      (code, advice) = (.noSpace, "free some space and run the command again")
     case .readOnlyFileSystem: (code, advice) = (.permission, "the file system is mounted read-only")
     case .tooManyOpenFiles: (code, advice) = (.io, "raise the limit of open files (ulimit -n)")
     case .tooManySymbolicLinkLevels, .improperLink:
-      (code, advice) = (.unsupported, "the path leads through a link or onto another file system")
+      (code, advice) = (.unsupported, "the path leads through a link or to another file system")
     default: (code, advice) = (.io, nil)
     }
     let next = advice.map { "; \($0)" } ?? ""
     return Self(code, "\(action): \(errno)\(next)", path: path.description, cause: errno)
   }
 
-  /// What to do about a call that was not permitted. Root was refused by something else than owner and mode.
+  /// What to do about a call that was not permitted. For root, owner and mode are not the reason.
   package static var permissionAdvice: String {
     geteuid() == 0
-      ? "look for immutable files (lsattr) and for limits that this process runs under"
+      ? "look for immutable files (lsattr) and for restrictions of this process"
       : "run it as the owner of the container, or as root"
   }
 
-  /// The error for a system call that just failed, from the thread's `errno`.
+  /// The error for the system call that just failed, from the thread's `errno`.
   package static func lastCall(_ action: String, _ path: some CustomStringConvertible) -> Self {
     .system(action, path, currentErrno())
   }
@@ -50,7 +46,7 @@ extension DrydockError {
 package func currentErrno() -> Errno { Errno(rawValue: errno) }
 
 extension Errno {
-  /// Whether a call on extended attributes failed only because there are none.
+  /// Whether a call on extended attributes failed because the path has none, or not this one.
   var meansNoAttributes: Bool {
     self == .noData || self == .attributeNotFound || self == .notSupported
   }

@@ -24,7 +24,7 @@ package enum Comparing {
   /// - Throws: `DrydockError`: `notFound`, or `notAContainer` for what is none of these; what opening it and the
   ///   body throw.
   package static func with<T>(
-    at path: String, configuration: Configuration = Configuration(), instance: String? = nil,
+    at path: String, configuration: ContainerConfiguration = ContainerConfiguration(), instance: String? = nil,
     keys: AgeKeys = AgeKeys(), limit: ExpansionLimit = .standard, _ body: (Operand) throws -> T
   ) throws -> T {
     guard let resolved = realPath(path),
@@ -53,9 +53,9 @@ package enum Comparing {
   private static func archive(_ path: String, _ keys: AgeKeys, _ limit: ExpansionLimit) throws -> Archive? {
     do {
       return try Archive(path: path, keys: keys, limit: limit)
-    } catch let error as DrydockError where PackedContainer.isOne(path) {
+    } catch let error as DrydockError where ForeignContainer.isOne(path) {
       // A tar in zstd without our tables at its end is packed by another program, or was cut: its first member tells.
-      if PackedContainer.isArchive(path) { throw error }
+      if ForeignContainer.isArchive(path) { throw error }
       return nil
     }
   }
@@ -68,7 +68,7 @@ package enum Comparing {
   ///
   /// - Throws: `DrydockError`, `DrydockError`, `DrydockError`, `DrydockError` (`locked`), `DrydockError`.
   package static func run(
-    _ before: Operand, _ after: Operand, configuration: Configuration = Configuration(),
+    _ before: Operand, _ after: Operand, configuration: ContainerConfiguration = ContainerConfiguration(),
     options: ComparisonOptions = ComparisonOptions(), transaction: TransactionOptions = TransactionOptions()
   ) throws -> Comparison {
     var options = options
@@ -101,7 +101,7 @@ package enum Comparing {
   }
 
   private static func withSide<T>(
-    _ operand: Operand, _ configuration: Configuration, _ transaction: TransactionOptions,
+    _ operand: Operand, _ configuration: ContainerConfiguration, _ transaction: TransactionOptions,
     _ extent: LiveSide.Extent, _ body: (any ComparisonSide) throws -> T
   ) throws -> T {
     switch operand {

@@ -11,14 +11,12 @@ import Testing
   /// Opens a file in every way; each must come to the same code.
   private func code(_ file: [UInt8], _ sealed: SealedFile) throws -> DrydockError.Code? {
     var codes: [DrydockError.Code?] = []
-    var random = SeededRandom(seed: 1)
     let ways: [() throws -> [UInt8]] = [
       { try Age.open(file, with: sealed.keys).withBytes { Array($0) } },
       {
         let reader = try sealed.reader(of: file)
         return try sealed.read(0..<Int(reader.plainSize), reader)
       },
-      { try Streaming.open(file, sealed.keys, upTo: 100_000, &random) },
     ]
     for way in ways {
       do {
@@ -128,33 +126,6 @@ import Testing
     }
     let fine = try made([(full, 0, false), (100, 1, true)])
     #expect(try Age.open(fine, with: sealed.keys).count == full + 100)
-  }
-
-  @Test("A stream gives out what came before the damage, and the same error ever after") func streaming()
-    throws
-  {
-    let sealed = try SealedFile(3 * Self.chunk)
-    var file = sealed.sealed
-    file[sealed.payloadStart + 2 * Self.sealed] ^= 1
-    var position = 0
-    let stream = try AgeStream(keys: sealed.keys) { target in
-      let part = file[position...].prefix(target.count)
-      target.copyBytes(from: part)
-      position += part.count
-      return part.count
-    }
-    var plain = [UInt8](repeating: 0, count: Self.chunk)
-    for number in 0..<2 {
-      #expect(try plain.withUnsafeMutableBytes { try stream.read(into: $0) } == Self.chunk)
-      #expect(plain == Array(sealed.plain[(number * Self.chunk)..<((number + 1) * Self.chunk)]))
-    }
-    for _ in 0..<2 {
-      let error = #expect(throws: DrydockError.self) {
-        try plain.withUnsafeMutableBytes { try stream.read(into: $0) }
-      }
-      #expect(error?.code == .payload)
-    }
-    #expect(plain == [UInt8](repeating: 0, count: Self.chunk), "what is not authentic is wiped")
   }
 
   @Test("A writer that failed makes no file with a hole, and one that ended takes no more") func writing()

@@ -21,8 +21,8 @@ import Testing
     #expect(try summary("x25519") == "encrypted to 1 recipient (X25519)")
     #expect(try summary("x25519_second_of_two") == "encrypted to 2 recipients (X25519)")
     #expect(
-      try summary("unknown_body_48") == "encrypted to 1 recipient (X25519) and 1 of a kind unknown here")
-    #expect(try summary("unknown_only") == "encrypted to 1 recipient of a kind unknown here")
+      try summary("unknown_body_48") == "encrypted to 1 recipient (X25519) and 1 of an unknown type")
+    #expect(try summary("unknown_only") == "encrypted to 1 recipient of an unknown type")
     #expect(try summary("scrypt") == "encrypted with a passphrase (scrypt)")
   }
 
@@ -38,12 +38,12 @@ import Testing
     let two = AgeKeys(identities: [try .generate(), try .generate()])
     let word = AgeKeys(passphrases: [SecretBytes([1])])
     #expect(AgeKeys().isEmpty && !one.isEmpty && !word.isEmpty)
-    #expect(try message("x25519", AgeKeys()).contains("1 recipient (X25519), and no identity was given"))
+    #expect(try message("x25519", AgeKeys()).contains("1 recipient (X25519): no identity was given"))
     #expect(try message("x25519", word).contains("no identity was given"))
-    #expect(try message("x25519", one).contains("the identity given"))
+    #expect(try message("x25519", one).contains("the identity does not match"))
     #expect(try message("x25519_second_of_two", two).contains("none of the 2 identities"))
-    #expect(try message("scrypt", one).contains("a passphrase (scrypt), and no passphrase was given"))
-    #expect(try message("scrypt", word).contains("the passphrase given is another one"))
+    #expect(try message("scrypt", one).contains("a passphrase (scrypt): no passphrase was given"))
+    #expect(try message("scrypt", word).contains("the passphrase is wrong"))
   }
 
   @Test("A long header is refused at its limit, whatever there is more of") func limits() throws {
@@ -56,25 +56,7 @@ import Testing
       let file = text(stanzas)
       let error = #expect(throws: DrydockError.self) { try header(file) }
       #expect(error?.code == .header && error?.message.contains(#/longer than|more than/#) == true)
-      var position = 0
-      let streamed = #expect(throws: DrydockError.self) {
-        try AgeStream(keys: AgeKeys()) { target in
-          let part = file[position...].prefix(target.count)
-          target.copyBytes(from: part)
-          position += part.count
-          return part.count
-        }
-      }
-      #expect(streamed?.code == .header && position <= 4 * limit)
     }
-    // An endless line, as a pipe may give it.
-    let endless = #expect(throws: DrydockError.self) {
-      try AgeStream(keys: AgeKeys()) { target in
-        target.initializeMemory(as: UInt8.self, repeating: UInt8(ascii: "a"))
-        return target.count
-      }
-    }
-    #expect(endless?.code == .header)
   }
 
   @Test("As many recipients as may be are opened in good time, and one more is not written")

@@ -22,12 +22,6 @@ import Testing
     try check(vector) { Array(try Age.open(vector.file, with: vector.keys()).withBytes { Array($0) }) }
   }
 
-  @Test("As a stream, in small pieces", arguments: try Vector.names()) func stream(name: String) throws {
-    let vector = try Vector(name)
-    var random = SeededRandom(seed: UInt64(vector.file.count))
-    try check(vector) { try Streaming.open(vector.file, vector.keys(), upTo: 7, &random) }
-  }
-
   @Test("At random", arguments: try Vector.names().filter { !$0.hasPrefix("armor_") }) func random(
     name: String
   ) throws {

@@ -35,19 +35,7 @@
       }
       #expect(try SecretBytes(count: needle.count) { try reader.read(into: $0, at: 0) } == needle)
       _ = try SecretBytes(count: 10) { try reader.read(into: $0, at: 5) }
-      try stream(file, keys)
       #expect(try MemoryScan.copies(of: needle) == 0)
-    }
-
-    private func stream(_ file: [UInt8], _ keys: AgeKeys) throws {
-      var rest = file[...]
-      let stream = try AgeStream(keys: keys) { target in
-        let part = rest.prefix(target.count)
-        target.copyBytes(from: part)
-        rest = rest.dropFirst(part.count)
-        return part.count
-      }
-      _ = try SecretBytes(count: 10) { _ = try stream.read(into: $0) }
     }
 
     @Test("Passphrases") func passphrases() throws {

@@ -26,7 +26,7 @@ import Testing
 
   private func configuration(
     _ ground: Ground, full: String? = nil, extraction: String? = nil, _ keys: [String] = []
-  ) throws -> Configuration {
+  ) throws -> ContainerConfiguration {
     let folder = String(ground.path.dropLast(2))
     var lines = keys
     if let full {
@@ -39,7 +39,7 @@ import Testing
     }
     let text = "layout: android\nandroid:\n" + lines.map { "  \($0)\n" }.joined()
     try RawFiles.write(Array(text.utf8), to: Array((folder + "/drydock.yaml").utf8))
-    return try Configuration(file: folder + "/drydock.yaml")
+    return try ContainerConfiguration(file: folder + "/drydock.yaml")
   }
 
   private func full(_ rules: String) -> String { "<full-backup-content>\n\(rules)\n</full-backup-content>" }
@@ -50,7 +50,7 @@ import Testing
     try Ground.with { ground in
       try ground.make(Self.files + ["files/.drydock/history.json"])
       try ground.root.createLink("files/link", target: Array("drop".utf8))
-      ground.configuration = Configuration()
+      ground.configuration = ContainerConfiguration()
       let container = try ground.container()
       #expect(container.layout == .android && container.historyPath == "files/.drydock/history.json")
       let found = try ground.scan()
@@ -60,7 +60,7 @@ import Testing
     }
     try Ground.with { ground in
       try ground.make(["files/a", "databases/b", "cache/c"])
-      ground.configuration = Configuration()
+      ground.configuration = ContainerConfiguration()
       #expect(try ground.container().layout == .generic)
     }
   }
@@ -73,7 +73,7 @@ import Testing
   @Test func thePackageIsNamedByItsSettings() throws {
     try Ground.with { ground in
       try ground.make(["shared_prefs/org.example.app_preferences.xml", "shared_prefs/other.xml"])
-      ground.configuration = Configuration()
+      ground.configuration = ContainerConfiguration()
       #expect(try ground.container().app == "org.example.app")
     }
   }
@@ -185,11 +185,11 @@ import Testing
     ("<full-backup-content>\n<keep/></full-backup-content>", "full.xml:2: <keep> is not a rule"),
     (
       "<full-backup-content>\n\n<exclude domain='file' path='a' requireFlags='x'/></full-backup-content>",
-      "full.xml:3: <exclude> has 3 attributes; it takes 2 at most"
+      "full.xml:3: <exclude> has 3 attributes; at most 2 are allowed"
     ),
     (
       "<full-backup-content><include domain='file' path='a' requireFlags='x' y='z'/></full-backup-content>",
-      "full.xml:1: <include> has 4 attributes; it takes 3 at most"
+      "full.xml:1: <include> has 4 attributes; at most 3 are allowed"
     ),
     (
       "<full-backup-content><include domain='file'><include domain='file'/></include></full-backup-content>",
@@ -234,8 +234,8 @@ import Testing
       let text = "layout: ios\nandroid: {transfer: device}\n"
       let file = String(ground.path.dropLast(2)) + "/drydock.yaml"
       try RawFiles.write(Array(text.utf8), to: Array(file.utf8))
-      let layout = #expect(throws: DrydockError.self) { try Configuration(file: file) }
-      #expect(layout?.message.contains("`android` is for the layout android") == true)
+      let layout = #expect(throws: DrydockError.self) { try ContainerConfiguration(file: file) }
+      #expect(layout?.message.contains("`android` needs the layout android") == true)
     }
   }
 

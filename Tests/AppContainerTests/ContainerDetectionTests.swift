@@ -113,7 +113,7 @@ import Testing
       try root.create(
         "c/drydock.yaml",
         Array("app: com.example.set\nlayout: ios\ndatabases: {notes: [a.sqlite, b.sqlite]}\n".utf8))
-      let configuration = try Configuration.find(from: folder("c/deep"))
+      let configuration = try ContainerConfiguration.find(from: folder("c/deep"))
       let container = try Container(at: folder("c"), configuration: configuration)
       #expect(container.app == "com.example.set" && container.layout == .ios)
       #expect(try container.databasePlaces("notes") == ["a.sqlite", "b.sqlite"])

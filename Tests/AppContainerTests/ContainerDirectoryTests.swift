@@ -38,7 +38,7 @@ import Testing
       let found = try ContainerDirectory(folder("all"))
       #expect(found.containers.map(\.name) == ["B", "a", "b", "c", "d.xcappdata", "e"])
       #expect(found.containers.map(\.path) == found.containers.map { folder("all/" + $0.name) })
-      #expect(found.passedOver == ["README", "empty", "plain"])
+      #expect(found.skipped == ["README", "empty", "plain"])
     }
   }
 
@@ -49,13 +49,13 @@ import Testing
       for file in ["a/data/new.db", "b/config/v.json", "e/box/s.plist"] {
         try Data().write(to: URL(fileURLWithPath: folder("all/" + file)))
       }
-      var configuration = Configuration()
+      var configuration = ContainerConfiguration()
       configuration.layout = .generic
       configuration.databases = ["notes": ["data/old.db", "data/new.db"]]
       configuration.versionMarkers = [.init(place: .json(path: "config/v.json", pointer: "/v"))]
       configuration.defaults = ["standard": "box/s.plist"]
       let found = try ContainerDirectory(folder("all"), configuration: configuration)
-      #expect(found.containers.map(\.name) == ["a", "b", "e"] && found.passedOver == ["c", "d"])
+      #expect(found.containers.map(\.name) == ["a", "b", "e"] && found.skipped == ["c", "d"])
       configuration.layout = .ios
       #expect(
         try ContainerDirectory(folder("all"), configuration: configuration).containers.map(\.name)
@@ -74,7 +74,7 @@ import Testing
       try Directory(folder("all")).createDirectory(ContainerPath(name: [0x78, 0xff]))
       let found = try ContainerDirectory(folder("all"))
       #expect(found.containers.map(\.name) == ["far", "one"])
-      #expect(found.passedOver == ["loop", "nowhere", "x\u{FFFD}"])
+      #expect(found.skipped == ["loop", "nowhere", "x\u{FFFD}"])
     }
   }
 
@@ -82,11 +82,11 @@ import Testing
   func group() throws {
     try TemporaryDirectory.with { folder in
       try make(folder, "a/Documents", "b/Documents", "group/Library/Preferences")
-      var configuration = Configuration()
+      var configuration = ContainerConfiguration()
       configuration.layout = .ios
       configuration.groups = ["group.x": "../group", "group.y": folder("all/b/../none")]
       let found = try ContainerDirectory(folder("all"), configuration: configuration)
-      #expect(found.containers.map(\.name) == ["a", "b"] && found.passedOver == ["group"])
+      #expect(found.containers.map(\.name) == ["a", "b"] && found.skipped == ["group"])
     }
   }
 

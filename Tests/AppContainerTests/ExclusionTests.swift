@@ -10,10 +10,10 @@ import Testing
 
   /// Scans a container and gives each path's rule, "" for what is taken.
   private func scan(
-    _ folder: TemporaryDirectory, exclude: [String] = [], include: [String] = [], layout: Layout? = .ios,
+    _ folder: TemporaryDirectory, exclude: [String] = [], include: [String] = [], layout: ContainerLayout? = .ios,
     entersExcluded: Bool = false
   ) throws -> [String: String] {
-    var configuration = Configuration()
+    var configuration = ContainerConfiguration()
     configuration.layout = layout
     configuration.exclude = PatternList(exclude)
     configuration.include = PatternList(include)

@@ -7,7 +7,7 @@ import TestSupport
 struct Ground {
   let path: String
   let root: Directory
-  var configuration = Configuration()
+  var configuration = ContainerConfiguration()
 
   /// Makes an empty container, laid out as on iOS, with patterns under `exclude:`.
   static func with<T>(_ exclude: [String] = [], _ body: (inout Ground) throws -> T) throws -> T {

@@ -99,7 +99,7 @@ import Testing
   func snapshotsByAChangingClock() throws {
     let lab = try Lab()
     func snapshot(_ hours: Double) throws -> SnapshotReport {
-      var options = SnapshotOptions(target: .repository(lab.repository), tool: "test")
+      var options = SnapshotRequest(target: .repository(lab.repository), tool: "test")
       options.now = { Self.now.addingTimeInterval(hours * 3600) }
       return try Snapshot.take(lab.container(), options)
     }

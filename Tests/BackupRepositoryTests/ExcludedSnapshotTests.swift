@@ -23,7 +23,7 @@ import Testing
   }
 
   private func snapshot(_ lab: Lab, includesExcluded: Bool = false) throws -> SnapshotReport {
-    var options = SnapshotOptions(target: .repository(lab.repository), tool: "test")
+    var options = SnapshotRequest(target: .repository(lab.repository), tool: "test")
     options.includesExcluded = includesExcluded
     return try Snapshot.take(lab.container(), options)
   }

@@ -59,7 +59,7 @@ import Testing
     let lab = try Lab(notes: ["--signed-out", "--photos", "0", "--texts", "1", "--caches", "0"])
     try write(["auth_token": .string(Self.token)], .binary, in: lab)
     let identity = try AgeIdentity.generate()
-    var options = SnapshotOptions(target: .repository(lab.repository), tool: "test")
+    var options = SnapshotRequest(target: .repository(lab.repository), tool: "test")
     options.encryption = .recipients([identity.recipient])
     _ = try Snapshot.take(lab.container(), options)
     let plain = try lab.snapshot()

@@ -122,7 +122,7 @@ import Testing
     let before = try shared(lab)
     try lab.write("Documents/a.txt", "b")
     let outcome = try lab.restore(archive)
-    #expect(outcome.value.sparedPaths == [".groups/group.lab"] && outcome.value.removed.isEmpty)
+    #expect(outcome.value.preservedPaths == [".groups/group.lab"] && outcome.value.removed.isEmpty)
     expectSame(try shared(lab), as: before)
     #expect(try lab.read("Documents/a.txt") == "a")
   }

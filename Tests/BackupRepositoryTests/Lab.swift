@@ -14,7 +14,7 @@ final class Lab {
   /// The container's path.
   let root: String
   let repository: String
-  var configuration = Configuration()
+  var configuration = ContainerConfiguration()
 
   /// An empty container of the generic layout, or what the sample app makes.
   init(name: String = "box", notes arguments: [String]? = nil) throws {
@@ -106,7 +106,7 @@ final class Lab {
   func snapshot(to file: String? = nil, _ path: String? = nil) throws -> SnapshotReport {
     try Snapshot.take(
       container(path),
-      SnapshotOptions(target: file.map { .file($0) } ?? .repository(repository), tool: "test"))
+      SnapshotRequest(target: file.map { .file($0) } ?? .repository(repository), tool: "test"))
   }
 
   /// Restores into the container's place, or another one.
@@ -157,7 +157,7 @@ extension TreeListing {
 extension RestoreReport {
   var restoredPaths: [String] { restored.map(\.description) }
   var removedPaths: [String] { removed.map(\.description) }
-  var sparedPaths: [String] { spared.map(\.path.description) }
+  var preservedPaths: [String] { preserved.map(\.path.description) }
 }
 
 /// The code of an error of any module, such as `damaged`.

@@ -27,14 +27,14 @@ import Testing
       lab.root, lab.root + "/Documents/backups", lab.root + "/../box/Documents/", lab.directory.path,
     ] {
       let error = failure {
-        _ = try Snapshot.take(lab.container(), SnapshotOptions(target: .repository(place), tool: "test"))
+        _ = try Snapshot.take(lab.container(), SnapshotRequest(target: .repository(place), tool: "test"))
       }
       #expect(code(error) == "overlap", "\(place): \(String(describing: error))")
     }
     #expect(code(failure { try lab.snapshot(to: lab.root + "/out.tar.zst") }) == "overlap")
     #expect(code(failure { try lab.snapshot(to: lab.directory("none/out.tar.zst")) }) == "notFound")
     #expect(code(failure { try lab.snapshot(to: lab.repository + "/") }) == "notFound")
-    let nowhere = SnapshotOptions(target: .repository(lab.directory("none")), tool: "test")
+    let nowhere = SnapshotRequest(target: .repository(lab.directory("none")), tool: "test")
     #expect(code(failure { _ = try Snapshot.take(lab.container(), nowhere) }) == "notFound")
     expectSame(try TreeListing(lab.directory.path), as: before)
     // A file beside the container is fine.
@@ -73,7 +73,7 @@ import Testing
     DispatchQueue.concurrentPerform(iterations: 12) { _ in
       do {
         _ = try Snapshot.take(
-          Container(at: root), SnapshotOptions(target: .repository(repository), tool: "test"))
+          Container(at: root), SnapshotRequest(target: .repository(repository), tool: "test"))
       } catch {
         Issue.record(error)
       }

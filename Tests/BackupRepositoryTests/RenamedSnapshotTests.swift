@@ -29,7 +29,7 @@ import Testing
     -> SnapshotReport
   {
     let stored = Mutex(0)
-    var options = SnapshotOptions(target: .repository(lab.repository), tool: "test")
+    var options = SnapshotRequest(target: .repository(lab.repository), tool: "test")
     options.progress = { _ in
       let isNow = stored.withLock {
         $0 += 1
@@ -175,7 +175,7 @@ import Testing
     try lab.directory(in: "busy/first")
     let busy = lab.root + "/busy/"
     let number = Mutex(0)
-    var options = SnapshotOptions(target: .repository(lab.repository), tool: "test")
+    var options = SnapshotRequest(target: .repository(lab.repository), tool: "test")
     options.lists = { path in
       guard path.parent == "busy" else { return }
       let name = number.withLock {

@@ -105,7 +105,7 @@ import Testing
     withExtendedLifetime(holder) {}
     holder = nil
     // The kernel may give the lock back a moment later: another thread is just starting a program.
-    var options = SnapshotOptions(target: .repository(lab.repository), tool: "test")
+    var options = SnapshotRequest(target: .repository(lab.repository), tool: "test")
     options.lockTimeout = 30
     _ = try Snapshot.take(lab.container(), options)
     #expect(try RawFiles.names(in: Array(lab.repository.utf8)).count == 2)
@@ -132,7 +132,7 @@ import Testing
       do {
         let repository = Repository(path)
         for _ in 0..<4 {
-          var options = SnapshotOptions(target: .repository(path), tool: "test")
+          var options = SnapshotRequest(target: .repository(path), tool: "test")
           options.lockTimeout = 120
           let report = try Snapshot.take(Container(at: root), options)
           let item = try repository.list().items.first { $0.path == report.path }

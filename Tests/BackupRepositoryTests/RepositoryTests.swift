@@ -233,11 +233,12 @@ import Testing
       time: "20261120T101500Z",
       id: id)
     #expect(long.allSatisfy { $0.utf8.count + 4 <= 255 })
-    let publication = try Publication(.repository(lab.repository), lab.container(), lockTimeout: 0)
+    let place = try ArchivePlace(
+      .repository(lab.repository), outside: lab.container(), lockTimeout: 0)
     let published = try (0..<3).map { number in
-      try publication.with { scratch in
+      try place.withScratch { scratch in
         try scratch.create("archive", [UInt8(number)])
-        return try publication.publish("archive", in: scratch, as: names)
+        return try place.publish("archive", in: scratch, as: names)
       }
     }
     #expect(published.map(lastName) == names)
@@ -245,9 +246,9 @@ import Testing
       #expect(Array(try RawFiles.read(Array(path.utf8))) == [UInt8(number)])
     }
     let error = failure {
-      try publication.with { scratch in
+      try place.withScratch { scratch in
         try scratch.create("archive", [9])
-        _ = try publication.publish("archive", in: scratch, as: names)
+        _ = try place.publish("archive", in: scratch, as: names)
       }
     }
     #expect(code(error) == "overlap")

@@ -87,7 +87,7 @@ import Testing
     try lab.flag("data/db.sqlite")
     let before = try TreeListing(lab.root)
     let report = try lab.restore(archive).value
-    #expect(report.sparedPaths.contains("data/db.sqlite") && report.removed.isEmpty)
+    #expect(report.preservedPaths.contains("data/db.sqlite") && report.removed.isEmpty)
     let lines = try TreeListing(lab.root).differences(from: before, ignoringTimesOf: ["data"])
     #expect(lines == [])
     #expect(try sum(lab) == "106\n")

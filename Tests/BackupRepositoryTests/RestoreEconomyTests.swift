@@ -62,7 +62,7 @@ import Testing
     let lab = try Lab()
     try lab.write("cache/deep/file", "cached")
     try lab.flag("cache")
-    var options = SnapshotOptions(target: .repository(lab.repository), tool: "test")
+    var options = SnapshotRequest(target: .repository(lab.repository), tool: "test")
     options.includesExcluded = true
     let archive = try Snapshot.take(lab.container(), options).path
     try lab.restore(archive, to: lab.directory("without"))

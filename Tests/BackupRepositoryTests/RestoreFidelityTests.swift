@@ -79,7 +79,7 @@ import Testing
     try place.create("leaf", Array("the deepest".utf8))
   }
 
-  /// Deeper, or with a longer path, than a member's name may be: the rest is stored, and the live one is spared.
+  /// Deeper, or with a longer path, than a member's name may be: the rest is stored, and the live one is preserved.
   @Test(arguments: [("d", 530)])
   func whatIsBeyondTheFormatIsNamedAndSpared(_ name: String, _ levels: Int) throws {
     let lab = try Lab()
@@ -96,7 +96,7 @@ import Testing
     try lab.write("extra", "goes")
     let restored = try lab.restore(report.path).value
     #expect(try lab.read("file") == "stored" && !lab.exists("extra"))
-    #expect(restored.spared.count > 0 && restored.removedPaths == ["extra"])
+    #expect(restored.preserved.count > 0 && restored.removedPaths == ["extra"])
     #expect(try Directory(lab.root).contents(deepest) == Array("the deepest".utf8))
   }
 

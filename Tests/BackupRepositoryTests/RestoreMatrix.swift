@@ -21,7 +21,7 @@ struct RestoreMatrix {
     lab = try Lab(name: "source")
     try lab.sql("../1", "PRAGMA user_version=1; CREATE TABLE t(a)")
     try lab.sql("../2", "PRAGMA user_version=2; CREATE TABLE other(b)")
-    var options = SnapshotOptions(target: .repository(lab.repository), tool: "test")
+    var options = SnapshotRequest(target: .repository(lab.repository), tool: "test")
     options.includesExcluded = storesExcluded
     var copies: [String] = []
     for (s, kept) in stored.enumerated() {
@@ -142,7 +142,8 @@ struct RestoreMatrix {
     let dry = try lab.dryRun(archive, to: box, change).value
     try expectSame(TreeListing(box), as: before, comparing: TreeListing.unread)
     let report = try lab.restore(archive, to: box, change).value
-    #expect(dry.restored == report.restored && dry.removed == report.removed && dry.spared == report.spared)
+    #expect(
+      dry.restored == report.restored && dry.removed == report.removed && dry.preserved == report.preserved)
     #expect(dry.restoredUnderExcluded == report.restoredUnderExcluded && dry.unchanged == report.unchanged)
 
     let after = try TreeListing(box)
@@ -184,12 +185,12 @@ struct RestoreMatrix {
     changed: [String: [String]], _ after: TreeListing
   ) -> [String] {
     var wrong: [String] = []
-    let spared = Set(report.sparedPaths), restored = Set(report.restoredPaths)
-    for path in model.live.keys where model.isSpared(path) {
-      let isTold = spared.contains(path) || RestoreModel.above(path).contains(where: spared.contains)
-      if !isTold { wrong.append("\(path) is spared, and nobody is told") }
+    let preserved = Set(report.preservedPaths), restored = Set(report.restoredPaths)
+    for path in model.live.keys where model.isPreserved(path) {
+      let isTold = preserved.contains(path) || RestoreModel.above(path).contains(where: preserved.contains)
+      if !isTold { wrong.append("\(path) is preserved, and nobody is told") }
     }
-    wrong += spared.filter { !model.isSpared($0) }.map { "\($0) is told to be spared" }
+    wrong += preserved.filter { !model.isPreserved($0) }.map { "\($0) is told to be preserved" }
     let gone = Set(model.live.keys.filter { ends[$0] == .absent })
     wrong += gone.symmetricDifference(report.removedPaths).map { "\($0) is told to be removed, or not told" }
     for path in restored where ends[path] != .archive { wrong.append("\(path) is told to be restored") }

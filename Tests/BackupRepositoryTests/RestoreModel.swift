@@ -62,8 +62,8 @@ struct RestoreModel {
     return found
   }
 
-  /// Whether a restore tells that it has spared a path.
-  func isSpared(_ path: String) -> Bool {
+  /// Whether a restore tells that it has preserved a path.
+  func isPreserved(_ path: String) -> Bool {
     guard let node = live[path], isInScope(path), end(of: path) == .live else { return false }
     return isExcluded(path) || (!isUsable(path) && (isSkipped(path) || node.content == .fifo))
   }

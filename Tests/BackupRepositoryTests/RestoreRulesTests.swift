@@ -60,7 +60,7 @@ import Testing
     let planned = try lab.dryRun(archive, options).value
     let before = try TreeListing(lab.root)
     let report = try lab.restore(archive, options).value
-    #expect(planned.restored == report.restored && planned.spared == report.spared)
+    #expect(planned.restored == report.restored && planned.preserved == report.preserved)
     switch expected.end {
     case .archive:
       #expect(try lab.read(path) == "from the archive")
@@ -73,7 +73,7 @@ import Testing
       }
       #expect(lines == [])
       #expect(try lab.read(path) == "live")
-      #expect(report.sparedPaths.isEmpty == (expected.keep && expected.stored == .no))
+      #expect(report.preservedPaths.isEmpty == (expected.keep && expected.stored == .no))
     case .gone:
       #expect(!lab.exists(path))
       #expect(report.removedPaths.contains(path) == (expected.live != .absent))
@@ -91,7 +91,7 @@ import Testing
     try lab.flag("media")
     let report = try lab.restore(archive).value
     #expect(try lab.read("media/a") == "a" && lab.read("media/b") == "live")
-    #expect(report.restoredUnderExcluded == ["media/a"] && report.sparedPaths == ["media"])
+    #expect(report.restoredUnderExcluded == ["media/a"] && report.preservedPaths == ["media"])
     let attributes = try ExtendedAttributes.all(of: lab.full("media"))
     #expect(attributes.keys.contains(Array("user.com.apple.metadata:com_apple_backup_excludeItem".utf8)))
   }
@@ -120,11 +120,11 @@ import Testing
     try lab.remove("pipe")
     try lab.write("pipe", "a file now")
     let report = try lab.restore(archive).value
-    #expect(report.sparedPaths == ["pipe"] && lab.exists("pipe"))
+    #expect(report.preservedPaths == ["pipe"] && lab.exists("pipe"))
     // One that came later is no data either.
     try lab.remove("pipe")
     _ = try lab.shell("mkfifo pipe other", in: lab.root)
-    #expect(try lab.restore(archive).value.sparedPaths == ["other", "pipe"])
+    #expect(try lab.restore(archive).value.preservedPaths == ["other", "pipe"])
   }
 
   @Test func directoryThatCouldNotBeReadKeepsWhatIsInIt() throws {
@@ -140,7 +140,7 @@ import Testing
     try lab.write("extra", "goes")
     let report = try lab.restore(archive).value
     #expect(lab.exists("locked/inside/file") && lab.exists("busy") && !lab.exists("extra"))
-    #expect(report.sparedPaths == ["busy", "locked/inside"])
+    #expect(report.preservedPaths == ["busy", "locked/inside"])
   }
 
   // MARK: Types
@@ -184,7 +184,7 @@ import Testing
     try lab.write("y/file", "a directory in the archive")
     let archive = try lab.snapshot().path
     try lab.remove("x")
-    try lab.write("x/deep/flagged", "spared")
+    try lab.write("x/deep/flagged", "preserved")
     try lab.flag("x/deep/flagged")
     #expect(code(try lab.refusal(archive)) == "conflict")
     try lab.restore(archive) { $0.overwriteExcluded = true }
@@ -267,7 +267,7 @@ import Testing
       #expect(lines == [], "\(damage)")
       #expect(try lab.restore(archive).transaction == nil, "\(damage)")
     }
-    // Part of a set of links, and a first name that is spared: the archive's content, not the live one's.
+    // Part of a set of links, and a first name that is preserved: the archive's content, not the live one's.
     _ = try lab.shell("echo changed > a", in: lab.root)
     try lab.restore(archive) { $0.scope = ["b"] }
     #expect(try lab.read("b") == "shared" && lab.read("a") == "changed\n")

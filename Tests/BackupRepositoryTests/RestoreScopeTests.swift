@@ -121,6 +121,6 @@ import Testing
     let expected =
       isLive ? (includes && overwrites ? "from the archive" : "live") : (includes ? "from the archive" : nil)
     #expect((try? lab.read("cache/file")) == expected)
-    #expect(report.sparedPaths == (isLive && !(includes && overwrites) ? ["cache"] : []))
+    #expect(report.preservedPaths == (isLive && !(includes && overwrites) ? ["cache"] : []))
   }
 }

@@ -62,7 +62,7 @@ import Testing
     let real = try lab.restore(archive.path)
     for report in [dry.value, planned] {
       #expect(report.restored == real.value.restored && report.removed == real.value.removed)
-      #expect(report.spared == real.value.spared && report.unchanged == real.value.unchanged)
+      #expect(report.preserved == real.value.preserved && report.unchanged == real.value.unchanged)
     }
     #expect(dry.value.bytesRead == real.value.bytesRead && planned.bytesRead <= real.value.bytesRead)
     let changed = Set(dry.difference.files.map(\.path) + dry.difference.databases.map(\.path))
@@ -102,14 +102,14 @@ import Testing
     let other = try Lab(name: "other", notes: ["--uuid", "11111111-3D7E-4B8A-9C11-0E5D2F7A4B90"])
     let before = try TreeListing(other.root)
     let target = { (fromOther: Bool) in
-      try Restore.target(other.root, for: archive, configuration: Configuration(), fromOther: fromOther)
+      try Restore.target(other.root, for: archive, configuration: ContainerConfiguration(), fromOther: fromOther)
     }
     #expect(code(failure { _ = try target(false) }) == "mismatch")
     expectSame(try TreeListing(other.root), as: before)
     try other.remove("Documents/Notes/0003.md")
     let outcome = try Restore.run(archive, target(true))
     #expect(outcome.value.restoredPaths.contains("Documents/Notes/0003.md"))
-    var configuration = Configuration()
+    var configuration = ContainerConfiguration()
     configuration.app = "com.example.else"
     let app = failure { _ = try Restore.target(lab.root, for: archive, configuration: configuration) }
     #expect(code(app) == "mismatch")
@@ -122,7 +122,7 @@ import Testing
     let archive = try Archive(path: lab.snapshot().path)
     let place = lab.directory("made")
     let target = { (archive: Archive) in
-      try Restore.target(place, for: archive, configuration: Configuration())
+      try Restore.target(place, for: archive, configuration: ContainerConfiguration())
     }
     _ = try Restore.run(archive, target(archive))
     // By itself it goes by its directory's name: what names the instance is not part of a backup.
@@ -137,7 +137,7 @@ import Testing
   @Test func partsOfAnotherSchemaVersionAreRefused() throws {
     let lab = try Lab()
     try lab.write("file", "content")
-    var taken = SnapshotOptions(target: .repository(lab.repository), tool: "test")
+    var taken = SnapshotRequest(target: .repository(lab.repository), tool: "test")
     taken.schemaVersion = 2
     let archive = try Snapshot.take(lab.container(), taken).path
     try lab.write("file", "damaged")

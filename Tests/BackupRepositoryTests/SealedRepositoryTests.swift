@@ -43,7 +43,7 @@ import Testing
   }
 
   @Test func aSnapshotIsReadWithItsKeyAndWithNoOther() throws {
-    var options = SnapshotOptions(target: .repository(lab.repository), tool: "test")
+    var options = SnapshotRequest(target: .repository(lab.repository), tool: "test")
     options.encryption = .recipients([identity.recipient])
     let report = try Snapshot.take(lab.container(), options)
     #expect(report.isEncrypted && report.path.hasSuffix("_\(report.archive.short).tar.zst.age"))

@@ -159,7 +159,7 @@ import Testing
       let error = failure { _ = try ContainerLock(container, exclusive: true, timeout: 0) }
       refused.withLock { $0.append(code(error)) }
     }
-    var options = SnapshotOptions(target: .repository(lab.repository), tool: "test")
+    var options = SnapshotRequest(target: .repository(lab.repository), tool: "test")
     options.readsVersion = { staged in
       change()
       return (try? staged.status(of: "file")) != nil ? (7, nil) : (nil, "no file")

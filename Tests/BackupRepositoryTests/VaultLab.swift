@@ -52,7 +52,7 @@ final class VaultLab {
   }
 
   func snapshot(encrypted: Bool, _ keys: DeviceKeys?, to name: String? = nil) throws -> SnapshotReport {
-    var options = SnapshotOptions(
+    var options = SnapshotRequest(
       target: name.map { .file(lab.directory($0)) } ?? .repository(lab.repository), tool: "test")
     if encrypted { options.encryption = .recipients([try Self.archiveKey.get().recipient]) }
     options.deviceKeys = keys

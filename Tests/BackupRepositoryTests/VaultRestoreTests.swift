@@ -163,7 +163,7 @@ import Testing
     try lab.lab.flag(VaultLab.vault)
     #expect(try lab.snapshot(encrypted: true, keys).vault == nil)
     let report = try lab.restore(archive, keys).value
-    #expect(report.vault == nil && report.sparedPaths == [VaultLab.vault])
+    #expect(report.vault == nil && report.preservedPaths == [VaultLab.vault])
     #expect(try lab.values(keys) == ["s/a": "live"])
   }
 

@@ -61,7 +61,7 @@ struct BadContainerTests {
       try lab.write("plain.txt", "a file\n")
       try lab.expectRefusal(["restore", archive, "plain.txt"], exit: 1, ["plain.txt", "is a file"])
       try lab.expectRefusal(
-        ["restore", archive, "no/where"], exit: 1, ["no/where", "make the directory first"])
+        ["restore", archive, "no/where"], exit: 1, ["no/where", "create the parent first"])
       try lab.expectRefusal(["restore", archive, "no/where", "--dry-run"], exit: 1, ["no/where"])
     }
   }

@@ -430,7 +430,7 @@ struct BadPlaceTests {
       // An archive that may not be read is named; a repository that may not be entered, too.
       try lab.run(Tools.system("chmod"), "0600", archive)
       let listed = try run("list")
-      let reason = (archive as NSString).lastPathComponent + ": it may not be read"
+      let reason = (archive as NSString).lastPathComponent + ": permission denied"
       #expect(listed.exitCode == 3 && listed.errors.contains(reason), "\(listed)")
       try lab.run(Tools.system("chmod"), "0700", lab("Backups"))
       try lab.expect(run("list"), refusedWith: 1, ["Backups", "Permission denied"], #_sourceLocation)

@@ -116,7 +116,7 @@ struct EncryptedArchiveTests {
             command + keys, exit: 4,
             [
               "encrypted to 2 recipients (X25519)",
-              keys.isEmpty ? "no identity was given" : "the identity given", "--identity FILE",
+              keys.isEmpty ? "no identity was given" : "the identity does not match", "--identity FILE",
             ])
         }
       }
@@ -132,7 +132,7 @@ struct EncryptedArchiveTests {
       try lab.expectRefusal(
         ["show", "P"], exit: 4, ["with a passphrase (scrypt)", "no passphrase was given"])
       try lab.expectRefusal(
-        ["show", "P", "--passphrase-file", "wrong"], exit: 4, ["the passphrase given is another one"])
+        ["show", "P", "--passphrase-file", "wrong"], exit: 4, ["the passphrase is wrong"])
       // Damage is told apart.
       var bytes = try lab.read("A")
       bytes[bytes.count / 2] ^= 1

@@ -127,7 +127,7 @@ struct FullDiskTests {
         #"mkdir "$0/\#(state)/undo/\#(undo)/held"; mount -t tmpfs none "$0/\#(state)/undo/\#(undo)/held""#)
       let result = try space.drydock("rollback", "Notes")
       #expect(result.exitCode == 3, "\(result)")
-      #expect(result.errors.contains("the change is made, but its cleanup failed"), "\(result)")
+      #expect(result.errors.contains("the change is committed, but its cleanup failed"), "\(result)")
       for words in ["nothing was changed", "run it again"] {
         #expect(!result.errors.contains(words), "\(result)")
       }

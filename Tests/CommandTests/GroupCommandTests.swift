@@ -74,7 +74,7 @@ struct GroupCommandTests {
 
       // Another container that shares the groups does not build on half of it.
       let other = try lab.drydock("snapshot", "Other", "-r", "Backups")
-      #expect(other.exitCode != 0 && other.errors.contains("run `drydock recover` on that"), "\(other)")
+      #expect(other.exitCode != 0 && other.errors.contains("run `drydock recover` on it"), "\(other)")
       #expect(other.errors.contains(lab("Notes")))
       let recovered = try lab.drydock("recover", "Notes")
       #expect(recovered.succeeded, "\(recovered)")

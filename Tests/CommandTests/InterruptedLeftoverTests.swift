@@ -17,7 +17,7 @@ struct InterruptedLeftoverTests {
     for (way, step, words) in [
       ("in-place", "moved:2", ["may be a mixture"]),
       ("exchange", "exchanged", ["the container is whole, but"]),
-      ("exchange", "done", ["the container is whole, for no transaction was interrupted"]),
+      ("exchange", "done", ["the container is whole: no transaction was interrupted"]),
     ] {
       try Lab.with { lab in
         var lab = lab

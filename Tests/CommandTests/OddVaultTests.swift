@@ -90,13 +90,13 @@ import Testing
     case "damaged":
       bytes[bytes.count - 30] ^= 1
       try lab.lab.write(VaultLab.path, bytes: bytes)
-      return ["the vault's file is damaged"]
+      return ["the vault's file is corrupt"]
     case "cut":
       try lab.lab.write(VaultLab.path, bytes: Array(bytes.prefix(120)))
-      return ["the vault's file is damaged"]
+      return ["the vault's file is corrupt"]
     case "text":
       try lab.lab.write(VaultLab.path, "password: made-up\n")
-      return ["no age file"]
+      return ["not an age file"]
     case "empty":
       try lab.lab.write(VaultLab.path, "")
       return ["empty"]
@@ -105,13 +105,13 @@ import Testing
       return ["encrypted with a passphrase (scrypt)", "age -r"]
     case "json":
       try lab.write("{\"format\": 1, ")
-      return ["its document cannot be read", "(byte"]
+      return ["the vault document is not valid JSON", "line 1, column"]
     case "newer":
       try lab.write(lab.document([]).replacing("\"format\": 1", with: "\"format\": 7"))
       return ["format 7", "use a newer Drydock"]
     default:
       try lab.write(lab.document([#", "account": "a""#, #", "account": "a", "label": "x""#]))
-      return ["two of its items are the same, /a"]
+      return ["two items /a"]
     }
   }
 

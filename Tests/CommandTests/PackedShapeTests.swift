@@ -103,7 +103,7 @@ struct PackedShapeTests {
     }
   }
 
-  @Test("An archive is not a packed container, and is told from one")
+  @Test("An archive is not a foreign archive, and is told from one")
   func archive() throws {
     try Lab.with { lab in
       try lab.create()

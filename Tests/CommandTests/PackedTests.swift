@@ -101,7 +101,7 @@ struct PackedTests {
       try Packing.gnuTar.pack(in: lab)
       let before = try lab.tree("Notes.tar")
       try lab.expectRefusal(
-        arguments, exit: 64, ["Notes.tar is a packed container", "unpack it"], container: nil)
+        arguments, exit: 64, ["Notes.tar is a foreign archive", "unpack it"], container: nil)
       try lab.tree("Notes.tar").expectSame(as: before, comparing: TreeListing.untouched)
     }
   }

@@ -98,7 +98,7 @@ struct RekeyTests {
         (["rekey", "A", "--replace", "--identity", "new"] + to, 4, ["none of theirs"]),
         (["rekey", "Damaged", "--replace"] + from + to, 4, ["the key fits, but"]),
         (["rekey", "old", "--replace"] + from + to, 4, ["not an archive"]),
-        (["rekey", "P.tar.zst", "--replace"] + to, 1, ["is there already"]),
+        (["rekey", "P.tar.zst", "--replace"] + to, 1, ["already exists"]),
         (["rekey", "None", "--replace"] + to, 1, ["no such archive"]),
       ] as [([String], Int32, [String])] { try lab.expectRefusal(arguments, exit: exit, words) }
       try lab.tree(".").without("tmp").expectSame(as: before, ignoringTimesOf: [""])
@@ -221,7 +221,7 @@ struct RekeyTests {
       try lab.succeed("rekey", "P.tar.zst", "--recipient", old, "-o", "P.tar.zst.age")
       let digest = try lab.shell("sha256sum < P.tar.zst")
       try lab.expectRefusal(
-        ["rekey", "P.tar.zst", "--replace", "--recipient", new], exit: 1, ["is there already", "--identity"])
+        ["rekey", "P.tar.zst", "--replace", "--recipient", new], exit: 1, ["already exists", "--identity"])
       try lab.succeed("rekey", "P.tar.zst", "--replace", "--recipient", new, "--identity", "old")
       #expect(!lab.exists("P.tar.zst"))
       #expect(try content(lab, "P.tar.zst.age", "new") == digest)

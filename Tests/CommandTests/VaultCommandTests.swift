@@ -233,7 +233,7 @@ import Testing
             #""items": [{"class": "genericPassword", "service": "app", "accessible": "always", "value": ""},"#
         ))
       try lab.expectRefusal(
-        "rollback", "Notes", exit: 4, ["the vault was changed since", "--device-key"], key: nil)
+        "rollback", "Notes", exit: 4, ["the vault has changed since", "--device-key"], key: nil)
       try lab.succeed("rollback", "Notes")
       #expect(try lab.names() == ["app", "s/a"])
       #expect(try lab.value("s/a") == Array("one".utf8))

@@ -122,12 +122,14 @@ import Testing
   }
 
   /// A container with one database.
-  private static func ship(_ moment: Moment, _ name: String, _ folder: TemporaryDirectory) throws -> Ship {
+  private static func sandbox(_ moment: Moment, _ name: String, _ folder: TemporaryDirectory) throws
+    -> Sandbox
+  {
     let base = try Directory(folder.path)
     try base.createDirectories(ContainerPath("\(name)/c/Documents"), mode: 0o755)
-    let ship = Ship(folder: folder, root: folder("\(name)/c"))
-    try base.copyContents(of: moment.isLogged ? "wal" : "delete", to: Self.database, in: ship.live())
-    return ship
+    let sandbox = Sandbox(folder: folder, root: folder("\(name)/c"))
+    try base.copyContents(of: moment.isLogged ? "wal" : "delete", to: Self.database, in: sandbox.live())
+    return sandbox
   }
 
   @Test(arguments: [CommitPreference.exchange, .inPlace])
@@ -136,8 +138,8 @@ import Testing
     #expect(moments.count >= 200)
     let counts = try search(moments) { moment, app, folder in
       let name = "\(strategy.rawValue)-\(moment.number)"
-      let ship = try Self.ship(moment, name, folder)
-      let path = ship.root + "/" + Self.database.description
+      let sandbox = try Self.sandbox(moment, name, folder)
+      let path = sandbox.root + "/" + Self.database.description
       let isStarted = Counter()
       let faults = FaultInjection { point in
         guard point == moment.point, isStarted.next() == 1 else { return }
@@ -146,7 +148,7 @@ import Testing
       }
       var kind = "committed"
       do {
-        try ship.run(faults: faults, commit: strategy, Self.change)
+        try sandbox.run(faults: faults, commit: strategy, Self.change)
       } catch let error as DrydockError where [.inUse, .changedMeanwhile].contains(error.code) {
         kind = error.message.contains("taken back") ? "taken back" : "refused"
       }
@@ -166,13 +168,13 @@ import Testing
     let moments = Self.moments(strategy).filter { $0.number % 5 == 0 }
     let counts = try search(moments) { moment, app, folder in
       let name = "\(strategy.rawValue)-hidden-\(moment.number)"
-      let ship = try Self.ship(moment, name, folder)
-      let path = ship.root + "/" + Self.database.description
+      let sandbox = try Self.sandbox(moment, name, folder)
+      let path = sandbox.root + "/" + Self.database.description
       let before = try RawFiles.read(Array(path.utf8))
       let isStarted = Counter()
       var options = TransactionOptions()
-      (options.commit, options.looksForHolders) = (strategy, false)
-      options.faults = FaultInjection { point in
+      (options.commit, options.hooks.looksForHolders) = (strategy, false)
+      options.hooks.faults = FaultInjection { point in
         guard point == moment.point, isStarted.next() == 1 else { return }
         try app.start(name, .rows, path, delay: moment.delay, life: moment.isKilled ? moment.life : 0)
         usleep(UInt32(moment.pause * 1000))
@@ -180,7 +182,7 @@ import Testing
       var kind = "committed"
       do {
         _ = try Transaction.run(
-          on: ship.container(), .migrate, summary: "x", options: options, body: Self.change)
+          on: sandbox.container(), .migrate, summary: "x", options: options, body: Self.change)
       } catch let error as DrydockError where [.inUse, .changedMeanwhile].contains(error.code) {
         kind = "refused"
       }
@@ -188,7 +190,7 @@ import Testing
       if let error = report.errors.first { kind += " (\(error))" }
       if let loss = try Self.loss(path, report) { return Outcome(kind: kind, loss: loss) }
       guard kind.hasPrefix("committed"), report.rows.isEmpty else { return Outcome(kind: kind) }
-      try ship.rollback(commit: strategy)
+      try sandbox.rollback(commit: strategy)
       let isSame = try RawFiles.read(Array(path.utf8)) == before
       return Outcome(kind: kind, loss: isSame ? nil : "a rollback makes another database")
     }

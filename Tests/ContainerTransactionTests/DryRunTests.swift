@@ -9,10 +9,10 @@ import Testing
 
 @Suite struct DryRunTests {
   @Test(arguments: ["--leave-wal", "--rollback-journal"]) func touchesNothing(option: String) throws {
-    try Ship.withNotes(option) { ship in
-      let before = try TreeListing(ship.folder.path)
-      let outcome = try Transaction.dryRun(on: ship.container(), body: Ship.change)
-      expectNone(try TreeListing(ship.folder.path).changes(from: before, comparing: TreeListing.untouched))
+    try Sandbox.withNotes(option) { sandbox in
+      let before = try TreeListing(sandbox.folder.path)
+      let outcome = try Transaction.dryRun(on: sandbox.container(), body: Sandbox.change)
+      expectNone(try TreeListing(sandbox.folder.path).changes(from: before, comparing: TreeListing.untouched))
       let difference = outcome.difference
       #expect(difference.settings.map(\.key).sorted() == ["added", "theme", "user_name"])
       let theme = difference.settings.first { $0.key == "theme" }
@@ -30,12 +30,12 @@ import Testing
           "Documents/new/sub": .added, "Documents/new/sub/deep.txt": .added, "Documents/Inbox": .removed,
         ])
       // The same with a state directory there, in which it stages then.
-      try ship.run("first") { try $0.write([1], to: "Documents/x") }
-      let second = try ship.listing()
-      _ = try Transaction.dryRun(on: ship.container(), body: Ship.change)
-      _ = try Transaction.inspect(ship.container()) { try $0.isDatabase(Ship.database) }
-      expectNone(try ship.listing().changes(from: second, comparing: TreeListing.untouched))
-      #expect(try ship.stages().isEmpty)
+      try sandbox.run("first") { try $0.write([1], to: "Documents/x") }
+      let second = try sandbox.listing()
+      _ = try Transaction.dryRun(on: sandbox.container(), body: Sandbox.change)
+      _ = try Transaction.inspect(sandbox.container()) { try $0.isDatabase(Sandbox.database) }
+      expectNone(try sandbox.listing().changes(from: second, comparing: TreeListing.untouched))
+      #expect(try sandbox.stages().isEmpty)
     }
   }
 
@@ -43,21 +43,21 @@ import Testing
     try TemporaryDirectory.with { folder in
       let made = try Command.run(try Tools.notesApp(), ["create", folder("c")] + options)
       #expect(made.succeeded)
-      let ship = Ship(folder: folder)
-      let writer = try Command.spawn(try Tools.notesApp(), ["write", ship.root])
+      let sandbox = Sandbox(folder: folder)
+      let writer = try Command.spawn(try Tools.notesApp(), ["write", sandbox.root])
       try writer.waitForLine("ready")
       let database = ["", "-wal", "-shm", "-journal"].map { "Documents/database.sqlite" + $0 }
       // Listed while the app is stopped: its journal comes and goes.
       func listing() throws -> TreeListing {
         writer.kill(SIGSTOP)
         defer { writer.kill(SIGCONT) }
-        return try ship.listing().without(database)
+        return try sandbox.listing().without(database)
       }
       let before = try listing()
       for _ in 0..<5 {
-        let outcome = try Transaction.dryRun(on: ship.container()) { staged in
-          try Ship.change(staged)
-          return try staged.readDatabase(at: Ship.database) {
+        let outcome = try Transaction.dryRun(on: sandbox.container()) { staged in
+          try Sandbox.change(staged)
+          return try staged.readDatabase(at: Sandbox.database) {
             try Int.fetchOne($0, sql: "SELECT sum(balance) FROM account")
           }
         }
@@ -74,52 +74,52 @@ import Testing
   }
 
   @Test func nothingToChangeIsNoTransaction() throws {
-    try Ship.withNotes { ship in
-      let before = try ship.listing()
-      let outcome = try ship.run { staged in
-        _ = try staged.readDatabase(at: Ship.database) {
+    try Sandbox.withNotes { sandbox in
+      let before = try sandbox.listing()
+      let outcome = try sandbox.run { staged in
+        _ = try staged.readDatabase(at: Sandbox.database) {
           try Int.fetchOne($0, sql: "SELECT count(*) FROM task")
         }
-        _ = try staged.defaults(Ship.settings)
+        _ = try staged.defaults(Sandbox.settings)
       }
       #expect(outcome.transaction == nil && outcome.changes == 0)
-      expectNone(try ship.listing().changes(from: before, comparing: TreeListing.untouched))
-      #expect(try ship.stages().isEmpty && !ship.log().contains { $0.state != .discarded })
+      expectNone(try sandbox.listing().changes(from: before, comparing: TreeListing.untouched))
+      #expect(try sandbox.stages().isEmpty && !sandbox.log().contains { $0.state != .discarded })
     }
   }
 
   @Test func aFailingBodyChangesNothing() throws {
     struct Stop: Error {}
-    try Ship.withNotes { ship in
-      let before = try ship.listing()
+    try Sandbox.withNotes { sandbox in
+      let before = try sandbox.listing()
       do {
-        try ship.run {
-          try Ship.change($0)
+        try sandbox.run {
+          try Sandbox.change($0)
           throw Stop()
         }
         Issue.record("nothing was thrown")
       } catch is Stop {}
-      ship.expect(.checkFailed) {
-        try ship.run { staged in
-          try staged.writeDatabase(at: Ship.database) { try $0.execute(sql: "BEGIN; DELETE FROM task") }
+      sandbox.expect(.checkFailed) {
+        try sandbox.run { staged in
+          try staged.writeDatabase(at: Sandbox.database) { try $0.execute(sql: "BEGIN; DELETE FROM task") }
         }
       }
-      expectNone(try ship.listing().changes(from: before, comparing: TreeListing.untouched))
-      #expect(try ship.stages().isEmpty)
-      #expect(try ship.log().map(\.state) == [.discarded, .discarded])
+      expectNone(try sandbox.listing().changes(from: before, comparing: TreeListing.untouched))
+      #expect(try sandbox.stages().isEmpty)
+      #expect(try sandbox.log().map(\.state) == [.discarded, .discarded])
     }
   }
 
   @Test func whatADifferenceOfRowsMustBear() throws {
-    try Ship.withFiles(["Documents/x": "x"]) { ship in
+    try Sandbox.withFiles(["Documents/x": "x"]) { sandbox in
       let sql = """
         CREATE TABLE plain(a TEXT COLLATE NOCASE); INSERT INTO plain VALUES ('a'), ('b'), ('c');
         CREATE TABLE keyed(k TEXT PRIMARY KEY, v) WITHOUT ROWID; INSERT INTO keyed VALUES ('a', 1), ('b', 2);
         CREATE TABLE "odd ""name"(k, v, PRIMARY KEY(k, v)); INSERT INTO "odd ""name" VALUES (NULL, 1), (2, x'00');
         CREATE VIEW seen AS SELECT * FROM plain;
         """
-      #expect(try Command.run(Tools.system("sqlite3"), ["\(ship.root)/db", sql]).succeeded)
-      let outcome = try Transaction.dryRun(on: ship.container()) { staged in
+      #expect(try Command.run(Tools.system("sqlite3"), ["\(sandbox.root)/db", sql]).succeeded)
+      let outcome = try Transaction.dryRun(on: sandbox.container()) { staged in
         try staged.writeDatabase(at: "db") { db in
           try db.execute(
             sql: """
@@ -135,6 +135,62 @@ import Testing
       #expect(tables["odd \"name"] == .init(name: "odd \"name", added: 1, removed: 0, changed: 0))
       #expect(tables["keyed"] == .init(name: "keyed", added: 2, removed: 2, changed: 0))
       #expect(database.schema.map(\.name) == ["fresh", "keyed", "seen"])
+    }
+  }
+}
+
+@Suite("Planning")
+struct PlanningTests {
+  private func run(
+    _ sandbox: Sandbox, planning: @escaping (StagedContainer) throws -> Void = { _ in },
+    hasChange: Bool = true
+  ) throws -> TransactionOutcome<String> {
+    try Transaction.run(on: sandbox.container(), .migrate) { staged -> TransactionPlan<String, String> in
+      let text = String(decoding: try staged.read("Documents/a.txt"), as: UTF8.self)
+      try planning(staged)
+      return hasChange ? .change(text + "!", summary: "test") : .unchanged(text)
+    } body: { staged, text in
+      try staged.write(Array(text.utf8), to: "Documents/a.txt")
+      return text
+    }
+  }
+
+  @Test("A plan is carried out; one without a change writes nothing and looks for no users")
+  func plans() throws {
+    try Sandbox.withFiles(["Documents/a.txt": "a"]) { sandbox in
+      let file = try sandbox.live().open("Documents/a.txt", .readOnly)
+      defer { try? file.close() }
+      let unchanged = try run(sandbox, hasChange: false)
+      #expect((unchanged.value, unchanged.transaction, unchanged.isFinished) == ("a", nil, true))
+      #expect(try sandbox.state() == nil)
+      sandbox.expect(.inUse) { _ = try run(sandbox) }
+      #expect(try sandbox.state() == nil)
+    }
+    try Sandbox.withFiles(["Documents/a.txt": "a"]) { sandbox in
+      let changed = try run(sandbox)
+      #expect(changed.value == "a!")
+      #expect(try sandbox.text("Documents/a.txt") == "a!")
+      #expect(try sandbox.log().map(\.summary) == ["test"])
+    }
+  }
+
+  @Test("What the plan has read must not change before the stage begins")
+  func changes() throws {
+    let edits: [(Sandbox) throws -> Void] = [
+      { try $0.put("Documents/a.txt", "other") }, { try $0.editQuietly("Documents/a.txt") },
+      { try $0.put("Documents/b.txt", "made") }, { try $0.live().removeFile("Documents/a.txt") },
+    ]
+    for edit in edits {
+      try Sandbox.withFiles(["Documents/a.txt": "a"]) { sandbox in
+        sandbox.expect(.changedMeanwhile) {
+          _ = try run(sandbox) { staged in
+            _ = try staged.status(of: "Documents/b.txt")
+            try edit(sandbox)
+          }
+        }
+        let state = try sandbox.state()
+        #expect(state == nil)
+      }
     }
   }
 }

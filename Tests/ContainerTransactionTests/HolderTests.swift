@@ -23,13 +23,13 @@ import Testing
   func aWriterThatComesWithTheCommit(_ strategy: CommitPreference, _ kind: WritingApp.Kind) throws {
     let app = try WritingApp()
     for point in [FaultPoint.synced, .rewalked, .committed] {
-      try Ship.withFiles(CommitFaultTests.files) { ship in
+      try Sandbox.withFiles(CommitFaultTests.files) { sandbox in
         let name = "\(strategy.rawValue)-\(kind.rawValue)-\(point.rawValue)"
-        let path = ship.root + "/Documents/keep.txt"
+        let path = sandbox.root + "/Documents/keep.txt"
         let faults = at(point) { try app.open(name, kind, path) }
         let error = try #require(
-          ship.failure {
-            try ship.run(faults: faults, commit: strategy) {
+          sandbox.failure {
+            try sandbox.run(faults: faults, commit: strategy) {
               try $0.write(Array("replaced".utf8), to: "Documents/keep.txt")
             }
           })
@@ -39,34 +39,34 @@ import Testing
           #expect(error.message.contains("python3") && error.message.contains("taken back"), "\(error)")
         }
         let lines = report.rows.map { "line \($0)\n" }.joined()
-        let text = try ship.text("Documents/keep.txt")
+        let text = try sandbox.text("Documents/keep.txt")
         #expect(kind == .map ? text.hasSuffix("eep") : text == "keep" + lines, "\(point): \(text)")
-        #expect(try ship.stages().isEmpty && ship.log().map(\.state) == [.discarded])
-        #expect(try Transaction.recover(ship.container()).isEmpty)
+        #expect(try sandbox.stages().isEmpty && sandbox.log().map(\.state) == [.discarded])
+        #expect(try Transaction.recover(sandbox.container()).isEmpty)
       }
     }
   }
 
   @Test func aShellThatEntersTheOldTree() throws {
     let app = try WritingApp()
-    try Ship.withFiles(CommitFaultTests.files) { ship in
-      let before = try ship.listing()
-      let path = ship.root + "/Documents"
-      let error = ship.failure {
-        try ship.run(faults: at(.committed) { try app.open("shell", .stay, path) })
+    try Sandbox.withFiles(CommitFaultTests.files) { sandbox in
+      let before = try sandbox.listing()
+      let path = sandbox.root + "/Documents"
+      let error = sandbox.failure {
+        try sandbox.run(faults: at(.committed) { try app.open("shell", .stay, path) })
       }
       #expect(error?.code == .inUse && error?.message.contains("working directory") == true, "\(error)")
       try app.stop("shell")
-      expectNone(try ship.listing().changes(from: before))
+      expectNone(try sandbox.listing().changes(from: before))
     }
   }
 
   /// What was written into the new tree before it was taken back: carried into the old one, or kept.
   @Test(arguments: strategies) func whatWasWrittenMeanwhileIsKept(_ strategy: CommitPreference) throws {
     let app = try WritingApp()
-    try Ship.withFiles(CommitFaultTests.files) { ship in
-      let own = ship
-      let path = ship.root + "/Documents/empty.txt"
+    try Sandbox.withFiles(CommitFaultTests.files) { sandbox in
+      let own = sandbox
+      let path = sandbox.root + "/Documents/empty.txt"
       let faults = FaultInjection {
         if $0 == .committed { try app.open(strategy.rawValue, .hold, path) }
         if $0 == .marked {
@@ -76,17 +76,17 @@ import Testing
           try own.live().removeFile("Documents/saved")
         }
       }
-      let error = try #require(ship.failure { try ship.run(faults: faults, commit: strategy) })
+      let error = try #require(sandbox.failure { try sandbox.run(faults: faults, commit: strategy) })
       try app.stop(strategy.rawValue)
       #expect(error.code == .inUse && error.message.contains("Documents/written.txt"), "\(error)")
-      #expect(try ship.text("Documents/fresh.txt") == "made beside it")
-      #expect(try ship.text("Library/x/y/z") == "an untouched one" && !ship.exists("Documents/saved"))
-      #expect(try ship.text("Documents/empty.txt") == "" && !ship.exists("Documents/written.txt"))
+      #expect(try sandbox.text("Documents/fresh.txt") == "made beside it")
+      #expect(try sandbox.text("Library/x/y/z") == "an untouched one" && !sandbox.exists("Documents/saved"))
+      #expect(try sandbox.text("Documents/empty.txt") == "" && !sandbox.exists("Documents/written.txt"))
       let place: StateDirectory.Place = strategy == .exchange ? .beside : .inside
-      let kept = try #require(try ship.state(place)).directory("conflict")
+      let kept = try #require(try sandbox.state(place)).directory("conflict")
       let folder = try kept.directory(ContainerPath(name: #require(kept.names().first)))
       #expect(try folder.contents("Documents/written.txt") == Array("written into the new file".utf8))
-      #expect(try ship.stages().isEmpty && ship.run(commit: strategy).conflicts.isEmpty)
+      #expect(try sandbox.stages().isEmpty && sandbox.run(commit: strategy).conflicts.isEmpty)
     }
   }
 
@@ -94,43 +94,43 @@ import Testing
   /// aside.
   @Test(arguments: strategies) func aNewcomerInTheWayIsTakenBack(_ strategy: CommitPreference) throws {
     let app = try WritingApp()
-    try Ship.withFiles(CommitFaultTests.files) { ship in
-      let own = ship
-      let path = ship.root + "/Documents/written.txt"
+    try Sandbox.withFiles(CommitFaultTests.files) { sandbox in
+      let own = sandbox
+      let path = sandbox.root + "/Documents/written.txt"
       let faults = at(.committed) {
         try own.put("Documents/written.txt", "the app's")
         try app.open(strategy.rawValue, .append, path)
       }
-      let error = ship.failure { try ship.run(faults: faults, commit: strategy) }
+      let error = sandbox.failure { try sandbox.run(faults: faults, commit: strategy) }
       let report = try app.stop(strategy.rawValue)
       #expect(error?.code == .inUse, "\(error)")
       let lines = report.rows.map { "line \($0)\n" }.joined()
-      #expect(try ship.text("Documents/written.txt") == "the app's" + lines)
+      #expect(try sandbox.text("Documents/written.txt") == "the app's" + lines)
     }
   }
 
   @Test(arguments: strategies) func groupsGoBackToo(_ strategy: CommitPreference) throws {
     let app = try WritingApp()
-    try GroupLab.with { lab in
-      let before = try lab.listings()
-      let path = lab.folder("Shared/one/note.txt")
+    try GroupSandbox.with { sandbox in
+      let before = try sandbox.listings()
+      let path = sandbox.folder("Shared/one/note.txt")
       let error = #expect(throws: DrydockError.self) {
-        try lab.run(
+        try sandbox.run(
           commit: strategy,
           faults: at(.committed) { try app.open(strategy.rawValue, .hold, path) })
       }
       #expect(error?.code == .inUse && error?.message.contains("note.txt") == true, "\(error)")
       try app.stop(strategy.rawValue)
-      expectNone(try lab.changes(from: before))
-      #expect(try Transaction.recover(lab.container()).isEmpty && lab.traces().isEmpty)
-      #expect(try lab.run(commit: strategy).conflicts.isEmpty)
+      expectNone(try sandbox.changes(from: before))
+      #expect(try Transaction.recover(sandbox.container()).isEmpty && sandbox.traces().isEmpty)
+      #expect(try sandbox.run(commit: strategy).conflicts.isEmpty)
     }
   }
 
   /// Each commit pays for two more looks.
   @Test func aLookTakesLittleTime() throws {
-    try Ship.withFiles(["a": "a"]) { ship in
-      let status = try #require(try ship.live().status("a"))
+    try Sandbox.withFiles(["a": "a"]) { sandbox in
+      let status = try #require(try sandbox.live().status("a"))
       let search = HolderSearch(inodes: [status.identity: "a"], own: [])
       let clock = ContinuousClock()
       let times = (0..<5).map { _ in clock.measure { #expect(search.run().found.isEmpty) } }
@@ -144,21 +144,21 @@ import Testing
 
   @Test(arguments: strategies) func whatIsWrittenLaterIsFoundAndKept(_ strategy: CommitPreference) throws {
     let app = try WritingApp()
-    try Ship.withFiles(CommitFaultTests.files) { ship in
-      let path = ship.root + "/Documents/keep.txt"
+    try Sandbox.withFiles(CommitFaultTests.files) { sandbox in
+      let path = sandbox.root + "/Documents/keep.txt"
       var options = TransactionOptions()
-      (options.commit, options.looksForHolders) = (strategy, false)
+      (options.commit, options.hooks.looksForHolders) = (strategy, false)
       // Nobody sees it, and its file is replaced while it has it open.
-      options.faults = FaultInjection {
+      options.hooks.faults = FaultInjection {
         if $0 == .rewalked { try app.open(strategy.rawValue, .hold, path) }
       }
       let outcome = try Transaction.run(
-        on: ship.container(), .migrate, summary: "x", options: options
+        on: sandbox.container(), .migrate, summary: "x", options: options
       ) { try $0.write(Array("replaced".utf8), to: "Documents/keep.txt") }
       try app.stop(strategy.rawValue)
-      #expect(try Transaction.recover(ship.container()).isEmpty)
+      #expect(try Transaction.recover(sandbox.container()).isEmpty)
       let place: StateDirectory.Place = strategy == .exchange ? .beside : .inside
-      let state = try #require(try ship.state(place))
+      let state = try #require(try sandbox.state(place))
       let transaction = try #require(outcome.transaction)
       let undo = try state.directory("undo").directory(ContainerPath(transaction.description))
       let name = try #require(try undo.names().first { $0.starts(with: "before".utf8) })
@@ -166,27 +166,27 @@ import Testing
       try app.open(late, .append, undo.full(ContainerPath(name: name)))
       try app.wait(late, for: "row")
       let lines = try app.stop(late).rows.map { "line \($0)\n" }.joined()
-      let reports = try Transaction.recover(ship.container())
+      let reports = try Transaction.recover(sandbox.container())
       #expect(
         reports.map(\.outcome) == [.writtenLater] && reports.map(\.conflicts) == [["Documents/keep.txt"]])
       let aside = try state.directory("conflict").directory(ContainerPath(transaction.description))
       #expect(try aside.contents("Documents/keep.txt") == Array(("keep" + lines).utf8))
       // Once.
-      #expect(try Transaction.recover(ship.container()).isEmpty)
-      let error = try #require(ship.failure { try ship.rollback(commit: strategy) })
+      #expect(try Transaction.recover(sandbox.container()).isEmpty)
+      let error = try #require(sandbox.failure { try sandbox.rollback(commit: strategy) })
       #expect(error.code == .conflict && error.message.contains("--discard-newer"), "\(error)")
       #expect(error.message.contains(undo.full(ContainerPath(name: name))) && error.message.contains(path))
-      try ship.rollback(discardingNewer: true, commit: strategy)
-      #expect(try ship.text("Documents/keep.txt") == "keep" + lines)
-      try ship.rollback(redoing: true, commit: strategy)
-      #expect(try ship.text("Documents/keep.txt") == "replaced")
+      try sandbox.rollback(discardingNewer: true, commit: strategy)
+      #expect(try sandbox.text("Documents/keep.txt") == "keep" + lines)
+      try sandbox.rollback(redoing: true, commit: strategy)
+      #expect(try sandbox.text("Documents/keep.txt") == "replaced")
     }
   }
 
   // MARK: Marks
 
-  private func isMarked(_ ship: Ship) throws -> [Bool] {
-    let undo = try #require(try ship.state()).directory("undo")
+  private func isMarked(_ sandbox: Sandbox) throws -> [Bool] {
+    let undo = try #require(try sandbox.state()).directory("undo")
     return try undo.names().sorted { $0.lexicographicallyPrecedes($1) }.flatMap { folder in
       let kept = try undo.directory(ContainerPath(name: folder))
       return try kept.names().filter { $0.starts(with: "before".utf8) }.compactMap { name in
@@ -197,61 +197,63 @@ import Testing
   }
 
   private static func change(_ staged: StagedContainer) throws {
-    try staged.writeDatabase(at: Ship.database) { try $0.execute(sql: "UPDATE task SET title = 'x'") }
+    try staged.writeDatabase(at: Sandbox.database) { try $0.execute(sql: "UPDATE task SET title = 'x'") }
   }
 
   @Test func aMarkGoesWithTheRollback() throws {
-    try Ship.withNotes { ship in
-      let before = try ship.listing()
-      try ship.run("x", Self.change)
-      #expect(try isMarked(ship) == [true])
+    try Sandbox.withNotes { sandbox in
+      let before = try sandbox.listing()
+      try sandbox.run("x", Self.change)
+      #expect(try isMarked(sandbox) == [true])
       // A dry run leaves it, and so does a rollback that fails.
-      _ = try Transaction.dryRollback(ship.container()) { rollback in
+      _ = try Transaction.dryRollback(sandbox.container()) { rollback in
         try rollback.undo(#require(rollback.candidates().first))
       }
-      #expect(try isMarked(ship) == [true])
+      #expect(try isMarked(sandbox) == [true])
       for point in [FaultPoint.checked, .treeBuilt, .rewalked, .marked] {
         var options = TransactionOptions()
-        options.faults = FaultInjection { if $0 == point { throw CommitFaultTests.Stop() } }
-        _ = try? Transaction.rollback(ship.container(), options: options)
-        #expect(try isMarked(ship) == [true], "\(point)")
+        options.hooks.faults = FaultInjection { if $0 == point { throw CommitFaultTests.Stop() } }
+        _ = try? Transaction.rollback(sandbox.container(), options: options)
+        #expect(try isMarked(sandbox) == [true], "\(point)")
       }
-      try ship.rollback()
-      expectNone(try ship.listing().changes(from: before))
-      #expect(try isMarked(ship) == [true])
-      try ship.rollback(redoing: true)
-      try ship.rollback()
-      expectNone(try ship.listing().changes(from: before))
+      try sandbox.rollback()
+      expectNone(try sandbox.listing().changes(from: before))
+      #expect(try isMarked(sandbox) == [true])
+      try sandbox.rollback(redoing: true)
+      try sandbox.rollback()
+      expectNone(try sandbox.listing().changes(from: before))
     }
   }
 
   /// A backup may share the inode with a hard link.
   @Test(arguments: strategies) func anotherNameOfADatabaseStaysWhole(_ strategy: CommitPreference) throws {
-    try Ship.withNotes { ship in
-      let outside = try Directory(ship.folder.path)
-      try ship.live().link(Ship.database, in: outside, to: "backup")
+    try Sandbox.withNotes { sandbox in
+      let outside = try Directory(sandbox.folder.path)
+      try sandbox.live().link(Sandbox.database, in: outside, to: "backup")
       let before = try outside.contents("backup")
-      try ship.run("x", commit: strategy, Self.change)
+      try sandbox.run("x", commit: strategy, Self.change)
       #expect(try outside.contents("backup") == before)
-      try ship.rollback(commit: strategy)
-      #expect(try outside.contents("backup") == before && ship.live().contents(Ship.database) == before)
+      try sandbox.rollback(commit: strategy)
+      #expect(try outside.contents("backup") == before && sandbox.live().contents(Sandbox.database) == before)
     }
   }
 
   @Test func theMarkIsItsOwnInverse() throws {
-    try Ship.withNotes { ship in
-      let live = try ship.live()
-      let before = try live.contents(Ship.database)
-      let status = try #require(try live.status(Ship.database))
-      for _ in 0..<2 { try live.markReplaced(Ship.database, modified: status.modified) }
-      let marked = try live.contents(Ship.database)
+    try Sandbox.withNotes { sandbox in
+      let live = try sandbox.live()
+      let before = try live.contents(Sandbox.database)
+      let status = try #require(try live.status(Sandbox.database))
+      for _ in 0..<2 { try live.markReplaced(Sandbox.database, modified: status.modified) }
+      let marked = try live.contents(Sandbox.database)
       #expect(marked.starts(with: "Drydock replaced".utf8) && marked[40...] == before[40...])
       #expect(throws: DatabaseError.self) {
-        try DatabaseQueue(path: live.full(Ship.database)).read { try $0.execute(sql: "SELECT * FROM task") }
+        try DatabaseQueue(path: live.full(Sandbox.database)).read {
+          try $0.execute(sql: "SELECT * FROM task")
+        }
       }
-      for _ in 0..<2 { try live.unmarkReplaced(Ship.database, modified: status.modified) }
-      #expect(try live.contents(Ship.database) == before)
-      #expect(try live.status(Ship.database)?.modified == status.modified)
+      for _ in 0..<2 { try live.unmarkReplaced(Sandbox.database, modified: status.modified) }
+      #expect(try live.contents(Sandbox.database) == before)
+      #expect(try live.status(Sandbox.database)?.modified == status.modified)
     }
   }
 
@@ -265,9 +267,9 @@ import Testing
       try TemporaryDirectory.with { folder in
         let made = try Command.run(try Tools.notesApp(), ["create", folder("c")] + options)
         #expect(made.succeeded, "\(made)")
-        let ship = Ship(folder: folder)
-        let before = try ship.listing()
-        let path = ship.root + "/" + Ship.database.description
+        let sandbox = Sandbox(folder: folder)
+        let before = try sandbox.listing()
+        let path = sandbox.root + "/" + Sandbox.database.description
         let count = Counter()
         let seen = Counter()
         let faults = FaultInjection { point in
@@ -279,10 +281,10 @@ import Testing
           #expect(report.errors.count == 1 && wanted.contains(report.errors[0]), "\(point): \(report.lines)")
           _ = seen.next()
         }
-        try ship.run("x", faults: faults, commit: strategy, Self.change)
+        try sandbox.run("x", faults: faults, commit: strategy, Self.change)
         #expect(seen.next() > 8)
-        try ship.rollback(commit: strategy)
-        expectNone(try ship.listing().changes(from: before))
+        try sandbox.rollback(commit: strategy)
+        expectNone(try sandbox.listing().changes(from: before))
       }
     }
   }

@@ -6,72 +6,74 @@ import Testing
 @testable import ContainerTransaction
 
 @Suite struct InUseTests {
-  private func refused(_ ship: Ship, by running: RunningCommand, _ path: String, _ manner: String) throws {
-    let before = try ship.listing()
-    let error = try #require(ship.failure { try ship.run() })
+  private func refused(_ sandbox: Sandbox, by running: RunningCommand, _ path: String, _ manner: String)
+    throws
+  {
+    let before = try sandbox.listing()
+    let error = try #require(sandbox.failure { try sandbox.run() })
     #expect(error.code == .inUse)
     for part in ["process \(running.process)", path, manner, "and run it again"] {
       #expect(error.message.contains(part), "\(part) in \(error.message)")
     }
-    expectNone(try ship.listing().changes(from: before, comparing: TreeListing.untouched))
+    expectNone(try sandbox.listing().changes(from: before, comparing: TreeListing.untouched))
     // A refusal leaves nothing behind.
-    #expect(try ship.state() == nil)
+    #expect(try sandbox.state() == nil)
     running.closeInput()
     _ = try running.wait()
-    #expect(try ship.run().transaction != nil)
+    #expect(try sandbox.run().transaction != nil)
   }
 
   @Test func theAppHasItsDatabaseOpen() throws {
-    try Ship.withNotes { ship in
-      let app = try Command.spawn(try Tools.notesApp(), ["hold", ship.root])
+    try Sandbox.withNotes { sandbox in
+      let app = try Command.spawn(try Tools.notesApp(), ["hold", sandbox.root])
       try app.waitForLine("ready")
-      try refused(ship, by: app, "Documents/database.sqlite", "NotesApp")
+      try refused(sandbox, by: app, "Documents/database.sqlite", "NotesApp")
     }
   }
 
   @Test func anIdleConnectionInRollbackModeHoldsNoLock() throws {
-    try Ship.withNotes("--rollback-journal") { ship in
-      let app = try Command.spawn(try Tools.notesApp(), ["hold", ship.root])
+    try Sandbox.withNotes("--rollback-journal") { sandbox in
+      let app = try Command.spawn(try Tools.notesApp(), ["hold", sandbox.root])
       try app.waitForLine("ready")
-      #expect(try DatabaseLock.acquire(Ship.database, in: ship.live()) != nil)
-      try refused(ship, by: app, "Documents/database.sqlite", "open")
+      #expect(try DatabaseLock.acquire(Sandbox.database, in: sandbox.live()) != nil)
+      try refused(sandbox, by: app, "Documents/database.sqlite", "open")
     }
   }
 
   @Test func aShellStandsInIt() throws {
-    try Ship.withFiles(["Documents/a": "a"]) { ship in
+    try Sandbox.withFiles(["Documents/a": "a"]) { sandbox in
       let shell = try Command.spawn(
-        "/bin/sh", ["-c", "echo ready; cat"], directory: ship.root + "/Documents")
+        "/bin/sh", ["-c", "echo ready; cat"], directory: sandbox.root + "/Documents")
       try shell.waitForLine("ready")
-      try refused(ship, by: shell, "Documents", "working directory")
+      try refused(sandbox, by: shell, "Documents", "working directory")
     }
   }
 
   @Test func aShellStandsInItsRoot() throws {
-    try Ship.withFiles(["Documents/a": "a"]) { ship in
-      let shell = try Command.spawn("/bin/sh", ["-c", "echo ready; exec cat"], directory: ship.root)
+    try Sandbox.withFiles(["Documents/a": "a"]) { sandbox in
+      let shell = try Command.spawn("/bin/sh", ["-c", "echo ready; exec cat"], directory: sandbox.root)
       try shell.waitForLine("ready")
-      try refused(ship, by: shell, "the container's directory", "working directory")
+      try refused(sandbox, by: shell, "the container's directory", "working directory")
     }
   }
 
   @Test func aFileIsOpen() throws {
-    try Ship.withFiles(["Documents/a": "a", "Documents/b": "b"]) { ship in
+    try Sandbox.withFiles(["Documents/a": "a", "Documents/b": "b"]) { sandbox in
       let shell = try Command.spawn(
-        "/bin/sh", ["-c", "exec 5<\"$0\"; echo ready; cat", ship.root + "/Documents/b"])
+        "/bin/sh", ["-c", "exec 5<\"$0\"; echo ready; cat", sandbox.root + "/Documents/b"])
       try shell.waitForLine("ready")
-      try refused(ship, by: shell, "Documents/b", "open")
+      try refused(sandbox, by: shell, "Documents/b", "open")
     }
   }
 
   @Test func aFileIsMappedAndClosed() throws {
-    try Ship.withFiles(["Documents/mapped": String(repeating: "m", count: 5000)]) { ship in
-      try whileMapping(ship.root + "/Documents/mapped") {
-        let error = try #require(ship.failure { try ship.run() })
+    try Sandbox.withFiles(["Documents/mapped": String(repeating: "m", count: 5000)]) { sandbox in
+      try whileMapping(sandbox.root + "/Documents/mapped") {
+        let error = try #require(sandbox.failure { try sandbox.run() })
         #expect(error.code == .inUse)
         #expect(error.message.contains("Documents/mapped mapped into memory"), "\(error)")
       }
-      #expect(try ship.run().transaction != nil)
+      #expect(try sandbox.run().transaction != nil)
     }
   }
 
@@ -115,19 +117,19 @@ import Testing
     ("last", "Documents/a", "open"), ("mapping", "Documents/a", "mapped into memory"),
   ])
   func aThreadHasItByItself(how: String, path: String, manner: String) throws {
-    try Ship.withFiles(["Documents/a": "a"]) { ship in
+    try Sandbox.withFiles(["Documents/a": "a"]) { sandbox in
       let program = try Command.spawn(
-        Tools.system("python3"), ["-c", Self.thread, how, ship.root + "/" + path])
+        Tools.system("python3"), ["-c", Self.thread, how, sandbox.root + "/" + path])
       try program.waitForLine("ready")
-      try refused(ship, by: program, path, manner)
+      try refused(sandbox, by: program, path, manner)
     }
   }
 
   @Test func aDatabaseIsLockedByWhomNobodySees() throws {
-    try Ship.withNotes { ship in
+    try Sandbox.withNotes { sandbox in
       // The lock alone, as of a process that may not be looked into.
-      let lock = try #require(try DatabaseLock.acquire(Ship.database, in: ship.live()) as DatabaseLock?)
-      let error = ship.failure { try ship.run() }
+      let lock = try #require(try DatabaseLock.acquire(Sandbox.database, in: sandbox.live()) as DatabaseLock?)
+      let error = sandbox.failure { try sandbox.run() }
       #expect(error?.code == .inUse && error?.message.contains("Documents/database.sqlite") == true)
       withExtendedLifetime(lock) {}
     }
@@ -136,19 +138,19 @@ import Testing
   // MARK: The container's lock
 
   @Test func anotherCommandHoldsTheLock() throws {
-    try Ship.withFiles(["a": "a"]) { ship in
+    try Sandbox.withFiles(["a": "a"]) { sandbox in
       let holder = try Command.spawn(
-        try Tools.system("flock"), ["-x", ship.root, "/bin/sh", "-c", "echo ready; exec cat"])
+        try Tools.system("flock"), ["-x", sandbox.root, "/bin/sh", "-c", "echo ready; exec cat"])
       try holder.waitForLine("ready")
       for action in [
-        { _ = try ship.run() }, { _ = try Transaction.dryRun(on: ship.container()) { _ in } },
-        { _ = try Transaction.inspect(ship.container()) { _ in } },
+        { _ = try sandbox.run() }, { _ = try Transaction.dryRun(on: sandbox.container()) { _ in } },
+        { _ = try Transaction.inspect(sandbox.container()) { _ in } },
       ] {
-        let error = try #require(ship.failure(action))
+        let error = try #require(sandbox.failure(action))
         #expect(error.code == .locked && error.message.contains("--lock-timeout"))
         #expect(error.message.contains("process \(holder.process) (flock)"), "\(error.message)")
       }
-      #expect(try ship.state() == nil)
+      #expect(try sandbox.state() == nil)
 
       // Waiting for it.
       var options = TransactionOptions()
@@ -158,7 +160,8 @@ import Testing
         holder.closeInput()
       }
       release.start()
-      let outcome = try Transaction.run(on: ship.container(), .migrate, summary: "waits", options: options) {
+      let outcome = try Transaction.run(on: sandbox.container(), .migrate, summary: "waits", options: options)
+      {
         try $0.write([1], to: "b")
       }
       #expect(outcome.transaction != nil)
@@ -167,10 +170,10 @@ import Testing
   }
 
   @Test func readersShareTheLockAndKeepWritersOut() throws {
-    try Ship.withFiles(["a": "a"]) { ship in
-      let lock = try ContainerLock(ship.container(), exclusive: false, timeout: 0)
-      _ = try Transaction.dryRun(on: ship.container()) { _ in }
-      let error = ship.failure { try ship.run() }
+    try Sandbox.withFiles(["a": "a"]) { sandbox in
+      let lock = try ContainerLock(sandbox.container(), exclusive: false, timeout: 0)
+      _ = try Transaction.dryRun(on: sandbox.container()) { _ in }
+      let error = sandbox.failure { try sandbox.run() }
       #expect(error?.code == .locked && error?.message.contains("this process itself") == true)
       withExtendedLifetime(lock) {}
     }
@@ -178,8 +181,8 @@ import Testing
 
   /// The lock is on the inode: while a transaction finishes, the new root is locked as the old one was.
   @Test(arguments: CommitFaultTests.ofExchange) func isLockedAtEveryPoint(point: FaultPoint) throws {
-    try Ship.withFiles(["a": "a"]) { ship in
-      let own = ship
+    try Sandbox.withFiles(["a": "a"]) { sandbox in
+      let own = sandbox
       nonisolated(unsafe) var reached = false
       let faults = FaultInjection {
         guard $0 == point else { return }
@@ -187,9 +190,9 @@ import Testing
         let error = own.failure { _ = try ContainerLock(own.container(), exclusive: false, timeout: 0) }
         #expect(error?.code == .locked)
       }
-      try ship.run(faults: faults) { try $0.write([1], to: "b") }
+      try sandbox.run(faults: faults) { try $0.write([1], to: "b") }
       #expect(reached)
-      _ = try ContainerLock(ship.container(), exclusive: true, timeout: 0)
+      _ = try ContainerLock(sandbox.container(), exclusive: true, timeout: 0)
     }
   }
 }

@@ -7,64 +7,68 @@ import Testing
 @testable import FileSystem
 
 @Suite struct RecoveryTests {
-  private func created(_ ship: Ship) throws -> Container {
+  private func created(_ sandbox: Sandbox) throws -> Container {
     Container(
-      planned: ship.root, layout: .generic, app: "a", instance: "i", configuration: Configuration())
+      planned: sandbox.root, layout: .generic, app: "a", instance: "i", configuration: ContainerConfiguration())
   }
 
   @Test func creatingAContainer() throws {
     try TemporaryDirectory.with { folder in
-      let ship = Ship(folder: folder)
-      let outcome = try Transaction.create(created(ship), .restore, summary: "new") { staged in
+      let sandbox = Sandbox(folder: folder)
+      let outcome = try Transaction.create(created(sandbox), .restore, summary: "new") { staged in
         try staged.write([1], to: "a/b")
       }
       #expect(outcome.transaction != nil && outcome.notes.isEmpty)
-      #expect(try ship.live().contents("a/b") == [1])
-      #expect(try ship.stages().isEmpty)
-      let again = ship.failure { _ = try Transaction.create(created(ship), .restore, summary: "x") { _ in } }
+      #expect(try sandbox.live().contents("a/b") == [1])
+      #expect(try sandbox.stages().isEmpty)
+      let again = sandbox.failure {
+        _ = try Transaction.create(created(sandbox), .restore, summary: "x") { _ in }
+      }
       #expect(again?.code == .exists)
-      let dry = try ship.listing()
-      _ = try Transaction.dryRun(on: ship.container()) { try $0.write([2], to: "a/b") }
-      expectNone(try ship.listing().changes(from: dry, comparing: TreeListing.untouched))
+      let dry = try sandbox.listing()
+      _ = try Transaction.dryRun(on: sandbox.container()) { try $0.write([2], to: "a/b") }
+      expectNone(try sandbox.listing().changes(from: dry, comparing: TreeListing.untouched))
     }
   }
 
   @Test(arguments: CommitFaultTests.ofExchange) func creationStoppedAtEveryPoint(point: FaultPoint) throws {
     struct Stop: Error {}
     try TemporaryDirectory.with { folder in
-      let ship = Ship(folder: folder)
+      let sandbox = Sandbox(folder: folder)
       var options = TransactionOptions()
-      options.faults = FaultInjection { if $0 == point { throw Stop() } }
+      options.hooks.faults = FaultInjection { if $0 == point { throw Stop() } }
       let isNew = CommitFaultTests.after.contains(point)
       do {
-        _ = try Transaction.create(created(ship), .restore, summary: "new", options: options) {
+        _ = try Transaction.create(created(sandbox), .restore, summary: "new", options: options) {
           try $0.write([1], to: "a/b")
         }
         #expect(isNew)
       } catch is Stop {
         #expect(!isNew)
       }
-      #expect(RawFiles.exists(Array(ship.root.utf8)) == isNew)
+      #expect(RawFiles.exists(Array(sandbox.root.utf8)) == isNew)
       // The next one says that it is there, or makes it.
       if isNew {
-        ship.expect(.exists) { _ = try Transaction.create(created(ship), .restore, summary: "x") { _ in } }
-        #expect(try ship.log().map(\.state) == [.undoable])
+        sandbox.expect(.exists) {
+          _ = try Transaction.create(created(sandbox), .restore, summary: "x") { _ in }
+        }
+        #expect(try sandbox.log().map(\.state) == [.undoable])
       } else {
-        let outcome = try Transaction.create(created(ship), .restore, summary: "x") {
+        let outcome = try Transaction.create(created(sandbox), .restore, summary: "x") {
           try $0.write([1], to: "a/b")
         }
         #expect(outcome.recovered.map(\.outcome) == (point == .committed ? [.old] : []))
       }
-      #expect(try ship.live().contents("a/b") == [1])
-      #expect(try ship.stages().isEmpty)
+      #expect(try sandbox.live().contents("a/b") == [1])
+      #expect(try sandbox.stages().isEmpty)
     }
   }
 
   @Test func whatAKillLeavesBetweenTheSteps() throws {
-    try Ship.withFiles(["a": "a"]) { ship in
-      try ship.run { try $0.write([1], to: "b") }
-      let before = try ship.listing()
-      let state = try #require(try StateDirectory.existing(for: ship.container()))
+    try Sandbox.withFiles(["a": "a"]) { sandbox in
+      try sandbox.run { try $0.write([1], to: "b") }
+      let before = try sandbox.listing()
+      let state = try #require(try StateDirectory.existing(for: sandbox.container()))
       let journal = Journal(state: state.directory)
       // Begun; killed before the stage was made, or after it was removed.
       var begin = JournalRecord(.begin, TransactionID("20260101T000000Z-00000001"))
@@ -78,27 +82,27 @@ import Testing
       _ = try file.writeAll(
         toAbsoluteOffset: try file.seek(offset: 0, from: .end), Array("{\"step\":\"beg".utf8))
       try file.close()
-      #expect(try ship.log().map(\.state) == [.undoable, .interrupted])
-      let reports = try Transaction.recover(ship.container())
+      #expect(try sandbox.log().map(\.state) == [.undoable, .interrupted])
+      let reports = try Transaction.recover(sandbox.container())
       #expect(reports == [.init(transaction: begin.transaction, outcome: .old, conflicts: [])])
-      #expect(try ship.stages().isEmpty && ship.log().map(\.state) == [.undoable, .discarded])
-      expectNone(try ship.listing().changes(from: before, comparing: TreeListing.untouched))
+      #expect(try sandbox.stages().isEmpty && sandbox.log().map(\.state) == [.undoable, .discarded])
+      expectNone(try sandbox.listing().changes(from: before, comparing: TreeListing.untouched))
       // The state directory itself, cut short.
       for name in ["stage", "conflict"] as [ContainerPath] { try state.directory.removeTree(name) }
-      #expect(try Transaction.recover(ship.container()).isEmpty)
-      try ship.rollback()
-      #expect(try !ship.exists("b"))
+      #expect(try Transaction.recover(sandbox.container()).isEmpty)
+      try sandbox.rollback()
+      #expect(try !sandbox.exists("b"))
     }
   }
 
   @Test func whatIsDamagedIsSaid() throws {
-    try Ship.withFiles(["a": "a"]) { ship in
-      try ship.run { try $0.write([1], to: "b") }
-      let state = try #require(try ship.state())
+    try Sandbox.withFiles(["a": "a"]) { sandbox in
+      try sandbox.run { try $0.write([1], to: "b") }
+      let state = try #require(try sandbox.state())
       let journal = try state.contents("journal")
       try state.removeFile("journal")
       try state.create("journal", Array("nonsense\n".utf8) + journal)
-      let error = ship.failure { try ship.run() }
+      let error = sandbox.failure { try sandbox.run() }
       #expect(error?.code == .damagedState && error?.message.contains("line 1") == true)
       #expect(error?.path?.hasSuffix("/journal") == true)
       try state.removeFile("journal")
@@ -107,24 +111,24 @@ import Testing
       let record = try ContainerPath(bytes: Array("undo/".utf8) + folder[0] + Array("/record.json".utf8))
       try state.removeFile(record)
       try state.create(record, Array("{}".utf8))
-      ship.expect(.damagedState) { try ship.rollback() }
-      #expect(try ship.text("a") == "a")
+      sandbox.expect(.damagedState) { try sandbox.rollback() }
+      #expect(try sandbox.text("a") == "a")
     }
   }
 
   @Test func aRollbackKilledAfterItsCommitIsNotDoneTwice() throws {
     struct Stop: Error {}
-    try Ship.withFiles(["a": "0"]) { ship in
-      try ship.run { try $0.write([UInt8(ascii: "1")], to: "a") }
-      try ship.run { try $0.write([UInt8(ascii: "2")], to: "a") }
+    try Sandbox.withFiles(["a": "0"]) { sandbox in
+      try sandbox.run { try $0.write([UInt8(ascii: "1")], to: "a") }
+      try sandbox.run { try $0.write([UInt8(ascii: "2")], to: "a") }
       var options = TransactionOptions()
-      options.faults = FaultInjection { if $0 == .exchanged { throw Stop() } }
-      _ = try Transaction.rollback(ship.container(), options: options)
-      #expect(try ship.text("a") == "1")
-      let outcome = try ship.rollback()
+      options.hooks.faults = FaultInjection { if $0 == .exchanged { throw Stop() } }
+      _ = try Transaction.rollback(sandbox.container(), options: options)
+      #expect(try sandbox.text("a") == "1")
+      let outcome = try sandbox.rollback()
       #expect(outcome.recovered.map(\.outcome) == [.new])
-      #expect(try ship.text("a") == "0")
-      ship.expect(.nothingToUndo) { try ship.rollback() }
+      #expect(try sandbox.text("a") == "0")
+      sandbox.expect(.nothingToUndo) { try sandbox.rollback() }
     }
   }
 
@@ -162,18 +166,18 @@ import Testing
   }
 
   @Test func manyTransactionsLeaveNoDescriptors() throws {
-    try Ship.withFiles(["a": "0", "d/e": "1"]) { ship in
+    try Sandbox.withFiles(["a": "0", "d/e": "1"]) { sandbox in
       func count() throws -> Int {
         try RawFiles.names(in: Array("/proc/self/fd".utf8)).filter {
           let target = try? RawFiles.linkTarget(Array("/proc/self/fd/".utf8) + $0)
-          return target.map { String(decoding: $0, as: UTF8.self).hasPrefix(ship.folder.path) } ?? false
+          return target.map { String(decoding: $0, as: UTF8.self).hasPrefix(sandbox.folder.path) } ?? false
         }.count
       }
       for number in 0..<5 {
-        try ship.run { try $0.write(Array("\(number)".utf8), to: "a") }
-        _ = try Transaction.dryRun(on: ship.container()) { try $0.remove("d") }
-        try ship.rollback()
-        _ = try? ship.run { try $0.write([1], to: "a/b") }
+        try sandbox.run { try $0.write(Array("\(number)".utf8), to: "a") }
+        _ = try Transaction.dryRun(on: sandbox.container()) { try $0.remove("d") }
+        try sandbox.rollback()
+        _ = try? sandbox.run { try $0.write([1], to: "a/b") }
       }
       #expect(try count() == 0)
     }
@@ -181,15 +185,15 @@ import Testing
 
   @Test(arguments: ["plan", "tree"])
   func aStageWithoutARecordIsNotRemoved(_ name: String) throws {
-    try Ship.withFiles(["a": "one"]) { ship in
-      try ship.run { try $0.write(Array("two".utf8), to: "a") }
-      let state = try #require(try ship.state())
+    try Sandbox.withFiles(["a": "one"]) { sandbox in
+      try sandbox.run { try $0.write(Array("two".utf8), to: "a") }
+      let state = try #require(try sandbox.state())
       let stage: ContainerPath = "stage/20261121T020658Z-04d74cd5"
       try state.createDirectories(stage)
       try state.create(stage.appending(name), Array("the only copy".utf8))
-      ship.expect(.damagedState) { try Transaction.recover(ship.container()) }
-      ship.expect(.damagedState) { try ship.run { try $0.write(Array("three".utf8), to: "a") } }
-      #expect(try state.status(stage.appending(name)) != nil && ship.text("a") == "two")
+      sandbox.expect(.damagedState) { try Transaction.recover(sandbox.container()) }
+      sandbox.expect(.damagedState) { try sandbox.run { try $0.write(Array("three".utf8), to: "a") } }
+      #expect(try state.status(stage.appending(name)) != nil && sandbox.text("a") == "two")
     }
   }
 }

@@ -27,35 +27,35 @@ import Testing
 
   /// A container whose settings hold secrets, changed once before they moved, in a format.
   private func withSecrets(
-    _ format: PropertyListFile.Format = .binary, _ body: (Ship, DeviceKeys) throws -> Void
+    _ format: PropertyListFile.Format = .binary, _ body: (Sandbox, DeviceKeys) throws -> Void
   ) throws {
     let keys = DeviceKeys(try AgeIdentity.generate())
-    try Ship.withFiles(["Documents/empty.txt": ""]) { ship in
-      try ship.live().createDirectories(Ship.settings.parent, mode: 0o755)
+    try Sandbox.withFiles(["Documents/empty.txt": ""]) { sandbox in
+      try sandbox.live().createDirectories(Sandbox.settings.parent, mode: 0o755)
       var file = PropertyListFile(format: format, root: Self.secrets)
       file.root["theme"] = .string("dark")
-      try ship.live().create(Ship.settings, file.encoded(), mode: 0o640)
-      try ship.live().setAttribute(ExtendedAttribute(name: "user.note", value: [7]), of: Ship.settings)
-      try ship.run { try Self.set("theme", "light", $0) }
+      try sandbox.live().create(Sandbox.settings, file.encoded(), mode: 0o640)
+      try sandbox.live().setAttribute(ExtendedAttribute(name: "user.note", value: [7]), of: Sandbox.settings)
+      try sandbox.run { try Self.set("theme", "light", $0) }
       // Under an older name, and inside of something else.
-      try ship.run { staged in
-        guard var file = try staged.defaults(Ship.settings) else { return }
+      try sandbox.run { staged in
+        guard var file = try staged.defaults(Sandbox.settings) else { return }
         file.root["old_token"] = .dictionary(["value": file.root["auth_token"] ?? .boolean(false)])
-        try staged.setDefaults(file, at: Ship.settings)
+        try staged.setDefaults(file, at: Sandbox.settings)
       }
-      try ship.run { staged in
-        guard var file = try staged.defaults(Ship.settings) else { return }
+      try sandbox.run { staged in
+        guard var file = try staged.defaults(Sandbox.settings) else { return }
         file.root["old_token"] = nil
-        try staged.setDefaults(file, at: Ship.settings)
+        try staged.setDefaults(file, at: Sandbox.settings)
       }
-      try body(ship, keys)
+      try body(sandbox, keys)
     }
   }
 
   private static func set(_ key: String, _ value: String, _ staged: StagedContainer) throws {
-    guard var file = try staged.defaults(Ship.settings) else { return }
+    guard var file = try staged.defaults(Sandbox.settings) else { return }
     file.root[key] = .string(value)
-    try staged.setDefaults(file, at: Ship.settings)
+    try staged.setDefaults(file, at: Sandbox.settings)
   }
 
   private func options(_ keys: DeviceKeys?, _ commit: CommitPreference) -> TransactionOptions {
@@ -67,27 +67,29 @@ import Testing
   /// What a migration does: each secret becomes an item, and its setting goes.
   @discardableResult
   private func move(
-    _ ship: Ship, _ keys: DeviceKeys, _ commit: CommitPreference = .automatic, faults: FaultInjection = .none
+    _ sandbox: Sandbox, _ keys: DeviceKeys, _ commit: CommitPreference = .automatic,
+    faults: FaultInjection = .none
   ) throws -> TransactionOutcome<Void> {
     var options = options(keys, commit)
-    options.faults = faults
-    return try Transaction.run(on: ship.container(), .migrate, summary: "move", options: options) { staged in
-      guard var file = try staged.defaults(Ship.settings) else { return }
+    options.hooks.faults = faults
+    return try Transaction.run(on: sandbox.container(), .migrate, summary: "move", options: options) {
+      staged in
+      guard var file = try staged.defaults(Sandbox.settings) else { return }
       var vault = try staged.vault() ?? Vault(new: keys)
       for (key, value) in Self.secrets {
         vault.put(VaultItem(service: "com.example.notes", account: key, value: SecretBytes([1, 2, 3])))
-        staged.keepSealed(MovedSecret(path: Ship.settings, key: key, value: value), to: vault.recipients)
+        staged.keepSealed(MovedSecret(path: Sandbox.settings, key: key, value: value), to: vault.recipients)
         file.root[key] = nil
       }
       try staged.setVault(vault)
-      try staged.setDefaults(file, at: Ship.settings)
+      try staged.setDefaults(file, at: Sandbox.settings)
     }
   }
 
   /// Every file of the container and of its state that holds a secret in the clear.
-  private func holders(_ ship: Ship) throws -> [String] {
+  private func holders(_ sandbox: Sandbox) throws -> [String] {
     var found: [String] = []
-    let root = try Directory(ship.folder.path)
+    let root = try Directory(sandbox.folder.path)
     try root.walk { entry in
       guard entry.status.type == .file else { return .into }
       let bytes = try root.contents(entry.path)
@@ -99,41 +101,41 @@ import Testing
 
   @Test(arguments: [PropertyListFile.Format.binary, .xml], [CommitPreference.exchange, .inPlace])
   func thereAndBack(_ format: PropertyListFile.Format, _ commit: CommitPreference) throws {
-    try withSecrets(format) { ship, keys in
-      let before = try ship.listing()
-      #expect(try holders(ship).count > 5, "the earlier undos hold it as long as the settings do")
-      try move(ship, keys, commit)
-      let after = try ship.listing()
-      #expect(try holders(ship) == [])
-      #expect(try ship.stages().isEmpty)
+    try withSecrets(format) { sandbox, keys in
+      let before = try sandbox.listing()
+      #expect(try holders(sandbox).count > 5, "the earlier undos hold it as long as the settings do")
+      try move(sandbox, keys, commit)
+      let after = try sandbox.listing()
+      #expect(try holders(sandbox) == [])
+      #expect(try sandbox.stages().isEmpty)
 
       // Without the key, or with a wrong one, nothing is begun.
-      let records = try ship.log().count
+      let records = try sandbox.log().count
       for wrong in [nil, DeviceKeys(try AgeIdentity.generate())] {
         let error = #expect(throws: DrydockError.self) {
-          try Transaction.rollback(ship.container(), options: options(wrong, commit))
+          try Transaction.rollback(sandbox.container(), options: options(wrong, commit))
         }
         #expect(error?.code == .vaultLocked)
       }
-      #expect(try ship.log().count == records)
-      expectNone(try ship.listing().changes(from: after, comparing: TreeListing.untouched))
+      #expect(try sandbox.log().count == records)
+      expectNone(try sandbox.listing().changes(from: after, comparing: TreeListing.untouched))
 
-      _ = try Transaction.rollback(ship.container(), options: options(keys, commit))
-      expectNone(try ship.listing().changes(from: before))
+      _ = try Transaction.rollback(sandbox.container(), options: options(keys, commit))
+      expectNone(try sandbox.listing().changes(from: before))
       // What the settings hold again is nowhere else.
-      #expect(try holders(ship) == ["c/" + Ship.settings.description])
-      _ = try Transaction.rollback(ship.container(), redoing: true, options: options(keys, commit))
-      #expect(try holders(ship) == [])
-      _ = try Transaction.rollback(ship.container(), options: options(keys, commit))
-      expectNone(try ship.listing().changes(from: before))
+      #expect(try holders(sandbox) == ["c/" + Sandbox.settings.description])
+      _ = try Transaction.rollback(sandbox.container(), redoing: true, options: options(keys, commit))
+      #expect(try holders(sandbox) == [])
+      _ = try Transaction.rollback(sandbox.container(), options: options(keys, commit))
+      expectNone(try sandbox.listing().changes(from: before))
       // The earlier ones can be undone, too.
-      for _ in 0..<3 { _ = try Transaction.rollback(ship.container(), options: options(keys, commit)) }
-      let settings = try PropertyListFile(bytes: ship.live().contents(Ship.settings))
+      for _ in 0..<3 { _ = try Transaction.rollback(sandbox.container(), options: options(keys, commit)) }
+      let settings = try PropertyListFile(bytes: sandbox.live().contents(Sandbox.settings))
       #expect(settings.root["theme"] == .string("dark") && settings.root["auth_token"] != nil)
       #expect(settings.format == format)
       // Moved anew, with undos of rollbacks about.
-      try move(ship, keys, commit)
-      #expect(try holders(ship) == [])
+      try move(sandbox, keys, commit)
+      #expect(try holders(sandbox) == [])
     }
   }
 
@@ -145,13 +147,13 @@ import Testing
     let points = FaultPoint.allCases.filter { !others.contains($0) }
     var (sealed, isOver) = (0, false)
     for (point, count) in points.map({ ($0, 1) }) + (1...30).map({ (FaultPoint.sealed, $0) }) where !isOver {
-      try withSecrets { ship, keys in
-        let before = try ship.listing()
+      try withSecrets { sandbox, keys in
+        let before = try sandbox.listing()
         let seen = Counter()
         let faults = FaultInjection { if $0 == point, seen.next() == count { throw Stop() } }
         let isOld: Bool
         do {
-          let outcome = try move(ship, keys, commit, faults: faults)
+          let outcome = try move(sandbox, keys, commit, faults: faults)
           if point == .sealed {
             // There are not that many.
             isOver = outcome.isFinished
@@ -162,15 +164,15 @@ import Testing
           isOld = true
         }
         // Nobody who recovers has the key.
-        _ = try Transaction.recover(ship.container())
-        #expect(try ship.stages().isEmpty)
+        _ = try Transaction.recover(sandbox.container())
+        #expect(try sandbox.stages().isEmpty)
         if isOld {
-          expectNone(try ship.listing().changes(from: before), "\(point)")
-          try move(ship, keys, commit)
+          expectNone(try sandbox.listing().changes(from: before), "\(point)")
+          try move(sandbox, keys, commit)
         }
-        #expect(try holders(ship) == [], "\(commit), \(point) \(count)")
-        _ = try Transaction.rollback(ship.container(), options: options(keys, commit))
-        expectNone(try ship.listing().changes(from: before), "\(point)")
+        #expect(try holders(sandbox) == [], "\(commit), \(point) \(count)")
+        _ = try Transaction.rollback(sandbox.container(), options: options(keys, commit))
+        expectNone(try sandbox.listing().changes(from: before), "\(point)")
       }
     }
     #expect(sealed > 6, "\(sealed)")
@@ -179,15 +181,15 @@ import Testing
   @Test func theRedoIsSealedAtEveryPoint() throws {
     for point in [FaultPoint.exchanged, .carried, .undoKept, .sealed, .oldRemoved] {
       for redoing in [false, true] {
-        try withSecrets { ship, keys in
-          try move(ship, keys)
-          if redoing { _ = try Transaction.rollback(ship.container(), options: options(keys, .exchange)) }
+        try withSecrets { sandbox, keys in
+          try move(sandbox, keys)
+          if redoing { _ = try Transaction.rollback(sandbox.container(), options: options(keys, .exchange)) }
           var options = options(keys, .exchange)
-          options.faults = FaultInjection { if $0 == point { throw Stop() } }
-          let outcome = try Transaction.rollback(ship.container(), redoing: redoing, options: options)
+          options.hooks.faults = FaultInjection { if $0 == point { throw Stop() } }
+          let outcome = try Transaction.rollback(sandbox.container(), redoing: redoing, options: options)
           #expect(!outcome.isFinished)
-          _ = try Transaction.recover(ship.container())
-          #expect(try holders(ship) == (redoing ? [] : ["c/" + Ship.settings.description]), "\(point)")
+          _ = try Transaction.recover(sandbox.container())
+          #expect(try holders(sandbox) == (redoing ? [] : ["c/" + Sandbox.settings.description]), "\(point)")
         }
       }
     }
@@ -195,69 +197,69 @@ import Testing
 
   @Test(arguments: [CommitPreference.exchange, .inPlace])
   func whatAnAppWroteAtTheSameMomentIsSealedToo(_ commit: CommitPreference) throws {
-    try withSecrets { ship, keys in
-      let own = ship
+    try withSecrets { sandbox, keys in
+      let own = sandbox
       let faults = FaultInjection { point in
         guard point == .committed else { return }
-        var file = try PropertyListFile(bytes: own.live().contents(Ship.settings))
+        var file = try PropertyListFile(bytes: own.live().contents(Sandbox.settings))
         file.root["launchCount"] = .integer(1)
         try own.live().create("new", file.encoded())
-        try own.live().rename("new", in: own.live(), to: Ship.settings)
+        try own.live().rename("new", in: own.live(), to: Sandbox.settings)
       }
-      let outcome = try move(ship, keys, commit, faults: faults)
-      #expect(outcome.conflicts == [Ship.settings] && outcome.isFinished)
-      #expect(try holders(ship) == [])
-      let state = try #require(try ship.state(commit == .inPlace ? .inside : .beside))
+      let outcome = try move(sandbox, keys, commit, faults: faults)
+      #expect(outcome.conflicts == [Sandbox.settings] && outcome.isFinished)
+      #expect(try holders(sandbox) == [])
+      let state = try #require(try sandbox.state(commit == .inPlace ? .inside : .beside))
       var kept: [String] = []
       try state.directory("conflict").walk { entry in
         if entry.status.type == .file { kept.append(entry.path.nameString) }
         return .into
       }
-      #expect(kept == [Ship.settings.nameString + ".age"])
+      #expect(kept == [Sandbox.settings.nameString + ".age"])
     }
   }
 
   @Test func anEarlierConflictIsSealed() throws {
-    try withSecrets { ship, keys in
-      let own = ship
+    try withSecrets { sandbox, keys in
+      let own = sandbox
       let app = FaultInjection { point in
         guard point == .committed else { return }
-        var file = try PropertyListFile(bytes: own.live().contents(Ship.settings))
+        var file = try PropertyListFile(bytes: own.live().contents(Sandbox.settings))
         file.root["launchCount"] = .integer(1)
         try own.live().create("new", file.encoded())
-        try own.live().rename("new", in: own.live(), to: Ship.settings)
+        try own.live().rename("new", in: own.live(), to: Sandbox.settings)
       }
-      let outcome = try ship.run(faults: app) { try Self.set("theme", "blue", $0) }
-      #expect(outcome.conflicts == [Ship.settings])
-      try move(ship, keys)
-      #expect(try holders(ship) == [])
+      let outcome = try sandbox.run(faults: app) { try Self.set("theme", "blue", $0) }
+      #expect(outcome.conflicts == [Sandbox.settings])
+      try move(sandbox, keys)
+      #expect(try holders(sandbox) == [])
     }
   }
 
   /// An earlier undo whose record cannot be read any more holds its files all the same.
   @Test func anUndoWithADamagedRecordIsSealedToo() throws {
-    try withSecrets { ship, keys in
-      let state = try #require(try ship.state())
+    try withSecrets { sandbox, keys in
+      let state = try #require(try sandbox.state())
       for name in try state.directory("undo").names() {
         let record = try ContainerPath("undo").appending(name: name).appending(UndoRecord.file.description)
         try state.removeFile(record)
         try state.create(record, Array("{".utf8))
       }
-      try move(ship, keys)
-      #expect(try holders(ship) == [])
+      try move(sandbox, keys)
+      #expect(try holders(sandbox) == [])
     }
   }
 
   @Test func bothPlacesOfStateAreLookedInto() throws {
-    try withSecrets { ship, keys in
-      try ship.run(commit: .inPlace) { try Self.set("theme", "blue", $0) }
-      #expect(try ship.state(.inside) != nil && ship.state(.beside) != nil)
+    try withSecrets { sandbox, keys in
+      try sandbox.run(commit: .inPlace) { try Self.set("theme", "blue", $0) }
+      #expect(try sandbox.state(.inside) != nil && sandbox.state(.beside) != nil)
       for point in [FaultPoint.exchanged, .carried, .undoKept, .sealed] {
         let faults = FaultInjection { if $0 == point { throw Stop() } }
-        #expect(try !move(ship, keys, .exchange, faults: faults).isFinished)
-        _ = try Transaction.recover(ship.container())
-        #expect(try holders(ship) == [], "\(point)")
-        _ = try Transaction.rollback(ship.container(), options: options(keys, .exchange))
+        #expect(try !move(sandbox, keys, .exchange, faults: faults).isFinished)
+        _ = try Transaction.recover(sandbox.container())
+        #expect(try holders(sandbox) == [], "\(point)")
+        _ = try Transaction.rollback(sandbox.container(), options: options(keys, .exchange))
       }
     }
   }
@@ -265,19 +267,19 @@ import Testing
   /// A restore of an old archive brings the setting back; then that is rolled back.
   @Test(arguments: [CommitPreference.exchange, .inPlace])
   func whatCameBackAndWentAgainIsSealed(_ commit: CommitPreference) throws {
-    try withSecrets { ship, keys in
-      let old = try ship.live().contents(Ship.settings)
-      try move(ship, keys, commit)
-      let after = try ship.listing()
+    try withSecrets { sandbox, keys in
+      let old = try sandbox.live().contents(Sandbox.settings)
+      try move(sandbox, keys, commit)
+      let after = try sandbox.listing()
       // No key is at hand.
-      try ship.run(kind: .restore, commit: commit) { try $0.write(old, to: Ship.settings) }
-      try ship.run(commit: commit) { try Self.set("theme", "blue", $0) }
-      #expect(try !holders(ship).isEmpty)
-      for _ in 0..<2 { try ship.rollback(commit: commit) }
-      #expect(try holders(ship) == [])
-      expectNone(try ship.listing().changes(from: after))
-      _ = try Transaction.rollback(ship.container(), redoing: true, options: options(keys, commit))
-      #expect(try ship.live().contents(Ship.settings) == old)
+      try sandbox.run(kind: .restore, commit: commit) { try $0.write(old, to: Sandbox.settings) }
+      try sandbox.run(commit: commit) { try Self.set("theme", "blue", $0) }
+      #expect(try !holders(sandbox).isEmpty)
+      for _ in 0..<2 { try sandbox.rollback(commit: commit) }
+      #expect(try holders(sandbox) == [])
+      expectNone(try sandbox.listing().changes(from: after))
+      _ = try Transaction.rollback(sandbox.container(), redoing: true, options: options(keys, commit))
+      #expect(try sandbox.live().contents(Sandbox.settings) == old)
     }
   }
 
@@ -285,36 +287,37 @@ import Testing
   /// that is kept.
   @Test(arguments: 1...6) func inAnyOrder(_ seed: UInt64) throws {
     var random = SeededRandom(seed: seed)
-    try withSecrets { ship, keys in
-      let original = try ship.live().contents(Ship.settings)
+    try withSecrets { sandbox, keys in
+      let original = try sandbox.live().contents(Sandbox.settings)
       var (moves, clean) = (0, 0)
       for step in 0..<14 {
         let commit: CommitPreference = Bool.random(using: &random) ? .exchange : .inPlace
         let choice = step == 0 ? 5 : Int.random(in: 0..<7, using: &random)
         switch choice {
-        case 0: try ship.run(commit: commit) { try Self.set("theme", "step \(step)", $0) }
+        case 0: try sandbox.run(commit: commit) { try Self.set("theme", "step \(step)", $0) }
         case 1:
           // A rename, or something around it.
-          try ship.run(commit: commit) { staged in
-            guard var file = try staged.defaults(Ship.settings), let value = file.root["auth_token"] else {
+          try sandbox.run(commit: commit) { staged in
+            guard var file = try staged.defaults(Sandbox.settings), let value = file.root["auth_token"] else {
               return
             }
             file.root["auth_token"] = nil
             file.root["token-\(step)"] = step.isMultiple(of: 2) ? value : .array([value])
-            try staged.setDefaults(file, at: Ship.settings)
+            try staged.setDefaults(file, at: Sandbox.settings)
           }
-        case 2: try ship.run(kind: .restore, commit: commit) { try $0.write(original, to: Ship.settings) }
+        case 2:
+          try sandbox.run(kind: .restore, commit: commit) { try $0.write(original, to: Sandbox.settings) }
         case 3, 4:
           _ = try? Transaction.rollback(
-            ship.container(), redoing: choice == 4, options: options(keys, commit))
+            sandbox.container(), redoing: choice == 4, options: options(keys, commit))
         default:
-          try moveAll(ship, keys, commit)
+          try moveAll(sandbox, keys, commit)
           moves += 1
         }
-        let root = try PropertyListFile(bytes: ship.live().contents(Ship.settings)).root
+        let root = try PropertyListFile(bytes: sandbox.live().contents(Sandbox.settings)).root
         if Self.moved(root).isEmpty {
           clean += 1
-          #expect(try holders(ship) == [], "seed \(seed), step \(step), choice \(choice)")
+          #expect(try holders(sandbox) == [], "seed \(seed), step \(step), choice \(choice)")
         }
       }
       #expect(moves > 0 && clean > 0)
@@ -323,16 +326,18 @@ import Testing
 
   /// The settings that hold a secret, whatever they are called now.
   private static func moved(_ root: PropertyListDictionary) -> [MovedSecret] {
-    let known = secrets.map { MovedSecret(path: Ship.settings, key: $0.key, value: $0.value) }
+    let known = secrets.map { MovedSecret(path: Sandbox.settings, key: $0.key, value: $0.value) }
     return known.keys(in: root).compactMap { key in
-      root[key].map { MovedSecret(path: Ship.settings, key: key, value: $0) }
+      root[key].map { MovedSecret(path: Sandbox.settings, key: key, value: $0) }
     }
   }
 
-  private func moveAll(_ ship: Ship, _ keys: DeviceKeys, _ commit: CommitPreference) throws {
-    _ = try Transaction.run(on: ship.container(), .migrate, summary: "move", options: options(keys, commit)) {
+  private func moveAll(_ sandbox: Sandbox, _ keys: DeviceKeys, _ commit: CommitPreference) throws {
+    _ = try Transaction.run(
+      on: sandbox.container(), .migrate, summary: "move", options: options(keys, commit)
+    ) {
       staged in
-      guard var file = try staged.defaults(Ship.settings) else { return }
+      guard var file = try staged.defaults(Sandbox.settings) else { return }
       var vault = try staged.vault() ?? Vault(new: keys)
       for secret in Self.moved(file.root) {
         vault.put(
@@ -341,19 +346,19 @@ import Testing
         file.root[secret.key] = nil
       }
       try staged.setVault(vault)
-      try staged.setDefaults(file, at: Ship.settings)
+      try staged.setDefaults(file, at: Sandbox.settings)
     }
   }
 
   @Test func whatTheAppChangedSinceIsNotShown() throws {
-    try withSecrets { ship, keys in
-      try move(ship, keys)
-      var file = try PropertyListFile(bytes: ship.live().contents(Ship.settings))
+    try withSecrets { sandbox, keys in
+      try move(sandbox, keys)
+      var file = try PropertyListFile(bytes: sandbox.live().contents(Sandbox.settings))
       file.root["umlaut"] = .string("another-canary-of-the-app")
-      try ship.live().removeFile(Ship.settings)
-      try ship.live().create(Ship.settings, file.encoded())
-      let error = ship.failure {
-        _ = try Transaction.rollback(ship.container(), options: options(keys, .exchange))
+      try sandbox.live().removeFile(Sandbox.settings)
+      try sandbox.live().create(Sandbox.settings, file.encoded())
+      let error = sandbox.failure {
+        _ = try Transaction.rollback(sandbox.container(), options: options(keys, .exchange))
       }
       #expect(error?.code == .conflict && error?.message.contains("umlaut") == true)
       #expect(error?.message.contains("canary") == false && error?.message.contains("kanarien") == false)
@@ -361,9 +366,9 @@ import Testing
   }
 
   @Test func damageIsSaid() throws {
-    try withSecrets { ship, keys in
-      let transaction = try #require(try move(ship, keys).transaction)
-      let state = try #require(try ship.state())
+    try withSecrets { sandbox, keys in
+      let transaction = try #require(try move(sandbox, keys).transaction)
+      let state = try #require(try sandbox.state())
       let folder = try state.directory(StateDirectory.folder(StateDirectory.undo, transaction))
       let sealed = try #require(
         try folder.names().map { ContainerPath(name: $0) }.first { $0.nameString.hasSuffix(".age") })
@@ -371,12 +376,12 @@ import Testing
       bytes[bytes.count - 1] ^= 1
       try folder.removeFile(sealed)
       try folder.create(sealed, bytes)
-      let before = try ship.listing()
-      let error = ship.failure {
-        _ = try Transaction.rollback(ship.container(), options: options(keys, .exchange))
+      let before = try sandbox.listing()
+      let error = sandbox.failure {
+        _ = try Transaction.rollback(sandbox.container(), options: options(keys, .exchange))
       }
       #expect(error?.code == .nothingToUndo && error?.message.contains("sealed") == true)
-      expectNone(try ship.listing().changes(from: before, comparing: TreeListing.untouched))
+      expectNone(try sandbox.listing().changes(from: before, comparing: TreeListing.untouched))
     }
   }
 }

@@ -11,7 +11,7 @@ import TestSupport
 struct CaptureLab {
   let directory: TemporaryDirectory
   let keys: DeviceKeys
-  var configuration = AppContainer.Configuration()
+  var configuration = ContainerConfiguration()
   var options = CaptureOptions()
 
   static func with(_ body: (inout CaptureLab) throws -> Void) throws {

@@ -207,7 +207,7 @@ struct FixtureContainerTests {
         """)
       let source = try lab.build()
       let archive = lab.directory("archive.tar.zst")
-      var options = SnapshotOptions(target: .file(archive), tool: "test")
+      var options = SnapshotRequest(target: .file(archive), tool: "test")
       options.includesExcluded = true
       _ = try Snapshot.take(source, options)
 
@@ -253,7 +253,7 @@ struct FixtureContainerTests {
       try lab.write("container/Documents/a", [UInt8](repeating: 7, count: 100_000))
       try lab.describe("")
       let archive = lab.directory("archive.tar.zst")
-      _ = try Snapshot.take(lab.build(), SnapshotOptions(target: .file(archive), tool: "test"))
+      _ = try Snapshot.take(lab.build(), SnapshotRequest(target: .file(archive), tool: "test"))
       let bytes = [UInt8](try RawFiles.read(Array(archive.utf8)))
       try RawFiles.remove(Array(lab.directory(FixtureLab.fixture + "/container").utf8))
       try lab.write("fixture.yaml", "version: 0\n")

@@ -36,7 +36,7 @@ struct FixtureExpectationTests {
     let findings = try findings("v7", asExpectedBy: "v3")
     #expect(findings.count == 2, "\(findings)")
     let first = try #require(findings.first)
-    #expect(first.message == "the row is another one" && first.place?.hasSuffix(", row 1") == true)
+    #expect(first.message == "the row is different" && first.place?.hasSuffix(", row 1") == true)
     #expect(first.expected == "[1, \"Buy milk 🥛\", 1, 1, null, null]")
     #expect(first.found == "[1, \"Buy milk 🥛\", 1, 1, null, \"Oat, not cow\"]")
     #expect(first.line == 26, "\(first)")
@@ -139,7 +139,7 @@ struct FixtureExpectationTests {
         findings.map { "\($0.line ?? 0) \($0.place ?? ""): \($0.message)" } == [
           "10 Documents/*: there are 4 of these, expected 3",
           "11 Documents/b.md: the file has no such text",
-          "12 Documents/photo.jpg: the file is no UTF-8 text",
+          "12 Documents/photo.jpg: the file is not UTF-8 text",
           "13 Documents/none: this is absent",
           "14 *.md: this is absent",
           "15 Documents/*.txt: this exists, expected nothing",
@@ -178,9 +178,9 @@ struct FixtureExpectationTests {
       #expect(messages.contains { $0.hasPrefix("8 the query fails: no such column") }, "\(messages)")
       #expect(messages.contains { $0.hasPrefix("9 the query fails: attempt to write") }, "\(messages)")
       #expect(messages.contains { $0.hasPrefix("10 a query is one statement") }, "\(messages)")
-      #expect(messages.contains { $0.hasPrefix("11 this is no database") })
+      #expect(messages.contains { $0.hasPrefix("11 this is not a database") })
       #expect(messages.contains("13 the database is absent"), "\(messages)")
-      #expect(messages.contains("14 the row is another one"), "\(messages)")
+      #expect(messages.contains("14 the row is different"), "\(messages)")
       #expect(messages.count == 8 && !"\(findings)".contains("made-up"), "\(findings)")
     }
   }

@@ -9,7 +9,7 @@ struct FixtureLab {
   let directory: TemporaryDirectory
   let deviceKeys: DeviceKeys
   /// What `drydock.yaml` says.
-  var configuration: AppContainer.Configuration
+  var configuration: ContainerConfiguration
 
   static let fixture = "Fixtures/one"
 

@@ -65,7 +65,7 @@ import Testing
         "defaults.yaml:4: \(plist): old: the setting is absent: true -> -",
         "vault.yaml:0: Library/Vault/vault.age: com.example.g/other: the vault item exists, expected none",
         "vault.yaml:1: Library/Vault/vault.age: com.example.g/pin: the vault item is absent",
-        "db.sqlite.sql:0: Documents/db.sqlite: user_version: the number is another one: 0 -> 7",
+        "db.sqlite.sql:0: Documents/db.sqlite: user_version: the value differs: 0 -> 7",
         "db.sqlite.sql:0: Documents/db.sqlite: index i: the index exists, expected none: - -> CREATE INDEX i ON task(done)",
         "db.sqlite.sql:5: Documents/db.sqlite: table task, column due: the column exists, expected none: - -> TEXT",
         "db.sqlite.sql:4: Documents/db.sqlite: tag, name \"b\", task 2: the row is absent: the row -> -",
@@ -241,7 +241,7 @@ import Testing
       try made.directory.replace("Documents/damaged.db-wal", with: [0x37, 0x7f, 6, 0x82, 1, 3])
       let findings = try made.findings()
       #expect(findings.count == 22, "\(findings.count)")
-      #expect(findings.contains { $0.message == "2880 further rows are other ones" })
+      #expect(findings.contains { $0.message == "2880 more rows differ" })
       #expect(
         findings.contains { $0.place == "Documents/damaged.db" && $0.message.contains("cannot be compared") })
     }

@@ -17,7 +17,7 @@ struct GoldenContainer {
   init(_ folder: TemporaryDirectory, _ name: String = "c", groups: [String: String] = [:]) throws {
     self.folder = folder
     let root = folder(name)
-    var configuration = Configuration()
+    var configuration = ContainerConfiguration()
     (configuration.app, configuration.layout, configuration.groups) = ("com.example.g", .ios, groups)
     for path in ["Library/Preferences", "Library/Caches", "Documents", "tmp"] {
       try FileManager.default.createDirectory(

@@ -137,7 +137,7 @@ import Testing
       try "INSERT INTO nowhere VALUES (1);".write(
         toFile: folder("golden") + "/database.sqlite.sql", atomically: true, encoding: .utf8)
       let error = #expect(throws: DrydockError.self) { _ = try compare(folder("golden"), container) }
-      #expect(error?.code == .malformed && error?.path?.hasSuffix("database.sqlite.sql") == true)
+      #expect(error?.code == .badFixture && error?.path?.hasSuffix("database.sqlite.sql") == true)
     }
   }
 }

@@ -28,7 +28,7 @@ enum Sample {
   }
 
   /// What `Fixtures/drydock.yaml` says.
-  static var configuration: Configuration {
-    get throws { try Configuration(file: fixtures + "/drydock.yaml") }
+  static var configuration: ContainerConfiguration {
+    get throws { try ContainerConfiguration(file: fixtures + "/drydock.yaml") }
   }
 }

@@ -254,7 +254,7 @@ struct SuiteCheckTests {
       try lab.write("Fixtures/fixtures.yaml", "volatile: {column-order: false}\n")
       let told = try found()
       #expect(
-        told.count == 2 && told.allSatisfy { $0.contains("table task: the table is declared") }, "\(told)")
+        told.count == 2 && told.allSatisfy { $0.contains("table task: the table definition") }, "\(told)")
     }
   }
 

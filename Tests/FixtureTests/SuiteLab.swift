@@ -7,7 +7,7 @@ import TestSupport
 /// Migrations and fixtures of a small app, for one test. A fixture has a database of three tasks and two settings.
 struct SuiteLab {
   let directory: TemporaryDirectory
-  var configuration = AppContainer.Configuration()
+  var configuration = ContainerConfiguration()
   var options = SuiteOptions()
 
   static let settings = "Library/Preferences/app.notes.plist"

@@ -84,8 +84,8 @@ import Testing
     (
       "<dict><key>s3cret</key><true/><key>s3cret</key><false/></dict>", "line 1: a dictionary has a key twice"
     ),
-    ("<array>\n\n<integer>99999999999999999999</integer></array>", "line 3: no valid integer"),
-    ("<real>1.5x</real>", "no valid real"), ("<date>2001-01-01</date>", "no valid date"),
+    ("<array>\n\n<integer>99999999999999999999</integer></array>", "line 3: not a valid integer"),
+    ("<real>1.5x</real>", "not a valid real"), ("<date>2001-01-01</date>", "not a valid date"),
     ("<data>A!</data>", "data that is not base64"), ("<array>s3cret</array>", "text where an element"),
     ("<plist></plist>", "there is no value"), ("<plist><true/><false/></plist>", "does not end"),
     ("<array><string>a</array>", "does not end"), ("<s3cret/>", "an unknown element"),

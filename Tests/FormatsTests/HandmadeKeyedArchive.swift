@@ -42,14 +42,14 @@ struct HandmadeKeyedArchive {
     return try file.encoded()
   }
 
-  func read(_ change: (inout UnarchiveOptions) -> Void = { _ in }) throws -> PropertyListValue {
-    var options = UnarchiveOptions()
+  func read(_ change: (inout KeyedArchiveOptions) -> Void = { _ in }) throws -> PropertyListValue {
+    var options = KeyedArchiveOptions()
     change(&options)
-    return try Unarchiver.read(file, options)
+    return try KeyedArchiveReader.read(file, options)
   }
 
   /// What is said when it cannot be read.
-  func failure(_ change: (inout UnarchiveOptions) -> Void = { _ in }) -> String {
+  func failure(_ change: (inout KeyedArchiveOptions) -> Void = { _ in }) -> String {
     do {
       return "no error: \(try read(change).typeName)"
     } catch let error as DrydockError {

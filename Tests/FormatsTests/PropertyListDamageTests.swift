@@ -7,7 +7,7 @@ import Testing
   @Test(arguments: [
     ("", "the file is empty"), ("hello", "neither binary nor XML"), ("{a = 1;}", "neither binary nor XML"),
     ("bplist00", "too short"), ("bplist00" + String(repeating: "x", count: 60), "trailer"),
-    ("<?xml version=\"1.0\"?><plist version=\"1.0\"><dict><key>a</key>", "damaged or cut"),
+    ("<?xml version=\"1.0\"?><plist version=\"1.0\"><dict><key>a</key>", "is corrupt"),
     ("<plist version=\"1.0\"><array/></plist>", "holds one array"),
   ])
   func refused(_ text: String, _ message: String) {

@@ -48,7 +48,7 @@ import Testing
       Issue.record("no reference")
       return
     }
-    #expect(reference.archiveReference == 1)
+    #expect(reference.keyedArchiveReference == 1)
     let copy = try PropertyListFile(bytes: try file.encoded())
     #expect(copy == file)
     let back = try NSKeyedUnarchiver(forReadingFrom: Data(try file.encoded()))

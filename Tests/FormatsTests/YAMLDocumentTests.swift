@@ -20,14 +20,14 @@ import Testing
   }
 
   @Test(arguments: [
-    ("a: 1\nb: 2\na: 3\n", "m.yaml:1:1: the key `a` is there twice"),
-    ("a: 1\n\"a\": 2\n", "m.yaml:2:1: the key `a` is there already, in line 1"),
+    ("a: 1\nb: 2\na: 3\n", "m.yaml:1:1: duplicate key `a`"),
+    ("a: 1\n\"a\": 2\n", "m.yaml:2:1: duplicate key `a`, first in line 1"),
     ("1: x\n0x1: y\n", "m.yaml:2:1: the key `0x1` is there already"),
     ("a: 1\n---\nb: 2\n", "m.yaml:2:1: a second document starts here"),
     ("a: &x [*x]\n", "m.yaml:1:8: this alias has no anchor before it"),
     ("a: *nowhere\n", "m.yaml:1:4: this alias has no anchor"),
-    ("a:\n\t- b\n", "m.yaml:2:1: a tab stands in the indentation"),
-    ("a:\r\n  \t- b\r\n", "m.yaml:2:3: a tab stands in the indentation"),
+    ("a:\n\t- b\n", "m.yaml:2:1: a tab in the indentation"),
+    ("a:\r\n  \t- b\r\n", "m.yaml:2:3: a tab in the indentation"),
     ("a: [1, 2\nb: 3\n", "not valid YAML"),
     ("a: 'open\n", "not valid YAML"),
     ("a: b: c\n", "m.yaml:1:5: not valid YAML"),

@@ -55,7 +55,7 @@ import Testing
   @Test(arguments: [
     ("18446744073709551616", "does not fit 64 bits"), ("1e999", "does not fit 64 bits"),
     ("!!int yes", "not a value of the type !!int"), ("!!bool yes", "not a value of the type !!bool"),
-    ("!dta aGk=", "did you mean `!data`?"), ("!data '***'", "wants base64"),
+    ("!dta aGk=", "did you mean `!data`?"), ("!data '***'", "needs base64"),
     ("!date tomorrow", "is not a date"), ("!date 2026-02-30", "is not a date"),
     ("!date 2026-11-20T10:15:00", "is not a date"),
     ("!!str [a]", "does not fit here"),

@@ -136,7 +136,7 @@ import Testing
       "steps: []\ncheck:\n  - sql: {database: n, query: SELECT 1, equals: before}\n",
       "0001_a.yaml:3:49: `check` runs before the migration"
     ),
-    ("steps: []\nsteps: []\n", "0001_a.yaml:1:1: the key `steps` is there twice"),
+    ("steps: []\nsteps: []\n", "0001_a.yaml:1:1: duplicate key `steps`"),
   ])
   func placesInYAML(_ text: String, _ message: String) throws {
     try Lab.with { lab in

@@ -114,7 +114,7 @@ import Testing
     try Self.with(["a": 1, "b": 2, "c": 3], ["c": 9, "b": 2]) { lab in
       let step = "defaults.move: {\(Self.to), keys: {a: x, b: b, c: c, z: z}, if-exists: replace}"
       try StepLab.with(lab, step) { lane throws in
-        #expect(lane.wayBack == .byArguments)
+        #expect(lane.reversal == .byArguments)
         _ = try lane.apply()
         #expect(try lane.stage.settings(Lab.group) == ["x": 1, "b": 2, "c": 3])
         // The app writes on.
@@ -146,13 +146,13 @@ import Testing
     try Self.with(["a": 1], nil) { lab in
       try StepLab.with(lab, "defaults.move: {\(Self.to), keys: {a: x}}") { lane throws in
         _ = try lane.apply()
-        #expect(try lane.revert(withMemory: false) == [])
+        #expect(try lane.revert(withDownValues: false) == [])
         #expect(try lane.stage.settings() == ["a": 1])
       }
       try StepLab.with(lab, "defaults.move: {\(Self.to), all: true}") { lane throws in
-        #expect(lane.wayBack == .byMemory)
+        #expect(lane.reversal == .byDownValues)
         _ = try lane.apply()
-        #expect(throws: StepFailure.self) { try lane.revert(withMemory: false) }
+        #expect(throws: StepFailure.self) { try lane.revert(withDownValues: false) }
         #expect(try lane.revert() == [])
         #expect(try lane.stage.settings() == ["a": 1])
         #expect(try lane.stage.settings(Lab.group) == nil)
@@ -163,7 +163,7 @@ import Testing
   @Test func copiesGoWhereTheyAreWhatWasCopied() throws {
     try Self.with(["a": 1, "b": 2], nil) { lab in
       try StepLab.with(lab, "defaults.copy: {\(Self.to), keys: [a, b]}") { lane throws in
-        #expect(lane.wayBack == .byMemory)
+        #expect(lane.reversal == .byDownValues)
         _ = try lane.apply()
         try lane.set(["a": 1, "b": 3], at: Lab.group)
         #expect(try lane.revert().count == 1)

@@ -101,7 +101,7 @@ import Testing
     ("{op: remove, path: /a, value: 1}", "`remove` takes no `value`"),
     ("{op: add, value: 1}", "needs the key `path`"),
     ("{op: remove, path: a}", "`a` is no JSON pointer: it starts with `/`"),
-    ("{op: remove, path: /a~2}", "after `~` stands 0 (a tilde) or 1 (a slash)"),
+    ("{op: remove, path: /a~2}", "`~` is followed by 0 (a tilde) or 1 (a slash)"),
     ("{op: move, from: /a, path: /a/b}", "`/a` cannot be moved into itself"),
     ("{op: add, path: /a, value: 1, if-missing: skip}", "`add` takes no `if-missing`"),
     ("{op: remove, path: /a, if-exists: keep}", "`remove` takes no `if-exists`"),

@@ -145,7 +145,7 @@ import Testing
       try Lab.with { lab in
         try lab.set(["state": before, "x": 1])
         try StepLab.with(lab, Self.step) { lane throws in
-          #expect(lane.wayBack == .byMemory)
+          #expect(lane.reversal == .byDownValues)
           #expect(try lane.apply() == [])
           #expect(try lane.stage.settings() == ["state": after, "x": 1])
           #expect(try lane.revert() == [])

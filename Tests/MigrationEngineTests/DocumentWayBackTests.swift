@@ -79,10 +79,10 @@ import Testing
         let step =
           "defaults.patch: {key: \(key), patch: [{op: move, from: /a, path: /z}, {op: add, path: /n, value: 2}]}"
         try StepLab.with(lab, step) { lane throws in
-          #expect(lane.wayBack == .byMemory)
+          #expect(lane.reversal == .byDownValues)
           _ = try lane.apply()
           #expect(try lane.stage.settings() != before)
-          #expect(throws: StepFailure.self) { try lane.revert(withMemory: false) }
+          #expect(throws: StepFailure.self) { try lane.revert(withDownValues: false) }
           #expect(try lane.revert() == [])
           #expect(try lane.stage.settings() == before)
         }

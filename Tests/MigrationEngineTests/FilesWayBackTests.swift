@@ -75,7 +75,7 @@ import Testing
         _ = try lab.baseline(0)
         try lab.migrate()
         #expect(try !lab.exists("a") && lab.exists("b"))
-        #expect(try lab.catalog().migrations[0].stepsWithoutWayBack.isEmpty)
+        #expect(try lab.catalog().migrations[0].irreversibleSteps.isEmpty)
         try lab.write("b", "newer")
         try lab.rollback(down: true)
         #expect(try lab.exists("a") && !lab.exists("b"))
@@ -87,7 +87,7 @@ import Testing
   @Test func aScriptWithoutDownHasNoWayBack() throws {
     try Lab.with { lab in
       try lab.migration("0001_test.yaml", "steps:\n  - script: {program: \"true\"}\n")
-      #expect(try lab.catalog().migrations[0].stepsWithoutWayBack.map(\.operation) == ["script"])
+      #expect(try lab.catalog().migrations[0].irreversibleSteps.map(\.operation) == ["script"])
     }
   }
 }

@@ -4,7 +4,7 @@ import Testing
 
 /// An app that counted its own schema before it had migrations of Drydock's.
 @Suite struct FirstContactTests {
-  private typealias Marker = AppContainer.Configuration.VersionMarker
+  private typealias Marker = ContainerConfiguration.VersionMarker
 
   /// Three migrations, and a container of the app's own version 3.
   private func prepared(_ lab: inout Lab, at: [Int: Int] = [:]) throws {
@@ -107,7 +107,7 @@ import Testing
     try Lab.with { lab in
       func marker(_ text: String) throws -> Marker? {
         try lab.writeHost("drydock.yaml", "version-markers: [{defaults: v, \(text)}]\n")
-        return try AppContainer.Configuration(file: lab.directory("drydock.yaml")).versionMarkers.first
+        return try ContainerConfiguration(file: lab.directory("drydock.yaml")).versionMarkers.first
       }
       let (absent, first) = (try marker("absent: 0"), try marker("at: {0: 7}"))
       #expect(absent == Marker(place: .defaults(key: "v"), absent: 0))

@@ -7,10 +7,10 @@ import Testing
 
 /// SQL functions that the app defines, by `functions:` in `drydock.yaml`.
 @Suite struct FunctionTests {
-  private func configuration(_ text: String) throws -> AppContainer.Configuration {
+  private func configuration(_ text: String) throws -> ContainerConfiguration {
     try TemporaryDirectory.with { directory in
       try RawFiles.write(Array(text.utf8), to: Array(directory("drydock.yaml").utf8))
-      return try AppContainer.Configuration(file: directory("drydock.yaml"))
+      return try ContainerConfiguration(file: directory("drydock.yaml"))
     }
   }
 

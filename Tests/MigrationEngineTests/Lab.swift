@@ -11,7 +11,7 @@ import TestSupport
 /// A container and a directory of migrations for one test.
 struct Lab {
   let directory: TemporaryDirectory
-  var configuration = AppContainer.Configuration()
+  var configuration = ContainerConfiguration()
   /// What opens the vault; none unless a test sets it.
   var deviceKeys: DeviceKeys?
 
@@ -126,12 +126,12 @@ struct Lab {
   func rollback(
     to version: Int? = nil, down: Bool = false, discardingNewer: Bool = false, redoing: Bool = false
   )
-    throws -> RollingBack.Report
+    throws -> MigrationRollback.Report
   {
-    var request = RollingBack.Request()
+    var request = MigrationRollback.Request()
     (request.version, request.bySteps) = (version, down)
     (request.discardingNewer, request.redoing) = (discardingNewer, redoing)
-    return try RollingBack.run(try container, request, try catalog(), options: options).value
+    return try MigrationRollback.run(try container, request, try catalog(), options: options).value
   }
 
   /// A setting's change as an app makes it.

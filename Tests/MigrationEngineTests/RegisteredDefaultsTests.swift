@@ -79,9 +79,9 @@ import Testing
 
   @Test func readFromFiles() throws {
     try Lab.with { lab in
-      func configuration(_ text: String) throws -> AppContainer.Configuration {
+      func configuration(_ text: String) throws -> ContainerConfiguration {
         try lab.migration("drydock.yaml", text)
-        return try AppContainer.Configuration(file: lab.directory("migrations/drydock.yaml"))
+        return try ContainerConfiguration(file: lab.directory("migrations/drydock.yaml"))
       }
       try lab.migration("defaults.yaml", "zoom: 1\nwhen: !date 2026-11-21\n")
       try lab.migration("group.plist", "<plist version=\"1.0\"><dict><key>a</key><true/></dict></plist>")
@@ -96,7 +96,7 @@ import Testing
       try lab.migration("bad.plist", "<plist>")
       for (text, place, message) in [
         ("none.yaml", "drydock.yaml:1:22", "`none.yaml`"),
-        ("bad.yaml", "bad.yaml:1:1", "the key `zoom` is there twice"),
+        ("bad.yaml", "bad.yaml:1:1", "duplicate key `zoom`"),
         ("list.yaml", "list.yaml:1:1", "a mapping"), ("bad.plist", "drydock.yaml:1:22", "damaged or cut"),
         ("[a]", "drydock.yaml:1:22", "is a text"),
       ] {

@@ -196,9 +196,9 @@ import Testing
   @Test func theDryRunIsTheRealRun() throws {
     try withRuns { lab, _ in
       let before = try TreeListing(lab.directory("container"))
-      var request = RollingBack.Request()
+      var request = MigrationRollback.Request()
       request.version = 3
-      let dry = try RollingBack.dryRun(lab.container, request, lab.catalog(), options: lab.options)
+      let dry = try MigrationRollback.dryRun(lab.container, request, lab.catalog(), options: lab.options)
       #expect(try TreeListing(lab.directory("container")).differences(from: before) == [])
       let real = try lab.rollback(to: 3)
       #expect(dry.value.undone == real.undone && dry.value.to == real.to)
@@ -213,11 +213,11 @@ import Testing
     try withRuns { lab, listings in
       struct Stop: Error {}
       var options = lab.options
-      options.faults = FaultInjection { if $0 == point { throw Stop() } }
-      var request = RollingBack.Request()
+      options.hooks.faults = FaultInjection { if $0 == point { throw Stop() } }
+      var request = MigrationRollback.Request()
       request.version = 4
       let before = try TreeListing(lab.directory("container"))
-      let outcome = try? RollingBack.run(lab.container, request, lab.catalog(), options: options)
+      let outcome = try? MigrationRollback.run(lab.container, request, lab.catalog(), options: options)
       let isReached = outcome == nil || outcome?.isFinished == false
       _ = try Transaction.recover(lab.container)
       let version = try lab.history()?.version

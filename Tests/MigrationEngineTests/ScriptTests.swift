@@ -222,9 +222,9 @@ import Testing
       ),
       (
         "mkfifo Documents/pipe", "",
-        "Documents/pipe: what the script left cannot be taken over: a socket, FIFO"
+        "Documents/pipe: the result of the script cannot be used: a socket, FIFO"
       ),
-      ("rm -r Library", "", "cannot be taken over: Drydock's own history"),
+      ("rm -r Library", "", "cannot be used: the migration history"),
       ("printf x > Documents/untouched.txt; exit 9", "", "exit code 9"),
     ])
   func aFailureChangesNothing(_ script: String, _ arguments: String, _ message: String) async throws {

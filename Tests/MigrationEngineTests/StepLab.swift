@@ -6,11 +6,11 @@ import TestSupport
 
 @testable import MigrationEngine
 
-/// One step that is done, what the app writes afterwards, and the step's own way back, on a stage that is thrown away.
+/// One step, what the app writes afterwards, and the step's revert, on a stage that is discarded.
 struct StepLab {
   let stage: StagedContainer
   private let operation: any MigrationAction
-  private var memory = StepMemory()
+  private var recorded = DownValues()
 
   static func with<T>(_ lab: Lab, _ step: String, _ body: (inout StepLab) throws -> T) throws -> T {
     try lab.migration("0001_test.yaml", "steps:\n  - " + step + "\n")
@@ -23,18 +23,18 @@ struct StepLab {
     }
   }
 
-  var wayBack: WayBack { operation.wayBack }
+  var reversal: Reversal { operation.reversal }
 
   mutating func apply() throws -> [String] {
-    var memory = StepMemory()
-    let notes = try operation.apply(to: stage, &memory)
-    // As it is kept: what does not survive that would be missed here.
-    self.memory = try JSONDecoder().decode(StepMemory.self, from: JSONEncoder().encode(memory))
+    var recorded = DownValues()
+    let notes = try operation.apply(to: stage, &recorded)
+    // As the undo entry stores it: a value that is lost in coding fails the test.
+    self.recorded = try JSONDecoder().decode(DownValues.self, from: JSONEncoder().encode(recorded))
     return notes
   }
 
-  func revert(withMemory: Bool = true) throws -> [String] {
-    try operation.revert(on: stage, withMemory ? memory : nil)
+  func revert(withDownValues: Bool = true) throws -> [String] {
+    try operation.revert(on: stage, withDownValues ? recorded : nil)
   }
 
   func set(_ values: PropertyListDictionary, at path: ContainerPath = Lab.settings) throws {

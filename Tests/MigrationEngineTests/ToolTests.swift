@@ -364,9 +364,9 @@ import Testing
   @Test func configured() throws {
     try Lab.with { lab in
       let file = lab.directory("drydock.yaml")
-      func configuration(_ migrations: String) throws -> AppContainer.Configuration {
+      func configuration(_ migrations: String) throws -> ContainerConfiguration {
         try lab.writeHost("drydock.yaml", "databases: {notes: [a.db]}\nmigrations: \(migrations)\n")
-        return try AppContainer.Configuration(file: file)
+        return try ContainerConfiguration(file: file)
       }
       let found = try configuration("{path: db/migrations, format: golang-migrate, database: notes}")
       #expect(found.migrationTool == MigrationTool(.golangMigrate, database: "notes"))

@@ -8,7 +8,7 @@ import MigrationEngine
 import Testing
 
 @Suite struct VersionTests {
-  private typealias Marker = AppContainer.Configuration.VersionMarker
+  private typealias Marker = ContainerConfiguration.VersionMarker
   private static let setting = Marker(place: .defaults(key: "v"))
 
   private func detect(_ lab: Lab) throws -> DetectedVersion {

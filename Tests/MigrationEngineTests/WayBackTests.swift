@@ -151,8 +151,8 @@ import Testing
       _ = try lab.baseline(0)
       try lab.migration("0001_a.yaml", "steps:\n  - sql: {database: notes, up: CREATE TABLE t(x)}\n")
       try lab.migration("0002_b.yaml", "irreversible: true\nsteps:\n  - defaults.set: {values: {d: 1}}\n")
-      #expect(try lab.catalog().migrations.map { $0.stepsWithoutWayBack.count } == [1, 0])
-      #expect(try lab.catalog().migrations.map(\.hasWayBack) == [false, false])
+      #expect(try lab.catalog().migrations.map { $0.irreversibleSteps.count } == [1, 0])
+      #expect(try lab.catalog().migrations.map(\.isReversible) == [false, false])
       try lab.migrate()
       let before = try TreeListing(lab.directory("container"))
       let (code, text) = failure { try lab.rollback(down: true) }

@@ -134,7 +134,7 @@ package enum SQLFunction: String, CaseIterable, Sendable {
   package static var names: [String] { allCases.map(\.rawValue) }
 }
 
-extension Configuration {
+extension ContainerConfiguration {
   /// Reads `functions:`, which maps an app's names of SQL functions to those that Drydock provides.
   static func functions(_ node: YAMLNode?) throws -> [String: SQLFunction] {
     guard let node, !node.isNull else { return [:] }

@@ -1,74 +1,67 @@
 import DrydockErrors
 import FileSystem
 
-/// One path of a container, with what it is and whether a backup takes it.
+/// A path of a container, its kind, and whether a backup includes it.
 package struct ScannedEntry: Sendable {
-  /// What a path is to a backup.
+  /// The kind of a path in a backup.
   package enum Kind: Sendable, Hashable {
     case file, directory, symbolicLink
     /// The main file of a database.
     case database(DatabaseUnit)
-    /// A `-wal`, `-shm` or `-journal`: part of the database named, never stored by itself.
+    /// A `-wal`, `-shm` or `-journal` of a database, which is not stored by itself.
     case sidecar(of: ContainerPath)
-    /// A directory that another file system is mounted on.
+    /// A mount point.
     case mount
     /// A socket, FIFO or device.
     case special
   }
 
-  /// Its path in the container.
+  /// The path in the container.
   package let path: ContainerPath
-  /// Where it is: elsewhere than at its path when it was renamed while the walk ran.
+  /// Its current path, if it was renamed during the walk.
   package var place: ContainerPath
-  /// Its status, of a link itself.
   package var status: FileStatus
-  /// What it is.
   package let kind: Kind
-  /// What was decided for it.
   package let decision: Decision
 
-  /// Why a backup does not take it; nil when it does.
+  /// Why a backup excludes it; nil when it is included.
   package var exclusion: Exclusion? { decision.effective }
 }
 
-/// A walk over a container that knows databases and exclusion rules.
+/// A walk over a container that recognizes databases and applies exclusion rules.
 package struct ContainerScan {
-  /// The container's root.
   package let root: Directory
-  /// The rules that decide.
   package let rules: ExclusionRules
-  /// Whether to go into excluded directories; without, only their top is visited.
+  /// Whether to enter excluded directories, of which otherwise only the topmost is visited.
   package var entersExcluded = false
-  /// The deepest directories that are entered, as names in their path: one below is unreadable. A walk holds every directory
-  /// above open.
+  /// The maximum depth of directories; deeper ones are unreadable. A walk keeps all directories above open.
   package var deepest = Int.max
-  /// The names that count; by default those that each directory has when the walk comes to it.
+  /// The names to visit; by default those that each directory has when the walk reaches it.
   package var names: TreeNames?
 
-  /// A scan of a container.
   package init(_ root: Directory, rules: ExclusionRules, entersExcluded: Bool = false) {
     self.root = root
     self.rules = rules
     self.entersExcluded = entersExcluded
   }
 
-  /// What the walk knows when it enters a directory.
+  /// A directory that the walk enters.
   private struct Place {
     var directory: Directory
     var path: ContainerPath
-    /// Where it is, which is elsewhere when it was renamed.
+    /// Its current path, if it was renamed.
     var place: ContainerPath
     var decision: Decision
-    /// Below an excluded directory: the directories in it that lead to an included path.
+    /// Below an excluded directory: those that lead to an included path.
     var leading: Set<ContainerPath>?
   }
 
-  /// Visits every path, parents first and names in the order of their bytes; the list of groups is none, the root of each
-  /// group is.
+  /// Visits every path, parents first, names in the order of their bytes, including the groups' roots but not the list of
+  /// groups.
   ///
-  /// - Parameter unreadable: takes a directory that cannot be listed, a path whose rules cannot be decided because an
-  ///   attribute cannot be read, and with the code `inUse` one that was renamed each time it was looked for; nothing
-  ///   below is visited. By default it is thrown.
+  /// - Parameter unreadable: handles a directory that cannot be listed, a path with an unreadable attribute that a rule
+  ///   needs, and (`inUse`) one that was renamed during each search. Nothing below is visited. By default the error is
+  ///   thrown.
   package func visit(
     unreadable: (ContainerPath, DrydockError) throws -> Void = { throw $1 },
     _ body: (ScannedEntry) throws -> Void
@@ -133,16 +126,16 @@ package struct ContainerScan {
     }
   }
 
-  /// A directory that could not be opened; what the visits throw is another matter.
+  /// A directory that could not be opened, as opposed to an error of a visit.
   private struct Unopened: Error { var reason: DrydockError }
 
   private func unsettled(_ path: ContainerPath) -> DrydockError {
     DrydockError(
-      .inUse, "renamed each time it was looked for; close the app that does it, and run it again",
+      .inUse, "renamed during each search for it; close the app and run the command again",
       path: root.full(path))
   }
 
-  /// Opens a directory, wherever it is now; nil when it is gone.
+  /// Opens a directory at its current place; nil when it was removed.
   private func open(
     _ entry: DirectoryListing.Entry, _ path: ContainerPath
   ) throws -> (Directory, ContainerPath)? {
@@ -154,7 +147,7 @@ package struct ContainerScan {
         if let opened, try identity == nil || opened.status().identity == identity { return (opened, place) }
         switch try names.find(path, inode: entry.status.inode) {
         case .at(let now, let status):
-          // Where it was is something else, or it may not be opened.
+          // Its name is taken by something else, or it cannot be opened.
           if status.type != .directory || (opened == nil && now == place) { return try reopen(now) }
           (place, identity) = (now, status.identity)
         case .unmoved:
@@ -179,14 +172,12 @@ package struct ContainerScan {
   // MARK: Includes below what is excluded
 
   private static func above(_ path: ContainerPath) -> Inclusion {
-    Inclusion(rule: .above, origin: path, detail: "something below is included")
+    Inclusion(rule: .above, origin: path, detail: "a path below is included")
   }
 
-  /// The directories from an excluded one down that lead to an included path: they are stored with it, so that a
-  /// restore gives them their modes and times. Looked for once for each topmost excluded directory, and only where
-  /// a pattern can match; nil for one that is not excluded.
-  ///
-  /// - Throws: ``DrydockError`` when that cannot be found out.
+  /// The directories from an excluded one down that lead to an included path: they are stored for their modes and times.
+  /// Searched once for each topmost excluded directory, and only where a pattern can match; nil for one that is not
+  /// excluded.
   private func leadingDirectories(
     _ path: ContainerPath, _ decision: Decision, known: Set<ContainerPath>?, in parent: Directory,
     _ name: ContainerPath, _ mount: UInt64
@@ -227,17 +218,16 @@ package struct ContainerScan {
 
   // MARK: One path
 
-  /// What is decided for one path, which need not exist.
+  /// The decision for a path, which need not exist.
   package struct Explanation: Sendable {
-    /// What was decided, or would be.
     package var decision: Decision
-    /// What is there; nil when nothing is.
+    /// Nil when the path does not exist.
     package var kind: ScannedEntry.Kind?
   }
 
-  /// Decides for one path alone, reading only the directories above it.
+  /// Decides for one path, reading only the directories above it.
   ///
-  /// - Parameter isDirectory: what to take a path for that does not exist.
+  /// - Parameter isDirectory: whether to treat a missing path as a directory.
   package func explain(_ path: ContainerPath, isDirectory: Bool) throws -> Explanation {
     var mount = try root.status().mount
     var directory: Directory? = root
@@ -278,7 +268,7 @@ package struct ContainerScan {
 extension DrydockError {
   fileprivate static func tooDeep(_ path: ContainerPath, _ deepest: Int) -> Self {
     Self(
-      .unsupported, "is more than \(deepest) directories deep, where Drydock does not look; move it up",
+      .unsupported, "more than \(deepest) directories deep, which is not supported; move it up",
       path: path.description)
   }
 }

@@ -1,34 +1,31 @@
 import FileSystem
 import Formats
 
-/// Something about a container that may not be what its app or its owner means; it stops nothing.
+/// A property of a container that may be unintended. Warnings do not stop a command.
 package struct ContainerWarning: Sendable, Codable, Equatable {
-  /// What about.
   package enum Kind: String, Sendable, Codable {
-    /// A person's document in a directory that no backup takes and that the system may empty.
+    /// A user's document in an excluded directory that the system may empty.
     case document
-    /// A photo there.
+    /// A photo in such a directory.
     case photo
-    /// A database with tables of the app's own there.
+    /// A database with tables of the app in such a directory.
     case database
-    /// A flag on the root, which has no effect.
+    /// An exclusion flag on the root, which has no effect.
     case rootFlag = "root-flag"
-    /// The vault, where no backup takes it.
+    /// A vault that is excluded from backups.
     case vault
-    /// A line of a rule file that has no effect.
+    /// A rule without effect in a rule file.
     case rule
-    /// A group of `drydock.yaml` whose directory does not exist.
+    /// A configured group whose directory does not exist.
     case group
-    /// A setting that looks like a secret: in the settings file, and in archives that are not encrypted, anybody can
-    /// read it.
+    /// A setting that looks like a secret, which is readable in the settings file and in plain archives.
     case secret
   }
 
-  /// What about.
   package var kind: Kind
-  /// The path it is about; nil when it is about a rule file.
+  /// Nil for a rule file.
   package var path: ContainerPath?
-  /// What is the matter, and what to do.
+  /// What is wrong, and what to do.
   package var message: String
 }
 
@@ -38,16 +35,16 @@ extension ContainerWarning: CustomStringConvertible {
 }
 
 extension ContainerWarning {
-  /// The most paths that are looked at in directories that no backup takes: a cache may hold millions.
+  /// The most paths that are inspected in excluded directories: a cache may have millions.
   package static let limit = 20_000
 
-  /// Looks for what should be warned about; what cannot be read is passed over.
+  /// Finds the warnings for a container. Unreadable paths are skipped.
   ///
   /// - Parameters:
-  ///   - excluded: the topmost paths that rules keep out; only those are entered that the layout or a `CACHEDIR.TAG`
-  ///     names. What an app has flagged itself, or a pattern names, is meant so.
-  ///   - secrets: whether settings that look like secrets are named; in an encrypted archive they are well kept.
-  ///   - settings: reads a settings file, for who has read it already.
+  ///   - excluded: the topmost excluded paths. Only those that the layout or a `CACHEDIR.TAG` excludes are inspected: flags
+  ///     and patterns are intended.
+  ///   - secrets: whether to warn of settings that look like secrets, which are safe in an encrypted archive.
+  ///   - settings: reads a settings file.
   package static func find(
     in container: Container, excluded: [(ContainerPath, Exclusion)], secrets: Bool = true,
     settings: ((ContainerPath) throws -> PropertyListFile?)? = nil
@@ -61,13 +58,12 @@ extension ContainerWarning {
       Self(
         kind: .group, path: $0.path,
         message:
-          "the group is to be at \($0.root), where no directory is: nothing of it is seen, stored or changed")
+          "the group's directory \($0.root) does not exist: the group is not read, stored or changed")
     }
     warnings += vaultWarnings(root, container, excluded)
     var left = limit
     for (top, exclusion) in excluded {
       guard exclusion.rule == .cacheTag || container.layout.emptiedPlaces.contains(top) else { continue }
-      // What vanishes or may not be read is no document that somebody could be warned about.
       try? look(at: top, in: root, container.layout, &left, &warnings)
     }
     if secrets {
@@ -88,15 +84,15 @@ extension ContainerWarning {
       Self(
         kind: .vault, path: path,
         message:
-          "the vault is where no backup takes it (\(exclusion)), so that its secrets are lost with the device; name "
-          + "another place for it, or give it to `include:` in drydock.yaml")
+          "the vault is excluded from backups (\(exclusion)), so its secrets are lost with the device; move it, or add it "
+          + "to `include:` in drydock.yaml")
     ]
   }
 
-  private struct EnoughSeen: Error {}
+  private struct LimitReached: Error {}
 
   private static func look(
-    at top: ContainerPath, in root: Directory, _ layout: Layout, _ left: inout Int, _ warnings: inout [Self]
+    at top: ContainerPath, in root: Directory, _ layout: ContainerLayout, _ left: inout Int, _ warnings: inout [Self]
   ) throws {
     func examine(_ directory: Directory, _ name: ContainerPath, _ status: FileStatus, _ path: ContainerPath) {
       guard let found = UserContent.kind(of: name, status, in: directory) else { return }
@@ -109,8 +105,8 @@ extension ContainerWarning {
     defer { left = count }
     try root.walk(from: top, unreadable: { _, _ in }) { entry in
       count -= 1
-      guard count > 0 else { throw EnoughSeen() }
-      // The system's own caches, web pages among them, are full of documents that are nobody's.
+      guard count > 0 else { throw LimitReached() }
+      // The system's caches have many documents, such as web pages, that no user made.
       let isSystems = entry.name.bytes.starts(with: "com.apple.".utf8) || entry.name == "WebKit"
       if entry.status.type == .directory { return isSystems ? .over : .into }
       if entry.status.type == .file { examine(entry.parent, entry.name, entry.status, entry.path) }
@@ -118,15 +114,15 @@ extension ContainerWarning {
     }
   }
 
-  private static func message(_ kind: Kind, _ layout: Layout) -> String {
+  private static func message(_ kind: Kind, _ layout: ContainerLayout) -> String {
     let advice =
       switch layout {
       case .ios: "move it to Documents or Library/Application Support"
       case .android: "move it to files or databases"
-      case .generic: "move it, or give it to `include:` in drydock.yaml"
+      case .generic: "move it, or add it to `include:` in drydock.yaml"
       }
-    let what = kind == .database ? "a database with tables of its own" : "a \(kind.rawValue)"
-    return "\(what) where no backup takes it and a clean-up may delete it; \(advice)"
+    let what = kind == .database ? "a database with the app's tables" : "a \(kind.rawValue)"
+    return "\(what) that no backup includes and a clean-up may delete; \(advice)"
   }
 
   private static func rootWarnings(_ root: Directory, _ container: Container) -> [Self] {
@@ -140,19 +136,156 @@ extension ContainerWarning {
     return found.map {
       Self(
         kind: .rootFlag, path: .root,
-        message: "the container itself is marked to stay out of backups (\($0)), which has no effect on one "
-          + "that is named")
+        message:
+          "the container is marked as excluded from backups (\($0)), which has no effect on a container that a "
+          + "command names")
     }
   }
 }
 
-extension Layout {
-  /// The directories that the system empties as it likes.
+extension ContainerLayout {
+  /// The directories that the system may empty at any time.
   var emptiedPlaces: [ContainerPath] {
     switch self {
     case .ios: ["tmp", "Library/Caches"]
     case .android: ["cache", "code_cache"]
     case .generic: []
     }
+  }
+}
+
+/// Recognizes files that a user made, by name and first bytes. It rather misses some than gives false warnings.
+enum UserContent {
+  /// The kind of a user's file; nil for other files.
+  static func kind(
+    of name: ContainerPath, _ status: FileStatus, in directory: Directory
+  ) -> ContainerWarning.Kind? {
+    let text = name.nameString.lowercased()
+    let ending = text.lastIndex(of: ".").map { String(text[text.index(after: $0)...]) } ?? ""
+    if let magic = documents[ending] {
+      return (try? directory.prefix(of: name, magic.count)) == magic ? .document : nil
+    }
+    if photos.contains(ending), status.size >= smallestPhoto {
+      guard let start = try? directory.prefix(of: name, 64 << 10) else { return nil }
+      return isPhoto(start) ? .photo : nil
+    }
+    return isDatabase(name, status, in: directory) ? .database : nil
+  }
+
+  private static let zip: [UInt8] = [0x50, 0x4b, 3, 4]
+  private static let compound: [UInt8] = [0xd0, 0xcf, 0x11, 0xe0]
+  private static let documents: [String: [UInt8]] = {
+    var result = ["pdf": Array("%PDF-".utf8), "rtf": Array("{\\rtf".utf8)]
+    for ending in ["docx", "xlsx", "pptx", "odt", "ods", "odp", "pages", "numbers", "key"] {
+      result[ending] = zip
+    }
+    for ending in ["doc", "xls", "ppt"] { result[ending] = compound }
+    return result
+  }()
+
+  // MARK: Photos
+
+  private static let photos: Set = ["jpg", "jpeg", "heic", "heif", "dng"]
+  /// Larger than thumbnails.
+  private static let smallestPhoto: UInt64 = 200_000
+
+  /// Whether a camera made it: its Exif data names the maker.
+  private static func isPhoto(_ start: [UInt8]) -> Bool {
+    if let range = start.firstRange(of: Array("Exif\0\0".utf8)) {
+      return hasMaker(start[range.upperBound...])
+    }
+    return hasMaker(start[...])
+  }
+
+  private static func hasMaker(_ tiff: ArraySlice<UInt8>) -> Bool {
+    let isLittle = tiff.starts(with: [0x49, 0x49, 0x2a, 0])
+    guard isLittle || tiff.starts(with: [0x4d, 0x4d, 0, 0x2a]) else { return false }
+    func number(_ offset: Int, _ count: Int) -> Int? {
+      guard offset >= 0, offset + count <= tiff.count else { return nil }
+      let bytes = tiff[(tiff.startIndex + offset)...].prefix(count)
+      return (isLittle ? Array(bytes.reversed()) : Array(bytes)).reduce(0) { $0 << 8 | Int($1) }
+    }
+    guard let directory = number(4, 4), let count = number(directory, 2) else { return false }
+    let maker = 0x010f
+    return (0..<min(count, 100)).contains { number(directory + 2 + 12 * $0, 2) == maker }
+  }
+
+  // MARK: Databases
+
+  /// Tables of systems and their libraries.
+  private static let cacheTables = ["sqlite_", "cfurl_cache_", "android_metadata", "room_master_table"]
+
+  /// Whether it is a database whose first pages have a table of the app.
+  private static func isDatabase(
+    _ name: ContainerPath, _ status: FileStatus, in directory: Directory
+  ) -> Bool {
+    guard DatabaseFormat.mayBeDatabase(size: status.size, name: name),
+      (try? directory.prefix(of: name, 16)) == DatabaseFormat.headerMagic
+    else { return false }
+    let pages = ["", "-wal"].map(name.withSuffix).compactMap { try? directory.prefix(of: $0, 64 << 10) }
+    return pages.contains { page in
+      var rest = page[...]
+      let create = Array("CREATE TABLE ".utf8)
+      while let found = rest.firstRange(of: create) {
+        rest = rest[found.upperBound...]
+        let table = rest.prefix(64).drop { " \"'`[".utf8.contains($0) }
+        if !cacheTables.contains(where: { table.starts(with: $0.utf8) }) { return true }
+      }
+      return false
+    }
+  }
+}
+
+/// Finds settings that look like secrets.
+enum SecretSettings {
+  /// - Parameter excluded: the topmost excluded paths.
+  static func find(
+    in container: Container, root: Directory, excluded: [ContainerPath],
+    _ read: (ContainerPath) throws -> PropertyListFile?
+  ) -> [ContainerWarning] {
+    container.settingsFiles(in: root).flatMap { path -> [ContainerWarning] in
+      guard !excluded.contains(where: { path == $0 || path.isInside($0) }) else { return [] }
+      // Unreadable and corrupt files are reported elsewhere.
+      guard let file = try? read(path) else { return [] }
+      // A limit, since references to one text can expand a small file.
+      let size = Int(clamping: (try? root.status(path))??.size ?? 0)
+      var search = SecretSearch(least: .code, budget: max(SecretSearch.budget, min(size, 64 << 20) * 4))
+      var warnings: [ContainerWarning] = []
+      for (key, value) in file.root.sorted() {
+        let isSecret = SecretText.isSecret(key) || search.finds(in: value, SecretName(key))
+        guard search.isComplete else {
+          warnings.append(ContainerWarning(kind: .secret, path: path, message: stopped(key)))
+          break
+        }
+        if isSecret { warnings.append(ContainerWarning(kind: .secret, path: path, message: message(key))) }
+      }
+      return warnings
+    }
+  }
+
+  private static func stopped(_ key: String) -> String {
+    let place = SecretText.isSecret(key) ? "" : ", at the setting `\(key)`"
+    return
+      "the search for secrets stopped\(place), since the file expands to much more than its size; the settings after "
+      + "it, by name, were not searched"
+  }
+
+  private static func message(_ key: String) -> String {
+    let what = SecretText.isSecret(key) ? "the name of a setting" : "the setting `\(key)`"
+    return
+      "\(what) looks like a secret, which is readable here and in plain archives; move it to the vault"
+  }
+}
+
+extension Container {
+  /// The existing settings files, sorted.
+  func settingsFiles(in root: Directory) -> [ContainerPath] {
+    var paths = Set(configuration.defaults.values)
+    if let standardDefaults { paths.insert(standardDefaults) }
+    let preferences: ContainerPath = "Library/Preferences"
+    if layout == .ios, let directory = try? root.directory(preferences), let names = try? directory.names() {
+      paths.formUnion(names.map { preferences.appending(name: $0) }.filter(isSettings))
+    }
+    return paths.filter { (try? root.status($0))??.type == .file }.sorted()
   }
 }

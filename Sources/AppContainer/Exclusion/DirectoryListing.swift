@@ -1,24 +1,23 @@
 import DrydockErrors
 import FileSystem
 
-/// One directory of a container: what is in it, which of its names belong to which database, and whether it is
-/// tagged as a cache.
+/// The listing of a container's directory: its entries, the databases that they belong to, and its cache tag.
 struct DirectoryListing {
-  /// One name, with what it is and where that is: elsewhere when it was renamed since the names were listed.
+  /// A name, its status and its current place, if it was renamed since the names were listed.
   struct Entry {
     var name: ContainerPath
     var status: FileStatus
-    /// The directory that it is in, its name there, and both as a path in the container.
+    /// The directory that contains it, its name there, and its path in the container.
     var directory: Directory, localName: ContainerPath, place: ContainerPath
     var isMoved = false
   }
 
   let directory: Directory
-  /// The directory's path in the container.
+  /// The path in the container.
   let path: ContainerPath
-  /// In the order of the names' bytes.
+  /// By the bytes of the names.
   private(set) var entries: [Entry] = []
-  /// What moved each time it was looked for, with all places where it was seen.
+  /// Paths that moved during each search, with all places where they were seen.
   private(set) var unsettled: [ContainerPath] = []
   private var moved: [ContainerPath: Entry] = [:]
   private let tag: Exclusion?
@@ -26,9 +25,9 @@ struct DirectoryListing {
   private var owners: [ContainerPath: ContainerPath] = [:]
 
   /// - Parameters:
-  ///   - place: where the directory is, when that is elsewhere than at its path.
-  ///   - names: the names that it had at one moment; by default those that it has.
-  ///   - databases: paths of databases that the configuration names.
+  ///   - place: the directory's current path, if it was renamed.
+  ///   - names: the names that it had at one moment; by default its current ones.
+  ///   - databases: databases that the configuration names.
   init(
     _ directory: Directory, _ path: ContainerPath, at place: ContainerPath? = nil, names: TreeNames? = nil,
     databases: Set<ContainerPath> = []
@@ -46,7 +45,7 @@ struct DirectoryListing {
       var entry = found.map {
         Entry(name: name, status: $0, directory: directory, localName: name, place: own)
       }
-      // A sidecar comes and goes with its database, which is captured as a whole.
+      // Sidecars come and go with their database, which is captured as a whole.
       if let names, let inode, found?.inode != inode, try !directory.isSidecar(name) {
         switch try names.find(path.appending(unchecked: bytes), inode: inode) {
         case .at(let now, let status):
@@ -70,7 +69,7 @@ struct DirectoryListing {
       guard let entry else { continue }
       if entry.isMoved { moved[name] = entry }
       entries.append(entry)
-      // Whoever names a container wants it: a tag in its root says nothing.
+      // A tag in the root of a container that the user names is ignored.
       if name == CacheTag.name, !path.isRoot, path.inGroup?.path.isRoot != true,
         try CacheTag.isValid(entry.status, entry.localName, in: entry.directory)
       {
@@ -81,18 +80,18 @@ struct DirectoryListing {
     let files = Set(entries.lazy.filter { $0.status.type == .file }.map(\.name))
     for entry in entries where entry.status.type == .file {
       let name = entry.name
-      // A file that vanishes or cannot be opened is left to whoever reads it.
+      // A file that is removed or cannot be opened is reported when it is read.
       guard
         let unit = try? entry.directory.databaseUnit(
           entry.localName, status: entry.status,
           isNamed: !databases.isEmpty && databases.contains(path.appending(unchecked: name.bytes)),
           mayExist: { entry.isMoved || files.contains($0) })
       else { continue }
-      // A database goes with files that may have been moved, too, or not yet.
+      // The files of a moved database may or may not have been moved yet.
       if entry.isMoved { unsettled += [path.appending(unchecked: name.bytes), entry.place] }
       units[name] = unit
-      // By their names: one that an app has just removed, and makes again, must not be taken for a file of its own,
-      // which beside the captured main file would undo half of it.
+      // By name, not by existence: a sidecar that the app removes and recreates must not be stored as a separate file, which
+      // would corrupt the captured main file.
       for sidecar in DatabaseFormat.sidecarSuffixes.map(name.withSuffix) where files.contains(sidecar) {
         owners[sidecar] = name
       }
@@ -103,7 +102,7 @@ struct DirectoryListing {
     self.unsettled = unsettled
   }
 
-  /// The names to look at, and the inodes that they had.
+  /// The names, and the inodes that they had.
   private static func names(
     _ directory: Directory, _ path: ContainerPath, _ names: TreeNames?
   ) throws -> [([UInt8], UInt64?)] {
@@ -118,12 +117,12 @@ struct DirectoryListing {
 
   func status(of name: ContainerPath) -> FileStatus? { entries.first { $0.name == name }?.status }
 
-  /// What a name is; `mount` is the mount that the container is on.
+  /// The kind of a name; `mount` is the container's.
   func kind(of name: ContainerPath, _ status: FileStatus, mount: UInt64) -> ScannedEntry.Kind {
     let prefix = { (name: ContainerPath) in path.appending(unchecked: name.bytes) }
     switch status.type {
     case .directory:
-      // A group's root is part of the container wherever it is.
+      // A group's root is part of the container on any mount.
       return status.mount == mount || directory.isGroupList(.root) ? .directory : .mount
     case .symbolicLink: return .symbolicLink
     case .other: return .special
@@ -137,12 +136,12 @@ struct DirectoryListing {
     }
   }
 
-  /// The decision for one name; the decision for a main file holds for its sidecars and external data.
+  /// The decision for a name. The decision for a main file applies to its sidecars and external data.
   ///
   /// - Parameters:
-  ///   - status: nil for one that is not there.
-  ///   - type: what it is, or would be.
-  /// - Throws: ``DrydockError`` when an attribute that a rule asks for cannot be read: then nobody knows.
+  ///   - status: nil when it does not exist.
+  ///   - type: its type, or the assumed one.
+  /// - Throws: ``DrydockError`` when an attribute that a rule needs cannot be read.
   func decision(
     of name: ContainerPath, _ status: FileStatus?, type: FileType, above: Decision, _ rules: ExclusionRules
   ) throws -> Decision {

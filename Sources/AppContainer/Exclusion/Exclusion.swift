@@ -1,10 +1,10 @@
 import FileSystem
 
-/// Why a path stays out of a backup.
+/// Why a path is excluded from backups.
 package struct Exclusion: Hashable, Sendable, Codable {
-  /// The rules, each named as it is recorded in an archive.
+  /// The rules, named as recorded in archives.
   package enum Rule: String, Sendable, Codable, CaseIterable {
-    /// The layout's own list.
+    /// The layout's list.
     case layout
     /// Apple's attribute, `com.apple.metadata:com_apple_backup_excludeItem` or the older `com.apple.MobileBackup`.
     case appleAttribute = "apple-attribute"
@@ -18,21 +18,19 @@ package struct Exclusion: Hashable, Sendable, Codable {
     case android = "android-rules"
     /// A pattern in `drydock.yaml`.
     case pattern
-    /// Drydock's own state.
+    /// Drydock's state.
     case state
 
-    /// Whether it is told by a flag on the inode itself, so that another inode's metadata would lose it.
+    /// Whether the rule is a flag of the inode, which another inode's metadata would lose.
     package var isFlag: Bool { self == .appleAttribute || self == .robotsAttribute || self == .noDump }
   }
 
-  /// The rule that decided.
   package var rule: Rule
-  /// The path it was found on: the excluded one or a directory above it.
+  /// The path that the rule applies to: the excluded one or a directory above it.
   package var origin: ContainerPath
-  /// What about it: the list's entry, the attribute, the pattern.
+  /// The list's entry, the attribute or the pattern.
   package var detail: String
 
-  /// An exclusion from its parts.
   package init(rule: Rule, origin: ContainerPath, detail: String) {
     self.rule = rule
     self.origin = origin
@@ -45,40 +43,242 @@ extension Exclusion: CustomStringConvertible {
   package var description: String { "\(rule.rawValue): \(detail)" }
 }
 
-/// Why a path is taken whatever the other rules say.
+/// Why a path is included whatever the other rules are.
 package struct Inclusion: Hashable, Sendable, Codable {
-  /// What took it.
   package enum Rule: String, Sendable, Codable {
-    /// A pattern under `include:`; it covers all below a directory.
+    /// A pattern under `include:`, which covers everything below a directory.
     case include
-    /// It is the history of migrations, or a directory above it; it covers nothing else in that.
+    /// The history of migrations or a directory above it, which covers nothing else in it.
     case history
-    /// A directory above an included path, stored for its mode and times; it covers nothing else in it.
+    /// A directory above an included path, which covers nothing else in it.
     case above
   }
 
-  /// What took it.
   package var rule: Rule
-  /// The path it was found on.
+  /// The path that the rule applies to.
   package var origin: ContainerPath
   /// The pattern, or the reason in words.
   package var detail: String
 }
 
-/// What was decided for a path, and with that for what is below it.
+/// The decision for a path, which paths below inherit.
 package struct Decision: Hashable, Sendable {
-  /// The rule that keeps the path out, when nothing takes it all the same.
+  /// The rule that excludes the path, unless it is included.
   package var exclusion: Exclusion?
-  /// What takes it all the same.
   package var inclusion: Inclusion?
-  /// The main file that decided for a part of its database.
+  /// For a part of a database: the main file, which decides.
   var unit: ContainerPath?
 
-  /// Nothing is decided: what holds above a container's root.
+  /// No decision, as above a container's root.
   static let none = Decision()
 
-  /// The rule that keeps the path out of a backup; nil when a backup takes it.
+  /// The rule that excludes the path; nil when a backup includes it.
   package var effective: Exclusion? {
     inclusion == nil || exclusion?.rule == .state ? exclusion : nil
   }
+}
+
+/// Decides, path by path from the root down, what is excluded from backups.
+package struct ExclusionRules: Sendable {
+  /// The properties of a path that rules use.
+  struct Subject {
+    var path: ContainerPath
+    var type: FileType
+    var isNoDump: Bool
+    var attributeNames: () throws -> [String]
+    var attributeValue: (String) throws -> [UInt8]?
+  }
+
+  private let layout: ContainerLayout
+  private let history: ContainerPath
+  /// The layout's lists, cached: every path is compared with them.
+  private let includedRoots: [ContainerPath]?
+  private let skipped: [ContainerPath]
+  private let android: AndroidRules?
+  private let exclude, include: PatternList
+  private let groups: Set<String>
+
+  /// The rules of a container's layout and of `drydock.yaml`.
+  package init(_ container: Container) {
+    layout = container.layout
+    history = layout.historyPath
+    includedRoots = layout.includedRoots
+    let configuration = container.configuration
+    exclude = configuration.exclude
+    include = configuration.include
+    groups = Set(container.groups.map(\.id))
+    let transfer = configuration.android?.transfer ?? .cloud
+    skipped = layout.neverIncluded(for: transfer)
+    // A container that does not exist yet has no directories.
+    let root = try? container.open()
+    android =
+      layout == .android
+      ? configuration.android?.rules { path in (try? root?.status(path))??.type == .directory } : nil
+  }
+
+  /// Whether a path below an excluded directory can be included.
+  func mayInclude(below directory: ContainerPath) -> Bool { include.mayMatch(below: directory) }
+
+  /// Whether a pattern includes a path below an excluded directory.
+  func includes(_ path: ContainerPath, type: FileType) -> Bool {
+    if case .matched = include.verdict(of: path, isDirectory: type == .directory) { true } else { false }
+  }
+
+  /// Whether a backup may include anything below a directory, judged by its path alone.
+  package func mayTake(below directory: ContainerPath) -> Bool {
+    let subject = Subject(
+      path: directory, type: .directory, isNoDump: false, attributeNames: { [] }, attributeValue: { _ in nil }
+    )
+    guard let decision = try? decision(of: subject, above: .none) else { return true }
+    return decision.effective == nil || mayInclude(below: directory)
+  }
+
+  /// The decision for a path, given the decision for the directory above it.
+  func decision(of subject: Subject, above: Decision) throws -> Decision {
+    if isList(subject.path) { return .none }
+    if isState(subject.path) {
+      return Decision(
+        exclusion: Exclusion(rule: .state, origin: subject.path, detail: "Drydock's state"))
+    }
+    // A database is stored as a whole or not at all.
+    if above.exclusion?.rule == .state || above.unit != nil { return above }
+    return Decision(
+      exclusion: try above.exclusion ?? ownExclusion(of: subject),
+      inclusion: inclusion(of: subject, above: above.inclusion))
+  }
+
+  private func inclusion(of subject: Subject, above: Inclusion?) -> Inclusion? {
+    // The history and the directories above it are always included.
+    if subject.path == history || history.isInside(subject.path) {
+      return Inclusion(
+        rule: .history, origin: history, detail: "the history of migrations is always included")
+    }
+    switch include.verdict(of: subject.path, isDirectory: subject.type == .directory) {
+    case .matched(let pattern): return Inclusion(rule: .include, origin: subject.path, detail: pattern)
+    case .negated: return nil
+    case .silent: return above?.rule == .include ? above : nil
+    }
+  }
+
+  // MARK: Groups
+
+  private func isInGroup(_ path: ContainerPath) -> Bool {
+    path.inGroup.map { groups.contains($0.id) } ?? false
+  }
+
+  private func isList(_ path: ContainerPath) -> Bool { !groups.isEmpty && path == .groups }
+
+  /// Whether a path is Drydock's state directory in the container's root or a group's.
+  private func isState(_ path: ContainerPath) -> Bool {
+    path == ContainerPath.stateDirectory
+      || (isInGroup(path) && path.inGroup?.path == ContainerPath.stateDirectory)
+  }
+
+  // MARK: The rules
+
+  private func ownExclusion(of subject: Subject) throws -> Exclusion? {
+    let path = subject.path
+    if let detail = layoutReason(for: subject) {
+      return Exclusion(rule: .layout, origin: path, detail: detail)
+    }
+    let names = try subject.attributeNames()
+    if let found = try ExclusionAttributes.rule(among: names, value: subject.attributeValue) {
+      return Exclusion(rule: found.rule, origin: path, detail: found.attribute)
+    }
+    if subject.isNoDump {
+      return Exclusion(rule: .noDump, origin: path, detail: "the inode has the flag nodump")
+    }
+    if !isInGroup(path), let detail = android?.reason(against: path, isDirectory: subject.type == .directory)
+    {
+      return Exclusion(rule: .android, origin: path, detail: detail)
+    }
+    if case .matched(let pattern) = exclude.verdict(of: path, isDirectory: subject.type == .directory) {
+      return Exclusion(rule: .pattern, origin: path, detail: pattern)
+    }
+    return nil
+  }
+
+  private func layoutReason(for subject: Subject) -> String? {
+    var path = subject.path
+    if let group = path.inGroup, groups.contains(group.id) {
+      // A device backup includes everything else in a group: many apps have databases in a group's root.
+      path = group.path
+    } else if let roots = includedRoots, path.parent.isRoot, !roots.contains(path) {
+      return "backups include \(roots.map(\.description).joined(separator: ", ")) only"
+    }
+    if skipped.contains(path) { return "\(layout.rawValue) never backs up \(path)" }
+    return layout.reason(againstName: path.name, type: subject.type)
+  }
+}
+
+/// Patterns as in a `.gitignore`: the last one that matches a path decides, and `!` negates a pattern. Spaces at the end count
+/// only after a `\`; empty lines and lines that start with `#` are ignored (`\!` and `\#` start a name).
+package struct PatternList: Sendable, Equatable {
+  private struct Line: Sendable, Equatable {
+    var text: String
+    var pattern: GlobPattern
+    var isNegated: Bool
+  }
+
+  private let lines: [Line]
+
+  /// The result for a path, regardless of the directories above.
+  package enum Verdict: Sendable, Equatable {
+    /// The matching pattern, as written.
+    case matched(String)
+    /// The matching pattern with `!`.
+    case negated(String)
+    case silent
+  }
+
+  package init(_ texts: [String]) {
+    lines = texts.compactMap { text in
+      var bytes = Self.trimmed(Array(text.utf8))
+      guard let first = bytes.first, first != UInt8(ascii: "#") else { return nil }
+      let isNegated = first == UInt8(ascii: "!")
+      if isNegated { bytes.removeFirst() }
+      return Line(
+        text: text, pattern: GlobPattern(String(decoding: bytes, as: UTF8.self)), isNegated: isNegated)
+    }
+  }
+
+  private init(lines: [Line]) { self.lines = lines }
+
+  /// A list with the lines of another one, which take precedence.
+  package func adding(_ other: PatternList) -> PatternList { PatternList(lines: lines + other.lines) }
+
+  package var isEmpty: Bool { lines.isEmpty }
+
+  package func verdict(of path: ContainerPath, isDirectory: Bool) -> Verdict {
+    if lines.isEmpty { return .silent }
+    let components = path.components
+    let last = lines.last { $0.pattern.matches(components: components, isDirectory: isDirectory) }
+    guard let line = last else { return .silent }
+    return line.isNegated ? .negated(line.text) : .matched(line.text)
+  }
+
+  /// Whether a path below a directory could match.
+  package func mayMatch(below directory: ContainerPath) -> Bool {
+    lines.contains { !$0.isNegated && $0.pattern.mayMatch(below: directory) }
+  }
+
+  private static func trimmed(_ bytes: [UInt8]) -> [UInt8] {
+    var end = 0
+    var index = 0
+    while index < bytes.count {
+      if bytes[index] == UInt8(ascii: "\\") {
+        guard index + 1 < bytes.count else { return bytes }
+        index += 2
+        end = index
+      } else {
+        index += 1
+        if bytes[index - 1] != UInt8(ascii: " ") { end = index }
+      }
+    }
+    return Array(bytes[..<end])
+  }
+}
+
+extension PatternList: ExpressibleByArrayLiteral {
+  package init(arrayLiteral texts: String...) { self.init(texts) }
 }

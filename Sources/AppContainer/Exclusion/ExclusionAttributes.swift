@@ -1,23 +1,22 @@
+import DrydockErrors
 import FileSystem
 
-/// The extended attributes that keep a path out of a backup.
+/// The extended attributes that exclude a path from backups.
 package enum ExclusionAttributes {
-  /// Apple's, as the systems set it since iOS 5.1. Linux has only names with `user.`; bare ones come from archives
-  /// and from macOS.
+  /// Apple's attribute since iOS 5.1. On Linux the name has the prefix `user.`; without it, it comes from archives and macOS.
   ///
-  /// Whoever carries it is left out, whatever its value: a binary property list from Apple's systems, text from
-  /// scripts (`com.apple.backupd`, `true`, nothing at all). It is taken off by removing it.
+  /// Any value excludes the path: Apple's systems write a binary property list, scripts write `com.apple.backupd`, `true` or
+  /// nothing.
   package static let apple = "com.apple.metadata:com_apple_backup_excludeItem"
-  /// Apple's for iOS 5.0.1: one byte, where 0 takes the flag off. Apps of that time set either.
+  /// Apple's attribute for iOS 5.0.1: one byte, which excludes the path unless it is 0.
   package static let oldApple = "com.apple.MobileBackup"
-  /// Of freedesktop.org; only the value `false` keeps a path out.
+  /// The attribute of freedesktop.org; only the value `false` excludes the path.
   package static let robots = "user.xdg.robots.backup"
 
   private static let userPrefix = "user."
 
-  /// Apple's flag as its systems write it, under the name that it has here: the binary property list of one text.
+  /// Apple's attribute as its systems write it, with this system's name: a binary property list of one string.
   package static let appleFlag: ExtendedAttribute = {
-    // A property list file of ours has a dictionary at its top; this one is a single string of 17 bytes.
     let text = Array("com.apple.backupd".utf8)
     let value = Array("bplist00".utf8) + [0x5F, 0x10, UInt8(text.count)] + text
     let numbers = [1, 0, UInt8(value.count)].flatMap { [0, 0, 0, 0, 0, 0, 0, $0] as [UInt8] }
@@ -29,11 +28,9 @@ package enum ExclusionAttributes {
     return ExtendedAttribute(name: name, value: value + [8, 0, 0, 0, 0, 0, 0, 1, 1] + numbers)
   }()
 
-  /// The rule that a path's attributes speak for, and the attribute.
+  /// The rule that applies to a path's attributes, and the attribute.
   ///
-  /// - Parameters:
-  ///   - names: the names of all its attributes.
-  ///   - value: reads the value of one; it is asked only for those whose value matters.
+  /// - Parameter value: reads the value of an attribute, where it matters.
   package static func rule(
     among names: [String], value: (String) throws -> [UInt8]?
   ) rethrows -> (rule: Exclusion.Rule, attribute: String)? {
@@ -52,7 +49,7 @@ package enum ExclusionAttributes {
     return nil
   }
 
-  /// Whether an attribute is one of Apple's, with or without the namespace of Linux.
+  /// Whether an attribute is one of Apple's, with or without the prefix of Linux.
   package static func isApple(_ name: String) -> Bool {
     bare(name) == apple[...] || bare(name) == oldApple[...]
   }
@@ -63,10 +60,10 @@ package enum ExclusionAttributes {
 }
 
 extension FileMetadata {
-  /// Whether one of Apple's flags keeps it out of backups, however it is spelled.
+  /// Whether one of Apple's attributes excludes the path from backups.
   package var hasAppleFlag: Bool { exclusionFlags.contains(.appleAttribute) }
 
-  /// Sets Apple's flag, or takes it off in every spelling.
+  /// Sets Apple's attribute, or removes all its forms.
   package mutating func setAppleFlag(_ isSet: Bool) {
     if isSet == hasAppleFlag { return }
     attributes.removeAll { ExclusionAttributes.isApple($0.name) }
@@ -76,11 +73,71 @@ extension FileMetadata {
     }
   }
 
-  /// The flags on a path itself that keep it out of backups, however they are spelled: part of what a path is.
+  /// The flags of a path that exclude it from backups.
   package var exclusionFlags: [Exclusion.Rule] {
     let attribute = ExclusionAttributes.rule(among: attributes.map(\.name)) { name in
       attributes.first { $0.name == name }?.value
     }
     return (attribute.map { [$0.rule] } ?? []) + (isNoDump ? [.noDump] : [])
+  }
+}
+
+/// The tag of a cache directory (<https://bford.info/cachedir/>).
+enum CacheTag {
+  static let name: ContainerPath = "CACHEDIR.TAG"
+  private static let signature = Array("Signature: 8a477f597d28d172789f06886806bc55".utf8)
+
+  /// Whether a file is a tag: a regular file that starts with the signature.
+  static func isValid(_ status: FileStatus, _ name: ContainerPath, in directory: Directory) throws -> Bool {
+    guard status.type == .file, status.size >= signature.count else { return false }
+    do {
+      return try directory.prefix(of: name, signature.count) == signature
+    } catch let error as DrydockError where error.code != .permission && error.code != .io {
+      // It was removed, or replaced with a link.
+      return false
+    }
+  }
+}
+
+/// A class of Apple's data protection: when a device can decrypt a file.
+///
+/// Apple's kernels store a file's class. Elsewhere it is recorded as an extended attribute, also in archives, for writing
+/// the data to a device.
+package enum ProtectionClass: String, Sendable, Codable, CaseIterable {
+  /// While the device is unlocked (class 1, `NSFileProtectionComplete`).
+  case complete
+  /// As `complete`, and for as long as a file stays open (2).
+  case completeUnlessOpen
+  /// From the first unlock after a boot on: the default (3).
+  case completeUntilFirstUserAuthentication
+  /// Always (4).
+  case none
+  /// While the user is active, and shortly after (7).
+  case completeWhenUserInactive
+
+  /// The attribute's name. Its value is Apple's name of the class, such as `NSFileProtectionComplete`.
+  package static let attribute = "user.drydock.protection-class"
+
+  /// Apple's name.
+  package var appleName: String {
+    "NSFileProtection" + rawValue.prefix(1).uppercased() + rawValue.dropFirst()
+  }
+}
+
+extension FileMetadata {
+  /// The recorded class of a path; nil for none or an unknown one.
+  package var protection: ProtectionClass? {
+    get {
+      let value = attributes.first { $0.name == ProtectionClass.attribute }?.value
+      return ProtectionClass.allCases.first { value.map($0.appleName.utf8.elementsEqual) ?? false }
+    }
+    set {
+      if newValue == protection { return }
+      attributes.removeAll { $0.name == ProtectionClass.attribute }
+      guard let newValue else { return }
+      attributes.append(
+        ExtendedAttribute(name: ProtectionClass.attribute, value: Array(newValue.appleName.utf8)))
+      attributes.sort { $0.name < $1.name }
+    }
   }
 }

@@ -1,4 +1,5 @@
 import Formats
+import Foundation
 
 /// Tells which values are probably secrets: by the name that they have, by their form, and by what is in them.
 ///
@@ -84,5 +85,199 @@ package enum SecretPattern {
   private static func isSecret(_ number: Double, _ name: SecretName) -> Bool {
     guard number.isFinite, number.magnitude < 1e19, number == number.rounded() else { return false }
     return isSecret(UInt64(number.magnitude), name)
+  }
+}
+
+/// Looks for secrets in values, with bounded work: a property list of a few megabytes can stand for a million times as
+/// much, by references to one text.
+struct SecretSearch {
+  /// How many times text or data inside of a value is taken apart: JSON in a string of JSON in a string.
+  static let depthLimit = 8
+  /// Bytes that are looked at in a value by itself; more are nobody's setting.
+  static let budget = 4 << 20
+
+  /// What a name must say at least to make a value secret that has no secret's form.
+  private let least: SecretName
+  private var left: Int
+
+  /// - Parameter budget: how many bytes are looked at.
+  init(least: SecretName, budget: Int = Self.budget) { (self.least, left) = (least, budget) }
+
+  /// Whether all was looked at that there was.
+  var isComplete: Bool { left > 0 }
+
+  /// Whether a value, or something inside of it, looks like a secret; also when nobody would write it in good faith: it
+  /// is nested too deep, or too large.
+  mutating func finds(in value: PropertyListValue, _ name: SecretName, depth: Int = 0) -> Bool {
+    left -= Self.weight(of: value)
+    guard isComplete else { return true }
+    if SecretPattern.isSecret(leaf: value, name: name < least ? .plain : name, looksInside: true) {
+      return true
+    }
+    switch value {
+    case .array(let values):
+      for value in values where finds(in: value, name, depth: depth) { return true }
+      return false
+    case .dictionary(let values):
+      let names = SecretFields(values, inside: name)
+      for (key, value) in values {
+        left -= key.utf8.count
+        if names.isSecret(key: key) || finds(in: value, names[key], depth: depth) { return true }
+      }
+      return false
+    default:
+      guard let nested = NestedValue(value) else { return false }
+      return depth >= Self.depthLimit || finds(in: nested.value, name, depth: depth + 1)
+    }
+  }
+
+  /// Calls a body with each text and data in a value that is a secret.
+  mutating func visit(_ value: PropertyListValue, _ name: SecretName, _ body: (PropertyListValue) -> Void) {
+    left -= Self.weight(of: value)
+    guard isComplete else { return }
+    switch value {
+    case .array(let values):
+      for value in values { visit(value, name, body) }
+    case .dictionary(let values):
+      let names = SecretFields(values, inside: name)
+      for (key, value) in values { visit(value, names[key], body) }
+    default: if SecretPattern.isSecret(leaf: value, name: name, looksInside: true) { body(value) }
+    }
+  }
+
+  private static func weight(of value: PropertyListValue) -> Int {
+    switch value {
+    case .string(let text): text.utf8.count + 16
+    case .data(let bytes): bytes.count + 16
+    case .dictionary(let values): values.count * 32 + 16
+    default: 16
+    }
+  }
+}
+
+/// What is kept as text or data and is a document of its own: JSON, or a property list. The fields of a keyed archive
+/// stand beside their names.
+package struct NestedValue {
+  /// Larger ones are not taken apart; what is in them is found by its form only.
+  private static let sizeLimit = 4 << 20
+  private static let jsonDepth = 100
+
+  /// What is in it.
+  package let value: PropertyListValue
+
+  /// Nil when a value is no such document.
+  package init?(_ value: PropertyListValue) {
+    switch value {
+    case .string(let text): self.init(bytes: Array(text.utf8))
+    case .data(let bytes): self.init(data: bytes)
+    default: return nil
+    }
+  }
+
+  /// Data may also be plain text.
+  private init?(data: [UInt8]) {
+    if let document = NestedValue(bytes: data) {
+      self = document
+    } else if data.count <= Self.sizeLimit, !data.contains(0),
+      let text = String(validating: data, as: UTF8.self)
+    {
+      value = .string(text)
+    } else {
+      return nil
+    }
+  }
+
+  private init?(bytes: [UInt8]) {
+    guard bytes.count <= Self.sizeLimit, let first = bytes.first(where: { $0 > 0x20 }) else { return nil }
+    let document: PropertyListValue?
+    switch first {
+    case UInt8(ascii: "{"), UInt8(ascii: "["): document = Self.json(bytes)
+    case UInt8(ascii: "b") where PropertyListDocument.isBinary(bytes),
+      UInt8(ascii: "<") where Self.isXMLPropertyList(bytes):
+      document = (try? PropertyListDocument(bytes: bytes))?.value
+    default: document = nil
+    }
+    guard let document else { return nil }
+    value = KeyedArchive.resolved(document)
+  }
+
+  private static func isXMLPropertyList(_ bytes: [UInt8]) -> Bool {
+    String(decoding: bytes.prefix(512), as: UTF8.self).contains("<plist")
+  }
+
+  private static func json(_ bytes: [UInt8]) -> PropertyListValue? {
+    if let document = try? JSONDocument(bytes: bytes) { return value(document.value) }
+    // One with a key that is there twice is a document still.
+    guard let object = try? JSONSerialization.jsonObject(with: Data(bytes)) else { return nil }
+    return value(object, depth: 0)
+  }
+
+  private static func value(_ value: JSONValue) -> PropertyListValue {
+    switch value {
+    case .array(let array): .array(array.elements.map { self.value($0) })
+    case .object(let object):
+      .dictionary(PropertyListDictionary(object.members.map { ($0.key.text, self.value($0.value)) }))
+    default: value.propertyListValue ?? .unknown(.null)
+    }
+  }
+
+  private static func value(_ object: Any, depth: Int) -> PropertyListValue? {
+    guard depth < jsonDepth else { return nil }
+    switch object {
+    case let text as String: return .string(text)
+    case let number as NSNumber: return self.number(number)
+    case let values as [Any]:
+      let elements = values.compactMap { value($0, depth: depth + 1) }
+      return elements.count == values.count ? .array(elements) : nil
+    case let values as [String: Any]:
+      let fields = values.compactMap { key, field in value(field, depth: depth + 1).map { (key, $0) } }
+      return fields.count == values.count ? .dictionary(PropertyListDictionary(fields)) : nil
+    default: return .unknown(.null)
+    }
+  }
+
+  private static func number(_ number: NSNumber) -> PropertyListValue {
+    switch String(cString: number.objCType) {
+    case "c", "B": .boolean(number.boolValue)
+    case "d", "f": .real(number.doubleValue)
+    case "Q": Int64(exactly: number.uint64Value).map { .integer($0) } ?? .unsigned(number.uint64Value)
+    default: .integer(number.int64Value)
+    }
+  }
+}
+
+/// A keyed archive with its fields beside their names.
+private enum KeyedArchive {
+  /// The objects of an archive, each field with the object that it refers to, one step deep: enough to see a name
+  /// beside its value. Anything else stays as it is.
+  static func resolved(_ document: PropertyListValue) -> PropertyListValue {
+    guard case .dictionary(let root) = document, root["$archiver"] != nil,
+      case .array(let objects) = root["$objects"]
+    else { return document }
+    func object(_ value: PropertyListValue) -> PropertyListValue {
+      guard case .unknown(let opaque) = value, let number = opaque.keyedArchiveReference,
+        let index = Int(exactly: number), objects.indices.contains(index)
+      else { return value }
+      switch objects[index] {
+      // What has fields stands in the list for itself.
+      case .dictionary, .array: return value
+      case let simple: return simple
+      }
+    }
+    return .array(objects.map { fields($0, object) })
+  }
+
+  private static func fields(
+    _ value: PropertyListValue, _ object: (PropertyListValue) -> PropertyListValue
+  ) -> PropertyListValue {
+    guard case .dictionary(let values) = value else { return value }
+    var result = values.mapValues(object)
+    // A dictionary in an archive is a list of keys and a list of objects.
+    if case .array(let keys) = values["NS.keys"], case .array(let items) = values["NS.objects"] {
+      for (key, item) in zip(keys, items) {
+        if case .string(let name) = object(key) { result[name] = object(item) }
+      }
+    }
+    return .dictionary(result)
   }
 }

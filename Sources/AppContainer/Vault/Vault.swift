@@ -1,29 +1,24 @@
 import AgeEncryption
 import DrydockErrors
+import FileSystem
 
-/// A container's secrets: a document of items, sealed to the keys of its device.
-///
-/// A rewrite seals to the keys that are written inside, so that a vault sealed to several stays so. What is in memory is
-/// wiped as far as it is a secret: values and keys are, names and attributes are ordinary text.
-package struct Vault: Sendable, Equatable {
-  /// The most bytes that a sealed file may have.
+/// A container's secrets: a document of items, sealed to the keys of its device. A rewrite seals to the recipients in the
+/// document, so that a vault sealed to several remains so.
+public struct Vault: Sendable, Equatable {
+  /// The maximum size of a sealed file in bytes.
   package static let sizeLimit = 64 << 20
 
-  /// What is in it.
   package private(set) var document: VaultDocument
 
-  /// The device's random name, made with the vault.
-  package var device: String { document.device }
-  /// The keys that it is sealed to.
-  package var recipients: [AgeRecipient] { document.recipients }
-  /// The items.
-  package var items: [VaultItem.ID: VaultItem] { document.items }
-  /// The items in order.
-  package var sorted: [VaultItem] { document.sorted }
+  /// The device's random name, created with the vault.
+  public var device: String { document.device }
+  public var recipients: [AgeRecipient] { document.recipients }
+  public var items: [VaultItem.ID: VaultItem] { document.items }
+  public var sorted: [VaultItem] { document.sorted }
 
   // MARK: Opening and sealing
 
-  /// An empty vault of a device that has none yet, sealed to the present one of its keys.
+  /// A new, empty vault, sealed to the current device key.
   package init(new keys: DeviceKeys) throws {
     document = VaultDocument(device: try VaultDocument.newDevice(), recipients: [keys.present.recipient])
   }
@@ -31,41 +26,40 @@ package struct Vault: Sendable, Equatable {
   /// Opens a sealed file, binary or armored.
   ///
   /// - Parameter path: the file's, for messages.
-  /// - Throws: ``DrydockError``: `vaultLocked` when none of the keys fits, `badVault` when it is damaged, no age file,
-  ///   or of a newer format.
+  /// - Throws: ``DrydockError``: `vaultLocked` when none of the keys matches, `badVault` when it is corrupt, not an age
+  ///   file, or of a newer format.
   package init(opening bytes: [UInt8], with keys: DeviceKeys, path: String) throws {
     let opened = try VaultErrors.translating(bytes, path) { try Age.open(bytes, with: keys.ageKeys) }
     document = try VaultDocument(decoding: opened, path: path)
     guard !document.recipients.isEmpty else {
       throw DrydockError(
         .badVault,
-        "its document does not say which keys it is sealed to (`recipients`), so that it could not be written again",
+        "the vault document has no `recipients`, so it could not be sealed again",
         path: path)
     }
   }
 
   /// How a sealed file is encrypted, such as `encrypted to 2 recipients (X25519)`.
   ///
-  /// - Throws: ``DrydockError`` with code `badVault` for what is no age file, or has a damaged header.
+  /// - Throws: ``DrydockError`` (`badVault`) for a file that is not an age file or has a corrupt header.
   package static func encryption(of bytes: [UInt8], path: String) throws -> String {
     try VaultErrors.translating(bytes, path) { try Age.header(of: bytes).summary }
   }
 
-  /// The same for a message, such as `encrypted to 2 recipients (X25519)`.
+  /// The same for a message, without errors.
   package static func summary(of bytes: [UInt8]) -> String {
-    (try? Age.header(of: bytes).summary) ?? "no age file that can be read"
+    (try? Age.header(of: bytes).summary) ?? "not a readable age file"
   }
 
-  /// The file: a binary age file, sealed to ``recipients``. It is another one each time.
+  /// The binary age file, sealed to ``recipients``. It differs each time.
   ///
-  /// - Throws: ``DrydockError`` with code `unsupported` beyond ``sizeLimit``; `DrydockError` when the cryptographic library
-  ///   fails.
+  /// - Throws: ``DrydockError`` (`unsupported`) beyond ``sizeLimit``.
   package func sealed() throws -> [UInt8] {
     let bytes = try Age.seal(document.encoded(), to: .recipients(recipients))
     guard bytes.count <= Self.sizeLimit else {
       throw DrydockError(
         .unsupported,
-        "the vault would have \(bytes.count) bytes, and \(Self.sizeLimit) is the most; keep large data in files"
+        "the vault would have \(bytes.count) bytes, more than the limit of \(Self.sizeLimit); store large data in files"
       )
     }
     return bytes
@@ -73,27 +67,96 @@ package struct Vault: Sendable, Equatable {
 
   // MARK: Items
 
-  /// An item by what makes it unique.
-  package subscript(id: VaultItem.ID) -> VaultItem? { items[id] }
+  public subscript(id: VaultItem.ID) -> VaultItem? { items[id] }
 
-  /// Puts an item, in place of the one with the same id.
+  /// Adds an item, or replaces the one with its id.
   package mutating func put(_ item: VaultItem) { document.items[item.id] = item }
 
-  /// Takes an item out, and gives it back; nil when there is none.
+  /// Removes and returns an item; nil when there is none.
   @discardableResult
   package mutating func remove(_ id: VaultItem.ID) -> VaultItem? { document.items.removeValue(forKey: id) }
 
-  /// Takes all items out.
   package mutating func removeAll() { document.items.removeAll() }
 
-  /// Has it sealed to other keys from now on. Copies that exist already stay readable with the old ones.
-  ///
-  /// - Throws: ``DrydockError`` with code `unsupported` for no key at all.
+  /// Changes the keys that it is sealed to. Existing copies remain readable with the old keys.
   package mutating func rekey(to recipients: [AgeRecipient]) throws {
     guard !recipients.isEmpty else {
-      throw DrydockError(.unsupported, "a vault is sealed to one key at least; name one")
+      throw DrydockError(.unsupported, "a vault needs at least one recipient; name one")
     }
     var seen: Set<AgeRecipient> = []
     document.recipients = recipients.filter { seen.insert($0).inserted }
   }
+}
+
+/// Translates errors of encryption for a vault's file.
+enum VaultErrors {
+  static func translating<Value>(_ bytes: [UInt8], _ path: String, _ body: () throws -> Value) throws -> Value
+  {
+    guard AgeHeader.isPresent(in: bytes.prefix(AgeHeader.probeLength)) else {
+      throw DrydockError(
+        .badVault,
+        bytes.isEmpty
+          ? "the vault's file is empty; restore it from a backup, or remove it to start a new vault"
+          : "the vault's file is not an age file; move it away, or set another path with `vault:`",
+        path: path)
+    }
+    do {
+      return try body()
+    } catch let error as DrydockError {
+      throw translated(error, bytes, path)
+    }
+  }
+
+  private static func translated(_ error: DrydockError, _ bytes: [UInt8], _ path: String) -> DrydockError {
+    switch error.code {
+    case .noIdentity:
+      DrydockError(.vaultLocked, locked(bytes), path: path, cause: error)
+    case .cryptography:
+      DrydockError(.io, error.message, path: path, cause: error)
+    case .badKey, .header, .mac, .payload, .armor:
+      DrydockError(.badVault, "the vault's file is corrupt: \(error.message)", path: path, cause: error)
+    default: error
+    }
+  }
+
+  private static func locked(_ bytes: [UInt8]) -> String {
+    let summary = Vault.summary(of: bytes)
+    if (try? Age.header(of: bytes).needsPassphrase) ?? false {
+      return
+        "the vault is \(summary), not sealed to device keys; decrypt it with `age -d`, and encrypt it to the "
+        + "device key with `age -r age1…`"
+    }
+    return "no device key opens the vault, which is \(summary); use its key (--device-key)"
+  }
+}
+
+/// The keys of a device: the current one, and earlier ones that open older vault files.
+public struct DeviceKeys: Sendable {
+  /// The current one first.
+  public let identities: [AgeIdentity]
+  /// The current one, which new vaults are sealed to.
+  public let present: AgeIdentity
+
+  public init(_ present: AgeIdentity, earlier: [AgeIdentity] = []) {
+    self.present = present
+    identities = [present] + earlier
+  }
+
+  /// Reads age key files, the current key's first. Throws ``DrydockError`` (`vaultLocked`) for a file that is unreadable or
+  /// has no identity.
+  public init?(files: [String]) throws {
+    let read = try files.flatMap { path in
+      do {
+        return try KeyFile.identities(in: SecretFile.read(path, limit: 1 << 20), path: path)
+      } catch let error as DrydockError {
+        throw DrydockError(.vaultLocked, "no device key: \(error.message)", path: path, cause: error)
+      }
+    }
+    guard let first = read.first else { return nil }
+    self.init(first, earlier: Array(read.dropFirst()))
+  }
+
+  public var recipients: [AgeRecipient] { identities.map(\.recipient) }
+
+  var ageKeys: AgeKeys { AgeKeys(identities: identities) }
 }

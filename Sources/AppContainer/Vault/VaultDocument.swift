@@ -1,21 +1,24 @@
 import AgeEncryption
 import DrydockErrors
+import FileSystem
+import Formats
+import Foundation
 
-/// The document in a vault: the items, the device they belong to, and the keys that the file is sealed to.
+/// The document in a vault: its items, the device they belong to, and the keys that the file is sealed to.
 package struct VaultDocument: Sendable, Equatable {
   /// The version of the format that this program writes.
   package static let currentFormat = 1
+  /// The most levels of nesting that the format allows.
+  private static let depthLimit = 32
 
   /// The device's random name, made with its vault: 32 hexadecimal digits. New keys do not change it.
   package let device: String
-  /// The keys that the file is sealed to; none in a copy of items for an archive.
+  /// The keys that the file is sealed to; none in the items of an archive.
   package internal(set) var recipients: [AgeRecipient]
-  /// The items.
   package internal(set) var items: [VaultItem.ID: VaultItem]
-  /// Fields that this version does not know, as they stand in the document.
-  var unknown: [String: SecretBytes] = [:]
+  var unknown = UnknownFields()
 
-  /// A document from its parts; of two items with one id the last counts.
+  /// A document from its parts; of two items with the same id the last counts.
   package init(device: String, recipients: [AgeRecipient] = [], items: some Sequence<VaultItem> = []) {
     (self.device, self.recipients) = (device, recipients)
     self.items = Dictionary(items.map { ($0.id, $0) }, uniquingKeysWith: { _, last in last })
@@ -24,127 +27,358 @@ package struct VaultDocument: Sendable, Equatable {
   /// The items in order.
   package var sorted: [VaultItem] { items.sorted { $0.key < $1.key }.map(\.value) }
 
-  /// A name for a device that nothing else has.
+  /// A new random name for a device.
   static func newDevice() throws -> String {
     try RandomBytes.make(16).map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
   }
-}
 
-// MARK: Writing
+  // MARK: Writing
 
-extension VaultDocument {
-  /// The document as JSON, in memory that is wiped.
+  /// The document as JSON.
   package func encoded() -> SecretBytes {
-    let (sorted, names) = (sorted, unknown.keys.sorted())
-    return SecretJSONWriter.document { writer in
-      writer.object { writer in
-        writer.field("format")
-        writer.integer(Self.currentFormat)
-        writer.field("device")
-        writer.text(device)
-        if !recipients.isEmpty {
-          writer.field("recipients")
-          writer.array { writer in
-            for recipient in recipients {
-              writer.element()
-              writer.text(recipient.description)
-            }
-          }
-        }
-        for name in names {
-          writer.field(name)
-          if let value = unknown[name] { writer.raw(value) }
-        }
-        writer.field("items")
-        writer.array { writer in
-          for item in sorted {
-            writer.element()
-            item.write(to: &writer)
-          }
-        }
-      }
-    }
+    var fields: [JSONField] = [
+      ("format", .number(JSONNumber(Self.currentFormat))), ("device", .text(device)),
+    ]
+    if !recipients.isEmpty { fields.append(("recipients", .texts(recipients.map(\.description)))) }
+    fields += unknown.fields
+    fields.append(("items", .array(JSONArray(sorted.map { .object(JSONObject($0.fields)) }))))
+    var bytes = JSONDocument(.object(JSONObject(fields)), isIndented: true).bytes
+    return SecretBytes(wiping: &bytes)
   }
-}
 
-// MARK: Reading
+  // MARK: Reading
 
-extension VaultDocument {
   /// Reads a document.
   ///
-  /// - Throws: ``DrydockError`` with code `badVault` when it is damaged, or of a newer format.
+  /// - Throws: ``DrydockError`` (`badVault`) when it is corrupt or of a newer format.
   package init(decoding bytes: SecretBytes, path: String?) throws {
     do {
-      self = try bytes.withBytes { bytes in
-        try Self.requireFormat(bytes)
-        var reader = SecretJSONReader(bytes)
-        return try Self(&reader)
-      }
+      let bytes = bytes.withBytes { Array($0) }
+      var fields = try FieldReader(
+        JSONDocument(bytes: bytes, depthLimit: Self.depthLimit).value, "the document")
+      // The format decides what all other fields mean.
+      try Self.requireFormat(&fields)
+      try self.init(&fields)
+    } catch let error as DrydockError where error.code == .malformed {
+      throw DrydockError(.badVault, "the vault document is \(error.message)", path: path)
     } catch var error as DrydockError where error.code == .badVault {
       error.path = path
       throw error
     }
   }
 
-  /// The format decides what all the rest means, wherever it stands.
-  private static func requireFormat(_ bytes: UnsafeRawBufferPointer) throws {
-    var format: Int?
-    var reader = SecretJSONReader(bytes)
-    try reader.object { name, reader in
-      if name == "format" { format = try reader.integer() } else { _ = try reader.raw() }
-    }
-    try reader.end()
-    guard let format, format > 0 else {
-      throw DrydockError(.badVault, "its document says no format, so that it is no vault of Drydock's")
+  private static func requireFormat(_ fields: inout FieldReader) throws {
+    guard let format = try fields.integer("format"), format > 0 else {
+      throw DrydockError(.badVault, "the vault document has no format, so it is not a Drydock vault")
     }
     guard format <= currentFormat else {
       throw DrydockError(
         .badVault,
-        "its document is of format \(format), and this version knows up to \(currentFormat); use a newer Drydock"
+        "the vault document has format \(format), and this version supports up to \(currentFormat); use a newer Drydock"
       )
     }
   }
 
-  private init(_ reader: inout SecretJSONReader) throws {
-    var (device, items): (String?, [VaultItem]?)
-    var recipients: [AgeRecipient] = []
-    var unknown: [String: SecretBytes] = [:]
-    try reader.object { name, reader in
-      switch name {
-      case "format": _ = try reader.integer()
-      case "device": device = try reader.text()
-      case "recipients": try reader.array { recipients.append(try Self.recipient(&$0)) }
-      case "items":
-        var read: [VaultItem] = []
-        try reader.array { read.append(try VaultItem(&$0)) }
-        items = read
-      default: unknown[name] = try reader.raw()
-      }
+  private init(_ fields: inout FieldReader) throws {
+    guard let device = try fields.text("device"), Self.isName(device) else {
+      throw DrydockError(.badVault, "the vault document has no device (32 lower-case hexadecimal digits)")
     }
-    guard let device, Self.isName(device) else {
-      throw DrydockError(.badVault, "its document names no device (32 lower-case hexadecimal digits)")
+    let recipients = try (fields.texts("recipients") ?? []).map(Self.recipient)
+    guard let items = try fields.array("items") else {
+      throw DrydockError(.badVault, "the vault document has no items")
     }
-    guard let items else { throw DrydockError(.badVault, "its document has no items") }
     self.init(device: device, recipients: recipients)
-    self.unknown = unknown
-    for item in items {
-      let id = item.id
-      guard self.items.updateValue(item, forKey: id) == nil else {
+    for value in items {
+      let item = try VaultItem(value)
+      guard self.items.updateValue(item, forKey: item.id) == nil else {
         throw DrydockError(
           .badVault,
-          "two of its items are the same, \(id): restore the vault from a backup, or take one out by hand")
+          "the vault document has two items \(item.id); restore the vault from a backup, or remove one by hand"
+        )
       }
     }
+    unknown = fields.unknown
   }
 
-  private static func recipient(_ reader: inout SecretJSONReader) throws -> AgeRecipient {
-    let text = try reader.text()
+  private static func recipient(_ text: String) throws -> AgeRecipient {
     do { return try AgeRecipient(text) } catch let error as DrydockError {
-      throw reader.broken("one of its recipients is none, for \(error.message)")
+      throw FieldReader.invalid("one of its recipients is not valid: \(error.message)")
     }
   }
 
   private static func isName(_ text: String) -> Bool {
     text.utf8.count == 32 && text.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
+  }
+}
+
+// MARK: Items
+
+extension VaultItem {
+  /// The attributes that are numbers in the document.
+  private static let numbers: Set<VaultAttribute> = [.port, .keySize]
+
+  fileprivate var fields: [JSONField] {
+    var fields: [JSONField] = [("class", .text(itemClass.rawValue))]
+    for attribute in VaultAttribute.allCases {
+      guard let text = self[attribute] else { continue }
+      if Self.numbers.contains(attribute), let number = Int(text), String(number) == text {
+        fields.append((attribute.rawValue, .number(JSONNumber(number))))
+      } else {
+        fields.append((attribute.rawValue, .text(text)))
+      }
+    }
+    fields.append(("accessible", .text(accessibility.rawValue)))
+    if isSynchronizable { fields.append(("synchronizable", .boolean(true))) }
+    if let accessControl { fields.append(("access_control", .texts(accessControl.flags))) }
+    if let created { fields.append(("created", .text(created))) }
+    if let modified { fields.append(("modified", .text(modified))) }
+    fields += unknown.fields
+    fields.append(("value", .text(value.withBytes { Data($0) }.base64EncodedString())))
+    return fields
+  }
+
+  fileprivate init(_ value: JSONValue) throws {
+    var fields = try FieldReader(value, "an item")
+    guard let itemClass = try fields.choice("class", { VaultItemClass(rawValue: $0) }) else {
+      throw FieldReader.invalid("an item has no class")
+    }
+    guard let accessibility = try fields.choice("accessible", { VaultAccessibility(rawValue: $0) }) else {
+      throw FieldReader.invalid("an item has no field `accessible`")
+    }
+    guard let value = try fields.base64("value") else { throw FieldReader.invalid("an item has no value") }
+    self.init(itemClass, accessibility: accessibility, value: value)
+    for attribute in VaultAttribute.allCases {
+      let isNumber = Self.numbers.contains(attribute) && fields.isNumber(attribute.rawValue)
+      self[attribute] =
+        try isNumber
+        ? fields.integer(attribute.rawValue).map { String($0) } : fields.text(attribute.rawValue)
+    }
+    isSynchronizable = try fields.boolean("synchronizable") ?? false
+    let flags = try fields.texts("access_control") ?? []
+    if !flags.isEmpty { accessControl = VaultAccessControl(names: flags) }
+    created = try fields.time("created")
+    modified = try fields.time("modified")
+    unknown = fields.unknown
+  }
+
+  /// Whether the document has fields of the item that this version does not know.
+  public var hasUnknownFields: Bool { !unknown.isEmpty }
+
+  /// These fields as JSON, to compare.
+  public var unknownFields: SecretBytes {
+    var bytes = JSONDocument(.object(JSONObject(unknown.fields)), isIndented: true).bytes
+    return SecretBytes(wiping: &bytes)
+  }
+}
+
+// MARK: The extract
+
+/// The part of a vault that an encrypted archive has for other devices: the items that may leave the device, and the names
+/// of the others, so that a restore can report what stayed behind.
+package struct VaultExtract: Sendable, Equatable {
+  /// An item that may not leave, without its value and its attributes.
+  package struct Staying: Sendable, Equatable {
+    /// Its display name.
+    package var name: String
+    /// The reason.
+    package var accessibility: VaultAccessibility, accessControl: VaultAccessControl?
+    package var isSynchronizable: Bool
+  }
+
+  /// The device and the items that may leave it, without recipients.
+  package private(set) var document: VaultDocument
+  /// The items that may not leave, in the vault's order.
+  package private(set) var staying: [Staying]
+
+  /// The field of the document with ``staying``.
+  private static let field = "staying"
+
+  package init(of vault: Vault) {
+    document = VaultDocument(device: vault.device, items: vault.sorted.filter(\.leavesDevice))
+    staying = vault.sorted.filter { !$0.leavesDevice }.map {
+      Staying(
+        name: $0.id.description, accessibility: $0.accessibility, accessControl: $0.accessControl,
+        isSynchronizable: $0.isSynchronizable)
+    }
+  }
+
+  /// The document as JSON.
+  package func encoded() -> SecretBytes {
+    var document = document
+    if !staying.isEmpty { document.unknown[Self.field] = .array(JSONArray(staying.map(Self.value))) }
+    return document.encoded()
+  }
+
+  private static func value(of item: Staying) -> JSONValue {
+    var fields: [JSONField] = [
+      ("name", .text(item.name)), ("accessible", .text(item.accessibility.rawValue)),
+    ]
+    if item.isSynchronizable { fields.append(("synchronizable", .boolean(true))) }
+    if let accessControl = item.accessControl {
+      fields.append(("access_control", .texts(accessControl.flags)))
+    }
+    return .object(JSONObject(fields))
+  }
+
+  /// Reads a document.
+  ///
+  /// - Throws: ``DrydockError`` (`badVault`) when it is corrupt, of a newer format, or has an item that may not leave its
+  ///   device.
+  package init(decoding bytes: SecretBytes, path: String?) throws {
+    do {
+      document = try VaultDocument(decoding: bytes, path: path)
+      staying = try document.unknown.remove(Self.field).map(Self.read) ?? []
+    } catch var error as DrydockError where error.code == .badVault {
+      error.path = path
+      throw error
+    }
+    if let item = document.sorted.first(where: { !$0.leavesDevice }) {
+      throw DrydockError(
+        .badVault, "the archive has the item \(item.id), which may not leave its device", path: path)
+    }
+  }
+
+  private static func read(_ value: JSONValue) throws -> [Staying] {
+    guard case .array(let items) = value else { throw FieldReader.invalid("`\(field)` is not a list") }
+    return try items.elements.map { value in
+      var fields = try FieldReader(value, "an item of `\(field)`")
+      guard let name = try fields.text("name"),
+        let accessibility = try fields.text("accessible").flatMap({ VaultAccessibility(rawValue: $0) })
+      else { throw FieldReader.invalid("an item of `\(field)` has no name, or no known class") }
+      let flags = try fields.texts("access_control") ?? []
+      return Staying(
+        name: name, accessibility: accessibility,
+        accessControl: flags.isEmpty ? nil : VaultAccessControl(names: flags),
+        isSynchronizable: try fields.boolean("synchronizable") ?? false)
+    }
+  }
+}
+
+// MARK: Fields
+
+private typealias JSONField = (key: String, value: JSONValue)
+
+extension JSONValue {
+  fileprivate static func text(_ text: String) -> JSONValue { .string(JSONString(text)) }
+  fileprivate static func texts(_ texts: [String]) -> JSONValue { .array(JSONArray(texts.map { .text($0) })) }
+}
+
+/// Fields of an object that this version does not know. They are preserved as written.
+struct UnknownFields: Sendable, Equatable {
+  private var sources: [ExactText: ExactText] = [:]
+
+  fileprivate init(_ fields: some Sequence<(key: ExactText, value: JSONValue)>) {
+    for (key, value) in fields { self[key.text] = value }
+  }
+
+  init() {}
+
+  var isEmpty: Bool { sources.isEmpty }
+
+  /// In the order of their names.
+  fileprivate var fields: [JSONField] {
+    sources.sorted { $0.key < $1.key }.map { ($0.key.text, Self.value($0.value)) }
+  }
+
+  fileprivate subscript(_ name: String) -> JSONValue? {
+    get { sources[ExactText(name)].map(Self.value) }
+    set { sources[ExactText(name)] = newValue.map { ExactText(JSONDocument($0, isIndented: false).text) } }
+  }
+
+  fileprivate mutating func remove(_ name: String) -> JSONValue? {
+    sources.removeValue(forKey: ExactText(name)).map(Self.value)
+  }
+
+  /// The value of a source that was written from one.
+  private static func value(_ source: ExactText) -> JSONValue {
+    (try? JSONDocument(bytes: Array(source.text.utf8)).value) ?? .null
+  }
+}
+
+/// Takes the known fields of an object; the rest are unknown. Null is the same as no field. Errors contain names of fields
+/// only, since values may be secret.
+private struct FieldReader {
+  private let what: String
+  private var fields: [ExactText: JSONValue]
+
+  init(_ value: JSONValue, _ what: String) throws {
+    guard case .object(let object) = value else { throw Self.invalid("\(what) is not an object") }
+    self.what = what
+    fields = Dictionary(
+      object.members.map { (ExactText($0.key.text), $0.value) }, uniquingKeysWith: { first, _ in first })
+  }
+
+  static func invalid(_ what: String) -> DrydockError {
+    DrydockError(.badVault, "the vault document is invalid: \(what)")
+  }
+
+  var unknown: UnknownFields { UnknownFields(fields.map { (key: $0.key, value: $0.value) }) }
+
+  private mutating func take(_ name: String) -> JSONValue? {
+    guard let value = fields.removeValue(forKey: ExactText(name)) else { return nil }
+    if case .null = value { return nil }
+    return value
+  }
+
+  private func wrong(_ name: String, _ type: String) -> DrydockError {
+    Self.invalid("`\(name)` of \(what) is not \(type)")
+  }
+
+  func isNumber(_ name: String) -> Bool {
+    if case .number = fields[ExactText(name)] { true } else { false }
+  }
+
+  mutating func integer(_ name: String) throws -> Int? {
+    guard let value = take(name) else { return nil }
+    guard case .number(let number) = value, let integer = Int(number.text) else {
+      throw wrong(name, "an integer")
+    }
+    return integer
+  }
+
+  mutating func boolean(_ name: String) throws -> Bool? {
+    guard let value = take(name) else { return nil }
+    guard case .boolean(let bool) = value else { throw wrong(name, "true or false") }
+    return bool
+  }
+
+  mutating func text(_ name: String) throws -> String? { try take(name).map { try text($0, name) } }
+
+  private func text(_ value: JSONValue, _ name: String) throws -> String {
+    guard case .string(let string) = value, let text = string.validText else { throw wrong(name, "text") }
+    return text
+  }
+
+  mutating func array(_ name: String) throws -> [JSONValue]? {
+    guard let value = take(name) else { return nil }
+    guard case .array(let array) = value else { throw wrong(name, "a list") }
+    return array.elements
+  }
+
+  mutating func texts(_ name: String) throws -> [String]? { try array(name)?.map { try text($0, name) } }
+
+  mutating func choice<Choice>(_ name: String, _ choice: (String) -> Choice?) throws -> Choice? {
+    guard let text = try text(name) else { return nil }
+    guard let choice = choice(text) else {
+      let shown = ContainerPath.printable(Array(text.prefix(40).utf8))
+      throw Self.invalid("`\(name)` of \(what) is `\(shown)`, which this version does not know")
+    }
+    return choice
+  }
+
+  mutating func time(_ name: String) throws -> String? {
+    guard let text = try text(name) else { return nil }
+    guard UTCTime.isText(text) else { throw wrong(name, "a time such as 2026-11-20T10:15:00Z") }
+    return text
+  }
+
+  /// Padded and canonical base64.
+  mutating func base64(_ name: String) throws -> SecretBytes? {
+    guard let text = try text(name) else { return nil }
+    guard var data = Data(base64Encoded: text), data.base64EncodedString() == text else {
+      throw wrong(name, "base64")
+    }
+    defer { data.resetBytes(in: 0..<data.count) }
+    return data.withUnsafeBytes { SecretBytes(copying: $0) }
   }
 }

@@ -1,26 +1,24 @@
 import AgeEncryption
+import FileSystem
 
-/// One secret of a vault, with the meaning that an item of Apple's keychain has.
-package struct VaultItem: Sendable {
-  /// What kind of secret it is.
-  package var itemClass: VaultItemClass
-  /// The text attributes. An empty one is the same as none, as in the keychain.
-  package private(set) var attributes: [VaultAttribute: String] = [:]
+/// A secret in a vault, with the semantics of an item of Apple's keychain.
+public struct VaultItem: Sendable {
+  public var itemClass: VaultItemClass
+  /// The text attributes. As in the keychain, an empty one is the same as none.
+  public private(set) var attributes: [VaultAttribute: String] = [:]
   /// When a device can read it.
-  package var accessibility: VaultAccessibility
-  /// Whether the keychain copies it to the owner's other devices.
-  package var isSynchronizable = false
-  /// What a person has to show to read it; nil when nothing.
-  package var accessControl: VaultAccessControl?
-  /// When it was made and last changed, UTC: `2026-11-20T10:15:00Z`; nil when it is not known.
-  package var created: String?, modified: String?
-  /// The secret: bytes, which may be text.
-  package var value: SecretBytes
-  /// Fields of the document that this version does not know, as they stand there.
-  var unknown: [String: SecretBytes] = [:]
+  public var accessibility: VaultAccessibility
+  /// Whether the keychain syncs it to the user's other devices.
+  public var isSynchronizable = false
+  /// The authentication required to read it, if any.
+  public var accessControl: VaultAccessControl?
+  /// UTC: `2026-11-20T10:15:00Z`; nil when unknown.
+  public var created: String?, modified: String?
+  /// The secret bytes, which may be text.
+  public var value: SecretBytes
+  var unknown = UnknownFields()
 
-  /// An item.
-  package init(
+  public init(
     _ itemClass: VaultItemClass = .genericPassword, service: String? = nil, account: String? = nil,
     accessGroup: String? = nil, accessibility: VaultAccessibility = .whenUnlocked, value: SecretBytes
   ) {
@@ -30,58 +28,39 @@ package struct VaultItem: Sendable {
     self[.accessGroup] = accessGroup
   }
 
-  /// A text attribute; nil when there is none.
-  package subscript(attribute: VaultAttribute) -> String? {
+  public subscript(attribute: VaultAttribute) -> String? {
     get { attributes[attribute] }
     set { attributes[attribute] = newValue.flatMap { $0.isEmpty ? nil : $0 } }
   }
 
-  /// What the secret is for.
-  package var service: String? {
+  public var service: String? {
     get { self[.service] }
     set { self[.service] = newValue }
   }
 
-  /// Whose it is.
-  package var account: String? {
+  public var account: String? {
     get { self[.account] }
     set { self[.account] = newValue }
   }
 
-  /// The group of apps that may read it; nil for the app's own.
-  package var accessGroup: String? {
+  /// The group of apps that may read it; nil for the app alone.
+  public var accessGroup: String? {
     get { self[.accessGroup] }
     set { self[.accessGroup] = newValue }
   }
 
-  /// A name for people.
-  package var label: String? {
+  public var label: String? {
     get { self[.label] }
     set { self[.label] = newValue }
   }
 
-  /// Whether the document says more of it than this version knows.
-  package var hasFurtherFields: Bool { !unknown.isEmpty }
-
-  /// What it says more, to compare.
-  package var furtherFields: SecretBytes {
-    SecretJSONWriter.document { writer in
-      writer.object { writer in
-        for (name, value) in unknown.sorted(by: { $0.key < $1.key }) {
-          writer.field(name)
-          writer.raw(value)
-        }
-      }
-    }
-  }
-
   /// What makes it unique.
-  package var id: ID { ID(self) }
+  public var id: ID { ID(self) }
 }
 
 extension VaultItem: Equatable {
-  /// In every byte of every attribute, and in its value.
-  package static func == (left: Self, right: Self) -> Bool {
+  /// Compares every byte of the attributes and of the value.
+  public static func == (left: Self, right: Self) -> Bool {
     left.itemClass == right.itemClass && left.accessibility == right.accessibility
       && left.isSynchronizable == right.isSynchronizable && left.accessControl == right.accessControl
       && left.created == right.created && left.modified == right.modified && left.value == right.value
@@ -92,5 +71,224 @@ extension VaultItem: Equatable {
 
 extension VaultItem: CustomStringConvertible {
   /// Its name; never its value.
-  package var description: String { id.description }
+  public var description: String { id.description }
+}
+
+extension VaultItem {
+  /// The identity of an item in its vault.
+  public struct ID: Sendable {
+    public let itemClass: VaultItemClass
+    /// The identifying attributes of the class (``VaultItemClass/identifying``).
+    public let attributes: [VaultAttribute: String]
+    public let isSynchronizable: Bool
+    /// The identity as bytes: as in the keychain, texts that Unicode considers equal may differ.
+    private let key: [[UInt8]]
+
+    init(_ item: VaultItem) {
+      self.init(item.itemClass, item.attributes, isSynchronizable: item.isSynchronizable)
+    }
+
+    /// The identity of a generic password.
+    public init(
+      service: String? = nil, account: String? = nil, accessGroup: String? = nil,
+      isSynchronizable: Bool = false
+    ) {
+      let given = [(VaultAttribute.service, service), (.account, account), (.accessGroup, accessGroup)]
+      let attributes = given.compactMap { pair in pair.1.map { (pair.0, $0) } }
+      self.init(
+        .genericPassword, Dictionary(uniqueKeysWithValues: attributes), isSynchronizable: isSynchronizable)
+    }
+
+    private init(
+      _ itemClass: VaultItemClass, _ attributes: [VaultAttribute: String], isSynchronizable: Bool
+    ) {
+      let identifying = itemClass.identifying
+      self.itemClass = itemClass
+      self.attributes = attributes.filter { identifying.contains($0.key) && !$0.value.isEmpty }
+      self.isSynchronizable = isSynchronizable
+      key =
+        [[UInt8(VaultItemClass.allCases.firstIndex(of: itemClass) ?? 0)]]
+        + identifying.reversed().map { Array((attributes[$0] ?? "").utf8) } + [[isSynchronizable ? 1 : 0]]
+    }
+  }
+}
+
+extension VaultItem.ID: Hashable, Comparable {
+  public static func == (left: Self, right: Self) -> Bool { left.key == right.key }
+
+  public func hash(into hasher: inout Hasher) { hasher.combine(key) }
+
+  /// By class, then attribute by attribute.
+  public static func < (left: Self, right: Self) -> Bool {
+    for (a, b) in zip(left.key, right.key) where a != b { return a.lexicographicallyPrecedes(b) }
+    return false
+  }
+}
+
+extension VaultItem.ID: CustomStringConvertible {
+  /// The display name, such as `com.example.notes/auth [group.x]`, or `imap://auth@mail.example.com:143` for an internet
+  /// password. It has no secret and no control characters.
+  public var description: String {
+    let text = isDetailed ? "\(name) [\(details.joined(separator: ", "))]" : name
+    return ContainerPath.printable(Array(text.utf8))
+  }
+
+  var isDetailed: Bool { !details.isEmpty }
+
+  private var details: [String] {
+    [attributes[.accessGroup], isSynchronizable ? "synchronizable" : nil].compactMap { $0 }
+  }
+
+  /// The name without brackets and escapes: `service/account`.
+  public var name: String {
+    let special: String? =
+      switch itemClass {
+      case .genericPassword: nil
+      case .internetPassword: address
+      case .certificate: joined([.issuer, .serialNumber])
+      case .key: joined([.applicationTag, .applicationLabel])
+      }
+    if let special { return special }
+    guard let account = attributes[.account] else { return attributes[.service] ?? "(no name)" }
+    return (attributes[.service] ?? "") + "/" + account
+  }
+
+  private var address: String? {
+    guard let server = attributes[.server] else { return nil }
+    let scheme = attributes[.protocol].map { $0 + "://" } ?? ""
+    let account = attributes[.account].map { $0 + "@" } ?? ""
+    let port = attributes[.port].map { ":" + $0 } ?? ""
+    let path = attributes[.path].map { $0.hasPrefix("/") ? $0 : "/" + $0 } ?? ""
+    return scheme + account + server + port + path
+  }
+
+  private func joined(_ names: [VaultAttribute]) -> String? {
+    let parts = names.compactMap { attributes[$0] }
+    return parts.isEmpty ? nil : parts.joined(separator: "/")
+  }
+}
+
+/// The text attributes of a vault item, with their names in the document.
+public enum VaultAttribute: String, Sendable, Hashable, CaseIterable {
+  /// The purpose, such as `com.example.notes`.
+  case service
+  case account
+  /// The group of apps that may read it; without one, the app alone.
+  case accessGroup = "access_group"
+  case label
+  case description
+  case comment
+  // Of internet passwords:
+  case server
+  case securityDomain = "security_domain"
+  case `protocol`
+  case authenticationType = "authentication_type"
+  case port
+  case path
+  // Of certificates:
+  case issuer
+  case serialNumber = "serial_number"
+  case certificateType = "certificate_type"
+  // Of keys:
+  case applicationLabel = "application_label"
+  case applicationTag = "application_tag"
+  case keyClass = "key_class"
+  case keyType = "key_type"
+  case keySize = "key_size"
+
+  /// The name in words, such as `access group`.
+  package var words: String { rawValue.split(separator: "_").joined(separator: " ") }
+}
+
+/// The class of an item.
+public enum VaultItemClass: String, Sendable, Codable, CaseIterable {
+  case genericPassword, internetPassword, certificate, key
+
+  /// The keychain's own code, such as `genp`.
+  package var code: String {
+    switch self {
+    case .genericPassword: "genp"
+    case .internetPassword: "inet"
+    case .certificate: "cert"
+    case .key: "keys"
+    }
+  }
+
+  /// A class by its name or by the keychain's code.
+  public init?(_ text: String) {
+    guard let found = Self(rawValue: text) ?? Self.allCases.first(where: { $0.code == text }) else {
+      return nil
+    }
+    self = found
+  }
+
+  /// The attributes that identify an item of the class. Service and account count for every class, unlike in the keychain, so
+  /// that no item is lost.
+  package var identifying: [VaultAttribute] {
+    let own: [VaultAttribute] =
+      switch self {
+      case .genericPassword: []
+      case .internetPassword: [.server, .securityDomain, .protocol, .authenticationType, .port, .path]
+      case .certificate: [.issuer, .serialNumber, .certificateType]
+      case .key: [.applicationLabel, .applicationTag, .keyClass, .keyType, .keySize]
+      }
+    return own.reversed() + [.accessGroup, .account, .service]
+  }
+}
+
+/// Selects items of a vault by name, by attributes, or both.
+public struct VaultAddress: Sendable, Equatable {
+  /// The display name, `service/account`, or the service or server alone.
+  public var name: String?
+  public var itemClass: VaultItemClass?
+  /// Required attributes; an empty text requires that there is none.
+  public var attributes: [VaultAttribute: String]
+  public var isSynchronizable: Bool?
+
+  public init(
+    name: String? = nil, itemClass: VaultItemClass? = nil, attributes: [VaultAttribute: String] = [:],
+    isSynchronizable: Bool? = nil
+  ) {
+    (self.name, self.itemClass, self.attributes) = (name, itemClass, attributes)
+    self.isSynchronizable = isSynchronizable
+  }
+
+  public var isEmpty: Bool { self == VaultAddress() }
+
+  /// The matching items, in order. An item with exactly this name takes precedence over items with this service.
+  public func items(in vault: Vault) -> [VaultItem] {
+    let matching = vault.sorted.filter(matches)
+    guard let name else { return matching }
+    let rules: [(VaultItem) -> Bool] = [
+      { item in
+        let id = item.id
+        return id.isDetailed && id.description.isExactly(name)
+      },
+      { item in
+        let own = item.id.name
+        return own.isExactly(name) || ContainerPath.printable(Array(own.utf8)).isExactly(name)
+      },
+      { item in item.service?.isExactly(name) == true || item[.server]?.isExactly(name) == true },
+    ]
+    return rules.lazy.map { matching.filter($0) }.first { !$0.isEmpty } ?? []
+  }
+
+  private func matches(_ item: VaultItem) -> Bool {
+    if let itemClass, item.itemClass != itemClass { return false }
+    if let isSynchronizable, item.isSynchronizable != isSynchronizable { return false }
+    return attributes.allSatisfy { (item[$0.key] ?? "").isExactly($0.value) }
+  }
+}
+
+extension VaultAddress: CustomStringConvertible {
+  /// Such as `com.example.notes/auth, access group group.x`.
+  public var description: String {
+    let parts =
+      [name, itemClass?.rawValue].compactMap { $0 }
+      + attributes.sorted { $0.key.rawValue < $1.key.rawValue }.map {
+        $0.value.isEmpty ? "no \($0.key.words)" : "\($0.key.words) \($0.value)"
+      }
+      + [isSynchronizable.map { $0 ? "synchronizable" : "not synchronizable" }].compactMap { $0 }
+    return ContainerPath.printable(Array(parts.joined(separator: ", ").utf8))
+  }
 }

@@ -1,19 +1,19 @@
 import AgeEncryption
+import AppContainer
 import ArchiveFile
 import DrydockErrors
 import FileSystem
-import SystemPackage
 
 /// An archive, open for reading: its header and its manifest.
-package final class Archive {
+public final class Archive {
   /// The file's path.
-  package let path: String
+  public let path: String
   /// What it is.
-  package let header: ArchiveHeader
+  public let header: ArchiveHeader
   /// What is in it.
   package let manifest: ManifestReader
   /// The snapshot id: equal ones hold the same content.
-  package let snapshot: String
+  public let snapshot: String
   /// Where the vault's items are that may leave their device; only an encrypted archive has them.
   let vault: VaultMember?
   let reader: ArchiveReader
@@ -24,17 +24,15 @@ package final class Archive {
   /// - Parameters:
   ///   - keys: what opens it when it is encrypted.
   ///   - limit: how large its manifest may be, and its content when that is read.
-  /// - Throws: `DrydockError` (`noIdentity` when no key opens it), ``DrydockError``.
-  package init(path: String, keys: AgeKeys = AgeKeys(), limit: ExpansionLimit = .standard) throws {
+  /// - Throws: `DrydockError`: `notFound`, `noIdentity` when no key opens it, `damaged`, and what reading it throws.
+  public init(path: String, keys: AgeKeys = AgeKeys(), limit: ExpansionLimit = .standard) throws {
     self.path = path
     self.limit = limit
-    let reader: ArchiveReader
     do {
       reader = try ArchiveReader(path: path, keys: keys)
     } catch let error as DrydockError where error.code == .io && FollowedStatus.identity(path) == nil {
       throw DrydockError(.notFound, "no such archive; check the path", path: path, cause: error)
     }
-    self.reader = reader
     header = try Self.header(reader, path)
     try reader.checkManifestMemory(ManifestReader.memory(ofText: reader.manifest.length), limit)
     manifest = try ManifestReader(reader, archive: header.archive, path: path)
@@ -48,55 +46,47 @@ package final class Archive {
     guard vault == nil || reader.encryption != nil else {
       throw DrydockError(
         .damaged,
-        "it holds a vault's items (\(MemberNames.vault)) and is not encrypted, which no archive of Drydock's is; when you "
-          + "decrypted it, use the file from before", path: path)
+        "holds a vault's items (\(MemberNames.vault)) without encryption, which Drydock never writes; if you decrypted "
+          + "it, use the encrypted file", path: path)
     }
   }
 
   /// How it is encrypted; nil when it is not.
   package var encryption: ArchiveEncryption? { reader.encryption }
+  /// Compressed bytes that were read from the file so far.
+  public var bytesRead: UInt64 { reader.bytesRead }
+  /// The size of the file in bytes.
+  public var fileSize: UInt64 { reader.fileSize }
 
   /// Reads an archive's header alone.
-  package static func header(path: String, keys: AgeKeys = AgeKeys()) throws -> ArchiveHeader {
+  public static func header(path: String, keys: AgeKeys = AgeKeys()) throws -> ArchiveHeader {
     try header(ArchiveReader(path: path, keys: keys), path)
   }
 
-  /// What is to be known of an archive without its manifest.
-  struct Start {
-    var header: ArchiveHeader
-    var encryption: ArchiveEncryption?
-    var contentSize: UInt64
-  }
-
-  /// Reads the header of an archive that is open; its position is moved.
-  static func start(_ file: FileDescriptor, keys: AgeKeys, path: String) throws -> Start {
-    let reader = try ArchiveReader(file, keys: keys)
-    return Start(
-      header: try header(reader, path), encryption: reader.encryption, contentSize: reader.contentSize)
-  }
-
-  private static func header(_ reader: ArchiveReader, _ path: String) throws -> ArchiveHeader {
-    struct Found: Error { var bytes: [UInt8] }
-    do {
-      try reader.members { member, _, content in
-        guard member.name == Array(ArchiveHeader.memberName.utf8), content.size <= ArchiveHeader.sizeLimit
-        else {
-          throw DrydockError(
-            .damaged, "its first member is not \(ArchiveHeader.memberName): no archive of Drydock's",
-            path: path)
-        }
-        var bytes: [UInt8] = []
-        try content.read { bytes.append(contentsOf: $0) }
-        throw Found(bytes: bytes)
-      }
-    } catch let found as Found {
-      return try ArchiveHeader(decoding: found.bytes, path: path)
+  static func header(_ reader: ArchiveReader, _ path: String) throws -> ArchiveHeader {
+    guard let (member, _, content) = try reader.walk().next() else {
+      throw DrydockError(.damaged, "it is empty: not an archive of Drydock", path: path)
     }
-    throw DrydockError(.damaged, "it is empty: no archive of Drydock's", path: path)
+    guard member.name == Array(ArchiveHeader.memberName.utf8), content.size <= ArchiveHeader.sizeLimit else {
+      throw DrydockError(
+        .damaged, "its first member is not \(ArchiveHeader.memberName): not an archive of Drydock", path: path
+      )
+    }
+    var bytes: [UInt8] = []
+    try content.read { bytes.append(contentsOf: $0) }
+    return try ArchiveHeader(decoding: bytes, path: path)
   }
 
   /// Checks that all content together stays within the limit that the archive was opened with.
   func checkExpansion() throws { try reader.checkExpansion(limit) }
+
+  /// Throws unless the entries that were read give the snapshot id.
+  func expectSnapshot(_ id: String) throws {
+    guard id == snapshot else {
+      throw DrydockError(
+        .damaged, "the manifest's entries do not match its snapshot id; use another archive", path: path)
+    }
+  }
 
   /// Reads an entry's content; see ``ManifestEntry/readContent(from:of:otherwise:into:)``.
   func content(
@@ -106,8 +96,54 @@ package final class Archive {
     try entry.readContent(from: reader.ranges, of: path, otherwise: advice, into: body)
   }
 
-  /// Compressed bytes that were read from the file so far.
-  package var bytesRead: UInt64 { reader.bytesRead }
-  /// The size of the file in bytes.
-  package var fileSize: UInt64 { reader.fileSize }
+  /// The vault's items that may leave their device, checked against the manifest; nil when the archive has none.
+  package func vaultExtract() throws -> VaultExtract? {
+    guard let vault else { return nil }
+    let secret = try SecretBytes(count: Int(vault.length)) { target in
+      var filled = 0
+      try reader.read(offset: vault.offset, length: vault.length) { bytes in
+        UnsafeMutableRawBufferPointer(rebasing: target[filled...]).copyMemory(from: bytes)
+        filled += bytes.count
+      }
+    }
+    guard try secret.withBytes({ try SHA256.hash($0) }) == vault.digest else {
+      throw DrydockError(
+        .damaged, "its \(MemberNames.vault) is not what the manifest says; use another archive", path: path)
+    }
+    do {
+      return try VaultExtract(decoding: secret, path: nil)
+    } catch let error as DrydockError {
+      throw DrydockError(
+        .damaged, "its \(MemberNames.vault) is invalid: \(error.message)", path: path, cause: error)
+    }
+  }
+}
+
+extension ManifestEntry {
+  /// Reads the content piece by piece, and compares it with its hash at last: what `body` was given is not to be
+  /// trusted before this returns.
+  ///
+  /// - Parameters:
+  ///   - archive: the archive's path, for errors.
+  ///   - advice: what to do about content that is not what the manifest says.
+  /// - Throws: `DrydockError` with code `damaged`, what reading the archive throws, and what `body` throws.
+  func readContent(
+    from ranges: RangeReader, of archive: String, otherwise advice: String,
+    into body: (UnsafeRawBufferPointer) throws -> Void
+  ) throws {
+    var hash = try ContentHash(isDatabase: kind == .database)
+    if size > 0 {
+      guard let offset else {
+        throw DrydockError(.damaged, "its manifest has no place for the content of \(path)", path: archive)
+      }
+      try ranges.read(offset: offset, length: size) { bytes in
+        hash.update(bytes)
+        try body(bytes)
+      }
+    }
+    guard try hash.finalize() == digest else {
+      throw DrydockError(
+        .damaged, "the content of \(path) is not what the manifest says; \(advice)", path: archive)
+    }
+  }
 }

@@ -1,45 +1,46 @@
+import AgeEncryption
 import AppContainer
 import DrydockErrors
 import Foundation
 
-/// `drydock.json`, the first member of an archive: what it is, before anything else is read.
-package struct ArchiveHeader: Sendable, Codable, Equatable {
+/// `drydock.json`, the first member of an archive: enough to list it.
+public struct ArchiveHeader: Sendable, Codable, Equatable {
   /// The version of the format that this program writes.
   package static let currentFormat = 1
   /// The name of the member.
   static let memberName = "drydock.json"
-  /// More than this is no header.
+  /// A larger one is refused.
   static let sizeLimit = 1 << 20
 
   /// How much of a container an archive holds.
-  package enum Kind: String, Sendable, Codable {
+  public enum Kind: String, Sendable, Codable {
     /// All of it.
     case full
   }
 
   /// The version of the format.
-  package var format: Int
+  public var format: Int
   /// How much it holds.
-  package var kind: Kind
+  public var kind: Kind
   /// The archive's random name.
-  package var archive: ArchiveID
+  public var archive: ArchiveID
   /// Bundle id or package, and which instance of it.
-  package var app: String, instance: String
+  public var app: String, instance: String
   /// The container's layout.
-  package var layout: Layout
+  public var layout: ContainerLayout
   /// The ids of the groups that it holds, sorted; nil when the container had none.
-  package var groups: [String]?
+  public var groups: [String]?
   /// The number of the last migration that was applied; nil when it is not known.
-  package var schemaVersion: Int?
+  public var schemaVersion: Int?
   /// When the capture began, UTC: `2026-11-20T10:15:00Z`.
-  package var time: String
+  public var time: String
   /// The program that wrote it.
-  package var tool: String
+  public var tool: String
   /// The beginning of the id, 8 digits or more, of the newest archive of the same app and instance, when the repository
-  /// had one of a later time than this one's: a clock was wrong, and this archive is the newer one.
+  /// had one with a later time: a clock was wrong, and this archive is the newer one.
   package var follows: String?
   /// The archive whose snapshot this one is a copy of, when it was exported.
-  package var exportedFrom: ArchiveID?
+  public var exportedFrom: ArchiveID?
 
   /// The header as JSON with sorted keys.
   func encoded() throws -> [UInt8] {
@@ -51,7 +52,7 @@ package struct ArchiveHeader: Sendable, Codable, Equatable {
 
   /// Reads a header.
   ///
-  /// - Throws: ``DrydockError``: `unsupported` for a newer format, `damaged` for what is no header.
+  /// - Throws: `DrydockError`: `newerFormat`, `damaged`.
   init(decoding bytes: [UInt8], path: String) throws {
     struct Format: Codable { var format: Int }
     let decoder = JSONDecoder()
@@ -67,12 +68,12 @@ package struct ArchiveHeader: Sendable, Codable, Equatable {
       self = try decoder.decode(ArchiveHeader.self, from: Data(bytes))
       // Archives are sorted and chosen by it as text.
       guard ArchiveTime.isWhole(time) else {
-        throw DrydockError(.damaged, "its \(Self.memberName) says no time in UTC", path: path)
+        throw DrydockError(.damaged, "its \(Self.memberName) has no time in UTC", path: path)
       }
     } catch let error as DecodingError {
       throw DrydockError(.damaged, "its \(Self.memberName) cannot be read", path: path, cause: error)
     }
-    // What later reads it counts nanoseconds since 1970.
+    // Times are used as nanoseconds since 1970.
     guard time.wholeMatch(of: #/(19[7-9]|20\d|21\d)\d-\d\d-\d\dT\d\d:\d\d:\d\dZ/#) != nil else {
       throw DrydockError(.damaged, "its \(Self.memberName) has an invalid time", path: path)
     }
@@ -82,7 +83,7 @@ package struct ArchiveHeader: Sendable, Codable, Equatable {
   }
 
   init(
-    archive: ArchiveID, app: String, instance: String, layout: Layout, groups: [String] = [],
+    archive: ArchiveID, app: String, instance: String, layout: ContainerLayout, groups: [String] = [],
     schemaVersion: Int?, time: String, tool: String
   ) {
     (format, kind) = (Self.currentFormat, .full)
@@ -91,3 +92,35 @@ package struct ArchiveHeader: Sendable, Codable, Equatable {
     (self.schemaVersion, self.time, self.tool) = (schemaVersion, time, tool)
   }
 }
+
+/// The random id of an archive, 128 bits: extents and parents refer to it.
+public struct ArchiveID: Hashable, Sendable, Codable, CustomStringConvertible {
+  /// 32 hexadecimal digits.
+  public let description: String
+
+  package static func new() throws -> ArchiveID {
+    ArchiveID(unchecked: try RandomBytes.make(16).map { hexadecimal($0) }.joined())
+  }
+
+  init(unchecked text: String) { description = text }
+
+  /// The first 8 digits, as in file names.
+  public var short: String { String(description.prefix(8)) }
+
+  /// From its text.
+  public init(from decoder: any Decoder) throws {
+    description = try decoder.singleValueContainer().decode(String.self)
+    guard description.count == 32, description.allSatisfy(\.isHexDigit) else {
+      throw DecodingError.dataCorrupted(
+        .init(codingPath: decoder.codingPath, debugDescription: "not an archive id"))
+    }
+  }
+
+  /// As its text.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(description)
+  }
+}
+
+private func hexadecimal(_ byte: UInt8) -> String { (byte < 16 ? "0" : "") + String(byte, radix: 16) }

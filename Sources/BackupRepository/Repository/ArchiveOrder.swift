@@ -1,26 +1,26 @@
 import Formats
 import Foundation
 
-/// The order of archives in time: by their own clocks, but for what contradicts them.
+/// The order of archives in time: by their own times, unless something contradicts them.
 ///
 /// A clock that was a day ahead makes an archive that stays the newest for a day. Two things contradict it: the file was
 /// written before the time that its header says; and a header names an archive that was there already when it was
 /// written, although its time is later.
 struct ArchiveOrder {
-  /// What an archive says of its place, and what is to be seen of it.
+  /// What determines an archive's place in the order.
   struct Place {
     var label: ArchiveLabel
-    /// When its file was last written, in nanoseconds since 1970.
+    /// Its file's modification time, in nanoseconds since 1970.
     var modified: Int64
-    /// The beginning of the id of one that is older in any case.
+    /// The beginning of the id of one that is known to be older.
     var follows: String?
     var path: String
 
     /// The time that counts.
     var time: String { published.map { min($0, label.time) } ?? label.time }
 
-    /// When the file was written, when that was before the time that the archive says; two clocks that are right may
-    /// differ by seconds. Programs that do not keep times of files set none, or an early one.
+    /// When the file was written, if before the archive's time; correct clocks may differ by seconds. Programs that do not
+    /// keep times of files set none, or an early one.
     var published: String? {
       let (minute, start): (Int64, Int64) = (60, 315_532_800)
       guard modified / 1_000_000_000 > start else { return nil }
@@ -44,7 +44,7 @@ struct ArchiveOrder {
     }
   }
 
-  /// Sorts, oldest first; what has no place comes last, by path.
+  /// Sorts, oldest first; items without a place come last, by path.
   static func sorted<T>(_ items: [T], path: (T) -> String, place: (T) -> Place?) -> [T] {
     let places = items.map(place)
     let known = places.compactMap { $0 }
@@ -78,17 +78,17 @@ struct ArchiveOrder {
   }
 }
 
-/// Something about the times of a repository's archives that cannot be right.
+/// A wrong time of an archive in a repository.
 package struct ClockWarning: Sendable, Encodable, CustomStringConvertible {
   /// What is wrong.
   package enum Kind: String, Sendable, Encodable {
     /// The time lies in the future.
     case future
-    /// The file was written before the time that the archive says.
+    /// The file was written before the archive's time.
     case published
-    /// It was there when a snapshot of an earlier time was taken.
+    /// It existed when a snapshot with an earlier time was taken.
     case later
-    /// It was made after one whose time is later.
+    /// It was made after one with a later time.
     case backwards
   }
 
@@ -101,10 +101,9 @@ package struct ClockWarning: Sendable, Encodable, CustomStringConvertible {
 
   private enum CodingKeys: CodingKey { case kind, archive, time, otherTime }
 
-  /// For people.
   package var description: String {
     switch kind {
-    case .future: "\(archive): of \(time), which lies in the future: a clock was ahead, or this one is behind"
+    case .future: "\(archive): of \(time), which is in the future: a clock was ahead, or this one is behind"
     case .published:
       "\(archive): of \(time), and written at \(otherTime): a clock was wrong, the earlier time counts"
     case .later:
@@ -128,7 +127,6 @@ package struct ClockWarning: Sendable, Encodable, CustomStringConvertible {
       kind: .future, archive: path, time: label.time, otherTime: UTCTime.text(now), owner: label.owner)
   }
 
-  /// Of a new archive that is older than another by its time.
   init(_ header: ArchiveHeader, after other: ArchiveLabel, _ path: String) {
     self.init(
       kind: .later, archive: path, time: other.time, otherTime: header.time, owner: other.owner)
@@ -171,15 +169,15 @@ extension Repository.Listing {
     }
   }
 
-  /// All archives, oldest first; last, sealed ones that are named by hand.
+  /// All archives, oldest first; sealed ones that are named by hand come last.
   package var entries: [Entry] {
     ArchiveOrder.sorted(
       items.map(Entry.item) + sealed.map(Entry.sealed), path: { $0.path }, place: { $0.place })
   }
 
-  /// What cannot be right about the times of the archives, oldest first.
+  /// The wrong times of archives, oldest first.
   ///
-  /// - Parameter path: only of the archives of this one's app and instance.
+  /// - Parameter path: an archive: only those of its app and instance count.
   package func clockWarnings(of path: String? = nil, now: Date = Date()) -> [ClockWarning] {
     let places = entries.compactMap(\.place)
     let owner = path.flatMap { path in places.first { $0.path == path }?.label.owner }

@@ -2,23 +2,23 @@ import AppContainer
 import ContainerTransaction
 import FileSystem
 
-/// A plain archive that still holds, in its settings, what was moved into the vault: whoever has the archive has the
-/// secret, which therefore has to be replaced by a new one.
-package struct ExposedSecret: Sendable, Codable, Equatable {
+/// A plain archive whose settings still hold a value that was moved into the vault: everybody with the archive has the
+/// secret, which must be replaced by a new one.
+public struct ExposedSecret: Sendable, Codable, Equatable {
   /// The archive's file.
-  package var archive: String
+  public var archive: String
   /// Its settings file and the key in it, which may have had another name then.
-  package var file: ContainerPath, key: String
+  public var file: ContainerPath, key: String
 }
 
 extension Repository {
-  /// Looks into the settings of an app's plain archives for values that were moved into the vault. Only names come out of
-  /// it. Encrypted archives are passed over.
+  /// Searches the settings of an app's plain archives for values that were moved into the vault. It gives names only.
+  /// Encrypted archives are skipped.
   ///
-  /// - Returns: what was found, oldest archive first; and archives that could not be looked into, each with the reason.
+  /// - Returns: what was found, oldest archive first; and archives that could not be read, each with the reason.
   /// - Throws: ``DrydockError`` when the repository cannot be read.
   package func exposed(
-    _ secrets: [MovedSecret], of app: String, configuration: Configuration = Configuration()
+    _ secrets: [MovedSecret], of app: String, configuration: ContainerConfiguration = ContainerConfiguration()
   ) throws -> (found: [ExposedSecret], notRead: [String]) {
     if secrets.isEmpty { return ([], []) }
     let listing = try list()

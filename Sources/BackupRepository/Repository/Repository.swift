@@ -1,26 +1,27 @@
 import AgeEncryption
 import AppContainer
 import ArchiveFile
+import ContainerTransaction
 import DrydockErrors
 import FileSystem
 
 /// A directory of archives.
-package struct Repository: Sendable {
+public struct Repository: Sendable {
   /// Its path.
-  package let path: String
+  public let path: String
 
   /// A repository at a path.
-  package init(_ path: String) {
+  public init(_ path: String) {
     let trimmed = path.prefix(path.count - path.reversed().prefix { $0 == "/" }.count)
     self.path = trimmed.isEmpty ? path : String(trimmed)
   }
 
-  /// Reads the headers of all archives, and nothing else of them. Whatever is not named like an archive is left
-  /// alone. Of encrypted ones that no key opens, the name is all that is told.
+  /// Reads the headers of all archives, and nothing else of them. Other files are ignored.
+  /// Of encrypted ones that no key opens, only the name is known.
   ///
   /// - Parameter keys: what opens encrypted ones.
   /// - Throws: ``DrydockError``: `notFound`, `permission`, `io`.
-  package func list(keys: AgeKeys = AgeKeys()) throws -> Listing {
+  public func list(keys: AgeKeys = AgeKeys()) throws -> Listing {
     let directory: Directory
     let names: [[UInt8]]
     do {
@@ -56,21 +57,22 @@ package struct Repository: Sendable {
     let path = directory.full(name)
     guard status.type == .file else {
       throw DrydockError(
-        .damaged, "it is no file; links are not followed, put the archive itself here", path: path)
+        .damaged, "not a file; links are not followed, put the archive itself here", path: path)
     }
     guard String(decoding: name.bytes, as: UTF8.self).utf8.elementsEqual(name.bytes) else {
       throw DrydockError(.damaged, "its name is not UTF-8; rename it", path: path)
     }
     do {
-      // Without waiting, should it be replaced by a FIFO.
+      // Without waiting: it may be replaced by a FIFO.
       let file = try directory.open(name, .readOnly, options: .nonBlocking)
       defer { try? file.close() }
       do {
-        let start = try Archive.start(file, keys: keys, path: path)
+        let reader = try ArchiveReader(file, keys: keys)
         return .item(
           Item(
-            path: path, size: status.size, modified: status.modified, header: start.header,
-            encryption: start.encryption, contentSize: start.contentSize, identity: status.identity))
+            path: path, size: status.size, modified: status.modified,
+            header: try Archive.header(reader, path), encryption: reader.encryption,
+            contentSize: reader.contentSize, identity: status.identity))
       } catch let error as DrydockError where error.code == .noIdentity {
         guard let encryption = try ArchiveEncryption.of(file) else { throw error }
         return .sealed(
@@ -81,31 +83,31 @@ package struct Repository: Sendable {
     } catch let error as DrydockError where error.code == .notFound {
       return nil
     } catch let error as DrydockError where error.code == .permission {
-      throw DrydockError(.permission, "it may not be read; run it as its owner", path: path, cause: error)
+      throw DrydockError(.permission, "permission denied; run it as its owner", path: path, cause: error)
     }
   }
 
-  /// The archive that a person means; see ``Listing/find(_:)``.
+  /// The path of the archive that a name means; see ``Listing/find(_:)``.
   ///
   /// - Throws: ``DrydockError``.
   package func find(_ name: String, keys: AgeKeys = AgeKeys()) throws -> String {
     try list(keys: keys).find(name)
   }
 
-  /// Removes an archive, on disk when this returns. Nobody writes into the repository meanwhile; who is reading the
-  /// archive can read it to its end.
+  /// Removes an archive, on disk when this returns. It waits for those who write into the
+  /// repository; who is reading the archive can read it to its end.
   ///
-  /// - Parameter lockTimeout: seconds to wait for those who write.
-  /// - Throws: ``DrydockError``: `locked`, `notFound` when that archive is not behind its path any more,
+  /// - Parameter lockTimeout: seconds to wait for the repository's lock.
+  /// - Throws: ``DrydockError``: `locked`, `notFound` when that archive is gone or replaced,
   ///   `permission`.
-  package func remove(_ item: Item, lockTimeout: Double = 0) throws {
+  public func remove(_ item: Item, lockTimeout: Double = 0) throws {
     let directory = try RepositoryLock(path, exclusive: true, timeout: lockTimeout).directory
     let name = try ContainerPath(item.fileName)
     guard directory.full(name) == item.path, let present = try directory.status(name),
       present.identity == item.identity, present.size == item.size, present.modified == item.modified
     else {
       throw DrydockError(
-        .notFound, "the archive is not there any more; `drydock list -r` shows what there is",
+        .notFound, "the archive is gone or was replaced; `drydock list -r` lists the archives",
         path: item.path)
     }
     do {
@@ -113,6 +115,54 @@ package struct Repository: Sendable {
       try directory.sync()
     } catch let error as DrydockError {
       throw DrydockError.place(error, path: path)
+    }
+  }
+}
+
+/// The lock of a repository: `flock` on its directory. Writing takes it shared, removing exclusive.
+///
+/// The kernel releases it when a process dies, so that it is never stale, and it needs no file. Reading takes no lock:
+/// an open archive stays readable to its end when its name is removed, and a read-only repository, or another user's,
+/// can be read. On a network file system it holds among the
+/// processes of one machine.
+struct RepositoryLock {
+  /// The open, locked repository.
+  let directory: Directory
+
+  /// - Parameter timeout: seconds to wait; 0 waits for a tenth of a second.
+  /// - Throws: `DrydockError`: `locked`, naming the holders; `notFound`, `permission`.
+  init(_ path: String, exclusive: Bool, timeout: Double) throws {
+    do {
+      guard let directory = try Directory.locked(path, exclusive: exclusive, timeout: timeout) else {
+        throw DrydockError(
+          .locked,
+          "the repository is locked by \(try LockHolders.names(path)); wait for it",
+          path: path)
+      }
+      self.directory = directory
+    } catch let error as DrydockError {
+      throw DrydockError.place(error, path: path)
+    }
+  }
+}
+
+extension DrydockError {
+  /// An error of the file system about a place for archives.
+  static func place(_ error: DrydockError, _ what: String = "the repository", path: String)
+    -> DrydockError
+  {
+    switch error.code {
+    case .notFound:
+      DrydockError(
+        .notFound, "\(what) does not exist; check the path, or make it with mkdir", path: path, cause: error)
+    case .notAContainer:
+      DrydockError(.notFound, "\(what) is not a directory; check the path", path: path, cause: error)
+    case .permission:
+      DrydockError(
+        .permission,
+        "\(what) cannot be used: \(error.cause.map { "\($0)" } ?? error.message); run it as its owner, or choose another "
+          + "place", path: path, cause: error)
+    default: error.at(path)
     }
   }
 }

@@ -1,78 +1,78 @@
+import AppContainer
 import ArchiveFile
 import DrydockErrors
 import FileSystem
 
 extension Repository {
   /// One archive of a repository, as its header says, whatever its file is named.
-  package struct Item: Sendable {
+  public struct Item: Sendable {
     /// The file.
-    package var path: String
-    /// Its size in bytes, and when it was last written, in nanoseconds since 1970.
-    package var size: UInt64, modified: Int64
+    public var path: String
+    /// Its size in bytes, and its modification time, in nanoseconds since 1970.
+    public var size: UInt64, modified: Int64
     /// What it is.
-    package var header: ArchiveHeader
+    public var header: ArchiveHeader
     /// How it is encrypted, when it is.
     package var encryption: ArchiveEncryption?
-    /// The bytes of the archive inside of its encryption.
+    /// The bytes of the archive without encryption.
     var contentSize: UInt64
-    /// The file itself, whatever is behind its path later.
+    /// The file's inode.
     var identity: FileIdentity
 
     /// App and instance, which together own archives: `com.example.notes/red`.
-    package var owner: String { ArchiveLabel(header).owner }
+    public var owner: String { ArchiveLabel(header).owner }
     /// The file's name.
-    package var fileName: String { lastName(path) }
+    public var fileName: String { lastName(path) }
   }
 
   /// An encrypted archive that no key at hand opens.
-  package struct Sealed: Sendable {
+  public struct Sealed: Sendable {
     /// The file.
-    package var path: String
-    /// Its size in bytes, and when it was last written, in nanoseconds since 1970.
-    package var size: UInt64, modified: Int64
-    /// What its name tells, which nothing vouches for; nil when it was named by hand.
+    public var path: String
+    /// Its size in bytes, and its modification time, in nanoseconds since 1970.
+    public var size: UInt64, modified: Int64
+    /// The fields of its name, which may be false; nil when it was named by hand.
     package var label: ArchiveLabel?
     /// How it is encrypted.
     package var encryption: ArchiveEncryption
     /// Why it could not be opened.
-    package var error: DrydockError
+    public var error: DrydockError
     /// The file's name.
-    package var fileName: String { lastName(path) }
+    public var fileName: String { lastName(path) }
   }
 
-  /// What is named like an archive and cannot be read.
-  package struct Unreadable: Sendable {
+  /// A file that is named like an archive and cannot be read.
+  public struct Unreadable: Sendable {
     /// The file.
-    package var path: String
-    /// Why, in words.
-    package var reason: String
-    /// Why: an error of any module.
-    package var error: any Error
+    public var path: String
+    /// Why, as text.
+    public var reason: String
+    /// Why.
+    public var error: any Error
   }
 
-  /// What a look at a repository found.
-  package struct Listing: Sendable {
+  /// The archives of a repository.
+  public struct Listing: Sendable {
     /// The repository's path.
-    package let repository: String
-    /// The archives that can be read, oldest first; those of one second in the order in which they were written. A time
-    /// that the archives themselves contradict does not count.
-    package internal(set) var items: [Item] = []
-    /// The encrypted ones that no key at hand opens, in the same order as far as their names tell a time.
-    package internal(set) var sealed: [Sealed] = []
-    /// What is named like an archive and cannot be read, by name.
-    package internal(set) var unreadable: [Unreadable] = []
+    public let repository: String
+    /// The archives that can be read, oldest first; those of one second in the order of writing. A time that
+    /// the archives themselves contradict does not count.
+    public internal(set) var items: [Item] = []
+    /// The encrypted ones that no key at hand opens, in the same order as far as their names have a time.
+    public internal(set) var sealed: [Sealed] = []
+    /// Files that are named like an archive and cannot be read, by name.
+    public internal(set) var unreadable: [Unreadable] = []
 
     init(repository: String) { self.repository = repository }
 
-    /// How many digits tell all ids of the list apart, 8 or more.
+    /// How many digits of an id distinguish all in the list, 8 or more.
     package var idLength: Int {
       let ids = Set(items.map(\.header.archive.description)).sorted()
       let shared = zip(ids, ids.dropFirst()).map { zip($0, $1).prefix { $0 == $1 }.count }
       return max(8, (shared.max() ?? 0) + 1)
     }
 
-    /// Only what is of an app and of an instance. What cannot be read, or is sealed and does not even have a name that
-    /// tells, may be of any.
+    /// Only the archives of an app and of an instance, and files of which that is not known.
     package func filtered(app: String?, instance: String?) -> Listing {
       var listing = self
       listing.items.removeAll {
@@ -95,3 +95,200 @@ extension Repository {
 
 /// The name of a file, without the directories above it.
 func lastName(_ path: String) -> String { path.split(separator: "/").last.map(String.init) ?? path }
+
+extension Repository.Listing {
+  /// An archive that a reference may mean.
+  private struct Candidate {
+    var path: String
+    var label: ArchiveLabel
+    /// The time that counts, which may differ from the label's.
+    var time: String
+    /// Nil for a sealed one.
+    var item: Repository.Item?
+
+    var fileName: String { lastName(path) }
+
+    /// Whether that is its app, instance or owner; of a sealed one only the form in its name is known.
+    func isOf(_ owner: String, _ part: KeyPath<ArchiveLabel, String>) -> Bool {
+      let own = label[keyPath: part]
+      return own == owner
+        || (item == nil && ArchiveName.plain(own, .max) == ArchiveName.plain(owner, .max))
+    }
+  }
+
+  /// The path of an archive by the name of its file, the beginning of its id (4 digits or more),
+  /// `INSTANCE@latest`, `INSTANCE@2026-11-14` (the newest not later, by the time that counts), and where several apps
+  /// match `APP/INSTANCE@latest`. Without an instance, `latest` and a time mean the only one that there is.
+  ///
+  /// Of encrypted archives that no key opens, the names count.
+  ///
+  /// - Throws: `DrydockError`: `notFound`, or `ambiguous` with the candidates.
+  public func find(_ name: String) throws -> String {
+    let files = items.map(\.path) + sealed.map(\.path) + unreadable.map(\.path)
+    if let file = files.first(where: { lastName($0) == name }) { return file }
+    switch try ArchiveReference(name, repository: repository) {
+    case .id(let prefix): return try withID(prefix)
+    case .newest(let owner, let limit):
+      let when = name.lastIndex(of: "@").map { String(name[name.index(after: $0)...]) } ?? name
+      return try newest(of: owner, notAfter: limit, when)
+    }
+  }
+
+  /// All that have a label, oldest first.
+  private var candidates: [Candidate] {
+    entries.compactMap { entry in
+      guard let place = entry.place else { return nil }
+      switch entry {
+      case .item(let item):
+        return Candidate(path: item.path, label: place.label, time: place.time, item: item)
+      case .sealed(let sealed):
+        return Candidate(path: sealed.path, label: known(place.label), time: place.time, item: nil)
+      }
+    }
+  }
+
+  /// A name's label, with app and instance as in the only header that matches it.
+  private func known(_ label: ArchiveLabel) -> ArchiveLabel {
+    let owners = Set(
+      items.map { ArchiveLabel($0.header) }.filter {
+        ArchiveName.plain($0.app, 95) == label.app && ArchiveName.plain($0.instance, 95) == label.instance
+      }.map { [$0.app, $0.instance] })
+    guard owners.count == 1, let owner = owners.first else { return label }
+    return ArchiveLabel(app: owner[0], instance: owner[1], time: label.time, id: label.id)
+  }
+
+  private func withID(_ prefix: String) throws -> String {
+    let found = candidates.filter {
+      let id = $0.label.id.lowercased()
+      // A name may have less of the id than the prefix.
+      return id.hasPrefix(prefix) || ($0.item == nil && prefix.hasPrefix(id))
+    }
+    // A readable one is preferred to its sealed copies.
+    guard let best = found.first(where: { $0.item != nil }) ?? found.first else {
+      throw error(.notFound, "no archive matches \(prefix); `drydock list -r` lists the archives")
+    }
+    guard found.allSatisfy({ $0.label.mayBe(best.label) }) else {
+      let candidates = found.map {
+        "\($0.label.id.prefix(idLength)) (\($0.label.time), \($0.label.instance))"
+      }
+      throw error(
+        .ambiguous, "\(prefix) matches \(found.count) archives; give more of the id: \(list(candidates))")
+    }
+    // Copies of one archive, encrypted or not: any of them.
+    guard Set(found.compactMap(\.item?.contentSize)).count <= 1 else {
+      throw error(
+        .ambiguous,
+        "\(found.count) files with the id \(prefix) differ in size; find the good one with `drydock verify` and give its "
+          + "file: \(list(found.map(\.fileName)))")
+    }
+    return best.path
+  }
+
+  private func newest(of owner: String?, notAfter limit: String?, _ when: String) throws -> String {
+    let candidates = candidates
+    let owned = owner.map { archives(of: $0, candidates) } ?? candidates
+    let owners = Set(owned.map(\.label.owner))
+    guard let oldest = owned.first else {
+      let there = Set(candidates.map(\.label.owner)).sorted().map { named($0, when, candidates) }
+      throw error(
+        .notFound,
+        there.isEmpty
+          ? "no readable archives"
+          : "no archive matches \(owner.map { $0 + "@" } ?? "")\(when); there are \(list(there))")
+    }
+    guard owners.count == 1 else {
+      throw error(
+        .ambiguous,
+        "there are archives of \(owners.count) instances; use INSTANCE@\(when): "
+          + list(owners.sorted().map { named($0, when, candidates) }))
+    }
+    guard
+      let found = owned.last(where: { candidate in
+        limit.map { candidate.time.prefix($0.count) <= $0 } ?? true
+      })
+    else {
+      throw error(.notFound, "no archive is as old as \(when); the oldest is of \(oldest.label.time)")
+    }
+    // A readable one is preferred to its sealed copies.
+    return candidates.last { $0.item != nil && $0.label.id.hasPrefix(found.label.id) }?.path ?? found.path
+  }
+
+  /// The archives of an `APP/INSTANCE`, else of an instance, else of an app.
+  private func archives(of owner: String, _ candidates: [Candidate]) -> [Candidate] {
+    for part in [\.owner, \.instance, \.app] as [KeyPath<ArchiveLabel, String>] {
+      let found = candidates.filter { $0.isOf(owner, part) }
+      if !found.isEmpty { return found }
+    }
+    return []
+  }
+
+  /// The shortest reference to an owner: its instance alone where no other app has one of that name.
+  private func named(_ owner: String, _ when: String, _ candidates: [Candidate]) -> String {
+    let instance = candidates.first { $0.label.owner == owner }?.label.instance ?? owner
+    let isAlone = Set(archives(of: instance, candidates).map(\.label.owner)) == [owner]
+    return (isAlone ? instance : owner) + "@" + when
+  }
+
+  private func list(_ candidates: [String]) -> String {
+    let more = candidates.count - 10
+    return candidates.prefix(10).joined(separator: ", ") + (more > 0 ? " and \(more) more" : "")
+  }
+
+  private func error(_ code: DrydockError.Code, _ message: String) -> DrydockError {
+    DrydockError(code, message.printable, path: repository)
+  }
+}
+
+/// A reference to one archive of a repository.
+enum ArchiveReference: Equatable {
+  /// The beginning of an archive's id.
+  case id(String)
+  /// The newest one, of an owner and not later than a time.
+  case newest(of: String?, notAfter: String?)
+
+  /// Fewer digits would soon match another archive.
+  private static let shortestID = 4
+
+  /// - Throws: `DrydockError` with code `notFound` for any other text.
+  init(_ text: String, repository: String) throws {
+    if let at = text.lastIndex(of: "@") {
+      // The name of an instance may have an `@` itself.
+      let (owner, when) = (String(text[..<at]), String(text[text.index(after: at)...]))
+      guard when == "latest" || ArchiveTime.beginning(when) != nil else {
+        throw DrydockError(
+          .notFound,
+          "\(text.printable) has no valid time; use INSTANCE@latest, INSTANCE@2026-11-14 or "
+            + "INSTANCE@2026-11-14T12:00:00Z, in UTC", path: repository)
+      }
+      self = .newest(of: owner, notAfter: ArchiveTime.beginning(when))
+    } else if text == "latest" {
+      self = .newest(of: nil, notAfter: nil)
+    } else if text.contains("-"), let time = ArchiveTime.beginning(text) {
+      self = .newest(of: nil, notAfter: time)
+    } else {
+      guard !text.isEmpty, text.allSatisfy({ $0.isASCII && $0.isHexDigit }) else {
+        throw DrydockError(
+          .notFound,
+          "no archive matches \(text.printable); give the beginning of an id, INSTANCE@latest or INSTANCE@2026-11-14: "
+            + "see `drydock list -r`", path: repository)
+      }
+      guard text.count >= Self.shortestID else {
+        throw DrydockError(
+          .notFound, "\(text) is too short for an id; give \(Self.shortestID) digits of it or more",
+          path: repository)
+      }
+      self = .id(text.lowercased())
+    }
+  }
+}
+
+extension String {
+  /// With control characters escaped, which would act on a terminal: an archive's own texts may be hostile.
+  package var printable: String {
+    guard unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else { return self }
+    return unicodeScalars.map {
+      $0.properties.generalCategory == .control
+        ? "\\u{\(String($0.value, radix: 16))}" : String($0)
+    }.joined()
+  }
+}

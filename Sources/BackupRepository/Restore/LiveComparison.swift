@@ -4,26 +4,26 @@ import DrydockErrors
 import FileSystem
 import Foundation
 
-/// Tells which entries of an archive the live container has already. Used once, in the order of the entries.
+/// Finds the entries of an archive that the live container already has. Used once, in the order of the entries.
 struct LiveComparison {
   enum Result {
     case same
-    /// The content is right, the mode, owner, time or extended attributes are not.
+    /// The same content, and another mode, owner, time or extended attributes.
     case otherAttributes
     case other
-    /// Right but for set-id bits or capabilities that are not to come back.
+    /// The same but for set-id bits or capabilities that are not restored.
     case sameWithoutRights
   }
 
   private let live: LiveContainer
   private let staged: StagedContainer
   private let recorded: RecordedPaths
-  /// What was touched later than this (nanoseconds since 1970) could have changed after the capture and kept its
-  /// times: a clock ticks slowly, and a memory-mapped write moves no time until it is written back.
+  /// A file with a later time (nanoseconds since 1970) could have changed after the capture and kept its times: a clock
+  /// ticks slowly, and a memory-mapped write sets no time until it is written back.
   private let trustedUntil: Int64
-  /// The inodes of live files that stand for an entry already.
+  /// The inodes of live files that are taken for an entry.
   private var claimed: Set<FileIdentity> = []
-  /// Entries that get an inode of their own.
+  /// Entries that get a new inode.
   private var replaced: Set<ContainerPath> = []
   private let keepsSetID: Bool
 
@@ -60,12 +60,12 @@ struct LiveComparison {
     }
     if isSame { return result }
     replaced.insert(entry.path)
-    // A copy of what the container holds, with other attributes, is no copy of the bytes of a raw database.
+    // A staged copy of a live database does not have the bytes of a raw one.
     let isCopied = entry.kind != .rawDatabase && (entry.kind == .database || !present.isDatabase)
     return isCopied ? .otherAttributes : .other
   }
 
-  /// Whether the path carries what the archive says, as far as this user and file system can give it that.
+  /// Whether the path has the archive's metadata, as far as this user and file system can set it.
   private func hasMetadata(of entry: ManifestEntry) throws -> Bool {
     guard let present = try staged.metadata(of: entry.path) else { return false }
     let now = expected(present, of: entry)
@@ -88,10 +88,10 @@ struct LiveComparison {
       do {
         return try staged.liveDigest(of: entry.path) == entry.digest
       } catch let error as DrydockError where error.code == .malformed {
-        // Damaged, which is what restores are for.
+        // Damaged: it is to be restored.
         return false
       }
-    // A file of the archive that is a database now, by a log beside it: only without that log is it the file.
+    // A file of the archive that has a database's log beside it now is not that file.
     case (.file, .database(let unit)) where !unit.sidecars.isEmpty: return false
     case (.rawDatabase, .database(let unit))
     where !unit.sidecars.allSatisfy { recorded.kinds[$0] == .rawDatabase }: return false
@@ -112,5 +112,29 @@ struct LiveComparison {
       && status.modified == entry.metadata.modified
     if isUntouched { return true }
     return try ContentDigest.of(entry.path, in: staged.live, isDatabase: false) == entry.digest
+  }
+}
+
+/// The live container as a restore sees it: every path, with its exclusion.
+struct LiveContainer {
+  /// All paths, those below excluded directories too.
+  private(set) var paths: [ContainerPath: ScannedEntry] = [:]
+  /// Where the external data of its databases is.
+  private(set) var externalData: Set<ContainerPath> = []
+
+  init(_ staged: StagedContainer) throws {
+    var found: [ContainerPath: ScannedEntry] = [:]
+    try ContainerScan(staged.live, rules: ExclusionRules(staged.container), entersExcluded: true).visit {
+      found[$0.path] = $0
+    }
+    paths = found
+    for case .database(let unit) in found.values.map(\.kind) {
+      if let external = unit.externalData { externalData.insert(external) }
+    }
+  }
+
+  /// What excludes the nearest directory above that exists.
+  func exclusionAbove(_ path: ContainerPath) -> Exclusion? {
+    path.ancestors.lazy.compactMap { paths[$0] }.first?.exclusion
   }
 }

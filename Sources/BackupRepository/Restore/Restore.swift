@@ -1,7 +1,9 @@
 import AppContainer
+import ArchiveFile
 import ContainerTransaction
 import DrydockErrors
 import FileSystem
+import Foundation
 
 /// Brings a container back to the state of a snapshot, in one transaction.
 package enum Restore {
@@ -20,14 +22,14 @@ package enum Restore {
     }
   }
 
-  /// Looks at the place that an archive is to go to.
+  /// Finds out what is at the place that an archive is to go to.
   ///
   /// - Parameters:
   ///   - instance: overrides the container's instance name.
   ///   - fromOther: takes another app's or instance's data.
-  /// - Throws: ``DrydockError`` with code `mismatch` for another app's or instance's data.
+  /// - Throws: `DrydockError` with code `mismatch` for another app's or instance's data.
   package static func target(
-    _ path: String, for archive: Archive, configuration: Configuration, instance: String? = nil,
+    _ path: String, for archive: Archive, configuration: ContainerConfiguration, instance: String? = nil,
     fromOther: Bool = false
   ) throws -> Target {
     let header = archive.header
@@ -54,22 +56,11 @@ package enum Restore {
     return .existing(existing)
   }
 
-  /// Whose data an archive has.
-  private static func source(_ header: ArchiveHeader) -> String { "\(header.app) \(header.instance)" }
-
-  /// Whose data the last restore brought here: what names an instance (Apple's metadata) is not part of a backup, so
-  /// that a container made by a restore goes by its directory's name.
-  private static func lastRestored(_ container: Container) throws -> String? {
-    try Transaction.log(container).last { entry in
-      entry.kind == .restore && (entry.state == .undoable || entry.state == .committed)
-    }?.source
-  }
-
   /// Restores.
   ///
   /// - Parameter finishing: what else is done to the staged result, in the same transaction: migrations.
-  /// - Throws: ``DrydockError``: `mismatch`, `missing`, `conflict`, `damaged`; `DrydockError`,
-  ///   `DrydockError`, `DrydockError`. Nothing has changed then.
+  /// - Throws: `DrydockError`: `mismatch`, `notInArchive`, `conflict`, `damaged`, and what a transaction throws.
+  ///   Nothing has changed then.
   package static func run(
     _ archive: Archive, _ target: Target, _ options: RestoreOptions = RestoreOptions(),
     finishing: (StagedContainer) throws -> Void = { _ in }
@@ -79,22 +70,17 @@ package enum Restore {
     var transaction = options.transaction
     // The archive's databases come back as they were, damaged ones too: their hashes are checked instead.
     transaction.checksResult = false
-    transaction.source = source(archive.header)
+    let source = source(archive.header)
     switch target {
     case .existing(let container):
-      return try Transaction.run(on: container, .restore, summary: summary, options: transaction) {
+      return try Transaction.run(on: container, .restore, summary: summary, source: source, options: transaction) {
         try stage(archive, $0, options, finishing)
       }
     case .absent(let container):
-      return try Transaction.create(container, .restore, summary: summary, options: transaction) {
+      return try Transaction.create(container, .restore, summary: summary, source: source, options: transaction) {
         try stage(archive, $0, options, finishing)
       }
     }
-  }
-
-  /// What the log says of a restore.
-  package static func summary(_ header: ArchiveHeader) -> String {
-    "restored \(header.archive.short) of \(header.time)"
   }
 
   /// Does what ``run(_:_:_:finishing:)`` does on a stage that is thrown away; the archive's content is read and checked.
@@ -117,8 +103,7 @@ package enum Restore {
     }
   }
 
-  /// Only counts what a restore would do, for a question before it; nothing is read from the archive but its
-  /// manifest.
+  /// Only counts what a restore would do, for a question before it; of the archive the manifest alone is read.
   package static func plan(
     _ archive: Archive, _ target: Target, _ options: RestoreOptions = RestoreOptions()
   ) throws -> RestoreReport {
@@ -126,6 +111,22 @@ package enum Restore {
     return try Transaction.inspect(container, options: options.transaction) {
       try RestorePlan(archive, $0, options).report
     }
+  }
+
+  /// The transaction's line in the log.
+  package static func summary(_ header: ArchiveHeader) -> String {
+    "restored \(header.archive.short) of \(header.time)"
+  }
+
+  /// Whose data an archive has.
+  private static func source(_ header: ArchiveHeader) -> String { "\(header.app) \(header.instance)" }
+
+  /// Whose data the last restore brought here: Apple's metadata, which names an instance, is not part of a backup, so
+  /// that a container made by a restore is named after its directory.
+  private static func lastRestored(_ container: Container) throws -> String? {
+    try Transaction.log(container).last { entry in
+      entry.kind == .restore && (entry.state == .undoable || entry.state == .committed)
+    }?.source
   }
 
   private static func refusePartialOfOtherVersion(_ archive: Archive, _ options: RestoreOptions) throws {
@@ -156,16 +157,15 @@ package enum Restore {
         try staged.remove(entry.path)
       }
     }
-    let contents = try RestoredContents(archive, plan.members)
-    try contents.put(plan.contents, staged)
-    // Who reads all contents looks behind the last one, too.
-    if plan.readsEverything { try contents.checkEnd() }
+    try archive.put(plan.contents, plan.members, into: staged)
+    // A restore that reads all contents also checks what comes after the last one.
+    if plan.readsEverything { try archive.checkEnd(plan.members) }
     try plan.vault?.stage(staged)
     for entry in plan.links {
       if let first = entry.hardLink { try staged.putHardLink(at: entry.path, to: first) }
     }
     for entry in plan.attributes { try staged.setMetadata(entry.metadata, of: entry.path) }
-    // Directories last: what was put into them moved their times.
+    // Directories last: what was put into them changed their times.
     for entry in plan.directories {
       let present = try staged.metadata(of: entry.path)
       if !staged.changesNames(in: entry.path) && present == entry.metadata { continue }
@@ -178,5 +178,146 @@ package enum Restore {
     report.bytesRead = archive.bytesRead
     try finishing(staged)
     return report
+  }
+}
+
+// MARK: Contents
+
+extension Archive {
+  private static let advice = "nothing was changed, use another archive"
+  /// A group of files smaller than this is not worth a thread: it would only decode frames that the next one
+  /// decodes again.
+  private static let smallestGroup: UInt64 = 16 << 20
+
+  /// Stages files and symbolic links, each content compared with its hash.
+  fileprivate func put(
+    _ entries: [ManifestEntry], _ members: ExpectedMembers, into staged: StagedContainer
+  ) throws {
+    for entry in entries {
+      guard let target = entry.linkTarget else { continue }
+      try staged.putLink(at: entry.path, target: target, metadata: entry.metadata)
+    }
+    let files = entries.filter(\.isFile)
+    let byPath = Dictionary(files.map { ($0.path, $0) }, uniquingKeysWith: { $1 })
+    let (source, path) = (reader.rangeSource, path)
+    try staged.putFiles(Self.groups(files)) {
+      let ranges = source.reader()
+      let check = MemberCheck(ranges, members)
+      return { file, target in
+        guard let entry = byPath[file.path] else { return }
+        if entry.size > 0, let offset = entry.offset { try check.check(contentAt: offset) }
+        try entry.readContent(from: ranges, of: path, otherwise: Self.advice, into: target.write)
+      }
+    }
+  }
+
+  /// Reads one content into memory, compared with its hash.
+  func contents(of entry: ManifestEntry, _ members: ExpectedMembers) throws -> [UInt8] {
+    if entry.size > 0, let offset = entry.offset {
+      try MemberCheck(reader.ranges, members).check(contentAt: offset)
+    }
+    var bytes: [UInt8] = []
+    try content(of: entry, otherwise: Self.advice) { bytes.append(contentsOf: $0) }
+    return bytes
+  }
+
+  /// Checks what comes after the last content: nothing but the manifest.
+  fileprivate func checkEnd(_ members: ExpectedMembers) throws {
+    let manifest = reader.manifest
+    try MemberCheck(reader.ranges, members).checkRest(manifestAt: manifest.offset)
+    try reader.checkEnd(after: manifest.offset + RangeReader.padded(manifest.length))
+  }
+
+  /// Files that follow each other in the archive, in as many groups as keep all cores busy to the end; the largest
+  /// groups first.
+  private static func groups(_ entries: [ManifestEntry]) -> [[NewFile]] {
+    let total = entries.reduce(0) { $0 &+ $1.size }
+    let cores = UInt64(max(ProcessInfo.processInfo.activeProcessorCount, 1))
+    let limit = max(smallestGroup, total / (8 * cores))
+    var groups: [(size: UInt64, files: [NewFile])] = []
+    for entry in entries.sorted(by: { ($0.offset ?? 0) < ($1.offset ?? 0) }) {
+      if groups.isEmpty || groups[groups.count - 1].size >= limit { groups.append((0, [])) }
+      groups[groups.count - 1].size += entry.size
+      groups[groups.count - 1].files.append(
+        NewFile(
+          path: entry.path, metadata: entry.metadata, digest: entry.digest, size: entry.size,
+          isDatabase: entry.kind != .file))
+    }
+    return groups.sorted { $0.size > $1.size }.map(\.files)
+  }
+}
+
+// MARK: Options and report
+
+/// What a restore brings back and how.
+public struct RestoreOptions: Sendable {
+  /// The paths to act, and mirror, inside of; none means all.
+  public var scope: [ContainerPath] = []
+  /// The stores to act, and mirror, inside of; none means all.
+  public var stores: Set<ContainerStore> = []
+  /// Leaves what the archive does not have.
+  public var keepExtra = false
+  /// Replaces what a rule excludes in the container.
+  public var overwriteExcluded = false
+  /// Brings back what was stored although a rule excluded it.
+  public var includeExcluded = false
+  /// Brings back synchronizable items of the vault, which overwrite those on the owner's other devices.
+  public var includesSynchronizable = false
+  /// Brings back set-user-id and set-group-id bits, and capabilities, which give other rights to whoever runs a file.
+  public var keepsSetID = false
+  /// Takes another app's or instance's data.
+  public var fromOther = false
+  /// The container's schema version as far as it is known, for a partial restore.
+  package var schemaVersion: Int?
+  /// The transaction's line in the log; by default which archive was restored.
+  package var summary: String?
+  /// How the transaction is run; its device keys open the vault.
+  public var transaction = TransactionOptions()
+  /// Which rules the vault's items are under.
+  var vault = VaultHandling.byItem
+
+  /// The usual options: everything, mirrored.
+  public init() {}
+
+  /// Whether only a part of the archive comes back.
+  package var isPartial: Bool { !scope.isEmpty || !stores.isEmpty }
+}
+
+/// What a restore did, or would do.
+public struct RestoreReport: Sendable {
+  /// A live path that was preserved, and why.
+  package struct Preserved: Sendable, Codable, Equatable {
+    /// The path.
+    package var path: ContainerPath
+    /// Why: a rule, or the archive's record of it.
+    package var reason: String
+  }
+
+  /// Paths that came back, with content from the archive or with their attributes.
+  public var restored: [ContainerPath] = []
+  /// Paths that the archive does not have and that were removed.
+  public var removed: [ContainerPath] = []
+  /// Paths that a rule excludes, or that the archive could not store.
+  package var preserved: [Preserved] = []
+  /// Paths that came back although a directory above is excluded now.
+  package var restoredUnderExcluded: [ContainerPath] = []
+  /// Paths that have set-id bits or capabilities in the archive, which were not restored.
+  package var withoutSetID: [ContainerPath] = []
+  /// Number of paths that were right already.
+  public var unchanged = 0
+  /// What was done with the vault's items; nil when it was right already, out of scope, or nowhere.
+  public var vault: RestoredVault?
+  /// Where the vault's items came from, for a restore of a copy of the archive.
+  var vaultOrigin: VaultOrigin?
+  /// Groups of the archive that the container does not have, so that nothing of them came back.
+  public var missingGroups: [String] = []
+  /// Compressed bytes that were read from the archive.
+  package var bytesRead: UInt64 = 0
+
+  package init() {}
+
+  /// Whether something that should have come back did not.
+  public var isIncomplete: Bool {
+    !missingGroups.isEmpty || vault.map { !$0.leftBehind.isEmpty } ?? false
   }
 }

@@ -3,24 +3,23 @@ import ContainerTransaction
 import DrydockErrors
 import FileSystem
 
-/// What a restore does, decided path by path before anything is staged. The rules are the design's nine; their
-/// numbers stand where they are decided.
+/// What a restore does, decided path by path before anything is staged. Comments name the design's nine rules by their
+/// numbers.
 struct RestorePlan {
   /// Entries whose content comes from the archive.
   private(set) var contents: [ManifestEntry] = []
-  /// Further names that are linked to their first one, once its content is in place.
+  /// Hard links to their first name, once its content is in place.
   private(set) var links: [ManifestEntry] = []
-  /// Entries whose content is right and whose attributes are not.
+  /// Entries whose attributes alone differ.
   private(set) var attributes: [ManifestEntry] = []
   /// Directories of the archive, parents first.
   private(set) var directories: [ManifestEntry] = []
-  /// Live paths that go, the deepest first.
+  /// Live paths that are removed, the deepest first.
   private(set) var removals: [ContainerPath] = []
   private(set) var report = RestoreReport()
-  /// What becomes of the vault; nil when nothing is to be decided.
+  /// Nil when nothing is to be decided about the vault.
   private(set) var vault: VaultPlan?
-  /// What must be in the tar around the contents.
-  private(set) var members = MemberGaps()
+  private(set) var members: ExpectedMembers
 
   private let archive: Archive
   private let staged: StagedContainer
@@ -28,15 +27,15 @@ struct RestorePlan {
   private let live: LiveContainer
   private let recorded: RecordedPaths
   private let scope: RestoreScope
-  /// Live paths that stay, and the directories above them.
-  private var spared: Set<ContainerPath> = []
+  /// Live paths that are preserved, and the directories above them.
+  private var preserved: Set<ContainerPath> = []
   private var neededDirectories: Set<ContainerPath> = []
-  /// Directories whose flag keeps something that stays out of backups: without it, the next restore would remove that.
+  /// Directories whose flag excludes something preserved: without the flag, the next restore would remove that.
   private var flaggedDirectories: Set<ContainerPath> = []
   private var comparison: LiveComparison
   /// The vault's file in the archive, when the container has another one.
   private var vaultEntry: ManifestEntry?
-  /// Further names that are right, by the first one; and the first names that get another inode.
+  /// Hard links that are right, by the first name; and the first names that get another inode.
   private var rightLinks: [ContainerPath: [ManifestEntry]] = [:]
   private var movedFirsts: Set<ContainerPath> = []
   /// Directories outside of the scope that the container lacks.
@@ -47,6 +46,7 @@ struct RestorePlan {
     self.archive = archive
     self.staged = staged
     self.options = options
+    members = try ExpectedMembers(archive)
     live = try LiveContainer(staged)
     recorded = try RecordedPaths(
       archive.manifest, layout: archive.header.layout, includesExcluded: options.includeExcluded)
@@ -61,13 +61,9 @@ struct RestorePlan {
       members.add(entry)
       try decide(entry)
     }
-    guard try id.finish().hex == archive.snapshot else {
-      throw DrydockError(
-        .damaged, "the manifest's entries do not give its snapshot id; use another archive",
-        path: archive.path)
-    }
+    try archive.expectSnapshot(id.finish().hex)
     if let vaultEntry { try decideVault(vaultEntry) }
-    // An inode gets all its names anew when it gets one.
+    // A new inode gets all its names anew.
     for first in movedFirsts { links += rightLinks[first] ?? [] }
     try addMissingDirectories()
     try refuseTypeConflicts()
@@ -81,36 +77,36 @@ struct RestorePlan {
 
   // MARK: Live paths
 
-  /// What of the live container stays although the archive does not have it, and what goes.
+  /// Which live paths that the archive does not have are preserved, and which removed.
   private mutating func decideLive() throws {
     for (path, scanned) in live.paths.sorted(by: { $0.key < $1.key }) {
-      if let reason = groups.sparing(path) {
-        spare(path, scope.contains(path) ? reason : nil)
+      if let reason = groups.preserving(path) {
+        preserve(path, scope.contains(path) ? reason : nil)
       } else if isStaleSidecar(path, scanned) {
         removals.append(path)  // rule 1
       } else if !scope.contains(path) || scanned.exclusion?.rule == .state {
-        spare(path, nil)  // rule 7; and nobody needs to be told of Drydock's own
-      } else if let reason = sparing(path, scanned) {
-        spare(path, reason)
+        preserve(path, nil)  // rule 7; Drydock's own state is not reported
+      } else if let reason = preserving(path, scanned) {
+        preserve(path, reason)
       } else if recorded.kinds[path] == nil, path == staged.container.vaultPath, scanned.kind == .file,
         !options.keepExtra
       {
         try decideExtraVault()
       } else if recorded.kinds[path] == nil && !scanned.isSidecar {
-        options.keepExtra ? spare(path, nil) : removals.append(path)  // rule 6
+        options.keepExtra ? preserve(path, nil) : removals.append(path)  // rule 6
       }
     }
-    // Directories that hold something spared stay with it.
+    // Directories of something preserved are preserved too.
     removals = removals.filter { !neededDirectories.contains($0) }.sorted(by: >)
     report.removed = removals.sorted()
   }
 
-  /// Why a live path is left alone; nil when it is not.
-  private func sparing(_ path: ContainerPath, _ scanned: ScannedEntry) -> String? {
-    if let reason = groups.sparing(path) { return reason }
-    if scanned.isSidecar { return nil }  // rule 1: it goes, or stays, with its database
+  /// Why a live path is preserved; nil when it is not.
+  private func preserving(_ path: ContainerPath, _ scanned: ScannedEntry) -> String? {
+    if let reason = groups.preserving(path) { return reason }
+    if scanned.isSidecar { return nil }  // rule 1: it follows its database
     let isStored = recorded.kinds[path] != nil
-    // Rule 2. What a rule keeps out is replaced on demand, but never removed for not being in the archive.
+    // Rule 2. An excluded path is replaced on demand, but never removed because the archive does not have it.
     if !options.overwriteExcluded || scanned.exclusion?.rule == .state
       || !(isStored || isReplacedFromAbove(path))
     {
@@ -130,32 +126,32 @@ struct RestorePlan {
     }
   }
 
-  /// Whether a file or link of the archive comes where a directory above is now.
+  /// Whether a file or link of the archive replaces a directory above.
   private func isReplacedFromAbove(_ path: ContainerPath) -> Bool {
     path.ancestors.contains { above in
       recorded.kinds[above].map { $0 != .directory && scope.contains(above) } ?? false
     }
   }
 
-  /// Whether a file is a log or journal that a database, about to come back beside it, would take for its own.
+  /// Whether a file is a log or journal that a restored database beside it would take for its own.
   private func isStaleSidecar(_ path: ContainerPath, _ scanned: ScannedEntry) -> Bool {
     guard scanned.kind == .file, recorded.kinds[path] == nil, let main = DatabaseUnit.main(ofSidecar: path),
       let kind = recorded.kinds[main], kind == .database || kind == .rawDatabase, scope.contains(main)
     else { return false }
     guard let present = live.paths[main] else { return true }
-    return sparing(main, present) == nil
+    return preserving(main, present) == nil
   }
 
-  private mutating func spare(_ path: ContainerPath, _ reason: String?) {
-    spared.insert(path)
+  private mutating func preserve(_ path: ContainerPath, _ reason: String?) {
+    preserved.insert(path)
     for above in path.ancestors where !neededDirectories.insert(above).inserted { break }
     if let exclusion = live.paths[path]?.exclusion, exclusion.origin != path, exclusion.rule.isFlag {
       flaggedDirectories.insert(exclusion.origin)
     }
     guard let reason else { return }
-    // One line for a directory tells of all below it.
-    if let last = report.spared.last, path.isInside(last.path) { return }
-    report.spared.append(.init(path: path, reason: reason))
+    // A directory covers the paths below it.
+    if let last = report.preserved.last, path.isInside(last.path) { return }
+    report.preserved.append(.init(path: path, reason: reason))
   }
 
   // MARK: Entries of the archive
@@ -173,9 +169,9 @@ struct RestorePlan {
       if entry.kind == .directory, present == nil, !entry.path.isRoot { missing[entry.path] = entry }
       return
     }
-    if spared.contains(entry.path) || flaggedDirectories.contains(entry.path) { return }
+    if preserved.contains(entry.path) || flaggedDirectories.contains(entry.path) { return }
     if present == nil, !entry.path.isRoot, live.exclusionAbove(entry.path) != nil {
-      // Rule 3: a directory that is flagged now does not keep a stored path away.
+      // Rule 3: a stored path comes back also below a directory that is flagged now.
       report.restoredUnderExcluded.append(entry.path)
     }
     if entry.kind == .directory {
@@ -202,9 +198,9 @@ struct RestorePlan {
     }
   }
 
-  /// The entry without the rights that its file may not get, noted in the report.
+  /// The entry without the rights that its file may not get; adds it to the report.
   ///
-  /// - Parameter hasContent: whether the container has the same content there, whose rights are its own.
+  /// - Parameter hasContent: whether the container has the same content there, which keeps its rights.
   private mutating func withheld(_ entry: ManifestEntry, hasContent: Bool = false) throws -> ManifestEntry {
     guard !options.keepsSetID, entry.metadata.givesRights else { return entry }
     let result = entry.withoutRights(
@@ -213,7 +209,7 @@ struct RestorePlan {
     return result
   }
 
-  /// A directory outside of the scope that is missing comes back as it was when something in it does.
+  /// A missing directory outside of the scope comes back when something in it does.
   private mutating func addMissingDirectories() throws {
     for entry in contents + links + directories where !missing.isEmpty {
       for above in entry.path.ancestors {
@@ -229,8 +225,9 @@ struct RestorePlan {
 
   private mutating func bringBack(_ entry: ManifestEntry) throws {
     guard let first = entry.hardLink else { return contents.append(entry) }
-    // A vault may not come back as it was.
-    let isReplaced = scope.contains(first) && !spared.contains(first) && first != staged.container.vaultPath
+    // A vault may come back changed.
+    let isReplaced =
+      scope.contains(first) && !preserved.contains(first) && first != staged.container.vaultPath
     if recorded.kinds[first] != nil && isReplaced {
       movedFirsts.insert(first)
       links.append(entry)
@@ -239,7 +236,7 @@ struct RestorePlan {
     }
   }
 
-  /// Of a file that this restore leaves alone: the archive's content, as a file of its own.
+  /// A hard link to a file that this restore preserves becomes a separate file with the archive's content.
   private func own(_ entry: ManifestEntry) throws -> ManifestEntry {
     guard let first = entry.hardLink else { return entry }
     var own = entry
@@ -254,7 +251,7 @@ struct RestorePlan {
   private mutating func decideVault(_ entry: ManifestEntry) throws {
     let own = try own(entry)
     let isVault = entry.kind == .file && entry.size <= Vault.sizeLimit
-    let sealed = isVault ? try RestoredContents(archive, members).read(own) : nil
+    let sealed = isVault ? try archive.contents(of: own, members) : nil
     let (plan, origin) = try VaultPlan.make(sealed, archive, staged, options)
     switch plan.action {
     case .put:
@@ -273,36 +270,69 @@ struct RestorePlan {
     switch plan.action {
     case .remove: removals.append(path)
     case .write:
-      spare(path, nil)
+      preserve(path, nil)
       report.restored.append(path)
-    case .nothing, .put: spare(path, nil)
+    case .nothing, .put: preserve(path, nil)
     }
     (vault, report.vault) = (plan, plan.report)
   }
 
-  /// Rule 5: a file must not take the place of a directory in which something is spared, nor the other way round.
+  /// Rule 5: a file must not take the place of a directory in which something is preserved, nor the other way round.
   private func refuseTypeConflicts() throws {
     let remedy =
       options.isPartial
-      ? "restore all of it" : options.keepExtra ? "leave --keep-extra out" : "give --overwrite-excluded"
+      ? "restore all of it" : options.keepExtra ? "do not keep extra paths" : "overwrite excluded paths"
     let advice = "move that away, or " + remedy
     for entry in contents + links where neededDirectories.contains(entry.path) {
-      let example = spared.filter { $0.isInside(entry.path) }.min()
+      let example = preserved.filter { $0.isInside(entry.path) }.min()
       throw DrydockError(
         .conflict,
         "the archive has a \(entry.kind.rawValue) where the container has a directory with "
-          + "\(example?.description ?? "paths") that must be spared; \(advice)", path: entry.path.description)
+          + "preserved content (\(example?.description ?? "paths")); \(advice)", path: entry.path.description)
     }
     for entry in contents + links + directories {
       guard
         let blocked = entry.path.ancestors.first(where: {
-          spared.contains($0) && live.paths[$0]?.kind != .directory
+          preserved.contains($0) && live.paths[$0]?.kind != .directory
         })
       else { continue }
       throw DrydockError(
         .conflict,
-        "the container has something that must be spared where the archive has a directory; \(advice)",
+        "the container has a preserved path where the archive has a directory; \(advice)",
         path: blocked.description)
     }
+  }
+}
+
+/// Set-user-id and set-group-id bits, and capabilities: rights that an archive's file would give to everybody who runs it.
+/// They come back on demand only, so that a hostile archive cannot leave a program that runs as root. The set-group-id
+/// bit of a directory counts too.
+extension FileMetadata {
+  private static let setIDs: UInt16 = 0o6000
+  private static let capability = "security.capability"
+
+  var givesRights: Bool {
+    mode & Self.setIDs != 0 || attributes.contains { $0.name == Self.capability }
+  }
+
+  /// The metadata without rights, but for those that the path has already, for the same content and owner.
+  func withoutRights(keepingThoseOf present: FileMetadata? = nil) -> FileMetadata {
+    let present = present.flatMap { $0.user == user && $0.group == group ? $0 : nil }
+    var metadata = self
+    metadata.mode &= ~Self.setIDs | (present?.mode ?? 0)
+    metadata.attributes.removeAll { attribute in
+      attribute.name == Self.capability && present?.attributes.contains(attribute) != true
+    }
+    return metadata
+  }
+}
+
+extension ManifestEntry {
+  /// The entry with ``FileMetadata/withoutRights(keepingThoseOf:)``; a link has none.
+  func withoutRights(keepingThoseOf present: FileMetadata? = nil) -> ManifestEntry {
+    guard kind != .symbolicLink, metadata.givesRights else { return self }
+    var entry = self
+    entry.metadata = metadata.withoutRights(keepingThoseOf: present)
+    return entry
   }
 }

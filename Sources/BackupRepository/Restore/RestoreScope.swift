@@ -20,7 +20,7 @@ struct RestoreScope {
       switch recorded.kinds[path] {
       case nil:  // rule 7
         throw DrydockError(
-          .notInArchive, "the archive does not have it; `drydock show` lists what it has",
+          .notInArchive, "the archive does not have this path; list its paths with `drydock show`",
           path: path.description)
       // Rule 1: a database goes with its sidecars and external data.
       case .database?, .rawDatabase?:
@@ -44,7 +44,7 @@ struct RestoreScope {
     stores.isEmpty || stores.contains(store(of: path))
   }
 
-  /// What the archive says a path is counts; of what the archive does not have, what it is now.
+  /// By the archive's kind of a path; of a path that it does not have, by the present kind.
   private func store(of path: ContainerPath) -> ContainerStore {
     if path == container.vaultPath { return .vault }
     if isDatabase(path) || DatabaseUnit.main(ofSidecar: path).map(isDatabase) ?? false
@@ -66,5 +66,95 @@ struct RestoreScope {
     let name = path.nameString
     guard name.hasPrefix("."), name.hasSuffix("_SUPPORT") else { return false }
     return recorded.externalData.contains(path) || live.externalData.contains(path)
+  }
+}
+
+/// An archive's record of each path: stored, excluded by a rule, or not readable.
+struct RecordedPaths {
+  /// The stored ones.
+  private(set) var kinds: [ContainerPath: ManifestEntry.Kind] = [:]
+  /// Where the external data of its databases is, if there is any.
+  private(set) var externalData: Set<ContainerPath> = []
+  private var excluded: [ContainerPath: Exclusion] = [:]
+  /// Stored directories whose own flag excludes them: what is not stored below them was excluded.
+  private var flagged: [ContainerPath: Exclusion] = [:]
+  private var skippedPaths: [ContainerPath: SkippedPath.Reason] = [:]
+
+  /// - Parameter includesExcluded: whether what was stored although a rule excluded it counts as stored.
+  init(_ manifest: ManifestReader, layout: ContainerLayout, includesExcluded: Bool) throws {
+    for path in try manifest.excluded() { excluded[path.path] = path.exclusion }
+    for path in try manifest.skipped() { skippedPaths[path.path] = path.reason }
+    kinds = try manifest.kinds()
+    for never in layout.neverRestored {
+      kinds = kinds.filter { $0.key != never && !$0.key.isInside(never) }
+      excluded[never] = Exclusion(
+        rule: .layout, origin: never, detail: "\(layout.rawValue) never restores \(never)")
+    }
+    if try !includesExcluded && manifest.storesExcluded() {
+      // Only the top of an excluded directory is recorded.
+      let tops = excluded
+      kinds = kinds.filter { path, _ in
+        tops[path] == nil && !path.ancestors.contains { tops[$0] != nil }
+      }
+    }
+    for (path, rule) in try manifest.flaggedDirectories() {
+      flagged[path] = Exclusion(rule: rule, origin: path, detail: "\(path) was flagged")
+    }
+    for (path, kind) in kinds where kind == .database || kind == .rawDatabase {
+      externalData.insert(DatabaseUnit.externalDataPath(of: path))
+    }
+  }
+
+  /// The rule that excludes a path, or a directory above it.
+  func exclusion(of path: ContainerPath) -> Exclusion? {
+    if let found = excluded[path] ?? path.ancestors.lazy.compactMap({ excluded[$0] }).first { return found }
+    // An explicit include brings a path in below a flagged directory.
+    return kinds[path] != nil ? nil : path.ancestors.lazy.compactMap { flagged[$0] }.first
+  }
+
+  /// Why a path, or the directory that it is in, could not be stored.
+  func skipped(_ path: ContainerPath) -> SkippedPath.Reason? {
+    skippedPaths[path] ?? path.ancestors.lazy.compactMap { skippedPaths[$0] }.first
+  }
+}
+
+extension ScannedEntry {
+  /// Whether it is a `-wal`, `-shm` or `-journal` of a database that is there.
+  var isSidecar: Bool {
+    if case .sidecar = kind { true } else { false }
+  }
+
+  /// Whether it is the main file of a database.
+  var isDatabase: Bool {
+    if case .database = kind { true } else { false }
+  }
+}
+
+/// Which groups a restore acts in: those that both the archive and the container have.
+struct RestoredGroups {
+  /// The groups of the archive, and of the container.
+  private let stored, present: Set<String>
+  private let hasGroups: Bool
+
+  init(_ header: ArchiveHeader, _ container: Container) {
+    stored = Set(header.groups ?? [])
+    present = Set(container.groups.map(\.id))
+    hasGroups = !container.configuration.groups.isEmpty
+  }
+
+  /// Why a live path is preserved: the archive was made without its group.
+  func preserving(_ path: ContainerPath) -> String? {
+    guard let id = path.inGroup?.id, present.contains(id), !stored.contains(id) else { return nil }
+    return "the archive was made without the group \(id)"
+  }
+
+  /// The group of an entry that the container does not have: its id, or `.groups` for a directory of that name from a
+  /// container without groups. Nil for all other entries.
+  func missing(_ path: ContainerPath) -> String? {
+    guard path == .groups || path.isInside(.groups) else { return nil }
+    guard let id = path.inGroup?.id, stored.contains(id) else {
+      return hasGroups ? ContainerPath.groups.description : nil
+    }
+    return present.contains(id) ? nil : id
   }
 }

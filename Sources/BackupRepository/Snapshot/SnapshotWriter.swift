@@ -5,28 +5,28 @@ import DrydockErrors
 import FileSystem
 import SystemPackage
 
-/// Stores path after path of a scan: into the archive, and as an entry of the manifest.
+/// Stores a container path by path: as members of the archive, and as entries of its manifest. It walks the
+/// directory that the caller has locked, and copes with paths that change, move or go meanwhile.
 final class SnapshotWriter {
-  let root: Directory
-  let scratch: Directory
-  let archive: ArchiveWriter
-  let manifest: ManifestWriter
-  let options: SnapshotOptions
+  private let root: Directory
+  private let draft: ArchiveDraft
   private let names: MemberNames
+  private let options: SnapshotRequest
+  private let rules: ExclusionRules
   /// The names of the moment that the archive is of.
   private let tree: TreeNames
-  let reader: StableReader
+  private let reader: StableReader
+  private var archive: ArchiveWriter { draft.archive }
+  private var manifest: ManifestWriter { draft.manifest }
 
   private(set) var entries = 0
   private(set) var contentBytes: UInt64 = 0
   private(set) var excluded: [ExcludedPath] = []
   private(set) var skipped: [SkippedPath] = []
-  var raw: [ContainerPath: String] = [:]
+  private(set) var raw: [ContainerPath: String] = [:]
   /// Entries in their order, the first one's digest still being computed.
   private var waiting: [(entry: ManifestEntry, digest: PendingDigest?)] = []
-  /// Below this, hashing takes less time than handing over.
-  private static let smallest = 32 << 10
-  /// The directory that the last path was in: a scan stays in one for a while.
+  /// The directory of the last path: a walk stays in one for a while.
   private var parent: (path: ContainerPath, directory: Directory)?
   /// The last path whose name no member can have.
   private var beyondLimits: ContainerPath?
@@ -36,23 +36,23 @@ final class SnapshotWriter {
   private var linked: [FileIdentity: ManifestEntry] = [:]
 
   init(
-    root: Directory, tree: TreeNames, scratch: Directory, archive: ArchiveWriter, manifest: ManifestWriter,
-    names: MemberNames, options: SnapshotOptions
+    _ container: Container, _ root: Directory, into draft: ArchiveDraft, names: MemberNames,
+    options: SnapshotRequest
   ) throws {
-    (self.root, self.tree) = (root, tree)
-    self.names = names
-    self.scratch = scratch
-    self.archive = archive
-    self.manifest = manifest
-    self.options = options
+    (self.root, self.draft, self.names, self.options) = (root, draft, names, options)
+    let rules = ExclusionRules(container)
+    self.rules = rules
+    tree = TreeNames(root, sidecarOf: DatabaseUnit.main(ofSidecar:)) { path in
+      options.lists?(path)
+      return options.includesExcluded || rules.mayTake(below: path)
+    }
     reader = try StableReader()
   }
 
-  /// Stores everything that the scan finds and no rule excludes, or with the option all but Drydock's own state.
-  func storeAll(_ rules: ExclusionRules) throws {
+  /// Stores everything that no rule excludes, or with the option all but Drydock's own state.
+  func storeAll() throws {
     guard let metadata = try root.metadata(.root) else { return }
-    let status = try root.status()
-    try storeDirectory(.root, status, metadata)
+    try storeDirectory(.root, root.status(), metadata)
     var scan = ContainerScan(root, rules: rules, entersExcluded: options.includesExcluded)
     scan.names = tree
     scan.deepest = SkippedPath.deepest
@@ -62,24 +62,12 @@ final class SnapshotWriter {
       try store(scanned)
     }
     try addWaiting(all: true)
-  }
-
-  /// Whether a member can have the path's name. One that is too long or too deep is not stored, nor what is below it.
-  private func canStore(_ path: ContainerPath) throws -> Bool {
-    if let beyondLimits, path.isInside(beyondLimits) { return false }
-    do {
-      try MemberName.validate(names.name(of: path))
-      return true
-    } catch let error as DrydockError where error.code == .limit {
-      beyondLimits = path
-      try skip(path, .unreadable)
-      return false
-    }
+    try addMissing(options.missing.excluded, options.missing.skipped)
   }
 
   private func store(_ scanned: ScannedEntry) throws {
     if let exclusion = scanned.exclusion {
-      // What is below an excluded directory is excluded with it.
+      // An excluded directory covers what is below it.
       if excluded.last.map({ !scanned.path.isInside($0.path) }) ?? true {
         let path = ExcludedPath(path: scanned.path, exclusion: exclusion)
         excluded.append(path)
@@ -123,28 +111,212 @@ final class SnapshotWriter {
       }
     case .symbolicLink: try storeLink(scanned)
     case .file: try storeFile(scanned, kind: .file)
-    // A database goes with files that may have been moved, too, or not yet.
+    // A database belongs with its sidecars, which may not have been moved yet.
     case .database where scanned.place != scanned.path: try skipUnstable(scanned.path, scanned.place)
     case .database(let unit): try storeDatabase(unit, scanned)
-    case .sidecar(let main): try storeSidecar(scanned, of: main)
+    // A sidecar is stored only with a main file that SQLite could not open.
+    case .sidecar(let main): if raw[main] != nil { try storeFile(scanned, kind: .rawDatabase) }
     case .mount: try skip(scanned.path, .mount)
     case .special: try skip(scanned.path, .special)
     }
   }
 
-  private static func meansOtherKind(_ error: DrydockError) -> Bool {
-    guard let error = error.cause as? Errno else { return false }
-    return [.tooManySymbolicLinkLevels, .isDirectory, .notDirectory, .invalidArgument].contains(error)
+  /// Whether a member can have the path's name. One that is too long or too deep is not stored, nor what is below it.
+  private func canStore(_ path: ContainerPath) throws -> Bool {
+    if let beyondLimits, path.isInside(beyondLimits) { return false }
+    do {
+      try MemberName.validate(names.name(of: path))
+      return true
+    } catch let error as DrydockError where error.code == .limit {
+      beyondLimits = path
+      try skip(path, .unreadable)
+      return false
+    }
+  }
+
+  // MARK: Directories and links
+
+  private func storeDirectory(_ path: ContainerPath, _ status: FileStatus, _ metadata: FileMetadata) throws {
+    let entry = entry(path, .directory, status, metadata)
+    try archive.addMember(names.member(entry, .directory))
+    try add(entry)
+  }
+
+  private func storeLink(_ scanned: ScannedEntry) throws {
+    guard let metadata = try metadata(of: scanned) else { return }
+    var entry = entry(scanned.path, .symbolicLink, scanned.status, metadata)
+    let (directory, name) = try place(of: scanned.place)
+    let target = try reading { try directory.linkTarget(name) }
+    try expectSame(directory.status(name), scanned)
+    entry.linkTarget = target
+    try archive.addMember(names.member(entry, .symbolicLink(target: target)))
+    try add(entry)
+  }
+
+  // MARK: Files
+
+  /// Stores a file that may change while it is read.
+  private func storeFile(_ scanned: ScannedEntry, kind: ManifestEntry.Kind) throws {
+    let status = scanned.status
+    guard let metadata = try metadata(of: scanned) else { return }
+    var entry = entry(scanned.path, kind, status, metadata)
+    // When it changed since its first name was stored, it is not a hard link to what is in the archive.
+    if status.links > 1, let first = linked[status.identity], first.changed == status.changed {
+      (entry.size, entry.digest, entry.hardLink) = (first.size, first.digest, first.path)
+      try archive.addMember(names.member(entry, .hardLink(target: names.name(of: first.path))))
+      return try add(entry)
+    }
+    let (directory, name) = try place(of: scanned.place)
+    let path = root.full(scanned.path)
+    let file = try reading { try directory.open(name, .readOnly, options: [.nonBlocking]) }
+    defer { try? file.close() }
+    try expectSame(FileStatus(of: file, path: path), scanned)
+
+    var pending: PendingDigest?
+    var isStored = false
+    var largeAttempts = 0
+    for _ in 1...StableReader.smallAttempts where largeAttempts < StableReader.largeAttempts {
+      guard let before = try reader.settled(file, path) else { continue }
+      entry.size = before.size
+      entry.metadata.modified = before.modified
+      if before.size <= StableReader.smallSize {
+        isStored = try storeSmall(file, &entry, &pending, before, path)
+      } else {
+        largeAttempts += 1
+        isStored = try storeLarge(file, &entry, before, path)
+      }
+      if isStored { break }
+    }
+    guard isStored else { return try skip(scanned.path, .unstable) }
+    if status.links > 1 {
+      if let pending { entry.digest = try pending.take() }
+      linked[status.identity] = entry
+    }
+    try add(entry, pending)
+  }
+
+  /// A small file is read until it held still, and stored then.
+  ///
+  /// - Parameter pending: set when the entry's digest is still being computed.
+  /// - Returns: false when it changed meanwhile.
+  private func storeSmall(
+    _ file: FileDescriptor, _ entry: inout ManifestEntry, _ pending: inout PendingDigest?,
+    _ before: StableReader.State, _ path: String
+  ) throws -> Bool {
+    let isFresh = reader.isFresh(before)
+    let size = Int(before.size)
+    let buffer = reader.pipeline.buffer()
+    var isTaken = false
+    defer { if !isTaken { reader.pipeline.recycle(buffer) } }
+    var bytes = try reader.readSmall(file, size: size, into: buffer, path)
+    guard try bytes.count == size && reader.state(of: file, path) == before else { return false }
+    if isFresh || size < HashPipeline.smallest {
+      let digest = try SHA256.hash(bytes)
+      if isFresh {
+        guard try reader.settled(file, path) == before else { return false }
+        bytes = try reader.readSmall(file, size: size, into: buffer, path)
+        guard try bytes.count == size && SHA256.hash(bytes) == digest else { return false }
+      }
+      entry.digest = digest
+    }
+    entry.offset = try archive.beginMember(names.member(entry, .file(size: before.size)))
+    try archive.write(bytes)
+    try archive.endMember()
+    if entry.digest == nil {
+      isTaken = true
+      pending = reader.pipeline.digest(of: buffer, count: size)
+    }
+    return true
+  }
+
+  /// A large file is stored while it is read, and once more when it changed: the later member of a name is the one
+  /// that counts in a tar.
+  ///
+  /// - Returns: false when it changed meanwhile.
+  private func storeLarge(
+    _ file: FileDescriptor, _ entry: inout ManifestEntry, _ before: StableReader.State, _ path: String
+  ) throws -> Bool {
+    let isFresh = reader.isFresh(before)
+    let offset = try archive.beginMember(names.member(entry, .file(size: before.size)))
+    let (digest, isWhole) = try reader.stream(file, size: before.size, path) { try archive.write($0) }
+    try archive.endMember(padding: true)
+    if try isWhole && reader.state(of: file, path) == before
+      && (!isFresh || reader.reads(digest, file, size: before.size, path))
+    {
+      (entry.digest, entry.offset) = (digest, offset)
+      return true
+    }
+    try manifest.addSuperseded(entry.path, offset: offset, length: before.size)
+    return false
+  }
+
+  // MARK: Databases
+
+  private static let databaseCopy: ContainerPath = "database"
+
+  private func storeDatabase(_ unit: DatabaseUnit, _ scanned: ScannedEntry) throws {
+    guard let metadata = try metadata(of: scanned) else { return }
+    var entry = entry(unit.main, .database, scanned.status, metadata)
+    for attempt in 1...StableReader.largeAttempts {
+      // Also what an interrupted capture left.
+      defer { try? draft.work.removeDatabase(Self.databaseCopy) }
+      let image = try root.capture(
+        unit, into: draft.work, as: Self.databaseCopy, busyTimeout: options.busyTimeout,
+        held: options.locked?.databases[unit.main], certainly: attempt > 1)
+      try expectSame(root.status(unit.main), scanned)
+      switch image {
+      case .inPlace(let pages):
+        // The lock of an idle database lets an app in. When that wrote pages of its log into the main file meanwhile,
+        // this is half of something.
+        if try storePages(pages, &entry) { return try add(entry) }
+      case .copy(let copy):
+        if try storePages(DatabasePages(ofCopy: copy, in: draft.work), &entry) { return try add(entry) }
+      case .raw(let reason):
+        raw[unit.main] = reason
+        return try storeFile(scanned, kind: .rawDatabase)
+      }
+    }
+    try skip(unit.main, .unstable)
+  }
+
+  private func storePages(_ pages: DatabasePages, _ entry: inout ManifestEntry) throws -> Bool {
+    entry.size = pages.size
+    let offset = try archive.beginMember(names.member(entry, .file(size: pages.size)))
+    let (digest, isWhole) = try reader.stream(pages) { try archive.write($0) }
+    try archive.endMember(padding: true)
+    if isWhole {
+      (entry.digest, entry.offset) = (digest, offset)
+      return true
+    }
+    try manifest.addSuperseded(entry.path, offset: offset, length: pages.size)
+    return false
+  }
+
+  // MARK: Reading what the scan saw
+
+  /// The open directory that a path is in, and its name there.
+  private func place(of path: ContainerPath) throws -> (Directory, ContainerPath) {
+    if let parent, parent.path == path.parent { return (parent.directory, ContainerPath(name: path.name)) }
+    let directory = try root.directory(path.parent)
+    parent = (path.parent, directory)
+    return (directory, ContainerPath(name: path.name))
+  }
+
+  private func metadata(of scanned: ScannedEntry) throws -> FileMetadata? {
+    let (directory, name) = try place(of: scanned.place)
+    let metadata = try reading { try directory.metadata(name) }
+    try expectSame(directory.status(name), scanned)
+    return metadata
   }
 
   /// Throws unless an inode is the one that the scan saw.
-  func expectSame(_ status: FileStatus?, _ scanned: ScannedEntry) throws {
+  private func expectSame(_ status: FileStatus?, _ scanned: ScannedEntry) throws {
     guard let status, !checksInodes || status.identity == scanned.status.identity else {
       throw DrydockError(.notFound, "replaced while it was stored", path: root.full(scanned.path))
     }
   }
 
-  /// What cannot be looked at is not stored, and named.
+  /// A path that cannot be read is skipped, and does not end the snapshot.
   private func reading<T>(_ body: () throws -> T) throws -> T {
     do { return try body() } catch var error as DrydockError where error.code == .io {
       if Self.meansOtherKind(error) { throw error }
@@ -153,28 +325,22 @@ final class SnapshotWriter {
     }
   }
 
-  /// Records what an earlier capture kept out or lost, unless this one has said so of the path itself.
-  func addMissing(_ earlier: [ExcludedPath], _ lost: [SkippedPath]) throws {
-    let known = Set(excluded.map(\.path)).union(skipped.map(\.path))
-    for path in earlier where !known.contains(path.path) {
-      if try options.includesExcluded || !manifest.hasEntry(path.path) { try manifest.add(path) }
-    }
-    for path in lost where !known.contains(path.path) { try manifest.add(path) }
+  private static func meansOtherKind(_ error: DrydockError) -> Bool {
+    guard let error = error.cause as? Errno else { return false }
+    return [.tooManySymbolicLinkLevels, .isDirectory, .notDirectory, .invalidArgument].contains(error)
   }
 
-  func skip(_ path: ContainerPath, _ reason: SkippedPath.Reason) throws {
-    let path = SkippedPath(path: path, reason: reason)
-    skipped.append(path)
-    try manifest.add(path)
-  }
+  // MARK: The manifest
 
-  func skipUnstable(_ path: ContainerPath, _ place: ContainerPath) throws {
-    try skip(path, .unstable)
-    if place != path { try skip(place, .unstable) }
+  private func entry(
+    _ path: ContainerPath, _ kind: ManifestEntry.Kind, _ status: FileStatus, _ metadata: FileMetadata
+  ) -> ManifestEntry {
+    ManifestEntry(
+      path: path, kind: kind, metadata: metadata, identity: status.identity, changed: status.changed)
   }
 
   /// Adds an entry; with a digest that is pending, in its turn.
-  func add(_ entry: ManifestEntry, _ digest: PendingDigest? = nil) throws {
+  private func add(_ entry: ManifestEntry, _ digest: PendingDigest? = nil) throws {
     entries += 1
     contentBytes += entry.hardLink == nil ? entry.size : 0
     options.progress?(contentBytes)
@@ -193,147 +359,23 @@ final class SnapshotWriter {
     waiting.removeFirst(ready)
   }
 
-  /// The open directory that a path is in, and its name there: a short way for each of several calls.
-  private func place(of path: ContainerPath) throws -> (Directory, ContainerPath) {
-    if let parent, parent.path == path.parent { return (parent.directory, ContainerPath(name: path.name)) }
-    let directory = try root.directory(path.parent)
-    parent = (path.parent, directory)
-    return (directory, ContainerPath(name: path.name))
+  private func skip(_ path: ContainerPath, _ reason: SkippedPath.Reason) throws {
+    let path = SkippedPath(path: path, reason: reason)
+    skipped.append(path)
+    try manifest.add(path)
   }
 
-  /// The metadata of what the scan saw, which is still there.
-  func metadata(of scanned: ScannedEntry) throws -> FileMetadata? {
-    let (directory, name) = try place(of: scanned.place)
-    let metadata = try reading { try directory.metadata(name) }
-    try expectSame(directory.status(name), scanned)
-    return metadata
+  private func skipUnstable(_ path: ContainerPath, _ place: ContainerPath) throws {
+    try skip(path, .unstable)
+    if place != path { try skip(place, .unstable) }
   }
 
-  func member(_ entry: ManifestEntry, _ kind: ArchiveMember.Kind) -> ArchiveMember {
-    names.member(entry, kind)
-  }
-
-  func entry(
-    _ path: ContainerPath, _ kind: ManifestEntry.Kind, _ status: FileStatus, _ metadata: FileMetadata
-  ) -> ManifestEntry {
-    ManifestEntry(
-      path: path, kind: kind, metadata: metadata, identity: status.identity, changed: status.changed)
-  }
-
-  // MARK: Directories and links
-
-  private func storeDirectory(_ path: ContainerPath, _ status: FileStatus, _ metadata: FileMetadata) throws {
-    let entry = entry(path, .directory, status, metadata)
-    _ = try archive.addMember(member(entry, .directory))
-    try add(entry)
-  }
-
-  private func storeLink(_ scanned: ScannedEntry) throws {
-    guard let metadata = try metadata(of: scanned) else { return }
-    var entry = entry(scanned.path, .symbolicLink, scanned.status, metadata)
-    let (directory, name) = try place(of: scanned.place)
-    let target = try reading { try directory.linkTarget(name) }
-    try expectSame(directory.status(name), scanned)
-    entry.linkTarget = target
-    _ = try archive.addMember(member(entry, .symbolicLink(target: target)))
-    try add(entry)
-  }
-
-  // MARK: Files
-
-  func storeFile(_ scanned: ScannedEntry, kind: ManifestEntry.Kind) throws {
-    let (path, status) = (scanned.path, scanned.status)
-    guard let metadata = try metadata(of: scanned) else { return }
-    var entry = entry(path, kind, status, metadata)
-    // Changed since its first name was stored: then this is no further name of what is in the archive.
-    if status.links > 1, let first = linked[status.identity], first.changed == status.changed {
-      (entry.size, entry.digest, entry.hardLink) = (first.size, first.digest, first.path)
-      _ = try archive.addMember(member(entry, .hardLink(target: names.name(of: first.path))))
-      return try add(entry)
+  /// Records what an earlier capture excluded or lost, unless this one has recorded the path itself.
+  private func addMissing(_ earlier: [ExcludedPath], _ lost: [SkippedPath]) throws {
+    let known = Set(excluded.map(\.path)).union(skipped.map(\.path))
+    for path in earlier where !known.contains(path.path) {
+      if try options.includesExcluded || !manifest.hasEntry(path.path) { try manifest.add(path) }
     }
-    let (directory, name) = try place(of: scanned.place)
-    let file = try reading { try directory.open(name, .readOnly, options: [.nonBlocking]) }
-    defer { try? file.close() }
-    try expectSame(FileStatus(of: file, path: root.full(path)), scanned)
-    var digest: PendingDigest?
-    guard try storeContent(file, &entry, &digest) else { return try skip(path, .unstable) }
-    if status.links > 1 {
-      if let pending = digest { entry.digest = try pending.take() }
-      linked[status.identity] = entry
-    }
-    try add(entry, digest)
-  }
-
-  /// Stores a file that may change while it is read.
-  ///
-  /// - Parameter digest: set when the entry's digest is still being computed.
-  /// - Returns: false when it never held still.
-  private func storeContent(
-    _ file: FileDescriptor, _ entry: inout ManifestEntry, _ digest: inout PendingDigest?
-  ) throws -> Bool {
-    let path = root.full(entry.path)
-    var largeAttempts = 0
-    for _ in 1...StableReader.smallAttempts where largeAttempts < StableReader.largeAttempts {
-      guard let before = try reader.settled(file, path) else { continue }
-      entry.size = before.size
-      entry.metadata.modified = before.modified
-      if before.size <= StableReader.smallSize {
-        if try storeSmall(file, &entry, &digest, before, path) { return true }
-      } else {
-        largeAttempts += 1
-        if try storeLarge(file, &entry, before, path) { return true }
-      }
-    }
-    return false
-  }
-
-  /// A small file is read until it held still, and stored then.
-  private func storeSmall(
-    _ file: FileDescriptor, _ entry: inout ManifestEntry, _ pending: inout PendingDigest?,
-    _ before: StableReader.State, _ path: String
-  ) throws -> Bool {
-    let isFresh = reader.isFresh(before)
-    let size = Int(before.size)
-    let buffer = reader.pipeline.buffer()
-    var isTaken = false
-    defer { if !isTaken { reader.pipeline.recycle(buffer) } }
-    var bytes = try reader.readSmall(file, size: size, into: buffer, path)
-    guard try bytes.count == size && reader.state(of: file, path) == before else { return false }
-    if isFresh || size < Self.smallest {
-      let digest = try SHA256.hash(bytes)
-      if isFresh {
-        guard try reader.settled(file, path) == before else { return false }
-        bytes = try reader.readSmall(file, size: size, into: buffer, path)
-        guard try bytes.count == size && SHA256.hash(bytes) == digest else { return false }
-      }
-      entry.digest = digest
-    }
-    entry.offset = try archive.beginMember(member(entry, .file(size: before.size)))
-    try archive.write(bytes)
-    _ = try archive.endMember()
-    if entry.digest == nil {
-      isTaken = true
-      pending = reader.pipeline.digest(of: buffer, count: size)
-    }
-    return true
-  }
-
-  /// A large file is stored while it is read, and once more when it changed: the later member of a name is the one
-  /// that counts in a tar.
-  private func storeLarge(
-    _ file: FileDescriptor, _ entry: inout ManifestEntry, _ before: StableReader.State, _ path: String
-  ) throws -> Bool {
-    let isFresh = reader.isFresh(before)
-    let offset = try archive.beginMember(member(entry, .file(size: before.size)))
-    let (digest, isWhole) = try reader.stream(file, size: before.size, path) { try archive.write($0) }
-    _ = try archive.endMember(padding: true)
-    if try isWhole && reader.state(of: file, path) == before
-      && (!isFresh || reader.reads(digest, file, size: before.size, path))
-    {
-      (entry.digest, entry.offset) = (digest, offset)
-      return true
-    }
-    try manifest.addSuperseded(entry.path, offset: offset, length: before.size)
-    return false
+    for path in lost where !known.contains(path.path) { try manifest.add(path) }
   }
 }

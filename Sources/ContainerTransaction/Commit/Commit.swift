@@ -10,7 +10,7 @@ struct Commit {
 
   let staged: StagedContainer
   let state: StateDirectory
-  let way: CommitWay
+  let strategy: CommitStrategy
   let transaction: TransactionID
   /// The transaction's folder: the staged inodes, what replaces the live container, and what a recovery needs.
   let folder: Directory
@@ -46,9 +46,9 @@ struct Commit {
     try staged.finishWriting()
     let locks = try CommitLocks(changes, staged)
     return try withExtendedLifetime(locks) {
-      switch way {
-      case .exchange: try byExchange(changes, undo, locks)
-      case .inPlace: try inPlace(changes, undo, locks)
+      switch strategy {
+      case .atomicExchange: try exchangeAtomically(changes, undo, locks)
+      case .journaledReplacement: try replaceByJournal(changes, undo, locks)
       }
     }
   }
@@ -136,5 +136,91 @@ struct Commit {
     }
     try folder.create(UndoRecord.file, StateRecord.encode(undo))
     if let index { try folder.create(TreeIndex.file, index.encoded()) }
+  }
+}
+
+/// Edits that keep a file's size and modification time (`cp -p`, `rsync -t --inplace`): its change time alone shows them.
+extension Commit {
+  /// No replaced file may have been edited so since staging began.
+  ///
+  /// It is asked before anything is linked, while the change time of every replaced file counts, also of one with another
+  /// name that stays; and in place once more right before the moves, because a rename moves the change time. What changed
+  /// so that it shows later is left to the later looks.
+  func requireNoQuietEdit(_ undo: UndoRecord) throws {
+    guard let index else { return }
+    for path in undo.touched.sorted() {
+      guard let seen = index.paths[path], seen.type != .directory, let status = try staged.live.status(path)
+      else { continue }
+      let now = IndexedStatus(status)
+      if now.isSame(as: seen) && !now.isSame(as: seen, byChangeTime: true) { throw changed(path) }
+    }
+  }
+
+  func changed(_ path: ContainerPath) -> DrydockError {
+    DrydockError(
+      .changedMeanwhile,
+      "\(path) changed while the transaction was prepared; nothing was changed, run it again",
+      path: staged.container.root)
+  }
+}
+
+/// Looking for whoever has open what a commit replaces: right before it, and right after it while SQLite's locks on the
+/// old and the new main files are still held. A holder found after it is a reason to take it back.
+extension Commit {
+  /// - Throws: ``DrydockError`` with code `inUse`, naming each process and path.
+  func requireUnused(_ holders: HolderSearch, isTakenBack: Bool) throws {
+    let search = holders.run()
+    guard search.found.isEmpty else {
+      throw DrydockError(
+        .inUse,
+        "in use: \(search.shown); "
+          + (isTakenBack ? "the change was taken back" : "nothing was changed")
+          + ", close it and run it again", path: staged.container.root)
+    }
+  }
+
+  /// The error of a commit that was taken back, which names what was written meanwhile and is kept.
+  func saying(_ kept: [ContainerPath], _ error: any Error) throws -> any Error {
+    guard !kept.isEmpty, var error = error as? DrydockError else { return error }
+    let folder = try state.directory.full(StateDirectory.folder(StateDirectory.conflict, transaction))
+    let shown = kept.prefix(5).map(\.description).joined(separator: ", ")
+    let more = kept.count > 5 ? " and \(kept.count - 5) more" : ""
+    error.message += "; what was written meanwhile is kept in \(folder): \(shown)\(more)"
+    return error
+  }
+}
+
+extension HolderSearch {
+  /// The inodes that a commit replaces: of files and links that change, and of directories.
+  ///
+  /// - Parameter isReplaced: whether a directory is exchanged with all that is in it.
+  init(
+    _ commit: Commit, _ changes: ChangeList, _ locks: CommitLocks,
+    directories isReplaced: (ContainerPath) -> Bool
+  ) throws {
+    let live = commit.staged.live
+    var inodes: [FileIdentity: ContainerPath] = [:]
+    if commit.looksForHolders, let index = commit.index {
+      for (path, status) in index.paths where status.type == .directory && isReplaced(path) {
+        inodes[status.identity] = path
+      }
+      for change in changes.changes where change.before != nil {
+        guard let status = index.paths[change.path] else { continue }
+        if status.type != .directory || change.after?.type != .directory {
+          inodes[status.identity] = change.path
+        }
+      }
+      for root in [.root] + commit.staged.container.groups.map(\.path) where isReplaced(root) {
+        if let identity = try live.status(root)?.identity { inodes[identity] = root }
+      }
+    }
+    let known = [live, commit.state.parent, commit.state.directory] + live.groups.map(\.root) + commit.own
+    let mains = commit.staged.locks.values.map(\.file) + locks.new.map(\.lock.file)
+    self.init(inodes: inodes, own: Set((known.map(\.descriptor) + mains).map(\.rawValue)))
+  }
+
+  /// The search for further inodes, too.
+  func adding(_ more: [FileIdentity: ContainerPath]) -> HolderSearch {
+    inodes.isEmpty ? self : HolderSearch(inodes: inodes.merging(more) { path, _ in path }, own: own)
   }
 }

@@ -1,5 +1,7 @@
 import AppContainer
+import DrydockErrors
 import FileSystem
+import Foundation
 
 /// What a walk found at one path: enough to tell later whether somebody changed it.
 struct IndexedStatus: Hashable, Sendable {
@@ -138,5 +140,84 @@ struct TreeIndex: Sendable {
   /// Every inode with a path that leads to it.
   func inodes() -> [FileIdentity: ContainerPath] {
     Dictionary(paths.map { ($1.identity, $0) }, uniquingKeysWith: min)
+  }
+}
+
+/// What an app removes while a transaction is prepared, such as the `-shm` of a database that it closes: not an error
+/// of the transaction, which can be run again.
+extension TreeIndex {
+  /// Gives an error its meaning: a path of the container that was there and is gone now.
+  func explained(_ error: any Error, in container: Container) -> any Error {
+    guard let error = error as? DrydockError, error.code == .notFound, let path = error.path,
+      FollowedStatus.identity(path) == nil,
+      isKnown(path, in: container.root, as: .root)
+        || container.groups.contains(where: { isKnown(path, in: $0.root, as: $0.path) })
+    else { return error }
+    return DrydockError(
+      .changedMeanwhile, "was removed while the transaction was prepared; nothing was changed, run it again",
+      path: path, cause: error)
+  }
+
+  func explainingRemovals<T>(in container: Container, _ body: () throws -> T) throws -> T {
+    do { return try body() } catch { throw explained(error, in: container) }
+  }
+
+  private func isKnown(_ full: String, in root: String, as place: ContainerPath) -> Bool {
+    guard full.hasPrefix(root + "/"), let below = try? ContainerPath(String(full.dropFirst(root.count + 1)))
+    else { return false }
+    return paths[below.rebased(from: .root, to: place)] != nil
+  }
+}
+
+/// The index on disk, for a recovery: one record a path, ended by NUL, fields by spaces and the path last. Plain
+/// text because it is written in every commit, and JSON of a large container would take longer than the commit.
+extension TreeIndex {
+  static let file: ContainerPath = "index"
+
+  /// The index as bytes.
+  func encoded() -> [UInt8] {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(paths.count * 128)
+    for (path, s) in paths {
+      bytes.append(contentsOf: s.type.rawValue.utf8)
+      for number in [
+        s.identity.device, s.identity.inode, s.size, UInt64(s.mode), UInt64(s.user), UInt64(s.group),
+      ] {
+        bytes.append(UInt8(ascii: " "))
+        bytes.append(contentsOf: String(number).utf8)
+      }
+      for time in [s.modified, s.changed] {
+        bytes.append(UInt8(ascii: " "))
+        bytes.append(contentsOf: String(time).utf8)
+      }
+      bytes.append(UInt8(ascii: " "))
+      bytes.append(contentsOf: path.bytes)
+      bytes.append(0)
+    }
+    return bytes
+  }
+
+  /// An index from bytes.
+  ///
+  /// - Parameter device: the container's device as it is now: it has another number after a restart of the machine.
+  /// - Throws: ``DrydockError`` with code `damagedState`.
+  init(decoding bytes: [UInt8], path file: String, device: UInt64? = nil) throws {
+    paths = [:]
+    for record in bytes.split(separator: 0) {
+      let fields = record.split(separator: UInt8(ascii: " "), maxSplits: 9, omittingEmptySubsequences: false)
+      let texts = fields.prefix(9).map { String(decoding: $0, as: UTF8.self) }
+      let numbers = texts.dropFirst().prefix(6).compactMap { UInt64($0) }
+      let times = texts.dropFirst(7).compactMap { Int64($0) }
+      guard fields.count == 10, let type = FileType(rawValue: texts[0]), numbers.count == 6, times.count == 2
+      else {
+        throw DrydockError(
+          .damagedState, "the index of an interrupted transaction cannot be read; nothing was removed",
+          path: file)
+      }
+      paths[try ContainerPath(bytes: fields[9])] = IndexedStatus(
+        type: type, identity: FileIdentity(device: device ?? numbers[0], inode: numbers[1]), size: numbers[2],
+        modified: times[0], changed: times[1], mode: UInt16(truncatingIfNeeded: numbers[3]),
+        user: UInt32(truncatingIfNeeded: numbers[4]), group: UInt32(truncatingIfNeeded: numbers[5]))
+    }
   }
 }

@@ -68,7 +68,7 @@ extension ContainerLock {
   }
 }
 
-/// Who holds a `flock`, as the kernel tells in `/proc/locks`; unknown on other systems.
+/// Who holds a `flock`: as `/proc/locks` says; on macOS, whoever has the directory open.
 package enum LockHolders {
   /// Those of the lock on a path, for a message: `process 4711 (drydock)`.
   ///
@@ -78,21 +78,30 @@ package enum LockHolders {
     return holders.isEmpty ? "another process" : holders.joined(separator: ", ")
   }
 
-  private static func of(_ identity: FileIdentity) -> [String] {
-    guard let bytes = ProcessTable.contents("/proc/locks") else { return [] }
-    let locks = String(decoding: bytes, as: UTF8.self)
-    let own = ProcessInfo.processInfo.processIdentifier
-    var holders: [String] = []
-    for line in locks.split(separator: "\n") {
-      let fields = line.split(separator: " ")
-      guard fields.count > 5, fields.contains("FLOCK"), !fields.contains("->"),
-        let place = fields.first(where: { $0.split(separator: ":").count == 3 }),
-        place.split(separator: ":").last.flatMap({ UInt64($0) }) == identity.inode,
-        let process = fields.dropFirst(4).first.flatMap({ Int32($0) }), process > 0
-      else { continue }
-      let name = ProcessTable.name(of: process)
-      holders.append(process == own ? "this process itself" : "process \(process) (\(name))")
+  #if os(Linux)
+    private static func of(_ identity: FileIdentity) -> [String] {
+      guard let bytes = ProcessTable.contents("/proc/locks") else { return [] }
+      let locks = String(decoding: bytes, as: UTF8.self)
+      let own = ProcessInfo.processInfo.processIdentifier
+      var holders: [String] = []
+      for line in locks.split(separator: "\n") {
+        let fields = line.split(separator: " ")
+        guard fields.count > 5, fields.contains("FLOCK"), !fields.contains("->"),
+          let place = fields.first(where: { $0.split(separator: ":").count == 3 }),
+          place.split(separator: ":").last.flatMap({ UInt64($0) }) == identity.inode,
+          let process = fields.dropFirst(4).first.flatMap({ Int32($0) }), process > 0
+        else { continue }
+        let name = ProcessTable.name(of: process)
+        holders.append(process == own ? "this process itself" : "process \(process) (\(name))")
+      }
+      return holders
     }
-    return holders
-  }
+  #else
+    // macOS: untested
+    private static func of(_ identity: FileIdentity) -> [String] {
+      OpenFileSearch(inodes: [identity: .root], ownDescriptors: []).run().found
+        .filter { $0.process != ProcessTable.own && !$0.isWorkingDirectory }
+        .map { "process \($0.process) (\($0.processName))" }
+    }
+  #endif
 }

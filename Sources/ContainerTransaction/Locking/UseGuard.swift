@@ -63,3 +63,110 @@ struct UseGuard {
     return try DatabaseLock.acquire(main, in: root)
   }
 }
+
+/// Looks for whoever has some inodes open: once before staging for all of the container, and around the commit for what
+/// is replaced.
+struct HolderSearch {
+  /// What is looked for, with a path that leads to it; nothing in a scratch container, which nobody else uses.
+  let inodes: [FileIdentity: ContainerPath]
+  /// Descriptors of this process that are Drydock's own.
+  let own: Set<Int32>
+
+  /// A program that another thread of this process is just starting holds copies of all descriptors until it runs, and
+  /// another Drydock command that tries for the lock has the root open for a moment: what is really open is still open a
+  /// little later.
+  func run() -> OpenFileSearch.Result {
+    if inodes.isEmpty { return OpenFileSearch.Result() }
+    let files = OpenFileSearch(inodes: inodes, ownDescriptors: own)
+    var search = files.run()
+    for _ in 0..<3 where !search.found.isEmpty {
+      Thread.sleep(forTimeInterval: 0.05)
+      search = files.run()
+    }
+    return search
+  }
+}
+
+extension OpenFileSearch.Result {
+  /// The first few of those that were found, for a message.
+  var shown: String {
+    let shown = found.prefix(5).map(\.description).joined(separator: "; ")
+    return found.count > 5 ? "\(shown) and \(found.count - 5) more" : shown
+  }
+}
+
+// MARK: Open files
+
+/// A process that has something of a container open.
+package struct OpenFile: Sendable, Hashable, CustomStringConvertible {
+  /// The process and its name.
+  package var process: Int32
+  /// See ``process``.
+  package var processName: String
+  /// The path in the container.
+  package var path: ContainerPath
+  /// How: `open`, `mapped`, `its working directory`.
+  package var manner: String
+  static let workingDirectory = "its working directory"
+  /// Whether it is in the directory, and has nothing open.
+  var isWorkingDirectory: Bool { manner == Self.workingDirectory }
+
+  /// Such as `process 71 (notes) has Documents/database.sqlite open`.
+  package var description: String {
+    let place = path.isRoot ? "the container's directory" : path.description
+    return switch manner {
+    case "open": "process \(process) (\(processName)) has \(place) open"
+    case "mapped": "process \(process) (\(processName)) has \(place) mapped into memory"
+    default: "process \(process) (\(processName)) has \(place) as \(manner)"
+    }
+  }
+}
+
+/// Looks through all processes for open files, mappings and working directories in a container. By inode, not by
+/// name: a container bind-mounted elsewhere is the same container.
+struct OpenFileSearch {
+  /// Every inode of the container, and a path that leads to it.
+  let inodes: [FileIdentity: ContainerPath]
+  /// Descriptors of this process that are Drydock's own.
+  let ownDescriptors: Set<Int32>
+
+  struct Result {
+    var found: [OpenFile] = []
+    /// What may have been missed.
+    var unseen = UnseenProcesses()
+  }
+
+  func run() -> Result {
+    let processes = ProcessTable.identifiers()
+    var result = Result(unseen: .ofThisMachine(processes))
+    search(processes, &result)
+    return result
+  }
+}
+
+/// Processes that may have something of a container open without being seen.
+package struct UnseenProcesses: Sendable, Hashable, Encodable {
+  /// How many processes of `/proc` this user may not look into.
+  package var unreadable = 0
+  /// Whether `/proc` hides processes of other users (its mount option `hidepid`), or all.
+  package var hidden = false
+  /// Whether this process is in a PID namespace of its own: those outside of it are not in `/proc`.
+  package var outsideNamespace = false
+
+  var isEmpty: Bool { self == UnseenProcesses() }
+
+  /// Such as `12 processes may not be read, /proc hides those of other users (hidepid)`.
+  package var description: String {
+    let parts = [
+      unreadable == 0 ? nil : "\(unreadable) process\(unreadable == 1 ? "" : "es") may not be read",
+      hidden ? "/proc does not show all (hidepid)" : nil,
+      outsideNamespace ? "those outside this PID namespace are not shown" : nil,
+    ]
+    return parts.compactMap { $0 }.joined(separator: ", ")
+  }
+
+  /// One line for whoever ran the command.
+  package var note: String {
+    "not all processes can be seen: \(description); make sure that none of them uses the container"
+  }
+}

@@ -61,6 +61,8 @@ package final class StagedContainer {
   var isMadeAnew = false
   /// What the undo still holds of the transaction whose steps are taken back: nil when it is gone, or none is.
   package internal(set) var kept: KeptState?
+  /// In the planning phase: what it has read of the live container.
+  var reads: LiveReads?
   /// What is being written to disk while the run goes on.
   let writing = DiskWork()
   private var count = 0
@@ -108,8 +110,14 @@ package final class StagedContainer {
     case .removed: nil
     case .inode(let inode): try stage.status(inode.name)
     case .directory(let metadata): FileStatus(directory: metadata)
-    case nil: try live.status(path)
+    case nil: try liveStatus(path)
     }
+  }
+
+  private func liveStatus(_ path: ContainerPath) throws -> FileStatus? {
+    let status = try live.status(path)
+    reads?.note(status, of: path)
+    return status
   }
 
   /// A path's metadata as it will be; nil when nothing will be there.
@@ -168,5 +176,111 @@ package final class StagedContainer {
   func missing(_ path: ContainerPath) -> DrydockError {
     let reason = container.reason(againstGroupOf: path)
     return DrydockError(.missing, reason ?? "not in the container", path: path.description)
+  }
+}
+
+/// A staged inode: a file or link in the stage's directory that stands for a path.
+struct StagedInode: Sendable {
+  /// Its name in the stage.
+  var name: ContainerPath
+  /// A file or a link.
+  var type: FileType
+  /// Its content's digest, when whoever wrote it knew.
+  var digest: SHA256.Digest?
+  /// What it carries, its size, and whether it is a database, when whoever made it knows.
+  var made: (metadata: FileMetadata, size: UInt64, isDatabase: Bool)?
+  /// Whether an undo holds the same inode: it must not be written to.
+  var isShared = false
+}
+
+/// What differs from the live container, path by path. It is flat: removing a directory removes each path below
+/// by itself, so that what a path is never depends on what is above it.
+struct Overlay: Sendable {
+  enum Node: Sendable {
+    case removed
+    case inode(StagedInode)
+    /// A directory that is new, or whose metadata changes; what is below a live one falls through.
+    case directory(FileMetadata)
+  }
+
+  private(set) var nodes: [ContainerPath: Node] = [:]
+  private var children: [ContainerPath: Set<ContainerPath>] = [:]
+
+  subscript(path: ContainerPath) -> Node? { nodes[path] }
+
+  mutating func set(_ node: Node?, at path: ContainerPath) {
+    nodes[path] = node
+    if path.isRoot { return }
+    if node == nil {
+      children[path.parent]?.remove(path)
+    } else {
+      children[path.parent, default: []].insert(path)
+    }
+  }
+
+  func children(of path: ContainerPath) -> Set<ContainerPath> { children[path] ?? [] }
+}
+
+extension StagedContainer {
+  /// SHA-256 over what is at a path, whatever its metadata: a file's content, a database's captured content
+  /// (``ContentDigest``), a link's target, and of a directory the names, types and contents of all below it.
+  ///
+  /// - Throws: ``DrydockError`` `missing` when nothing is there.
+  package func digest(of path: ContainerPath) throws -> SHA256.Digest {
+    guard let status = try status(of: path) else { throw missing(path) }
+    switch status.type {
+    case .symbolicLink: return try SHA256.hash(linkTarget(path))
+    case .other: return try SHA256.hash(Array(FileType.other.rawValue.utf8))
+    case .directory:
+      let hash = try SHA256()
+      for below in try descendants(of: path) where try !isSidecar(below) {
+        guard let type = try self.status(of: below)?.type else { continue }
+        // Paths have no NUL, so that no two trees give the same bytes.
+        let name = below.rebased(from: path, to: .root)
+        let content = type == .directory ? [] : Array(try digest(of: below).hex.utf8)
+        for part in [Array(type.rawValue.utf8), name.bytes, content] {
+          (part + [0]).withUnsafeBytes(hash.update)
+        }
+      }
+      return try hash.finalize()
+    case .file:
+      if try isDatabase(path) { return try databaseDigest(path) }
+      let place = place(of: path)
+      return try ContentDigest.of(place.path, in: place.directory, isDatabase: false)
+    }
+  }
+}
+
+/// What a restore asks of a stage beyond reading and writing.
+extension StagedContainer {
+  /// Whether the stage changes anything directly in a directory.
+  package func changesNames(in directory: ContainerPath) -> Bool { !overlay.children(of: directory).isEmpty }
+
+  /// What a path carries once this metadata has been put on it: a user who is not root can give nothing away, and a
+  /// file system may lack attributes or flags, or round times. Found out by trying, once for each kind of metadata.
+  package func attainable(_ metadata: FileMetadata, for type: FileType) throws -> FileMetadata {
+    var wanted = Attempt(type: type, metadata: metadata)
+    wanted.metadata.modified = 0
+    if var known = attained[wanted] {
+      known.modified = metadata.modified
+      return known
+    }
+    let name = newName()
+    switch type {
+    case .directory: try stage.createDirectory(name)
+    case .symbolicLink: try stage.createLink(name, target: [0x2E])
+    case .file, .other: try stage.createFile(name).close()
+    }
+    try stage.apply(metadata, to: name)
+    let made = try stage.metadata(name) ?? metadata
+    try stage.removeTree(name)
+    if made.modified == metadata.modified { attained[wanted] = made }
+    return made
+  }
+
+  /// The digest of a live file or database as a manifest records it; a database's of its captured content.
+  package func liveDigest(of path: ContainerPath) throws -> SHA256.Digest {
+    if try isDatabase(path) { return try databaseDigest(path) }
+    return try ContentDigest.of(path, in: live, isDatabase: false)
   }
 }

@@ -145,3 +145,179 @@ private struct ChangedSide: ComparisonSide {
     if !isAfter { staged.forgetCapture(of: path) }
   }
 }
+
+/// A live container, as a side of a comparison: what a backup would take of it, or all that belongs to the app.
+package struct LiveSide: ComparisonSide {
+  /// How much of a container a side has.
+  package enum Extent: Sendable {
+    /// What a backup would take; what rules keep out is omitted.
+    case backup
+    /// All but Drydock's own state, also what rules keep out of backups. A directory that nothing but Drydock's history
+    /// lies in does not count: it is there when Drydock was.
+    case whole
+  }
+
+  /// See ``ComparisonSide``.
+  package private(set) var entries: [ComparedEntry] = []
+  /// See ``ComparisonSide``: what rules keep out of a backup, and what cannot be listed.
+  package private(set) var omitted: [ContainerPath: String] = [:]
+  private let reader: LiveReader
+
+  /// Looks at a container; `Transaction.inspect` gives the stage, in which databases are captured.
+  package init(_ staged: StagedContainer, _ extent: Extent = .backup) throws {
+    reader = LiveReader(staged: staged)
+    var found: [ComparedEntry] = []
+    var left: [ContainerPath: String] = [:]
+    var root = ComparedEntry(.root, .directory)
+    if let metadata = try staged.live.metadata(.root) { try root.describe(metadata) }
+    found.append(root)
+    let isWhole = extent == .whole
+    let scan = ContainerScan(
+      staged.live, rules: ExclusionRules(staged.container), entersExcluded: isWhole)
+    try scan.visit { path, _ in
+      left[path] = OmissionReason.unreadable
+    } _: { scanned in
+      if isWhole, staged.container.isState(scanned.path) { return }
+      if let exclusion = scanned.exclusion, !isWhole {
+        left[scanned.path] = exclusion.description
+      } else if let entry = try Self.entry(scanned, staged) {
+        found.append(entry)
+      }
+      if scanned.kind == .mount { left[scanned.path] = "another file system is mounted there" }
+    }
+    if isWhole {
+      for path in staged.container.historyPath.parent.ancestors {
+        Self.removeHollow(path, from: &found, left)
+      }
+    }
+    (entries, omitted) = (found, left)
+  }
+
+  private static func removeHollow(
+    _ path: ContainerPath, from found: inout [ComparedEntry], _ left: [ContainerPath: String]
+  ) {
+    guard !path.isRoot, let index = found.firstIndex(where: { $0.path == path }),
+      found[index].kind == .directory, found[index].attributes?.isEmpty != false,
+      !found.contains(where: { $0.path.isInside(path) }), !left.keys.contains(where: { $0.isInside(path) })
+    else { return }
+    found.remove(at: index)
+  }
+
+  private static func entry(_ scanned: ScannedEntry, _ staged: StagedContainer) throws -> ComparedEntry? {
+    let path = scanned.path
+    let kind: ComparedEntry.Kind
+    switch scanned.kind {
+    case .directory: kind = .directory
+    case .symbolicLink: kind = .link
+    case .file: kind = staged.container.comparedKind(ofFile: path)
+    case .database: kind = .database
+    case .special: kind = .other
+    case .sidecar, .mount: return nil
+    }
+    var entry = ComparedEntry(path, kind)
+    // What vanished since the scan saw it is somebody else's removal.
+    guard kind != .other else { return entry }
+    guard let metadata = try staged.live.metadata(path) else { return nil }
+    try entry.describe(metadata)
+    if kind == .link { entry.linkTarget = try staged.live.linkTarget(path) }
+    if [.file, .settings, .vault].contains(kind) { entry.size = scanned.status.size }
+    return entry
+  }
+
+  /// See ``ComparisonSide``. Every byte is read: a size and a time can be the same by chance.
+  package func digest(of path: ContainerPath) throws -> SHA256.Digest? { try reader.digest(of: path) }
+  /// See ``ComparisonSide``.
+  package func settings(of path: ContainerPath) throws -> PropertyListDictionary? {
+    try reader.settings(of: path)
+  }
+  /// See ``ComparisonSide``.
+  package func vault(of path: ContainerPath) throws -> ComparedVault? { try reader.vault(of: path) }
+  /// See ``ComparisonSide``.
+  package func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest {
+    try reader.databaseDigest(of: path)
+  }
+  /// See ``ComparisonSide``.
+  package func databaseFile(of path: ContainerPath, in scratch: Directory, as name: ContainerPath) throws
+    -> String
+  {
+    try reader.databaseFile(of: path)
+  }
+  /// See ``ComparisonSide``.
+  package func forgetDatabase(_ path: ContainerPath) { reader.staged.forgetCapture(of: path) }
+}
+
+extension Container {
+  /// Whether a path is Drydock's own: the history of migrations with its directory, or a commit's state.
+  fileprivate func isState(_ path: ContainerPath) -> Bool {
+    let places = [historyPath.parent, ContainerPath.stateDirectory]
+    return places.contains { path == $0 || path.isInside($0) }
+      || (path.inGroup?.path).map { $0 == places[1] || $0.isInside(places[1]) } == true
+  }
+}
+
+/// Reads what is live, below a stage.
+struct LiveReader {
+  let staged: StagedContainer
+
+  func digest(of path: ContainerPath) throws -> SHA256.Digest? {
+    try ContentDigest.of(path, in: staged.live, isDatabase: false)
+  }
+
+  func settings(of path: ContainerPath) throws -> PropertyListDictionary? {
+    try staged.settingsIfAny(in: staged.live.contents(path))
+  }
+
+  /// Nil for what is too large to be a vault.
+  func vault(of path: ContainerPath) throws -> ComparedVault? {
+    guard let size = try staged.live.status(path)?.size, size <= Vault.sizeLimit else { return nil }
+    return .sealed(try staged.live.contents(path))
+  }
+
+  func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest {
+    do {
+      return .image(try ContentDigest.of(staged.liveCapture(of: path), in: staged.stage, isDatabase: true))
+    } catch let error as DrydockError where error.code == .malformed {
+      return .raw(try rawDigests(of: path))
+    }
+  }
+
+  func databaseFile(of path: ContainerPath) throws -> String {
+    staged.stage.full(try staged.liveCapture(of: path))
+  }
+
+  private func rawDigests(of path: ContainerPath) throws -> [String: SHA256.Digest] {
+    var digests: [String: SHA256.Digest] = [:]
+    for suffix in [""] + DatabaseFormat.sidecarSuffixes
+    where try staged.live.status(path.withSuffix(suffix))?.type == .file {
+      digests[suffix] = try ContentDigest.of(path.withSuffix(suffix), in: staged.live, isDatabase: false)
+    }
+    return digests
+  }
+}
+
+extension PropertyListFile {
+  /// The settings in a file's bytes; nil when they are none.
+  package static func settings(in bytes: [UInt8]) throws -> PropertyListDictionary? {
+    do {
+      return try PropertyListFile(bytes: bytes).root
+    } catch let error as DrydockError where error.code == .malformed {
+      return nil
+    }
+  }
+}
+
+extension StagedContainer {
+  /// A captured copy of a live database, in the stage.
+  func liveCapture(of path: ContainerPath) throws -> ContainerPath {
+    if let captured = liveCaptures[path] { return captured }
+    let captured = try databaseCopy(of: path)
+    liveCaptures[path] = captured
+    return captured
+  }
+
+  /// Gives the space of a captured copy back.
+  func forgetCapture(of path: ContainerPath) {
+    guard let captured = liveCaptures.removeValue(forKey: path) else { return }
+    try? stage.removeDatabase(captured)
+  }
+}

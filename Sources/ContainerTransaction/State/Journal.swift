@@ -6,7 +6,7 @@ import Foundation
 import SystemPackage
 
 /// What a transaction is for.
-package enum TransactionKind: String, Sendable, Codable {
+public enum TransactionKind: String, Sendable, Codable {
   case migrate, restore, rollback, redo, baseline, repair, vault
 }
 
@@ -179,6 +179,130 @@ extension [JournalRecord] {
         && !contains {
           $0.transaction == commit.transaction && [.carried, .done, .discarded].contains($0.step)
         }
+    }
+  }
+}
+
+/// What is known of a container whose journal cannot be read: by the records that can, and by the stages that are left.
+/// Every commit leaves its stage until it is over, so that without one the container is whole.
+struct DamagedJournal {
+  let state: Directory
+  let readable: [JournalRecord]
+
+  /// How the container stands, and what to do.
+  func standing() throws -> String {
+    let open = try openTransactions()
+    for transaction in open {
+      let place = state.full(try StateDirectory.folder(StateDirectory.stage, transaction))
+      if try has(MovePlan.file, transaction) || isInPlace(transaction) {
+        return
+          "transaction \(transaction) was interrupted in place, so that the container may be a mixture of old "
+          + "and new: what it has not moved yet and what it has replaced are in \(place)"
+      }
+      if try has("tree-1", transaction) || hasGroups(transaction) {
+        return
+          "transaction \(transaction) was interrupted, so that some of the container and its groups may be old "
+          + "and others new: the other tree of each is in \(place)"
+      }
+    }
+    let advice = "move the journal's directory away to go on without it, and without its ways back"
+    guard let transaction = open.first else {
+      return "the container is whole, for no transaction was interrupted; \(advice)"
+    }
+    let place = state.full(try StateDirectory.folder(StateDirectory.stage, transaction))
+    return
+      "the container is whole, but transaction \(transaction) was interrupted: look whether what it replaced is "
+      + "needed, in \(place), then \(advice)"
+  }
+
+  /// The transactions without an end: those with a stage, and those of which a record says it.
+  private func openTransactions() throws -> [TransactionID] {
+    let ended = Set(
+      readable.filter { [.carried, .done, .discarded].contains($0.step) }.map(\.transaction))
+    var found = readable.filter { $0.step == .commit }.map(\.transaction)
+    if try state.status(StateDirectory.stage)?.type == .directory {
+      found += try state.directory(StateDirectory.stage).names()
+        .map { TransactionID(String(decoding: $0, as: UTF8.self)) }.filter(\.isWellFormed)
+    }
+    return Set(found).subtracting(ended).sorted { $0.description < $1.description }
+  }
+
+  private func has(_ name: ContainerPath, _ transaction: TransactionID) throws -> Bool {
+    try state.status(
+      StateDirectory.folder(StateDirectory.stage, transaction).appending(name: name.bytes)) != nil
+  }
+
+  private func isInPlace(_ transaction: TransactionID) -> Bool {
+    readable.contains { $0.transaction == transaction && $0.inPlace == true }
+  }
+
+  private func hasGroups(_ transaction: TransactionID) -> Bool {
+    readable.contains { $0.transaction == transaction && $0.groups?.isEmpty == false }
+  }
+}
+
+/// One transaction as the log shows it.
+public struct TransactionLogEntry: Sendable, Codable, Equatable {
+  /// How it stands.
+  public enum State: String, Sendable, Codable {
+    /// Committed; its undo is kept.
+    case undoable
+    /// Committed; its undo is no longer kept.
+    case committed
+    /// Undone by a later one.
+    case undone
+    /// It changed nothing: there was nothing to change, it failed, or it was killed before its commit.
+    case discarded
+    /// It was killed, and no command has looked since.
+    case interrupted
+  }
+
+  /// Its name, what it was for, and when it began (UTC).
+  public var transaction: TransactionID, kind: TransactionKind, summary: String, time: String
+  /// How it stands.
+  public var state: State
+  /// The number of paths that it changed.
+  public var changes: Int
+  /// Bytes that its undo keeps on disk.
+  public var undoBytes: UInt64
+  /// The transactions that it undid, and those that it undid in part: by steps, down to a version in the middle.
+  public var undoes: [TransactionID], partly: [TransactionID]
+  /// Whose data a restore brought: an app and its instance.
+  public var source: String?
+  /// The file's name of the archive that the container was backed up to before.
+  public var archive: String?
+}
+
+extension Transaction {
+  /// All transactions of a container, oldest first, whether its state is beside it, in it, or in both places.
+  package static func log(_ container: Container) throws -> [TransactionLogEntry] {
+    try StateDirectory.requireReadable(container)
+    let store = UndoStore(states: try StateDirectory.readable(of: container).states)
+    let records = try store.records()
+    let undoable = Set(try store.transactions())
+    let steps = Dictionary(grouping: records, by: \.transaction).mapValues { Set($0.map(\.step)) }
+    let undone = UndoStore.undone(records)
+    let redoable = try store.redoable(records)
+    return try records.filter { $0.step == .begin }.map { begin in
+      let own = steps[begin.transaction] ?? []
+      let entryState: TransactionLogEntry.State =
+        if own.contains(.discarded) {
+          .discarded
+        } else if !own.contains(.done) {
+          .interrupted
+        } else if undone.contains(begin.transaction) {
+          .undone
+        } else {
+          undoable.contains(begin.transaction)
+            && (begin.kind != .rollback || redoable.contains(begin.transaction))
+            ? .undoable : .committed
+        }
+      let done = records.first { $0.transaction == begin.transaction && $0.step == .done }
+      return TransactionLogEntry(
+        transaction: begin.transaction, kind: begin.kind ?? .migrate, summary: begin.summary ?? "",
+        time: begin.time, state: entryState, changes: done?.changes ?? 0,
+        undoBytes: try store.size(begin.transaction), undoes: done?.undoes ?? [], partly: done?.partly ?? [],
+        source: begin.source, archive: begin.archive)
     }
   }
 }

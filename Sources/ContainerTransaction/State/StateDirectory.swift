@@ -2,6 +2,8 @@ import AgeEncryption
 import AppContainer
 import DrydockErrors
 import FileSystem
+import Formats
+import Foundation
 
 #if canImport(Glibc)
   import Glibc
@@ -200,5 +202,78 @@ extension Directory {
     let opened = try directory(name)
     try check(opened.status())
     return opened
+  }
+}
+
+/// What the state directory keeps as JSON: the undo's record, the plan of a commit in place, the journal's lines.
+enum StateRecord {
+  /// With sorted keys, on one line.
+  static func encode(_ record: some Encodable) throws -> [UInt8] {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    return [UInt8](try encoder.encode(record))
+  }
+
+  /// Reads a record's file.
+  ///
+  /// - Parameters:
+  ///   - limit: the largest size that is read.
+  ///   - damaged: what it means that the file is none.
+  /// - Throws: ``DrydockError`` with code `damagedState`.
+  static func read<Record: Decodable>(
+    _ file: ContainerPath, in folder: Directory, limit: Int = 1 << 30, damaged: String
+  ) throws -> Record {
+    do {
+      return try JSONDecoder().decode(Record.self, from: Data(folder.contents(file, limit: limit)))
+    } catch let error where error is DecodingError || (error as? DrydockError)?.code == .badPath {
+      throw DrydockError(.damagedState, damaged, path: folder.full(file), cause: error)
+    }
+  }
+}
+
+/// Names a transaction: the UTC second it began in, and 32 random bits, so that names sort by time.
+public struct TransactionID: Hashable, Sendable, Codable, CustomStringConvertible {
+  /// Such as `20261120T101500Z-1f2e3d4c`.
+  public let description: String
+
+  /// A new name.
+  package static func new() throws -> TransactionID {
+    let random = try RandomBytes.make(4).map { String(format: "%02x", $0) }.joined()
+    return TransactionID(UTCTime.compact(Date()) + "-" + random)
+  }
+
+  init(_ text: String) { description = text }
+
+  /// `0` stands for a decimal digit, `f` for a hexadecimal one.
+  private static let form = Array("00000000T000000Z-ffffffff".utf8)
+
+  /// Whether it has the form of one: whatever else a record names would be a path of its own choice.
+  var isWellFormed: Bool {
+    // No regular expression: it would be parsed for each record of a journal.
+    let bytes = description.utf8
+    return bytes.count == Self.form.count
+      && zip(bytes, Self.form).allSatisfy { byte, form in
+        let isDigit = (0x30...0x39).contains(byte)
+        switch form {
+        case UInt8(ascii: "0"): return isDigit
+        case UInt8(ascii: "f"): return isDigit || (0x61...0x66).contains(byte)
+        default: return byte == form
+        }
+      }
+  }
+
+  /// From its text.
+  public init(from decoder: any Decoder) throws {
+    let container = try decoder.singleValueContainer()
+    description = try container.decode(String.self)
+    guard isWellFormed else {
+      throw DecodingError.dataCorruptedError(in: container, debugDescription: "not the id of a transaction")
+    }
+  }
+
+  /// As its text.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(description)
   }
 }

@@ -59,7 +59,7 @@ struct DiffCommand: ParsableCommand {
   }
 
   private func compare(
-    _ first: Comparing.Operand, _ second: Comparing.Operand, _ configuration: Configuration
+    _ first: Comparing.Operand, _ second: Comparing.Operand, _ configuration: ContainerConfiguration
   ) throws {
     var options = ComparisonOptions()
     if !only.isEmpty { options.stores = Set(only) }
@@ -94,7 +94,7 @@ struct DiffCommand: ParsableCommand {
   }
 
   private func with(
-    _ name: String, _ configuration: Configuration, _ keys: inout ArchiveKeys,
+    _ name: String, _ configuration: ContainerConfiguration, _ keys: inout ArchiveKeys,
     _ body: (Comparing.Operand, inout ArchiveKeys) throws -> Void
   ) throws {
     if FileManager.default.fileExists(atPath: name) {

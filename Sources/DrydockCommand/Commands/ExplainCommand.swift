@@ -29,7 +29,7 @@ struct ExplainCommand: ParsableCommand {
     var remark: String?
   }
 
-  func run() throws { try container.reading(common, expansion, explain) }
+  func run() throws { try container.reading(common.configuration(), expansion, explain) }
 
   private func explain(_ opened: Container) throws {
     let path = try ContainerPath(inner)

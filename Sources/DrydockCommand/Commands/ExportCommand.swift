@@ -46,7 +46,7 @@ struct ExportCommand: ParsableCommand {
   }
 
   func run() throws {
-    let place: SnapshotOptions.Target
+    let place: SnapshotRequest.Target
     switch (output, target ?? (output == nil ? repository.repository : nil)) {
     case (let file?, nil): place = .file(file)
     case (nil, let directory?): place = .repository(directory)

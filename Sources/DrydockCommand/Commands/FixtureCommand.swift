@@ -69,7 +69,7 @@ struct FixtureCaptureCommand: ParsableCommand {
   @Option(
     help: ArgumentHelp("The schema version, when nothing in the container says it.", valueName: "version"))
   var at: Int?
-  @OptionGroup var migrations: MigrationOptions
+  @OptionGroup var migrations: CatalogOptions
   @OptionGroup var repository: RepositoryOptions
   @OptionGroup var key: KeyOptions
   @OptionGroup var deviceKeys: DeviceKeyOptions

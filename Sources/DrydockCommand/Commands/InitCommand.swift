@@ -22,17 +22,17 @@ struct InitCommand: ParsableCommand {
   }
 
   func run() throws {
-    let path = FileManager.default.currentDirectoryPath + "/" + Configuration.fileName
+    let path = FileManager.default.currentDirectoryPath + "/" + ContainerConfiguration.fileName
     let released = try Releases.read("Migrations").version
     let text =
       try container.map { path in
         try Container.reading(at: path) { try ConfigurationTemplate($0, released: released).text() }
       } ?? ConfigurationTemplate(nil, released: released).text()
     let directory = try Directory(FileManager.default.currentDirectoryPath)
-    guard try directory.status(ContainerPath(Configuration.fileName)) == nil else {
+    guard try directory.status(ContainerPath(ContainerConfiguration.fileName)) == nil else {
       throw DrydockError(.io, "already exists, and is not replaced; edit it, or move it away", path: path)
     }
-    try directory.create(ContainerPath(Configuration.fileName), Array(text.utf8), mode: 0o644)
+    try directory.create(ContainerPath(ContainerConfiguration.fileName), Array(text.utf8), mode: 0o644)
     if common.json { return Output.json(Result(path: path)) }
     Output.line(path)
   }

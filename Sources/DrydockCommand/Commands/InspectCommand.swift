@@ -8,7 +8,7 @@ struct InspectCommand: ParsableCommand {
 
   @OptionGroup var container: ContainerOptions
   @Flag(help: "Only list what a backup leaves out, with its size on disk and its rule.") var excluded = false
-  @OptionGroup var migrations: MigrationOptions
+  @OptionGroup var migrations: CatalogOptions
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
@@ -26,12 +26,11 @@ struct InspectCommand: ParsableCommand {
   /// How many items of a vault a person is shown.
   private static let shownItems = 20
 
-  func run() throws { try container.reading(common, expansion, inspect) }
+  func run() throws { try container.reading(common.configuration(), expansion, inspect) }
 
   private func inspect(_ opened: Container) throws {
-    let configuration = try common.configuration()
     let options = try container.transaction().with(deviceKeys)
-    var inspection = try ContainerInspection(opened, options: options)
+    var inspection = try opened.inspect(options: options)
     // Where it was unpacked is nobody's business.
     if container.isPacked { inspection.root = realPath(container.path) ?? container.path }
     if excluded {
@@ -42,8 +41,8 @@ struct InspectCommand: ParsableCommand {
       return Output.warn(inspection.warnings)
     }
     var pending: [String]?
-    if migrations.areThere(configuration), inspection.schemaVersion != nil {
-      let plan = try Migrating.status(opened, migrations.catalog(configuration), options: options)
+    if migrations.areThere(opened.configuration), inspection.schemaVersion != nil {
+      let plan = try opened.status(migrations.catalog(opened.configuration), options: options)
       if let unknown = plan.problems.first(where: { $0.code == .firstContact }) {
         Output.note("drydock: note: \(unknown)")
       } else {

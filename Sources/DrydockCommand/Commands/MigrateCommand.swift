@@ -25,7 +25,7 @@ struct MigrateCommand: ParsableCommand {
       """)
 
   @OptionGroup var container: ContainersOptions
-  @OptionGroup var migrations: MigrationOptions
+  @OptionGroup var migrations: CatalogOptions
   @Option(help: ArgumentHelp("Stop at this version.", valueName: "number")) var to: Int?
   @Flag(help: "Commit each migration by itself.") var each = false
   @Flag(
@@ -50,10 +50,10 @@ struct MigrateCommand: ParsableCommand {
     var unseenProcesses: UnseenProcesses? = nil
     var conflicts: [ContainerPath]
 
-    init(_ outcome: TransactionOutcome<Migrating.Report>, snapshot: String? = nil) {
+    init(_ outcome: TransactionOutcome<MigrationResult>, snapshot: String? = nil) {
       self.snapshot = snapshot
       transaction = outcome.transaction?.description
-      (report, conflicts) = (outcome.value.migration, outcome.conflicts)
+      (report, conflicts) = (outcome.value.report, outcome.conflicts)
       unseenProcesses = outcome.unseen
       (exposed, notSearched) = (outcome.value.exposed, outcome.value.notSearched)
     }
@@ -69,29 +69,35 @@ struct MigrateCommand: ParsableCommand {
   }
 
   func run() throws {
-    if let many = try container.many(common) { return try run(many) }
-    if dryRun { return try container.reading(common, expansion, show) }
-    let opened = try container.open(common)
     let configuration = try common.configuration()
+    if let many = try container.many(configuration, asJSON: common.json) { return try run(many) }
+    if dryRun { return try container.reading(configuration, expansion, show) }
+    let opened = try container.open(configuration)
     let catalog = try migrations.catalog(configuration)
-    let options = try container.transaction().with(deviceKeys).with(use)
-    let backup = try MigrationBackup(self, configuration, options)
-    if each { return try runEach(opened, catalog, repository.path(configuration), backup, options) }
-    let outcome = try backup.explaining(opened) {
-      try Migrating.run(
-        opened, catalog, to: to, repository: repository.path(configuration), backup: backup.options,
-        allowingOutOfOrder: allowOutOfOrder, options: options, backedUp: backup.note)
-    }
+    var options = try options(transaction: container.transaction().with(deviceKeys).with(use))
+    let backup = try MigrationBackup(self, configuration, options.transaction)
+    options.backup = backup.options
+    options.searchedRepository = repository.path(configuration).map(Repository.init)
+    if each { return try runEach(opened, catalog, backup, options) }
+    let outcome = try backup.explaining(opened) { try opened.migrate(catalog, options: options) }
     if common.json { Output.json(Result(outcome, snapshot: backup.path)) }
     try tell(outcome, opened)
   }
 
+  /// How migrations are run, without a snapshot.
+  func options(transaction: TransactionOptions) -> MigrationOptions {
+    var options = MigrationOptions()
+    (options.version, options.allowsOutOfOrder) = (to, allowOutOfOrder)
+    options.transaction = transaction
+    return options
+  }
+
   /// Says what a run did; results in words only without `--json`.
-  func tell(_ outcome: TransactionOutcome<Migrating.Report>, _ opened: Container) throws {
+  func tell(_ outcome: TransactionOutcome<MigrationResult>, _ opened: Container) throws {
     ContainerOptions.tell(outcome.recovered, opened)
     for note in outcome.allNotes { Output.note("drydock: note: \(note)") }
     if !common.json {
-      MigrationText.write(outcome.value.migration, verb: "ran")
+      MigrationText.write(outcome.value.report, verb: "ran")
       if let transaction = outcome.transaction {
         Output.advice("transaction \(transaction); `drydock rollback` undoes it")
       }
@@ -104,10 +110,9 @@ struct MigrateCommand: ParsableCommand {
   }
 
   private func show(_ opened: Container) throws {
-    let catalog = try migrations.catalog(common.configuration())
-    let outcome = try Migrating.dryRun(
-      opened, catalog, to: to, allowingOutOfOrder: allowOutOfOrder,
-      options: container.transaction().with(deviceKeys))
+    let outcome = try opened.dryRun(
+      migrations.catalog(opened.configuration),
+      options: options(transaction: container.transaction().with(deviceKeys)))
     if common.json {
       Output.json(Result(report: outcome.value, difference: outcome.difference))
     } else {
@@ -131,7 +136,7 @@ struct StatusCommand: ParsableCommand {
       """)
 
   @OptionGroup var container: ContainersOptions
-  @OptionGroup var migrations: MigrationOptions
+  @OptionGroup var migrations: CatalogOptions
   @Flag(help: "Exit with 2 when migrations are pending.") var exitCode = false
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
@@ -164,13 +169,14 @@ struct StatusCommand: ParsableCommand {
   }
 
   func run() throws {
-    if let many = try container.many(common) { return try run(many) }
-    try container.reading(common, expansion, show)
+    let configuration = try common.configuration()
+    if let many = try container.many(configuration, asJSON: common.json) { return try run(many) }
+    try container.reading(configuration, expansion, show)
   }
 
   private func show(_ opened: Container) throws {
-    let plan = try Migrating.status(
-      opened, migrations.catalog(common.configuration()), options: container.transaction())
+    let plan = try opened.status(
+      migrations.catalog(opened.configuration), options: container.transaction())
     let problems = plan.problems
     if common.json {
       Output.json(Result(plan))
@@ -204,7 +210,7 @@ struct BaselineCommand: ParsableCommand {
       """)
 
   @OptionGroup var container: ContainersOptions
-  @OptionGroup var migrations: MigrationOptions
+  @OptionGroup var migrations: CatalogOptions
   @Option(help: ArgumentHelp("The version that the container has.", valueName: "number")) var to: Int
   @OptionGroup var use: UseOptions
   @OptionGroup var common: CommonOptions
@@ -217,11 +223,11 @@ struct BaselineCommand: ParsableCommand {
   }
 
   func run() throws {
-    if let many = try container.many(common) { return try run(many) }
-    let opened = try container.open(common)
-    let catalog = try migrations.catalog(common.configuration())
-    let outcome = try Migrating.baseline(
-      opened, catalog, version: to, options: container.transaction().with(use))
+    let configuration = try common.configuration()
+    if let many = try container.many(configuration, asJSON: common.json) { return try run(many) }
+    let opened = try container.open(configuration)
+    let outcome = try opened.baseline(
+      migrations.catalog(configuration), version: to, options: container.transaction().with(use))
     ContainerOptions.tell(outcome.recovered, opened)
     let notes = outcome.value + outcome.notes
     for note in outcome.value + outcome.allNotes { Output.note("drydock: note: \(note)") }

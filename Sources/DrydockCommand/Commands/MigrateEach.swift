@@ -12,8 +12,7 @@ extension MigrateCommand {
 
   /// Runs the migrations one by one. A failure after the first commit leaves the container changed: exit code 3.
   func runEach(
-    _ opened: Container, _ catalog: MigrationCatalog, _ repository: String?,
-    _ backup: MigrationBackup, _ options: TransactionOptions
+    _ opened: Container, _ catalog: MigrationCatalog, _ backup: MigrationBackup, _ options: MigrationOptions
   ) throws {
     var result = EachResult()
     var count = 0
@@ -26,10 +25,7 @@ extension MigrateCommand {
         )
       }
       try backup.explaining(opened) {
-        try Migrating.runEach(
-          opened, catalog, to: to, repository: repository, backup: backup.options,
-          allowingOutOfOrder: allowOutOfOrder, options: options, backedUp: backup.note, starting: starting
-        ) { outcome in
+        try opened.migrateEach(catalog, options: options, starting: starting) { outcome in
           result.runs.append(Result(outcome, snapshot: count == 0 ? backup.path : nil))
           if outcome.transaction != nil { count += 1 }
           do { try tell(outcome, opened) } catch { unclean = unclean ?? error }

@@ -2,36 +2,37 @@ import Drydock
 import Synchronization
 
 /// The snapshot that `migrate` takes first, where there is a repository.
-final class MigrationBackup: Sendable {
+struct MigrationBackup: Sendable {
   /// How it is taken; nil for none.
-  let options: SnapshotOptions?
-  private let taken = Mutex<String?>(nil)
-  private let isShown: Bool
+  let options: MigrationOptions.Backup?
+  private let taken = Taken()
 
   /// - Throws: `UsageError` for flags that contradict each other.
-  init(_ command: MigrateCommand, _ configuration: Configuration, _ options: TransactionOptions) throws {
-    isShown = !command.common.json
+  init(_ command: MigrateCommand, _ configuration: ContainerConfiguration, _ options: TransactionOptions)
+    throws
+  {
     let lock = try command.recipients.lock(configuration)
     guard !command.noSnapshot, let path = command.repository.path(configuration) else {
       self.options = nil
       return
     }
-    try RepositoryOptions.make(path)
-    var snapshot = SnapshotOptions(target: .repository(path), tool: DrydockVersion.tool)
+    let repository = Repository(path)
+    try repository.createIfNeeded()
+    var snapshot = SnapshotOptions()
     (snapshot.lockTimeout, snapshot.busyTimeout) = (options.lockTimeout, options.busyTimeout)
-    snapshot.encryption = lock
-    // An archive that everybody can read never has what is in a vault: nobody looks.
-    if lock != nil { snapshot.deviceKeys = options.deviceKeys }
-    self.options = snapshot
+    (snapshot.encryption, snapshot.deviceKeys) = (lock, options.deviceKeys)
+    let isShown = !command.common.json
+    self.options = MigrationOptions.Backup(into: repository, options: snapshot) { [taken] report in
+      taken.path.withLock { $0 = report.path }
+      if isShown { Output.advice("backed up to \(report.path)") }
+    }
   }
 
   /// The archive's path, once it is there.
-  var path: String? { taken.withLock { $0 } }
+  var path: String? { taken.path.withLock { $0 } }
 
-  /// Says that it is there.
-  func note(_ report: SnapshotReport) {
-    taken.withLock { $0 = report.path }
-    if isShown { Output.advice("backed up to \(report.path)") }
+  private final class Taken: Sendable {
+    let path = Mutex<String?>(nil)
   }
 
   /// A failure after the snapshot says how to get back to it.

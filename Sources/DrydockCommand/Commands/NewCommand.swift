@@ -15,7 +15,7 @@ struct NewCommand: ParsableCommand {
       """)
 
   @Argument(help: "What it does in a word: letters, digits, `_` and `-`.") var name: String
-  @OptionGroup var migrations: MigrationOptions
+  @OptionGroup var migrations: CatalogOptions
   @Flag(help: "A SQL file.") var sql = false
   @Flag(help: "A directory, for a migration with files of its own.") var directory = false
   @OptionGroup var common: CommonOptions
@@ -41,7 +41,7 @@ struct NewCommand: ParsableCommand {
     Output.line(path)
   }
 
-  private func form(_ configuration: Configuration) throws -> NewMigration.Form {
+  private func form(_ configuration: ContainerConfiguration) throws -> NewMigration.Form {
     if directory { return .directory }
     guard sql else { return .steps }
     let known = configuration.databases.keys.sorted()

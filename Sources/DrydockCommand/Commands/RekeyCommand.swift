@@ -114,7 +114,7 @@ struct RekeyCommand: ParsableCommand {
     }
   }
 
-  private func names(_ configuration: Configuration, _ keys: ArchiveKeys) throws -> [String] {
+  private func names(_ configuration: ContainerConfiguration, _ keys: ArchiveKeys) throws -> [String] {
     if !archives.isEmpty { return archives }
     guard let path = repository.path(configuration) else {
       throw UsageError(message: "nothing to rekey; give archives, or -r REPOSITORY")
@@ -127,7 +127,7 @@ struct RekeyCommand: ParsableCommand {
     _ path: String, _ keys: AgeKeys, _ place: Place, _ lock: AgeLock, progress: @escaping (UInt64) -> Void
   ) throws -> RekeyReport {
     let limit = try expansion.limit()
-    let target: SnapshotOptions.Target
+    let target: SnapshotRequest.Target
     switch place {
     case .same:
       return try Rekey.replace(

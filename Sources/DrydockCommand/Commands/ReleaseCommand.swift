@@ -13,7 +13,7 @@ struct ReleaseCommand: ParsableCommand {
       """)
 
   @Argument(help: "The release, such as 2.5.0.") var name: String
-  @OptionGroup var migrations: MigrationOptions
+  @OptionGroup var migrations: CatalogOptions
   @OptionGroup var common: CommonOptions
 
   struct Result: Encodable {

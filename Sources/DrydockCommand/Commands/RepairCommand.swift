@@ -19,7 +19,7 @@ struct RepairCommand: ParsableCommand {
       """)
 
   @OptionGroup var container: ContainersOptions
-  @OptionGroup var migrations: MigrationOptions
+  @OptionGroup var migrations: CatalogOptions
   @Option(
     parsing: .upToNextOption,
     help: ArgumentHelp("Migrations whose edit makes no difference.", valueName: "number"))
@@ -42,11 +42,12 @@ struct RepairCommand: ParsableCommand {
   }
 
   func run() throws {
-    if let many = try container.many(common) { return try run(many) }
-    let opened = try container.open(common)
-    let catalog = try migrations.catalog(common.configuration())
-    let outcome = try Migrating.repair(
-      opened, catalog, Repair(accept: accept, remove: remove), options: container.transaction().with(use))
+    let configuration = try common.configuration()
+    if let many = try container.many(configuration, asJSON: common.json) { return try run(many) }
+    let opened = try container.open(configuration)
+    let outcome = try opened.repair(
+      migrations.catalog(configuration), accept: accept, remove: remove,
+      options: container.transaction().with(use))
     ContainerOptions.tell(outcome.recovered, opened)
     for note in outcome.allNotes { Output.note("drydock: note: \(note)") }
     if common.json {

@@ -45,7 +45,7 @@ struct RestoreCommand: ParsableCommand {
       of it to the container's.
       """)
   var migrate = false
-  @OptionGroup var migrations: MigrationOptions
+  @OptionGroup var migrations: CatalogOptions
   @Flag(help: "Bring back synchronizable items of the vault, too: other devices get them, then.")
   var includeSynchronizable = false
   @Flag(
@@ -67,7 +67,7 @@ struct RestoreCommand: ParsableCommand {
     var transaction: String?
     var restored: [ContainerPath]
     var removed: [ContainerPath]
-    var spared: [RestoreReport.Spared]
+    var spared: [RestoreReport.Preserved]
     var restoredUnderExcluded: [ContainerPath]
     /// Paths that came back without their set-id bits or capabilities.
     var withoutSetID: [ContainerPath]
@@ -90,10 +90,7 @@ struct RestoreCommand: ParsableCommand {
     // Of one of a repository it was said.
     if file == archive, let warning = ClockWarning(opened.header, path: file) { Output.warn([warning]) }
     // What an interrupted command left is ended before the container is looked at.
-    if FileManager.default.fileExists(atPath: container.path) { _ = try container.open(common) }
-    let target = try Restore.target(
-      container.path, for: opened, configuration: configuration, instance: container.instance,
-      fromOther: fromOther)
+    if FileManager.default.fileExists(atPath: container.path) { _ = try container.open(configuration) }
     var options = RestoreOptions()
     options.scope = try paths.map { try ContainerPath($0) }
     options.stores = Set(stores)
@@ -103,20 +100,16 @@ struct RestoreCommand: ParsableCommand {
     options.keepsSetID = keepsSetID
     (options.includeExcluded, options.includesSynchronizable) = (includeExcluded, includeSynchronizable)
     options.transaction = try container.transaction().with(deviceKeys).with(use)
-    if options.isPartial, case .existing(let container) = target {
-      options.schemaVersion = try Migrating.schemaVersion(
-        of: container, options: options.transaction
-      ).number
-    }
+    let target = try opened.target(container.path, configuration, container.instance, options)
     let catalog = migrate ? try migrations.catalog(configuration) : nil
     if dryRun {
-      let outcome = try MigratedRestore.dryRun(opened, target, options, catalog)
+      let outcome = try opened.dryRunRestore(to: target, options: options, migrating: catalog)
       write(outcome.value, transaction: nil, conflicts: [], difference: outcome.difference)
       if outcome.value.restore.isIncomplete { throw ExitStatus.incomplete.code }
       return
     }
     guard try isConfirmed(opened, target, options, catalog) else { throw ExitStatus.failed.code }
-    let outcome = try MigratedRestore.run(opened, target, options, catalog)
+    let outcome = try opened.restore(to: target, options: options, migrating: catalog)
     ContainerOptions.tell(outcome.recovered, target.container)
     for note in outcome.allNotes { Output.note("drydock: note: \(note)") }
     write(
@@ -130,11 +123,7 @@ struct RestoreCommand: ParsableCommand {
     _ archive: Archive, _ target: Restore.Target, _ options: RestoreOptions, _ catalog: MigrationCatalog?
   ) throws -> Bool {
     guard !yes, !common.json, isatty(STDIN_FILENO) == 1 else { return true }
-    // What goes is known only once the archive is migrated.
-    let plan =
-      try catalog == nil
-      ? Restore.plan(archive, target, options)
-      : MigratedRestore.dryRun(archive, target, options, catalog).value.restore
+    let plan = try archive.planRestore(to: target, options: options, migrating: catalog)
     guard !plan.removed.isEmpty else { return true }
     for path in plan.removed.prefix(10) { Output.note("  - \(path)") }
     if plan.removed.count > 10 { Output.note("  … and \(plan.removed.count - 10) more") }
@@ -155,7 +144,7 @@ struct RestoreCommand: ParsableCommand {
   }
 
   private func write(
-    _ outcome: MigratedRestore.Report, transaction: TransactionID?, conflicts: [ContainerPath],
+    _ outcome: RestoreResult, transaction: TransactionID?, conflicts: [ContainerPath],
     unseen: UnseenProcesses? = nil, difference: ContainerDifference?
   ) {
     let report = outcome.restore
@@ -163,7 +152,7 @@ struct RestoreCommand: ParsableCommand {
       return Output.json(
         Result(
           transaction: transaction?.description, restored: report.restored, removed: report.removed,
-          spared: report.spared, restoredUnderExcluded: report.restoredUnderExcluded,
+          spared: report.preserved, restoredUnderExcluded: report.restoredUnderExcluded,
           withoutSetID: report.withoutSetID, missingGroups: report.missingGroups, unchanged: report.unchanged,
           bytesRead: report.bytesRead, conflicts: conflicts, unseenProcesses: unseen, vault: report.vault,
           migration: outcome.migration,
@@ -176,16 +165,16 @@ struct RestoreCommand: ParsableCommand {
     let verb = difference == nil ? "restored" : "to restore"
     Output.line(
       "\(verb): \(Output.count(report.restored.count, "path")), removed: \(report.removed.count), "
-        + "right already: \(report.unchanged), spared: \(report.spared.count); "
+        + "right already: \(report.unchanged), spared: \(report.preserved.count); "
         + "\(Output.size(report.bytesRead)) read from the archive")
     if let vault = report.vault { RestoredVaultText.write(vault, isDone: difference == nil) }
     if let migration = outcome.migration {
       MigrationText.write(migration, verb: difference == nil ? "ran" : "would run")
     }
-    for spared in report.spared.prefix(Self.shown) {
+    for spared in report.preserved.prefix(Self.shown) {
       Output.line("  spared \(spared.path): \(spared.reason)")
     }
-    let more = report.spared.count - Self.shown
+    let more = report.preserved.count - Self.shown
     if more > 0 { Output.line("  … and \(more) more are spared; --json lists them") }
     for path in report.restoredUnderExcluded { Output.line("  restored, though excluded now: \(path)") }
     for path in report.withoutSetID.prefix(Self.shown) {

@@ -24,7 +24,7 @@ struct RollbackCommand: ParsableCommand {
       """)
 
   @OptionGroup var container: ContainersOptions
-  @OptionGroup var migrations: MigrationOptions
+  @OptionGroup var migrations: CatalogOptions
   @Option(help: ArgumentHelp("Go back to this version.", valueName: "number")) var to: Int?
   @Flag(help: "Take migrations back by their steps, with what the app wrote since.") var down = false
   @Flag(help: "Where both changed it, give up what the app wrote since.") var discardNewer = false
@@ -46,18 +46,18 @@ struct RollbackCommand: ParsableCommand {
     var difference: ContainerDifference?
     var conflicts: [ContainerPath]
 
-    init(_ outcome: TransactionOutcome<RollingBack.Report>) {
+    init(_ outcome: TransactionOutcome<MigrationRollback.Report>) {
       self.init(outcome.value)
       (transaction, conflicts) = (outcome.transaction?.description, outcome.conflicts)
       unseenProcesses = outcome.unseen
     }
 
-    init(_ outcome: DryRunOutcome<RollingBack.Report>) {
+    init(_ outcome: DryRunOutcome<MigrationRollback.Report>) {
       self.init(outcome.value)
       difference = outcome.difference
     }
 
-    private init(_ report: RollingBack.Report) {
+    private init(_ report: MigrationRollback.Report) {
       (from, to) = (report.from, report.to)
       (undone, migrations) = (report.undone, report.migrations)
       (discarded, notes) = (report.discarded, report.notes)
@@ -76,11 +76,14 @@ struct RollbackCommand: ParsableCommand {
   }
 
   func run() throws {
-    if let many = try container.many(common) { return try run(many, request, catalog()) }
-    if dryRun { return try container.reading(common, expansion, show) }
-    let opened = try container.open(common)
-    let outcome = try RollingBack.run(
-      opened, request, catalog(), options: container.transaction().with(deviceKeys).with(use))
+    let configuration = try common.configuration()
+    if let many = try container.many(configuration, asJSON: common.json) {
+      return try run(many, request, catalog(configuration))
+    }
+    if dryRun { return try container.reading(configuration, expansion, show) }
+    let opened = try container.open(configuration)
+    let outcome = try opened.rollback(
+      request, catalog: catalog(configuration), options: container.transaction().with(deviceKeys).with(use))
     ContainerOptions.tell(outcome.recovered, opened)
     for note in outcome.allNotes { Output.note("drydock: note: \(note)") }
     if common.json {
@@ -98,8 +101,8 @@ struct RollbackCommand: ParsableCommand {
   }
 
   private func show(_ opened: Container) throws {
-    let outcome = try RollingBack.dryRun(
-      opened, request, catalog(), options: container.transaction().with(deviceKeys))
+    let outcome = try opened.dryRunRollback(
+      request, catalog: catalog(opened.configuration), options: container.transaction().with(deviceKeys))
     if common.json { return Output.json(Result(outcome)) }
     RollbackText.write(
       outcome.value, verb: redo ? "would redo" : "would roll back", steps: "would take back")
@@ -107,8 +110,8 @@ struct RollbackCommand: ParsableCommand {
     DifferenceText.write(outcome.difference)
   }
 
-  var request: RollingBack.Request {
-    var request = RollingBack.Request()
+  var request: MigrationRollback.Request {
+    var request = MigrationRollback.Request()
     (request.version, request.bySteps) = (to, down)
     (request.discardingNewer, request.redoing) = (discardNewer, redo)
     return request
@@ -116,8 +119,7 @@ struct RollbackCommand: ParsableCommand {
 
   /// The migrations: needed to go by steps; else they only say whether that is another way out of a conflict, and need
   /// not even be readable.
-  func catalog() throws -> MigrationCatalog? {
-    let configuration = try common.configuration()
+  func catalog(_ configuration: ContainerConfiguration) throws -> MigrationCatalog? {
     if down { return try migrations.catalog(configuration) }
     guard migrations.areNamed(configuration) else { return nil }
     return to == nil ? try? migrations.catalog(configuration) : try migrations.catalog(configuration)

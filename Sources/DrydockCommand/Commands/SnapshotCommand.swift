@@ -51,28 +51,23 @@ struct SnapshotCommand: ParsableCommand {
     guard output == nil || repository.repository == nil else {
       throw UsageError(message: "give either -r REPOSITORY or -o FILE")
     }
-    let target: SnapshotOptions.Target
-    if let output {
-      target = .file(output)
-    } else if let path = repository.path(configuration) {
-      target = .repository(path)
-    } else {
+    let place = output == nil ? repository.path(configuration).map(Repository.init) : nil
+    guard place != nil || output != nil else {
       throw UsageError(
         message:
           "no place for the archive; give -r REPOSITORY or -o FILE, or `repository: DIRECTORY` in drydock.yaml"
       )
     }
     let lock = try recipients.lock(configuration)
-    try container.reading(common, expansion) { try take($0, target, lock) }
+    try container.reading(configuration, expansion) { try take($0, place, lock) }
   }
 
   private func take(
-    _ opened: Container, _ target: SnapshotOptions.Target, _ lock: AgeLock?
+    _ opened: Container, _ place: Repository?, _ lock: AgeLock?
   ) throws {
     let transaction = try container.transaction()
-    if case .repository(let path) = target { try RepositoryOptions.make(path) }
-    var options = SnapshotOptions(target: target, tool: DrydockVersion.tool)
-    options.readsVersion = { Migrating.schemaVersion(in: $0) }
+    try place?.createIfNeeded()
+    var options = SnapshotOptions()
     options.lockTimeout = transaction.lockTimeout
     options.busyTimeout = transaction.busyTimeout
     options.includesExcluded = includeExcluded
@@ -81,7 +76,10 @@ struct SnapshotCommand: ParsableCommand {
     if lock != nil { options.deviceKeys = try deviceKeys.deviceKeys() }
     let progress = Progress(isShown: !common.json)
     options.progress = { progress.show($0) }
-    let report = try Snapshot.take(opened, options)
+    let report =
+      if let place {
+        try opened.snapshot(into: place, options: options)
+      } else { try opened.snapshot(to: output ?? "", options: options) }
     progress.end()
     if let problem = report.versionProblem {
       Output.note("drydock: note: the archive does not have the schema version: \(problem)")

@@ -26,18 +26,14 @@ struct TestCommand: ParsableCommand {
         drydock test v1 v2 -m Migrations --keep Failed
         drydock test -m Migrations --junit report.xml --jobs 4
         drydock test 'Fixtures/v1' -m Migrations --record
-        drydock test -m Migrations --filter 'v*' --torture 20
+        drydock test -m Migrations --filter 'v*'
       """)
 
   @OptionGroup var fixtures: FixtureOptions
-  @OptionGroup var migrations: MigrationOptions
+  @OptionGroup var migrations: CatalogOptions
   @Flag(help: "Write the goldens of the latest version before, and show the difference.") var record = false
   @Option(help: ArgumentHelp("Save the containers of failures here.", valueName: "directory")) var keep:
     String?
-  @Option(
-    help: ArgumentHelp(
-      "Kill the migration of each fixture so many times: the container must be whole, old or new.",
-      valueName: "number")) var torture = 0
   @Option(help: ArgumentHelp("Write the result as JUnit XML, too.", valueName: "file")) var junit: String?
   @Option(
     help: ArgumentHelp(
@@ -62,7 +58,6 @@ struct TestCommand: ParsableCommand {
 
   func validate() throws {
     if let jobs, jobs < 1 { throw ValidationError("--jobs \(jobs) would do nothing; give 1 or more") }
-    if torture < 0 { throw ValidationError("--torture \(torture): give how often, 0 for not at all") }
   }
 
   func run() throws {
@@ -77,7 +72,7 @@ struct TestCommand: ParsableCommand {
       throw first
     }
     let reports = try PipelineReports(junit: junit)
-    let options = try options(configuration)
+    let options = options()
     var suite = try fixtures.suite(found.catalog, configuration, options)
     var recordings: [FixtureSuite.Recording]?
     if record {
@@ -108,25 +103,11 @@ struct TestCommand: ParsableCommand {
       message: "--keep \(directory) is a file: give a directory, which is made when it is not there")
   }
 
-  private func options(_ configuration: Configuration) throws -> SuiteOptions {
+  private func options() -> SuiteOptions {
     var options = SuiteOptions()
     options.filter = fixtures.filter
     options.jobs = jobs ?? ProcessInfo.processInfo.activeProcessorCount
-    (options.failsFast, options.keep, options.torture) = (failFast, keep, torture)
-    options.tortured = try migrations.migrateCommand(configuration)
+    (options.failsFast, options.keep) = (failFast, keep)
     return options
-  }
-}
-
-extension MigrationOptions {
-  /// This program and its arguments that migrate a container, but for the container's path.
-  fileprivate func migrateCommand(_ configuration: Configuration) throws -> [String] {
-    var words = [Bundle.main.executablePath ?? ProcessArguments.all[0], "migrate"]
-    if let file = configuration.file { words += ["--config", file] }
-    if let directory = directory(configuration) { words += ["-m", directory] }
-    if let tool = try tool(configuration) {
-      words += ["--format", tool.format.rawValue, "--database", tool.database]
-    }
-    return words
   }
 }

@@ -25,11 +25,12 @@ struct LogCommand: ParsableCommand {
   func run() throws {
     if container.isPacked {
       Output.note(
-        "drydock: note: a packed container has no log: that is kept beside a container's directory, never in it"
+        "drydock: note: a foreign archive has no log: that is kept beside a container's directory, never in it"
       )
     }
-    let entries = try container.isPacked ? [] : Transaction.log(container.open(common))
-    let written = try output && !container.isPacked ? outputs(of: entries) : [:]
+    let opened = try container.isPacked ? nil : container.open(common.configuration())
+    let entries = try opened?.log() ?? []
+    let written = try output ? opened.map { try outputs(of: entries, $0) } ?? [:] : [:]
     if common.json { return Output.json(Result(transactions: entries, output: output ? written : nil)) }
     if entries.isEmpty { return Output.line("no transactions yet") }
     Output.table(
@@ -50,9 +51,10 @@ struct LogCommand: ParsableCommand {
     }
   }
 
-  private func outputs(of entries: [TransactionLogEntry]) throws -> [String: [String]] {
+  private func outputs(
+    of entries: [TransactionLogEntry], _ opened: Container
+  ) throws -> [String: [String]] {
     let options = try TransactionOptions().with(deviceKeys)
-    let opened = try container.open(common)
     var written: [String: [String]] = [:]
     for entry in entries {
       let texts = try ScriptLog.output(of: entry.transaction, in: opened, options: options)
@@ -91,7 +93,7 @@ struct RecoverCommand: ParsableCommand {
     } else {
       opened = try Container(at: container.path, configuration: configuration, instance: container.instance)
     }
-    let reports = try Transaction.recover(opened, lockTimeout: container.transaction().lockTimeout)
+    let reports = try opened.recover(lockTimeout: container.transaction().lockTimeout)
     if common.json {
       Output.json(
         Result(

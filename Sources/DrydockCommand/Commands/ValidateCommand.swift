@@ -13,7 +13,7 @@ struct ValidateCommand: ParsableCommand {
       Example: drydock validate -m Migrations
       """)
 
-  @OptionGroup var migrations: MigrationOptions
+  @OptionGroup var migrations: CatalogOptions
   @OptionGroup var common: CommonOptions
 
   struct Result: Encodable {
@@ -57,9 +57,9 @@ struct ValidateCommand: ParsableCommand {
   }
 }
 
-extension MigrationOptions {
+extension CatalogOptions {
   /// The migrations with everything that is wrong in them; remarks are told.
-  func validation(_ configuration: Configuration) throws -> MigrationValidation {
+  func validation(_ configuration: ContainerConfiguration) throws -> MigrationValidation {
     let found =
       if let plan = try plan() { MigrationValidation.run(plan, configuration) } else {
         try MigrationValidation.run(

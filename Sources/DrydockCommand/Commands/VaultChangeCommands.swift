@@ -21,10 +21,10 @@ struct VaultChangeOptions: ParsableArguments {
 
   /// Makes a change, or shows what it would change.
   func run(_ change: VaultChange, on container: ContainerOptions, newKeys: DeviceKeys? = nil) throws {
-    let opened = try container.open(common)
+    let opened = try container.open(common.configuration())
     let options = try container.transaction().with(deviceKeys).with(use)
     if dryRun {
-      let outcome = try Vaulting.dryRun(change, on: opened, newKeys: newKeys, options: options)
+      let outcome = try opened.dryRunVaultChange(change, newKeys: newKeys, options: options)
       var result = Result(outcome.value, options.redactor)
       result.difference = outcome.difference
       for note in outcome.value.notes { Output.note("drydock: note: \(note)") }
@@ -32,7 +32,7 @@ struct VaultChangeOptions: ParsableArguments {
       Output.line("dry run: nothing was changed; it would have \(outcome.value.summary)")
       return DifferenceText.write(outcome.difference)
     }
-    let outcome = try Vaulting.run(change, on: opened, newKeys: newKeys, options: options)
+    let outcome = try opened.changeVault(change, newKeys: newKeys, options: options)
     ContainerOptions.tell(outcome.recovered, opened)
     for note in outcome.value.notes + outcome.allNotes { Output.note("drydock: note: \(note)") }
     if common.json {

@@ -24,11 +24,11 @@ struct VaultListCommand: ParsableCommand {
     var items: [ShownVaultItem]
   }
 
-  func run() throws { try container.reading(common, expansion, list) }
+  func run() throws { try container.reading(common.configuration(), expansion, list) }
 
   private func list(_ opened: Container) throws {
     let options = try container.transaction().with(deviceKeys)
-    let vault = try Vaulting.open(opened, options: options)
+    let vault = try opened.vault(options: options)
     let items = vault?.sorted.map { ShownVaultItem($0, options.redactor) } ?? []
     if common.json {
       return Output.json(
@@ -83,9 +83,9 @@ struct VaultGetCommand: ParsableCommand {
           "standard output is a terminal, where others can read the value; pipe it, give --output FILE, or --reveal"
       )
     }
-    try container.reading(common, expansion) { opened in
+    try container.reading(common.configuration(), expansion) { opened in
       let options = try container.transaction().with(deviceKeys)
-      let item = try Vaulting.item(address.address(), in: opened, options: options)
+      let item = try opened.vaultItem(address.address(), options: options)
       try write(item, options.redactor, isShown: isShown)
     }
   }

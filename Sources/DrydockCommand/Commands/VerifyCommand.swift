@@ -79,8 +79,7 @@ struct VerifyCommand: ParsableCommand {
       var path = name
       do {
         path = try repository.archive(name, configuration, keys)
-        let report = try Verification.run(
-          path: path, keys: keys.opening(path), data: data, limit: limit)
+        let report = try Archive(path: path, keys: keys.opening(path), limit: limit).verify(data: data)
         result.archives.append(
           .init(path: path, ok: true, entries: report.entries, contentBytes: report.contentBytes))
         guard !common.json else { continue }
@@ -116,7 +115,7 @@ struct VerifyCommand: ParsableCommand {
 
   /// The archives to verify, and those of a repository that cannot even be listed.
   private func names(
-    _ configuration: Configuration, _ keys: ArchiveKeys
+    _ configuration: ContainerConfiguration, _ keys: ArchiveKeys
   ) throws -> ([String], [Repository.Unreadable]) {
     if !archives.isEmpty { return (archives, []) }
     guard let path = repository.path(configuration) else {
@@ -135,13 +134,13 @@ struct VerifyCommand: ParsableCommand {
   }
 
   private func compare(
-    _ archive: Archive, _ path: String, _ configuration: Configuration
+    _ archive: Archive, _ path: String, _ configuration: ContainerConfiguration
   ) throws -> Compared {
     var options = ComparisonOptions()
     options.rowLimit = 5
     let transaction = try wait.transaction().with(deviceKeys)
     return try Container.reading(at: path, configuration: configuration, limit: expansion.limit()) { opened in
-      if !PackedContainer.isOne(path) { try ContainerOptions.recover(opened) }
+      if !ForeignContainer.isOne(path) { try ContainerOptions.recover(opened) }
       let vault = try Comparing.vault(of: archive, with: opened, transaction: transaction)
       if vault != nil { options.stores.remove(.vault) }
       let comparison = try Comparing.run(

@@ -11,7 +11,7 @@ extension BaselineCommand {
           return ManyResult(
             state: .unchanged, text: "version \(detected.version) already, by \(detected.source)")
         }
-        let outcome = try Migrating.baseline(container, catalog, version: to, options: options)
+        let outcome = try container.baseline(catalog, version: to, options: options)
         let result = Result(
           transaction: outcome.transaction?.description, version: to, notes: outcome.value + outcome.notes,
           unseenProcesses: outcome.unseen)
@@ -26,7 +26,7 @@ extension BaselineCommand {
     _ container: Container, _ catalog: MigrationCatalog, _ options: TransactionOptions
   ) throws -> DetectedVersion? {
     do {
-      let plan = try Migrating.status(container, catalog, options: options)
+      let plan = try container.status(catalog, options: options)
       return plan.problems.contains { $0.code == .firstContact } ? nil : plan.detected
     } catch let error as DrydockError where error.code == .unknownVersion {
       return nil

@@ -50,23 +50,22 @@ struct ContainersOptions: ParsableArguments {
   }
 
   /// The many containers that were asked for instead.
-  func many(_ common: CommonOptions) throws -> ManyContainers? {
+  func many(_ configuration: ContainerConfiguration, asJSON: Bool) throws -> ManyContainers? {
     guard let all else { return nil }
-    let configuration = try common.configuration()
     // Containers beside each other share their groups, and who changes one locks them.
     let most = configuration.groups.isEmpty ? ProcessInfo.processInfo.activeProcessorCount : 1
     return ManyContainers(
       directory: try ContainerDirectory(all, configuration: configuration), configuration: configuration,
-      jobs: jobs ?? most, asJSON: common.json)
+      jobs: jobs ?? most, asJSON: asJSON)
   }
 
   /// As for one container.
-  func open(_ common: CommonOptions) throws -> Container { try one.open(common) }
+  func open(_ configuration: ContainerConfiguration) throws -> Container { try one.open(configuration) }
 
   /// As for one container.
   func reading<T>(
-    _ common: CommonOptions, _ expansion: ExpansionOptions, _ body: (Container) throws -> T
-  ) throws -> T { try one.reading(common, expansion, body) }
+    _ configuration: ContainerConfiguration, _ expansion: ExpansionOptions, _ body: (Container) throws -> T
+  ) throws -> T { try one.reading(configuration, expansion, body) }
 
   /// How transactions are run.
   func transaction() throws -> TransactionOptions { try wait.transaction() }

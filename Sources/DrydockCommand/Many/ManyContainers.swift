@@ -5,7 +5,7 @@ import Drydock
 /// or a JSON line for each, in the order of their names, and a summary.
 struct ManyContainers {
   let directory: ContainerDirectory
-  let configuration: Configuration
+  let configuration: ContainerConfiguration
   let jobs: Int
   let asJSON: Bool
 
@@ -27,7 +27,7 @@ struct ManyContainers {
     }
     rows.end()
     var summary = rows.summary
-    summary.passedOver = directory.passedOver
+    summary.passedOver = directory.skipped
     return summary
   }
 

@@ -5,17 +5,15 @@ extension MigrateCommand {
   /// Migrates many containers, each in a transaction of its own.
   func run(_ many: ManyContainers) throws {
     let catalog = try migrations.catalog(many.configuration)
-    let options = try container.transaction().with(deviceKeys).with(use)
+    var options = options(transaction: try container.transaction().with(deviceKeys).with(use))
+    if !dryRun {
+      options.backup = try MigrationBackup(self, many.configuration, options.transaction).options
+    }
     let moved = Mutex<[String: [MovedSecret]]>([:])
-    let backup = try dryRun ? nil : MigrationBackup(self, many.configuration, options)
-    var summary = many.run { [to, each, dryRun, exitCode, allowOutOfOrder] container in
+    var summary = many.run { [to, each, dryRun, exitCode, options] container in
       do {
-        if dryRun {
-          return try Self.show(container, catalog, to, options, exitCode: exitCode, allowOutOfOrder)
-        }
-        return try Self.migrate(
-          container, catalog, to, options, backup?.options, each: each, allowOutOfOrder
-        ) { outcome in
+        if dryRun { return try Self.show(container, catalog, options, exitCode: exitCode) }
+        return try Self.migrate(container, catalog, options, each: each) { outcome in
           moved.withLock { $0[container.app, default: []] += outcome.value.moved }
         }
       } catch let error as DrydockError where error.code == .usage && to ?? 0 <= catalog.latest {
@@ -26,8 +24,8 @@ extension MigrateCommand {
     // One search for all: each would read the whole repository.
     if let repository = repository.path(many.configuration) {
       for (app, moved) in moved.withLock({ $0 }).sorted(by: { $0.key < $1.key }) where !moved.isEmpty {
-        let found = Migrating.search(
-          repository, for: moved, app: app, configuration: many.configuration, redactor: options.redactor)
+        let found = Repository(repository).search(
+          for: moved, of: app, configuration: many.configuration, redactor: options.transaction.redactor)
         summary.exposed += found.exposed
         summary.notSearched += found.notSearched
       }
@@ -37,22 +35,18 @@ extension MigrateCommand {
   }
 
   private static func migrate(
-    _ container: Container, _ catalog: MigrationCatalog, _ to: Int?, _ options: TransactionOptions,
-    _ backup: SnapshotOptions?, each: Bool, _ allowOutOfOrder: Bool,
-    committed: (TransactionOutcome<Migrating.Report>) -> Void
+    _ container: Container, _ catalog: MigrationCatalog, _ options: MigrationOptions, each: Bool,
+    committed: (TransactionOutcome<MigrationResult>) -> Void
   ) throws -> ManyResult {
     guard each else {
-      let outcome = try Migrating.run(
-        container, catalog, to: to, backup: backup, allowingOutOfOrder: allowOutOfOrder, options: options)
+      let outcome = try container.migrate(catalog, options: options)
       committed(outcome)
       return result([outcome], Result(outcome), nil)
     }
-    var outcomes: [TransactionOutcome<Migrating.Report>] = []
+    var outcomes: [TransactionOutcome<MigrationResult>] = []
     var document = EachResult()
     do {
-      try Migrating.runEach(
-        container, catalog, to: to, backup: backup, allowingOutOfOrder: allowOutOfOrder, options: options
-      ) { outcome in
+      try container.migrateEach(catalog, options: options) { outcome in
         committed(outcome)
         outcomes.append(outcome)
         document.runs.append(Result(outcome))
@@ -68,10 +62,10 @@ extension MigrateCommand {
 
   /// What one or more transactions did, and what ended them.
   private static func result(
-    _ outcomes: [TransactionOutcome<Migrating.Report>], _ document: some Encodable & Sendable,
+    _ outcomes: [TransactionOutcome<MigrationResult>], _ document: some Encodable & Sendable,
     _ failure: Failure?
   ) -> ManyResult {
-    let versions = outcomes.map(\.value.migration)
+    let versions = outcomes.map(\.value.report)
     var result = ManyResult(
       state: outcomes.allSatisfy { $0.transaction == nil } ? .unchanged : .changed,
       text: text(versions.first?.from ?? 0, versions.last?.to ?? 0), document: document,
@@ -86,11 +80,9 @@ extension MigrateCommand {
   }
 
   private static func show(
-    _ container: Container, _ catalog: MigrationCatalog, _ to: Int?, _ options: TransactionOptions,
-    exitCode: Bool, _ allowOutOfOrder: Bool
+    _ container: Container, _ catalog: MigrationCatalog, _ options: MigrationOptions, exitCode: Bool
   ) throws -> ManyResult {
-    let outcome = try Migrating.dryRun(
-      container, catalog, to: to, allowingOutOfOrder: allowOutOfOrder, options: options)
+    let outcome = try container.dryRun(catalog, options: options)
     let (report, document) = (
       outcome.value, Result(report: outcome.value, difference: outcome.difference)
     )

@@ -11,8 +11,7 @@ extension RepairCommand {
     try many.finish(
       many.run { [accept, remove] container in
         do {
-          let outcome = try Migrating.repair(
-            container, catalog, Repair(accept: accept, remove: remove), options: options)
+          let outcome = try container.repair(catalog, accept: accept, remove: remove, options: options)
           let result = Result(
             transaction: outcome.transaction?.description, notes: outcome.value,
             unseenProcesses: outcome.unseen)

@@ -2,7 +2,8 @@ import Drydock
 
 extension RollbackCommand {
   /// Rolls many containers back, each in a transaction of its own.
-  func run(_ many: ManyContainers, _ request: RollingBack.Request, _ catalog: MigrationCatalog?) throws {
+  func run(_ many: ManyContainers, _ request: MigrationRollback.Request, _ catalog: MigrationCatalog?) throws
+  {
     if request.version == nil { try refuseMixture(many) }
     let options = try container.transaction().with(deviceKeys).with(use)
     try many.finish(
@@ -19,10 +20,10 @@ extension RollbackCommand {
   }
 
   private static func rollBack(
-    _ container: Container, _ request: RollingBack.Request, _ catalog: MigrationCatalog?,
+    _ container: Container, _ request: MigrationRollback.Request, _ catalog: MigrationCatalog?,
     _ options: TransactionOptions
   ) throws -> ManyResult {
-    let outcome = try RollingBack.run(container, request, catalog, options: options)
+    let outcome = try container.rollback(request, catalog: catalog, options: options)
     let document = Result(outcome)
     var result = ManyResult(
       state: outcome.transaction == nil ? .unchanged : .changed, text: text(outcome.value, request),
@@ -33,19 +34,20 @@ extension RollbackCommand {
   }
 
   private static func show(
-    _ container: Container, _ request: RollingBack.Request, _ catalog: MigrationCatalog?,
+    _ container: Container, _ request: MigrationRollback.Request, _ catalog: MigrationCatalog?,
     _ options: TransactionOptions
   ) throws -> ManyResult {
-    let outcome = try RollingBack.dryRun(container, request, catalog, options: options)
+    let outcome = try container.dryRunRollback(request, catalog: catalog, options: options)
     let document = Result(outcome)
-    let isThere = outcome.value.undone.isEmpty && outcome.value.migrations.isEmpty
+    let isThere = outcome.value.undone.isEmpty && outcome.value.reports.isEmpty
     return ManyResult(
       state: isThere ? .unchanged : .pending,
       text: text(outcome.value, request) + (isThere ? "" : ": " + ManyResult.text(outcome.difference)),
       document: document)
   }
 
-  private static func text(_ report: RollingBack.Report, _ request: RollingBack.Request) -> String {
+  private static func text(_ report: MigrationRollback.Report, _ request: MigrationRollback.Request) -> String
+  {
     guard let from = report.from, let to = report.to else {
       let summaries = report.undone.map(\.summary).joined(separator: "; ")
       return "\(request.redoing ? "redone" : "undone"): \(summaries)"
@@ -60,7 +62,7 @@ extension RollbackCommand {
     for child in many.directory.containers {
       // What goes wrong here goes wrong in the container's turn too, and is told there.
       guard let container = try? Container(at: child.path, configuration: many.configuration),
-        (try? ContainerOptions.recovering(container)) != nil, let log = try? Transaction.log(container),
+        (try? ContainerOptions.recovering(container)) != nil, let log = try? container.log(),
         let last = log.last(where: { $0.state == .undoable && ($0.kind == .rollback) == redo })
       else { continue }
       // A rollback is told by what it undid.

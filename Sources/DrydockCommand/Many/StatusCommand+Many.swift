@@ -7,7 +7,7 @@ extension StatusCommand {
     let (options, exitCode) = (try container.transaction(), exitCode)
     try many.finish(
       many.run { container in
-        let plan = try Migrating.status(container, catalog, options: options)
+        let plan = try container.status(catalog, options: options)
         let version = "version \(plan.detected.version) of \(plan.catalog.latest)"
         if let problem = plan.problems.first {
           let more = plan.problems.count > 1 ? " (and \(plan.problems.count - 1) more)" : ""

@@ -22,13 +22,13 @@ struct FixtureOptions: ParsableArguments {
   var filter: [String] = []
 
   /// The directory of fixtures, if one is named.
-  func directory(_ configuration: Configuration) -> String? {
+  func directory(_ configuration: ContainerConfiguration) -> String? {
     directory ?? Environment["FIXTURES"] ?? configuration.fixtures
   }
 
   /// The fixtures with what checks them.
   func suite(
-    _ catalog: MigrationCatalog, _ configuration: Configuration, _ options: SuiteOptions
+    _ catalog: MigrationCatalog, _ configuration: ContainerConfiguration, _ options: SuiteOptions
   ) throws -> FixtureSuite {
     do { return try load(catalog, configuration, options) } catch var error as DrydockError
       where error.code == .malformed
@@ -40,7 +40,7 @@ struct FixtureOptions: ParsableArguments {
   }
 
   private func load(
-    _ catalog: MigrationCatalog, _ configuration: Configuration, _ options: SuiteOptions
+    _ catalog: MigrationCatalog, _ configuration: ContainerConfiguration, _ options: SuiteOptions
   ) throws -> FixtureSuite {
     let releases = try Releases.read(catalog.directory)
     if let whole = try whole(configuration) {
@@ -54,7 +54,7 @@ struct FixtureOptions: ParsableArguments {
   }
 
   /// The directory of which all fixtures are meant.
-  private func whole(_ configuration: Configuration) throws -> String? {
+  private func whole(_ configuration: ContainerConfiguration) throws -> String? {
     guard names.isEmpty else {
       return names.count == 1 && isDirectory(names[0]) && !isFixture(names[0])
         && find(names[0], configuration) == nil
@@ -70,7 +70,7 @@ struct FixtureOptions: ParsableArguments {
   }
 
   /// Each once. Results are told by name: two of one name would be one.
-  private func chosen(_ configuration: Configuration) throws -> [Fixture] {
+  private func chosen(_ configuration: ContainerConfiguration) throws -> [Fixture] {
     var places: [String: String] = [:]
     var chosen: [Fixture] = []
     for name in names {
@@ -90,7 +90,7 @@ struct FixtureOptions: ParsableArguments {
     return chosen
   }
 
-  private func notFound(_ name: String, _ configuration: Configuration) -> DrydockError {
+  private func notFound(_ name: String, _ configuration: ContainerConfiguration) -> DrydockError {
     let known = directory(configuration).flatMap { try? Fixture.all(in: $0).map(\.name) } ?? []
     let near = NearestWord.to(name, among: known)
     // A wall of names would hide the mistake.
@@ -101,7 +101,7 @@ struct FixtureOptions: ParsableArguments {
   }
 
   /// A fixture's directory by its name in the directory of fixtures, or else by its path.
-  private func find(_ name: String, _ configuration: Configuration) -> String? {
+  private func find(_ name: String, _ configuration: ContainerConfiguration) -> String? {
     let places = directory(configuration).map { [$0 + "/" + name] } ?? []
     return ((name.contains("/") ? [] : places) + [name]).first(where: isFixture)
   }

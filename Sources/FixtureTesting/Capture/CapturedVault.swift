@@ -3,6 +3,7 @@ import AppContainer
 import ContainerDiff
 import DrydockErrors
 import FileSystem
+import Formats
 
 /// A vault's item as a fixture holds it: with a made-up value.
 struct CapturedItem {
@@ -56,7 +57,7 @@ struct CapturedVault {
   func made(_ replacer: inout ValueReplacer, _ report: inout CaptureReport) throws -> [CapturedItem] {
     report.vaultItems = items.count
     return try items.map { item in
-      if item.hasFurtherFields {
+      if item.hasUnknownFields {
         report.notes.append(
           "\(path): \(replacer.shown("\(item)")): fields that this version does not know are left out")
       }
@@ -77,5 +78,25 @@ struct CapturedVault {
       fields.append(("value", CapturedSetup.yaml(try ValueWalk.data(bytes, place, &replacer))))
       return CapturedItem(fields: fields)
     }
+  }
+}
+
+/// Settings that are captured, key by key.
+enum CapturedSettings {
+  static func visited<Visitor: LeafVisitor>(
+    _ settings: PropertyListDictionary, of path: ContainerPath, _ visitor: inout Visitor
+  ) throws -> PropertyListDictionary {
+    let names = SecretFields(settings, inside: .plain)
+    var result: PropertyListDictionary = [:]
+    for (key, value) in settings.sorted() {
+      let isSecret = names.isSecret(key: key)
+      let label = isSecret ? "\(path): a key" : "\(path): \(key)"
+      let place = LeafPlace(
+        name: names[key], isChosen: visitor.keys.contains(key), isIdentifier: DeviceIdentifiers.isKey(key),
+        label: label)
+      let newKey = try visitor.key(key, isSecret: isSecret, LeafPlace(label: path.description))
+      result[newKey] = try ValueWalk.value(value, place, &visitor)
+    }
+    return result
   }
 }

@@ -1,7 +1,9 @@
 import AgeEncryption
 import AppContainer
+import BackupRepository
 import ContainerDiff
 import ContainerTransaction
+import Drydock
 import DrydockErrors
 import FileSystem
 import Formats
@@ -17,7 +19,7 @@ package struct FixtureCapture {
   private let options: CaptureOptions
   private let tool: MigrationTool?
   /// What `drydock.yaml` will say when the fixture is tested.
-  private let configuration: Configuration
+  private let configuration: ContainerConfiguration
 
   /// A capture of a container.
   ///
@@ -28,7 +30,7 @@ package struct FixtureCapture {
   ///   - configuration: what the fixture will be tested with; the container's own, if nothing is said.
   package init(
     of container: Container, as name: String, in fixtures: String, tool: MigrationTool? = nil,
-    configuration: Configuration? = nil, options: CaptureOptions = CaptureOptions()
+    configuration: ContainerConfiguration? = nil, options: CaptureOptions = CaptureOptions()
   ) {
     (self.container, self.name, self.fixtures) = (container, name, fixtures)
     (self.tool, self.options) = (tool, options.knowing(container))
@@ -258,5 +260,63 @@ extension CaptureReport {
     report.binaries = binaries.map(text)
     report.notes = notes.map(text)
     return report
+  }
+}
+
+/// Makes fixtures from containers and archives.
+package enum Capturing {
+  /// Captures what was named.
+  ///
+  /// - Parameters:
+  ///   - operand: a container or an archive.
+  ///   - name: the fixture's name.
+  ///   - fixtures: the directory of fixtures.
+  ///   - tool: the other tool whose files the migrations are.
+  ///   - transaction: its device keys open the vault.
+  /// - Throws: as ``FixtureCapture/run(_:)``; for an archive what restoring it throws.
+  package static func run(
+    _ operand: Comparing.Operand, as name: String, in fixtures: String, configuration: ContainerConfiguration,
+    tool: MigrationTool? = nil, options: CaptureOptions = CaptureOptions(),
+    transaction: TransactionOptions = TransactionOptions()
+  ) throws -> CaptureReport {
+    switch operand {
+    case .golden(let golden):
+      throw DrydockError(
+        .notCaptured, "a golden is no container: its databases and files are not all in it",
+        path: golden.directory)
+    case .container(let container):
+      return try FixtureCapture(of: container, as: name, in: fixtures, tool: tool, options: options).run(
+        transaction)
+    case .archive(let archive):
+      return try ScratchDirectory.withTemporary { scratch in
+        let container = try restored(archive, in: scratch, configuration, transaction)
+        return try FixtureCapture(
+          of: container, as: name, in: fixtures, tool: tool, configuration: configuration, options: options
+        ).run(transaction)
+      }
+    }
+  }
+
+  /// A private copy of what an archive holds.
+  private static func restored(
+    _ archive: Archive, in scratch: Directory, _ configuration: ContainerConfiguration,
+    _ transaction: TransactionOptions
+  ) throws -> Container {
+    var configuration = configuration
+    configuration.app = configuration.app ?? archive.header.app
+    configuration.groups = [:]
+    for (number, id) in (archive.header.groups ?? []).enumerated() {
+      let name = try ContainerPath("group-\(number)")
+      try scratch.createDirectory(name)
+      configuration.groups[id] = scratch.full(name)
+    }
+    let whole = Container(
+      planned: scratch.path + "/whole", layout: configuration.layout ?? archive.header.layout,
+      app: archive.header.app, instance: archive.header.instance, configuration: configuration)
+    var options = RestoreOptions()
+    options.transaction = transaction
+    _ = try Restore.run(archive, .absent(whole), options.forCopy())
+    configuration.layout = whole.layout
+    return try Container(at: whole.root, configuration: configuration, instance: archive.header.instance)
   }
 }

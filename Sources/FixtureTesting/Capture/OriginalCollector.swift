@@ -1,5 +1,68 @@
 import AppContainer
+import FileSystem
+import Formats
 import Foundation
+
+/// The values of a container that must not stand in its fixture.
+struct Originals {
+  /// What is known of one.
+  struct Entry {
+    /// Whether it is a secret; else it was chosen.
+    var isSecret: Bool
+    /// Where it was found first, for people.
+    var source: String
+    /// The text as it was found, in one way or another.
+    var spellings: Set<String> = []
+    /// Whether it tells a device or a container apart.
+    var isIdentifier = false
+  }
+
+  /// Texts, line by line, with the letters A to Z in lower case: who writes an address in capitals means the same one.
+  private(set) var texts: [String: Entry] = [:]
+  /// Bytes that are no text.
+  private(set) var data: [[UInt8]: Entry] = [:]
+
+  /// Takes a text; what would look the same if it were made up tells nothing.
+  mutating func add(_ text: String, isSecret: Bool, source: String) {
+    for line in Self.lines(of: text).lazy.map(\.content) where Pseudonyms.canChange(line) {
+      var entry = texts[line.asciiLowercased] ?? Entry(isSecret: isSecret, source: source)
+      entry.isSecret = entry.isSecret || isSecret
+      entry.spellings.insert(line)
+      texts[line.asciiLowercased] = entry
+    }
+  }
+
+  /// Takes an identifier of a device or a container; a UUID counts with its dashes.
+  mutating func add(identifier: String, source: String) {
+    let text = DeviceIdentifiers.uuid(identifier) ?? identifier
+    add(text, isSecret: false, source: source)
+    texts[text.asciiLowercased]?.isIdentifier = true
+  }
+
+  /// Takes bytes; few of them stand anywhere by chance.
+  mutating func add(_ bytes: [UInt8], isSecret: Bool, source: String) {
+    guard bytes.count >= PatternIndex.least else { return }
+    data[bytes, default: Entry(isSecret: isSecret, source: source)].isSecret =
+      isSecret || data[bytes]?.isSecret == true
+  }
+
+  /// The lines of a text: white space that a line starts and ends with belongs to none.
+  static func lines(of text: String) -> [(content: String, gap: String)] {
+    var lines: [(content: String, gap: String)] = []
+    var rest = Substring(text)
+    while !rest.isEmpty {
+      let line = rest.prefix { !$0.isNewline }
+      let lead = line.prefix { $0.isWhitespace }
+      if !lead.isEmpty { lines.append(("", String(lead))) }
+      var content = line.dropFirst(lead.count)
+      while content.last?.isWhitespace == true { content.removeLast() }
+      let end = rest[content.endIndex...].prefix { $0.isWhitespace }
+      lines.append((String(content), String(end)))
+      rest = rest[end.endIndex...]
+    }
+    return lines
+  }
+}
 
 /// Finds what must not stand in a fixture.
 struct OriginalCollector: LeafVisitor {
@@ -68,5 +131,79 @@ struct OriginalCollector: LeafVisitor {
   static func isSecret(_ digits: String, _ place: LeafPlace) -> Bool {
     guard let number = Int64(digits) else { return place.name == .secret }
     return SecretPattern.isSecret(leaf: .integer(number), name: place.name, looksInside: false)
+  }
+}
+
+/// Goes through all that is captured and collects what must not stay.
+struct OriginalSources {
+  private(set) var collector: OriginalCollector
+  private(set) var source: CaptureSource
+  /// The columns of all databases, as `TABLE.COLUMN`.
+  private(set) var columns: Set<String> = []
+  private let options: CaptureOptions
+
+  init(_ source: CaptureSource, _ options: CaptureOptions) {
+    (self.source, self.options) = (source, options)
+    collector = OriginalCollector(choosing: options.keys)
+  }
+
+  /// Takes the identifiers that the container's directories are named by.
+  mutating func add(directoriesOf container: Container) {
+    for identifier in DeviceIdentifiers.of(container) {
+      collector.add(identifier: identifier, LeafPlace(label: "the names of the container's directories"))
+    }
+  }
+
+  /// Looks at a vault's items.
+  mutating func add(_ vault: CapturedVault) throws { try vault.collect(&collector) }
+
+  /// Looks at a path: its name, its attributes, its content.
+  mutating func add(_ item: CaptureInventory.Item) throws {
+    for component in item.path.components {
+      guard let name = String(validating: component, as: UTF8.self), SecretPattern.isSecret(text: name) else {
+        continue
+      }
+      _ = collector.key(name, isSecret: true, LeafPlace(label: "the names of files"))
+    }
+    for attribute in try source.root.metadata(item.path)?.attributes ?? [] {
+      let place = LeafPlace(
+        name: SecretName(attribute.name), isChosen: options.keys.contains(attribute.name),
+        label: "\(item.path): the attribute \(attribute.name)")
+      _ = try ValueWalk.data(attribute.value, place, &collector)
+    }
+    switch item.kind {
+    case .directory, .excludedDirectory, .link: break
+    case .database: try add(database: item.path)
+    case .settings: try add(settings: item.path)
+    case .file:
+      let place = LeafPlace(isChosen: options.replaces(item.path), label: item.path.description)
+      _ = try ValueWalk.data(source.contents(item.path), place, &collector)
+    }
+  }
+
+  private mutating func add(database path: ContainerPath) throws {
+    try source.read(path) { database in
+      for table in database.tables {
+        for column in table.columns { columns.insert("\(table.name).\(column.name)") }
+      }
+      try database.visit(&collector, options)
+    }
+  }
+
+  private mutating func add(settings path: ContainerPath) throws {
+    let bytes = try source.contents(path)
+    let place = LeafPlace(label: path.description)
+    guard let settings = try? PropertyListFile(bytes: bytes) else {
+      _ = try ValueWalk.data(bytes, place, &collector)
+      return
+    }
+    _ = try CapturedSettings.visited(settings.root, of: path, &collector)
+    switch settings.format {
+    // The fields of a keyed archive stand beside their names then.
+    case .binary:
+      if let nested = NestedValue(.data(bytes)) { _ = try ValueWalk.value(nested.value, place, &collector) }
+    // Remarks are no settings.
+    case .xml: _ = try ValueWalk.data(bytes, place, &collector)
+    }
   }
 }

@@ -1,5 +1,49 @@
 import AppContainer
 import Formats
+import Foundation
+
+/// Where a value stands.
+struct LeafPlace {
+  /// What its name says.
+  var name = SecretName.plain
+  /// Whether its value was chosen to be made up.
+  var isChosen = false
+  /// Whether its name says that it is an identifier of the device or of a container.
+  var isIdentifier = false
+  /// Whether data stay here although nobody can look into them.
+  var isKept = false
+  /// The place for people.
+  var label: String
+}
+
+/// Looks at each value in a container, and may give another one for it.
+protocol LeafVisitor {
+  /// Whether the fields of keyed archives are wanted beside their names. They cannot be written back then.
+  var resolvesArchives: Bool { get }
+  /// Keys whose values are chosen.
+  var keys: Set<String> { get }
+
+  /// A text that is no document.
+  mutating func text(_ text: String, _ place: LeafPlace) throws -> String
+  /// Bytes that are neither text nor a document.
+  mutating func data(_ bytes: [UInt8], _ place: LeafPlace) throws -> [UInt8]
+  /// A number without a fraction, as it is written.
+  mutating func number(_ digits: String, _ place: LeafPlace) throws -> String
+  /// A point in time.
+  mutating func date(_ date: Date, _ place: LeafPlace) throws -> Date
+  /// A key of a dictionary; whether it is a secret by itself.
+  mutating func key(_ key: String, isSecret: Bool, _ place: LeafPlace) throws -> String
+}
+
+extension LeafVisitor {
+  /// The place of what a key holds.
+  func place(of key: String, _ name: SecretName, in place: LeafPlace) -> LeafPlace {
+    var inner = place
+    (inner.name, inner.isChosen) = (name, place.isChosen || keys.contains(key))
+    inner.isIdentifier = DeviceIdentifiers.isKey(key)
+    return inner
+  }
+}
 
 /// Takes values apart, with the documents that are in them, down to what is neither.
 enum ValueWalk {
@@ -125,7 +169,7 @@ enum ValueWalk {
       }
       return .array(array)
     case .object(var object):
-      let names = SecretFields(fields(of: object), inside: place.name)
+      let names = object.secretFields(inside: place.name)
       var keys: [String] = []
       for member in object.members {
         let key = member.key.text
@@ -140,16 +184,71 @@ enum ValueWalk {
       return .object(JSONObject(zip(keys, object.members).map { ($0, $1.value) }))
     }
   }
+}
 
-  /// An object's fields, as far as they tell something of each other.
-  private static func fields(of object: JSONObject) -> PropertyListDictionary {
-    PropertyListDictionary(
-      object.members.map { member in
-        if case .string(let text) = member.value {
-          (member.key.text, .string(text.text))
-        } else {
-          (member.key.text, .boolean(true))
-        }
-      })
+/// Takes XML and HTML apart, as far as it has names beside values: `<string name="k">v</string>`, `<int name="k" value="v"/>`,
+/// `<k>v</k>`, and the pair of a property list. What is between, such as remarks, is looked at as text.
+enum MarkupWalk {
+  static func text<Visitor: LeafVisitor>(
+    _ text: String, _ place: LeafPlace, _ visitor: inout Visitor, depth: Int
+  ) throws -> String {
+    var result = ""
+    var end = text.startIndex
+    // Of a property list: the key stands before its value.
+    var key: String?
+    func take(_ range: Range<String.Index>, _ name: String) throws {
+      let old = String(text[range])
+      let new = try value(old, name, place, &visitor, depth: depth)
+      result += try visitor.text(String(text[end..<range.lowerBound]), place) + new
+      end = range.upperBound
+    }
+    for match in text.matches(of: #/<(?<tag>[A-Za-z][\w.:\-]*)(?<attributes>[^<>]*)>(?<content>[^<>]*)/#) {
+      let attributes = match.attributes.matches(
+        of: #/(?<name>[\w.:\-]+)\s*=\s*(?:"(?<double>[^"]*)"|'(?<single>[^']*)')/#)
+      let named = attributes.first { ["name", "key"].contains($0.name.lowercased()) }
+      let called = named.flatMap { $0.double ?? $0.single }.map { unescaped(String($0)) }
+      let name = called ?? key ?? String(match.tag)
+      for attribute in attributes where attribute.range != named?.range {
+        guard let value = attribute.double ?? attribute.single else { continue }
+        let isValue = attribute.name.lowercased() == "value"
+        try take(value.startIndex..<value.endIndex, isValue ? name : String(attribute.name))
+      }
+      let content = match.content
+      if match.tag == "key" {
+        key = unescaped(String(content))
+      } else if content.contains(where: { !$0.isWhitespace }) {
+        try take(content.startIndex..<content.endIndex, name)
+        key = nil
+      }
+    }
+    return result + (try visitor.text(String(text[end...]), place))
+  }
+
+  private static func value<Visitor: LeafVisitor>(
+    _ source: String, _ name: String, _ place: LeafPlace, _ visitor: inout Visitor, depth: Int
+  ) throws -> String {
+    let old = unescaped(source)
+    let names = SecretFields([name: .string(old)], inside: place.name)
+    let new = try ValueWalk.text(
+      old, visitor.place(of: name, names[name], in: place), &visitor, depth: depth + 1)
+    return old == new ? source : escaped(new)
+  }
+
+  private static let entities = [
+    ("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&#39;", "'"),
+  ]
+
+  private static func unescaped(_ text: String) -> String {
+    guard text.contains("&") else { return text }
+    let numbered = text.replacing(#/&#(?:x(?<hex>[0-9A-Fa-f]{1,6})|(?<number>[0-9]{1,7}));/#) { match in
+      let number = match.hex.flatMap { UInt32($0, radix: 16) } ?? match.number.flatMap { UInt32($0) }
+      return number.flatMap(Unicode.Scalar.init).map(String.init) ?? String(match.0)
+    }
+    return entities.reduce(numbered) { $0.replacing($1.0, with: $1.1) }.replacing("&amp;", with: "&")
+  }
+
+  private static func escaped(_ text: String) -> String {
+    text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing(">", with: "&gt;")
+      .replacing("\"", with: "&quot;").replacing("'", with: "&apos;")
   }
 }

@@ -161,21 +161,6 @@ struct FixtureChecks {
     if differences.isEmpty { try runner.rollBack(container, redoing: true) }
   }
 
-  // MARK: Torture
-
-  /// Kills its migration so many times, when all else is well with it.
-  mutating func torture(_ command: [String], count: Int) {
-    if count == 0 { return }
-    guard findings.isEmpty else {
-      return notes.append("its migration was not killed: what is wrong with it comes first")
-    }
-    attempt(.torture) { checks in
-      let report = try Torture(checks.work, command: command, count: count).run()
-      checks.findings += report.findings
-      checks.notes += report.note.map { [$0] } ?? []
-    }
-  }
-
   // MARK: Failures
 
   private mutating func attempt(
@@ -205,5 +190,85 @@ struct FixtureChecks {
   /// The one line that an error says; never a statement's arguments.
   static func text(of error: any Error) -> String {
     (error as? DatabaseError)?.plainMessage ?? String(describing: error)
+  }
+}
+
+/// Whether what a fixture says of itself is enough, and true.
+enum FixtureClaims {
+  /// What is missing of what says how it must come out.
+  static func findings(_ fixture: Fixture, _ catalog: MigrationCatalog) -> [FixtureFinding] {
+    var findings: [FixtureFinding] = []
+    let file = fixture.directory + "/fixture.yaml"
+    func add(_ message: String, _ file: String) {
+      var finding = FixtureFinding(.golden, message)
+      finding.file = file
+      findings.append(finding)
+    }
+    if !fixture.saysWhatItMustBe {
+      add("nothing says what it must be like: add `expect`, or write goldens with `--record`", file)
+    } else if !fixture.goldens.isEmpty, fixture.goldens[catalog.latest] == nil {
+      add("it has no golden of the latest version, \(catalog.latest): write it with `--record`", file)
+    }
+    for (version, golden) in fixture.goldens.sorted(by: { $0.key < $1.key }) {
+      if version < fixture.version {
+        add("it is of version \(version), and the fixture's is \(fixture.version): remove it", golden)
+      } else if !catalog.hasVersion(version) {
+        add("there is no migration \(version): remove it", golden)
+      }
+    }
+    return findings
+  }
+
+  /// What would say more. Without a golden nothing but what `expect` names is looked at.
+  static func notes(_ fixture: Fixture, _ catalog: MigrationCatalog) -> [String] {
+    guard fixture.goldens.isEmpty, fixture.expectation != nil else { return [] }
+    return [
+      "only what `expect` names is compared: record a golden of version \(catalog.latest) with `drydock test --record`"
+    ]
+  }
+
+  /// A reinstalled app finds what outlives it on the device, and that is the vault alone.
+  static func reinstalled(
+    _ fixture: Fixture, _ container: Container, _ runner: FixtureRunner
+  ) throws -> [FixtureFinding] {
+    let (source, vault) = try runner.inspect(container) { stage in
+      let detected = try? DetectedVersion.detect(in: stage, tool: runner.catalog.tool)
+      return (detected?.source, try stage.vaultEncryption())
+    }
+    var finding = FixtureFinding(
+      .build, "it says `reinstalled: true`, so that its container holds a vault and nothing else")
+    finding.file = fixture.directory + "/fixture.yaml"
+    finding.found = vault == nil ? "no vault" : "settings, databases or files"
+    return source == .newContainer && vault != nil ? [] : [finding]
+  }
+}
+
+/// The place in a migration that an error names: `file:line:column: …`.
+struct MigrationPlace {
+  /// The migration, such as `0002_rename_settings`.
+  let migration: String
+  /// Its file, and the line from 1.
+  let file: String, line: Int?
+
+  /// Finds the place at the start of a message; nil when it is about no migration.
+  init?(in message: String, _ catalog: MigrationCatalog) {
+    for migration in catalog.migrations {
+      // Migrations in Swift share a file, so that the line tells which it is.
+      guard let step = migration.outline.first(where: { message.hasPrefix("\($0.position):") }) else {
+        continue
+      }
+      (self.migration, file, line) = (migration.identifier, step.position.file, step.position.line)
+      return
+    }
+    guard message.hasPrefix(catalog.directory + "/") else { return nil }
+    // A colon may be part of the directory's name.
+    let rest = message.dropFirst(catalog.directory.count + 1)
+    let parts = rest.split(separator: ":", maxSplits: 3, omittingEmptySubsequences: false)
+    guard let name = parts.first,
+      let found = catalog.migrations.first(where: { name.hasPrefix($0.identifier) })
+    else { return nil }
+    migration = found.identifier
+    file = "\(catalog.directory)/\(name)"
+    line = parts.count > 1 ? Int(parts[1]) : nil
   }
 }

@@ -1,4 +1,9 @@
+import AppContainer
+import ContainerDiff
+import ContainerTransaction
+import DrydockErrors
 import FileSystem
+import GRDB
 import MigrationEngine
 
 /// Rows of a table that went, and nothing announced it.
@@ -97,5 +102,116 @@ struct RowLoss {
       }
       return found
     }
+  }
+}
+
+/// Watches a run of migrations on a fixture: which steps change anything, and where rows go.
+struct RunWatch {
+  /// The steps that changed something.
+  private(set) var effective: Set<StepOutline> = []
+  /// Rows that went in a step that does not say that it destroys them.
+  private(set) var losses: [RowLoss] = []
+  /// The last step that was done.
+  private(set) var last: StepOutline?
+  private var changes: StageWatch?
+  private var rows: [ContainerPath: TableRows] = [:]
+
+  /// Looks at the stage after a step.
+  mutating func did(_ step: StepOutline, on stage: StagedContainer) throws {
+    last = step
+    let changed = try changes?.changes(on: stage) ?? []
+    if changed.isEmpty { return }
+    effective.insert(step)
+    var before: [ContainerPath: TableRows] = [:]
+    var after: [ContainerPath: TableRows] = [:]
+    for path in changed {
+      before[path] = rows[path]
+      after[path] = try TableRows(of: path, on: stage)
+      rows[path] = after[path]
+    }
+    losses += RowLoss.between(before, after, step)
+  }
+
+  /// Begins to watch, before the first step.
+  mutating func begin(on stage: StagedContainer) throws {
+    changes = try StageWatch(stage)
+    for path in try stage.descendants(of: .root) { rows[path] = try TableRows(of: path, on: stage) }
+  }
+
+  /// The losses that were not made good until the end of the run.
+  var finalLosses: [RowLoss] {
+    losses.filter { loss in rows[loss.database]?.counts[loss.table].map { $0 < loss.before } ?? true }
+  }
+}
+
+/// How many rows the tables of a database have.
+struct TableRows {
+  private(set) var counts: [String: Int] = [:]
+
+  /// Counts; nil for what is no database, or one that SQLite cannot open.
+  init?(of path: ContainerPath, on stage: StagedContainer) throws {
+    guard try stage.status(of: path)?.type == .file, try stage.isDatabase(path) else { return nil }
+    do {
+      counts = try stage.readDatabase(at: path) { try $0.rowCounts() }
+    } catch let error as DrydockError where error.code == .malformed {
+      return nil
+    } catch is DatabaseError {
+      return nil
+    }
+  }
+}
+
+/// No table loses rows that nothing announced: a step that does names them in `destructive:`, or `expect` counts them.
+enum LostRows {
+  /// What went unannounced.
+  static func findings(
+    _ losses: [RowLoss], in container: Container, _ fixture: Fixture, _ catalog: MigrationCatalog
+  ) -> [FixtureFinding] {
+    losses.filter { loss in
+      let announced = fixture.expectation?.announcedLoss(of: loss.table, in: loss.database, of: container)
+      return loss.before - (loss.after ?? 0) > announced ?? 0
+    }.map { loss in
+      var finding = FixtureFinding(
+        .lostRows, "rows are gone after the step \(loss.step.operation): \(advice(loss))",
+        place: "\(loss.database): \(loss.table)")
+      finding.expected = "\(loss.before) rows"
+      finding.found = loss.after.map { "\($0) rows" } ?? "no such table"
+      finding.migration = catalog.migration(loss.step.migration)?.identifier
+      (finding.file, finding.line) = (loss.step.position.file, loss.step.position.line)
+      return finding
+    }
+  }
+
+  private static func advice(_ loss: RowLoss) -> String {
+    let expect = "`lost-rows` in the fixture's `expect`"
+    switch loss.step.announcedLoss {
+    case .tables(let tables):
+      if case .dropped = tables.fates[loss.table.lowercased()] {
+        let successors = loss.successors.isEmpty ? "" : " in \(loss.successors.joined(separator: ", "))"
+        return
+          "the table was rebuilt without all of them\(successors): correct the copy, or announce them with \(expect)"
+      }
+      let names = tables.unclear.isEmpty ? [loss.table] : tables.unclear
+      let reasons = names.map { "\($0): \"why\"" }.joined(separator: ", ")
+      return "its `destructive` does not name the table: say `destructive: {\(reasons)}`, or \(expect)"
+    default: return "say `destructive: \"why\"` there, or \(expect)"
+    }
+  }
+}
+
+extension Database {
+  /// The numbers of rows of all tables of the app's own: SQLite's, virtual ones and those behind them are left out.
+  func rowCounts() throws -> [String: Int] {
+    let names = try String.fetchAll(
+      self,
+      sql: """
+        SELECT name FROM pragma_table_list
+        WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+        """)
+    var counts: [String: Int] = [:]
+    for name in names {
+      counts[name] = try Int.fetchOne(self, sql: "SELECT count(*) FROM \(quoted(name))") ?? 0
+    }
+    return counts
   }
 }

@@ -1,4 +1,6 @@
 import AppContainer
+import BackupRepository
+import ContainerTransaction
 import DrydockErrors
 import FileSystem
 import Formats
@@ -15,7 +17,7 @@ extension Fixture {
   ///   - deviceKeys: To whom the vault is sealed; needed when it has one.
   /// - Throws: `DrydockError`, `DrydockError`, `DrydockError` or `DrydockError`; what was made until then stays.
   package func build(
-    in work: String, configuration: Configuration = Configuration(), deviceKeys: DeviceKeys? = nil
+    in work: String, configuration: ContainerConfiguration = ContainerConfiguration(), deviceKeys: DeviceKeys? = nil
   ) throws -> Container {
     let place = try FixturePlace(making: work, configuration)
     let fixture = try Directory(directory)
@@ -55,7 +57,7 @@ extension FixturePlace {
   /// Opens the container with its groups, of which those that it has are made.
   ///
   /// - Throws: `DrydockError` with code `malformed` for a group that `drydock.yaml` does not have.
-  fileprivate func open(_ ids: Set<String>, _ configuration: Configuration) throws -> Directory {
+  fileprivate func open(_ ids: Set<String>, _ configuration: ContainerConfiguration) throws -> Directory {
     for id in ids.sorted() {
       guard let path = groups[id] else {
         throw DrydockError(
@@ -112,5 +114,134 @@ extension FixtureSetup {
         }
       }
     }
+  }
+}
+
+/// Where a fixture's container and its groups are in a directory that nothing else is in.
+///
+/// `drydock.yaml` names groups by paths from the container's root, such as `../Shared/notes`: the container is nested so
+/// deep that all of them stay inside of the directory, and the same `drydock.yaml` serves.
+struct FixturePlace {
+  /// The directory that all is in.
+  let work: Directory
+  /// The container's root in it.
+  let root: ContainerPath
+  /// The groups' roots in it, by id.
+  let groups: [String: ContainerPath]
+
+  /// Makes the directory.
+  ///
+  /// - Parameter path: must not exist; its parent must.
+  /// - Throws: `DrydockError` with code `notBuilt` when it exists, `malformed` for a group at an absolute path.
+  init(making path: String, _ configuration: ContainerConfiguration) throws {
+    let names = try configuration.groups.sorted { $0.key < $1.key }.map { id, path in
+      (id: id, names: try Self.names(id, path, configuration))
+    }
+    let depth = names.map { $0.names.count { $0.elementsEqual("..".utf8) } }.max() ?? 0
+    let nest = (0..<max(0, depth - 1)).map { _ in Array("nest".utf8) } + [Array("container".utf8)]
+    work = try Self.make(path)
+    root = nest.reduce(.root) { $0.appending(name: $1) }
+    var groups: [String: ContainerPath] = [:]
+    for (id, names) in names {
+      let path = names.reduce(root) { $1.elementsEqual("..".utf8) ? $0.parent : $0.appending(name: $1) }
+      // In the container a link could lead out.
+      guard path != root, !path.isInside(root), !root.isInside(path) else {
+        throw DrydockError(
+          .badFixture, "the roots of the group \(id) and of the container overlap; correct `groups:`",
+          path: configuration.file)
+      }
+      groups[id] = path
+    }
+    self.groups = groups
+    try work.makeDirectories(root.parent)
+  }
+
+  private static func make(_ path: String) throws -> Directory {
+    let slash = path.lastIndex(of: "/")
+    let parent = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+    let name = try ContainerPath(slash.map { String(path[path.index(after: $0)...]) } ?? path)
+    let directory = try Directory(parent)
+    guard try directory.status(name) == nil else {
+      throw DrydockError(.notBuilt, "this exists; name a directory that does not", path: path)
+    }
+    try directory.createDirectory(name)
+    return try Directory(path)
+  }
+
+  /// The names in a group's path from the container's root; `..` among them.
+  private static func names(
+    _ id: String, _ path: String, _ configuration: ContainerConfiguration
+  ) throws -> [[UInt8]] {
+    guard !path.hasPrefix("/") else {
+      throw DrydockError(
+        .badFixture,
+        "the group \(id) is at an absolute path, and a check of a fixture would change what is really there; write it "
+          + "relative to the container's root (`../…`), or check with another drydock.yaml",
+        path: configuration.file)
+    }
+    let names = path.utf8.split(separator: UInt8(ascii: "/")).map(Array.init)
+      .filter { !$0.elementsEqual(".".utf8) }
+    let up = Array("..".utf8)
+    guard !names.drop(while: { $0 == up }).contains(up) else {
+      throw DrydockError(
+        .badFixture, "the group \(id) is at \(path), which is not plain: write `..` only at its beginning",
+        path: configuration.file)
+    }
+    return names
+  }
+}
+
+extension Directory {
+  /// Makes directories as apps do, whatever this process's umask takes away.
+  func makeDirectories(_ path: ContainerPath) throws {
+    for path in (path.isRoot ? [] : [path] + path.ancestors.dropLast()).reversed()
+    where try status(path)?.type != .directory {
+      try createDirectory(path)
+      try setMode(0o755, of: path)
+    }
+  }
+}
+
+/// A fixture's container as an archive of drydock's.
+struct FixtureArchive {
+  let path: String
+
+  /// Makes the container of it, and its groups. What the restore itself noted beside them is removed: the container's log
+  /// begins with what is checked.
+  ///
+  /// - Parameter replacesVault: whether another vault takes the place of the one in the archive.
+  /// - Throws: `DrydockError` with code `malformed` for an archive that cannot be a fixture; `DrydockError`,
+  ///   `DrydockError` or `DrydockError` for one that is damaged.
+  func restore(to place: FixturePlace, _ configuration: ContainerConfiguration, replacesVault: Bool) throws {
+    let archive = try Archive(path: path)
+    let header = archive.header
+    for id in header.groups ?? [] {
+      guard let group = place.groups[id] else {
+        throw DrydockError(
+          .badFixture,
+          "the archive has the group \(ContainerPath.printable(Array(id.utf8))), and drydock.yaml does not; "
+            + NearestWord.hint(for: id, among: place.groups.keys.sorted()), path: path)
+      }
+      try place.work.makeDirectories(group)
+    }
+    let container = Container(
+      planned: place.work.full(place.root), layout: configuration.layout ?? header.layout,
+      app: configuration.app ?? header.app, instance: header.instance, configuration: configuration)
+    var options = RestoreOptions()
+    options.includeExcluded = true
+    _ = try Restore.run(archive, .absent(container), options.forCopy())
+    for state in try StateDirectory.all(of: container) {
+      guard let name = state.directory.path.split(separator: "/").last else { continue }
+      try state.parent.removeTree(ContainerPath(String(name)))
+    }
+    let root = try place.work.directory(place.root)
+    guard try root.status(container.vaultPath) != nil else { return }
+    guard replacesVault else {
+      throw DrydockError(
+        .badFixture,
+        "the archive has a vault, which only its own device can open; say what is in it, with made-up values, in "
+          + "fixture.yaml (`container: {vault: …}`)", path: path)
+    }
+    try root.removeFile(container.vaultPath)
   }
 }

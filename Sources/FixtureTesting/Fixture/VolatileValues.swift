@@ -1,6 +1,8 @@
 import AppContainer
 import DrydockErrors
+import FileSystem
 import Formats
+import Foundation
 
 /// What is another value in each run, such as the time of the installation or a random id: goldens hold a word in its
 /// place.
@@ -59,5 +61,108 @@ package struct VolatileValues: Sendable, Equatable {
     result.patterns += other.patterns
     result.comparesColumnOrder = comparesColumnOrder || other.comparesColumnOrder
     return result
+  }
+}
+
+/// Puts neutral values of the same type in the place of volatile ones.
+struct NeutralValues {
+  /// What stands for text, and in it for what a pattern matches.
+  static let word = "(volatile)"
+
+  let volatile: VolatileValues
+  private let patterns: [NSRegularExpression]
+
+  /// - Throws: `DrydockError` with code `malformed` for a pattern that is no regular expression.
+  init(_ volatile: VolatileValues) throws {
+    self.volatile = volatile
+    patterns = try volatile.patterns.map(Self.expression)
+  }
+
+  /// A pattern as the expression that it is; ICU's syntax.
+  static func expression(_ pattern: String) throws -> NSRegularExpression {
+    do {
+      return try NSRegularExpression(pattern: pattern)
+    } catch {
+      throw DrydockError(.badFixture, "`\(pattern)` in `patterns` is no regular expression", cause: error)
+    }
+  }
+
+  /// Whether nothing is volatile.
+  var isNothing: Bool {
+    var values = volatile
+    values.comparesColumnOrder = false
+    return values == VolatileValues()
+  }
+
+  /// Whether text may have to be replaced wherever it stands.
+  var hasPatterns: Bool { !patterns.isEmpty }
+
+  /// Text with a word in place of what the patterns match; the same text where none does.
+  ///
+  /// - Parameter replacement: Gives the word for what was matched.
+  func text(_ text: String, _ replacement: (String) -> String = { _ in word }) -> String {
+    patterns.reduce(text) { text, pattern in
+      let range = NSRange(text.startIndex..., in: text)
+      // A match of nothing has nothing to replace.
+      let matches = pattern.matches(in: text, range: range).filter { $0.range.length > 0 }
+      if matches.isEmpty { return text }
+      var result = ""
+      var end = text.startIndex
+      for match in matches {
+        guard let found = Range(match.range, in: text) else { continue }
+        result += text[end..<found.lowerBound] + replacement(String(text[found]))
+        end = found.upperBound
+      }
+      return result + text[end...]
+    }
+  }
+
+  // MARK: Settings
+
+  /// Settings with neutral values under volatile keys, at any depth, and neutral words in keys that a pattern matches.
+  func settings(_ values: PropertyListDictionary) -> PropertyListDictionary {
+    if volatile.settings.isEmpty, !hasPatterns { return values }
+    let replaced = values.map { key, value in
+      (
+        key: text(key),
+        value: volatile.settings.containsExactly(key) ? Self.neutral(value) : settings(value)
+      )
+    }
+    // Keys that are alike now are numbered by what is under them.
+    return Dictionary(grouping: replaced) { ExactText($0.key) }.values.reduce(into: [:]) { result, pairs in
+      let sorted = pairs.map { (pair: $0, text: $0.value.description) }.sorted { $0.text < $1.text }
+      for (index, entry) in sorted.enumerated() {
+        result[index == 0 ? entry.pair.key : "\(entry.pair.key) \(index + 1)"] = entry.pair.value
+      }
+    }
+  }
+
+  private func settings(_ value: PropertyListValue) -> PropertyListValue {
+    switch value {
+    case .string(let string): .string(text(string))
+    case .array(let values): .array(values.map(settings))
+    case .dictionary(let values): .dictionary(settings(values))
+    default: value
+    }
+  }
+
+  private static func neutral(_ value: PropertyListValue) -> PropertyListValue {
+    switch value {
+    case .string: .string(word)
+    case .boolean: .boolean(false)
+    case .integer, .unsigned: .integer(0)
+    case .real, .single: .real(0)
+    case .date: .date(Date(timeIntervalSinceReferenceDate: 0))
+    case .data, .unknown: .data([])
+    case .array: .array([])
+    case .dictionary: .dictionary([:])
+    }
+  }
+
+  // MARK: Files
+
+  /// Whether only the path of a file or directory counts: its content, and what is in it, is another one in each run.
+  func isVolatile(_ path: ContainerPath, isDirectory: Bool) -> Bool {
+    if case .matched = volatile.files.verdict(of: path, isDirectory: isDirectory) { true } else { false }
   }
 }

@@ -4,6 +4,7 @@ import ContainerDiff
 import DrydockErrors
 import FileSystem
 import Formats
+import GRDB
 
 /// A golden, as a side of a comparison.
 package struct GoldenSide: ComparisonSide {
@@ -103,5 +104,152 @@ extension Golden {
   /// An error about a line of the list.
   func error(_ message: String, _ line: GoldenLine) -> DrydockError {
     DrydockError(.badFixture, message, path: "\(directory)/\(Self.list)", line: line.number)
+  }
+}
+
+/// A database made from the SQL of a golden.
+enum GoldenDatabase {
+  /// What a golden's SQL does: it makes tables and fills them, and reaches no other file.
+  private static let words: Set<String> = [
+    "BEGIN", "COMMIT", "END", "CREATE", "INSERT", "REPLACE", "DELETE", "UPDATE", "PRAGMA", "WITH", "ALTER",
+    "DROP",
+  ]
+
+  /// Makes a database.
+  ///
+  /// - Parameters:
+  ///   - sql: The statements.
+  ///   - file: Where they are from, for messages.
+  ///   - path: The database's path; nothing may be there.
+  /// - Throws: `DrydockError` with code `malformed`, with the line.
+  static func make(_ sql: String, from file: String, at path: String) throws {
+    var configuration = GRDB.Configuration()
+    configuration.foreignKeysEnabled = false
+    configuration.allowsUnsafeTransactions = true
+    // As SQLite itself does: the schemas of real apps have them.
+    configuration.acceptsDoubleQuotedStringLiterals = true
+    configuration.prepareDatabase {
+      try $0.execute(sql: "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA trusted_schema=OFF")
+    }
+    // Where the statement is that runs: what SQLite knows of places ends with it.
+    var statement = ""
+    do {
+      let queue = try DatabaseQueue(path: path, configuration: configuration)
+      defer { try? queue.close() }
+      try queue.writeWithoutTransaction { db in
+        let statements = try db.allStatements(sql: sql)
+        while let next = try statements.next() {
+          statement = next.sql
+          try check(statement, sql, file)
+          try next.execute()
+        }
+        if db.isInsideTransaction { try db.execute(sql: "COMMIT") }
+      }
+    } catch let error as DatabaseError {
+      // The statement that cannot be compiled is not known before.
+      let text = error.sql ?? statement
+      throw failure("the SQL fails: \(error.plainMessage)", text, sql, file, cause: error)
+    }
+  }
+
+  private static func check(_ statement: String, _ sql: String, _ file: String) throws {
+    let word = SQLText(statement).firstWord
+    guard words.contains(word) || word.isEmpty else {
+      throw failure("a golden's SQL only makes and fills tables; \(word) is not for it", statement, sql, file)
+    }
+  }
+
+  private static func failure(
+    _ message: String, _ statement: String, _ sql: String, _ file: String, cause: (any Error)? = nil
+  ) -> DrydockError {
+    let first = statement.split(separator: "\n").first.map(String.init)
+    let line = first.flatMap { first in
+      sql.split(separator: "\n", omittingEmptySubsequences: false).lastIndex { $0.hasPrefix(first) }
+    }
+    return DrydockError(.badFixture, message, path: file, line: line.map { $0 + 1 }, cause: cause)
+  }
+}
+
+/// A side of a comparison as a golden holds it: without Drydock's own state, with neutral values in the place of volatile
+/// ones.
+package struct NeutralSide: ComparisonSide {
+  /// See ``ComparisonSide``.
+  package private(set) var entries: [ComparedEntry] = []
+  /// See ``ComparisonSide``.
+  package private(set) var omitted: [ContainerPath: String]
+  private let side: any ComparisonSide
+  private let neutral: NeutralValues
+  private let settings: Set<ContainerPath>
+
+  /// What a golden would hold of a side.
+  ///
+  /// - Throws: `DrydockError` with code `malformed` for a pattern that is none.
+  package init(_ side: any ComparisonSide, _ volatile: VolatileValues = VolatileValues()) throws {
+    self.side = side
+    neutral = try NeutralValues(volatile)
+    omitted = side.omitted.filter { !Golden.isState($0.key) }
+    settings = Set(side.entries.filter { $0.kind == .settings }.map(\.path))
+    for entry in side.entries where !Golden.isState(entry.path) {
+      var entry = entry
+      if neutral.isVolatile(entry.path, isDirectory: entry.kind == .directory) {
+        (entry.hasContent, entry.mode, entry.attributes) = (false, nil, nil)
+        if entry.kind == .directory { omitted[entry.path] = "it is volatile" }
+      }
+      entries.append(entry)
+    }
+  }
+
+  /// See ``ComparisonSide``: none of settings, which are compared by what is in them.
+  package func digest(of path: ContainerPath) throws -> SHA256.Digest? {
+    if !neutral.isNothing, settings.contains(path), try side.settings(of: path) != nil { return nil }
+    return try side.digest(of: path)
+  }
+
+  /// See ``ComparisonSide``.
+  package func settings(of path: ContainerPath) throws -> PropertyListDictionary? {
+    try side.settings(of: path).map(neutral.settings)
+  }
+
+  /// See ``ComparisonSide``.
+  package func vault(of path: ContainerPath) throws -> ComparedVault? { try side.vault(of: path) }
+
+  /// See ``ComparisonSide``.
+  package func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest {
+    let digest = try side.databaseDigest(of: path)
+    if neutral.isNothing { return digest }
+    if case .raw = digest { return digest }
+    return .unknown
+  }
+
+  /// See ``ComparisonSide``: a database made anew, with neutral values.
+  package func databaseFile(
+    of path: ContainerPath, in scratch: Directory, as name: ContainerPath
+  ) throws -> String {
+    if neutral.isNothing { return try side.databaseFile(of: path, in: scratch, as: name) }
+    return try ScratchDirectory.withTemporary { folder in
+      defer { side.forgetDatabase(path) }
+      let lines = try GoldenSQL(
+        path: side.databaseFile(of: path, in: folder, as: "database"), neutral: neutral
+      ).lines()
+      let full = scratch.full(name)
+      try GoldenDatabase.make(lines.joined(separator: "\n"), from: path.description, at: full)
+      return full
+    }
+  }
+
+  /// See ``ComparisonSide``.
+  package func forgetDatabase(_ path: ContainerPath) { side.forgetDatabase(path) }
+}
+
+extension Golden {
+  /// What is volatile in the fixture that the golden is of; nil when it is of none.
+  ///
+  /// - Throws: what reading the fixture throws.
+  package func volatile() throws -> VolatileValues? {
+    guard let resolved = realPath(directory), let (expected, _) = try? ContainerPath.split(resolved),
+      expected.hasSuffix("/expected"), let (fixture, _) = try? ContainerPath.split(expected),
+      FollowedStatus.identity(fixture + "/fixture.yaml") != nil
+    else { return nil }
+    return try Fixture.load(fixture).volatile
   }
 }

@@ -1,6 +1,9 @@
+import AgeEncryption
 import AppContainer
 import ContainerDiff
 import FileSystem
+import Formats
+import Foundation
 
 /// Writes a side of a comparison (a container, an archive) down as a golden. Values are written as they are, secrets
 /// too: goldens are of made-up containers.
@@ -9,6 +12,7 @@ package struct GoldenWriter {
   private let target: Directory
   private let neutral: NeutralValues
   private let deviceKeys: DeviceKeys?
+  private let contents: (ContainerPath) throws -> [UInt8]?
   private var lines: [GoldenLine] = []
   private var defaults: [String] = []
   private var vault: [String] = []
@@ -21,20 +25,23 @@ package struct GoldenWriter {
   ///   - volatile: What is another value in each run: neutral words of the same type stand in its place.
   ///   - deviceKeys: What opens the vault; without it the golden has the sealed file's digest, which is another one
   ///     after each sealing.
-  /// - Throws: `DrydockError`, and what reading the side throws; `DrydockError` with code `malformed` for a pattern that
-  ///   is none.
+  ///   - contents: Gives the bytes of a JSON document; nil where only its digest is known.
+  /// - Throws: What reading the side throws; `DrydockError` with code `badFixture` for a pattern that is none.
   package static func write(
     _ side: any ComparisonSide, to directory: String, volatile: VolatileValues = VolatileValues(),
-    deviceKeys: DeviceKeys? = nil
+    deviceKeys: DeviceKeys? = nil, contents: @escaping (ContainerPath) throws -> [UInt8]? = { _ in nil }
   ) throws {
     var writer = GoldenWriter(
-      side: side, target: try Directory(directory), neutral: try NeutralValues(volatile),
-      deviceKeys: deviceKeys)
+      side, to: try Directory(directory), try NeutralValues(volatile), deviceKeys, contents)
     try writer.write()
   }
 
-  private init(side: any ComparisonSide, target: Directory, neutral: NeutralValues, deviceKeys: DeviceKeys?) {
+  private init(
+    _ side: any ComparisonSide, to target: Directory, _ neutral: NeutralValues, _ deviceKeys: DeviceKeys?,
+    _ contents: @escaping (ContainerPath) throws -> [UInt8]?
+  ) {
     (self.side, self.target, self.neutral, self.deviceKeys) = (side, target, neutral, deviceKeys)
+    self.contents = contents
   }
 
   private mutating func write() throws {
@@ -76,7 +83,9 @@ package struct GoldenWriter {
     switch entry.kind {
     case .directory, .other: break
     case .link: line.content = entry.linkTarget.map { GoldenText.escaped($0, " ") }
-    case .file: line.content = try side.digest(of: entry.path)?.hex
+    case .file:
+      line.content = try side.digest(of: entry.path)?.hex
+      try writeDocument(entry)
     case .vault: line.content = try writeVault(entry.path)
     case .settings:
       guard let values = try side.settings(of: entry.path),
@@ -100,6 +109,15 @@ package struct GoldenWriter {
       }
     }
     return line
+  }
+
+  private func writeDocument(_ entry: ComparedEntry) throws {
+    guard GoldenDocument.isCandidate(entry), let bytes = try contents(entry.path),
+      let text = GoldenDocument.text(bytes, neutral)
+    else { return }
+    let place = GoldenDocument.place(of: entry.path)
+    try target.createDirectories(place.parent, mode: 0o755)
+    try target.create(place, Array(text.utf8), mode: 0o644)
   }
 
   // MARK: Vault
@@ -142,5 +160,120 @@ package struct GoldenWriter {
     }
     let database = try side.databaseFile(of: path, in: target, as: copy)
     try create(file, GoldenSQL(path: database, neutral: neutral).lines())
+  }
+}
+
+/// The items of a vault as YAML, in the words of `fixture.yaml`.
+enum GoldenVault {
+  /// A list of items, each with its attributes and its value. Their times are left out, which are others in each run.
+  static func lines(_ items: [VaultItem], _ neutral: NeutralValues) -> [String] {
+    if items.isEmpty { return ["[]"] }
+    return items.flatMap { item in
+      lines(item, neutral).enumerated().map { ($0.offset == 0 ? "- " : "  ") + $0.element }
+    }
+  }
+
+  private static func lines(_ item: VaultItem, _ neutral: NeutralValues) -> [String] {
+    var lines = item.itemClass == .genericPassword ? [] : ["class: \(item.itemClass.rawValue)"]
+    // What names it stands first.
+    let attributes = VaultAttribute.allCases.compactMap { attribute in item[attribute].map { (attribute, $0) }
+    }
+    lines += attributes.map { "\($0.rawValue.replacing("_", with: "-")): \(text($1))" }
+    lines.append("accessible: \(item.accessibility.rawValue)")
+    if item.isSynchronizable { lines.append("synchronizable: true") }
+    if let flags = item.accessControl?.flags {
+      lines.append("access-control: [\(flags.joined(separator: ", "))]")
+    }
+    let value = item.value.withBytes { bytes in
+      guard let value = String(validating: bytes, as: UTF8.self), !value.utf8.contains(0) else {
+        return GoldenYAML.data(Array(bytes))
+      }
+      return text(neutral.text(value))
+    }
+    return lines + ["value: \(value)"]
+  }
+
+  private static func text(_ text: String) -> String { GoldenYAML.quoted(text, isKey: false) }
+}
+
+/// Settings as YAML that reads back as the same values with the same types.
+enum GoldenYAML {
+  /// One line for each key, sorted and indented; nil for values that YAML cannot hold.
+  static func lines(_ settings: PropertyListDictionary) -> [String]? {
+    guard areKeys(settings) else { return nil }
+    var lines: [String] = []
+    for (key, value) in settings.sorted() {
+      guard let text = text(value) else { return nil }
+      lines.append("  \(quoted(key)): \(text)")
+    }
+    return lines
+  }
+
+  /// Whether the keys can be those of one YAML mapping: its parser refuses two that Unicode takes for equal.
+  private static func areKeys(_ values: PropertyListDictionary) -> Bool {
+    Set(values.keys.map(\.text)).count == values.count
+  }
+
+  /// A value in flow style.
+  static func text(_ value: PropertyListValue) -> String? {
+    switch value {
+    case .string(let text): return quoted(text, isKey: false)
+    case .boolean(let value): return "\(value)"
+    case .integer(let value): return "\(value)"
+    case .unsigned(let value): return "\(value)"
+    case .real(let value): return real(value)
+    case .single(let value): return real(Double(value))
+    case .date(let date):
+      let text = YAMLDate.text(date)
+      // Finer than a microsecond, or beyond the year 9999.
+      return YAMLDate.parse(text) == date ? "!date \(text)" : nil
+    case .data(let bytes): return data(bytes)
+    case .array(let values):
+      let texts = values.compactMap(text)
+      return texts.count == values.count ? "[\(texts.joined(separator: ", "))]" : nil
+    case .dictionary(let values):
+      guard areKeys(values) else { return nil }
+      let pairs = values.sorted().compactMap { key, value in
+        text(value).map { "\(quoted(key)): \($0)" }
+      }
+      return pairs.count == values.count ? "{\(pairs.joined(separator: ", "))}" : nil
+    case .unknown: return nil
+    }
+  }
+
+  /// Bytes, in base64.
+  static func data(_ bytes: [UInt8]) -> String { "!data \"\(Data(bytes).base64EncodedString())\"" }
+
+  private static func real(_ value: Double) -> String {
+    value.isNaN ? ".nan" : value.isInfinite ? (value < 0 ? "-.inf" : ".inf") : "\(value)"
+  }
+
+  /// Text in double quotes; a key that is a plain word stays plain.
+  static func quoted(_ text: String, isKey: Bool = true) -> String {
+    if isKey, text.wholeMatch(of: /[A-Za-z][A-Za-z0-9_\/.]*/) != nil,
+      !["true", "false", "null", "yes", "no", "on", "off", "y", "n"].contains(text.lowercased())
+    {
+      return text
+    }
+    var result = "\""
+    for scalar in text.unicodeScalars {
+      switch scalar {
+      case "\"": result += "\\\""
+      case "\\": result += "\\\\"
+      case "\n": result += "\\n"
+      case "\t": result += "\\t"
+      case _ where isPlain(scalar): result.unicodeScalars.append(scalar)
+      default: result += String(format: "\\U%08X", scalar.value)
+      }
+    }
+    return result + "\""
+  }
+
+  /// What YAML takes as it is between quotes, and what a reviewer sees.
+  private static func isPlain(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar.value {
+    case 0..<0x20, 0x7f..<0xa0, 0x2028, 0x2029, 0xfeff, 0xfffe, 0xffff: false
+    default: true
+    }
   }
 }

@@ -2,21 +2,21 @@ import AgeEncryption
 import Formats
 
 /// One numbered change of a container, as its files describe it.
-package struct Migration: Sendable {
+public struct Migration: Sendable {
   /// Its number; the schema version after it.
-  package let number: Int
+  public let number: Int
   /// Its name, without the number.
-  package let name: String
+  public let name: String
   /// The file (or `migration.yaml` of the directory) for messages.
   package let file: String
   /// SHA-256 over the names and contents of all its files.
   package let checksum: SHA256.Digest
   /// What it does, in the author's words.
-  package let summary: String?
+  public let summary: String?
   /// Whether its author says that it cannot be undone by steps.
-  package let isIrreversible: Bool
+  public let isIrreversible: Bool
   /// Whether it brings steps of its own for the way down.
-  package var hasDownSteps: Bool { !down.isEmpty }
+  public var hasDownSteps: Bool { !down.isEmpty }
   /// Remarks about scalars that mean something else in YAML 1.1.
   package let notes: [YAMLNote]
 
@@ -38,7 +38,7 @@ package struct Migration: Sendable {
   let verifications: [Assertion]
 
   /// `0002_rename_settings`.
-  package var identifier: String { Self.padded(number) + "_" + name }
+  public var identifier: String { Self.padded(number) + "_" + name }
 
   static func padded(_ number: Int) -> String {
     let digits = String(number)
@@ -47,7 +47,7 @@ package struct Migration: Sendable {
 }
 
 /// A step that cannot be taken back by itself, in a migration that brings no `down` steps.
-package struct StepWithoutWayBack: Sendable, Equatable, CustomStringConvertible {
+package struct IrreversibleStep: Sendable, Equatable, CustomStringConvertible {
   /// Where it is.
   package let position: YAMLPosition
   /// Its operation, such as `files.delete`.
@@ -67,20 +67,20 @@ package struct StepWithoutWayBack: Sendable, Equatable, CustomStringConvertible 
 
 extension Migration {
   /// The steps that keep the migration from being taken back by steps; none when it has `down` steps.
-  package var stepsWithoutWayBack: [StepWithoutWayBack] {
+  package var irreversibleSteps: [IrreversibleStep] {
     guard !hasDownSteps else { return [] }
-    return steps.filter { $0.operation.wayBack == .none }.map {
-      StepWithoutWayBack(
+    return steps.filter { $0.operation.reversal == .none }.map {
+      IrreversibleStep(
         position: $0.position, operation: $0.operation.name,
         isSQLFile: ($0.operation as? RunSQL)?.language == .directives)
     }
   }
 
   /// Whether somebody wrote how it is reverted: `down` steps, or statements or a script of a step's own.
-  package var hasWrittenDown: Bool { hasDownSteps || steps.contains { $0.operation.hasWrittenDown } }
+  package var hasExplicitDown: Bool { hasDownSteps || steps.contains { $0.operation.hasExplicitDown } }
 
   /// Whether it can be taken back by steps: by its own `down` steps, or because each step has a way back.
-  package var hasWayBack: Bool { !isIrreversible && stepsWithoutWayBack.isEmpty }
+  package var isReversible: Bool { !isIrreversible && irreversibleSteps.isEmpty }
 }
 
 /// One step, as those see it who watch a run.
@@ -116,21 +116,6 @@ struct MigrationStep: Sendable {
   let position: YAMLPosition
   let operation: any MigrationAction
 
-  init(position: YAMLPosition, operation: any MigrationAction) {
-    (self.position, self.operation) = (position, operation)
-  }
-
-  /// The step of an operation's word and its arguments.
-  ///
-  /// - Throws: `DrydockError` for an unknown word, and for arguments that make no sense.
-  init(_ name: String, at position: YAMLPosition, arguments: YAMLNode, files: MigrationFiles) throws {
-    guard let type = Operations.named[name] else {
-      throw position.error(
-        "unknown operation `\(name)`; " + NearestWord.hint(for: name, among: Array(Operations.named.keys)))
-    }
-    let reader = try YAMLReader(arguments, what: name, keys: type.keys)
-    self.init(position: position, operation: try type.init(reading: reader, files: files))
-  }
 }
 
 /// What the body of a migration says, before it gets its number.
@@ -142,4 +127,25 @@ struct MigrationBody: Sendable {
   var checks: [Assertion] = []
   var verifications: [Assertion] = []
   var notes: [YAMLNote] = []
+}
+
+/// What the name of a file or directory says: `0001_name` is number 1, called `name`.
+struct MigrationName {
+  let number: Int
+  let name: String
+
+  /// One to nine digits, an underscore, and letters, digits, `_` or `-`; nil for anything else.
+  init?(_ text: some StringProtocol) {
+    guard let bar = text.firstIndex(of: "_"), text[..<bar].utf8.count <= 9,
+      text[..<bar].allSatisfy({ $0.isASCII && $0.isNumber }), let number = Int(text[..<bar]), number > 0
+    else { return nil }
+    let name = String(text[text.index(after: bar)...])
+    guard Self.isName(name) else { return nil }
+    (self.number, self.name) = (number, name)
+  }
+
+  /// Whether a text can be the part after the number.
+  static func isName(_ text: String) -> Bool {
+    !text.isEmpty && text.allSatisfy { $0.isLetter || $0.isNumber || $0 == "_" || $0 == "-" }
+  }
 }

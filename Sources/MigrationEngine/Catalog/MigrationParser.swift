@@ -5,16 +5,16 @@ import Formats
 struct MigrationParser {
   /// The files that steps may name.
   let files: MigrationFiles
-  /// What is wrong in single steps and assertions, in the order of the file's keys.
+  /// The errors in single steps and assertions, in the order of the file's keys.
   private(set) var problems: [DrydockError] = []
 
   private static let keys = ["description", "steps", "check", "verify", "irreversible", "down"]
 
   init(files: MigrationFiles) { self.files = files }
 
-  /// Reads a `migration.yaml` or its like. What is wrong in one step goes to ``problems``, and the rest is read.
+  /// Reads a migration in YAML. An error in one step goes to ``problems``, and the rest is read.
   ///
-  /// - Throws: when nothing of the file can be read.
+  /// - Throws: when the file as a whole cannot be read.
   mutating func yaml(_ bytes: [UInt8], file: String) throws -> MigrationBody {
     let document = try YAMLDocument(bytes, file: file)
     guard let root = document.root else {
@@ -43,7 +43,9 @@ struct MigrationParser {
   private static func step(_ node: YAMLNode, _ what: String, _ files: MigrationFiles) throws -> MigrationStep
   {
     let (name, position, arguments) = try single(node, "a step of \(what)")
-    return try MigrationStep(name, at: position, arguments: arguments, files: files)
+    return MigrationStep(
+      position: position,
+      operation: try Operations.decode(name, at: position, arguments: arguments, files: files))
   }
 
   private mutating func assertions(_ node: YAMLNode, _ what: String) -> [Assertion] {
@@ -74,8 +76,239 @@ struct MigrationParser {
     }
     if pairs.count > 1 {
       throw pairs[1].keyPosition.error(
-        "\(what) has one operation: start another line with `- `, or indent `\(pairs[1].key.source)` further")
+        "\(what) has one operation: start another line with `- `, or indent `\(pairs[1].key.source)` more")
     }
     return (name, pair.keyPosition, pair.value)
+  }
+}
+
+extension MigrationParser {
+  /// A `.sql` file as a migration: one `sql` step for each database.
+  static func sql(_ bytes: [UInt8], file: String) throws -> MigrationBody {
+    let parsed = try parse(bytes, file: file)
+    return try body(parsed) { part, database in
+      let start = database.position
+      guard let up = part.up else {
+        throw (parsed.parts.count > 1 ? start : YAMLPosition(file: file, line: 1, column: 1)).error(
+          "the file has no section `-- migrate:up`: add that line before its SQL")
+      }
+      if up.isBlank {
+        throw YAMLPosition(file: file, line: up.firstLine - 1, column: 1).error(
+          "no statement follows `-- migrate:up`")
+      }
+      if !part.head.isBlank {
+        throw part.head.position(at: 0).error(
+          "the file has statements before `-- migrate:up`: move them below it")
+      }
+      let position = YAMLPosition(file: file, line: up.firstLine - 1, column: 1)
+      return (position, up, part.down)
+    }
+  }
+
+  /// A pair of `NAME.up.sql` and `NAME.down.sql` as a migration: the directives are in the first one.
+  static func pair(up: [UInt8], down: [UInt8]?, file: String, downFile: String) throws -> MigrationBody {
+    let parsed = try parse(up, file: file)
+    let downs = try down.map { try downScripts($0, file: downFile, up: parsed) } ?? [:]
+    return try body(parsed) { part, database in
+      try refuseSections(part)
+      if part.head.isBlank {
+        throw database.position.error("the database \(database.text) has no statement")
+      }
+      return (part.head.position(at: 0), part.head, downs[database.text])
+    }
+  }
+
+  /// The down scripts by database. A file that names none is for the only database of the `.up.sql`.
+  private static func downScripts(_ bytes: [UInt8], file: String, up: SQLFile) throws -> [String: SQLScript] {
+    let databases = up.parts.compactMap { $0.values["database"]?.text }
+    var scripts: [String: SQLScript] = [:]
+    for part in try parse(bytes, file: file).parts {
+      try refuseSections(part)
+      if let other = part.values.first(where: { $0.key != "database" }) {
+        throw other.value.position.error("`\(other.key)` belongs in the file `.up.sql`")
+      }
+      let database = part.values["database"]
+      guard database != nil || databases.count == 1 else {
+        throw YAMLPosition(file: file, line: 1, column: 1).error(
+          "the file `.up.sql` is for several databases: say with `-- drydock: database NAME` which this is for"
+        )
+      }
+      let name = database?.text ?? databases[0]
+      guard databases.contains(name) else {
+        throw part.head.position(at: 0).error(
+          "the file `.up.sql` has no statement for the database `\(name)`; "
+            + NearestWord.hint(for: name, among: databases))
+      }
+      scripts[name] = part.head
+    }
+    return scripts
+  }
+
+  private static func refuseSections(_ part: SQLFile.Part) throws {
+    guard let section = part.up ?? part.down else { return }
+    throw YAMLPosition(file: section.file, line: section.firstLine - 1, column: 1).error(
+      "a file `.up.sql` or `.down.sql` has no sections: remove the line `-- migrate:`, or name the file `.sql`"
+    )
+  }
+
+  private static func parse(_ bytes: [UInt8], file: String) throws -> SQLFile {
+    guard let text = MigrationFiles.text(bytes) else {
+      throw YAMLPosition(file: file, line: 1, column: 1).error("the file is not UTF-8")
+    }
+    return try SQLFile(text, file: file)
+  }
+
+  private static func body(
+    _ file: SQLFile,
+    _ scripts: (SQLFile.Part, (text: String, position: YAMLPosition)) throws -> (
+      YAMLPosition, up: SQLScript, down: SQLScript?
+    )
+  ) throws -> MigrationBody {
+    var body = MigrationBody()
+    body.summary = file.value("description")?.text
+    body.isIrreversible = file.value("irreversible") != nil
+    for part in file.parts {
+      guard let database = part.values["database"], !database.text.isEmpty else {
+        throw YAMLPosition(file: part.head.file, line: 1, column: 1).error(
+          "the file does not say which database it is for: add `-- drydock: database NAME`")
+      }
+      let (position, up, down) = try scripts(part, database)
+      let operation = try RunSQL(
+        database: database.text, position: database.position, up: up, down: down,
+        ifMissing: ifMissing(part), destructive: destructive(part), language: .directives)
+      body.steps.append(MigrationStep(position: position, operation: operation))
+    }
+    return body
+  }
+
+  private static func ifMissing(_ part: SQLFile.Part) throws -> IfNoDatabase? {
+    guard let word = part.values["if-missing"] else { return nil }
+    guard let choice = IfNoDatabase(rawValue: word.text) else {
+      throw word.position.error("`if-missing` is one of create, skip, fail, not `\(word.text)`")
+    }
+    return choice
+  }
+
+  private static func destructive(_ part: SQLFile.Part) throws -> DestructiveReason? {
+    try part.values["destructive"].map { try DestructiveReason(directive: $0.text, at: $0.position) }
+  }
+}
+
+/// A `.sql` file: directives in comments, and for each database its statements and down statements.
+struct SQLFile {
+  /// The directives that a file may have after `-- drydock:`.
+  static let directives = ["database", "description", "destructive", "if-missing", "irreversible"]
+  /// The directives for the whole file.
+  private static let ofTheFile: Set<String> = ["description", "irreversible"]
+
+  /// The part of the file for one database.
+  struct Part {
+    var values: [String: (text: String, position: YAMLPosition)] = [:]
+    fileprivate(set) var up: SQLScript?
+    fileprivate(set) var down: SQLScript?
+    /// The text before the first section.
+    fileprivate(set) var head: SQLScript
+  }
+
+  /// At least one; each but the first starts with its database.
+  private(set) var parts: [Part]
+
+  /// A directive of whichever part has it.
+  func value(_ name: String) -> (text: String, position: YAMLPosition)? {
+    parts.lazy.compactMap { $0.values[name] }.first
+  }
+
+  /// Splits a file into its sections. Lines keep their numbers; directives stay in the text, where they are comments.
+  init(_ bytes: [UInt8], file: String) throws {
+    var section = Section(file: file, name: nil, firstLine: 1, start: 0)
+    parts = [Part(head: SQLScript(bytes: [], file: file, firstLine: 1))]
+    var (start, number) = (0, 0)
+    while start <= bytes.count {
+      // By line feeds alone: a carriage return before one belongs to the text, as the rest of a line does.
+      let end = bytes[start...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
+      number += 1
+      let position = YAMLPosition(file: file, line: number, column: 1)
+      if let directive = Self.comment(bytes[start..<end], "drydock:") {
+        if directive.prefix(while: { !$0.isWhitespace }) == "database",
+          isStarted(section, bytes[section.start..<start])
+        {
+          self.end(section, bytes[section.start..<start])
+          section = Section(file: file, name: nil, firstLine: number, start: start)
+          parts.append(Part(head: SQLScript(bytes: [], file: file, firstLine: number)))
+        }
+        try add(directive, at: position)
+      } else if let name = Self.comment(bytes[start..<end], "migrate:") {
+        guard name == "up" || name == "down" else {
+          throw position.error(
+            "unknown section `\(name)`; " + NearestWord.hint(for: name, among: ["up", "down"]))
+        }
+        self.end(section, bytes[section.start..<start])
+        let part = parts[parts.count - 1]
+        guard (name == "up" ? part.up : part.down) == nil else {
+          throw position.error(
+            "a second section `\(name)`: for another database, write `-- drydock: database NAME` before it")
+        }
+        section = Section(
+          file: file, name: name, firstLine: number + 1, start: min(end + 1, bytes.count))
+        self.end(section, [])
+      }
+      start = end + 1
+    }
+    end(section, bytes[section.start...])
+  }
+
+  /// A section, as far as it has been read.
+  private struct Section {
+    let file: String
+    let name: String?
+    let firstLine: Int
+    /// Where its text starts.
+    let start: Int
+  }
+
+  private mutating func end(_ section: Section, _ text: ArraySlice<UInt8>) {
+    let last = parts.count - 1
+    let script = SQLScript(bytes: Array(text), file: section.file, firstLine: section.firstLine)
+    switch section.name {
+    case "up": parts[last].up = script
+    case "down": parts[last].down = script
+    default: parts[last].head = script
+    }
+  }
+
+  /// Whether the present part has its database and statements, so that another database starts another one.
+  private func isStarted(_ section: Section, _ text: ArraySlice<UInt8>) -> Bool {
+    guard let part = parts.last, part.values["database"] != nil else { return false }
+    if section.name != nil || part.up != nil { return true }
+    return !SQLScript(bytes: Array(text), file: section.file, firstLine: 1).isBlank
+  }
+
+  private mutating func add(_ directive: String, at position: YAMLPosition) throws {
+    let words = directive.split(separator: " ", maxSplits: 1).map(String.init)
+    let name = words.first ?? ""
+    guard Self.directives.contains(name) else {
+      throw position.error("unknown word `\(name)`; " + NearestWord.hint(for: name, among: Self.directives))
+    }
+    let text = words.count > 1 ? Self.trimmed(words[1]) : ""
+    let isThere =
+      Self.ofTheFile.contains(name) ? value(name) != nil : parts[parts.count - 1].values[name] != nil
+    guard !isThere else { throw position.error("`\(name)` is given twice: keep one of them") }
+    parts[parts.count - 1].values[name] = (text, position)
+  }
+
+  /// The text after `-- <word>` in a comment line.
+  private static func comment(_ line: ArraySlice<UInt8>, _ word: StaticString) -> String? {
+    var rest = line.drop { $0 == 0x20 || $0 == 0x09 }
+    guard rest.first == UInt8(ascii: "-"), rest.dropFirst().first == UInt8(ascii: "-") else { return nil }
+    rest = rest.dropFirst(2).drop { $0 == 0x20 || $0 == 0x09 }
+    guard rest.starts(with: UnsafeBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount)) else {
+      return nil
+    }
+    return trimmed(String(decoding: rest.dropFirst(word.utf8CodeUnitCount), as: UTF8.self))
+  }
+
+  private static func trimmed(_ text: some StringProtocol) -> String {
+    let start = text.drop { $0.isWhitespace }
+    return String(String(start.reversed().drop { $0.isWhitespace }.reversed()))
   }
 }

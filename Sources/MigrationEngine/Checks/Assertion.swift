@@ -3,57 +3,65 @@ import ContainerTransaction
 import DrydockErrors
 import Formats
 
-/// One line of `check:` or `verify:`.
-struct Assertion: Sendable {
+/// One thing that must be true of a container: a line of `check:` or `verify:` in a migration, or a part of `expect:` in a
+/// fixture.
+package struct Assertion: Sendable {
   /// What can be looked at.
   enum Kind: Sendable {
     case sql(SQLAssertion)
     case defaults(DefaultsAssertion)
     case files(FilesAssertion)
     case vault(VaultAssertion)
+    case items(VaultContentAssertion)
+    case mark(MarkAssertion)
   }
 
-  /// Where it stands.
-  let position: YAMLPosition
+  /// Where it is written.
+  package let position: YAMLPosition
   let kind: Kind
 
+  init(_ kind: Kind, at position: YAMLPosition) { (self.kind, self.position) = (kind, position) }
+
+  /// As migrations spell it.
   init(_ name: String, position: YAMLPosition, arguments: YAMLNode) throws {
-    self.position = position
+    func reader(_ keys: [String]) throws -> YAMLReader { try YAMLReader(arguments, what: name, keys: keys) }
+    let kind: Kind
     switch name {
-    case "sql":
-      kind = .sql(try SQLAssertion(try YAMLReader(arguments, what: name, keys: SQLAssertion.keys)))
-    case "defaults":
-      let reader = try YAMLReader(arguments, what: name, keys: DefaultsAssertion.keys)
-      kind = .defaults(try DefaultsAssertion(reader))
-    case "files":
-      kind = .files(try FilesAssertion(try YAMLReader(arguments, what: name, keys: FilesAssertion.keys)))
-    case "vault":
-      kind = .vault(try VaultAssertion(try YAMLReader(arguments, what: name, keys: VaultAssertion.keys)))
+    case "sql": kind = .sql(try SQLAssertion(reader(SQLAssertion.keys)))
+    case "defaults": kind = .defaults(try DefaultsAssertion(reader(DefaultsAssertion.keys)))
+    case "files": kind = .files(try FilesAssertion(reader(FilesAssertion.keys)))
+    case "vault": kind = .vault(try VaultAssertion(reader(VaultAssertion.keys)))
     default:
       throw position.error(
         "unknown check `\(name)`; "
           + NearestWord.hint(for: name, among: ["sql", "defaults", "files", "vault"]))
     }
+    self.init(kind, at: position)
   }
 
   /// What it sees in a container.
-  func observe(_ stage: StagedContainer) throws -> Observation {
+  ///
+  /// - Parameter isBefore: whether this is the state before the migration that it will be compared with.
+  func observe(_ stage: StagedContainer, isBefore: Bool = false) throws -> Observation {
     switch kind {
-    case .sql(let assertion): try assertion.observe(stage)
+    case .sql(let assertion): try assertion.observe(stage, isBefore: isBefore)
     case .defaults(let assertion): try assertion.observe(stage)
-    case .files(let assertion): .count(try assertion.selection.matches(in: stage).count)
+    case .files(let assertion): try assertion.observe(stage)
     case .vault(let assertion): try assertion.observe(stage)
+    case .items(let assertion): try assertion.observe(stage)
+    case .mark(let assertion): try assertion.observe(stage)
     }
   }
 
   /// Where it compares with the state before the migration; nil when it does not.
-  var before: YAMLPosition? {
+  package var before: YAMLPosition? {
     let expected: Expectation =
       switch kind {
       case .sql(let assertion): assertion.expected
       case .defaults(let assertion): assertion.expected
       case .files(let assertion): assertion.expected
       case .vault(let assertion): assertion.before.map { .before($0) } ?? .null
+      case .items, .mark: .null
       }
     if case .before(let position) = expected { return position }
     return nil
@@ -66,7 +74,20 @@ struct Assertion: Sendable {
 
   /// Whether it opens the vault, for which the device key is needed.
   var needsVault: Bool {
-    if case .vault = kind { true } else { false }
+    switch kind {
+    case .vault, .items: true
+    default: false
+    }
+  }
+
+  /// Whether something must be there, so that an empty container does not pass.
+  package var demandsSomething: Bool {
+    switch kind {
+    case .sql, .vault, .mark: true
+    case .defaults(let assertion): !assertion.expected.isAbsence
+    case .files(let assertion): !assertion.expected.isAbsence
+    case .items(let assertion): !assertion.items.isEmpty
+    }
   }
 
   /// Compares what is with what is expected.
@@ -78,9 +99,80 @@ struct Assertion: Sendable {
     switch kind {
     case .sql(let assertion): assertion.judge(now, before: before, redactor)
     case .defaults(let assertion): assertion.judge(now, before: before, redactor)
-    case .files(let assertion): assertion.judge(now, before: before)
+    case .files(let assertion): assertion.judge(now, before: before, redactor)
     case .vault(let assertion): assertion.judge(now, before: before)
+    case .items(let assertion): assertion.judge(now)
+    case .mark(let assertion): assertion.judge(now)
     }
+  }
+}
+
+extension Assertion {
+  /// What an assertion of a fixture saw before the migration.
+  package struct Before: Sendable {
+    let observation: Observation
+  }
+
+  /// What it compares with, in a container that is not migrated yet.
+  ///
+  /// - Returns: nil when it does not compare with that, or cannot; then with the reason.
+  package func stateBefore(_ stage: StagedContainer) throws -> (
+    before: Before?, failures: [AssertionFailure]
+  ) {
+    guard before != nil else { return (nil, []) }
+    do {
+      let observation = try observe(stage, isBefore: true)
+      if case .noDatabase(_, let place) = observation {
+        return (nil, [AssertionFailure(place, "the database is absent before migrating")])
+      }
+      return (Before(observation: observation), [])
+    } catch let failure as AssertionFailure {
+      return (nil, [failure])
+    }
+  }
+
+  /// What is not as asserted in a container.
+  ///
+  /// - Throws: what cannot be looked at at all, such as a suite that `drydock.yaml` does not have.
+  package func failures(in stage: StagedContainer, before: Before?) throws -> [AssertionFailure] {
+    do {
+      let now = try observe(stage)
+      if case .noDatabase(_, let place) = now { return [AssertionFailure(place, "the database is absent")] }
+      guard case .failed(let failures) = judge(now, before: before?.observation, stage.redactor) else {
+        return []
+      }
+      return failures
+    } catch let failure as AssertionFailure {
+      return [failure]
+    } catch let failure as StepFailure {
+      throw position.error(failure.message)
+    }
+  }
+}
+
+/// What is not as asserted.
+package struct AssertionFailure: Error, Sendable, Equatable {
+  /// Where in the container; secrets are hidden.
+  package var place: String
+  /// What is wrong, without the place, and the values; nil where the message says it all.
+  package var message: String, expected: String?, found: String?
+  /// Where it is asserted, when that is a line of its own.
+  package var position: YAMLPosition?
+  /// All of it in a sentence, as a migration says it.
+  var sentence: String
+
+  init(
+    _ place: String, _ message: String, expected: String? = nil, found: String? = nil,
+    at position: YAMLPosition? = nil, sentence: String? = nil
+  ) {
+    (self.place, self.message, self.expected, self.found) = (place, message, expected, found)
+    (self.position, self.sentence) = (position, sentence ?? "\(place): \(message)")
+  }
+
+  package static func == (left: Self, right: Self) -> Bool {
+    (left.place, left.message, left.expected, left.found) == (
+      right.place, right.message, right.expected, right.found
+    )
   }
 }
 
@@ -89,24 +181,42 @@ enum Expectation: Sendable {
   case values([PropertyListValue])
   /// SQL's NULL.
   case null
+  /// The rows of a query.
+  case rows([[PropertyListValue?]])
   case before(YAMLPosition)
   case exists(Bool)
-  case type(ValueType)
+  case type(SettingValueType)
   case count(Int64)
+
+  /// Whether it says that something must not exist.
+  var isAbsence: Bool {
+    switch self {
+    case .exists(let exists): !exists
+    case .count(let count): count == 0
+    default: false
+    }
+  }
 }
 
 /// What an assertion saw.
 enum Observation: Equatable, Sendable {
-  /// The database is not in the container.
-  case noDatabase(String)
-  /// A query's rows, and the names of their columns.
-  case rows([[PropertyListValue?]], columns: [String])
-  /// A setting, nil when it is absent.
-  case setting(PropertyListValue?)
-  /// How many paths match.
-  case count(Int)
-  /// Vault items.
-  case items([VaultItem])
+  /// The database is not in the container; its name, and where it would be.
+  case noDatabase(String, place: String = "")
+  /// A query's rows, the names of their columns, and where the database is.
+  case rows([[PropertyListValue?]], columns: [String], place: String = "")
+  /// A setting, nil when it is absent, and its file.
+  case setting(PropertyListValue?, file: String)
+  /// The paths that match; for each the text in it, where that is asked for.
+  case paths([String], texts: [String?])
+  /// Vault items, and where the vault is.
+  case items([VaultItem], place: String)
+  /// Whether a path has Apple's flag, and its protection; nil when it is absent.
+  case marks(Marks?)
+
+  struct Marks: Equatable, Sendable {
+    var isExcluded: Bool
+    var protection: ProtectionClass?
+  }
 }
 
 /// What came of an assertion.
@@ -114,7 +224,11 @@ enum Verdict: Equatable, Sendable {
   case passed
   /// It could not run, before as after: that is reported, and is no failure.
   case notRun(String)
-  case failed(String)
+  case failed([AssertionFailure])
+
+  static func failed(_ sentence: String) -> Verdict {
+    .failed([AssertionFailure("", sentence, sentence: sentence)])
+  }
 }
 
 extension YAMLNode {

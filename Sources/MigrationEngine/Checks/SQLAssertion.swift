@@ -1,11 +1,12 @@
 import AppContainer
 import ContainerTransaction
 import DrydockErrors
+import FileSystem
 import Formats
 import Foundation
 import GRDB
 
-/// `sql: {database, query, equals}`: what a query says.
+/// What a query gives: `sql: {database, query, equals}`, or an element of `queries`.
 struct SQLAssertion: Sendable {
   static let keys = ["database", "query", "equals"]
 
@@ -13,45 +14,81 @@ struct SQLAssertion: Sendable {
   let position: YAMLPosition
   let query: String
   let expected: Expectation
+  /// The query for the rows before the migration, where that is another one.
+  private var queryBefore: String?
+  /// Where the database is when `drydock.yaml` does not name it; nil in migrations, which name all.
+  private var path: ContainerPath?
+  /// Where each of the expected rows is written.
+  private var rowPositions: [YAMLPosition]?
 
   init(_ reader: YAMLReader) throws {
     let name = try reader.required("database")
     database = try name.text("`database`")
     position = name.position
     let node = try reader.required("query")
-    query = try node.text("`query`")
-    if SQLScript(text: query, file: "", firstLine: 1).isBlank {
-      throw node.position.error("`query` is empty")
-    }
+    query = try Self.query(node, "`query`")
     let equals = try reader.required("equals")
     if equals.meansBefore {
       expected = .before(equals.position)
     } else if equals.isNull {
       expected = .null
     } else {
-      let value = try equals.propertyListValue()
-      switch value {
-      case .integer, .real, .string, .data: expected = .values([value])
-      case .boolean(let bool):
-        throw equals.position.error("SQLite has no Bool: write \(bool ? 1 : 0)")
-      default:
-        throw equals.position.error("a query gives null, a number, text or data, not \(equals.summary)")
-      }
+      expected = .values([try Self.value(equals)].compactMap(\.self))
     }
   }
 
-  func observe(_ stage: StagedContainer) throws -> Observation {
-    guard let path = try stage.namedDatabase(database, at: position) else { return .noDatabase(database) }
+  private static func query(_ node: YAMLNode, _ what: String) throws -> String {
+    let text = try node.text(what)
+    if SQLScript(text: text, file: "", firstLine: 1).isBlank { throw node.position.error("\(what) is empty") }
+    return text
+  }
+
+  /// A value that a row can have; nil is null.
+  private static func value(_ node: YAMLNode) throws -> PropertyListValue? {
+    if node.isNull { return nil }
+    let value = try node.propertyListValue()
+    switch value {
+    case .integer, .real, .string, .data: return value
+    case .boolean(let bool): throw node.position.error("SQLite has no Bool: write \(bool ? 1 : 0)")
+    default: throw node.position.error("a query gives null, a number, text or data, not \(node.summary)")
+    }
+  }
+
+  // MARK: Looking
+
+  func observe(_ stage: StagedContainer, isBefore: Bool) throws -> Observation {
+    guard let place = try place(in: stage) else {
+      let known = stage.container.configuration.databases[database]?.first ?? path
+      return .noDatabase(database, place: known?.description ?? database)
+    }
     do {
-      return try stage.readDatabase(at: path) { db in
-        let rows = try Row.fetchAll(db, sql: query)
+      return try stage.readDatabase(at: place) { db in
+        let statement = try db.makeStatement(sql: isBefore ? queryBefore ?? query : query)
+        let rows = try Row.fetchAll(statement)
         return .rows(
-          rows.map { row in row.databaseValues.map(Self.value) },
-          columns: rows.first?.columnNames.map { $0 } ?? [])
+          rows.map { row in row.databaseValues.map(Self.value) }, columns: statement.columnNames,
+          place: place.description)
       }
     } catch let error as DatabaseError {
-      throw DrydockError(.sql, "\(position): the query cannot run: \(error.plainMessage)", cause: error)
+      guard path != nil else {
+        throw DrydockError(.sql, "\(position): the query cannot run: \(error.plainMessage)", cause: error)
+      }
+      let when = isBefore ? " before migrating" : ""
+      throw AssertionFailure(
+        "\(place): \(shown(stage.redactor))",
+        error.resultCode == .SQLITE_MISUSE
+          ? "a query is one statement" : "the query fails\(when): \(error.plainMessage)")
+    } catch let error as DrydockError where path != nil && [.malformed, .missing].contains(error.code) {
+      throw AssertionFailure(
+        place.description, error.code == .missing ? "this is not a database" : error.message)
     }
+  }
+
+  private func place(in stage: StagedContainer) throws -> ContainerPath? {
+    guard let path, stage.container.configuration.databases[database] == nil else {
+      return try stage.namedDatabase(database, at: position)
+    }
+    return try stage.status(of: path)?.type == .file ? path : nil
   }
 
   private static func value(_ value: DatabaseValue) -> PropertyListValue? {
@@ -64,20 +101,31 @@ struct SQLAssertion: Sendable {
     }
   }
 
+  /// The query in one line that is not too long.
+  private func shown(_ redactor: Redactor) -> String {
+    let line = redactor.shown(message: query.split(whereSeparator: \.isWhitespace).joined(separator: " "))
+    return line.count > 100 ? line.prefix(99) + "…" : line
+  }
+
+  // MARK: Judging
+
   func judge(_ now: Observation, before: Observation?, _ redactor: Redactor) -> Verdict {
     switch (now, before) {
-    case (.noDatabase(let name), .noDatabase), (.noDatabase(let name), nil):
+    case (.noDatabase(let name, _), .noDatabase), (.noDatabase(let name, _), nil):
       return .notRun("the database \(name) is not in the container, so this could not be checked")
-    case (.noDatabase(let name), _): return .failed("the database \(name) was there before, and is gone now")
-    case (.rows(let rows, let columns), _):
-      return judge(rows, before: before, RowText(columns: columns, redactor: redactor))
+    case (.noDatabase(let name, _), _):
+      return .failed("the database \(name) was there before, and is gone now")
+    case (.rows(let rows, let columns, let place), _):
+      let text = RowText(columns: columns, redactor: redactor)
+      return path == nil
+        ? judge(rows, before: before, text) : compare(rows, before, text, "\(place): \(shown(redactor))")
     default: return .failed("the query gave no rows")
     }
   }
 
   private func judge(_ rows: [[PropertyListValue?]], before: Observation?, _ shown: RowText) -> Verdict {
     if case .before = expected {
-      guard case .rows(let old, _) = before else {
+      guard case .rows(let old, _, _) = before else {
         return .failed(
           "the database \(database) was not there before, so that there is nothing to compare with")
       }
@@ -97,13 +145,88 @@ struct SQLAssertion: Sendable {
     default: return .failed("the query gives \(shown.text(rows)), not null")
     }
   }
+
+  /// So many rows are listed.
+  private static let limit = 10
+
+  /// Row by row, as fixtures want it.
+  private func compare(
+    _ found: [[PropertyListValue?]], _ before: Observation?, _ shown: RowText, _ place: String
+  ) -> Verdict {
+    var rows: [[PropertyListValue?]] = []
+    switch (expected, before) {
+    case (.rows(let listed), _): rows = listed
+    case (_, .rows(let old, _, _)): rows = old
+    default: return .failed([AssertionFailure(place, "the rows before migrating are not known")])
+    }
+    let than = rowPositions == nil ? " than before migrating" : ""
+    if found.count != rows.count {
+      return .failed([
+        AssertionFailure(
+          place,
+          "the query gives \(found.count) rows, expected \(rows.count)\(rowPositions == nil ? " as before migrating" : "")",
+          expected: shown.list(rows.prefix(Self.limit), of: rows.count),
+          found: shown.list(found.prefix(Self.limit), of: found.count))
+      ])
+    }
+    let different = rows.indices.filter { rows[$0] != found[$0] }
+    var failures = different.prefix(Self.limit).map { index in
+      AssertionFailure(
+        "\(place), row \(index + 1)", "the row is different\(than.replacing(" than", with: " from"))",
+        expected: shown.row(rows[index]), found: shown.row(found[index]), at: rowPositions?[index])
+    }
+    if different.count > Self.limit {
+      failures.append(AssertionFailure(place, "\(different.count - Self.limit) more rows differ"))
+    }
+    return failures.isEmpty ? .passed : .failed(failures)
+  }
 }
 
-/// Rows for a message: numbers as they are, the rest by its type, since rows are the user's own data.
+extension Assertion {
+  /// An element of `queries` in a fixture.
+  package static func query(_ node: YAMLNode) throws -> Assertion {
+    let assertion = try SQLAssertion(
+      expecting: YAMLReader(node, what: "a query", keys: ["database", "sql", "rows", "before"]))
+    return Assertion(.sql(assertion), at: node.position)
+  }
+}
+
+extension SQLAssertion {
+  fileprivate init(expecting reader: YAMLReader) throws {
+    position = reader.position
+    database = try reader.required("database").text("`database`")
+    path = try ContainerPath(databaseOrPath: database, at: position)
+    query = try Self.query(try reader.required("sql"), "`sql`")
+    let listed = try reader.required("rows")
+    if listed.meansBefore {
+      (expected, queryBefore) = (.before(listed.position), try reader["before"]?.text("`before`"))
+      return
+    }
+    if let node = reader["before"] {
+      throw node.position.error("`before` is the query on the container before migrating: say `rows: before`")
+    }
+    let nodes = try listed.elements("`rows`")
+    rowPositions = nodes.map(\.position)
+    expected = .rows(try nodes.map { try $0.elements("a row").map(Self.value) })
+  }
+}
+
+extension ContainerPath {
+  /// What a fixture calls a database: a name of `drydock.yaml`, or a path, as which it is read here.
+  package init(databaseOrPath name: String, at position: YAMLPosition) throws {
+    guard let path = try? ContainerPath(name), !path.isRoot else {
+      throw position.error("`\(name)` is neither a database's name in drydock.yaml nor a path in a container")
+    }
+    self = path
+  }
+}
+
+/// Rows for a message; secrets are hidden by the names of their columns and by their form.
 private struct RowText {
   let columns: [String]
   let redactor: Redactor
 
+  /// Numbers as they are, the rest by its type, since rows are the user's own data.
   func text(_ rows: [[PropertyListValue?]]) -> String {
     guard rows.count == 1, let row = rows.first else { return "\(rows.count) rows" }
     let values = row.enumerated().map { index, value in
@@ -114,6 +237,18 @@ private struct RowText {
       }
     }
     return values.count == 1 ? values.joined() : "(" + values.joined(separator: ", ") + ")"
+  }
+
+  /// All values: a fixture's are made up.
+  func row(_ row: [PropertyListValue?]) -> String {
+    "["
+      + row.enumerated().map { index, value in value.map { self.value($0, index) } ?? "null" }.joined(
+        separator: ", ") + "]"
+  }
+
+  func list(_ rows: ArraySlice<[PropertyListValue?]>, of count: Int) -> String {
+    let more = count > rows.count ? ["… \(count - rows.count) more"] : []
+    return "[" + (rows.map(row) + more).joined(separator: ", ") + "]"
   }
 
   /// A value as it may be shown in a column.

@@ -1,5 +1,7 @@
 import AppContainer
 import ContainerTransaction
+import DrydockErrors
+import FileSystem
 import Formats
 
 /// `vault: {service, account, exists | accessible | length | count | equals: before}`: what vault items are. A value is
@@ -46,13 +48,13 @@ struct VaultAssertion: Sendable {
   }
 
   func observe(_ stage: StagedContainer) throws -> Observation {
-    .items(try stage.vault().map(selection.items) ?? [])
+    .items(try stage.vault().map(selection.items) ?? [], place: stage.container.vaultPath.description)
   }
 
   func judge(_ now: Observation, before: Observation?) -> Verdict {
-    guard case .items(let items) = now else { return .failed("the vault could not be looked into") }
+    guard case .items(let items, _) = now else { return .failed("the vault could not be looked into") }
     var old: [VaultItem] = []
-    if case .items(let items) = before { old = items }
+    if case .items(let items, _) = before { old = items }
     switch wanted {
     case .exists(let exists):
       if exists == !items.isEmpty { return .passed }
@@ -78,5 +80,79 @@ struct VaultAssertion: Sendable {
 
   private func judge(_ count: Int, _ wanted: Int64) -> Verdict {
     count == wanted ? .passed : .failed("\(count) vault items have \(selection), not \(wanted)")
+  }
+}
+
+/// Exactly these vault items, by name, accessibility and value: `vault` in a fixture.
+struct VaultContentAssertion: Sendable {
+  /// Each with the place where it is written; what is not said of one does not matter.
+  let items: [(item: VaultItem, position: YAMLPosition)]
+
+  func observe(_ stage: StagedContainer) throws -> Observation {
+    let path = stage.container.vaultPath
+    guard try stage.live.status(path) != nil else { return .items([], place: path.description) }
+    guard let keys = stage.deviceKeys else {
+      throw AssertionFailure(path.description, "the vault cannot be opened: no device key is given")
+    }
+    do {
+      let vault = try Vault(opening: stage.live.contents(path), with: keys, path: path.description)
+      return .items(vault.sorted, place: path.description)
+    } catch let error as DrydockError where error.code == .vaultLocked || error.code == .badVault {
+      throw AssertionFailure(path.description, "the vault cannot be opened: \(error.message)")
+    }
+  }
+
+  /// Values are made up, and still not shown.
+  func judge(_ now: Observation) -> Verdict {
+    guard case .items(let items, let place) = now else {
+      return .failed("the vault could not be looked into")
+    }
+    var found = Dictionary(items.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first })
+    var failures = self.items.flatMap { expected in
+      Self.failures(expected.item, found.removeValue(forKey: expected.item.id), "\(place): \(expected.item)")
+        .map {
+          var failure = $0
+          failure.position = expected.position
+          return failure
+        }
+    }
+    failures += found.keys.sorted().map {
+      AssertionFailure("\(place): \($0)", "the vault item exists, expected none")
+    }
+    return failures.isEmpty ? .passed : .failed(failures)
+  }
+
+  private static func failures(_ item: VaultItem, _ found: VaultItem?, _ place: String) -> [AssertionFailure]
+  {
+    guard let found else { return [AssertionFailure(place, "the vault item is absent")] }
+    func failure(_ what: String, _ wanted: String?, _ got: String?) -> AssertionFailure {
+      AssertionFailure(place, "the vault item has another \(what)", expected: wanted, found: got)
+    }
+    var failures: [AssertionFailure] = []
+    if found.accessibility != item.accessibility {
+      failures.append(failure("accessibility", item.accessibility.rawValue, found.accessibility.rawValue))
+    }
+    if found.accessControl != item.accessControl {
+      failures.append(
+        failure("access control", item.accessControl?.description, found.accessControl?.description))
+    }
+    if found.value != item.value {
+      failures.append(failure("value", "\(item.value.count) bytes", "\(found.value.count) bytes"))
+    }
+    for attribute in VaultAttribute.allCases
+    where item[attribute] != nil && found[attribute] != item[attribute] {
+      if item.itemClass.identifying.contains(attribute) { continue }
+      failures.append(failure(attribute.words, item[attribute], found[attribute]))
+    }
+    return failures
+  }
+}
+
+extension Assertion {
+  /// That the vault has exactly these items, each with the place where it is written.
+  package static func vault(
+    _ items: [(item: VaultItem, position: YAMLPosition)], at position: YAMLPosition
+  ) -> Assertion {
+    Assertion(.items(VaultContentAssertion(items: items)), at: position)
   }
 }

@@ -130,3 +130,137 @@ extension DocumentEdit {
     value[JSONPointer(tokens: pointer.tokens.dropLast())]?.shape == .dictionary || pointer.tokens.isEmpty
   }
 }
+
+/// The versions of a document `{version, data}`, and what makes each of them out of the one before.
+struct DocumentVersions: DocumentRule {
+  static let keys = ["version-key", "data-key", "oldest", "unversioned", "versions"]
+
+  private struct Version: Sendable {
+    let number: Int64
+    /// Fields that a document of an older version may lack.
+    let defaults: YAMLMapping?
+    let steps: DocumentPatch?
+  }
+
+  private let versionKey: String
+  /// Empty when the fields stand beside the version.
+  private let dataKey: String
+  private let versions: [Version]
+  private let oldest: Int64
+  /// The version of a document that says none.
+  private let unversioned: Int64?
+  private let position: YAMLPosition
+
+  init(reading reader: YAMLReader) throws {
+    position = reader.position
+    versionKey = try reader.text("version-key") ?? "version"
+    dataKey = try reader.text("data-key") ?? "data"
+    if let node = reader["data-key"], dataKey == versionKey {
+      throw node.position.error("`version-key` and `data-key` are the same")
+    }
+    var base = JSONPointer(tokens: [])
+    if !dataKey.isEmpty { base.tokens.append(dataKey) }
+    let node = try reader.required("versions")
+    versions = try node.pairs("`versions`").pairs.map { try Self.version($0, base) }
+      .sorted { $0.number < $1.number }
+    guard let first = versions.first else { throw node.position.error("`versions` is empty") }
+    oldest = try reader.integer("oldest") ?? first.number - 1
+    unversioned = try reader.integer("unversioned")
+    if let node = reader["oldest"], oldest >= first.number {
+      throw node.position.error("`oldest` is not before the first of `versions`, \(first.number)")
+    }
+    if let node = reader["unversioned"], let unversioned, !isKnown(unversioned) {
+      throw node.position.error("`unversioned` is none of the versions: \(words)")
+    }
+  }
+
+  private static func version(_ pair: YAMLMapping.Pair, _ base: JSONPointer) throws -> Version {
+    guard case .integer(let number) = pair.key.value, number > Int64.min else {
+      throw pair.keyPosition.error("a version is an integer, not \(pair.key.value.summary)")
+    }
+    let reader = try YAMLReader(pair.value, what: "version \(number)", keys: ["defaults", "steps"])
+    var steps = try reader["steps"].map { try DocumentPatch($0, "`steps`") }
+    steps?.base = base
+    return Version(
+      number: number, defaults: try reader["defaults"]?.pairs("`defaults`"), steps: steps)
+  }
+
+  private func isKnown(_ version: Int64) -> Bool {
+    version == oldest || versions.contains { $0.number == version }
+  }
+
+  private var words: String { ([oldest] + versions.map(\.number)).map(String.init).joined(separator: ", ") }
+
+  // MARK: Applying
+
+  func apply<Value>(to edit: inout DocumentEdit<Value>, of what: String) throws -> [String] {
+    do {
+      let version = try prepare(&edit)
+      var notes: [String] = []
+      let later = versions.filter { $0.number > version }
+      for next in later {
+        let data = JSONPointer(tokens: dataKey.isEmpty ? [] : [dataKey])
+        if let defaults = next.defaults { try fill(defaults, at: data, &edit) }
+        notes += try next.steps?.apply(to: &edit, of: "\(what), to version \(next.number)") ?? []
+      }
+      // Last, and with the steps: whoever reads it finds a document of that version.
+      if let newest = later.last {
+        try edit.add(Value(integer: newest.number), at: JSONPointer(tokens: [versionKey]))
+      }
+      return notes
+    } catch let failure as EditFailure {
+      throw position.error("\(MigrateDocument.name): \(what): \(failure.message)")
+    }
+  }
+
+  /// The document's version; one without gets its wrapper.
+  private func prepare<Value: StructuredValue>(_ edit: inout DocumentEdit<Value>) throws -> Int64 {
+    let pointer = JSONPointer(tokens: [versionKey])
+    let isWrapper = edit.value.shape == .dictionary && (dataKey.isEmpty || edit.value[data] != nil)
+    guard edit.value.shape == .dictionary, let written = edit.value[pointer] else {
+      guard let unversioned else {
+        throw EditFailure(
+          "it has no `\(versionKey)`: name it with `version-key`, or say with `unversioned` which version that is"
+        )
+      }
+      if !isWrapper {
+        guard !dataKey.isEmpty else {
+          throw EditFailure("it is \(edit.value.shape.nounPhrase), not a dictionary")
+        }
+        edit.wrap(as: dataKey)
+      }
+      return unversioned
+    }
+    guard let version = written.integer else {
+      throw EditFailure("its version, `\(pointer)`, is \(written.shape.nounPhrase), not an integer")
+    }
+    guard isKnown(version) else {
+      let newest = versions.last?.number ?? oldest
+      throw EditFailure(
+        version > newest
+          ? "it has version \(version), and the newest one known here is \(newest): a newer app wrote it"
+          : "it has version \(version), and known here are \(words)")
+    }
+    if !isWrapper { throw EditFailure("it has no `\(dataKey)`: name it with `data-key`") }
+    return version
+  }
+
+  private var data: JSONPointer { JSONPointer(tokens: [dataKey]) }
+
+  /// Adds the fields that are not there, in dictionaries that are there, too.
+  private func fill<Value: StructuredValue>(
+    _ fields: YAMLMapping, at pointer: JSONPointer, _ edit: inout DocumentEdit<Value>
+  ) throws {
+    for pair in fields.pairs {
+      guard case .text(let key) = pair.key.value else {
+        throw pair.keyPosition.error("a field's name is text, not \(pair.key.value.summary): quote it")
+      }
+      let place = JSONPointer(tokens: pointer.tokens + [key])
+      guard let present = edit.value[place] else {
+        try edit.add(Value(pair.value), at: place)
+        continue
+      }
+      if let inner = pair.value.mapping, present.shape == .dictionary { try fill(inner, at: place, &edit) }
+    }
+  }
+}

@@ -1,22 +1,23 @@
 import AppContainer
+import ContainerTransaction
 import DrydockErrors
 import FileSystem
 import Formats
 
-/// Something that changes a document, whichever format it has.
+/// A change of a document, independent of its format.
 protocol DocumentRule: Sendable {
-  /// - Parameter what: what the document is, for messages: ``the setting `state` ``.
-  /// - Returns: remarks.
+  /// - Parameter what: the document in messages: ``the setting `state` ``.
+  /// - Returns: notes.
   func apply<Value>(to edit: inout DocumentEdit<Value>, of what: String) throws -> [String]
 }
 
-/// What a document is called.
+/// The name of a document.
 struct DocumentName {
-  /// The setting that it is in; nil for a file.
+  /// The setting that contains it; nil for a file.
   var key: String?
   /// For messages: ``the setting `state` ``.
   let text: String
-  /// What hides secrets in messages.
+  /// Hides secrets in messages.
   let redactor: Redactor
 
   init(setting key: String, _ redactor: Redactor) {
@@ -26,7 +27,7 @@ struct DocumentName {
   init(file: ContainerPath, _ redactor: Redactor) { (text, self.redactor) = ("`\(file)`", redactor) }
 }
 
-/// A JSON text or a property list, written again in its own format.
+/// A JSON document or a property list, written in its own format.
 enum StructuredDocument: Sendable {
   case json(JSONDocument)
   case propertyList(PropertyListDocument)
@@ -81,7 +82,7 @@ struct SettingDocument {
   var document: StructuredDocument
   private let form: Form
 
-  /// - Throws: ``StepFailure`` when the setting is no document.
+  /// - Throws: ``StepFailure`` when the setting is not a document.
   init(_ value: PropertyListValue, key: String) throws {
     do {
       switch value {
@@ -99,10 +100,214 @@ struct SettingDocument {
     }
   }
 
-  /// The setting, with the type that it had.
+  /// The setting, with its previous type.
   func value() throws -> PropertyListValue {
     if form == .value, case .propertyList(let document) = document { return document.value }
     let bytes = try document.encoded()
     return form == .data ? .data(bytes) : .string(String(decoding: bytes, as: UTF8.self))
+  }
+}
+
+/// Changes inside one value, each recorded so that it can be reverted separately.
+struct DocumentEdit<Value: StructuredValue> {
+  private(set) var value: Value
+  /// In order.
+  private(set) var changes: [DocumentChange] = []
+  private let name: DocumentName
+
+  init(_ value: Value, of name: DocumentName) { (self.value, self.name) = (value, name) }
+
+  /// A value in a message. It is hidden when one name on its path suggests a secret.
+  func shown(_ value: Value, at pointer: JSONPointer) -> String {
+    value.shown(name.redactor, names: [name.key ?? ""] + pointer.tokens)
+  }
+
+  // MARK: Changing
+
+  /// Adds a member or an element; an existing member is replaced.
+  mutating func add(_ new: Value, at pointer: JSONPointer) throws {
+    if pointer.tokens.isEmpty { return try replace(pointer, with: new) }
+    var change = DocumentChange(pointer: pointer.description, after: new.stored)
+    try value.change(pointer) { container, place in
+      switch (place, container.shape) {
+      case (.element(let index), .array(let count)):
+        guard index <= count else { throw EditFailure("`\(pointer)` is beyond the array's end") }
+        change.pointer = JSONPointer(tokens: pointer.tokens.dropLast() + [String(index)]).description
+        container.insert(new, at: place, order: nil)
+      default:
+        change.before = container.part(place)?.stored
+        if change.before == nil {
+          container.insert(new, at: place, order: nil)
+        } else {
+          container.replace(place, with: new)
+        }
+      }
+    }
+    changes.append(change)
+  }
+
+  /// Replaces an existing value.
+  mutating func replace(_ pointer: JSONPointer, with new: Value) throws {
+    let old = try present(pointer)
+    try value.set(new, at: pointer)
+    changes.append(.init(pointer: pointer.description, before: old.stored, after: new.stored))
+  }
+
+  /// Removes a value that is there.
+  @discardableResult
+  mutating func remove(_ pointer: JSONPointer) throws -> Value {
+    let old = try present(pointer)
+    let order = try take(pointer)
+    changes.append(.init(pointer: pointer.description, order: order, before: old.stored))
+    return old
+  }
+
+  /// Moves an existing value; a member at the target is replaced.
+  mutating func move(_ from: JSONPointer, to pointer: JSONPointer) throws {
+    let old = try present(from)
+    if from == pointer { return }
+    let order = try take(from)
+    try add(old, at: pointer)
+    // A revert moves the value that is there then.
+    guard var change = changes.popLast() else { return }
+    (change.from, change.order, change.after) = (from.description, order, nil)
+    changes.append(change)
+  }
+
+  /// Makes the whole value the only member of a dictionary.
+  mutating func wrap(as key: String) {
+    value = Value(key: key, value: value)
+    changes.append(.init(pointer: "", wrapped: key))
+  }
+
+  private mutating func take(_ pointer: JSONPointer) throws -> Int? {
+    guard !pointer.tokens.isEmpty else { throw EditFailure("the whole value cannot be removed") }
+    var order: Int?
+    try value.change(pointer) { container, place in
+      order = container.order(of: place)
+      container.remove(place)
+    }
+    return order
+  }
+
+  private func present(_ pointer: JSONPointer) throws -> Value {
+    if let present = value[pointer] { return present }
+    // Throws a more precise error when the parent is missing.
+    if !pointer.tokens.isEmpty {
+      var copy = value
+      try copy.change(pointer) { _, _ in }
+    }
+    throw EditFailure("`\(pointer)` does not exist")
+  }
+
+  // MARK: Reverting
+
+  /// Reverts one change, when the value still is what it wrote.
+  ///
+  /// - Returns: a note when it is not, and nothing was done.
+  mutating func revert(_ change: DocumentChange) throws -> String? {
+    let pointer = try JSONPointer(change.pointer)
+    if let key = change.wrapped { return unwrap(key) }
+    let before = try change.before.map { try Value(stored: $0) }
+    let after = try change.after.map { try Value(stored: $0) }
+    if let from = change.from {
+      return try moveBack(pointer, to: JSONPointer(from), order: change.order, replaced: before)
+    }
+    let now = value[pointer]
+    switch (before, after) {
+    case (let before, let after?):
+      guard let now, now.matches(after) else {
+        return "`\(pointer)` is not what the step wrote: left unchanged"
+      }
+      if let before { try value.set(before, at: pointer) } else { _ = try take(pointer) }
+    case (let before?, nil): return try putBack(before, at: pointer, order: change.order)
+    case (nil, nil): break
+    }
+    return nil
+  }
+
+  /// Newer data is moved back, too.
+  private mutating func moveBack(
+    _ pointer: JSONPointer, to from: JSONPointer, order: Int?, replaced: Value?
+  ) throws -> String? {
+    guard let now = value[pointer] else { return "`\(pointer)` does not exist: nothing to move back" }
+    let saved = value
+    let place = try take(pointer)
+    if let replaced { _ = try putBack(replaced, at: pointer, order: place) }
+    guard let note = try putBack(now, at: from, order: order) else { return nil }
+    value = saved
+    return note
+  }
+
+  private mutating func putBack(_ old: Value, at pointer: JSONPointer, order: Int?) throws -> String? {
+    guard let last = pointer.tokens.last else { return "the whole value exists: left unchanged" }
+    let above = JSONPointer(tokens: pointer.tokens.dropLast())
+    switch value[above]?.shape {
+    case .array(let count)?:
+      guard let index = JSONPointer.index(last) else {
+        return "`\(pointer)` is not an element: left unchanged"
+      }
+      try value.change(pointer) { container, _ in
+        container.insert(old, at: .element(min(index, count)), order: nil)
+      }
+    case .dictionary?:
+      guard value[pointer] == nil else { return "`\(pointer)` exists again: left unchanged" }
+      try value.change(pointer) { container, place in container.insert(old, at: place, order: order) }
+    default: return "its parent `\(above)` does not exist: left unchanged"
+    }
+    return nil
+  }
+
+  private mutating func unwrap(_ key: String) -> String? {
+    guard let inner = value.part(.member(key)) else { return "`/\(key)` does not exist: left unchanged" }
+    var rest = value
+    rest.remove(.member(key))
+    guard rest.matches(Value.empty) else { return "there are other members beside `/\(key)`: left unchanged" }
+    value = inner
+    return nil
+  }
+}
+
+extension StructuredValue {
+  /// A dictionary without members.
+  fileprivate static var empty: Self {
+    var value = Self(key: "", value: Self(integer: 0))
+    value.remove(.member(""))
+    return value
+  }
+}
+
+/// One change inside a value.
+struct DocumentChange: Sendable, Codable, Equatable {
+  /// Where, as a JSON pointer.
+  var pointer: String
+  /// Where it was before, when it was moved.
+  var from: String?
+  /// The key that the whole value was wrapped in.
+  var wrapped: String?
+  /// The index of a removed member.
+  var order: Int?
+  /// The value before and after; nil when it was or is absent, and for a moved value.
+  var before, after: String?
+}
+
+extension StagedContainer {
+  /// Changes a JSON file or a property list, in its own format.
+  func changeDocument(
+    at path: ContainerPath, _ rule: some DocumentRule
+  ) throws -> (notes: [String], changes: [DocumentChange]) {
+    let bytes = try read(path)
+    var document: StructuredDocument
+    do {
+      document = try StructuredDocument(bytes: bytes)
+    } catch var error as DrydockError where error.path == nil {
+      error.path = path.description
+      throw error
+    }
+    let result = try document.apply(rule, of: DocumentName(file: path, redactor))
+    let changed = try document.encoded()
+    // An unchanged file keeps its time.
+    if changed != bytes { try write(changed, to: path) }
+    return result
   }
 }

@@ -3,8 +3,8 @@ import ContainerTransaction
 import FileSystem
 import Formats
 
-/// Which settings file a step or a check is about: the app's own, a suite of `drydock.yaml` (a file named there, or a
-/// group), or any file.
+/// The settings file of a step or a check: the app's own, a suite of `drydock.yaml` (a file named there, or a group), or
+/// any file.
 struct DefaultsTarget: Sendable {
   static let keys = ["suite", "file"]
 
@@ -38,6 +38,11 @@ struct DefaultsTarget: Sendable {
 
   private init(kind: Kind) { self.kind = kind }
 
+  /// A suite; the app's own settings when nil.
+  init(suite: String?, at position: YAMLPosition) {
+    self.init(kind: suite.map { .suite($0, position) } ?? .standard)
+  }
+
   /// Where the file is in this container.
   func path(in container: Container) throws -> ContainerPath {
     switch kind {
@@ -53,11 +58,11 @@ struct DefaultsTarget: Sendable {
     case .standard:
       if let path = container.standardDefaults { return path }
       throw StepFailure(
-        message: "no settings file is known here: name it in drydock.yaml (`defaults: {standard: PATH}`)")
+        message: "the settings file is unknown: name it in drydock.yaml (`defaults: {standard: PATH}`)")
     }
   }
 
-  /// What the app registers as the defaults of these settings; nothing is known of a file without a suite's name.
+  /// The defaults that the app registers for these settings; unknown for a file that is no suite.
   func registered(in container: Container) -> PropertyListDictionary {
     switch kind {
     case .file: [:]
@@ -74,9 +79,7 @@ struct DefaultsTarget: Sendable {
 
 /// The settings that one step changes: read once, written once, and only when something changed.
 struct DefaultsEdit {
-  /// The file's settings now.
   var values: PropertyListDictionary
-  /// Remarks so far.
   var notes: [String] = []
   private let path: ContainerPath
   private let registered: PropertyListDictionary
@@ -91,28 +94,38 @@ struct DefaultsEdit {
     values = original?.root ?? [:]
   }
 
-  /// A setting's name in a message: one that no migration names may be anything, a token too.
+  /// A setting's name in a message: a name that no migration mentions may contain a secret.
   func shown(_ key: String) -> String { "`\(redactor.shown(name: key))`" }
 
-  /// The value of a key; when it is absent the step fails, or leaves a remark.
+  /// The value of a key; when it is absent the step fails or adds a note.
   mutating func source(_ key: String, _ ifMissing: IfMissing) throws -> PropertyListValue? {
     if let value = values[key] { return value }
-    let where_ = original == nil ? " (there is no settings file)" : ""
+    let why = original == nil ? " (there is no settings file)" : ""
     if ifMissing == .fail {
-      throw StepFailure(message: "the setting \(shown(key)) is not there\(where_)", path: path.description)
+      throw StepFailure(message: "the setting \(shown(key)) does not exist\(why)", path: path.description)
     }
-    notes.append("\(shown(key)) is not there\(where_): skipped")
+    notes.append("\(shown(key)) does not exist\(why): skipped")
     return nil
   }
 
-  /// The value that a reader of a key sees: where none is stored, the one that the app registers.
+  /// The value that the app reads: the stored one, otherwise the registered default.
   mutating func seen(_ key: String, _ ifMissing: IfMissing) throws -> PropertyListValue? {
     guard values[key] == nil, let value = registered[key] else { return try source(key, ifMissing) }
-    notes.append("\(shown(key)) is not stored: its registered default is taken")
+    notes.append("\(shown(key)) is not stored: its registered default is used")
     return value
   }
 
-  /// Whether a key may be written; when it is there the step fails, or leaves a remark.
+  /// The settings that start with a prefix, sorted; when there are none the step fails or adds a note.
+  mutating func keys(withPrefix prefix: String, _ ifMissing: IfMissing) throws -> [String] {
+    let found = values.keys.map(\.text).filter { $0.utf8.starts(with: prefix.utf8) }.sorted()
+    if found.isEmpty {
+      if ifMissing == .fail { throw StepFailure(message: "no setting starts with `\(prefix)`") }
+      notes.append("no setting starts with `\(prefix)`: skipped")
+    }
+    return found
+  }
+
+  /// Whether a key may be written; when it exists the step fails or adds a note.
   mutating func mayWrite(_ key: String, _ ifExists: IfExists) throws -> Bool {
     guard values[key] != nil else { return true }
     switch ifExists {
@@ -127,8 +140,15 @@ struct DefaultsEdit {
     }
   }
 
-  /// Writes the file when something changed; a missing one is made in the binary format.
-  mutating func save(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
+  /// Writes the file without recording the changes: a revert is not reverted by steps.
+  func save(to stage: StagedContainer) throws -> [String] {
+    var copy = self
+    var unused = DownValues()
+    return try copy.save(to: stage, &unused)
+  }
+
+  /// Writes the file when something changed; a missing one is created in the binary format.
+  mutating func save(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     var file = original ?? PropertyListFile()
     let keys = file.root.differingKeys(from: values)
     guard !keys.isEmpty else { return notes }
@@ -136,14 +156,37 @@ struct DefaultsEdit {
       guard let value = values[key], file.rounds(value) else { continue }
       notes.append("\(shown(key.text)): the file is XML, which keeps whole seconds only")
     }
-    if original == nil { try memory.noteMade(path, on: stage) }
+    if original == nil { try recorded.noteMade(path, on: stage) }
     let before = PropertyListDictionary(keys.compactMap { key in file.root[key].map { (key.text, $0) } })
     file.root = values
     try stage.setDefaults(file, at: path)
-    // As it is read back: XML drops fractions of a second.
+    // Record the values as they are read back: XML drops fractions of a second.
     let written = PropertyListDictionary(keys.compactMap { key in values[key].map { (key.text, $0) } })
     let after = try PropertyListFile(bytes: PropertyListFile(format: file.format, root: written).encoded())
-    memory.note(settings: path, before: before, after: after.root)
+    recorded.note(settings: path, before: before, after: after.root)
     return notes
   }
+}
+
+extension Redactor {
+  /// A setting in a message, with its type: Bools, numbers and short text by value, the rest by type; secrets by length.
+  func typed(_ value: PropertyListValue, of key: String) -> String {
+    switch value {
+    case .array, .dictionary: value.nounPhrase
+    // A migration may have renamed it: what could be a token is hidden under any name.
+    case _ where SecretPattern.isSecret(value, key: key) || SecretPattern.isSecret(value, named: .suspicious):
+      "\(value.nounPhrase) \(shown(value, key: key))"
+    case .boolean(let bool): "the Bool \(bool)"
+    case .integer, .unsigned: "the integer \(value)"
+    case .real, .single: "the real \(value)"
+    case .string(let text) where text.count <= 40: "the text `\(text)`"
+    case .string: "a long text"
+    default: value.nounPhrase
+    }
+  }
+}
+
+extension PropertyListValue {
+  /// The type's name with its article.
+  var nounPhrase: String { (typeName == "integer" || typeName == "array" ? "an " : "a ") + typeName }
 }

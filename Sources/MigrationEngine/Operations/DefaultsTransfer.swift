@@ -1,23 +1,78 @@
+import AppContainer
 import ContainerTransaction
 import FileSystem
 import Formats
 
-/// Which settings go from one settings file to another, and under which names: what `defaults.move` and
-/// `defaults.copy` share.
+/// `defaults.move`: moves settings from one settings file to another.
+struct MoveDefaults: MigrationOperation {
+  static let name = "defaults.move"
+  static let keys = DefaultsTransfer.keys
+
+  let transfer: DefaultsTransfer
+
+  var reversal: Reversal { transfer.namesKeys ? .byArguments : .byDownValues }
+
+  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+    try transfer.apply(to: stage, moving: true, &recorded)
+  }
+
+  func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
+    try transfer.moveBack(on: stage, recorded)
+  }
+}
+
+extension MoveDefaults {
+  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+    transfer = try DefaultsTransfer(reading: reader)
+  }
+}
+
+/// `defaults.copy`: copies settings from one settings file to another, or within one to other names.
+struct CopyDefaults: MigrationOperation {
+  static let name = "defaults.copy"
+  static let keys = DefaultsTransfer.keys
+
+  let transfer: DefaultsTransfer
+
+  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+    try transfer.apply(to: stage, moving: false, &recorded)
+  }
+}
+
+extension CopyDefaults {
+  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+    transfer = try DefaultsTransfer(reading: reader)
+  }
+}
+
+/// The arguments of `defaults.move` and `defaults.copy`: which settings go from one file to another, under which names.
 struct DefaultsTransfer: Sendable {
   static let keys = ["from", "to", "keys", "prefix", "all", "if-missing", "if-exists"]
 
-  private enum Selection: Sendable {
-    case keys([(old: String, new: String)])
+  enum Selection: Sendable {
+    case keys([KeyRename])
     case prefix(String)
     case all
   }
 
-  private let from: DefaultsTarget
-  private let to: DefaultsTarget
-  private let selection: Selection
-  private let ifMissing: IfMissing
-  private let ifExists: IfExists
+  let from, to: DefaultsTarget
+  let selection: Selection
+  let ifMissing: IfMissing
+  let ifExists: IfExists
+
+  /// Settings by name, from suite to suite.
+  ///
+  /// - Throws: when no suite is named.
+  init(
+    _ keys: [String], from source: String?, to target: String?, ifMissing: IfMissing, ifExists: IfExists,
+    at position: YAMLPosition
+  ) throws {
+    if source == nil && target == nil { throw position.error("name `from` or `to`: both are the same file") }
+    from = DefaultsTarget(suite: source, at: position)
+    to = DefaultsTarget(suite: target, at: position)
+    selection = .keys(keys.map { KeyRename(old: $0, new: $0, position: position) })
+    (self.ifMissing, self.ifExists) = (ifMissing, ifExists)
+  }
 
   init(reading reader: YAMLReader) throws {
     guard reader["from"] != nil || reader["to"] != nil else {
@@ -35,8 +90,7 @@ struct DefaultsTransfer: Sendable {
   private static func selection(_ reader: YAMLReader) throws -> Selection {
     let given = ["keys", "prefix", "all"].compactMap { reader[$0] }
     guard given.count == 1, let node = given.first else {
-      throw (given.last ?? nil)?.position.error(
-        "name one of `keys`, `prefix` and `all: true`, not \(given.count)")
+      throw given.last?.position.error("name one of `keys`, `prefix` and `all: true`, not \(given.count)")
         ?? reader.position.error("\(reader.what) needs `keys`, a `prefix`, or `all: true`")
     }
     if reader["all"] != nil {
@@ -49,19 +103,12 @@ struct DefaultsTransfer: Sendable {
       }
       return .prefix(prefix)
     }
-    guard let mapping = node.mapping else { return .keys(try node.texts("`keys`").map { ($0, $0) }) }
-    var seen: Set<ExactText> = []
-    return .keys(
-      try mapping.pairs.map { pair in
-        guard case .text(let old) = pair.key.value else {
-          throw pair.keyPosition.error("a setting's name is text, not \(pair.key.value.summary): quote it")
-        }
-        let new = try pair.value.text("the new name of `\(old)`")
-        guard seen.insert(ExactText(new)).inserted else {
-          throw pair.value.position.error("two settings become `\(new)`")
-        }
-        return (old, new)
-      })
+    guard node.mapping != nil else {
+      return .keys(try node.texts("`keys`").map { KeyRename(old: $0, new: $0, position: node.position) })
+    }
+    let renames = try KeyRename.list(node)
+    try renames.requireDistinctTargets()
+    return .keys(renames)
   }
 
   /// Whether the arguments name each setting.
@@ -69,14 +116,11 @@ struct DefaultsTransfer: Sendable {
     if case .keys = selection { true } else { false }
   }
 
-  // MARK: There
-
-  /// Writes the settings at the target; those that went are taken from the source when they are moved.
-  func apply(to stage: StagedContainer, moving: Bool, _ memory: inout StepMemory) throws -> [String] {
+  /// Writes the settings at the target, and removes them at the source when they are moved.
+  func apply(to stage: StagedContainer, moving: Bool, _ recorded: inout DownValues) throws -> [String] {
     let isOneFile = try from.path(in: stage.container) == to.path(in: stage.container)
     if isOneFile && moving {
-      throw StepFailure(
-        message: "`from` and `to` are the same settings file: defaults.rename gives new names")
+      throw StepFailure(message: "`from` and `to` are the same settings file: use defaults.rename")
     }
     var source = try DefaultsEdit(from, stage)
     var target = try DefaultsEdit(to, stage)
@@ -87,67 +131,59 @@ struct DefaultsTransfer: Sendable {
       if !isThere { target.values[new] = value }
       if moving { source.values[old] = nil }
     }
-    let notes = try target.save(to: stage, &memory)
-    return isOneFile ? source.notes + notes : try source.save(to: stage, &memory) + notes
+    let notes = try target.save(to: stage, &recorded)
+    return isOneFile ? source.notes + notes : try source.save(to: stage, &recorded) + notes
   }
 
   private func pairs(_ source: inout DefaultsEdit) throws -> [(old: String, new: String)] {
     switch selection {
-    case .keys(let pairs): return pairs
-    case .all: return source.values.keys.sorted().map { ($0.text, $0.text) }
-    case .prefix(let prefix):
-      let found = source.values.keys.map(\.text).filter { $0.utf8.starts(with: prefix.utf8) }.sorted()
-      if found.isEmpty {
-        if ifMissing == .fail { throw StepFailure(message: "no setting starts with `\(prefix)`") }
-        source.notes.append("no setting starts with `\(prefix)`: skipped")
-      }
-      return found.map { ($0, $0) }
+    case .keys(let renames): renames.map { ($0.old, $0.new) }
+    case .all: source.values.keys.sorted().map { ($0.text, $0.text) }
+    case .prefix(let prefix): try source.keys(withPrefix: prefix, ifMissing).map { ($0, $0) }
     }
   }
 
-  // MARK: And back
-
   /// Moves the settings back, with what the app wrote to them since.
-  func moveBack(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
+  func moveBack(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
     let (sourcePath, targetPath) = try (from.path(in: stage.container), to.path(in: stage.container))
     var source = try DefaultsEdit(from, stage)
     var target = try DefaultsEdit(to, stage)
-    for (old, new) in try moved(memory, from: sourcePath) {
+    for (old, new) in try moved(recorded, from: sourcePath) {
       guard let value = target.values[new] else {
-        target.notes.append("\(target.shown(new)) is not there: nothing to move back")
+        target.notes.append("\(target.shown(new)) does not exist: nothing to move back")
         continue
       }
       guard source.values[old] == nil else {
         target.notes.append(
-          "\(target.shown(old)) is there again: kept, and \(target.shown(new)) left where it is")
+          "\(target.shown(old)) exists again: kept, and \(target.shown(new)) left unchanged")
         continue
       }
       source.values[old] = value
-      guard let memory else {
+      guard let recorded else {
         target.values[new] = nil
         continue
       }
-      // One that the target had already, with the same value, was not written.
-      if let written = memory.setting(new, in: targetPath) { target.values[new] = written.before?.value }
+      // A target that had the same value already was not written.
+      if let written = recorded.setting(new, in: targetPath) { target.values[new] = written.before?.value }
     }
-    var nothing = StepMemory()
-    let notes = try source.save(to: stage, &nothing) + target.save(to: stage, &nothing)
-    if target.values.isEmpty, memory?.made.contains(targetPath) == true { try stage.remove(targetPath) }
+    let notes = try source.save(to: stage) + target.save(to: stage)
+    if target.values.isEmpty, recorded?.made.contains(targetPath) == true { try stage.remove(targetPath) }
     return notes
   }
 
-  /// The settings that were moved: not those that were skipped or kept.
+  /// The settings that were moved, without those that were skipped or kept.
   private func moved(
-    _ memory: StepMemory?, from source: ContainerPath
+    _ recorded: DownValues?, from source: ContainerPath
   ) throws -> [(old: String, new: String)] {
-    let gone = memory?.settings.filter { $0.file == source && $0.after == nil }.map(\.key)
+    let gone = recorded?.settings.filter { $0.file == source && $0.after == nil }.map(\.key)
     switch (selection, gone) {
-    case (.keys(let pairs), let gone?): return pairs.filter { gone.containsExactly($0.old) }
-    case (.keys(let pairs), nil): return pairs
+    case (.keys(let renames), let gone?):
+      return renames.filter { gone.containsExactly($0.old) }.map { ($0.old, $0.new) }
+    case (.keys(let renames), nil): return renames.map { ($0.old, $0.new) }
     case (_, let gone?): return gone.map { ($0, $0) }
     case (_, nil):
       throw StepFailure(
-        message: "nobody knows any more which settings were moved: the transaction's undo is gone")
+        message: "the names of the moved settings are unknown: the transaction's undo entry was removed")
     }
   }
 }

@@ -4,88 +4,77 @@ import DrydockErrors
 import FileSystem
 import Formats
 
-/// What a step does. Operations are read from files and Swift values; a closure of a migration plan is one by itself.
+/// What a step does: an operation, a closure of a Swift plan, or the statements of another tool's migration.
 protocol MigrationAction: Sendable {
-  /// The word for it in messages.
+  /// Its name in messages.
   var name: String { get }
-  /// Whether it opens the vault, for which the device key is needed.
+  /// Whether it opens the vault, which needs the device key.
   var needsVault: Bool { get }
-  /// Whether its author says that it destroys data, and why.
+  /// Whether its author gives a reason for destroying data.
   var isDestructive: Bool { get }
-  /// What it says of the data that it destroys.
+  /// The data that the author says it destroys.
   var announcedLoss: AnnouncedLoss { get }
-  /// How the step can be taken back by itself, when the transaction's undo cannot be used.
-  var wayBack: WayBack { get }
-  /// Whether its author wrote how it is reverted, so that it may be wrong.
-  var hasWrittenDown: Bool { get }
-  /// Does it on the stage.
+  /// How it can be reverted when the whole transaction cannot be undone.
+  var reversal: Reversal { get }
+  /// Whether its author wrote the down step, which may be wrong.
+  var hasExplicitDown: Bool { get }
+  /// Runs the step on the stage.
   ///
-  /// - Parameter memory: takes what ``revert(on:_:)`` has to know later.
-  /// - Returns: remarks for the report: what was skipped or kept, and why.
-  func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String]
-  /// Takes the step back on the stage. What is no longer what the step wrote stays, with a remark, unless the arguments
-  /// alone say what the way back is: then newer data goes it, too.
+  /// - Parameter recorded: takes the values that ``revert(on:_:)`` needs later.
+  /// - Returns: notes for the report: what was skipped or kept, and why.
+  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String]
+  /// Reverts the step on the stage. What was changed since stays, with a note, unless the arguments alone say what the
+  /// inverse is: then newer data is reverted, too.
   ///
-  /// - Parameter memory: what the step wrote down; nil when the transaction's undo is gone.
-  /// - Throws: ``StepFailure`` when it cannot be taken back.
-  func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String]
+  /// - Parameter recorded: the values of the step; nil when the transaction's undo entry was removed.
+  /// - Returns: notes for the report.
+  /// - Throws: ``StepFailure`` when it cannot be reverted.
+  func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String]
 }
 
-/// One kind of step that a migration names. Each has a file of its own here and a line in ``Operations``.
+/// A kind of step that migrations name. Each has a line in ``Operations``. Swift plans make the values directly; YAML is
+/// decoded to them.
 protocol MigrationOperation: MigrationAction {
-  /// The word in a migration.
+  /// Its name in migrations.
   static var name: String { get }
-  /// The arguments that it takes.
+  /// The names of its arguments.
   static var keys: [String] { get }
-  /// Whether it opens the vault, for which the device key is needed.
   static var needsVault: Bool { get }
-  /// Reads the arguments; unknown ones were refused already.
+  /// Decodes the arguments; unknown ones were refused already.
   init(reading reader: YAMLReader, files: MigrationFiles) throws
 }
 
-/// How a step can be taken back by itself.
-enum WayBack: Sendable {
-  /// Its arguments say what was there, as with a rename.
+/// How a step can be reverted.
+enum Reversal: Sendable {
+  /// Its arguments, or its explicit `down`, say how.
   case byArguments
-  /// What it wrote down when it was applied says so.
-  case byMemory
+  /// By the values that it recorded.
+  case byDownValues
   /// It cannot: the migration needs `down` steps, or says `irreversible: true`.
   case none
 }
 
 extension MigrationOperation {
-  /// Most do not.
   static var needsVault: Bool { false }
-
   var name: String { Self.name }
-
   var needsVault: Bool { Self.needsVault }
+  var reversal: Reversal { .byDownValues }
 }
 
 extension MigrationAction {
-  /// Most do not.
   var isDestructive: Bool { false }
-
-  /// What has no tables to name destroys all of what it is about, or nothing.
   var announcedLoss: AnnouncedLoss { isDestructive ? .everything : .nothing }
+  var reversal: Reversal { .none }
+  var hasExplicitDown: Bool { false }
 
-  /// What says nothing cannot be taken back.
-  var wayBack: WayBack { .none }
-
-  /// Most follow from their arguments, or from what they wrote down.
-  var hasWrittenDown: Bool { false }
-
-  /// What goes by memory alone puts the settings back that the step changed.
-  func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
-    guard wayBack == .byMemory else {
-      throw StepFailure(
-        message: "\(name) cannot be taken back by itself: the migration needs `down` steps")
+  func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
+    guard reversal == .byDownValues else {
+      throw StepFailure(message: "\(name) has no inverse: the migration needs `down` steps")
     }
-    return try StepMemory.required(memory).revertSettings(on: stage)
+    return try DownValues.required(recorded).revert(on: stage)
   }
 }
 
-/// The operations of this version.
 enum Operations {
   static let all: [any MigrationOperation.Type] = [
     SetDefaults.self,
@@ -123,41 +112,53 @@ enum Operations {
 
   static let named: [String: any MigrationOperation.Type] = Dictionary(
     all.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+
+  /// - Throws: `DrydockError` for an unknown name, and for invalid arguments.
+  static func decode(
+    _ name: String, at position: YAMLPosition, arguments: YAMLNode, files: MigrationFiles
+  ) throws -> any MigrationOperation {
+    guard let type = named[name] else {
+      throw position.error(
+        "unknown operation `\(name)`; " + NearestWord.hint(for: name, among: Array(named.keys)))
+    }
+    return try type.init(
+      reading: YAMLReader(arguments, what: name, keys: type.keys), files: files)
+  }
 }
 
-/// What to do when that which an operation reads is not there.
-package enum IfMissing: String, CaseIterable, Sendable { case skip, fail }
+/// What to do when the source of an operation does not exist.
+public enum IfMissing: String, CaseIterable, Sendable { case skip, fail }
 
-/// What to do when the database that statements are for is not there.
+/// What to do when the database of statements does not exist.
 enum IfNoDatabase: String, CaseIterable, Sendable { case create, skip, fail }
 
-/// What to do when that which an operation writes is there already. `keep` leaves both sides as they are.
-package enum IfExists: String, CaseIterable, Sendable { case fail, keep, replace }
+/// What to do when the target of an operation exists already. `keep` leaves both sides unchanged.
+public enum IfExists: String, CaseIterable, Sendable { case fail, keep, replace }
 
-/// What to do with a value that has no counterpart.
-package enum Unmapped: String, CaseIterable, Sendable { case fail, keep, delete }
+/// What to do with a value that cannot be converted.
+public enum Unmapped: String, CaseIterable, Sendable { case fail, keep, delete }
 
 extension YAMLReader {
-  /// The argument `if-missing`.
   func ifMissing() throws -> IfMissing { try choice("if-missing") ?? .skip }
 
-  /// The argument `if-exists`.
   func ifExists() throws -> IfExists { try choice("if-exists") ?? .fail }
 
-  /// The reason that a destructive operation must give.
-  func reason() throws -> String {
+  /// The reason that a destructive operation requires.
+  func reason() throws -> DestructiveReason {
     guard let node = self["destructive"] else {
       throw position.error("\(what) destroys data: say why with `destructive: \"…\"`")
     }
-    let reason = try node.text("`destructive`")
-    guard !reason.isEmpty else { throw node.position.error("`destructive` says why: give a reason") }
-    return reason
+    return try DestructiveReason(node.text("`destructive`"), at: node.position)
   }
+}
 
-  /// A path in the container.
-  func path(_ key: String) throws -> ContainerPath? {
-    guard let node = self[key] else { return nil }
-    return try node.containerPath("`\(key)`")
+extension YAMLMapping.Pair {
+  /// The key when it is text; `what` names it in the error.
+  func textKey(_ what: String) throws -> String {
+    guard case .text(let text) = key.value else {
+      throw keyPosition.error("\(what) is text, not \(key.value.summary): quote it")
+    }
+    return text
   }
 }
 
@@ -167,23 +168,52 @@ extension YAMLNode {
     let written = try text(what)
     guard let text = GlobPattern.literal(written) else {
       throw position.error(
-        "\(what) takes no pattern, only one path; write `\(GlobPattern.escaped(written))` for that very name")
+        "\(what) is one path, not a pattern; write `\(GlobPattern.escaped(written))` for that exact name")
     }
     do {
       let path = try ContainerPath(text)
-      guard !path.isRoot else {
-        throw position.error("\(what) is the container itself: name something in it")
-      }
-      return path
+      return try path.notRoot(what, at: position)
     } catch let error as DrydockError where error.code == .badPath {
       throw position.error("\(what): \(error.message)", cause: error)
     }
   }
 }
 
-/// A step's failure, before the place in the file is known.
+extension ContainerPath {
+  /// The path, unless it is the container itself.
+  func notRoot(_ what: String, at position: YAMLPosition) throws -> ContainerPath {
+    if isRoot { throw position.error("\(what) is the container itself: name something in it") }
+    return self
+  }
+}
+
+/// A step's failure, before the place in the file is added.
 struct StepFailure: Error {
   var message: String
   var path: String?
   var code = DrydockError.Code.stepFailed
+}
+
+extension StagedContainer {
+  /// Whether a path is in the directory of Drydock's history, which no step may change.
+  func isHistory(_ path: ContainerPath) -> Bool {
+    let directory = container.historyPath.parent
+    return path == directory || path.isInside(directory)
+  }
+
+  /// - Throws: ``StepFailure`` when a step would write into Drydock's history.
+  func requireNotHistory(_ path: ContainerPath) throws {
+    guard isHistory(path) else { return }
+    throw StepFailure(
+      message: "`\(path)` is where Drydock keeps its history: choose another path", path: path.description)
+  }
+
+  /// - Throws: ``StepFailure`` when a path is the history, or a directory that contains it.
+  func requireNoHistory(in path: ContainerPath) throws {
+    try requireNotHistory(path)
+    guard container.historyPath.isInside(path), try status(of: container.historyPath) != nil else { return }
+    throw StepFailure(
+      message: "`\(path)` contains Drydock's history: name its other contents instead", path: path.description
+    )
+  }
 }

@@ -2,8 +2,8 @@ import ContainerTransaction
 import FileSystem
 import Formats
 
-/// `defaults.move-to-file`: makes a setting that grew too large a file. The setting goes only after the file was read
-/// back and compared.
+/// `defaults.move-to-file`: moves a setting into a file. The setting is removed only after the file was read back and
+/// compared.
 struct MoveDefaultsToFile: MigrationOperation {
   static let name = "defaults.move-to-file"
   static let keys = ["key", "to", "format", "reference", "if-missing", "if-exists"] + DefaultsTarget.keys
@@ -26,9 +26,9 @@ struct MoveDefaultsToFile: MigrationOperation {
     ifExists = try reader.ifExists()
   }
 
-  var wayBack: WayBack { .byMemory }
+  var reversal: Reversal { .byDownValues }
 
-  func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
+  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     try stage.requireNoHistory(in: to)
     var edit = try DefaultsEdit(target, stage)
     guard let value = try edit.source(key, ifMissing) else { return edit.notes }
@@ -37,27 +37,27 @@ struct MoveDefaultsToFile: MigrationOperation {
     if try stage.status(of: to) != nil {
       switch ifExists {
       case .keep:
-        edit.notes.append("`\(to)` is there already: kept, and the setting `\(key)` left where it is")
+        edit.notes.append("`\(to)` exists already: kept, and the setting `\(key)` left unchanged")
         return edit.notes
       case .replace:
-        try memory.noteRemoved(to, on: stage)
+        try recorded.noteRemoved(to, on: stage)
         try stage.remove(to)
       case .fail:
         throw StepFailure(
-          message: "the file `\(to)` of the setting `\(key)` is there already: say `if-exists: keep` or "
+          message: "the file `\(to)` of the setting `\(key)` exists already: say `if-exists: keep` or "
             + "`if-exists: replace`", path: to.description)
       }
     }
-    try memory.noteMade(to, on: stage)
-    // Who may read the settings may read the file.
+    try recorded.noteMade(to, on: stage)
+    // The file gets the permissions of the settings file.
     try stage.write(bytes, to: to, mode: stage.metadata(of: target.path(in: stage.container))?.mode)
     guard try isSame(value, read(stage.read(to), like: value)) else {
       throw StepFailure(
-        message: "the file `\(to)` is not what the setting `\(key)` was when it is read back",
+        message: "the file `\(to)`, read back, differs from the setting `\(key)`",
         path: to.description)
     }
     edit.values[key] = reference
-    return try edit.save(to: stage, &memory)
+    return try edit.save(to: stage, &recorded)
   }
 
   // MARK: The file
@@ -71,8 +71,8 @@ struct MoveDefaultsToFile: MigrationOperation {
       guard let json = JSONValue(value) else {
         throw StepFailure(
           message:
-            "the setting `\(key)`, \(value.nounPhrase), holds what JSON has no form for: a date, data, or a "
-            + "number that is none; say `format: plist`")
+            "the setting `\(key)`, \(value.nounPhrase), contains a value that JSON cannot represent: a date, data or "
+            + "a number that is not finite; say `format: plist`")
       }
       return JSONDocument(json, isIndented: true).bytes
     case (.raw?, _), (nil, _):
@@ -98,7 +98,7 @@ struct MoveDefaultsToFile: MigrationOperation {
     }
   }
 
-  /// JSON has one kind of real, and writes a whole one as it is.
+  /// JSON does not keep the type of a number.
   private func isSame(_ value: PropertyListValue, _ other: PropertyListValue?) -> Bool {
     guard let other else { return false }
     if format == .json, let left = JSONValue(value), let right = JSONValue(other) {
@@ -107,35 +107,34 @@ struct MoveDefaultsToFile: MigrationOperation {
     return value == other
   }
 
-  // MARK: The way back
+  // MARK: Reverting
 
-  /// The file's content becomes the setting again, as it is now.
-  func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
-    let memory = try StepMemory.required(memory)
+  /// Moves the file's present content back into the setting.
+  func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
+    let recorded = try DownValues.required(recorded)
     var edit = try DefaultsEdit(target, stage)
     let path = try target.path(in: stage.container)
-    guard let setting = memory.setting(key, in: path), let before = setting.before?.value else { return [] }
+    guard let setting = recorded.setting(key, in: path), let before = setting.before?.value else { return [] }
     guard edit.values[key] == setting.after?.value else {
-      return ["`\(key)` is not what the step left: kept, and `\(to)` too"]
+      return ["`\(key)` was changed since: kept, and `\(to)` too"]
     }
-    guard try stage.status(of: to) != nil else { return ["`\(to)` is not there: skipped"] }
+    guard try stage.status(of: to) != nil else { return ["`\(to)` does not exist: skipped"] }
     let bytes = try stage.read(to)
-    // An untouched file gives the very value: JSON has fewer types than settings.
+    // An unchanged file restores the exact value: JSON has fewer types than settings.
     let value = try bytes == encode(before) ? before : try read(bytes, like: before)
     guard let value else {
       throw StepFailure(
-        message: "`\(to)` holds what no setting can be: null, or bytes that are no text", path: to.description
+        message: "`\(to)` cannot become a setting: it is null, or not UTF-8 text", path: to.description
       )
     }
     edit.values[key] = value
     try stage.remove(to)
-    edit.notes += try memory.putBackRemoved(on: stage)
-    var nothing = StepMemory()
-    return try edit.save(to: stage, &nothing)
+    edit.notes += try recorded.putBackRemoved(on: stage)
+    return try edit.save(to: stage)
   }
 }
 
-/// How a setting becomes a file.
+/// The format of a setting in a file.
 enum SettingFileFormat: String, CaseIterable, Sendable {
   /// A JSON document, indented.
   case json

@@ -4,8 +4,8 @@ import ContainerTransaction
 import Formats
 import Foundation
 
-/// `vault.move-from-defaults`: makes settings vault items. A setting goes only after its item was sealed, opened again and
-/// compared.
+/// `vault.move-from-defaults`: moves settings into the vault. A setting is removed only after its item was sealed, opened
+/// again and compared.
 struct MoveDefaultsToVault: MigrationOperation {
   static let name = "vault.move-from-defaults"
   static let keys =
@@ -16,12 +16,22 @@ struct MoveDefaultsToVault: MigrationOperation {
   static let needsVault = true
 
   let target: DefaultsTarget
-  /// The settings, each with the account that its item gets.
+  /// The settings, each with the account of its item.
   let moves: [(key: String, account: String?)]
+  /// The other attributes of the items.
   let template: VaultItem
   let form: SecretForm?
-  private let ifMissing: IfMissing
-  private let ifExists: IfExists
+  let ifMissing: IfMissing
+  let ifExists: IfExists
+
+  /// One setting.
+  init(
+    _ target: DefaultsTarget, key: String, account: String?, item: VaultItem, ifMissing: IfMissing,
+    ifExists: IfExists
+  ) {
+    (self.target, moves, template, form) = (target, [(key, account)], item, nil)
+    (self.ifMissing, self.ifExists) = (ifMissing, ifExists)
+  }
 
   init(reading reader: YAMLReader, files: MigrationFiles) throws {
     target = try DefaultsTarget(reading: reader)
@@ -46,9 +56,7 @@ struct MoveDefaultsToVault: MigrationOperation {
       }
       var accounts: Set<String> = []
       return try node.pairs("`keys`").pairs.map { pair in
-        guard case .text(let key) = pair.key.value else {
-          throw pair.keyPosition.error("a setting's name is text, not \(pair.key.value.summary): quote it")
-        }
+        let key = try pair.textKey("a setting's name")
         let account = try pair.value.text("the account of `\(key)`")
         guard accounts.insert(account).inserted else {
           throw pair.value.position.error("two settings become the account `\(account)`")
@@ -60,10 +68,10 @@ struct MoveDefaultsToVault: MigrationOperation {
     }
   }
 
-  func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
+  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
     let file = try target.path(in: stage.container)
-    try memory.noteMade(stage.container.vaultPath, on: stage)
+    try recorded.noteMade(stage.container.vaultPath, on: stage)
     var changes: [SealedItems.Change] = []
     for (key, account) in moves {
       guard let value = try edit.source(key, ifMissing) else { continue }
@@ -75,15 +83,14 @@ struct MoveDefaultsToVault: MigrationOperation {
       stage.keepSealed(MovedSecret(path: file, key: key, value: value), to: vault.recipients)
       edit.values[key] = nil
       changes.append((before, vault[item.id]))
-      memory.types.append(SettingType(of: value, key, in: file))
+      recorded.types.append(SettingType(of: value, key, in: file))
     }
-    if let vault = try stage.vault() { memory.items = try SealedItems(changes, sealedAs: vault) }
-    // The values are not written down: that the settings are in the vault says all.
-    var nothing = StepMemory()
-    return try edit.save(to: stage, &nothing)
+    if let vault = try stage.vault() { recorded.items = try SealedItems(changes, sealedAs: vault) }
+    // The values are recorded only in the sealed items.
+    return try edit.save(to: stage)
   }
 
-  /// Seals an item into the vault and reads it back; nil when another one is kept.
+  /// Seals an item into the vault and reads it back; nil when an existing one is kept.
   private func put(
     _ item: VaultItem, of key: String, _ stage: StagedContainer, _ notes: inout [String]
   ) throws -> Vault? {
@@ -93,19 +100,19 @@ struct MoveDefaultsToVault: MigrationOperation {
     (item.created, item.modified) = (now, now)
     if let existing = vault[item.id] {
       if existing.value == item.value {
-        notes.append("the vault item \(item) has the value of `\(key)` already: the setting goes")
+        notes.append("the vault item \(item) has the value of `\(key)` already: the setting is removed")
         return vault
       }
       switch ifExists {
       case .keep:
         notes.append(
-          "the vault item \(item) is there already: kept, and the setting `\(key)` left where it is")
+          "the vault item \(item) exists already: kept, and the setting `\(key)` left unchanged")
         return nil
       case .replace: item.created = existing.created
       case .fail:
         throw StepFailure(
           message:
-            "the vault item \(item) is there already, with another value than the setting `\(key)`: say "
+            "the vault item \(item) exists already, with another value than the setting `\(key)`: say "
             + "`if-exists: keep` or `if-exists: replace`", path: stage.container.vaultPath.description)
       }
     }
@@ -113,9 +120,164 @@ struct MoveDefaultsToVault: MigrationOperation {
     try stage.setVault(vault)
     guard let written = try stage.vault()?[item.id], written == item else {
       throw StepFailure(
-        message: "the vault item \(item) is not what the setting `\(key)` was when it is read back",
+        message: "the vault item \(item), read back, differs from the setting `\(key)`",
         path: stage.container.vaultPath.description)
     }
     return vault
+  }
+}
+
+// MARK: Reverting
+
+extension MoveDefaultsToVault {
+  var reversal: Reversal { .byArguments }
+
+  /// One setting to restore.
+  private struct Return {
+    var key: String
+    var type: PropertyListValue?
+    /// The item that the step wrote, and the one that it replaced.
+    var written: VaultItem.ID, before: VaultItem?
+    /// Whether the item had the value already.
+    var wasThere: Bool
+  }
+
+  /// Moves the items back into settings, with their present values.
+  func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
+    var edit = try DefaultsEdit(target, stage)
+    guard var vault = try stage.vault() else { return ["there is no vault: skipped"] }
+    let file = try target.path(in: stage.container)
+    for item in try returns(recorded, stage) {
+      guard let now = vault[item.written] else {
+        edit.notes.append("the vault item \(item.written) does not exist: skipped")
+        continue
+      }
+      guard edit.values[item.key] == nil else {
+        edit.notes.append("`\(item.key)` exists already: kept, and the vault item \(item.written) too")
+        continue
+      }
+      let value = try now.value.withBytes {
+        try SecretForm.setting(of: Array($0), as: form, type: item.type, key: item.key)
+      }
+      edit.values[item.key] = value
+      // The undo entry of this rollback keeps the setting sealed, as that of the move does.
+      stage.keepSealed(MovedSecret(path: file, key: item.key, value: value), to: vault.recipients)
+      if item.wasThere { continue }
+      vault.remove(item.written)
+      if let before = item.before { vault.put(before) }
+    }
+    if vault.items.isEmpty, recorded?.made.contains(stage.container.vaultPath) == true {
+      try stage.remove(stage.container.vaultPath)
+    } else {
+      try stage.setVault(vault)
+    }
+    return try edit.save(to: stage)
+  }
+
+  private func returns(_ recorded: DownValues?, _ stage: StagedContainer) throws -> [Return] {
+    guard let recorded else {
+      return moves.map { move in
+        var item = template
+        item.account = move.account
+        return Return(key: move.key, type: nil, written: item.id, before: nil, wasThere: false)
+      }
+    }
+    let changes = try recorded.items?.open(on: stage) ?? []
+    return zip(recorded.types, changes).compactMap { type, change in
+      change.after.map { after in
+        Return(
+          key: type.key, type: type.value, written: after.id, before: change.before,
+          wasThere: change.before == after)
+      }
+    }
+  }
+}
+
+/// The form of a secret that was a setting of another type than text or data.
+enum SecretForm: String, CaseIterable, Sendable {
+  /// A number or Bool as text, as `defaults.convert` writes it.
+  case text
+  /// A JSON document: dictionaries, arrays, text, numbers, Bools.
+  case json
+
+  /// The bytes: text as UTF-8, data unchanged, other types only in an explicit form.
+  static func bytes(of value: PropertyListValue, as form: SecretForm?, key: String) throws -> SecretBytes {
+    var bytes: [UInt8]
+    switch (form, value) {
+    case (nil, .string(let text)): bytes = Array(text.utf8)
+    case (nil, .data(let data)): bytes = data
+    case (.text?, _):
+      guard case .string(let text) = SettingValueType.string.convert(value) else {
+        throw StepFailure(
+          message: "the setting `\(key)`, \(value.nounPhrase), cannot be text: say `as: json`")
+      }
+      bytes = Array(text.utf8)
+    case (.json?, _):
+      guard let document = value.json else {
+        throw StepFailure(
+          message:
+            "the setting `\(key)`, \(value.nounPhrase), contains a value that JSON cannot represent: a date, data or "
+            + "a number that is not finite")
+      }
+      bytes = try json(document)
+    case (nil, _):
+      throw StepFailure(
+        message:
+          "the setting `\(key)` is \(value.nounPhrase), and a secret is text or data: say `as: text` or "
+          + "`as: json`")
+    }
+    return SecretBytes(wiping: &bytes)
+  }
+
+  /// The setting that a secret was made of.
+  ///
+  /// - Parameter type: its type; nil when that is unknown.
+  /// - Throws: ``StepFailure`` when the bytes are not of that type.
+  static func setting(
+    of bytes: [UInt8], as form: SecretForm?, type: PropertyListValue?, key: String
+  ) throws -> PropertyListValue {
+    let text = String(validating: bytes, as: UTF8.self)
+    let value: PropertyListValue? =
+      switch (form, type) {
+      case (nil, .data?): .data(bytes)
+      case (nil, _): text.map { .string($0) } ?? .data(bytes)
+      case (.text?, let type?): text.flatMap { SettingValueType(of: type)?.convert(.string($0))?.typed(like: type) }
+      case (.text?, nil): nil
+      case (.json?, _): try? JSONDocument(bytes: bytes).value.propertyListValue?.typed(like: type)
+      }
+    if let value { return value }
+    throw StepFailure(
+      message:
+        "the vault item of the setting `\(key)` cannot be moved back: "
+        + (type == nil
+          ? "the setting's type is unknown" : "it is no longer \(type?.nounPhrase ?? "of its type")"))
+  }
+
+  /// A JSON document with sorted keys.
+  static func json(_ document: Any) throws -> [UInt8] {
+    [UInt8](
+      try JSONSerialization.data(
+        withJSONObject: document, options: [.sortedKeys, .withoutEscapingSlashes, .fragmentsAllowed]))
+  }
+}
+
+extension PropertyListValue {
+  /// The value for JSONSerialization; nil when JSON cannot represent it.
+  var json: Any? {
+    switch self {
+    case .string(let text): return text
+    case .boolean(let bool): return bool
+    case .integer(let number): return number
+    case .unsigned(let number): return number
+    case .real(let real): return real.isFinite ? real : nil
+    case .single(let real): return real.isFinite ? Double(real) : nil
+    case .array(let values):
+      let converted = values.compactMap(\.json)
+      return converted.count == values.count ? converted : nil
+    case .dictionary(let values):
+      let converted = values.compactMapValues(\.json)
+      return converted.count == values.count ? converted : nil
+    case .date, .data, .unknown: return nil
+    }
   }
 }

@@ -1,5 +1,8 @@
+import AppContainer
 import ContainerTransaction
+import FileSystem
 import Formats
+import Foundation
 
 /// `script`: runs a program on a full private copy of the container; what it changed there is found by comparison.
 struct RunScript: MigrationOperation {
@@ -41,15 +44,15 @@ struct RunScript: MigrationOperation {
   }
 
   /// What a program does nobody can know but its author.
-  var wayBack: WayBack { down == nil ? .none : .byArguments }
-  var hasWrittenDown: Bool { down != nil }
+  var reversal: Reversal { down == nil ? .none : .byArguments }
+  var hasExplicitDown: Bool { down != nil }
 
-  func apply(to stage: StagedContainer, _ memory: inout StepMemory) throws -> [String] {
-    memory.output = try run(command, direction: "up", on: stage)
-    return memory.output
+  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+    recorded.output = try run(command, direction: "up", on: stage)
+    return recorded.output
   }
 
-  func revert(on stage: StagedContainer, _ memory: StepMemory?) throws -> [String] {
+  func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
     guard let down else {
       throw StepFailure(message: "\(command) has no `down`: the migration needs `down` steps")
     }
@@ -70,5 +73,172 @@ struct RunScript: MigrationOperation {
         directory: copy.root.path, timeout: timeout, redactor: stage.redactor)
       return try run.run { try copy.users().map(\.description) }
     }
+  }
+}
+
+/// What a script step runs: a file of the migration's directory, or a program of the machine.
+struct ScriptCommand: Sendable, CustomStringConvertible {
+  static let keys = ["run", "program", "arguments"]
+
+  enum Kind: Sendable {
+    /// By its path in the migration's directory.
+    case file(String)
+    /// By an absolute path, or a name that is looked for in PATH.
+    case program(String)
+  }
+
+  let kind: Kind
+  let arguments: [String]
+
+  init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
+    arguments = try reader.texts("arguments") ?? []
+    switch (reader["run"], reader["program"]) {
+    case (let file?, nil): kind = try Self.file(file, files)
+    case (nil, let program?): kind = try Self.program(program)
+    case (_?, let program?): throw program.position.error("name either `run` or `program`, not both")
+    case (nil, nil):
+      throw reader.position.error(
+        "\(reader.what) needs `run`, a file of the migration's directory, or `program`, a program of the machine"
+      )
+    }
+  }
+
+  /// A file alone.
+  init(file node: YAMLNode, _ files: MigrationFiles) throws {
+    kind = try Self.file(node, files)
+    arguments = []
+  }
+
+  private static func file(_ node: YAMLNode, _ files: MigrationFiles) throws -> Kind {
+    let name = try node.text("`run`")
+    _ = try files.bytes(of: name, namedAt: node.position)
+    return .file(name)
+  }
+
+  private static func program(_ node: YAMLNode) throws -> Kind {
+    let name = try node.text("`program`")
+    guard !name.isEmpty, !name.utf8.contains(0), name.hasPrefix("/") || !name.contains("/") else {
+      throw node.position.error("`program` is an absolute path, or a name that is looked for in PATH")
+    }
+    return .program(name)
+  }
+
+  /// For messages: `convert.sh`.
+  var description: String {
+    switch kind {
+    case .file(let name), .program(let name): "`\(name)`"
+    }
+  }
+}
+
+/// The variables that a script gets: a few of the machine's, and what it should know. Nothing else of Drydock's own
+/// environment reaches it, for that may name keys and hold passwords.
+enum ScriptEnvironment {
+  private static let inherited = ["HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TZ", "USER"]
+  private static let reserved = "DRYDOCK_"
+
+  /// The argument `environment`.
+  static func additions(_ reader: YAMLReader) throws -> [String: String] {
+    guard let node = reader["environment"] else { return [:] }
+    var variables: [String: String] = [:]
+    for pair in try node.pairs("`environment`").pairs {
+      guard case .text(let name) = pair.key.value, isName(name) else {
+        throw pair.keyPosition.error(
+          "`\(pair.key.source)` is no name of a variable: letters, digits and `_`, the first no digit")
+      }
+      guard !name.hasPrefix(reserved) else {
+        throw pair.keyPosition.error(
+          "variables that start with \(reserved) are Drydock's own: take another name")
+      }
+      let value = try pair.value.text("`\(name)`")
+      guard !value.utf8.contains(0) else { throw pair.value.position.error("`\(name)` has a NUL in it") }
+      variables[name] = value
+    }
+    return variables
+  }
+
+  private static func isName(_ name: String) -> Bool {
+    guard let first = name.utf8.first, !(UInt8(ascii: "0")...UInt8(ascii: "9")).contains(first) else {
+      return false
+    }
+    return name.utf8.allSatisfy { byte in
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"):
+        true
+      default: false
+      }
+    }
+  }
+
+  /// - Parameter root: the absolute path of the copy that the script works on.
+  static func variables(of stage: StagedContainer, root: String) throws -> [String: String] {
+    var variables = ProcessInfo.processInfo.environment.filter { name, _ in
+      inherited.contains(name) || name.hasPrefix("LC_")
+    }
+    let container = stage.container
+    variables["DRYDOCK_CONTAINER"] = root
+    variables["DRYDOCK_APP"] = container.app
+    variables["DRYDOCK_INSTANCE"] = container.instance
+    variables["DRYDOCK_LAYOUT"] = container.layout.rawValue
+    variables["DRYDOCK_DEFAULTS"] = container.standardDefaults.map { root + "/\($0)" }
+    for name in container.configuration.databases.keys {
+      guard let place = try stage.databasePlace(name) else { continue }
+      let suffix = name.uppercased().map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" }
+      variables["DRYDOCK_DATABASE_" + String(suffix)] = root + "/\(place)"
+    }
+    return variables
+  }
+}
+
+/// The private directory beside the copy that a script works on: the migration's files, as the checksum covers them, and
+/// room for temporary files.
+struct ScriptFolder {
+  private static let migration: ContainerPath = "migration"
+  private static let temporary: ContainerPath = "tmp"
+
+  /// The variables that say where it is.
+  let variables: [String: String]
+  private let directory: Directory
+
+  init(in work: Directory, _ files: MigrationFiles) throws {
+    directory = work
+    try work.createDirectory(Self.temporary)
+    var variables = ["TMPDIR": work.full(Self.temporary)]
+    if files.isDirectory {
+      try work.createDirectory(Self.migration)
+      for (name, bytes) in files.contents {
+        let path = try ContainerPath(Self.migration.description + "/" + name)
+        try work.createDirectories(path.parent)
+        // Whether a file was executable where it came from, version control and packages forget.
+        try work.create(path, bytes, mode: 0o700)
+      }
+      variables["DRYDOCK_MIGRATION"] = work.full(Self.migration)
+    }
+    self.variables = variables
+  }
+
+  /// The absolute path of a migration's file, or a program as it was named.
+  func executable(of command: ScriptCommand) -> String {
+    switch command.kind {
+    case .file(let name): directory.full(Self.migration) + "/" + name
+    case .program(let name): name
+    }
+  }
+}
+
+/// What the scripts of migrations wrote, as it is kept with a transaction's undo.
+package enum ScriptLog {
+  /// A text for each stream of each script of a transaction, in the order in which they ran; none when nothing is kept.
+  ///
+  /// - Throws: `DrydockError` with code `vaultLocked` when it is kept sealed and no key at hand opens it;
+  ///   ``DrydockError`` with code `damagedHistory`.
+  package static func output(
+    of transaction: TransactionID, in container: Container, options: TransactionOptions = TransactionOptions()
+  ) throws -> [String] {
+    guard let bytes = try Transaction.steps(of: transaction, in: container, options: options) else {
+      return []
+    }
+    return try DownValues.Run(decoding: bytes).output
   }
 }

@@ -1,7 +1,10 @@
 import AppContainer
+import ContainerTransaction
+import FileSystem
 import Formats
+import Foundation
 
-/// Which vault items a step or a check is about: all that have every attribute that is named.
+/// The vault items of a step or a check: all that have every attribute that is named.
 struct VaultSelection: Sendable, CustomStringConvertible {
   static let keys = [
     "class", "service", "service-prefix", "account", "account-prefix", "access-group", "synchronizable",
@@ -12,6 +15,16 @@ struct VaultSelection: Sendable, CustomStringConvertible {
   private let prefixes: [VaultAttribute: String]
   private let isSynchronizable: Bool?
   let description: String
+
+  /// The items of a service, or the one of an account in it.
+  init(service: String, account: String?) {
+    (itemClass, prefixes, isSynchronizable) = (nil, [:], nil)
+    var attributes = [VaultAttribute.service: service]
+    attributes[.account] = account
+    self.attributes = attributes
+    description = [Self.words("service", service), account.map { Self.words("account", $0) }]
+      .compactMap(\.self).joined(separator: ", ")
+  }
 
   init(reading reader: YAMLReader) throws {
     var words: [String] = []
@@ -48,7 +61,7 @@ struct VaultSelection: Sendable, CustomStringConvertible {
     text.isEmpty ? "no \(what)" : "\(what) `\(text)`"
   }
 
-  /// The prefix of an attribute that the items were chosen by.
+  /// The prefix of an attribute that selects the items.
   func prefix(of attribute: VaultAttribute) -> String? { prefixes[attribute] }
 
   /// The items of a vault, in order.
@@ -59,5 +72,88 @@ struct VaultSelection: Sendable, CustomStringConvertible {
       && (isSynchronizable == nil || isSynchronizable == item.isSynchronizable)
       && attributes.allSatisfy { Array((item[$0] ?? "").utf8) == Array($1.utf8) }
       && prefixes.allSatisfy { (item[$0] ?? "").utf8.starts(with: $1.utf8) }
+  }
+}
+
+/// The vault as one step changes it: opened once, sealed once, and only when something changed.
+struct VaultEdit {
+  var notes: [String] = []
+  private var vault: Vault?
+  private var changes: [SealedItems.Change] = []
+  private let path: ContainerPath
+
+  init(_ stage: StagedContainer) throws {
+    path = stage.container.vaultPath
+    vault = try stage.vault()
+  }
+
+  /// The items of a selection; when there are none the step fails or adds a note.
+  mutating func items(_ selection: VaultSelection, _ ifMissing: IfMissing) throws -> [VaultItem] {
+    let found = vault.map(selection.items) ?? []
+    if found.isEmpty {
+      let why = vault == nil ? " (there is no vault)" : ""
+      if ifMissing == .fail {
+        throw StepFailure(message: "no vault item has \(selection)\(why)", path: path.description)
+      }
+      notes.append("no vault item has \(selection)\(why): skipped")
+    }
+    return found
+  }
+
+  /// Changes items and their names. All old ones are removed before any new one is added, so that names may be swapped.
+  mutating func change(
+    _ items: [VaultItem], _ ifExists: IfExists = .fail, by change: (inout VaultItem) throws -> Void
+  ) throws {
+    var moves: [(old: VaultItem, new: VaultItem)] = []
+    for old in items {
+      var new = old
+      try change(&new)
+      if new == old { continue }
+      new.modified = UTCTime.text(Date())
+      if let other = moves.first(where: { $0.new.id == new.id }) {
+        throw StepFailure(
+          message: "the vault items \(other.old) and \(old) both become \(new): choose them one by one",
+          path: path.description)
+      }
+      moves.append((old, new))
+    }
+    while let index = try moves.firstIndex(where: { try !mayMove(to: $0.new.id, $0.old, moves, ifExists) }) {
+      notes.append("the vault item \(moves[index].new) exists already: kept, and \(moves[index].old) too")
+      moves.remove(at: index)
+    }
+    let replaced = moves.compactMap { move in
+      moves.contains { $0.old.id == move.new.id } ? nil : vault?[move.new.id]
+    }
+    changes += moves.map { ($0.old, $0.new) } + replaced.map { ($0, nil) }
+    for move in moves { vault?.remove(move.old.id) }
+    for move in moves { vault?.put(move.new) }
+  }
+
+  /// Whether an item may get an ID, which may be that of another moved item.
+  private func mayMove(
+    to id: VaultItem.ID, _ old: VaultItem, _ moves: [(old: VaultItem, new: VaultItem)], _ ifExists: IfExists
+  ) throws -> Bool {
+    guard id != old.id, vault?[id] != nil, !moves.contains(where: { $0.old.id == id }) else { return true }
+    if ifExists == .fail {
+      throw StepFailure(
+        message:
+          "the vault item \(id) exists already, so that \(old) cannot be renamed to it: say `if-exists: keep` or "
+          + "`if-exists: replace`", path: path.description)
+    }
+    return ifExists == .replace
+  }
+
+  mutating func remove(_ items: [VaultItem]) {
+    changes += items.map { ($0, nil) }
+    for item in items { vault?.remove(item.id) }
+  }
+
+  /// Writes the vault when something changed.
+  func save(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+    if let vault, !changes.isEmpty {
+      try stage.setVault(vault)
+      recorded.items = try SealedItems(changes, sealedAs: vault)
+    }
+    return notes
   }
 }

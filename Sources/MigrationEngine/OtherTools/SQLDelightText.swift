@@ -2,59 +2,23 @@
 /// type (`flag INTEGER AS Boolean NOT NULL`). SQLDelight strips both before SQLite sees the statement.
 struct SQLDelightText {
   private var bytes: [UInt8]
-  /// Where tokens are in the text; comments and white space between them are none.
-  private var tokens: [Range<Int>] = []
+  private let tokens: [SQLToken]
 
   /// The text with blanks in their place, so that lines and columns stay.
   static func stripped(_ bytes: [UInt8]) -> [UInt8] {
-    var text = SQLDelightText(bytes: bytes)
-    text.readTokens()
+    var text = SQLDelightText(bytes: bytes, tokens: SQLToken.all(in: bytes))
     text.strip()
     return text.bytes
   }
 
-  private init(bytes: [UInt8]) { self.bytes = bytes }
-
-  private mutating func readTokens() {
-    var index = 0
-    func end(_ closing: UInt8, _ start: Int) -> Int {
-      min((bytes[start...].firstIndex(of: closing) ?? bytes.count) + 1, bytes.count)
-    }
-    while index < bytes.count {
-      let start = index
-      let next = index + 1 < bytes.count ? bytes[index + 1] : 0
-      switch bytes[index] {
-      case ...0x20: index += 1
-      case UInt8(ascii: "-") where next == UInt8(ascii: "-"): index = end(0x0A, index)
-      case UInt8(ascii: "/") where next == UInt8(ascii: "*"):
-        index += 2
-        while index + 1 < bytes.count,
-          bytes[index] != UInt8(ascii: "*") || bytes[index + 1] != UInt8(ascii: "/")
-        {
-          index += 1
-        }
-        index = min(index + 2, bytes.count)
-      case let byte where SQLWords.isWord(byte):
-        while index < bytes.count, SQLWords.isWord(bytes[index]) { index += 1 }
-        tokens.append(start..<index)
-      case let byte:
-        switch byte {
-        case UInt8(ascii: "'"), UInt8(ascii: "\""), UInt8(ascii: "`"): index = end(byte, index + 1)
-        case UInt8(ascii: "["): index = end(UInt8(ascii: "]"), index + 1)
-        default: index += 1
-        }
-        tokens.append(start..<index)
-      }
-    }
-  }
-
+  /// A bare word or sign, in capitals.
   private func word(_ index: Int) -> String {
-    guard tokens.indices.contains(index), tokens[index].count < 64 else { return "" }
-    return String(decoding: bytes[tokens[index]], as: UTF8.self).uppercased()
+    guard tokens.indices.contains(index), !tokens[index].isQuoted else { return "" }
+    return tokens[index].text.uppercased()
   }
 
   private mutating func blank(_ range: Range<Int>) {
-    for index in tokens[range.lowerBound].lowerBound..<tokens[range.upperBound - 1].upperBound
+    for index in tokens[range.lowerBound].range.lowerBound..<tokens[range.upperBound - 1].range.upperBound
     where bytes[index] > 0x20 {
       bytes[index] = 0x20
     }
@@ -98,7 +62,9 @@ struct SQLDelightText {
     var index = start + 1
     while index < tokens.count, word(index) != ";" {
       // Without a semicolon the line ends it.
-      if bytes[tokens[index - 1].upperBound..<tokens[index].lowerBound].contains(0x0A) { return index }
+      if bytes[tokens[index - 1].range.upperBound..<tokens[index].range.lowerBound].contains(0x0A) {
+        return index
+      }
       index += 1
     }
     return min(index + 1, tokens.count)

@@ -5,16 +5,14 @@ import FileSystem
 import Formats
 import GRDB
 
-/// Where another tool writes down in the database which migrations it has: read to know the version, and kept up to
-/// date, so that the tool can go on from there.
+/// The record of applied migrations that another tool keeps in the database: read to detect the version, and kept up to
+/// date, so that the tool can continue from there.
 struct ToolRecord {
-  /// What the record says.
   enum State {
-    /// There is no database yet, or nothing in it.
+    /// The database does not exist, or is empty.
     case noDatabase
     /// The database has tables, but not the tool's record.
     case unmarked
-    /// These migrations are applied.
     case applied(MigratedElsewhere)
   }
 
@@ -23,7 +21,7 @@ struct ToolRecord {
 
   init(_ tool: MigrationTool, _ stage: StagedContainer) { (self.tool, self.stage) = (tool, stage) }
 
-  /// The record in words.
+  /// The record's name in messages.
   var name: String {
     tool.format == .sqldelight
       ? "the user_version of the database \(tool.database)"
@@ -69,7 +67,7 @@ struct ToolRecord {
     switch tool.format {
     case .dbmate: return try .applied(.each(numbers(db, "SELECT version FROM schema_migrations")))
     case .goose:
-      // An older goose wrote another row when a migration was taken back: the newest of a version counts.
+      // Older versions of goose added a row when a migration was reverted: the newest row of a version counts.
       let sql = """
         SELECT version_id FROM goose_db_version AS a WHERE is_applied
           AND id = (SELECT max(id) FROM goose_db_version WHERE version_id = a.version_id)
@@ -84,7 +82,7 @@ struct ToolRecord {
     Set(try Row.fetchAll(db, sql: sql).compactMap { Self.number($0[0]) }.filter { $0 > 0 })
   }
 
-  /// A version as an integer or as text; nil for anything else that may stand in a row.
+  /// A version as an integer or as text; nil for any other value.
   private static func number(_ value: DatabaseValue) -> Int? {
     Int.fromDatabaseValue(value) ?? String.fromDatabaseValue(value).flatMap { Int($0) }
   }
@@ -95,8 +93,8 @@ struct ToolRecord {
     if Self.number(row[1]) ?? 0 != 0 {
       throw DrydockError(
         .unknownVersion,
-        "golang-migrate failed in the middle of migration \(version), and left the database dirty: look at it, bring it "
-          + "into the state of a version, and say which with `drydock baseline CONTAINER --to N`")
+        "golang-migrate failed in the middle of migration \(version), and left the database dirty: repair it, and say "
+          + "its version with `drydock baseline CONTAINER --to N`")
     }
     return .applied(version > 0 ? .through(1...version) : .none)
   }
@@ -107,23 +105,23 @@ struct ToolRecord {
 
   // MARK: Writing
 
-  /// Brings the record in line with what is applied. Rows of migrations whose files are gone stay.
+  /// Updates the record to the applied migrations. Rows of migrations whose files are missing stay.
   ///
-  /// - Returns: a remark when there is no database to write to.
-  func settle(_ applied: Set<Int>, _ catalog: MigrationCatalog) throws -> [String] {
+  /// - Returns: a note when the database does not exist.
+  func update(_ applied: Set<Int>, _ catalog: MigrationCatalog) throws -> [String] {
     guard let place = try place, try tool.format != .sqldelight || stage.tableCount(of: place) > 0 else {
-      return ["the database \(tool.database) is not there, so that no version was written to it"]
+      return ["the database \(tool.database) does not exist: no version was written to it"]
     }
     try stage.writeDatabase(at: place) { db in
       try db.inTransaction {
-        try settle(applied, catalog, db)
+        try update(applied, catalog, db)
         return .commit
       }
     }
     return []
   }
 
-  private func settle(_ applied: Set<Int>, _ catalog: MigrationCatalog, _ db: Database) throws {
+  private func update(_ applied: Set<Int>, _ catalog: MigrationCatalog, _ db: Database) throws {
     let newest = applied.max()
     switch tool.format {
     case .sqldelight:
@@ -151,11 +149,11 @@ struct ToolRecord {
           : "DELETE FROM schema_migrations WHERE version = ?"
         try db.execute(sql: statement, arguments: [version])
       }
-    case .goose: try settleGoose(applied, catalog, db)
+    case .goose: try updateGoose(applied, catalog, db)
     }
   }
 
-  private func settleGoose(_ applied: Set<Int>, _ catalog: MigrationCatalog, _ db: Database) throws {
+  private func updateGoose(_ applied: Set<Int>, _ catalog: MigrationCatalog, _ db: Database) throws {
     if try !db.tableExists(table) {
       try db.execute(
         sql: """
@@ -171,7 +169,7 @@ struct ToolRecord {
     var there: Set<Int> = []
     if case .applied(let numbers) = try read(db) { there = Set(catalog.numbers.filter(numbers.contains)) }
     for number in catalog.numbers where applied.contains(number) != there.contains(number) {
-      // As goose itself does now: one row for what is applied, none for what is not.
+      // As current versions of goose do: one row for each applied migration.
       try db.execute(sql: "DELETE FROM goose_db_version WHERE version_id = ?", arguments: [number])
       if applied.contains(number) {
         try db.execute(
@@ -182,11 +180,11 @@ struct ToolRecord {
 }
 
 extension StagedContainer {
-  /// Brings the record of the tool whose migrations these are in line with the history; nothing for Drydock's own.
+  /// Updates the record of another tool to the history; does nothing for Drydock's own migrations.
   ///
-  /// - Returns: remarks for the report.
-  func settle(_ history: MigrationHistory, _ catalog: MigrationCatalog) throws -> [String] {
+  /// - Returns: notes for the report.
+  func updateToolRecord(_ history: MigrationHistory, _ catalog: MigrationCatalog) throws -> [String] {
     guard let tool = catalog.tool else { return [] }
-    return try ToolRecord(tool, self).settle(Set(history.records.map(\.number)), catalog)
+    return try ToolRecord(tool, self).update(Set(history.records.map(\.number)), catalog)
   }
 }

@@ -1,13 +1,13 @@
 import AppContainer
 import ContainerTransaction
 import DrydockErrors
+import FileSystem
 import Formats
 import GRDB
 
-/// Runs migrations on a staged container. Nothing outside the stage is changed: whoever gives the stage decides
-/// whether it becomes the container, or is thrown away.
+/// Runs migrations on a staged container. Nothing outside the stage is changed: the caller commits or discards it.
 package struct Migrator {
-  /// Takes part in a run without changing it: called after each step, with the stage as it is then.
+  /// Called after each step, with the stage as it is then.
   package typealias Watch = (StepOutline, StagedContainer) throws -> Void
 
   private let stage: StagedContainer
@@ -15,15 +15,15 @@ package struct Migrator {
   /// By the databases' names, the first migration that has statements for each.
   private let firstOfDatabase: [String: Int]
 
-  /// Runs what a plan has pending: for each migration `check`, the steps, `verify`; then the history and the
-  /// version markers.
+  /// Runs the pending migrations: for each one `check`, the steps, `verify`; then it writes the history and the version
+  /// markers.
   ///
   /// - Parameters:
   ///   - target: the version to stop at; the latest when nil.
-  ///   - stamp: what the history says about this run.
-  ///   - watch: is told of each step; what it throws ends the run.
-  /// - Throws: ``DrydockError`` with the place of the step or check that failed. Errors that are about the
-  ///   container as a whole (in use, no space) come through as they are.
+  ///   - stamp: what the history records about this run.
+  ///   - watch: is called after each step; an error that it throws ends the run.
+  /// - Throws: `DrydockError` with the place of the step or check that failed. Errors about the container as a whole
+  ///   (in use, no space) are passed on unchanged.
   package static func run(
     _ plan: MigrationStatus, to target: Int? = nil, on stage: StagedContainer, stamp: MigrationStamp,
     watch: Watch = { _, _ in }
@@ -39,9 +39,9 @@ package struct Migrator {
       guard let migration = plan.catalog.migration(number) else { continue }
       history.add(MigrationRecord(migration, origin: .app, stamp: stamp))
     }
-    var memories = StepMemories(from: report.from)
+    var downValues = DownValues.Run(from: report.from)
     for migration in pending {
-      let outcome = try migrator.run(migration, &memories, watch)
+      let outcome = try migrator.run(migration, &downValues, watch)
       report.migrations.append(outcome)
       report.to = max(report.to, migration.number)
       history.add(
@@ -49,9 +49,9 @@ package struct Migrator {
     }
     if report.changedAnything { try history.write(to: stage) }
     if !pending.isEmpty {
-      report.notes += try stage.settle(history, plan.catalog)
-      report.notes += try memories.noteMarkers(on: stage) { try stage.writeMarkers(version: report.to) }
-      try stage.attach(steps: memories.encoded())
+      report.notes += try stage.updateToolRecord(history, plan.catalog)
+      report.notes += try downValues.noteMarkers(on: stage) { try stage.writeMarkers(version: report.to) }
+      try stage.attach(steps: downValues.encoded())
     }
     report.moved = stage.movedSecrets.map { .init(file: $0.path, key: $0.key) }
     return report
@@ -68,7 +68,7 @@ package struct Migrator {
   }
 
   private func run(
-    _ migration: Migration, _ memories: inout StepMemories, _ watch: Watch
+    _ migration: Migration, _ downValues: inout DownValues.Run, _ watch: Watch
   ) throws -> MigrationReport.Outcome {
     let start = ContinuousClock.now
     var notes: [String] = []
@@ -80,27 +80,26 @@ package struct Migrator {
     }
     var missing: [String?] = []
     for (step, outline) in zip(migration.steps, migration.outline) {
-      var memory = StepMemory()
+      var recorded = DownValues()
       let name = step.operation.name
       let operation = prepared(step.operation, of: migration)
-      let remarks = try Self.located(step.position, name) { try operation.apply(to: stage, &memory) }
-      missing.append(operation.namedDatabase.flatMap { memory.skipped.contains($0) ? $0 : nil })
-      notes += remarks.map { "\(step.position): \(name): \($0)" }
-      memories.add(memory, of: migration.number)
+      let stepNotes = try Self.located(step.position, name) { try operation.apply(to: stage, &recorded) }
+      missing.append(operation.namedDatabase.flatMap { recorded.skipped.contains($0) ? $0 : nil })
+      notes += stepNotes.map { "\(step.position): \(name): \($0)" }
+      downValues.add(recorded, of: migration.number)
       try watch(outline, stage)
     }
     for (assertion, before) in zip(migration.verifications, before) {
       notes += try judge(assertion, before: before, .verifyFailed, "verify")
     }
-    let seconds = (ContinuousClock.now - start) / .milliseconds(1)
     return MigrationReport.Outcome(
       number: migration.number, name: migration.name, summary: migration.summary,
-      milliseconds: Int(seconds.rounded()), notes: notes,
+      milliseconds: start.millisecondsSince, notes: notes,
       missingDatabases: missing.isEmpty || missing.contains(nil)
         ? nil : Set(missing.compactMap(\.self)).sorted())
   }
 
-  /// Statements know whether they are the first ones for their database.
+  /// Says to statements whether they are the first ones for their database.
   private func prepared(_ operation: any MigrationAction, of migration: Migration) -> any MigrationAction {
     guard var sql = operation as? RunSQL else { return operation }
     sql.isFirstOfDatabase = firstOfDatabase[sql.database] == migration.number
@@ -113,12 +112,12 @@ package struct Migrator {
     let now = try Self.located(assertion.position, what) { try assertion.observe(stage) }
     switch assertion.judge(now, before: before, stage.redactor) {
     case .passed: return []
-    case .notRun(let remark): return ["\(assertion.position): \(what): \(remark)"]
+    case .notRun(let note): return ["\(assertion.position): \(what): \(note)"]
     case .failed(let reason): throw DrydockError(code, "\(assertion.position): \(what): \(reason)")
     }
   }
 
-  /// Runs a part of a migration; a failure gets the place and the operation's name.
+  /// Runs a part of a migration, and adds the place and the operation's name to its error.
   static func located<T>(_ position: YAMLPosition, _ what: String, _ body: () throws -> T) throws -> T {
     do {
       return try body()
@@ -127,7 +126,7 @@ package struct Migrator {
     } catch let failure as StepFailure {
       throw DrydockError(failure.code, "\(position): \(what): \(failure.message)", path: failure.path)
     } catch let error as DrydockError where error.code.isOfMigrations {
-      // SQL has a place of its own, nearer than the step's.
+      // An SQL error has a more precise place than the step.
       var error = error
       if !error.message.hasPrefix(position.file + ":") { error.message += " (step \(position))" }
       throw error
@@ -139,13 +138,18 @@ package struct Migrator {
   }
 }
 
+extension ContinuousClock.Instant {
+  /// The time since then, for reports.
+  var millisecondsSince: Int { Int(((ContinuousClock.now - self) / .milliseconds(1)).rounded()) }
+}
+
 extension MigrationAction {
   /// The database that it runs statements on; nil for other operations.
   fileprivate var namedDatabase: String? { (self as? RunSQL)?.database ?? (self as? RunToolSQL)?.database }
 }
 
 extension DrydockError {
-  /// Whether the run as a whole cannot go on, whatever the step is.
+  /// Whether no step could go on.
   fileprivate var isAboutTheContainer: Bool {
     switch code {
     case .locked, .inUse, .changedMeanwhile, .noSpace, .vaultLocked, .badVault: true
@@ -155,8 +159,8 @@ extension DrydockError {
 }
 
 extension Assertion {
-  /// What is needed of the state before: the value when it is compared, else only whether the database is there
-  /// (a query of the new schema could not run yet).
+  /// The observation before the migration: the value when it is compared, otherwise only whether the database exists,
+  /// since a query on the new schema could not run yet.
   fileprivate func observeBefore(_ stage: StagedContainer) throws -> Observation? {
     if before != nil { return try observe(stage) }
     guard case .sql(let assertion) = kind else { return nil }
@@ -168,14 +172,83 @@ extension Assertion {
 extension StagedContainer {
   /// Brings the app's version markers up to date.
   ///
-  /// - Returns: remarks on markers that could not be kept.
+  /// - Returns: notes on markers that could not be written.
   func writeMarkers(version: Int) throws -> [String] {
     try container.configuration.versionMarkers.compactMap { marker -> String? in
       let access = VersionMarkerAccess(marker: marker, stage: self)
       if let number = VersionMarkerNumbers(marker.at).app(for: version) { return try access.write(number) }
-      // Before the first number that `at:` names: one that stands there would mean a later version.
+      // The version is before the first one in `at:`: a number that remained would mean a later version.
       guard let number = try? access.read(), number != 0 else { return nil }
       return try access.write(0)
+    }
+  }
+}
+
+/// The result of a run of migrations.
+public struct MigrationReport: Sendable, Codable, Equatable {
+  /// One migration that was run.
+  public struct Outcome: Sendable, Codable, Equatable {
+    public var number: Int
+    /// Without the number.
+    public var name: String
+    /// The description by its author.
+    public var summary: String?
+    public var milliseconds: Int
+    /// What was skipped, kept or not checked; each note starts with `file:line:column`.
+    public var notes: [String]
+    /// The missing databases, when no step did anything because of them; nil otherwise.
+    public var missingDatabases: [String]?
+  }
+
+  /// A setting that was moved into the vault.
+  package struct Moved: Sendable, Codable, Equatable {
+    package var file: ContainerPath, key: String
+  }
+
+  /// The versions before and after.
+  public var from: Int
+  public var to: Int
+  /// The migrations that were run, in order.
+  public var migrations: [Outcome]
+  /// Numbers of migrations that the app had applied, and that were recorded.
+  package var byTheApp: [Int]
+  /// Notes that belong to no migration, such as on a version marker that could not be written.
+  public var notes: [String]
+  package var moved: [Moved] = []
+
+  /// The migrations that were recorded as applied but did nothing, since their database does not exist.
+  public var withoutDatabase: [Outcome] { migrations.filter { $0.missingDatabases != nil } }
+
+  /// Whether anything was changed in the container.
+  public var changedAnything: Bool { !migrations.isEmpty || !byTheApp.isEmpty }
+}
+
+extension DrydockError {
+  /// An error while reading migrations, as an error of the catalogue.
+  init(reading error: any Error) {
+    let error =
+      error as? DrydockError
+      ?? DrydockError(.catalog, String(describing: error), cause: error)
+    self =
+      error.code.isOfMigrations
+      ? error : DrydockError(.catalog, error.message, path: error.path, cause: error)
+  }
+
+  /// The one line of an error's message; never a statement's arguments.
+  static func text(of error: any Error) -> String {
+    (error as? DatabaseError)?.plainMessage ?? String(describing: error)
+  }
+}
+
+extension DrydockError.Code {
+  /// Whether it is about migrations, and its message has a place in their files.
+  var isOfMigrations: Bool {
+    switch self {
+    case .catalog, .unknownVersion, .firstContact, .newer, .edited, .missingMigration, .outOfOrder, .released,
+      .contradiction, .damagedHistory, .irreversible, .stepFailed, .verifyFailed, .sql, .foreignSchema,
+      .usage:
+      true
+    default: false
     }
   }
 }

@@ -1,13 +1,16 @@
+import AgeEncryption
 import AppContainer
 import ContainerTransaction
+import FileSystem
+import Formats
 import Foundation
 
-/// Vault items that a step changed, sealed to the keys that the vault had: neither names nor values are in the clear.
+/// Vault items that a step changed, sealed to the recipients of the vault: neither names nor values are readable.
 struct SealedItems: Sendable, Codable, Equatable {
-  /// One item, before and after; nil where there was none, or is none.
+  /// One item before and after; nil when it was or is absent.
   typealias Change = (before: VaultItem?, after: VaultItem?)
 
-  /// Places in the sorted items of the two sealed vaults.
+  /// Indexes into the sorted items of the two sealed vaults.
   private struct Pair: Sendable, Codable, Equatable {
     var before, after: Int?
   }
@@ -15,7 +18,7 @@ struct SealedItems: Sendable, Codable, Equatable {
   private var before, after: Data
   private var pairs: [Pair]
 
-  /// Seals changes as the vault that they were made in is sealed.
+  /// Seals changes to the recipients of the vault that they were made in.
   init(_ changes: [Change], sealedAs vault: Vault) throws {
     var empty = vault
     empty.removeAll()
@@ -35,17 +38,135 @@ struct SealedItems: Sendable, Codable, Equatable {
 
   /// The changes, in their order.
   ///
-  /// - Throws: `DrydockError` with code `vaultLocked` when no key at hand opens them.
+  /// - Throws: `DrydockError` with code `vaultLocked` when no device key opens them.
   func open(on stage: StagedContainer) throws -> [Change] {
-    let keys = try stage.requireDeviceKeys("taking back a step on the vault")
+    let keys = try stage.requireDeviceKeys("reverting a step on the vault")
     let path = stage.container.vaultPath.description
     let old = try Vault(opening: [UInt8](before), with: keys, path: path).sorted
     let new = try Vault(opening: [UInt8](after), with: keys, path: path).sorted
     return try pairs.map { pair in
       guard pair.before.map(old.indices.contains) ?? true, pair.after.map(new.indices.contains) ?? true else {
-        throw StepFailure(message: "what the step wrote down about the vault is damaged", path: path)
+        throw StepFailure(message: "the recorded vault items of the step are corrupt", path: path)
       }
       return (pair.before.map { old[$0] }, pair.after.map { new[$0] })
+    }
+  }
+}
+
+extension DownValues {
+  /// Reverts each attribute and value of vault items that still is what the step wrote. Newer ones stay.
+  ///
+  /// - Parameter inverse: the old form of a value that is newer than the step; nil when it has none.
+  func revertItems(
+    on stage: StagedContainer, inverse: (VaultItem) throws -> SecretBytes? = { _ in nil }
+  ) throws -> [String] {
+    guard let items else { return [] }
+    let changes = try items.open(on: stage)
+    guard var vault = try stage.vault() ?? emptyVault(changes, stage) else {
+      return ["there is no vault: skipped"]
+    }
+    var notes: [String] = []
+    var returning: [(now: VaultItem, then: VaultItem)] = []
+    for case (let before?, let after?) in changes {
+      guard let now = vault[after.id] else {
+        notes.append("the vault item \(after) does not exist: skipped")
+        continue
+      }
+      var then = now.reverting(to: before, from: after)
+      if before.value != after.value && now.value != after.value {
+        if let value = try inverse(now) {
+          then.value = value
+        } else {
+          notes.append("the vault item \(now) was changed since: its value is left unchanged")
+        }
+      }
+      returning.append((now, then))
+    }
+    for item in returning { vault.remove(item.now.id) }
+    for item in returning {
+      if vault[item.then.id] == nil {
+        vault.put(item.then)
+      } else {
+        notes.append("the vault item \(item.then) exists already: kept, and \(item.now) too")
+        vault.put(item.now)
+      }
+    }
+    for case (let before?, nil) in changes {
+      if vault[before.id] == nil {
+        vault.put(before)
+      } else {
+        notes.append("the vault item \(before) exists: left unchanged")
+      }
+    }
+    try stage.setVault(vault)
+    return notes
+  }
+
+  /// The vault for restored items when the container has none any more.
+  private func emptyVault(_ changes: [SealedItems.Change], _ stage: StagedContainer) throws -> Vault? {
+    guard changes.contains(where: { $0.after == nil }) else { return nil }
+    return try Vault(new: stage.requireDeviceKeys("reverting a step on the vault"))
+  }
+}
+
+extension VaultItem {
+  /// This item with the previous value of each attribute that still is what was written.
+  fileprivate func reverting(to before: VaultItem, from after: VaultItem) -> VaultItem {
+    var item = self
+    for attribute in VaultAttribute.allCases where self[attribute] == after[attribute] {
+      item[attribute] = before[attribute]
+    }
+    if accessibility == after.accessibility { item.accessibility = before.accessibility }
+    if value == after.value { item.value = before.value }
+    if modified == after.modified { item.modified = before.modified }
+    return item
+  }
+}
+
+/// The type of a setting that became a vault item: the value with everything that it says removed.
+struct SettingType: Sendable, Codable, Equatable {
+  let file: ContainerPath
+  @ExactText var key: String
+  /// The same value with empty texts and data, and numbers of 0.
+  private let emptied: StoredValue
+
+  init(of value: PropertyListValue, _ key: String, in file: ContainerPath) {
+    (self.file, self.key) = (file, key)
+    emptied = StoredValue(value.emptied)
+  }
+
+  /// The type.
+  var value: PropertyListValue { emptied.value }
+}
+
+extension PropertyListValue {
+  fileprivate var emptied: PropertyListValue {
+    switch self {
+    case .string, .unknown: .string("")
+    case .boolean: .boolean(false)
+    case .integer: .integer(0)
+    case .unsigned: .unsigned(0)
+    case .real: .real(0)
+    case .single: .single(0)
+    case .date: .date(Date(timeIntervalSinceReferenceDate: 0))
+    case .data: .data([])
+    case .array(let values): .array(values.map(\.emptied))
+    case .dictionary(let values): .dictionary(values.mapValues(\.emptied))
+    }
+  }
+
+  /// The value with its numbers in the types of another value, where that loses nothing: JSON has one type for all.
+  func typed(like other: PropertyListValue?) -> PropertyListValue {
+    switch (self, other) {
+    case (.integer(let number), .real?): .real(Double(number))
+    case (.integer(let number), .single?): .single(Float(number))
+    case (.integer(let number), .unsigned?): UInt64(exactly: number).map { .unsigned($0) } ?? self
+    case (.real(let real), .single?): .single(Float(real))
+    case (.array(let values), .array(let others)?) where values.count == others.count:
+      .array(zip(values, others).map { $0.typed(like: $1) })
+    case (.dictionary(let values), .dictionary(let others)?):
+      .dictionary(PropertyListDictionary(values.map { ($0, $1.typed(like: others[$0])) }))
+    default: self
     }
   }
 }

@@ -1,5 +1,7 @@
-/// What the statements of one step do to tables, followed through renames: which tables they destroy data of, and where
-/// the rows of a dropped table went. Told by their words alone, for messages and for `drydock test`; never for safety.
+import Formats
+
+/// What the statements of one step do to tables, through renames: the tables whose data they destroy, and the tables that
+/// the rows of a dropped one were copied to. Found by words alone, for messages and `drydock test`; never for safety.
 struct DestroyedTables {
   private struct Table {
     /// The names before and after the step, in lower case; nil for none.
@@ -8,7 +10,7 @@ struct DestroyedTables {
     var isDeletedFrom = false
     /// Whether a statement on it needs a reason.
     var needsReason = false
-    /// Every name that it has had.
+    /// All its names.
     var names: Set<String>
     /// The tables whose rows were copied into it.
     var sources: Set<Int> = []
@@ -22,9 +24,9 @@ struct DestroyedTables {
     for statement in script.statements() { add(statement.text, statement.offset) }
   }
 
-  // MARK: What is announced
+  // MARK: The announced loss
 
-  /// What a reason announces. A text is for the only table that needs one, or that rows are deleted from.
+  /// The loss that a reason announces. A text is for the only table that needs a reason, or that rows are deleted from.
   func announced(by reason: DestructiveReason) -> AnnouncedLoss.Tables {
     let named: [Int]
     switch reason {
@@ -52,7 +54,7 @@ struct DestroyedTables {
     Set(tables.filter { $0.sources.contains(source) }.compactMap(\.after))
   }
 
-  /// The first statement that destroys data of a table that the reasons do not name.
+  /// The first statement that destroys data of a table without a reason.
   func unnamed(in reasons: [String: String]) -> (offset: Int, table: String)? {
     for (offset, index) in needing where tables[index].names.isDisjoint(with: reasons.keys) {
       if let name = tables[index].before { return (offset, name) }
@@ -63,10 +65,10 @@ struct DestroyedTables {
   // MARK: Following the statements
 
   private mutating func add(_ sql: String, _ offset: Int) {
-    // Most statements of a long script put rows in, and copy none.
+    // Most statements of a long script insert values.
     if Self.putsValuesIn(sql) { return }
     let tokens = SQLToken.all(in: sql)
-    guard let first = tokens.first, !first.isQuoted else { return }
+    guard let first = tokens.first, first.kind == .word else { return }
     switch first.text.uppercased() {
     case "CREATE": create(tokens)
     case "DROP" where tokens.count > 1 && tokens[1].isWord("TABLE"):
@@ -83,7 +85,7 @@ struct DestroyedTables {
       }
       guard let table = table(tokens, after: verb) else { return }
       if tokens[verb].isWord("DELETE") { tables[table].isDeletedFrom = true }
-      if SQLWords(sql).lossOfAllRows != nil { need(table, offset) }
+      if SQLStatement(sql).lossOfAllRows != nil { need(table, offset) }
     default: break
     }
   }
@@ -103,7 +105,7 @@ struct DestroyedTables {
   }
 
   private mutating func need(_ table: Int, _ offset: Int) {
-    // What the step itself made is nobody's data yet.
+    // A table that the step itself created has no data of the user.
     guard tables[table].before != nil else { return }
     tables[table].needsReason = true
     needing.append((offset, table))
@@ -113,7 +115,7 @@ struct DestroyedTables {
     guard let word = tokens.prefix(3).firstIndex(where: { $0.isWord("TABLE") }),
       let (name, end) = Self.name(tokens, after: word)
     else { return }
-    // With `IF NOT EXISTS` it may be there already.
+    // With `IF NOT EXISTS` it may exist already.
     if tokens.contains(where: { $0.isWord("EXISTS") }), tables.contains(where: { $0.after == name }) {
       return
     }
@@ -144,7 +146,7 @@ struct DestroyedTables {
     copy(from: reading?[...] ?? tokens[end...], into: table(named: name))
   }
 
-  /// Notes which tables a query reads.
+  /// Adds the tables that a query reads to the sources of a table.
   private mutating func copy(from tokens: ArraySlice<SQLToken>, into target: Int) {
     for index in tokens.indices where tokens[index].isWord("FROM") || tokens[index].isWord("JOIN") {
       guard let (name, _) = Self.name(Array(tokens), after: index - tokens.startIndex) else { continue }
@@ -163,24 +165,112 @@ struct DestroyedTables {
     return tables.count - 1
   }
 
-  /// The word that says what the statement does, past what a `WITH` names.
+  /// The verb of the statement, after the tables of a `WITH`.
   private static func verb(in tokens: [SQLToken]) -> Int? {
-    var depth = 0
-    for (index, token) in tokens.enumerated() where !token.isQuoted {
-      if token.text == "(" { depth += 1 } else if token.text == ")" { depth -= 1 }
-      let isVerb = ["DELETE", "UPDATE", "INSERT", "REPLACE"].contains { token.isWord($0) }
-      if depth == 0, isVerb { return index }
+    tokens.firstIndex { token in
+      token.depth == 0 && ["DELETE", "UPDATE", "INSERT", "REPLACE"].contains(where: token.isWord)
     }
-    return nil
   }
 
-  /// The name of a table behind a word, without its schema, and where what follows it begins.
+  /// The table's name after a word, without its schema, and the index of the token after it.
   private static func name(_ tokens: [SQLToken], after index: Int) -> (name: String, end: Int)? {
     var at = index + 1
     let passed = ["IF", "NOT", "EXISTS", "FROM", "OR", "ROLLBACK", "ABORT", "REPLACE", "FAIL", "IGNORE"]
     while at < tokens.count, passed.contains(where: { tokens[at].isWord($0) }) { at += 1 }
-    if at + 2 < tokens.count, tokens[at + 1] == SQLToken(text: ".", isQuoted: false) { at += 2 }
-    guard at < tokens.count, tokens[at].isQuoted || tokens[at].text != "(" else { return nil }
+    if at + 2 < tokens.count, tokens[at + 1].isSign(".") { at += 2 }
+    guard at < tokens.count, !tokens[at].isSign("(") else { return nil }
     return (tokens[at].text.lowercased(), at + 1)
+  }
+}
+
+/// Why an `sql` step may destroy data: one reason for its only table, or one for each table.
+enum DestructiveReason: Sendable, Equatable {
+  case text(String)
+  /// By the table's name in lower case.
+  case tables([String: String])
+
+  /// All reasons in one text.
+  var text: String {
+    switch self {
+    case .text(let text): text
+    case .tables(let reasons):
+      reasons.sorted { $0.key < $1.key }.map { "\($0): \($1)" }.joined(separator: "; ")
+    }
+  }
+
+  /// One reason.
+  init(_ text: String, at position: YAMLPosition) throws {
+    guard !text.isEmpty else { throw position.error("`destructive` says why: give a reason") }
+    self = .text(text)
+  }
+
+  /// A reason for each table.
+  init(
+    _ reasons: [(table: String, reason: String, position: YAMLPosition)], at position: YAMLPosition
+  ) throws {
+    for item in reasons { _ = try Self(item.reason, at: item.position) }
+    guard !reasons.isEmpty else { throw position.error("`destructive` names no table") }
+    self = .tables(
+      Dictionary(reasons.map { ($0.table.lowercased(), $0.reason) }, uniquingKeysWith: { $1 }))
+  }
+
+  /// Decodes the argument `destructive` of an `sql` step.
+  init(_ node: YAMLNode) throws {
+    if let pairs = node.mapping?.pairs {
+      let reasons = try pairs.map { pair in
+        let table = pair.key.source
+        return (table, try pair.value.text("the reason for `\(table)`"), pair.value.position)
+      }
+      try self.init(reasons, at: node.position)
+    } else {
+      try self.init(node.text("`destructive`"), at: node.position)
+    }
+  }
+
+  /// Decodes a directive of a `.sql` file: text, or a mapping in braces.
+  init(directive text: String, at position: YAMLPosition) throws {
+    guard text.hasPrefix("{") else {
+      guard !text.isEmpty else {
+        throw position.error("`destructive` says why: add the reason after it")
+      }
+      self = .text(text)
+      return
+    }
+    do {
+      guard let node = try YAMLDocument(Array(text.utf8), file: position.file).root else {
+        throw position.error("`destructive` names no table")
+      }
+      self = try Self(node)
+    } catch {
+      throw position.error(
+        "`destructive` is a reason, or one for each table: {trip: \"rebuilt\"}", cause: error)
+    }
+  }
+}
+
+/// The data that a step says it destroys, for comparing row counts.
+package enum AnnouncedLoss: Sendable, Hashable {
+  case nothing
+  /// It removes whole files, settings or items.
+  case everything
+  /// It destroys data of these tables only.
+  case tables(Tables)
+
+  /// Tables by name, in lower case.
+  package struct Tables: Sendable, Hashable {
+    /// What happens to a table's rows.
+    package enum Fate: Sendable, Hashable {
+      case deleted
+      /// The table is dropped, after its rows may have been copied to others.
+      case dropped(successors: Set<String>)
+    }
+
+    package internal(set) var fates: [String: Fate] = [:]
+    /// The tables that a reason without a name could mean, where there are several.
+    package internal(set) var unclear: [String] = []
+
+    package init() {}
+
+    init(unclear: [String]) { self.unclear = unclear }
   }
 }

@@ -55,3 +55,173 @@ struct SQLRunner {
     DrydockError(.sql, "\(script.position(at: part.offset)): \(message)", cause: cause)
   }
 }
+
+/// Takes a script apart, statement by statement. Each is compiled after the one before has run, so that it may use what
+/// that one made.
+struct SQLSplitter {
+  /// A statement, ready to run.
+  struct Part {
+    let statement: Statement
+    let source: SQLStatementText
+
+    /// Its text, without comments before it.
+    var text: String { source.text }
+    /// Where its first word is in the script.
+    var offset: Int { source.offset }
+  }
+
+  private let script: SQLScript
+  private let db: Database
+  private var offset = 0
+
+  init(script: SQLScript, in db: Database) throws {
+    // SQLite would take it for the end of the text.
+    if let index = script.bytes.firstIndex(of: 0) {
+      throw DrydockError(.sql, "\(script.position(at: index)): a NUL character is not SQL: remove it")
+    }
+    self.script = script
+    self.db = db
+  }
+
+  /// The next statement; nil at the end.
+  mutating func next() throws -> Part? {
+    guard let source = script.statement(from: offset) else { return nil }
+    offset = source.end
+    do {
+      // SQLite says so when it takes the text for several statements.
+      return Part(statement: try db.makeStatement(sql: source.text), source: source)
+    } catch let error as DatabaseError where !error.isAboutTheDisk {
+      throw DrydockError(
+        .sql, "\(script.position(at: source.offset)): \(error.plainMessage)", cause: error)
+    }
+  }
+}
+
+/// A change of a database in one transaction, the way SQLite's documentation wants changes of a schema done: foreign keys
+/// off, and afterwards no violation that was not there before. A Core Data store stays one, a database of Room's, too.
+enum MigrationTransaction {
+  /// Runs a body; the connection must have foreign keys off and no open transaction.
+  ///
+  /// - Parameters:
+  ///   - model: what a Core Data store is to be afterwards; nil when its schema has to stay.
+  ///   - body: gets what can look at such a store between two statements; nil for other databases.
+  /// - Returns: remarks for the report.
+  /// - Throws: ``StepFailure`` about foreign keys and Core Data; what the body throws.
+  static func run(
+    _ db: Database, model: CoreDataModel? = nil, _ body: (CoreDataGuard?) throws -> Void
+  ) throws -> [String] {
+    let before: [Violation: Int]?
+    do {
+      before = try violations(db)
+    } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
+      // Foreign keys that make no sense, such as ones to a table that is not there.
+      before = nil
+    }
+    try db.execute(sql: "BEGIN IMMEDIATE")
+    do {
+      let store = try CoreDataGuard(db, model: model)
+      if model != nil, store == nil {
+        throw StepFailure(message: "the database is no Core Data store: leave `core-data` out")
+      }
+      let room = try RoomGuard(db)
+      try body(store)
+      guard db.isInsideTransaction else {
+        throw StepFailure(message: "a statement ended the transaction of the migration")
+      }
+      try room?.finish(db)
+      let notes = try compare(before, db) + (store?.finish(db) ?? [])
+      try db.execute(sql: "COMMIT")
+      return notes
+    } catch {
+      if db.isInsideTransaction { try? db.execute(sql: "ROLLBACK") }
+      throw error
+    }
+  }
+
+  /// A row whose parent is missing. Its table is left out: a migration may rename it.
+  private struct Violation: Hashable {
+    let rowid: Int64?
+    let parent: String
+  }
+
+  private static func violations(_ db: Database) throws -> [Violation: Int] {
+    var found: [Violation: Int] = [:]
+    let rows = try Row.fetchCursor(db, sql: "PRAGMA foreign_key_check")
+    while let row = try rows.next() {
+      let parent: String = row["parent"] ?? ""
+      found[Violation(rowid: row["rowid"], parent: parent.lowercased()), default: 0] += 1
+    }
+    return found
+  }
+
+  private static func compare(_ before: [Violation: Int]?, _ db: Database) throws -> [String] {
+    let after: [Violation: Int]
+    do {
+      after = try violations(db)
+    } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
+      // The schema's foreign keys made no sense before: then nothing can be compared.
+      if before == nil { return ["foreign keys could not be checked: \(error.plainMessage)"] }
+      throw StepFailure(
+        message: "after these statements foreign keys cannot be checked: \(error.plainMessage)")
+    }
+    let broken = after.filter { $0.value > (before ?? [:])[$0.key] ?? 0 }
+    if !broken.isEmpty {
+      let more = broken.reduce(0) { $0 + $1.value - ((before ?? [:])[$1.key] ?? 0) }
+      let parents = Set(broken.keys.map(\.parent)).sorted().joined(separator: ", ")
+      throw StepFailure(
+        message:
+          "these statements leave references to missing rows of \(parents) (\(more) more than before): "
+          + "change both sides, or delete the rows that refer to them")
+    }
+    let old = after.values.reduce(0, +)
+    return old == 0 ? [] : ["references to rows that were missing before the migration already: \(old)"]
+  }
+}
+
+/// Keeps Room from refusing a database: Room compares the hash in `room_master_table` with the one of its compiled
+/// schema, and a schema that SQL changed has another one.
+struct RoomGuard {
+  private let schema: [Row]
+  private let identity: [Row]?
+
+  /// Nil when a database is none of Room's.
+  init?(_ db: Database) throws {
+    // GRDB's own question reads the whole schema.
+    let sql = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'room_master_table' COLLATE NOCASE"
+    guard try Int.fetchOne(db, sql: sql) != nil else { return nil }
+    schema = try Self.schema(db)
+    identity = try Self.identity(db)
+  }
+
+  /// Looks at the database after the last statement.
+  ///
+  /// - Throws: ``StepFailure`` when the schema has changed and its hash has not.
+  func finish(_ db: Database) throws {
+    guard try Self.schema(db) != schema, try Self.identity(db) == identity else { return }
+    throw StepFailure(
+      message:
+        "the database is Room's, and these statements change its schema: Room compares `room_master_table.identity_hash` "
+        + "with the schema that the app was compiled with, and would refuse to open it; let the app's own Room "
+        + "migration make this change, or write the new hash (`identityHash` in the app's exported schema) in the "
+        + "same step: UPDATE room_master_table SET identity_hash = '…' WHERE id = 42",
+      code: .foreignSchema)
+  }
+
+  private static func schema(_ db: Database) throws -> [Row] {
+    try Row.fetchAll(
+      db,
+      sql: """
+        SELECT type, name, tbl_name, sql FROM sqlite_schema
+        WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name != 'room_master_table' ORDER BY type, name
+        """)
+  }
+
+  /// Nil when the table is not there any more, or is not as Room makes it.
+  private static func identity(_ db: Database) throws -> [Row]? {
+    do {
+      return try Row.fetchAll(db, sql: "SELECT id, identity_hash FROM room_master_table ORDER BY id")
+    } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
+      return nil
+    }
+  }
+}

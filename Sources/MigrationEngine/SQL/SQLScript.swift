@@ -18,7 +18,7 @@ struct SQLScript: Sendable {
     self.init(bytes: Array(text.utf8), file: file, firstLine: firstLine)
   }
 
-  /// Whether there is nothing but white space, comments and semicolons.
+  /// Whether it consists of white space, comments and semicolons.
   var isBlank: Bool { word(from: 0) == bytes.count }
 
   /// The first word at or after an offset: past white space, semicolons and comments.
@@ -56,14 +56,14 @@ struct SQLScript: Sendable {
 
   static func isSeparator(_ byte: UInt8) -> Bool { byte <= 0x20 || byte == UInt8(ascii: ";") }
 
-  /// The place of the first word at or after an offset, so that an error points at the statement and not at the
-  /// remark above it. Who asks for many places uses ``SQLPlaces``.
+  /// The place of the first word at or after an offset, so that an error points at the statement and not at the comment
+  /// above it. For many places use ``SQLPlaces``.
   func position(at offset: Int) -> YAMLPosition {
     var places = SQLPlaces(self)
     return places.position(at: offset)
   }
 
-  /// The statements without running them, each with its text, and where its first word is.
+  /// All statements.
   func statements() -> [SQLStatementText] {
     var (found, offset): ([SQLStatementText], Int) = ([], 0)
     while let statement = statement(from: offset) {
@@ -73,8 +73,8 @@ struct SQLScript: Sendable {
     return found
   }
 
-  /// The first statement at or after an offset; nil when there is none. Where it ends is told by the rule of SQLite's
-  /// `sqlite3_complete`: a trigger has semicolons inside, and ends with `; END;`.
+  /// The first statement at or after an offset; nil when there is none. Its end follows the rule of SQLite's
+  /// `sqlite3_complete`: a trigger contains semicolons, and ends with `; END;`.
   func statement(from offset: Int) -> SQLStatementText? {
     let start = word(from: offset)
     guard start < bytes.count else { return nil }
@@ -92,27 +92,27 @@ struct SQLScript: Sendable {
       verb: verb(at: start))
   }
 
-  /// The word at an offset, in capitals; empty when there is none, or a very long one.
+  /// The word at an offset, in capitals; at most 16 characters.
   private func verb(at offset: Int) -> String {
     var end = offset
-    while end < bytes.count, end - offset < 16, SQLWords.isWord(bytes[end]) { end += 1 }
+    while end < bytes.count, end - offset < 16, SQLToken.isWord(bytes[end]) { end += 1 }
     return String(decoding: bytes[offset..<end], as: UTF8.self).uppercased()
   }
 
   private func isTrigger(_ start: Int) -> Bool {
     guard bytes[start] | 0x20 == UInt8(ascii: "c") else { return false }
-    let words = SQLWords(String(decoding: bytes[start..<min(start + 200, bytes.count)], as: UTF8.self))
-    return words.makesTrigger
+    return SQLStatement(String(decoding: bytes[start..<min(start + 200, bytes.count)], as: UTF8.self))
+      .createsTrigger
   }
 
-  /// Whether there is nothing but `END` between two semicolons.
+  /// Whether only `END` is between two semicolons.
   private func isEnd(from: Int, to end: Int) -> Bool {
     let start = word(from: from)
     guard start + 3 <= end, word(from: start + 3) >= end else { return false }
     return String(decoding: bytes[start..<start + 3], as: UTF8.self).uppercased() == "END"
   }
 
-  /// The next semicolon that is not in a text, a quoted name or a comment; the end without one.
+  /// The next semicolon outside of strings, quoted names and comments; the end without one.
   private func semicolon(from offset: Int) -> Int {
     var index = offset
     while index < bytes.count {
@@ -143,14 +143,14 @@ struct SQLStatementText {
   /// Its first word, in capitals.
   let verb: String
 
-  /// Whether it only reads and writes rows. Such a one defines nothing and neither begins nor ends a transaction.
-  var isAboutRows: Bool { SQLWords.verbsOfRows.contains(verb) }
+  /// Whether it only reads and writes rows. Such a statement defines nothing and neither begins nor ends a transaction.
+  var isAboutRows: Bool { SQLStatement.verbsOfRows.contains(verb) }
 }
 
-/// Finds lines and columns in a script: one after the other in one pass, when they are asked for in ascending order.
+/// Finds lines and columns in a script; in one pass when the offsets are ascending.
 struct SQLPlaces {
   private let script: SQLScript
-  /// How far lines were counted, their number, and where the last of them starts.
+  /// The offset up to which lines were counted, their number, and the start of the last one.
   private var (offset, line, lineStart) = (0, 0, 0)
 
   init(_ script: SQLScript) { self.script = script }

@@ -32,12 +32,12 @@ struct StatementRules {
   }
 
   /// What its words alone tell of ``refusal(_:)``, for a statement on tables that are not there to be explained.
-  var refusalByWords: String? { loss(drops: SQLWords(sql).drops) }
+  var refusalByWords: String? { loss(drops: SQLStatement(sql).drops) }
 
   private func loss(drops: Bool) -> String? {
     if destructive != nil { return nil }
     if !drops, !["DELETE", "UPDATE", "WITH"].contains(source.verb) { return nil }
-    let rows = drops ? nil : SQLWords(sql).lossOfAllRows
+    let rows = drops ? nil : SQLStatement(sql).lossOfAllRows
     guard let what = drops ? "drops a table or a column" : rows.map({ "is \($0)" }) else { return nil }
     return "the statement \(what) and destroys data: \(language.reason)"
   }

@@ -1,5 +1,6 @@
 import AppContainer
 import DrydockErrors
+import Formats
 
 /// An app's migrations in Swift: its versions, and what leads from each to the next.
 ///
@@ -16,7 +17,7 @@ import DrydockErrors
 ///   ]
 /// }
 /// ```
-package protocol MigrationPlan: SendableMetatype {
+public protocol MigrationPlan: SendableMetatype {
   /// The stages, version 1 first.
   static var stages: [MigrationStage] { get }
 }
@@ -25,7 +26,7 @@ extension MigrationCatalog {
   /// The migrations of a plan. To the engine they are like those of files.
   ///
   /// - Throws: ``DrydockError`` with code `catalog`, naming the place in the source file where there is one.
-  package init(_ plan: any MigrationPlan.Type) throws {
+  public init(_ plan: any MigrationPlan.Type) throws {
     try self.init(stages: plan.stages, name: String(describing: plan))
   }
 
@@ -33,7 +34,7 @@ extension MigrationCatalog {
   ///
   /// - Parameter name: what messages call them.
   /// - Throws: as ``init(_:)``.
-  package init(stages: [MigrationStage], name: String = "MigrationPlan") throws {
+  public init(stages: [MigrationStage], name: String = "MigrationPlan") throws {
     let (catalog, problems) = Self.read(stages, name)
     if let problem = problems.first { throw problem }
     self = catalog
@@ -61,5 +62,127 @@ extension MigrationCatalog {
       }
     }
     return (MigrationCatalog(directory: name, migrations: migrations), problems)
+  }
+}
+
+/// One migration of a plan: what leads from the version before it to its own.
+public struct MigrationStage: Sendable {
+  /// A change in Swift. Whatever it throws ends the run, and nothing has changed then.
+  public typealias Change = @Sendable (MigrationContext) throws -> Void
+
+  /// The schema version after it.
+  public let version: Int
+  /// Its name: letters, digits, `_` and `-`.
+  public let name: String
+  /// What it does, in one line.
+  public let description: String?
+
+  let kind: Kind
+  let checks: [Assertion]
+  let verifications: [Assertion]
+  let isIrreversible: Bool
+  let position: YAMLPosition
+
+  enum Kind: Sendable {
+    case lightweight([Operation], down: [Operation])
+    case custom(up: Change, down: Change?, revision: Int, needsVault: Bool)
+  }
+
+  /// A stage of operations, each of which mostly knows its own way back.
+  ///
+  /// - Parameters:
+  ///   - version: the schema version after it: 1 for a plan's first stage, and so on without a gap.
+  ///   - name: letters, digits, `_` and `-`.
+  ///   - description: one line, which is shown when it runs.
+  ///   - check: what has to be so before the first operation.
+  ///   - verify: what has to be so after the last one.
+  ///   - down: the way back, where the operations do not know it.
+  ///   - isIrreversible: says that there is none.
+  public static func lightweight(
+    version: Int, _ name: String, description: String? = nil, _ operations: [Operation],
+    check: [Assertion] = [], verify: [Assertion] = [], down: [Operation] = [], isIrreversible: Bool = false,
+    file: StaticString = #fileID, line: Int = #line, column: Int = #column
+  ) -> MigrationStage {
+    MigrationStage(
+      version: version, name: name, description: description, kind: .lightweight(operations, down: down),
+      checks: check, verifications: verify, isIrreversible: isIrreversible,
+      position: YAMLPosition(file, line, column))
+  }
+
+  /// A stage in Swift.
+  ///
+  /// - Parameters:
+  ///   - version: the schema version after it: 1 for a plan's first stage, and so on without a gap.
+  ///   - name: letters, digits, `_` and `-`.
+  ///   - description: one line, which is shown when it runs.
+  ///   - revision: what its checksum covers in place of the code, which has none. Raise it with a change of the code that
+  ///     containers which have the stage already must not miss: they are then told to be edited.
+  ///   - needsVault: whether it opens the vault, so that a missing device key is known before anything begins.
+  ///   - check: what has to be so before.
+  ///   - verify: what has to be so after.
+  ///   - isIrreversible: says that there is no way back.
+  ///   - up: the change.
+  ///   - down: the way back.
+  public static func custom(
+    version: Int, _ name: String, description: String? = nil, revision: Int = 1, needsVault: Bool = false,
+    check: [Assertion] = [], verify: [Assertion] = [], isIrreversible: Bool = false,
+    file: StaticString = #fileID, line: Int = #line, column: Int = #column,
+    up: @escaping Change, down: Change? = nil
+  ) -> MigrationStage {
+    MigrationStage(
+      version: version, name: name, description: description,
+      kind: .custom(up: up, down: down, revision: revision, needsVault: needsVault),
+      checks: check, verifications: verify, isIrreversible: isIrreversible,
+      position: YAMLPosition(file, line, column))
+  }
+}
+
+extension MigrationStage {
+  /// What the engine runs.
+  ///
+  /// - Throws: `DrydockError` with the place in the source file.
+  func migration() throws -> Migration {
+    guard MigrationName.isName(name) else {
+      throw position.error("`\(name)` is no name of a stage: use letters, digits, `_` and `-`")
+    }
+    var files = MigrationFiles(directory: "", isDirectory: true)
+    let (steps, down): ([MigrationStep], [MigrationStep])
+    switch kind {
+    case .lightweight(let operations, let back):
+      (steps, down) = (
+        try operations.map { try $0.step() }, try back.map { try $0.step() }
+      )
+    case .custom(let up, let back, _, let needsVault):
+      let step = { (change: @escaping Change) in
+        MigrationStep(
+          position: position,
+          operation: CustomStep(stage: name, position: position, needsVault: needsVault, change: change))
+      }
+      (steps, down) = ([step(up)], back.map { [step($0)] } ?? [])
+    }
+    let body = try MigrationBody(
+      summary: description, isIrreversible: isIrreversible, steps: steps, down: down,
+      checks: checks.map { try $0.entry.assertion() },
+      verifications: verifications.map { try $0.entry.assertion() })
+    if let problem = body.checks.lazy.compactMap(\.problemAsCheck).first { throw problem }
+    files.contents = ["stage": Array(fingerprint.utf8)]
+    return Migration(
+      number: version, name: name, file: position.file, checksum: try files.checksum(), body)
+  }
+
+  /// What the checksum covers: everything but the places in the code, and the code of closures.
+  private var fingerprint: String {
+    var lines: [String]
+    switch kind {
+    case .lightweight(let operations, let down):
+      lines = operations.map { "up: \($0.fingerprint)" } + down.map { "down: \($0.fingerprint)" }
+    case .custom(_, let down, let revision, _):
+      // These words are part of the history's format.
+      lines = ["custom, revision \(revision)\(down == nil ? "" : ", with a way back")"]
+    }
+    lines += checks.map { "check: \($0.entry.fingerprint)" }
+    lines += verifications.map { "verify: \($0.entry.fingerprint)" }
+    if isIrreversible { lines.append("irreversible") }
+    return lines.joined(separator: "\n")
   }
 }

@@ -66,9 +66,9 @@ import Testing
       let before = try test.stores()
       guard try test.migrateOrLeave() else { return }
       let after = try test.stores()
-      var request = RollingBack.Request()
+      var request = MigrationRollback.Request()
       (request.version, request.bySteps) = (0, true)
-      _ = try RollingBack.run(test.container(), request, test.catalog, options: test.options)
+      _ = try MigrationRollback.run(test.container(), request, test.catalog, options: test.options)
       try test.expectSame(test.stores(), before)
       // And once more the same way.
       #expect(try test.migrateOrLeave(), test.comment)

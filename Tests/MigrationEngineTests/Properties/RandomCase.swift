@@ -61,7 +61,7 @@ struct RandomCase {
   }
 
   func container(_ name: String = "c") throws -> Container {
-    var configuration = Configuration()
+    var configuration = ContainerConfiguration()
     (configuration.app, configuration.layout) = ("com.example.notes", .ios)
     configuration.defaults = [
       "standard": try ContainerPath(RandomContainer.suites[0]),

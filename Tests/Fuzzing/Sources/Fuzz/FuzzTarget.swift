@@ -50,7 +50,7 @@ enum FuzzTarget: String, CaseIterable {
       case .manifest: try readManifest(bytes)
       case .tables: try readTables(bytes)
       case .header: _ = try ArchiveHeader(decoding: bytes, path: "header")
-      case .plist: _ = try BinaryPropertyListReader.read(bytes)
+      case .plist: _ = try PropertyListDocument(bytes: bytes)
       case .unarchive: try readKeyedArchive(bytes)
       case .age: try openAge(bytes)
       case .stanzas: try openStanzas(bytes)
@@ -101,7 +101,7 @@ enum FuzzTarget: String, CaseIterable {
     try MemoryFile.with(bytes) { path in
       let archive = try Archive(path: path)
       let target = try Restore.target(
-        place + "/box", for: archive, configuration: AppContainer.Configuration(), fromOther: true)
+        place + "/box", for: archive, configuration: ContainerConfiguration(), fromOther: true)
       _ = try Restore.run(archive, target)
     }
   }

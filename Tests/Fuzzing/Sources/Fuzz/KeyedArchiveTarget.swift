@@ -3,17 +3,17 @@
 extension FuzzTarget {
   /// What an archive holds must survive being written, in both forms, with all options.
   func readKeyedArchive(_ bytes: [UInt8]) throws {
-    var options = UnarchiveOptions()
+    var options = KeyedArchiveOptions()
     options.classes = ["A": .init(names: ["a": "b"], dropped: ["c"])]
-    for keys in UnarchiveOptions.Keys.allCases {
-      for decimals in UnarchiveOptions.Decimals.allCases {
+    for keys in KeyedArchiveOptions.Keys.allCases {
+      for decimals in KeyedArchiveOptions.Decimals.allCases {
         (options.keys, options.decimals) = (keys, decimals)
-        let value = try Unarchiver.read(bytes, options)
+        let value = try KeyedArchiveReader.read(bytes, options)
         let list = PropertyListDocument(format: .binary, value: value)
         guard try PropertyListDocument(bytes: list.encoded()).value.matches(value) || value.hasNoNumber else {
           fatalError("what is written is not what is read")
         }
-        let json = try JSONValue(archived: value, dates: .since2001)
+        let json = try JSONValue(keyedArchive: value, dates: .since2001)
         guard try JSONDocument(bytes: JSONDocument(json, isIndented: true).bytes).value.matches(json) else {
           fatalError("what is written as JSON is not what is read")
         }

@@ -1,0 +1,152 @@
+import CLibCrypto
+import DrydockErrors
+
+/// SHA-256 of bytes that arrive in pieces. After `finalize()` an instance digests the next message.
+package final class SHA256 {
+  private let context: OpaquePointer
+  /// A failure of `update`, thrown by `finalize` so that `update` does not throw.
+  private var failure: DrydockError?
+
+  package init() throws {
+    guard let context = EVP_MD_CTX_new() else { throw LibCrypto.error("starting SHA-256") }
+    self.context = context
+    guard EVP_DigestInit_ex(context, EVP_sha256(), nil) == 1 else {
+      EVP_MD_CTX_free(context)
+      throw LibCrypto.error("starting SHA-256")
+    }
+  }
+
+  deinit { EVP_MD_CTX_free(context) }
+
+  /// Adds bytes to the message. A failure is thrown by `finalize()`.
+  package func update(_ bytes: UnsafeRawBufferPointer) {
+    guard let base = bytes.baseAddress, failure == nil else { return }
+    if EVP_DigestUpdate(context, base, bytes.count) != 1 { failure = LibCrypto.error("computing SHA-256") }
+  }
+
+  /// Ends the message and returns its digest.
+  package func finalize() throws -> Digest {
+    var bytes = [UInt8](repeating: 0, count: Digest.byteCount)
+    if failure == nil, EVP_DigestFinal_ex(context, &bytes, nil) != 1 {
+      failure = LibCrypto.error("computing SHA-256")
+    }
+    let failed = failure
+    failure = nil
+    // A null digest means the same algorithm again.
+    guard EVP_DigestInit_ex(context, nil, nil) == 1 else { throw LibCrypto.error("starting SHA-256") }
+    if let failed { throw failed }
+    return Digest(first32: bytes)
+  }
+
+  package static func hash(_ bytes: UnsafeRawBufferPointer) throws -> Digest {
+    var result = [UInt8](repeating: 0, count: Digest.byteCount)
+    // An empty buffer may have no address, which libcrypto needs.
+    let done = bytes.withMemoryRebound(to: UInt8.self) { source in
+      EVP_Digest(source.baseAddress, source.count, &result, nil, EVP_sha256(), nil)
+    }
+    guard done == 1 else { throw LibCrypto.error("computing SHA-256") }
+    return Digest(first32: result)
+  }
+
+  package static func hash(_ bytes: [UInt8]) throws -> Digest {
+    try bytes.withUnsafeBytes { try hash($0) }
+  }
+}
+
+extension SHA256 {
+  /// The 32 bytes of a SHA-256. As text, and in JSON, 64 lower-case hexadecimal digits.
+  package struct Digest: Hashable, Sendable, Codable, CustomStringConvertible {
+    package static let byteCount = 32
+
+    // Four words instead of an array, since a million entries have a million digests.
+    private let words: (UInt64, UInt64, UInt64, UInt64)
+
+    /// A digest from its 32 bytes; nil when there are more or fewer.
+    package init?(bytes: some Collection<UInt8>) {
+      guard bytes.count == Self.byteCount else { return nil }
+      self.init(first32: Array(bytes))
+    }
+
+    /// A digest from 64 lower-case hexadecimal digits; nil for anything else.
+    package init?(hex: String) {
+      let digits = Array(hex.utf8)
+      guard digits.count == 2 * Self.byteCount else { return nil }
+      var bytes: [UInt8] = []
+      bytes.reserveCapacity(Self.byteCount)
+      for index in stride(from: 0, to: digits.count, by: 2) {
+        guard let high = Self.value(of: digits[index]), let low = Self.value(of: digits[index + 1]) else {
+          return nil
+        }
+        bytes.append(high << 4 | low)
+      }
+      self.init(first32: bytes)
+    }
+
+    /// Expects at least 32 bytes.
+    init(first32 bytes: [UInt8]) {
+      func word(_ index: Int) -> UInt64 {
+        bytes[index * 8..<index * 8 + 8].reduce(0) { $0 << 8 | UInt64($1) }
+      }
+      words = (word(0), word(1), word(2), word(3))
+    }
+
+    package var bytes: [UInt8] {
+      [words.0, words.1, words.2, words.3].flatMap { word in
+        stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: word >> UInt64($0)) }
+      }
+    }
+
+    package var hex: String {
+      let digits = Array("0123456789abcdef".utf8)
+      let text = bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
+      return String(decoding: text, as: UTF8.self)
+    }
+
+    package var description: String { hex }
+
+    private static func value(of digit: UInt8) -> UInt8? {
+      switch digit {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+      case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+      default: nil
+      }
+    }
+
+    package static func == (left: Self, right: Self) -> Bool { left.words == right.words }
+
+    package func hash(into hasher: inout Hasher) {
+      hasher.combine(words.0)
+      hasher.combine(words.1)
+      hasher.combine(words.2)
+      hasher.combine(words.3)
+    }
+
+    /// Reads the hexadecimal text. Throws `DecodingError` for anything else.
+    package init(from decoder: any Decoder) throws {
+      let container = try decoder.singleValueContainer()
+      let text = try container.decode(String.self)
+      guard let digest = Self(hex: text) else {
+        throw DecodingError.dataCorruptedError(
+          in: container, debugDescription: "a SHA-256 has 64 lower-case hexadecimal digits")
+      }
+      self = digest
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+      var container = encoder.singleValueContainer()
+      try container.encode(hex)
+    }
+  }
+}
+
+/// SHA-512, which other programs' formats use.
+package enum SHA512 {
+  /// The 64 bytes of the digest.
+  package static func hash(_ bytes: [UInt8]) throws -> [UInt8] {
+    var result = [UInt8](repeating: 0, count: 64)
+    guard EVP_Digest(bytes, bytes.count, &result, nil, EVP_sha512(), nil) == 1 else {
+      throw LibCrypto.error("computing SHA-512")
+    }
+    return result
+  }
+}

@@ -1,0 +1,185 @@
+import DrydockErrors
+import Synchronization
+
+/// Seals and opens the chunks of one payload, each by its number, in any order and on any thread.
+package struct PayloadCipher: Sendable {
+  /// The plain bytes of a chunk: 64 KiB, except for the last one, which may have fewer.
+  package static let chunkLength = 64 * 1024
+  /// The bytes that sealing adds to a chunk: 16.
+  package static let overhead = ChaChaPoly.tagLength
+  package static let sealedChunkLength = chunkLength + overhead
+  static let nonceLength = 16
+
+  private let sealers: CipherPool
+  private let openers: CipherPool
+
+  init(fileKey: SecretBytes, nonce: [UInt8]) throws {
+    let key = try LibCrypto.hkdf(fileKey, salt: nonce, info: "payload")
+    sealers = CipherPool(key, .seal)
+    openers = CipherPool(key, .open)
+  }
+
+  /// Encrypts chunk `number` (from 0) into `sealed`, which must be 16 bytes longer and not overlap. All chunks but the
+  /// last one have 64 KiB; the last one has fewer only where the payload ends, and none only in an empty payload.
+  ///
+  /// - Throws: `DrydockError` (`.cryptography`).
+  package func seal(
+    _ plain: UnsafeRawBufferPointer, number: UInt64, isLast: Bool, into sealed: UnsafeMutableRawBufferPointer
+  ) throws {
+    try sealers.borrow { try $0.seal(plain, ChaChaNonce(number: number, isLast: isLast), into: sealed) }
+  }
+
+  /// Decrypts chunk `number` (from 0) into `plain`, which must be 16 bytes shorter and not overlap.
+  ///
+  /// - Throws: `DrydockError` (`.payload`) when the chunk is not the one that was sealed; `plain` is wiped then.
+  package func open(
+    _ sealed: UnsafeRawBufferPointer, number: UInt64, isLast: Bool, into plain: UnsafeMutableRawBufferPointer
+  ) throws {
+    let isOpen = try openers.borrow {
+      $0.open(sealed, ChaChaNonce(number: number, isLast: isLast), into: plain)
+    }
+    guard isOpen else {
+      throw DrydockError.payload(
+        "chunk \(number) does not match its tag\(isLast ? ", or is not the last one" : "")")
+    }
+  }
+}
+
+/// Reuses ciphers with the same key, since setting one up takes longer than copying a chunk.
+private final class CipherPool: Sendable {
+  private let key: SecretBytes
+  private let direction: ChaChaPoly.Direction
+  private let idle = Mutex<[ChaChaPoly]>([])
+
+  init(_ key: SecretBytes, _ direction: ChaChaPoly.Direction) {
+    self.key = key
+    self.direction = direction
+  }
+
+  func borrow<Result>(_ body: (ChaChaPoly) throws -> Result) throws -> Result {
+    let cipher = try idle.withLock { $0.popLast() } ?? ChaChaPoly(key: key, direction)
+    defer { idle.withLock { $0.append(cipher) } }
+    return try body(cipher)
+  }
+}
+
+/// Where the chunks of a payload are, computed from its length.
+struct PayloadLayout: Sendable {
+  /// Where the first chunk starts in the file.
+  let start: UInt64
+  /// The number of chunks, one at least.
+  let chunkCount: UInt64
+  /// The length of the content. Not authentic before the last chunk was opened as the last one.
+  let plainSize: UInt64
+
+  /// - Parameter start: where the payload starts, after the nonce.
+  ///
+  /// - Throws: `DrydockError` (`.payload`) for lengths that no payload has.
+  init(fileSize: UInt64, start: UInt64) throws {
+    let sealed = UInt64(PayloadCipher.sealedChunkLength)
+    let overhead = UInt64(PayloadCipher.overhead)
+    guard fileSize > start else { throw DrydockError.payload("it has no chunk, so it was cut short") }
+    let size = fileSize - start
+    chunkCount = (size - 1) / sealed + 1
+    let last = size - (chunkCount - 1) * sealed
+    guard last >= overhead else { throw DrydockError.payload("its last chunk is shorter than a tag") }
+    guard last > overhead || chunkCount == 1 else { throw DrydockError.payload("its last chunk is empty") }
+    self.start = start
+    plainSize = size - chunkCount * overhead
+  }
+
+  var last: UInt64 { chunkCount - 1 }
+
+  func chunk(at offset: UInt64) -> UInt64 { offset / UInt64(PayloadCipher.chunkLength) }
+
+  func plainStart(of chunk: UInt64) -> UInt64 { chunk * UInt64(PayloadCipher.chunkLength) }
+
+  func plainLength(of chunk: UInt64) -> Int {
+    chunk == last ? Int(plainSize - plainStart(of: chunk)) : PayloadCipher.chunkLength
+  }
+
+  func sealedStart(of chunk: UInt64) -> UInt64 { start + chunk * UInt64(PayloadCipher.sealedChunkLength) }
+}
+
+/// Writes an age file as a stream.
+package final class AgeWriter {
+  private let sink: (UnsafeRawBufferPointer) throws -> Void
+  /// The start of the file and the cipher of its payload, with which it can be read back.
+  package let start: AgeFileStart
+  /// The current chunk. It is sealed when another byte arrives: until then it may be the last one, which is marked.
+  private let plain: UnsafeMutableRawBufferPointer
+  /// Several sealed chunks for one call of the sink, which may be a system call.
+  private let sealed: UnsafeMutableRawBufferPointer
+  private var sealedCount = 0
+  private var count = 0
+  private var number: UInt64 = 0
+  /// The last chunk was written, or a chunk was lost to an error: more would make a file with a hole.
+  private var isEnded = false
+
+  private static let batch = 4
+
+  /// Starts a file: the header goes to the sink at once.
+  ///
+  /// - Throws: `DrydockError`, or what `sink` throws.
+  package init(to lock: AgeLock, sink: @escaping (UnsafeRawBufferPointer) throws -> Void) throws {
+    start = try AgeFileStart(to: lock)
+    self.sink = sink
+    plain = .allocate(byteCount: PayloadCipher.chunkLength, alignment: 16)
+    sealed = .allocate(byteCount: Self.batch * PayloadCipher.sealedChunkLength, alignment: 16)
+    try start.bytes.withUnsafeBytes { try sink($0) }
+  }
+
+  deinit {
+    LibCrypto.wipe(plain)
+    plain.deallocate()
+    sealed.deallocate()
+  }
+
+  /// Adds content. After an error the file is useless.
+  ///
+  /// - Throws: `DrydockError`, or what the sink throws.
+  package func write(_ bytes: UnsafeRawBufferPointer) throws {
+    guard !isEnded else {
+      throw DrydockError(
+        .badKey, "write to an age file after its end or after an error; start a new one")
+    }
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      if count == plain.count { try flush(UnsafeRawBufferPointer(plain), isLast: false) }
+      if count == 0, rest.count > plain.count {
+        try flush(UnsafeRawBufferPointer(rebasing: rest.prefix(plain.count)), isLast: false)
+        rest = rest.dropFirst(plain.count)
+      } else {
+        let part = UnsafeRawBufferPointer(rebasing: rest.prefix(plain.count - count))
+        UnsafeMutableRawBufferPointer(rebasing: plain[count...]).copyMemory(from: part)
+        count += part.count
+        rest = rest.dropFirst(part.count)
+      }
+    }
+  }
+
+  /// Ends the file: the last chunk goes to the sink.
+  ///
+  /// - Throws: `DrydockError`, or what the sink throws.
+  package func finish() throws {
+    guard !isEnded else {
+      throw DrydockError(.badKey, "an age file was ended twice or after an error; start a new one")
+    }
+    try flush(UnsafeRawBufferPointer(rebasing: plain[..<count]), isLast: true)
+  }
+
+  private func flush(_ chunk: UnsafeRawBufferPointer, isLast: Bool) throws {
+    isEnded = true
+    let end = sealedCount + chunk.count + PayloadCipher.overhead
+    let result = UnsafeMutableRawBufferPointer(rebasing: sealed[sealedCount..<end])
+    try start.cipher.seal(chunk, number: number, isLast: isLast, into: result)
+    number += 1
+    count = 0
+    sealedCount = end
+    if isLast || end == sealed.count {
+      sealedCount = 0
+      try sink(UnsafeRawBufferPointer(rebasing: sealed[..<end]))
+    }
+    isEnded = isLast
+  }
+}

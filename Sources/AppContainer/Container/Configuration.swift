@@ -1,0 +1,316 @@
+import AgeEncryption
+import DrydockErrors
+import FileSystem
+import Formats
+
+/// The settings in `drydock.yaml`. Every key is optional.
+public struct ContainerConfiguration: Sendable, Equatable {
+  /// The place of the schema version in a container without history.
+  public struct VersionMarker: Sendable, Equatable {
+    public enum Place: Sendable, Equatable {
+      case defaults(key: String)
+      /// `PRAGMA user_version` of a named database.
+      case userVersion(database: String)
+      /// A field of a JSON file, by JSON pointer.
+      case json(path: ContainerPath, pointer: String)
+    }
+
+    public var place: Place
+    /// The app's numbers where they differ, by migration number.
+    public var at: [Int: Int]
+    /// The schema version of a container without the number and without history, if that is known.
+    public var absent: Int?
+
+    public init(place: Place, at: [Int: Int] = [:], absent: Int? = nil) {
+      self.place = place
+      self.at = at
+      self.absent = absent
+    }
+  }
+
+  /// The bundle id or package.
+  public var app: String?
+  /// Overrides the detected layout.
+  public var layout: ContainerLayout?
+  /// Settings files by suite name; `standard` is the app's.
+  public var defaults: [String: ContainerPath] = [:]
+  package var registeredDefaults = RegisteredDefaults()
+  /// The places of each database over the versions, the current one first.
+  public var databases: [String: [ContainerPath]] = [:]
+  package var databasePaths: Set<ContainerPath> { Set(databases.values.joined()) }
+  /// The app's SQL functions by name.
+  package var functions: [String: SQLFunction] = [:]
+  public var vault: ContainerPath?
+  /// The roots of the app's groups by id: absolute, or relative to the container's root.
+  public var groups: [String: String] = [:]
+  public var versionMarkers: [VersionMarker] = []
+  /// Patterns of excluded paths.
+  package var exclude: PatternList = []
+  /// Patterns of paths that are included although a rule excludes them.
+  package var include: PatternList = []
+  /// An Android app's backup rules.
+  package var android: AndroidConfiguration?
+  /// An absolute path, as are the following.
+  public var migrations: String?
+  /// The tool whose format the migrations have; nil for Drydock's.
+  package var migrationTool: MigrationTool?
+  public var fixtures: String?
+  public var repository: String?
+  /// The recipients of new archives; empty for plain archives.
+  public var recipients: [AgeRecipient] = []
+  public var file: String?
+
+  public init() {}
+}
+
+extension ContainerConfiguration {
+  package static let fileName = "drydock.yaml"
+
+  private static let keys = [
+    "app", "layout", "defaults", "registered-defaults", "databases", "vault", "groups", "version-markers",
+    "exclude", "include", "functions",
+    "android", "migrations", "fixtures", "repository", "recipients",
+  ]
+
+  /// Reads `drydock.yaml` in a directory or the nearest one above it; empty without one.
+  public static func find(from directory: String) throws -> ContainerConfiguration {
+    var directory = realPath(directory) ?? directory
+    while true {
+      let file = directory == "/" ? "/" + fileName : directory + "/" + fileName
+      if FollowedStatus.identity(file) != nil { return try ContainerConfiguration(file: file) }
+      guard directory != "/", let slash = directory.lastIndex(of: "/") else { return ContainerConfiguration() }
+      directory = slash == directory.startIndex ? "/" : String(directory[..<slash])
+    }
+  }
+
+  /// Reads a configuration file.
+  ///
+  /// - Throws: ``DrydockError`` (`badConfiguration`) with `file:line:column`.
+  public init(file: String) throws {
+    guard let file = realPath(file) else {
+      throw DrydockError(
+        .notFound, "the configuration file does not exist; `drydock init` writes one", path: file)
+    }
+    let slash = file.lastIndex(of: "/") ?? file.startIndex
+    let folder = slash == file.startIndex ? "/" : String(file[..<slash])
+    let bytes = try Directory(folder).contents(
+      ContainerPath(String(file[file.index(after: slash)...])), limit: 1 << 20)
+    do {
+      try self.init(YAMLDocument(bytes, file: file), folder: folder)
+    } catch var error as DrydockError where error.code == .malformed {
+      error.code = .badConfiguration
+      throw error
+    }
+    self.file = file
+  }
+
+  /// Reads a parsed document. Paths outside the container are relative to `folder`.
+  init(_ document: YAMLDocument, folder: String) throws {
+    guard let root = document.root else { return }
+    let reader = try YAMLReader(root, what: Self.fileName, keys: Self.keys)
+    app = try reader.text("app")
+    layout = try reader.choice("layout", of: ContainerLayout.self)
+    defaults = try Self.paths(reader["defaults"], "defaults") { [try Self.path($0)] }.compactMapValues(
+      \.first)
+    if let node = reader["registered-defaults"], !node.isNull {
+      registeredDefaults = try RegisteredDefaults(node, folder: folder)
+    }
+    databases = try Self.paths(reader["databases"], "databases") { node in
+      try (node.sequence ?? [node]).map(Self.path)
+    }
+    functions = try Self.functions(reader["functions"])
+    vault = try reader["vault"].map(Self.path)
+    groups = try Self.groups(reader["groups"])
+    versionMarkers = try reader["version-markers"]?.elements("`version-markers`").map(Self.marker) ?? []
+    exclude = try reader.texts("exclude").map { PatternList($0) } ?? []
+    include = try reader.texts("include").map { PatternList($0) } ?? []
+    if let node = reader["android"], !node.isNull {
+      guard layout ?? .android == .android else {
+        throw node.position.error(
+          "`android` needs the layout android, and this file has `layout: \(layout?.rawValue ?? "")`")
+      }
+      layout = .android
+      android = try AndroidConfiguration(node, folder: folder)
+    }
+    let resolve = { (text: String) in
+      text.hasPrefix("/") ? text : text == "." ? folder : folder + "/" + text
+    }
+    if let node = reader["migrations"], node.mapping != nil {
+      migrationTool = try MigrationTool(node, databases: databases.keys.sorted())
+      let keys = MigrationTool.keys
+      migrations = resolve(
+        try YAMLReader(node, what: "`migrations`", keys: keys).required("path").text("`path`"))
+    } else {
+      migrations = try reader.text("migrations").map(resolve)
+    }
+    fixtures = try reader.text("fixtures").map(resolve)
+    repository = try reader.text("repository").map(resolve)
+    if let node = reader["recipients"], !node.isNull {
+      recipients = try node.elements("`recipients`").map(Self.recipient)
+    }
+  }
+
+  private static func recipient(_ node: YAMLNode) throws -> AgeRecipient {
+    let text = try node.text("a recipient")
+    do {
+      return try AgeRecipient(text)
+    } catch let error as DrydockError {
+      throw node.position.error(error.message)
+    }
+  }
+
+  private static func path(_ node: YAMLNode) throws -> ContainerPath {
+    let text = try node.text("a path in the container")
+    guard let path = try? ContainerPath(text), !path.isRoot else {
+      throw node.position.error(
+        "`\(text)` is not a path below the container: write it without a leading `/` or `..`")
+    }
+    return path
+  }
+
+  private static func paths(
+    _ node: YAMLNode?, _ what: String, _ read: (YAMLNode) throws -> [ContainerPath]
+  ) throws -> [String: [ContainerPath]] {
+    guard let node, !node.isNull else { return [:] }
+    var result: [String: [ContainerPath]] = [:]
+    for pair in try node.pairs("`\(what)`").pairs { result[pair.key.source] = try read(pair.value) }
+    return result
+  }
+
+  private static func pointer(_ node: YAMLNode?) throws -> String {
+    guard let text = try node?.text("`pointer`") else { return "" }
+    do {
+      return try JSONPointer(text).description
+    } catch let error as DrydockError {
+      throw node?.position.error(error.message) ?? error
+    }
+  }
+
+  private static func groups(_ node: YAMLNode?) throws -> [String: String] {
+    guard let node, !node.isNull else { return [:] }
+    var result: [String: String] = [:]
+    for pair in try node.pairs("`groups`").pairs {
+      guard let id = try? ContainerPath(pair.key.source), !id.isRoot, id.parent.isRoot else {
+        throw pair.keyPosition.error(
+          "`\(pair.key.source)` is not a group's id, such as group.com.example.notes")
+      }
+      let path = try pair.value.text("the group's directory")
+      guard !path.isEmpty else {
+        throw pair.value.position.error("name the group's directory, relative to the container's root")
+      }
+      result[pair.key.source] = path
+    }
+    return result
+  }
+
+  private static func marker(_ node: YAMLNode) throws -> VersionMarker {
+    let reader = try YAMLReader(
+      node, what: "a version marker", keys: ["defaults", "pragma", "json", "pointer", "at", "absent"])
+    let given = ["defaults", "pragma", "json"].filter { reader[$0] != nil }
+    guard given.count == 1 else {
+      throw node.position.error(
+        "a version marker has one of `defaults: KEY`, `pragma: DATABASE`, `json: PATH`")
+    }
+    let place: VersionMarker.Place
+    if let key = try reader.text("defaults") {
+      place = .defaults(key: key)
+    } else if let database = try reader.text("pragma") {
+      place = .userVersion(database: database)
+    } else {
+      place = .json(path: try path(reader.required("json")), pointer: try pointer(reader["pointer"]))
+    }
+    var at: [Int: Int] = [:]
+    for pair in try reader["at"]?.pairs("`at`").pairs ?? [] {
+      guard let number = Int(pair.key.source) else {
+        throw pair.keyPosition.error(
+          "`at` maps the number of a migration to the app's number, as in {4: 2, 6: 3}")
+      }
+      at[number] = Int(try pair.value.integer("the app's number"))
+    }
+    var absent: Int?
+    if let node = reader["absent"], !node.isNull {
+      guard let version = Int(exactly: try node.integer("`absent`")), version >= 0 else {
+        throw node.position.error("`absent` is a schema version, such as 0")
+      }
+      absent = version
+    }
+    return VersionMarker(place: place, at: at, absent: absent)
+  }
+}
+
+/// Another tool whose migration folder is used unchanged. Such a folder is for one database.
+package struct MigrationTool: Sendable, Equatable {
+  package enum Format: String, CaseIterable, Sendable, Codable {
+    case dbmate
+    case golangMigrate = "golang-migrate"
+    case goose
+    case sqldelight
+  }
+
+  package var format: Format
+  /// The database, by its name in `drydock.yaml`.
+  package var database: String
+
+  package init(_ format: Format, database: String) {
+    (self.format, self.database) = (format, database)
+  }
+
+  /// Reads `{path: …, format: …, database: …}` except the path.
+  init(_ node: YAMLNode, databases: [String]) throws {
+    let reader = try YAMLReader(node, what: "`migrations`", keys: Self.keys)
+    guard let format = try reader.choice("format", of: Format.self) else {
+      throw reader.position.error(
+        "`migrations` needs the key `format`; for Drydock's format write the path alone")
+    }
+    let database = try reader.required("database")
+    let name = try database.text("`database`")
+    guard databases.contains(name) else {
+      throw database.position.error(
+        "`databases` has no `\(name)`; " + NearestWord.hint(for: name, among: databases))
+    }
+    self.init(format, database: name)
+  }
+
+  static let keys = ["path", "format", "database"]
+}
+
+/// The defaults that an app registers for its settings: the values of settings that are not stored.
+package struct RegisteredDefaults: Sendable, Equatable {
+  private var suites: [String: PropertyListDictionary] = [:]
+
+  package init() {}
+
+  /// The settings by suite; `standard` is the app's.
+  package init(_ suites: [String: PropertyListDictionary]) { self.suites = suites }
+
+  package subscript(_ suite: String) -> PropertyListDictionary { suites[suite] ?? [:] }
+
+  /// Reads a file for the app's settings, or a file for each suite, relative to `folder`.
+  init(_ node: YAMLNode, folder: String) throws {
+    guard let files = node.mapping else {
+      suites["standard"] = try Self.read(node, folder)
+      return
+    }
+    for pair in files.pairs { suites[pair.key.source] = try Self.read(pair.value, folder) }
+  }
+
+  /// Reads a property list or a YAML mapping.
+  private static func read(_ node: YAMLNode, _ folder: String) throws -> PropertyListDictionary {
+    let text = try node.text("a file of `registered-defaults`")
+    let path = text.hasPrefix("/") ? text : folder + "/" + text
+    let slash = path.lastIndex(of: "/") ?? path.startIndex
+    do {
+      let directory = try Directory(slash == path.startIndex ? "/" : String(path[..<slash]))
+      let bytes = try directory.contents(
+        ContainerPath(String(path[path.index(after: slash)...])), limit: 1 << 20)
+      if PropertyListDocument.isBegun(by: bytes) { return try PropertyListFile(bytes: bytes).root }
+      return try YAMLDocument(bytes, file: path).root?.pairs("a file of registered defaults")
+        .propertyListValues()
+        ?? [:]
+    } catch let error as DrydockError {
+      // Errors of a YAML file already have a place.
+      throw error.message.hasPrefix(path)
+        ? error : node.position.error("`\(text)`: \(error.message)", cause: error)
+    }
+  }
+}

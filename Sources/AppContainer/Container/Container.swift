@@ -1,0 +1,246 @@
+import DrydockErrors
+import FileSystem
+import Formats
+import Foundation
+import SystemPackage
+
+/// The directory with one app's data: its place, its app and instance, and its layout.
+public struct Container: Sendable {
+  /// The absolute path of the data root, with links resolved.
+  public let root: String
+  /// The root, or the `.xcappdata` bundle around it. The state directory is beside it.
+  package let anchor: String
+  /// The layout, configured or detected.
+  public let layout: ContainerLayout
+  /// The bundle id or package: configured, from Apple's metadata, from the bundle, or the directory's name.
+  public let app: String
+  /// The instance of the app: given, the UUID in Apple's metadata, or the directory's name.
+  public let instance: String
+  public let configuration: ContainerConfiguration
+  /// The app groups, sorted by id.
+  package let groups: [ContainerGroup]
+  /// Configured groups whose directories do not exist, sorted by id.
+  package let missingGroups: [ContainerGroup]
+  /// Whether it is a temporary container of this process, as in tests: nothing is synced, and other processes' open files
+  /// are not searched.
+  package var isScratch = false
+  /// The given instance name, and whether the container is only planned.
+  private let givenInstance: String?, isPlanned: Bool
+
+  /// Identifies the container in a directory or `.xcappdata` bundle.
+  ///
+  /// - Parameters:
+  ///   - path: the container; its symbolic links must belong to this user or to root.
+  ///   - instance: overrides the instance's name.
+  /// - Throws: ``DrydockError``: `notFound`, `notAContainer` (a file), `permission` (another user's link),
+  ///   `badConfiguration` (groups whose roots overlap).
+  public init(at path: String, configuration: ContainerConfiguration = ContainerConfiguration(), instance: String? = nil)
+    throws
+  {
+    try Self.requireProcessFiles(path)
+    let resolved = try Self.resolve(path)
+    // The data root inside a bundle means the bundle: the state must not be inside it.
+    let anchor =
+      resolved.hasSuffix(".xcappdata/AppData") ? String(resolved.dropLast("/AppData".count)) : resolved
+    let bundle = try Directory(anchor)
+    let isBundle = try anchor.hasSuffix(".xcappdata") && bundle.status("AppData")?.type == .directory
+    let root = isBundle ? try bundle.directory("AppData") : bundle
+    let identity = ContainerIdentity(root: root, bundle: isBundle ? bundle : nil, anchor: anchor)
+    self.anchor = anchor
+    self.root = isBundle ? anchor + "/AppData" : anchor
+    self.configuration = configuration
+    (givenInstance, isPlanned) = (instance, false)
+    layout = try configuration.layout ?? (isBundle ? .ios : ContainerLayout.detect(in: root))
+    app = configuration.app ?? identity.app ?? identity.name
+    self.instance = instance ?? identity.instance ?? identity.name
+    (groups, missingGroups) = try ContainerGroup.resolve(
+      configuration, root: self.root, anchor: anchor)
+  }
+
+  /// A container that does not exist yet.
+  package init(
+    planned root: String, layout: ContainerLayout, app: String, instance: String, configuration: ContainerConfiguration
+  ) {
+    self.root = root
+    anchor = root
+    self.layout = layout
+    self.app = app
+    self.instance = instance
+    self.configuration = configuration
+    (givenInstance, isPlanned) = (instance, true)
+    (groups, missingGroups) = ContainerGroup.planned(configuration, root: root)
+  }
+
+  /// The container that a restore would create at a path; nil when the path exists.
+  ///
+  /// - Throws: ``DrydockError`` (`notFound`) when its parent directory does not exist.
+  package static func planned(
+    at path: String, configuration: ContainerConfiguration, instance: String? = nil
+  ) throws -> Container? {
+    try requireProcessFiles(path)
+    guard FollowedStatus.identity(path) == nil else { return nil }
+    let trimmed = path.count > 1 && path.hasSuffix("/") ? String(path.dropLast()) : path
+    let slash = trimmed.lastIndex(of: "/")
+    let parent = slash.map { $0 == trimmed.startIndex ? "/" : String(trimmed[..<$0]) } ?? "."
+    guard let parent = try ownRealPath(parent) else {
+      throw DrydockError(
+        .notFound, "neither the container nor its parent directory exists; create the parent first",
+        path: path)
+    }
+    let name = slash.map { String(trimmed[trimmed.index(after: $0)...]) } ?? trimmed
+    return Container(
+      planned: parent == "/" ? "/" + name : parent + "/" + name, layout: configuration.layout ?? .generic,
+      app: configuration.app ?? name, instance: instance ?? name, configuration: configuration)
+  }
+
+  /// On Linux, attributes and the open files of other processes are read through `/proc`.
+  private static func requireProcessFiles(_ path: String) throws {
+    #if os(Linux)
+      guard FollowedStatus.identity("/proc/self/fd") == nil else { return }
+      throw DrydockError(
+        .unsupported, "/proc, which is needed to read or change a container, is not mounted; mount it",
+        path: path)
+    #endif
+  }
+
+  /// The container as it is now, for the holder of its lock: a restore may have replaced it with another app's.
+  package func reopened() throws -> Container {
+    if isPlanned { return self }
+    var container = try Container(at: anchor, configuration: configuration, instance: givenInstance)
+    container.isScratch = isScratch
+    return container
+  }
+
+  private static func resolve(_ path: String) throws -> String {
+    guard let resolved = try ownRealPath(path) else {
+      let error = currentErrno()
+      if error == .noSuchFileOrDirectory {
+        throw DrydockError(.notFound, "no such container; check the path", path: path)
+      }
+      throw DrydockError.system("cannot find the container", path, error)
+    }
+    do {
+      _ = try Directory(resolved)
+    } catch let error as DrydockError where error.code == .notAContainer {
+      throw DrydockError(
+        .notAContainer,
+        "a file, not a container: a directory with an app's data, or, to read it, a zip or tar archive of one",
+        path: path)
+    }
+    guard resolved != "/" else {
+      throw DrydockError(.notAContainer, "the root of the file system cannot be a container", path: path)
+    }
+    return resolved
+  }
+
+  // MARK: Places
+
+  /// The app's settings file; nil when neither configuration nor layout names one.
+  public var standardDefaults: ContainerPath? {
+    if let configured = configuration.defaults["standard"] { return configured }
+    guard layout == .ios else { return nil }
+    return try? ContainerPath("Library/Preferences/\(app).plist")
+  }
+
+  public var historyPath: ContainerPath { layout.historyPath }
+
+  public var vaultPath: ContainerPath { configuration.vault ?? layout.vaultPath }
+
+  /// The possible places of a named database, the current one first. Throws ``DrydockError`` (`badConfiguration`) for an
+  /// unknown name.
+  package func databasePlaces(_ name: String) throws -> [ContainerPath] {
+    if let places = configuration.databases[name] { return places }
+    let known = configuration.databases.keys.sorted()
+    let advice =
+      known.isEmpty
+      ? "add its path to drydock.yaml: databases: {\(name): [path in the container]}"
+      : "known in drydock.yaml: \(known.joined(separator: ", "))"
+    throw DrydockError(
+      .badConfiguration, "unknown database \(name); \(advice)", path: configuration.file)
+  }
+}
+
+extension Container {
+  /// Whether a path is a settings file, which is compared and undone key by key.
+  package func isSettings(_ path: ContainerPath) -> Bool {
+    if path == standardDefaults || configuration.defaults.values.contains(path) { return true }
+    // In a group, of any layout, the path alone decides: archives are compared without the group.
+    if let group = path.inGroup {
+      return group.path.parent == "Library/Preferences" && path.nameString.hasSuffix(".plist")
+    }
+    return layout == .ios && path.parent == "Library/Preferences" && path.nameString.hasSuffix(".plist")
+  }
+}
+
+/// The four stores that a container's data is in.
+public enum ContainerStore: String, Sendable, Hashable, Codable, CaseIterable {
+  /// Settings files.
+  case defaults
+  /// The file of secrets.
+  case vault
+  /// Databases, with their sidecars and external data.
+  case databases
+  case files
+}
+
+/// The app and instance of a container, as far as its files and its name reveal them.
+struct ContainerIdentity {
+  var app: String?
+  /// The container ID that iOS assigned.
+  var instance: String?
+  /// The directory's name, without `.xcappdata`.
+  var name: String
+
+  init(root: Directory, bundle: Directory?, anchor: String) {
+    var name = anchor.split(separator: "/").last.map(String.init) ?? anchor
+    if bundle != nil { name = String(name.dropLast(".xcappdata".count)) }
+    self.name = name
+
+    let metadata = Self.strings(in: root, ContainerLayout.metadataFile)
+    instance = metadata["MCMMetadataUUID"]
+    app = metadata["MCMMetadataIdentifier"]
+    if app == nil, let bundle { app = Self.strings(in: bundle, "AppDataInfo.plist")["CFBundleIdentifier"] }
+    // The app is named by a `<bundle-id>/` folder, else by the only settings file that is not Apple's.
+    if app == nil, Self.isBundleIdentifier(name) { app = name }
+    if app == nil { app = Self.onlySettingsFile(in: root) ?? Self.androidPackage(in: root) }
+  }
+
+  private static func strings(in directory: Directory, _ path: ContainerPath) -> [String: String] {
+    // A corrupt file is reported when its settings are needed.
+    guard let bytes = try? directory.contents(path, limit: 1 << 20),
+      let file = try? PropertyListFile(bytes: bytes)
+    else { return [:] }
+    return file.root.compactMapValues { value in
+      if case .string(let text) = value { text } else { nil }
+    }
+  }
+
+  private static func isBundleIdentifier(_ name: String) -> Bool {
+    let parts = name.split(separator: ".", omittingEmptySubsequences: false)
+    return parts.count >= 3
+      && parts.allSatisfy { part in
+        !part.isEmpty
+          && part.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-" || $0 == "_") }
+      }
+  }
+
+  private static func onlySettingsFile(in root: Directory) -> String? {
+    let folder: ContainerPath = "Library/Preferences"
+    guard let listed = try? root.directory(folder).names() else { return nil }
+    let names = listed.map { String(decoding: $0, as: UTF8.self) }
+    let settings = names.filter {
+      $0.hasSuffix(".plist") && !$0.hasPrefix("com.apple.") && !$0.hasPrefix(".")
+    }
+    return settings.count == 1 ? settings.first.map { String($0.dropLast(".plist".count)) } : nil
+  }
+
+  /// An app's settings on Android are `<package>_preferences.xml`.
+  private static func androidPackage(in root: Directory) -> String? {
+    guard let listed = try? root.directory("shared_prefs").names() else { return nil }
+    let suffix = "_preferences.xml"
+    let packages = listed.map { String(decoding: $0, as: UTF8.self) }.filter { $0.hasSuffix(suffix) }.map {
+      String($0.dropLast(suffix.count))
+    }.filter(isBundleIdentifier)
+    return packages.count == 1 ? packages.first : nil
+  }
+}

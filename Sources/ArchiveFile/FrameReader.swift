@@ -1,0 +1,261 @@
+import Dispatch
+import DrydockErrors
+import Foundation
+import Synchronization
+
+/// Reads ranges of one archive's tar stream, from one thread. It keeps the last frames, and decodes the next ones of
+/// a long range ahead on other threads.
+package final class RangeReader {
+  let index: FrameIndex
+  private let decoder: FrameDecoder
+  private let path: String?
+  private var cache: [(number: Int, frame: PlainFrame)] = []
+  private var ahead: [Int: FrameJob] = [:]
+  private let depth: Int
+
+  private static let cacheSize = 2
+
+  convenience init(_ archive: ArchiveBytes, _ index: FrameIndex, path: String?) {
+    let depth = min(max(ProcessInfo.processInfo.activeProcessorCount, 1), 4)
+    self.init(FrameDecoder(archive), index, path: path, depth: depth)
+  }
+
+  fileprivate init(_ decoder: FrameDecoder, _ index: FrameIndex, path: String?, depth: Int) {
+    (self.decoder, self.index, self.path, self.depth) = (decoder, index, path, depth)
+  }
+
+  /// What makes readers for other threads, which do not read ahead: the other threads are busy.
+  var source: RangeSource { RangeSource(decoder: decoder, index: index, path: path) }
+  /// The compressed bytes read so far, also by other readers of ``source``.
+  var bytesRead: UInt64 { decoder.bytesRead }
+
+  /// Waits until no other thread uses the file.
+  func stop() { decoder.waitForJobs() }
+
+  /// Reads a range, decompressing only its frames. `body` gets it piece by piece, in order; a piece is valid during
+  /// the call only.
+  ///
+  /// - Throws: `DrydockError` (`.damaged` for a range outside of the stream, as ranges come from manifests), or
+  ///   what `body` throws.
+  package func read(offset: UInt64, length: UInt64, into body: (UnsafeRawBufferPointer) throws -> Void) throws
+  {
+    guard offset <= index.tarSize, length <= index.tarSize - offset else {
+      throw DrydockError.damaged(
+        "the range of \(length) bytes at \(offset) lies outside of the tar stream of \(index.tarSize) bytes"
+      ).at(path)
+    }
+    guard length > 0 else { return }
+    let last = index.frame(at: offset + length - 1)
+    for number in index.frame(at: offset)...last {
+      let frame = index.frames[number]
+      let plain: PlainFrame
+      do {
+        plain = try self.frame(number, readingAheadTo: last)
+      } catch let error as DrydockError {
+        throw error.at(path)
+      }
+      let start = Int(max(offset, frame.tarOffset) - frame.tarOffset)
+      let end = Int(min(offset + length, frame.tarEnd) - frame.tarOffset)
+      try withExtendedLifetime(plain) { try body(UnsafeRawBufferPointer(rebasing: plain.bytes[start..<end])) }
+    }
+  }
+
+  /// A frame's bytes. The next ones, up to and including `last`, are decoded ahead on other threads.
+  func frame(_ number: Int, readingAheadTo last: Int) throws -> PlainFrame {
+    if let hit = cache.firstIndex(where: { $0.number == number }) {
+      let found = cache.remove(at: hit)
+      cache.append(found)
+      return found.frame
+    }
+    let job = ahead.removeValue(forKey: number)
+    // Jobs behind or far away were for another place; they end by themselves.
+    ahead = ahead.filter { $0.key > number && $0.key <= number + depth }
+    for next in stride(from: number + 1, through: min(last, number + depth), by: 1)
+    where ahead[next] == nil && !cache.contains(where: { $0.number == next }) {
+      ahead[next] = decoder.decodeAhead(index.frames[next])
+    }
+    let frame = try job.map { try $0.take() } ?? decoder.decode(index.frames[number])
+    if cache.count == Self.cacheSize {
+      var oldest = cache.removeFirst().frame
+      // While a caller is still reading it, it cannot be reused.
+      if isKnownUniquelyReferenced(&oldest) { decoder.recycle(oldest) }
+    }
+    cache.append((number, frame))
+    return frame
+  }
+
+  /// The bytes that content of a size takes in a tar stream: whole blocks.
+  package static func padded(_ size: UInt64) -> UInt64 { ArchiveFormat.padded(size) }
+}
+
+/// Makes readers of one archive's ranges, on any thread. The archive must stay open as long as they are used.
+package struct RangeSource: Sendable {
+  fileprivate let decoder: FrameDecoder
+  fileprivate let index: FrameIndex
+  fileprivate let path: String?
+
+  package func reader() -> RangeReader { RangeReader(decoder, index, path: path, depth: 0) }
+}
+
+// MARK: Frames
+
+/// One frame of an archive: where it lies in the file, and which part of the tar stream it holds.
+package struct ArchiveFrame: Sendable, Hashable {
+  /// Where the frame starts in the file, and its bytes there.
+  package let fileOffset: UInt64, compressedSize: Int
+  /// Where its content starts in the tar stream, and its bytes there.
+  package let tarOffset: UInt64, plainSize: Int
+  /// The low half of XXH64 of the content.
+  package let checksum: UInt32
+
+  /// Where the next frame's content starts in the tar stream.
+  package var tarEnd: UInt64 { tarOffset + UInt64(plainSize) }
+}
+
+/// The data frames of an archive, checked against each other and against the file's size.
+struct FrameIndex: Sendable {
+  let frames: [ArchiveFrame]
+  /// Where the frame with the manifest's location starts.
+  let locationOffset: UInt64
+
+  /// The bytes of the tar stream.
+  var tarSize: UInt64 { frames.last?.tarEnd ?? 0 }
+
+  /// Expects the table's entries and its place in the file. Throws `DrydockError` when they disagree.
+  init(_ entries: [SeekTable.Entry], tableOffset: UInt64) throws {
+    guard let last = entries.last else { throw DrydockError.damaged("the seek table is empty") }
+    guard last.plainSize == 0, last.compressedSize == UInt32(LocationFrame.size),
+      last.checksum == ArchiveFormat.checksumOfNothing
+    else { throw LocationFrame.missing }
+    var frames: [ArchiveFrame] = []
+    frames.reserveCapacity(entries.count - 1)
+    var file: UInt64 = 0
+    var tar: UInt64 = 0
+    for (index, entry) in entries.dropLast().enumerated() {
+      guard (1...ArchiveFormat.frameSize).contains(Int(entry.plainSize)) else {
+        throw DrydockError(
+          .limit,
+          "frame \(index) claims \(entry.plainSize) bytes, outside of 1 to \(ArchiveFormat.frameSize); "
+            + "the archive is damaged or hostile")
+      }
+      guard (ArchiveFormat.smallestFrame...Zstd.largestFrame).contains(Int(entry.compressedSize)) else {
+        throw DrydockError.damaged(
+          "frame \(index) claims an impossible size of \(entry.compressedSize) bytes")
+      }
+      frames.append(
+        ArchiveFrame(
+          fileOffset: file, compressedSize: Int(entry.compressedSize), tarOffset: tar,
+          plainSize: Int(entry.plainSize), checksum: entry.checksum))
+      file += UInt64(entry.compressedSize)
+      tar += UInt64(entry.plainSize)
+    }
+    guard file + UInt64(LocationFrame.size) == tableOffset else {
+      throw DrydockError.damaged("the seek table's sizes do not add up to the file's")
+    }
+    self.frames = frames
+    locationOffset = file
+  }
+
+  /// The frame that holds a place of the tar stream, which must lie inside of it.
+  func frame(at tarOffset: UInt64) -> Int {
+    var low = 0
+    var high = frames.count - 1
+    while low < high {
+      let middle = (low + high) / 2
+      if frames[middle].tarEnd <= tarOffset { low = middle + 1 } else { high = middle }
+    }
+    return low
+  }
+}
+
+/// The plain bytes of one frame.
+///
+/// Unchecked because it is filled by the thread that made it and only read afterwards; it is reused only when no
+/// other reference is left.
+final class PlainFrame: @unchecked Sendable {
+  private let memory: UnsafeMutableRawBufferPointer
+  private(set) var count = 0
+
+  init() { memory = .allocate(byteCount: ArchiveFormat.frameSize, alignment: 4096) }
+
+  deinit { memory.deallocate() }
+
+  var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: memory[..<count]) }
+
+  /// Fills the frame: `body` gets that much memory.
+  func fill(_ count: Int, _ body: (UnsafeMutableRawBufferPointer) throws -> Void) rethrows {
+    self.count = 0
+    try body(UnsafeMutableRawBufferPointer(rebasing: memory[..<count]))
+    self.count = count
+  }
+}
+
+// MARK: Decoding
+
+/// Reads and decompresses single frames, on any thread, reusing memory.
+private final class FrameDecoder: Sendable {
+  private struct Pool {
+    var decompressors: [FrameDecompressor] = []
+    var frames: [PlainFrame] = []
+  }
+
+  private let archive: ArchiveBytes
+  private let pool = Mutex(Pool())
+  private let bytes = Atomic<UInt64>(0)
+  private let queue = DispatchQueue(label: "drydock.frames.reading", attributes: .concurrent)
+  private let jobs = DispatchGroup()
+
+  init(_ archive: ArchiveBytes) { self.archive = archive }
+
+  var bytesRead: UInt64 { bytes.load(ordering: .relaxed) }
+
+  /// The plain bytes of a frame.
+  func decode(_ frame: ArchiveFrame) throws -> PlainFrame {
+    let pooled = pool.withLock { ($0.decompressors.popLast(), $0.frames.popLast()) }
+    let decompressor = try pooled.0 ?? FrameDecompressor()
+    let plain = pooled.1 ?? PlainFrame()
+    defer { pool.withLock { $0.decompressors.append(decompressor) } }
+    try decompressor.decompress(frame, of: archive, into: plain)
+    bytes.add(UInt64(frame.compressedSize), ordering: .relaxed)
+    return plain
+  }
+
+  /// Takes back the memory of a frame, which must not be in use.
+  func recycle(_ plain: PlainFrame) {
+    pool.withLock { if $0.frames.count < 2 { $0.frames.append(plain) } }
+  }
+
+  /// Starts to decode a frame on another thread.
+  func decodeAhead(_ frame: ArchiveFrame) -> FrameJob {
+    let job = FrameJob()
+    queue.async(group: jobs) { job.finish(Result { try self.decode(frame) }) }
+    return job
+  }
+
+  /// Waits until no other thread uses the file.
+  func waitForJobs() { jobs.wait() }
+}
+
+/// A frame that another thread is decoding.
+private final class FrameJob: Sendable {
+  private let result = Mutex<Result<PlainFrame, any Error>?>(nil)
+  private let done = DispatchGroup()
+
+  init() { done.enter() }
+
+  func finish(_ result: Result<PlainFrame, any Error>) {
+    self.result.withLock { $0 = result }
+    done.leave()
+  }
+
+  /// Waits for the frame. It can be taken once.
+  func take() throws -> PlainFrame {
+    done.wait()
+    let result = self.result.withLock { stored in
+      defer { stored = nil }
+      return stored
+    }
+    guard let result else { throw DrydockError(.invalidUse, "a frame was taken twice; report this") }
+    return try result.get()
+  }
+}

@@ -1,0 +1,151 @@
+import DrydockErrors
+
+/// The content of the member that a walk is at. Valid during the visit only.
+package final class MemberContent {
+  private enum State { case unread, read, over }
+
+  package let size: UInt64
+  private let decoder: TarDecoder
+  private let path: String?
+  private var state = State.unread
+
+  init(_ decoder: TarDecoder, size: UInt64, path: String?) {
+    self.decoder = decoder
+    (self.size, self.path) = (size, path)
+  }
+
+  /// Reads the content, once. `body` gets it piece by piece; a piece is valid during the call only.
+  ///
+  /// - Throws: `DrydockError`, or what `body` throws.
+  package func read(into body: (UnsafeRawBufferPointer) throws -> Void) throws {
+    guard state == .unread else {
+      throw DrydockError(.invalidUse, "a member's content can be read once, and during its visit only")
+    }
+    state = .read
+    do {
+      try decoder.readContent(size: size, into: body)
+    } catch let error as DrydockError {
+      throw error.at(path)
+    }
+  }
+
+  func end() { state = .over }
+}
+
+/// A walk over all members, in their order.
+///
+/// Names are checked (see `MemberName`), that no name occurs twice, that nothing lies below a file or link,
+/// and that hard links name earlier files. Targets of symbolic links are not checked.
+package final class MemberWalk {
+  private let reader: ArchiveReader
+  private let mayRepeat: ([UInt8]) -> Bool
+  private let walk: HeaderWalk
+  private var tree = MemberTree()
+  private var content: MemberContent?
+
+  init(_ reader: ArchiveReader, mayRepeat: @escaping ([UInt8]) -> Bool) throws {
+    (self.reader, self.mayRepeat) = (reader, mayRepeat)
+    walk = try reader.located { try reader.ranges.headers(from: 0) }
+  }
+
+  /// The next member with the place of its content in the tar stream and the content itself, valid until the next call;
+  /// content that is not read is skipped without being decompressed. Nil at the stream's end, which is checked then.
+  ///
+  /// - Throws: `DrydockError` at the first thing that is wrong.
+  package func next() throws -> (member: ArchiveMember, offset: UInt64, content: MemberContent)? {
+    content?.end()
+    guard let (member, offset) = try reader.located({ try walk.nextIfAny() }) else {
+      try reader.checkEnd(after: walk.position)
+      return nil
+    }
+    try reader.located { try tree.add(member, mayRepeat: mayRepeat(member.name)) }
+    let size = member.contentSize
+    let room = reader.tarSize - min(offset, reader.tarSize)
+    guard size <= room, ArchiveFormat.padded(size) <= room else {
+      throw DrydockError.truncated("\(member.printableName) reaches beyond the end of the tar stream").at(
+        reader.path)
+    }
+    let content = MemberContent(walk.decoder, size: size, path: reader.path)
+    self.content = content
+    return (member, offset, content)
+  }
+}
+
+extension ArchiveReader {
+  /// A walk over all members.
+  ///
+  /// - Parameter mayRepeat: whether a file of that name may come again: one that changed while it was stored is
+  ///   stored once more, and the later one counts.
+  package func walk(mayRepeat: @escaping ([UInt8]) -> Bool = { _ in false }) throws -> MemberWalk {
+    try MemberWalk(self, mayRepeat: mayRepeat)
+  }
+
+  /// Visits all members of a walk.
+  ///
+  /// - Throws: `DrydockError` at the first thing that is wrong, or what `visit` throws.
+  package func members(_ visit: (ArchiveMember, UInt64, MemberContent) throws -> Void) throws {
+    let walk = try walk()
+    while let (member, offset, content) = try walk.next() {
+      try located { try visit(member, offset, content) }
+    }
+  }
+
+  /// Checks that only zeros, at least two blocks, follow the last member: else another reader could see more members.
+  package func checkEnd(after end: UInt64) throws {
+    guard tarSize - end >= ArchiveFormat.tarEnd else {
+      throw DrydockError.truncated("the tar stream has no end marker").at(path)
+    }
+    try read(offset: end, length: tarSize - end) { bytes in
+      guard bytes.isZero else {
+        throw DrydockError.damaged("the tar stream continues after its end").at(path)
+      }
+    }
+  }
+}
+
+/// A walk over the headers of some members, whose content is read by its place. Names that occur twice in the archive
+/// are found by ``MemberWalk`` only.
+package final class HeaderWalk {
+  private let ranges: RangeReader
+  private let start: UInt64
+  let decoder: TarDecoder
+  /// Where the next member's headers start in the tar stream.
+  package private(set) var position: UInt64
+
+  init(_ ranges: RangeReader, from start: UInt64) throws {
+    self.ranges = ranges
+    (self.start, position) = (start, start)
+    decoder = try TarDecoder(TarSource(ranges, from: start))
+  }
+
+  /// The next member, and where its content starts; nil at the stream's end.
+  ///
+  /// - Throws: `DrydockError` when its header is not as the format says.
+  func nextIfAny() throws -> (member: ArchiveMember, contentOffset: UInt64)? {
+    guard let (member, header, content) = try decoder.nextMember() else { return nil }
+    // The decoder counts from where it began.
+    let (headerOffset, contentOffset) = (start &+ header, start &+ content)
+    // Another program could take data between members for a member.
+    guard headerOffset == position, headerOffset < contentOffset else {
+      throw DrydockError.damaged("unexpected data in front of \(member.printableName)")
+    }
+    var bytes: [UInt8] = []
+    try ranges.read(offset: headerOffset, length: contentOffset - headerOffset) { bytes += $0 }
+    try TarHeader.check(bytes, of: member)
+    position = contentOffset &+ ArchiveFormat.padded(member.contentSize)
+    return (member, contentOffset)
+  }
+
+  /// As ``nextIfAny()``, where a member must come.
+  package func next() throws -> (member: ArchiveMember, contentOffset: UInt64) {
+    guard let next = try nextIfAny() else {
+      throw DrydockError.truncated("the tar stream ends before its last member")
+    }
+    return next
+  }
+}
+
+extension RangeReader {
+  /// Walks over headers from a place where a member's start.
+  package func headers(from start: UInt64) throws -> HeaderWalk { try HeaderWalk(self, from: start) }
+}

@@ -1,0 +1,86 @@
+import AgeEncryption
+import DrydockErrors
+import SystemPackage
+
+/// A copy of an archive, the same byte for byte, encrypted to others.
+///
+/// It has a new file key. Wrapping the old one for other recipients would take no time; but whoever could open the old
+/// file may have kept its file key, and would open the copy as well.
+package final class SealedCopy {
+  private static let pieceSize = 1 << 20
+
+  private let file: FileDescriptor
+  private let sink: ArchiveSink
+  private let digest: SHA256.Digest
+  private let contentSize: UInt64
+
+  package var fileSize: UInt64 { sink.fileSize }
+
+  /// Writes a copy into a new file, which is to be open for reading, too.
+  ///
+  /// - Parameter progress: called now and then with the bytes that were copied so far.
+  /// - Throws: `DrydockError`: `damaged` when the archive's encrypted data is, `io`.
+  package init(
+    of reader: ArchiveReader, into file: FileDescriptor, encryption: AgeLock,
+    progress: (UInt64) -> Void = { _ in }
+  ) throws {
+    let sink = try ArchiveSink(file, encryption: encryption)
+    // A failure to write is not an error about the archive that is read.
+    var failure: (any Error)?
+    do {
+      digest = try reader.located {
+        try Self.hash(reader.archive) {
+          do { try sink.write($0) } catch {
+            failure = error
+            throw error
+          }
+          progress($1)
+        }
+      }
+    } catch {
+      throw failure ?? error
+    }
+    try sink.finish()
+    (self.file, self.sink, contentSize) = (file, sink, reader.archive.size)
+  }
+
+  /// Reads the file back, from disk once it was synced, and compares it with what was copied. It takes no key: a
+  /// machine that encrypts a copy to others may not be able to open it.
+  ///
+  /// - Throws: `DrydockError` with code `damaged` when they differ.
+  package func verify() throws {
+    file.forgetCached()
+    let written = try sink.written(to: file)
+    guard written.size == contentSize, try Self.hash(written, { _, _ in }) == digest else {
+      throw DrydockError.damaged("the copy differs from what was written into it")
+    }
+  }
+
+  /// Whether two archives are the same, byte for byte, whoever each is encrypted to.
+  package static func areSame(_ one: ArchiveReader, _ other: ArchiveReader) throws -> Bool {
+    guard one.archive.size == other.archive.size else { return false }
+    let digests = try [one, other].map { reader in
+      try reader.located { try hash(reader.archive) { _, _ in } }
+    }
+    return digests[0] == digests[1]
+  }
+
+  /// Passes all bytes on, each piece with the number of bytes up to its end, and gives their digest.
+  private static func hash(
+    _ archive: ArchiveBytes, _ body: (UnsafeRawBufferPointer, UInt64) throws -> Void
+  ) throws -> SHA256.Digest {
+    let digest = try SHA256()
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: pieceSize, alignment: 4096)
+    defer { buffer.deallocate() }
+    var done: UInt64 = 0
+    while done < archive.size {
+      let count = Int(min(UInt64(pieceSize), archive.size - done))
+      let piece = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
+      try archive.readExactly(piece, at: done)
+      digest.update(UnsafeRawBufferPointer(piece))
+      done += UInt64(count)
+      try body(UnsafeRawBufferPointer(piece), done)
+    }
+    return try digest.finalize()
+  }
+}

@@ -1,0 +1,181 @@
+import AgeEncryption
+import AppContainer
+import ArchiveFile
+import FileSystem
+import Foundation
+import GRDB
+
+/// One stored path of a snapshot.
+package struct ManifestEntry: Sendable, Equatable {
+  package enum Kind: String, Sendable {
+    case file, directory
+    case symbolicLink = "symbolic-link"
+    /// One consistent database file, without sidecars.
+    case database
+    /// A database, or one of its sidecars, that SQLite could not open: bytes as they were.
+    case rawDatabase = "raw-database"
+  }
+
+  package var path: ContainerPath
+  package var kind: Kind
+  /// Mode, owner, modification time, attributes.
+  package var metadata: FileMetadata
+  /// Bytes of content.
+  package var size: UInt64 = 0
+  /// SHA-256 of the content; a database's with normalized header fields. Nil for directories and links.
+  package var digest: SHA256.Digest?
+  /// What a symbolic link points to.
+  package var linkTarget: [UInt8]?
+  /// The earlier path that this one is a hard link to, with its content and digest.
+  package var hardLink: ContainerPath?
+  /// Where the content starts in the tar stream of the archive.
+  package var offset: UInt64?
+  /// The inode and its change time at the capture: when both are equal, nothing has changed since.
+  package var identity: FileIdentity, changed: Int64
+
+  /// Whether it is a file, a database included.
+  package var isFile: Bool { kind == .file || kind == .database || kind == .rawDatabase }
+}
+
+/// A member that a later one of the same name replaces, as its file changed while it was stored.
+struct SupersededMember: Equatable {
+  var path: ContainerPath
+  /// Bytes of its content.
+  var length: UInt64
+}
+
+/// A path that a rule excludes; for a directory, with everything below it.
+package struct ExcludedPath: Sendable, Equatable, Codable {
+  package var path: ContainerPath
+  package var exclusion: Exclusion
+}
+
+/// A path that could not be stored.
+public struct SkippedPath: Sendable, Equatable, Codable {
+  /// Why not.
+  public enum Reason: String, Sendable, Codable {
+    /// It could not be opened or read.
+    case unreadable
+    /// It changed each time it was read.
+    case unstable
+    /// A socket, FIFO or device.
+    case special
+    /// Another file system is mounted there.
+    case mount
+  }
+
+  /// The path.
+  public var path: ContainerPath
+  /// Why not.
+  public var reason: Reason
+
+  /// Whether a snapshot without it is incomplete; sockets and mounts do not count.
+  public var isLoss: Bool { reason == .unreadable || reason == .unstable }
+
+  /// The deepest directory whose names an archive can hold: a member's name begins with that of the root.
+  static let deepest = MemberName.maximumDepth - 2
+
+  /// Whether it, or a path in it, is deeper or longer than a member's name may be.
+  package var isBeyondLimits: Bool {
+    reason == .unreadable
+      && (path.components.count > Self.deepest
+        || MemberNames(groups: []).name(of: path).count > MemberName.maximumLength)
+  }
+}
+
+/// The snapshot id: SHA-256 over the canonical list of entries, in the order of their paths. The same container
+/// has the same id, whenever and however it was captured.
+///
+/// Each entry is its path, kind, mode, size, content hash, link target, hard link and exclusion flags (the rules
+/// that flags on the path itself mean, joined by commas), each field as its length (8 bytes,
+/// big-endian) and its bytes.
+final class SnapshotID {
+  private let hash: SHA256
+
+  init() throws { hash = try SHA256() }
+
+  func add(_ entry: ManifestEntry) throws {
+    field(entry.path.bytes)
+    field(Array(entry.kind.rawValue.utf8))
+    field(Array(String(entry.metadata.mode, radix: 8).utf8))
+    field(Array(String(entry.size).utf8))
+    field(entry.digest?.bytes ?? [])
+    field(entry.linkTarget ?? [])
+    field(entry.hardLink?.bytes ?? [])
+    field(Array(entry.metadata.exclusionFlags.map(\.rawValue).joined(separator: ",").utf8))
+  }
+
+  private func field(_ bytes: [UInt8]) {
+    withUnsafeBytes(of: UInt64(bytes.count).bigEndian) { hash.update($0) }
+    bytes.withUnsafeBytes { hash.update($0) }
+  }
+
+  func finish() throws -> SHA256.Digest { try hash.finalize() }
+}
+
+/// The tables of `manifest.sqlite`. A reader compares them as text, so that no manifest that it opens has anything else
+/// (a trigger, a view).
+enum ManifestSchema {
+  /// Paths are text where they are UTF-8, else blobs.
+  static let statements = [
+    """
+    CREATE TABLE property (name TEXT PRIMARY KEY, value ANY) STRICT
+    """,
+    """
+    CREATE TABLE entry (
+      path ANY PRIMARY KEY, kind TEXT NOT NULL, mode INTEGER NOT NULL, user INTEGER NOT NULL,
+      "group" INTEGER NOT NULL, modified INTEGER NOT NULL, size INTEGER NOT NULL, sha256 BLOB, link_target BLOB,
+      hard_link ANY, flags TEXT NOT NULL, device INTEGER NOT NULL, inode INTEGER NOT NULL, changed INTEGER NOT NULL
+    ) STRICT
+    """,
+    """
+    CREATE TABLE attribute (path ANY NOT NULL, name TEXT NOT NULL, value BLOB NOT NULL, PRIMARY KEY (path, name)) STRICT
+    """,
+    """
+    CREATE TABLE extent (
+      path ANY NOT NULL, position INTEGER NOT NULL, archive TEXT NOT NULL, offset INTEGER NOT NULL,
+      length INTEGER NOT NULL, PRIMARY KEY (path, position)
+    ) STRICT
+    """,
+    """
+    CREATE TABLE excluded (path ANY PRIMARY KEY, rule TEXT NOT NULL, origin ANY NOT NULL, detail TEXT NOT NULL) STRICT
+    """,
+    """
+    CREATE TABLE skipped (path ANY PRIMARY KEY, reason TEXT NOT NULL) STRICT
+    """,
+    """
+    CREATE TABLE superseded (offset INTEGER PRIMARY KEY, path ANY NOT NULL, length INTEGER NOT NULL) STRICT
+    """,
+    """
+    CREATE TABLE required (archive TEXT PRIMARY KEY) STRICT
+    """,
+  ]
+
+  /// The word in the column `flags` for the inode flag, else empty.
+  static let noDump = "nodump"
+
+  /// The property, with the value 1, of a manifest whose entries may also be excluded paths.
+  static let storesExcluded = "stores-excluded"
+
+  /// The properties that say where in an encrypted archive the vault's items are, and their hash.
+  static let vaultOffset = "vault-offset", vaultLength = "vault-length", vaultHash = "vault-sha256"
+}
+
+/// Paths in a manifest: text where they are UTF-8, readable with any SQLite, else blobs.
+struct PathValue: DatabaseValueConvertible {
+  var path: ContainerPath
+
+  init(_ path: ContainerPath) { self.path = path }
+
+  var databaseValue: DatabaseValue {
+    String(validating: path.bytes, as: UTF8.self)?.databaseValue ?? Data(path.bytes).databaseValue
+  }
+
+  static func fromDatabaseValue(_ value: DatabaseValue) -> PathValue? {
+    switch value.storage {
+    case .string(let text): return (try? ContainerPath(text)).map(PathValue.init)
+    case .blob(let data): return (try? ContainerPath(bytes: data)).map(PathValue.init)
+    default: return nil
+    }
+  }
+}

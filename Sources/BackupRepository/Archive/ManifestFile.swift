@@ -1,0 +1,141 @@
+import AppContainer
+import DrydockErrors
+import FileSystem
+import Foundation
+import GRDB
+import SystemPackage
+
+/// Opens a manifest's bytes as a database, whatever hostile content they have.
+///
+/// Before SQLite sees the file, its header must be the one that the format prescribes. Then the schema must equal ours,
+/// so that no view, trigger, virtual table or generated column can run anything; and SQLite's check of the whole file
+/// must pass, which visits each page once: a tree with a cycle would otherwise be read without end. Nothing is ever written, so that SQLite's defensive mode, which keeps
+/// SQL from writing to the schema, has nothing to add (and cannot be switched on from Swift).
+enum ManifestFile {
+  /// The header of a database: bytes 0 to 99.
+  private static let headerSize = 100
+  private static let pageSize: UInt64 = 4096
+
+  /// Opens a manifest in an unlinked file.
+  ///
+  /// - Parameters:
+  ///   - path: the archive's, for messages.
+  ///   - write: writes the manifest's bytes.
+  /// - Throws: ``DrydockError`` with code `damaged`, `DatabaseError`, and what `write` throws.
+  static func open(_ path: String, write: (FileDescriptor) throws -> Void) throws -> DatabaseQueue {
+    // Opened, then removed with its directory: SQLite needs a name only to open it.
+    try ScratchDirectory.withTemporary { scratch in
+      let name: ContainerPath = "manifest.sqlite"
+      let file = try scratch.createFile(name)
+      do {
+        defer { try? file.close() }
+        let isExpected: Bool
+        do {
+          try write(file)
+          isExpected = try hasExpectedHeader(file)
+        } catch let error as Errno {
+          throw DrydockError.system(
+            "cannot write a copy of an archive's manifest", scratch.full(name), error)
+        }
+        guard isExpected else {
+          throw DrydockError(
+            .damaged, "its manifest is not a database with the format's header", path: path)
+        }
+      }
+      return try open(file: scratch.full(name), path)
+    }
+  }
+
+  /// A whole number of pages of 4,096 bytes, in rollback-journal mode and UTF-8, without free pages, vacuum, reserved bytes or an
+  /// application's marks, and its schema in the first page alone.
+  private static func hasExpectedHeader(_ file: FileDescriptor) throws -> Bool {
+    let size = UInt64(clamping: try file.seek(offset: 0, from: .end))
+    var bytes = [UInt8](repeating: 0, count: headerSize + 1)
+    let count = try bytes.withUnsafeMutableBytes { try file.read(fromAbsoluteOffset: 0, into: $0) }
+    guard count == bytes.count else { return false }
+    func number(_ offset: Int, _ width: Int = 4) -> UInt64 {
+      bytes[offset..<offset + width].reduce(0) { $0 << 8 | UInt64($1) }
+    }
+    let isTableLeaf = bytes[headerSize] == 0x0D
+    let hasNoExtras = [32, 36, 48, 52, 60, 64, 68].allSatisfy { number($0) == 0 }
+    return Array(bytes[..<16]) == Array("SQLite format 3\0".utf8) && number(16, 2) == pageSize
+      && number(18, 2) == 0x0101 && number(20, 4) == 0x0040_2020 && number(28) * pageSize == size
+      && number(44) == 4 && number(56) == 1 && hasNoExtras && bytes[72..<92].allSatisfy { $0 == 0 }
+      && isTableLeaf
+  }
+
+  private static func open(file: String, _ path: String) throws -> DatabaseQueue {
+    var configuration = GRDB.Configuration()
+    configuration.readonly = true
+    configuration.prepareDatabase {
+      try $0.execute(
+        sql: """
+          PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA query_only=ON; PRAGMA mmap_size=0;
+          PRAGMA automatic_index=OFF
+          """)
+    }
+    let queue = try DatabaseQueue(path: file, configuration: configuration)
+    try queue.read { db in
+      let schema = try Row.fetchAll(
+        db, sql: "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid LIMIT 100"
+      ).map { ManifestRow($0).text("sql") }
+      guard schema == ManifestSchema.statements else {
+        throw DrydockError(.damaged, "its manifest does not have the format's tables", path: path)
+      }
+      let check = try String.fetchOne(db, sql: "PRAGMA integrity_check(1)") ?? "no answer"
+      guard check == "ok" else {
+        throw DrydockError(
+          .damaged, "its manifest is a damaged database: \(check.split(separator: "\n").last ?? "")",
+          path: path)
+      }
+    }
+    return queue
+  }
+}
+
+/// The columns of one row of a manifest; nil for one of another type. A STRICT table does not help here: SQLite has
+/// never checked the values in a hostile file.
+///
+/// Text and bytes are at most 1 MiB: longer than any path, and than what a tar header can have.
+struct ManifestRow {
+  private static let longest = 1 << 20
+  private let row: Row
+
+  init(_ row: Row) { self.row = row }
+
+  private func storage(_ column: String) -> DatabaseValue.Storage { (row[column] as DatabaseValue).storage }
+
+  func isNull(_ column: String) -> Bool {
+    if case .null = storage(column) { true } else { false }
+  }
+
+  func integer(_ column: String) -> Int64? {
+    if case .int64(let value) = storage(column) { value } else { nil }
+  }
+
+  func unsigned<T: FixedWidthInteger>(_ column: String, _ type: T.Type) -> T? {
+    integer(column).flatMap { T(exactly: $0) }
+  }
+
+  func text(_ column: String) -> String? {
+    if case .string(let value) = storage(column), value.utf8.count <= Self.longest { value } else { nil }
+  }
+
+  func bytes(_ column: String) -> [UInt8]? {
+    if case .blob(let value) = storage(column), value.count <= Self.longest { [UInt8](value) } else { nil }
+  }
+
+  /// The SQL of a path's column, for ``path(_:)``. SQLite's text may be invalid UTF-8 and continue after a NUL, which a
+  /// Swift string does not show: its bytes are read.
+  static func path(_ column: String, as name: String) -> String {
+    "CAST(\(column) AS BLOB) AS \(name), typeof(\(column)) AS \(name)_type"
+  }
+
+  /// A path: text where it is UTF-8, and a blob where it is not, so that no path has two forms.
+  func path(_ column: String) -> ContainerPath? {
+    guard let bytes = bytes(column),
+      text(column + "_type") == (String(validating: bytes, as: UTF8.self) == nil ? "blob" : "text")
+    else { return nil }
+    return try? ContainerPath(bytes: bytes)
+  }
+}

@@ -1,0 +1,385 @@
+import AgeEncryption
+import AppContainer
+import ArchiveFile
+import DrydockErrors
+import FileSystem
+import Foundation
+import GRDB
+import SystemPackage
+
+/// Reads an archive's manifest, which is treated as hostile: its bytes are checked against the archive's record, its
+/// schema against ours, and its copy is in an unlinked file.
+package final class ManifestReader {
+  private let queue: DatabaseQueue
+  private let path: String
+  private let archive: ArchiveID
+  private let tarSize: UInt64
+  private let size: UInt64
+
+  /// - Parameter archive: the archive's id from its header.
+  /// - Throws: `DrydockError` with code `damaged`, and what reading the archive throws.
+  convenience init(_ reader: ArchiveReader, archive: ArchiveID, path: String) throws {
+    try self.init(archive: archive, tarSize: reader.tarSize, path: path, size: reader.manifest.length) {
+      file in
+      try reader.readManifest { _ = try file.writeAll($0) }
+    }
+  }
+
+  /// - Parameter write: writes the manifest's bytes into a file.
+  init(
+    archive: ArchiveID, tarSize: UInt64, path: String, size: UInt64 = 0,
+    write: (FileDescriptor) throws -> Void
+  ) throws {
+    self.path = path
+    self.size = size
+    self.archive = archive
+    self.tarSize = tarSize
+    do {
+      queue = try ManifestFile.open(path, write: write)
+    } catch let error as DatabaseError {
+      throw Self.damaged(error, path)
+    }
+  }
+
+  private static func damaged(_ error: DatabaseError, _ path: String) -> DrydockError {
+    // A failure of the disk that holds the copy does not mean that the archive is damaged.
+    if error.resultCode == .SQLITE_FULL || error.resultCode == .SQLITE_IOERR {
+      return DrydockError(
+        .io, "its manifest cannot be read in \(NSTemporaryDirectory()): \(error.plainMessage)", path: path,
+        cause: error)
+    }
+    return DrydockError(
+      .damaged, "its manifest cannot be read: \(error.plainMessage)", path: path, cause: error)
+  }
+
+  private func read<T>(_ body: (Database) throws -> T) throws -> T {
+    do {
+      return try queue.read(body)
+    } catch let error as DatabaseError {
+      throw Self.damaged(error, path)
+    }
+  }
+
+  private func wrong(_ what: String) -> DrydockError {
+    DrydockError(.damaged, "its manifest has \(what)", path: path)
+  }
+
+  // MARK: Properties
+
+  /// The snapshot id, and the archive that the manifest says it belongs to.
+  func properties() throws -> (snapshot: String, archive: String) {
+    try read { db in
+      let value = { (name: String) in
+        try Row.fetchOne(db, sql: "SELECT value FROM property WHERE name = ?", arguments: [name])
+          .flatMap { ManifestRow($0).text("value") }
+      }
+      guard let snapshot = try value("snapshot"), let archive = try value("archive") else {
+        throw wrong("no snapshot id")
+      }
+      return (snapshot, archive)
+    }
+  }
+
+  /// The most memory that a restore takes for the manifest's content: a multiple of its text, and for each row what was
+  /// measured.
+  func memory() throws -> UInt64 {
+    try read { db in
+      let count = { (table: String) in
+        UInt64(try Int.fetchOne(db, sql: "SELECT count(*) FROM \(table)") ?? 0)
+      }
+      let others = try ["attribute", "excluded", "skipped", "superseded"].map(count).reduce(0, +)
+      return try Self.memory(ofText: size) + Self.memoryOfEntry * count("entry")
+        + Self.memoryOfRow * others
+    }
+  }
+
+  private static let memoryOfEntry: UInt64 = 3000, memoryOfRow: UInt64 = 500
+
+  /// Bytes of memory for the text of a manifest of a size; one long text is in memory several times.
+  static func memory(ofText size: UInt64) -> UInt64 { size > UInt64.max / 8 ? .max / 2 : size * 4 }
+
+  /// The number of stored paths, and the bytes of their content.
+  package func totals() throws -> (entries: Int, bytes: UInt64) {
+    try read { db in
+      // As a real number, for sizes that are made to overflow.
+      let entries = try Int.fetchOne(db, sql: "SELECT count(*) FROM entry") ?? 0
+      let bytes = try Double.fetchOne(db, sql: "SELECT total(size) FROM entry WHERE hard_link IS NULL") ?? 0
+      return (entries, UInt64(max(0, min(bytes, 0x1p62))))
+    }
+  }
+
+  /// Whether paths were stored although a rule excludes them (`snapshot --include-excluded`): such a path is an entry,
+  /// and it or a directory above is in ``excluded()`` too.
+  package func storesExcluded() throws -> Bool {
+    try read { db in
+      let row = try Row.fetchOne(
+        db, sql: "SELECT value FROM property WHERE name = ?", arguments: [ManifestSchema.storesExcluded])
+      guard let row else { return false }
+      guard ManifestRow(row).integer("value") == 1 else { throw wrong("an invalid property") }
+      return true
+    }
+  }
+
+  /// Where the vault's items are; nil when the archive has none.
+  func vault() throws -> VaultMember? {
+    let names = [ManifestSchema.vaultOffset, ManifestSchema.vaultLength, ManifestSchema.vaultHash]
+    let rows = try names.map { name in
+      try read { try Row.fetchOne($0, sql: "SELECT value FROM property WHERE name = ?", arguments: [name]) }
+        .map(ManifestRow.init)
+    }
+    if rows.allSatisfy({ $0 == nil }) { return nil }
+    guard let offset = rows[0]?.unsigned("value", UInt64.self),
+      let length = rows[1]?.unsigned("value", UInt64.self),
+      let digest = rows[2]?.bytes("value").flatMap({ SHA256.Digest(bytes: $0) }),
+      offset % 512 == 0, offset <= tarSize, length <= tarSize - offset, length <= Vault.sizeLimit
+    else { throw wrong("an invalid place of the vault's items") }
+    return VaultMember(offset: offset, length: length, digest: digest)
+  }
+
+  // MARK: Entries
+
+  private static let columns = """
+    SELECT e.rowid AS number, \(ManifestRow.path("e.path", as: "path")), kind, mode, user, "group" AS owners, modified, size, sha256,
+      link_target, \(ManifestRow.path("hard_link", as: "hard_link")), flags, device, inode, changed, x.offset AS offset, x.length AS length, x.archive AS archive
+    FROM entry e LEFT JOIN extent x ON x.path = e.path AND x.position = 0
+    """
+
+  /// Visits all entries in the order of their paths, which is the order they are stored in: parents first.
+  ///
+  /// - Throws: ``DrydockError`` with code `damaged` when they are in another order, when one comes twice, and when
+  ///   one is below a file or link; and what the visit throws.
+  package func entries(_ visit: (ManifestEntry) throws -> Void) throws {
+    // The attributes of a page of entries come with one query; the visit runs outside of any.
+    var last: Int64 = .min
+    var previous: ManifestEntry?
+    var check = try ExcludedEntryCheck(excluded(), storesExcluded: storesExcluded())
+    // Contents lie in the order of the entries and share no bytes, so that a small archive cannot hold the same large
+    // content a million times.
+    var free: UInt64 = 0
+    while true {
+      let page = try read { db in
+        var page: [(Int64, ManifestEntry)] = []
+        let rows = try Row.fetchCursor(
+          db, sql: Self.columns + " WHERE e.rowid > ? ORDER BY e.rowid LIMIT 1000", arguments: [last])
+        while let row = try rows.next().map(ManifestRow.init) {
+          page.append((row.integer("number") ?? .max, try entry(row, db)))
+        }
+        return page
+      }
+      guard let end = page.last?.0 else {
+        guard try vault().map({ $0.offset >= free }) ?? true else {
+          throw wrong("overlapping content (the vault's items)")
+        }
+        return
+      }
+      for (_, entry) in page {
+        if let previous {
+          guard previous.path < entry.path else { throw wrong("entries out of order (\(entry.path))") }
+          guard previous.kind == .directory || !entry.path.isInside(previous.path) else {
+            throw wrong("\(entry.path) below \(previous.path), which is not a directory")
+          }
+        }
+        if let exclusion = check.forbidding(entry.path) {
+          throw wrong("\(entry.path), which it lists as excluded (\(exclusion.description))")
+        }
+        if let offset = entry.offset {
+          guard offset >= free else {
+            throw wrong("overlapping content (\(entry.path))")
+          }
+          free = offset + entry.size
+        }
+        try visit(entry)
+        previous = entry
+      }
+      last = end
+    }
+  }
+
+  /// The kind of each stored path, for decisions before anything is read. The entries themselves are checked by
+  /// ``entries(_:)``.
+  func kinds() throws -> [ContainerPath: ManifestEntry.Kind] {
+    var kinds: [ContainerPath: ManifestEntry.Kind] = [:]
+    try rows("SELECT \(ManifestRow.path("path", as: "path")), kind FROM entry") { row in
+      guard let path = row.path("path"),
+        let kind = row.text("kind").flatMap(ManifestEntry.Kind.init(rawValue:))
+      else { throw wrong("an invalid entry") }
+      kinds[path] = kind
+    }
+    return kinds
+  }
+
+  /// The stored directories whose own flag excludes them, and the flag's rule: an explicit include brought them in. A
+  /// directory with a stored cache tag counts, whatever the content of that file.
+  func flaggedDirectories() throws -> [ContainerPath: Exclusion.Rule] {
+    var flagged: [ContainerPath: Exclusion.Rule] = [:]
+    let sql =
+      Self.columns + """
+         WHERE kind = 'directory' AND (flags <> '' OR EXISTS (SELECT 1 FROM attribute a WHERE a.path = e.path))
+        """
+    try read { db in
+      let rows = try Row.fetchCursor(db, sql: sql)
+      while let row = try rows.next() {
+        let entry = try entry(ManifestRow(row), db)
+        if !entry.path.isRoot, let rule = entry.metadata.exclusionFlags.first { flagged[entry.path] = rule }
+      }
+    }
+    try rows(
+      """
+      SELECT \(ManifestRow.path("path", as: "path")) FROM entry
+      WHERE kind = 'file' AND CAST(path AS TEXT) LIKE '%/CACHEDIR.TAG'
+      """
+    ) { row in
+      if let path = row.path("path") { flagged[path.parent] = .cacheTag }
+    }
+    return flagged
+  }
+
+  /// One entry; nil when the archive does not have the path.
+  package func entry(_ path: ContainerPath) throws -> ManifestEntry? {
+    try read { db in try find(path, db).map { try entry($0, db) } }
+  }
+
+  private func find(_ path: ContainerPath, _ db: Database) throws -> ManifestRow? {
+    try Row.fetchOne(db, sql: Self.columns + " WHERE e.path = ?", arguments: [PathValue(path)])
+      .map(ManifestRow.init)
+  }
+
+  private func entry(_ row: ManifestRow, _ db: Database) throws -> ManifestEntry {
+    guard let path = row.path("path") else { throw wrong("an invalid path") }
+    guard (try? MemberName.validate(MemberNames(groups: []).name(of: path))) != nil else {
+      throw wrong("a path that is too long or too deep for a member's name")
+    }
+    guard let kind = row.text("kind").flatMap(ManifestEntry.Kind.init(rawValue:)),
+      let size = row.unsigned("size", UInt64.self),
+      let mode = row.unsigned("mode", UInt16.self), mode <= 0o7777,
+      let user = row.unsigned("user", UInt32.self), let group = row.unsigned("owners", UInt32.self),
+      let modified = row.integer("modified"), let changed = row.integer("changed"),
+      let device = row.integer("device"), let inode = row.integer("inode"),
+      let flags = row.text("flags"),
+      flags.isEmpty || (flags == ManifestSchema.noDump && kind != .symbolicLink)
+    else { throw wrong("an invalid entry (\(path))") }
+    var entry = ManifestEntry(
+      path: path, kind: kind,
+      metadata: FileMetadata(
+        mode: mode, user: user, group: group, modified: modified, attributes: try attributes(of: path, db),
+        isNoDump: !flags.isEmpty),
+      size: size, digest: row.bytes("sha256").flatMap { SHA256.Digest(bytes: $0) },
+      linkTarget: row.bytes("link_target"),
+      identity: FileIdentity(device: UInt64(bitPattern: device), inode: UInt64(bitPattern: inode)),
+      changed: changed)
+    if !row.isNull("offset") {
+      guard let offset = row.unsigned("offset", UInt64.self), row.unsigned("length", UInt64.self) == size,
+        row.text("archive") == archive.description, size > 0, entry.isFile, row.isNull("hard_link"),
+        offset % 512 == 0, offset <= tarSize, size <= tarSize - offset
+      else { throw wrong("an invalid place of content (\(path))") }
+      entry.offset = offset
+    }
+    if !row.isNull("hard_link") {
+      guard entry.isFile, let first = row.path("hard_link"), first < path,
+        let target = try find(first, db), target.isNull("hard_link"), target.text("kind") == kind.rawValue,
+        target.unsigned("size", UInt64.self) == size, target.bytes("sha256") == entry.digest?.bytes
+      else { throw wrong("a hard link to something else (\(path))") }
+      entry.hardLink = first
+    }
+    try checkContent(of: entry)
+    return entry
+  }
+
+  private func checkContent(of entry: ManifestEntry) throws {
+    let isComplete =
+      entry.isFile
+      ? entry.digest != nil && (entry.size == 0 || entry.offset != nil || entry.hardLink != nil)
+      : entry.size == 0 && entry.offset == nil
+    let hasTarget = entry.linkTarget.map { !$0.isEmpty && !$0.contains(0) } ?? false
+    guard isComplete, hasTarget == (entry.kind == .symbolicLink) else {
+      throw wrong("an entry with missing or unexpected content (\(entry.path))")
+    }
+  }
+
+  private func attributes(of path: ContainerPath, _ db: Database) throws -> [ExtendedAttribute] {
+    let statement = try db.cachedStatement(
+      sql: "SELECT name, value FROM attribute WHERE path = ? ORDER BY name")
+    return try Row.fetchAll(statement, arguments: [PathValue(path)]).map(ManifestRow.init).map { row in
+      guard let name = row.text("name"), !name.isEmpty, !name.utf8.contains(0), let value = row.bytes("value")
+      else { throw wrong("an invalid attribute (\(path))") }
+      return ExtendedAttribute(name: name, value: value)
+    }
+  }
+
+  // MARK: Paths without an entry
+
+  /// The excluded paths, by path.
+  package func excluded() throws -> [ExcludedPath] {
+    var paths: [ExcludedPath] = []
+    try rows(
+      """
+      SELECT \(ManifestRow.path("path", as: "path")), rule, \(ManifestRow.path("origin", as: "origin")), detail
+      FROM excluded ORDER BY rowid
+      """
+    ) { row in
+      guard let path = row.path("path"), let origin = row.path("origin"), let detail = row.text("detail"),
+        let rule = row.text("rule").flatMap(Exclusion.Rule.init(rawValue:))
+      else { throw wrong("an invalid excluded path") }
+      paths.append(
+        ExcludedPath(path: path, exclusion: Exclusion(rule: rule, origin: origin, detail: detail)))
+    }
+    return paths
+  }
+
+  /// The paths that could not be stored.
+  package func skipped() throws -> [SkippedPath] {
+    var paths: [SkippedPath] = []
+    try rows("SELECT \(ManifestRow.path("path", as: "path")), reason FROM skipped ORDER BY rowid") { row in
+      guard let path = row.path("path"),
+        let reason = row.text("reason").flatMap(SkippedPath.Reason.init(rawValue:))
+      else { throw wrong("an invalid skipped path") }
+      paths.append(SkippedPath(path: path, reason: reason))
+    }
+    return paths
+  }
+
+  /// Content offsets of members that a later one of the same name replaces.
+  func superseded() throws -> [UInt64: SupersededMember] {
+    var members: [UInt64: SupersededMember] = [:]
+    try rows("SELECT offset, length, \(ManifestRow.path("path", as: "path")) FROM superseded") { row in
+      guard let offset = row.unsigned("offset", UInt64.self), let path = row.path("path"),
+        let length = row.unsigned("length", UInt64.self)
+      else { throw wrong("an invalid replaced member") }
+      members[offset] = SupersededMember(path: path, length: length)
+    }
+    return members
+  }
+
+  /// Visits rows one by one: a hostile manifest may have any number of them.
+  private func rows(_ sql: String, _ body: (ManifestRow) throws -> Void) throws {
+    try read { db in
+      let rows = try Row.fetchCursor(db, sql: sql)
+      while let row = try rows.next() { try body(ManifestRow(row)) }
+    }
+  }
+}
+
+/// Finds entries that a manifest must not have: excluded ones, unless it declares that it stores them, and Drydock's own
+/// state in any case. Used once, in the order of the entries.
+struct ExcludedEntryCheck {
+  private let excluded: [ExcludedPath]
+  private let storesExcluded: Bool
+  private var next = 0
+  private var current: ExcludedPath?
+
+  init(_ excluded: [ExcludedPath], storesExcluded: Bool) {
+    self.excluded = excluded.sorted { $0.path < $1.path }
+    self.storesExcluded = storesExcluded
+  }
+
+  /// The rule that forbids this entry; nil when none does.
+  mutating func forbidding(_ path: ContainerPath) -> Exclusion? {
+    while next < excluded.count, excluded[next].path <= path {
+      // A path below an excluded directory may be listed too; the directory covers it.
+      if current.map({ !excluded[next].path.isInside($0.path) }) ?? true { current = excluded[next] }
+      next += 1
+    }
+    guard let current, path == current.path || path.isInside(current.path) else { return nil }
+    return storesExcluded && current.exclusion.rule != .state ? nil : current.exclusion
+  }
+}

@@ -1,0 +1,206 @@
+import AgeEncryption
+import ArchiveFile
+import DrydockErrors
+import FileSystem
+
+/// How paths of a container are named in an archive: `container/<path>`, and of its groups `groups/<id>/<path>`.
+struct MemberNames {
+  static let manifest = "manifest.sqlite"
+  static let vault = "vault.json"
+  private static let root = "container"
+  private static let groupRoot = "groups/"
+
+  /// The ids of the groups that the archive holds.
+  let groups: Set<String>
+
+  /// The name of a path's member; `container` for the root, `groups/<id>` for a group's.
+  func name(of path: ContainerPath) -> [UInt8] {
+    if path.isRoot { return Array(Self.root.utf8) }
+    if let group = path.inGroup, groups.contains(group.id) {
+      return Array(Self.groupRoot.utf8) + path.bytes.dropFirst(ContainerPath.groups.bytes.count + 1)
+    }
+    return Array((Self.root + "/").utf8) + path.bytes
+  }
+
+  /// The path that a member stands for; nil for any other member.
+  func path(of name: [UInt8]) -> ContainerPath? {
+    if name.elementsEqual(Self.root.utf8) { return .root }
+    let path: ContainerPath?
+    if name.starts(with: Self.groupRoot.utf8) {
+      path = try? ContainerPath(
+        bytes: ContainerPath.groups.bytes + [0x2f] + name.dropFirst(Self.groupRoot.utf8.count))
+    } else if name.starts(with: (Self.root + "/").utf8) {
+      path = try? ContainerPath(bytes: name.dropFirst(Self.root.utf8.count + 1))
+    } else {
+      return nil
+    }
+    // Each path has one name.
+    guard let path, self.name(of: path) == name else { return nil }
+    return path
+  }
+
+  /// The member that stands for an entry of the manifest.
+  func member(_ entry: ManifestEntry, _ kind: ArchiveMember.Kind) -> ArchiveMember {
+    ArchiveMember(
+      name: name(of: entry.path), kind: kind, mode: entry.metadata.mode,
+      modified: entry.metadata.modified, userID: entry.metadata.user, groupID: entry.metadata.group,
+      attributes: entry.metadata.attributes.map { .init(name: Array($0.name.utf8), value: $0.value) },
+      isNoDump: entry.metadata.isNoDump)
+  }
+}
+
+extension ArchiveHeader {
+  /// How the archive's members are named.
+  var memberNames: MemberNames { MemberNames(groups: Set(groups ?? [])) }
+}
+
+/// Where an encrypted archive has the items that may leave their device: the content of its member `vault.json`.
+struct VaultMember: Sendable, Equatable {
+  /// Where the content starts in the tar stream, and its length.
+  var offset: UInt64, length: UInt64
+  /// The content's SHA-256. It does not let anyone test guesses: the device's random name is in the content.
+  var digest: SHA256.Digest
+
+  /// Readable by its owner alone, where stock tools unpack it.
+  static let mode: UInt16 = 0o600
+
+  /// Whether a member of the tar is this one, content aside.
+  func agrees(with member: ArchiveMember, at offset: UInt64) -> Bool {
+    member.name == Array(MemberNames.vault.utf8) && member.kind == .file(size: length)
+      && offset == self.offset
+      && member.mode == Self.mode && member.attributes.isEmpty && !member.isNoDump
+  }
+}
+
+extension ManifestEntry {
+  /// Whether a member of the tar is this entry, content aside.
+  func agrees(with member: ArchiveMember, at offset: UInt64, _ names: MemberNames) -> Bool {
+    let found = FileMetadata(
+      mode: member.mode, user: member.userID, group: member.groupID, modified: member.modified,
+      attributes: member.attributes.map {
+        ExtendedAttribute(name: String(decoding: $0.name, as: UTF8.self), value: $0.value)
+      }, isNoDump: member.isNoDump)
+    guard found == metadata else { return false }
+    switch member.kind {
+    case .directory: return kind == .directory
+    case .symbolicLink(let target): return kind == .symbolicLink && linkTarget == target
+    case .hardLink(let target): return hardLink.map { names.name(of: $0) } == target
+    case .file(let length):
+      return isFile && hardLink == nil && length == size && (size == 0 || offset == self.offset)
+    }
+  }
+}
+
+// MARK: Comparing the tar with the manifest
+
+/// What a manifest says must be in the tar, from the end of one content to the start of the next: the headers of
+/// the entries without content, and last the header of the one that has it.
+struct ExpectedMembers: Sendable {
+  struct Gap: Sendable {
+    /// Where the first header starts.
+    var start: UInt64
+    /// The entries, in their order.
+    var entries: [ManifestEntry]
+  }
+
+  /// By the place of the content behind them.
+  private(set) var gaps: [UInt64: Gap] = [:]
+  /// What comes after the last content.
+  private(set) var rest = Gap(start: 0, entries: [])
+  fileprivate let superseded: [UInt64: SupersededMember]
+  fileprivate let vault: VaultMember?
+  fileprivate let names: MemberNames
+  fileprivate let path: String
+
+  init(_ archive: Archive) throws {
+    superseded = try archive.manifest.superseded()
+    (vault, names, path) = (archive.vault, archive.header.memberNames, archive.path)
+  }
+
+  /// Adds all entries, in their order.
+  mutating func add(_ entry: ManifestEntry) {
+    rest.entries.append(entry)
+    guard entry.size > 0, entry.hardLink == nil, let offset = entry.offset else { return }
+    gaps[offset] = rest
+    rest = Gap(start: offset + RangeReader.padded(entry.size), entries: [])
+  }
+}
+
+/// Compares the tar with the manifest where content is read, on one thread: another program that unpacks the archive
+/// must not find anything else there.
+final class MemberCheck {
+  private let ranges: RangeReader
+  private let expected: ExpectedMembers
+  private var walk: HeaderWalk?
+
+  init(_ ranges: RangeReader, _ expected: ExpectedMembers) {
+    (self.ranges, self.expected) = (ranges, expected)
+  }
+
+  /// Checks the headers in front of a content.
+  ///
+  /// - Throws: `DrydockError`, with code `damaged` where tar and manifest disagree.
+  func check(contentAt offset: UInt64) throws {
+    guard let gap = expected.gaps[offset] else { throw damaged("no entry has the content at \(offset)") }
+    try check(gap, until: offset, last: nil)
+  }
+
+  /// Checks what comes after the last content, and that the manifest is the last member.
+  func checkRest(manifestAt offset: UInt64) throws {
+    try check(expected.rest, until: offset, last: MemberNames.manifest)
+  }
+
+  private func check(_ gap: ExpectedMembers.Gap, until end: UInt64, last: String?) throws {
+    do {
+      let walk =
+        try self.walk.flatMap { $0.position == gap.start ? $0 : nil } ?? ranges.headers(from: gap.start)
+      self.walk = walk
+      var entries = gap.entries[...]
+      if gap.start == 0 { try expect(ArchiveHeader.memberName, try walk.next().member) }
+      while let entry = entries.first {
+        let (member, offset) = try walk.next()
+        if isSuperseded(member, offset) { continue }
+        guard expected.names.name(of: entry.path) == member.name,
+          entry.agrees(with: member, at: offset, expected.names)
+        else { throw damaged("\(entry.path) in the tar is not what the manifest says") }
+        entries.removeFirst()
+        if entries.isEmpty && last == nil && offset != end {
+          throw damaged("the content of \(entry.path) is not where the manifest says")
+        }
+      }
+      guard let last else { return }
+      var vault = expected.vault
+      while true {
+        let (member, offset) = try walk.next()
+        if offset == end {
+          try expect(last, member)
+          guard vault == nil else { throw damaged("\(MemberNames.vault) is not where the manifest says") }
+          return
+        }
+        if vault?.agrees(with: member, at: offset) ?? false {
+          vault = nil
+          continue
+        }
+        guard isSuperseded(member, offset) else {
+          throw damaged("\(member.printableName) is in the tar and not in the manifest")
+        }
+      }
+    } catch {
+      walk = nil
+      throw (error as? DrydockError)?.at(expected.path) ?? error
+    }
+  }
+
+  private func isSuperseded(_ member: ArchiveMember, _ offset: UInt64) -> Bool {
+    guard let path = expected.names.path(of: member.name) else { return false }
+    return expected.superseded[offset] == SupersededMember(path: path, length: member.contentSize)
+  }
+
+  private func expect(_ name: String, _ member: ArchiveMember) throws {
+    guard member.name == Array(name.utf8) else {
+      throw damaged("\(member.printableName) is in the tar where \(name) must be")
+    }
+  }
+
+  private func damaged(_ what: String) -> DrydockError { DrydockError(.damaged, what, path: expected.path) }
+}

@@ -1,0 +1,253 @@
+import AppContainer
+import ArchiveFile
+import DrydockErrors
+import FileSystem
+import SystemPackage
+
+/// A container in one file: a zip or tar of its directory, or of an `.xcappdata` bundle.
+///
+/// It is read only, from a private directory that it is unpacked into, which is removed afterwards.
+package enum ForeignContainer {
+  /// Whether ``with(_:limit:_:)`` unpacks a file, by its first bytes.
+  package static func isOne(_ path: String) -> Bool { ForeignArchive.isOne(path) }
+
+  /// Whether a file begins like an archive of Drydock, whole or not.
+  package static func isArchive(_ path: String) -> Bool {
+    struct Seen: Error { var isHeader: Bool }
+    do {
+      try ForeignArchive(path: path)?.members(limit: .standard) { member, _ in
+        throw Seen(isHeader: member.name.elementsEqual(ArchiveHeader.memberName.utf8))
+      }
+      return false
+    } catch {
+      return (error as? Seen)?.isHeader ?? false
+    }
+  }
+
+  /// Unpacks a file and runs a body with the path of the container in it. The next command removes what killed runs
+  /// left.
+  ///
+  /// - Parameter limit: how large it may be when it is unpacked.
+  /// - Throws: `DrydockError`: what is wrong with the file; `notAContainer` for an archive of Drydock and for any other
+  ///   format; `noSpace`; and what the body throws.
+  package static func with<T>(
+    _ path: String, limit: ExpansionLimit = .standard, _ body: (String) throws -> T
+  ) throws -> T {
+    guard let file = try ForeignArchive(path: path) else {
+      throw DrydockError(
+        .notAContainer, "not a zip, tar, tar.gz or tar.zst; give one of these, or a directory", path: path)
+    }
+    return try ScratchDirectory.withTemporary { scratch in
+      let content: ContainerPath = "content"
+      try scratch.createDirectory(content)
+      let unpacking = Unpacking(into: try scratch.directory(content))
+      do {
+        try unpack(file, unpacking, limit)
+      } catch var error as DrydockError {
+        // The private directory's path says nothing to the user.
+        error.path = error.path.map {
+          path + ($0.hasPrefix(scratch.full(content)) ? $0.dropFirst(scratch.full(content).count) : "")
+        }
+        if error.code == .noSpace {
+          error.message += "; it is unpacked below TMPDIR: set it to a directory with more space"
+        }
+        throw error
+      }
+      return try body(root(scratch, content, unpacking.hasRoot, stem(path)))
+    }
+  }
+
+  private static func unpack(_ file: ForeignArchive, _ unpacking: Unpacking, _ limit: ExpansionLimit) throws {
+    var isFirst = true
+    try file.members(limit: limit) { member, read in
+      if isFirst, member.name.elementsEqual(ArchiveHeader.memberName.utf8) { throw archiveError(file.path) }
+      isFirst = false
+      try unpacking.add(member, read)
+    }
+    try unpacking.finish()
+  }
+
+  private static func archiveError(_ path: String) -> DrydockError {
+    DrydockError(
+      .notAContainer,
+      "an archive of drydock, not a foreign archive; list it with `drydock show`, or make a container of it with "
+        + "`drydock restore`", path: path)
+  }
+
+  // MARK: The container in it
+
+  /// Names in a container's root: a lone directory with such a name is a part of a container.
+  private static let parts: Set<String> = [
+    "Documents", "Library", "SystemData", "StoreKit", "GeoJSON", "tmp", "AppData", "files", "databases",
+    "shared_prefs", "cache", "code_cache", "no_backup",
+  ]
+
+  /// The one directory in it; else all of it, in a directory that is named like the file.
+  private static func root(
+    _ scratch: Directory, _ content: ContainerPath, _ hasRoot: Bool, _ stem: String
+  ) throws -> String {
+    let unpacked = try scratch.directory(content)
+    let names = try unpacked.names().filter { !$0.elementsEqual(".DS_Store".utf8) }
+    guard !names.isEmpty else {
+      throw DrydockError(.notAContainer, "an empty archive; a container has an app's data", path: stem)
+    }
+    if !hasRoot, names.count == 1, let name = names.first,
+      !parts.contains(String(decoding: name, as: UTF8.self)),
+      try unpacked.status(ContainerPath(name: name))?.type == .directory
+    {
+      return unpacked.full(ContainerPath(name: name))
+    }
+    let isBundle =
+      try unpacked.status("AppData")?.type == .directory && unpacked.status("AppDataInfo.plist") != nil
+    let named = try ContainerPath(stem + (isBundle && !stem.hasSuffix(bundleSuffix) ? bundleSuffix : ""))
+    // A container must have no neighbours.
+    let place: ContainerPath = "named"
+    try scratch.createDirectory(place)
+    let folder = try scratch.directory(place)
+    let mode = try unpacked.status().mode
+    // A directory that is not writable cannot be moved to another one.
+    if mode & 0o200 == 0 { try scratch.setMode(mode | 0o200, of: content) }
+    try scratch.rename(content, in: folder, to: named)
+    if mode & 0o200 == 0 { try folder.setMode(mode, of: named) }
+    return folder.full(named)
+  }
+
+  private static let bundleSuffix = ".xcappdata"
+  private static let suffixes = [".zip", ".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst"]
+
+  /// The file's name without its format's suffix.
+  private static func stem(_ path: String) -> String {
+    let name = path.split(separator: "/").last.map(String.init) ?? path
+    let suffix = suffixes.first { name.lowercased().hasSuffix($0) } ?? ""
+    let stem = String(name.dropLast(suffix.count))
+    return stem.isEmpty || stem == "." || stem == ".." ? "container" : stem
+  }
+}
+
+/// Unpacks a foreign archive's members into a directory. Nothing outside of it can be touched: every path is opened
+/// below it, and no link is followed.
+final class Unpacking {
+  /// Whether the archive has an entry for the root itself.
+  private(set) var hasRoot = false
+  private let root: Directory
+  /// A directory gets its mode and time at the end, when it is filled.
+  private var directories: [ContainerPath: (mode: UInt16, modified: Int64)] = [:]
+  /// Files that may hold the attributes of others.
+  private var doubles: [ContainerPath] = []
+
+  private static let zipFolder = ContainerPath(name: AppleDouble.zipFolder)
+
+  init(into root: Directory) { self.root = root }
+
+  func add(
+    _ member: ArchiveMember, _ read: ((UInt64, UnsafeRawBufferPointer) throws -> Void) throws -> Void
+  ) throws {
+    let path = try ContainerPath(bytes: member.name)
+    if path.isRoot { hasRoot = true } else { try root.createDirectories(path.parent, mode: 0o755) }
+    switch member.kind {
+    case .directory:
+      try root.createDirectories(path)
+      var open = metadata(member)
+      open.mode |= 0o700
+      try apply(open, path, includingTime: false)
+      directories[path] = (member.mode, member.modified)
+    case .symbolicLink(let target):
+      try root.createLink(path, target: target)
+      var own = metadata(member)
+      // Linux has no attributes of links.
+      own.attributes = []
+      try apply(own, path)
+    case .hardLink(let target):
+      try root.link(ContainerPath(bytes: target), in: root, to: path)
+    case .file(let size):
+      try write(path, size, read)
+      try apply(metadata(member), path)
+      if path.name.starts(with: AppleDouble.prefix) && size <= UInt64(AppleDouble.sizeLimit) {
+        doubles.append(path)
+      }
+    }
+  }
+
+  /// An attribute may exclude a path from backups: a file system without attributes is refused.
+  private func apply(_ metadata: FileMetadata, _ path: ContainerPath, includingTime: Bool = true) throws {
+    do {
+      try root.apply(metadata, to: path, includingTime: includingTime)
+    } catch var error as DrydockError where error.cause as? Errno == .notSupported {
+      error.message += "; set TMPDIR to a directory on a file system with extended attributes"
+      throw error
+    }
+  }
+
+  private func write(
+    _ path: ContainerPath, _ size: UInt64,
+    _ read: ((UInt64, UnsafeRawBufferPointer) throws -> Void) throws -> Void
+  ) throws {
+    let file = try root.createFile(path)
+    defer { try? file.close() }
+    let translating = { (body: () throws -> Void) in
+      do {
+        try body()
+      } catch let error as Errno {
+        throw DrydockError.system("cannot unpack", self.root.full(path), error)
+      }
+    }
+    try read { offset, piece in
+      try translating { _ = try file.writeAll(toAbsoluteOffset: Int64(offset), piece) }
+    }
+    // A hole at the end is in no piece.
+    try translating { try file.resize(to: Int64(clamping: size)) }
+  }
+
+  private func metadata(_ member: ArchiveMember) -> FileMetadata {
+    FileMetadata(
+      mode: member.mode, user: member.userID, group: member.groupID, modified: member.modified,
+      attributes: member.attributes.map(attribute), isNoDump: member.isNoDump)
+  }
+
+  /// Attribute names of macOS have no namespace, which Linux requires.
+  private func attribute(_ attribute: ArchiveMember.Attribute) -> ExtendedAttribute {
+    var name = String(decoding: attribute.name, as: UTF8.self)
+    #if os(Linux)
+      if !["user.", "system.", "security.", "trusted."].contains(where: name.hasPrefix) {
+        name = "user." + name
+      }
+    #endif
+    return ExtendedAttribute(name: name, value: attribute.value)
+  }
+
+  // MARK: The end
+
+  /// Turns macOS's files of attributes into attributes, and gives directories their mode and time.
+  func finish() throws {
+    for path in doubles { try applyDouble(path) }
+    try root.removeTree(Self.zipFolder)
+    for path in directories.keys.sorted().reversed() {
+      guard let own = directories[path], path != Self.zipFolder, !path.isInside(Self.zipFolder) else {
+        continue
+      }
+      try root.setMode(own.mode, of: path)
+      try root.setModified(own.modified, of: path)
+    }
+  }
+
+  private func applyDouble(_ path: ContainerPath) throws {
+    let isInZip = path.isInside(Self.zipFolder)
+    guard let attributes = AppleDouble.attributes(in: try contents(path)) else { return }
+    let parent = isInZip ? path.parent.rebased(from: Self.zipFolder, to: .root) : path.parent
+    let target = parent.appending(name: Array(path.name.dropFirst(AppleDouble.prefix.count)))
+    if let status = try root.status(target), status.type == .file || status.type == .directory {
+      // Attributes can be set on writable paths only.
+      try root.setMode(status.mode | 0o200, of: target)
+      for attribute in attributes.map(attribute) where try root.attribute(attribute.name, of: target) == nil {
+        try root.setAttribute(attribute, of: target)
+      }
+      try root.setMode(status.mode, of: target)
+    }
+    try root.removeFile(path)
+  }
+
+  private func contents(_ path: ContainerPath) throws -> [UInt8] {
+    if let mode = try root.status(path)?.mode, mode & 0o400 == 0 { try root.setMode(mode | 0o400, of: path) }
+    return try root.contents(path, limit: AppleDouble.sizeLimit)
+  }
+}

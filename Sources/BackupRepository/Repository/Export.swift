@@ -1,0 +1,88 @@
+import AgeEncryption
+import AppContainer
+import ArchiveFile
+import DrydockErrors
+import Foundation
+
+/// Writes the snapshot of an archive into a full archive that needs no other one to be read.
+package enum Export {
+  /// Writes an archive with a new id: the same snapshot, and the same record of what is not in it. Every byte is
+  /// compared with its hash on its way; nothing is published unless all are right.
+  ///
+  /// - Parameters:
+  ///   - encryption: to whom the new archive is encrypted; nil for one that everybody can read.
+  ///   - tool: the program's name and version, for the header.
+  ///   - lockTimeout: seconds to wait while something is removed from the repository.
+  ///   - progress: called now and then with the bytes of content that were written so far.
+  /// - Throws: `DrydockError`: `damaged`, `overlap`, `notFound`, `locked`.
+  package static func run(
+    _ archive: Archive, to target: SnapshotRequest.Target, encryption: AgeLock? = nil, tool: String,
+    lockTimeout: Double = 0, progress: (@Sendable (UInt64) -> Void)? = nil
+  ) throws -> ExportReport {
+    try archive.checkExpansion()
+    let place = try ArchivePlace(target, lockTimeout: lockTimeout)
+    var header = archive.header
+    (header.archive, header.exportedFrom, header.tool) = (try ArchiveID.new(), archive.header.archive, tool)
+    let time = try time(of: archive)
+    return try place.withScratch(isEncrypted: encryption != nil) { [header] scratch, work in
+      let draft = try ArchiveDraft(header, time: time, encryption: encryption, in: scratch, work: work)
+      var (entries, bytes) = (0, UInt64(0))
+      try archive.manifest.entries { source in
+        let entry = try copy(source, of: archive, into: draft.archive)
+        try draft.manifest.add(entry)
+        entries += 1
+        if entry.offset != nil { bytes += entry.size }
+        progress?(bytes)
+      }
+      for path in try archive.manifest.excluded() { try draft.manifest.add(path) }
+      for path in try archive.manifest.skipped() { try draft.manifest.add(path) }
+      if draft.isEncrypted, let extract = try archive.vaultExtract() { try draft.add(extract) }
+      let snapshot = try draft.manifest.finish(storesExcluded: archive.manifest.storesExcluded()).hex
+      try archive.expectSnapshot(snapshot)
+      let (path, size) = try draft.publish(at: place)
+      return ExportReport(
+        path: path, header: header, snapshot: snapshot, entries: entries, contentBytes: bytes,
+        archiveBytes: size, dropsVaultItems: archive.vault != nil && !draft.isEncrypted)
+    }
+  }
+
+  /// Copies an entry's member; gives the entry with its place in the new archive.
+  private static func copy(
+    _ source: ManifestEntry, of archive: Archive, into writer: ArchiveWriter
+  ) throws -> ManifestEntry {
+    let names = archive.header.memberNames
+    var entry = source
+    entry.offset = nil
+    if let first = entry.hardLink {
+      try writer.addMember(names.member(entry, .hardLink(target: names.name(of: first))))
+    } else if entry.isFile {
+      entry.offset = try writer.beginMember(names.member(entry, .file(size: entry.size)))
+      try archive.content(of: source, otherwise: "nothing was written, use another archive") {
+        try writer.write($0)
+      }
+      try writer.endMember()
+    } else if let target = entry.linkTarget {
+      try writer.addMember(names.member(entry, .symbolicLink(target: target)))
+    } else {
+      try writer.addMember(names.member(entry, .directory))
+    }
+    return entry
+  }
+
+  private static func time(of archive: Archive) throws -> Date {
+    guard let time = try? Date(archive.header.time, strategy: .iso8601),
+      (0..<0x1p33).contains(time.timeIntervalSince1970)
+    else { throw DrydockError(.damaged, "its header has an invalid time", path: archive.path) }
+    return time
+  }
+}
+
+/// What an export wrote.
+package struct ExportReport: Sendable {
+  /// The new archive's path, what it is, and the snapshot in it.
+  package var path: String, header: ArchiveHeader, snapshot: String
+  /// Number of stored paths, bytes of their content, and bytes of the archive.
+  package var entries: Int, contentBytes: UInt64, archiveBytes: UInt64
+  /// Whether the vault's items for other devices were left out: an archive without encryption never has them.
+  package var dropsVaultItems: Bool
+}

@@ -1,0 +1,230 @@
+import AgeEncryption
+import AppContainer
+import ArchiveFile
+import DrydockErrors
+import FileSystem
+import SystemPackage
+
+/// What a rekey wrote.
+package struct RekeyReport: Sendable {
+  /// The archive that was read, and the re-encrypted one: the same path when it was replaced.
+  package var source: String, path: String
+  /// The header of both.
+  package var header: ArchiveHeader
+  /// Bytes of the new file.
+  package var archiveBytes: UInt64
+}
+
+/// Encrypts an archive to other recipients: the same archive, byte for byte, under a new file key (see `SealedCopy`).
+/// Kept copies of the old file still open with the old keys.
+package enum Rekey {
+  /// Writes the archive as another file, never replacing one. The old one stays.
+  ///
+  /// - Parameters:
+  ///   - encryption: to whom.
+  ///   - lockTimeout: seconds to wait while something is removed from the repository.
+  ///   - progress: called now and then with the bytes that were copied so far.
+  /// - Throws: `DrydockError`: `overlap`, `notFound`, `locked`, `damaged`.
+  package static func copy(
+    _ archive: Archive, to target: SnapshotRequest.Target, encryption: AgeLock, lockTimeout: Double = 0,
+    progress: (UInt64) -> Void = { _ in }
+  ) throws -> RekeyReport {
+    let header = archive.header
+    let names = ArchiveName.candidates(
+      app: header.app, instance: header.instance, time: header.compactTime, id: header.archive,
+      isEncrypted: true)
+    let place = try ArchivePlace(target, lockTimeout: lockTimeout)
+    return try place.withScratch { scratch in
+      let size = try write(archive, into: scratch, encryption, progress)
+      let path = try place.publish(file, in: scratch, as: names)
+      return RekeyReport(source: archive.path, path: path, header: header, archiveBytes: size)
+    }
+  }
+
+  static let file: ContainerPath = "archive"
+
+  /// Writes the copy into a private directory: synced, read back and compared when this returns.
+  static func write(
+    _ archive: Archive, into scratch: Directory, _ encryption: AgeLock, _ progress: (UInt64) -> Void
+  ) throws -> UInt64 {
+    let output = try scratch.createFile(file, mode: 0o644)
+    defer { try? output.close() }
+    let copy = try SealedCopy(of: archive.reader, into: output, encryption: encryption, progress: progress)
+    try scratch.syncFile(output, file)
+    try copy.verify()
+    return copy.fileSize
+  }
+}
+
+extension ArchiveHeader {
+  /// The time as names have it: `20261120T101500Z`.
+  var compactTime: String { time.filter { $0 != "-" && $0 != ":" } }
+}
+
+extension Rekey {
+  /// Replaces the archive by the re-encrypted one: at any moment, also after a kill, one of the two is there, whole. The
+  /// new one, on disk and read back, takes the old one's name in one step. A plain one's name then gets `.age` appended.
+  ///
+  /// - Parameters:
+  ///   - path: the archive's file; of a link, the file behind it.
+  ///   - keys: what opens it, and the encrypted copy of it that may be beside it.
+  ///   - encryption: to whom.
+  ///   - lockTimeout: seconds to wait for the repository's lock, at the end.
+  ///   - progress: called now and then with the bytes that were copied so far.
+  /// - Throws: `DrydockError`: `locked`, `overlap` when another file has the new name, `conflict` when the archive was
+  ///   replaced meanwhile. Nothing has changed then. `io` when the new one is in place, but could not be synced.
+  package static func replace(
+    path: String, keys: AgeKeys, limit: ExpansionLimit = .standard, encryption: AgeLock,
+    lockTimeout: Double = 0, progress: (UInt64) -> Void = { _ in }
+  ) throws -> RekeyReport {
+    var place = try Place(path)
+    let archive = try place.open(path, keys, limit)
+    try place.check()
+    try place.requireFreeName(beside: archive, keys, limit)
+    return try ScratchDirectory.with(ArchivePlace.scratchPrefix, in: place.folder) { scratch in
+      let size: UInt64
+      do { size = try write(archive, into: scratch, encryption, progress) } catch let error as DrydockError {
+        throw error.code == .io ? error.at(place.folder.path) : error
+      }
+      // The new file is readable to the same users; only the owner or root can change the owner.
+      do {
+        try scratch.setOwner(user: place.status.user, group: place.status.group, of: file)
+      } catch let error as DrydockError where error.code == .permission {}
+      try scratch.setMode(place.status.mode, of: file)
+      // Exclusive, as for a removal.
+      let lock = try RepositoryLock(place.folder.path, exclusive: true, timeout: lockTimeout)
+      try place.check()
+      let name = try place.put(scratch)
+      try place.afterwards("it is encrypted to the new keys", name) { try lock.directory.sync() }
+      return RekeyReport(
+        source: path, path: place.folder.full(name), header: archive.header, archiveBytes: size)
+    }
+  }
+}
+
+/// The place of an archive that is to be replaced.
+private struct Place {
+  let folder: Directory
+  let name: ContainerPath
+  let status: FileStatus
+  /// The name with `.age`, for a plain archive's; nil for other names.
+  private let encryptedName: ContainerPath?
+  /// The file of that name: the same archive, encrypted.
+  private var copy: FileStatus?
+
+  init(_ path: String) throws {
+    guard let real = realPath(path), let slash = real.lastIndex(of: "/") else {
+      throw DrydockError(.notFound, "no such archive; check the path", path: path)
+    }
+    do {
+      folder = try Directory(slash == real.startIndex ? "/" : String(real[..<slash]))
+    } catch let error as DrydockError {
+      throw DrydockError.place(error, "the archive's directory", path: path)
+    }
+    name = try ContainerPath(String(real[real.index(after: slash)...]))
+    guard let status = try folder.status(name), status.type == .file else {
+      throw DrydockError(.notFound, "no archive is there; give its file", path: path)
+    }
+    self.status = status
+    let isEncrypted = try ArchiveEncryption.of(path: path) != nil
+    // An encrypted one has a plain name after a replacement that was interrupted before the last step.
+    encryptedName =
+      !isEncrypted || real.hasSuffix(ArchiveName.suffix)
+      ? ContainerPath(name: name.bytes + Array(ArchiveName.encryptedSuffix.utf8)) : nil
+  }
+
+  func open(_ path: String, _ keys: AgeKeys, _ limit: ExpansionLimit) throws -> Archive {
+    do {
+      return try Archive(path: path, keys: keys, limit: limit)
+    } catch let error as DrydockError where error.code == .noIdentity && encryptedName != nil {
+      throw DrydockError(
+        error.code,
+        "\(error.message). It is already encrypted, but its name lacks \(ArchiveName.encryptedSuffix), perhaps after an "
+          + "interrupted rekey: rename it, or give its identity to encrypt it again",
+        path: error.path, cause: error)
+    }
+  }
+
+  /// Throws unless the file and its copy are unchanged.
+  func check() throws {
+    guard let now = try folder.status(name), now.identity == status.identity, now.size == status.size,
+      now.modified == status.modified
+    else {
+      throw DrydockError(
+        .conflict,
+        "changed or replaced by another program meanwhile; nothing was changed, check it and run it again",
+        path: folder.full(name))
+    }
+    guard let encryptedName else { return }
+    let beside = try folder.status(encryptedName)
+    guard copy == nil || (beside?.identity == copy?.identity && beside?.modified == copy?.modified) else {
+      throw DrydockError(
+        .conflict, "changed or replaced by another program meanwhile; nothing was changed, run it again",
+        path: folder.full(encryptedName))
+    }
+  }
+
+  /// The name with `.age` must be free, or that of the same archive, byte for byte: a pair that an earlier rekey has left,
+  /// or a person. Then one file will be there in place of both.
+  mutating func requireFreeName(beside archive: Archive, _ keys: AgeKeys, _ limit: ExpansionLimit) throws {
+    guard let encryptedName, let status = try folder.status(encryptedName) else { return }
+    let path = folder.full(encryptedName)
+    func refusal(_ why: String, _ cause: (any Error)? = nil) -> DrydockError {
+      DrydockError(
+        .overlap, "already exists, and an archive never replaces another one: \(why)", path: path,
+        cause: cause)
+    }
+    let other: Archive
+    do {
+      other = try Archive(path: path, keys: keys, limit: limit)
+    } catch let error as DrydockError where error.code == .noIdentity {
+      throw refusal("to have it compared, give the identity that opens it", error)
+    } catch {
+      throw refusal("it cannot be compared (\(error)); check it, and move it away", error)
+    }
+    guard
+      try other.header.archive == archive.header.archive && SealedCopy.areSame(other.reader, archive.reader)
+    else { throw refusal("it is a different archive; check it, and move it away") }
+    copy = status
+  }
+
+  /// Puts the new file in place of the old one; gives its name.
+  func put(_ scratch: Directory) throws -> ContainerPath {
+    if let encryptedName, copy != nil {
+      // The two are the same: that with the right name is on disk before the other goes.
+      try folder.syncFile(encryptedName)
+      try folder.removeFile(name)
+      try afterwards("the plain archive is removed, and this is encrypted to the old keys", encryptedName) {
+        try scratch.rename(Rekey.file, in: folder, to: encryptedName)
+      }
+      return encryptedName
+    }
+    try scratch.rename(Rekey.file, in: folder, to: name)
+    return try afterwards("it is encrypted to the new keys", name, rename)
+  }
+
+  /// Runs a step after the old file is gone, whose failure must say what has changed.
+  func afterwards<T>(_ what: String, _ name: ContainerPath, _ body: () throws -> T) throws -> T {
+    do { return try body() } catch let error as DrydockError {
+      throw DrydockError(
+        .io, "\(what), but \(error.reason); check the disk, then run `drydock verify` on it",
+        path: folder.full(name), cause: error)
+    }
+  }
+
+  /// Gives the new file the name with `.age` where it has to have one; gives its name.
+  private func rename() throws -> ContainerPath {
+    guard let encryptedName else { return name }
+    do {
+      try folder.renameNew(name, in: folder, to: encryptedName)
+    } catch let error as DrydockError where error.cause as? Errno == .fileExists {
+      // The name was just taken: the archive keeps its own.
+      return name
+    } catch let error as DrydockError where error.cause as? Errno == .invalidArgument {
+      // Network file systems lack this rename; a hard link replaces nothing either.
+      try folder.link(name, in: folder, to: encryptedName)
+      try folder.removeFile(name)
+    }
+    return encryptedName
+  }
+}

@@ -1,0 +1,126 @@
+import AgeEncryption
+import AppContainer
+import ArchiveFile
+import DrydockErrors
+
+/// What a verification checked.
+public struct VerificationReport: Sendable {
+  /// The archive and what it is.
+  public var path: String, header: ArchiveHeader
+  /// Number of stored paths, and bytes of their content.
+  public var entries: Int, contentBytes: UInt64
+  /// Whether every byte was compared with its hash, or only the structure was checked.
+  public var readData: Bool
+}
+
+/// Checks an archive.
+package enum Verification {
+  /// Checks the structure: the seek table, the manifest against its hash, its schema and its entries, the header,
+  /// the snapshot id. With `data`, reads every byte: the tar and the manifest must name the same paths with the same
+  /// types, sizes, places and hashes.
+  ///
+  /// - Parameter keys: what opens it when it is encrypted.
+  /// - Throws: `DrydockError`: `damaged`, and what opening the archive throws.
+  package static func run(
+    path: String, keys: AgeKeys = AgeKeys(), data: Bool, limit: ExpansionLimit = .standard
+  ) throws -> VerificationReport {
+    try run(Archive(path: path, keys: keys, limit: limit), data: data)
+  }
+
+  /// Checks an open archive; see ``run(path:keys:data:limit:)``.
+  package static func run(_ archive: Archive, data: Bool) throws -> VerificationReport {
+    let path = archive.path
+    if data { try archive.checkExpansion() }
+    let id = try SnapshotID()
+    let tar = data ? try TarVerification(archive) : nil
+    try archive.manifest.entries { entry in
+      try id.add(entry)
+      try tar?.expect(entry)
+    }
+    try archive.expectSnapshot(id.finish().hex)
+    // A restore reads them too.
+    _ = try archive.manifest.skipped()
+    try tar?.expectEnd()
+    let totals = try archive.manifest.totals()
+    return VerificationReport(
+      path: path, header: archive.header, entries: totals.entries, contentBytes: totals.bytes, readData: data)
+  }
+}
+
+/// Compares all members of the tar, with their content, with the manifest's entries: the same ones in the same order.
+private final class TarVerification {
+  private let archive: Archive
+  private let names: MemberNames
+  private let walk: MemberWalk
+  private var superseded: [UInt64: SupersededMember]
+
+  init(_ archive: Archive) throws {
+    self.archive = archive
+    names = archive.header.memberNames
+    superseded = try archive.manifest.superseded()
+    let repeated = Set(superseded.values.map { [names] in names.name(of: $0.path) })
+    walk = try archive.reader.walk { repeated.contains($0) }
+    // The header, which was read when the archive was opened.
+    _ = try walk.next()
+  }
+
+  /// Compares the next member.
+  func expect(_ entry: ManifestEntry) throws {
+    while let (member, offset, content) = try walk.next() {
+      if isSuperseded(member, offset) { continue }
+      guard let path = names.path(of: member.name), path == entry.path else {
+        throw damaged("\(member.printableName) is in the tar where the manifest has \(entry.path)")
+      }
+      guard entry.agrees(with: member, at: offset, names), try hasDigest(of: entry, member, content) else {
+        throw damaged("\(path) in the tar is not what the manifest says")
+      }
+      return
+    }
+    throw damaged("\(entry.path) is in the manifest and not in the tar")
+  }
+
+  private func hasDigest(
+    of entry: ManifestEntry, _ member: ArchiveMember, _ content: MemberContent
+  ) throws -> Bool {
+    guard case .file = member.kind else { return true }
+    var hash = try ContentHash(isDatabase: entry.kind == .database)
+    try content.read { hash.update($0) }
+    return try hash.finalize() == entry.digest
+  }
+
+  /// After the last entry: the vault's items where there are any, the manifest, and nothing else.
+  func expectEnd() throws {
+    var vault = archive.vault
+    var hasManifest = false
+    while let (member, offset, _) = try walk.next() {
+      if !hasManifest, isSuperseded(member, offset) { continue }
+      if !hasManifest, vault?.agrees(with: member, at: offset) ?? false {
+        vault = nil
+      } else if !hasManifest, member.name == Array(MemberNames.manifest.utf8),
+        offset == archive.reader.manifest.offset
+      {
+        hasManifest = true
+      } else {
+        throw damaged("\(member.printableName) is in the tar and not in the manifest")
+      }
+    }
+    guard hasManifest else { throw damaged("its manifest is not the last member") }
+    if let member = superseded.values.first {
+      throw damaged("\(member.path) is listed as stored twice, and is not")
+    }
+    guard vault == nil else { throw damaged("\(MemberNames.vault) is not where the manifest says") }
+    _ = try archive.vaultExtract()
+  }
+
+  private func isSuperseded(_ member: ArchiveMember, _ offset: UInt64) -> Bool {
+    guard let path = names.path(of: member.name),
+      superseded[offset] == SupersededMember(path: path, length: member.contentSize)
+    else { return false }
+    superseded[offset] = nil
+    return true
+  }
+
+  private func damaged(_ what: String) -> DrydockError {
+    DrydockError(.damaged, what, path: archive.path)
+  }
+}

@@ -1,0 +1,354 @@
+import AppContainer
+import ContainerTransaction
+import DrydockErrors
+import FileSystem
+
+/// What a restore does with the vault's items, decided one by one before anything is staged.
+struct VaultPlan {
+  enum Action {
+    /// The container's is unchanged.
+    case nothing
+    /// The archive's file comes back unchanged.
+    case put
+    /// A vault is written.
+    case write(Vault)
+    /// The container's is removed.
+    case remove
+  }
+
+  private(set) var action = Action.nothing
+  private(set) var report = RestoredVault()
+
+  /// A plan for a vault that is in the archive.
+  ///
+  /// - Parameters:
+  ///   - way: which items may return; of an archive that is a copy of another one, between that and here.
+  ///   - staying: what else is known to have been in the vault.
+  ///   - keepsExtra: whether items stay that the archive does not have.
+  ///   - isMigrated: whether the items come out of a migration, which sets new times.
+  init(
+    _ archived: ArchivedVault, into live: LiveVault, _ keys: DeviceKeys?, way: VaultReturn,
+    staying: [VaultExtract.Staying], keepsExtra: Bool, isMigrated: Bool
+  ) throws {
+    report.isSameDevice =
+      archived.isWhole && way.toSameDevice ? true : live.vault.map { $0.device == archived.device }
+    switch (live, keys, archived) {
+    case (.closed(let reason), _, _): leaveAll(archived, staying, reason)
+    case (_, nil, _): leaveAll(archived, staying, ArchivedVault.noKey)
+    case (_, _, .none(let reason)): leaveAll(archived, staying, reason)
+    case (_, let keys?, _):
+      var result = try live.vault ?? Self.empty(archived, keys)
+      take(archived.items, way, isMigrated, into: &result)
+      leave(staying, way)
+      if !keepsExtra { removeExtra(archived.items, Set(staying.map(\.name)), way, from: &result) }
+      action = Self.action(result, archived, live)
+    }
+  }
+
+  /// A plan for a vault that the archive lacks: what could have been in it goes.
+  init(lackingFor live: LiveVault) {
+    // Without a vault the archive's device is not known: items that never leave their device are preserved.
+    let way = VaultReturn(toSameDevice: false, fromEncrypted: true)
+    guard var result = live.vault else {
+      if case .closed(let reason) = live {
+        report.problem = reason
+        report.leftBehind.append(
+          .init(item: nil, reason: "the archive has no vault, and the container's stays: \(reason)"))
+      }
+      return
+    }
+    removeExtra([:], [], way, from: &result)
+    action = result.items.isEmpty ? .remove : report.removed.isEmpty ? .nothing : .write(result)
+  }
+
+  /// A plan for the vault of an archive, and where its items come from.
+  ///
+  /// - Parameter sealed: the archive's file; nil when it has something else in its place.
+  static func make(
+    _ sealed: [UInt8]?, _ archive: Archive, _ staged: StagedContainer, _ options: RestoreOptions
+  ) throws -> (plan: VaultPlan, origin: VaultOrigin) {
+    let keys = staged.deviceKeys
+    let archived = try ArchivedVault(sealed, archive, keys, path: staged.container.vaultPath)
+    var origin = VaultOrigin(
+      isSameDevice: archived.isWhole, isEncrypted: archive.encryption != nil, staying: archived.staying)
+    var isMigrated = false
+    switch options.vault {
+    case .whole: return (try VaultPlan(copying: archived, keys), origin)
+    case .byItemOf(let other): (origin, isMigrated) = (other, true)
+    case .byItem: break
+    }
+    let way = VaultReturn(
+      toSameDevice: origin.isSameDevice, fromEncrypted: origin.isEncrypted,
+      includesSynchronizable: options.includesSynchronizable)
+    let plan = try VaultPlan(
+      archived, into: LiveVault(staged), keys, way: way, staying: origin.staying,
+      keepsExtra: options.keepExtra, isMigrated: isMigrated)
+    return (plan, origin)
+  }
+
+  /// All readable items, for a private copy; a vault that does not open comes as its file.
+  private init(copying archived: ArchivedVault, _ keys: DeviceKeys?) throws {
+    action = .put
+    guard let keys, case .extract(let extract, _) = archived else { return }
+    var vault = try Vault(new: keys)
+    for item in extract.document.sorted { vault.put(item) }
+    action = .write(vault)
+  }
+
+  // MARK: Items
+
+  private mutating func take(
+    _ items: [VaultItem.ID: VaultItem], _ way: VaultReturn, _ isMigrated: Bool, into result: inout Vault
+  ) {
+    for (id, item) in items.sorted(by: { $0.key < $1.key }) {
+      if let present = result[id], present == (isMigrated ? item.dated(as: present) : item) {
+        report.unchanged += 1
+      } else if let refusal = way.refusal(of: item) {
+        report.leftBehind.append(.init(item: id.description, reason: refusal.description))
+      } else {
+        result.put(item)
+        report.returned.append(id.description)
+      }
+    }
+  }
+
+  /// What the archive has by name alone.
+  private mutating func leave(_ staying: [VaultExtract.Staying], _ way: VaultReturn) {
+    let more =
+      report.isSameDevice == true
+      ? "; this is that device: give the key that its vault was sealed to then, with --device-key" : ""
+    for item in staying {
+      let refusal = way.refusal(
+        of: item.accessibility, item.accessControl, isSynchronizable: item.isSynchronizable)
+      let bound: [VaultReturn.Refusal] = [.otherDevice, .accessControl]
+      report.leftBehind.append(
+        .init(
+          item: item.name,
+          reason: (refusal ?? .otherDevice).description + (refusal.map(bound.contains) ?? true ? more : "")))
+    }
+  }
+
+  /// Removes items that the archive does not have, unless they could not have been in it.
+  private mutating func removeExtra(
+    _ items: [VaultItem.ID: VaultItem], _ staying: Set<String>, _ way: VaultReturn, from result: inout Vault
+  ) {
+    for item in result.sorted where items[item.id] == nil && !staying.contains(item.id.description) {
+      if way.refusal(of: item) != nil { continue }
+      result.remove(item.id)
+      report.removed.append(item.id.description)
+    }
+  }
+
+  private mutating func leaveAll(
+    _ archived: ArchivedVault, _ staying: [VaultExtract.Staying], _ reason: String
+  ) {
+    report.problem = reason
+    var names: [String?] = archived.items.keys.sorted().map(\.description) + staying.map(\.name)
+    // More items are possible.
+    if archived.device == nil { names.insert(nil, at: 0) }
+    report.leftBehind = names.map { .init(item: $0, reason: reason) }
+  }
+
+  // MARK: The vault
+
+  /// A vault for a container without one. On the archive's device it has that device's id and recipients, unless its
+  /// key was replaced since.
+  private static func empty(_ archived: ArchivedVault, _ keys: DeviceKeys) throws -> Vault {
+    guard case .whole(var vault) = archived else { return try Vault(new: keys) }
+    vault.removeAll()
+    if !vault.recipients.contains(keys.present.recipient) { try vault.rekey(to: [keys.present.recipient]) }
+    return vault
+  }
+
+  private static func action(_ result: Vault, _ archived: ArchivedVault, _ live: LiveVault) -> Action {
+    if result == live.vault { return .nothing }
+    // The archived file, when it has the same items.
+    if case .whole(let vault) = archived, vault == result { return .put }
+    return result.items.isEmpty && live.vault == nil ? .nothing : .write(result)
+  }
+
+  // MARK: Staging
+
+  /// Stages a vault that is to be written; a file that is put comes with the other contents, and a removal with the
+  /// other removals.
+  func stage(_ staged: StagedContainer) throws {
+    let path = staged.container.vaultPath
+    switch action {
+    case .nothing, .put, .remove: break
+    case .write(let vault):
+      if let present = try staged.status(of: path), present.type != .file { try staged.remove(path) }
+      try staged.setVault(vault)
+    }
+  }
+}
+
+extension VaultItem {
+  /// This item with another one's times.
+  fileprivate func dated(as other: VaultItem) -> VaultItem {
+    var item = self
+    (item.created, item.modified) = (other.created, other.modified)
+    return item
+  }
+}
+
+/// What a restore did with the vault, or would do: items by name, never a value.
+public struct RestoredVault: Sendable, Codable, Equatable {
+  /// An item that did not come back.
+  public struct LeftBehind: Sendable, Codable, Equatable {
+    /// Its name; nil for all items of a vault that cannot be opened.
+    public var item: String?
+    /// Why not.
+    public var reason: String
+  }
+
+  /// Items that came back, new or in place of another value.
+  public var returned: [String] = []
+  /// Items that the archive does not have and that were removed.
+  public var removed: [String] = []
+  /// Items that did not come back; the container keeps what it has in their place.
+  public var leftBehind: [LeftBehind] = []
+  /// Number of items that were right already.
+  public var unchanged = 0
+  /// Why none came back, when the reason is the same for all: no key, or a file that does not open.
+  public var problem: String?
+  /// Whether the archive is of this device; nil when that is not known.
+  public var isSameDevice: Bool?
+
+  /// Whether nothing had to be changed.
+  public var isUpToDate: Bool { returned.isEmpty && removed.isEmpty && problem == nil }
+}
+
+/// What a restore does with the vault.
+enum VaultHandling {
+  /// Each item follows its rules.
+  case byItem
+  /// All readable items come, into a private copy that is to be migrated.
+  case whole
+  /// From such a copy, under the rules of the archive that it was made of.
+  case byItemOf(VaultOrigin)
+}
+
+/// Where the items of a vault come from, as far as it decides which of them return.
+struct VaultOrigin: Sendable, Equatable {
+  /// Whether the archive is of this device, and all of its vault can be read; whether it is encrypted.
+  var isSameDevice: Bool, isEncrypted: Bool
+  /// The items that it has by name only.
+  var staying: [VaultExtract.Staying]
+}
+
+extension RestoreOptions {
+  /// Options for a private copy of the archive, with its whole vault.
+  package func forCopy() -> RestoreOptions {
+    var options = RestoreOptions()
+    options.includeExcluded = includeExcluded
+    (options.transaction.deviceKeys, options.transaction.redactor) = (
+      transaction.deviceKeys, transaction.redactor
+    )
+    options.vault = .whole
+    // The copy is private, and the restore from it applies the rules.
+    options.keepsSetID = true
+    return options
+  }
+
+  /// These options, for a restore from such a copy.
+  ///
+  /// - Parameter report: of the restore into the copy.
+  package func fromCopy(_ report: RestoreReport) -> RestoreOptions {
+    var options = self
+    if let origin = report.vaultOrigin { options.vault = .byItemOf(origin) }
+    return options
+  }
+}
+
+/// The items of an archive's vault, as far as they can be read.
+enum ArchivedVault {
+  /// All of them, from the sealed file: this is the archive's device.
+  case whole(Vault)
+  /// Those that may leave their device, and why the sealed file does not open.
+  case extract(VaultExtract, String)
+  /// None, and why.
+  case none(String)
+
+  /// Opens the sealed file of an archive, else takes the items that may leave.
+  ///
+  /// - Parameter sealed: the file's content; nil when the archive has something else in its place.
+  init(_ sealed: [UInt8]?, _ archive: Archive, _ keys: DeviceKeys?, path: ContainerPath) throws {
+    var problem = "the archive has no file in its place"
+    if let sealed {
+      do {
+        if let keys {
+          self = .whole(try Vault(opening: sealed, with: keys, path: path.description))
+          return
+        }
+        problem = "it is \(Vault.summary(of: sealed)), and \(Self.noKey)"
+      } catch let error as DrydockError {
+        problem = "in the archive: " + error.message
+      }
+    }
+    self = try archive.vaultExtract().map { .extract($0, problem) } ?? .none(problem)
+  }
+
+  static let noKey =
+    "no device key is at hand; give it with --device-key FILE, or name it in DRYDOCK_DEVICE_KEY"
+
+  var items: [VaultItem.ID: VaultItem] {
+    switch self {
+    case .whole(let vault): vault.items
+    case .extract(let extract, _): extract.document.items
+    case .none: [:]
+    }
+  }
+
+  /// Those that it has by name only.
+  var staying: [VaultExtract.Staying] {
+    if case .extract(let extract, _) = self { extract.staying } else { [] }
+  }
+
+  /// The device's name; nil when it is not known.
+  var device: String? {
+    switch self {
+    case .whole(let vault): vault.device
+    case .extract(let extract, _): extract.document.device
+    case .none: nil
+    }
+  }
+
+  var isWhole: Bool { if case .whole = self { true } else { false } }
+}
+
+/// The vault of the container that is restored into.
+enum LiveVault {
+  case absent
+  /// It can be read and written.
+  case open(Vault)
+  /// It cannot, and why.
+  case closed(String)
+
+  init(_ staged: StagedContainer) throws {
+    let path = staged.container.vaultPath
+    guard try staged.status(of: path)?.type == .file else {
+      self = .absent
+      return
+    }
+    guard let keys = staged.deviceKeys else {
+      self = .closed(ArchivedVault.noKey)
+      return
+    }
+    do {
+      let vault = try Vault(opening: staged.read(path), with: keys, path: path.description)
+      self =
+        Set(keys.recipients).isDisjoint(with: vault.recipients)
+        ? .closed(
+          "the container's vault is sealed to other keys than the one that opens it; seal it to yours with "
+            + "`drydock vault rekey`") : .open(vault)
+    } catch let error as DrydockError where error.code == .vaultLocked {
+      self = .closed("in the container, " + error.message)
+    } catch let error as DrydockError where error.code == .badVault || error.code == .unsupported {
+      self = .closed("in the container, \(error.message); move it away to get the archive's")
+    }
+  }
+
+  var vault: Vault? {
+    if case .open(let vault) = self { vault } else { nil }
+  }
+}

@@ -1,0 +1,170 @@
+import AppContainer
+import ArchiveFile
+import DrydockErrors
+import FileSystem
+import SystemPackage
+
+/// Where a new archive goes: into a repository, under a name that is made, or to a file that must not exist. It is
+/// written in a private directory beside its place and published in one step.
+struct ArchivePlace {
+  /// What the names of directories for unfinished archives start with.
+  static let scratchPrefix = ".drydock-writing-"
+
+  /// Of a repository, locked: nothing is removed from it meanwhile.
+  private let folder: Directory
+  /// Nil in a repository.
+  private let fileName: String?
+
+  /// - Parameters:
+  ///   - container: what the archive is of; neither may contain the other.
+  ///   - lockTimeout: seconds to wait for the lock of a repository.
+  /// - Throws: `DrydockError`: `overlap` when the file exists, or the container and the place contain each other;
+  ///   `notFound`; `locked` while something is removed from the repository.
+  init(_ target: SnapshotRequest.Target, outside container: Container? = nil, lockTimeout: Double) throws {
+    var folder: Directory
+    switch target {
+    case .repository(let path):
+      folder = try Self.open(path, "the repository")
+      fileName = nil
+    case .file(let path):
+      let slash = path.lastIndex(of: "/")
+      let parent = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+      let name = slash.map { String(path[path.index(after: $0)...]) } ?? path
+      guard !name.isEmpty else {
+        throw DrydockError(.notFound, "name the archive's file, not a directory", path: path)
+      }
+      folder = try Self.open(parent, "the archive's directory")
+      guard try folder.status(ContainerPath(name)) == nil else {
+        throw DrydockError(
+          .overlap, "already exists; an archive never replaces a file, choose another name", path: path)
+      }
+      fileName = name
+    }
+    let isRepository = fileName == nil
+    if let container { try Self.refuseOverlap(folder.path, isRepository: isRepository, container) }
+    if isRepository {
+      folder = try RepositoryLock(folder.path, exclusive: false, timeout: lockTimeout).directory
+    }
+    self.folder = folder
+  }
+
+  private static func open(_ path: String, _ what: String) throws -> Directory {
+    do {
+      return try Directory(ownRealPath(path) ?? path)
+    } catch let error as DrydockError {
+      throw DrydockError.place(error, what, path: path)
+    }
+  }
+
+  private static func refuseOverlap(_ folder: String, isRepository: Bool, _ container: Container) throws {
+    for root in [container.anchor] + container.groups.map(\.root) {
+      guard folder != root, !folder.hasPrefix(root + "/") else {
+        throw DrydockError(
+          .overlap,
+          "an archive inside its own container, or a group of it, would contain itself; choose a place outside",
+          path: folder)
+      }
+      guard !isRepository || !root.hasPrefix(folder == "/" ? "/" : folder + "/") else {
+        throw DrydockError(
+          .overlap,
+          "the container, or a group of it, is inside the repository; choose a repository elsewhere",
+          path: folder)
+      }
+    }
+  }
+
+  /// Runs the body with a private directory beside the place; what killed runs left is removed first.
+  func withScratch<T>(_ body: (Directory) throws -> T) throws -> T {
+    var isMade = false
+    do {
+      return try ScratchDirectory.with(Self.scratchPrefix, in: folder) { scratch in
+        isMade = true
+        return try body(scratch)
+      }
+    } catch let error as DrydockError where error.code == .io {
+      throw error.at(folder.path)
+    } catch let error as DrydockError where !isMade {
+      throw DrydockError.place(
+        error, fileName == nil ? "the repository" : "the directory", path: folder.path)
+    }
+  }
+
+  /// As ``withScratch(_:)``, with a second directory for plain data: the same one, or when the archive is encrypted
+  /// one in the directory for temporary files, as the repository may be on somebody else's disk.
+  func withScratch<T>(isEncrypted: Bool, _ body: (Directory, _ work: Directory) throws -> T) throws -> T {
+    try withScratch { scratch in
+      guard isEncrypted else { return try body(scratch, scratch) }
+      return try ScratchDirectory.withTemporary { work in
+        do {
+          return try body(scratch, work)
+        } catch var error as DrydockError
+          where error.code == .noSpace && error.path?.hasPrefix(work.path) == true
+        {
+          error.message +=
+            "; data to be encrypted is prepared below TMPDIR: set it to a directory with more space"
+          throw error
+        }
+      }
+    }
+  }
+
+  /// In a repository, the archive of the same app and instance whose time is later than that of the new one, and
+  /// the beginning of the id of the newest: a clock is wrong.
+  ///
+  /// File names tell whether there is one, so that usually no archive is opened.
+  func later(than time: String, _ app: String, _ instance: String) throws -> (
+    label: ArchiveLabel, path: String, newest: String
+  )? {
+    guard fileName == nil else { return nil }
+    let isOwn = { (label: ArchiveLabel) in
+      [label.app, label.instance].map { ArchiveName.plain($0, 95) }
+        == [app, instance].map { ArchiveName.plain($0, 95) }
+    }
+    let later = try folder.names().compactMap { bytes -> (ArchiveLabel, String)? in
+      guard ArchiveName.isArchive(bytes) else { return nil }
+      return ArchiveName.label(of: String(decoding: bytes, as: UTF8.self)).map {
+        ($0, folder.full(ContainerPath(name: bytes)))
+      }
+    }.filter { isOwn($0.0) && $0.0.time > time }.max { ($0.0.time, $0.1) < ($1.0.time, $1.1) }
+    guard let later else { return nil }
+    let newest = try Repository(folder.path).list().entries.compactMap(\.place).last { isOwn($0.label) }
+    return (later.0, later.1, String((newest?.label ?? later.0).id.prefix(8)))
+  }
+
+  /// Gives the written file its name, never replacing one; on disk when this returns. Gives the path.
+  ///
+  /// - Parameter names: for a repository; the first that is free.
+  /// - Throws: `DrydockError`: `overlap` when none is.
+  func publish(_ file: ContainerPath, in scratch: Directory, as names: [String]) throws -> String {
+    for name in fileName.map({ [$0] }) ?? names {
+      let target = try ContainerPath(name)
+      guard try place(file, in: scratch, as: target) else { continue }
+      do { try folder.sync() } catch let error as DrydockError {
+        throw DrydockError(
+          .io, "the archive is here, but \(error.reason); check the disk, then run `drydock verify` on it",
+          path: folder.full(target), cause: error)
+      }
+      return folder.full(target)
+    }
+    throw DrydockError(
+      .overlap,
+      "an archive of that name was written meanwhile; an archive never replaces a file, run it again",
+      path: folder.full(try ContainerPath(fileName ?? names.first ?? "")))
+  }
+
+  /// - Returns: false when there is a file of that name.
+  private func place(_ file: ContainerPath, in scratch: Directory, as target: ContainerPath) throws -> Bool {
+    do {
+      do {
+        try scratch.renameNew(file, in: folder, to: target)
+      } catch let error as DrydockError where error.cause as? Errno == .invalidArgument {
+        // Network file systems lack this rename; a hard link replaces nothing either.
+        try scratch.link(file, in: folder, to: target)
+        try scratch.removeFile(file)
+      }
+      return true
+    } catch let error as DrydockError where error.cause as? Errno == .fileExists {
+      return false
+    }
+  }
+}

@@ -1,0 +1,391 @@
+import AppContainer
+import DrydockErrors
+import FileSystem
+import Foundation
+
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+/// The commit by exchange: the new tree is built from staged inodes and links to untouched ones, and one system call puts
+/// it in the old one's place. It begins at the deepest directory that everything that changes is in.
+///
+/// With groups there are several roots and several calls. The first one decides: a recovery that finds one exchanged
+/// exchanges the others, too, and one that finds none discards all. The container's own root comes last; a new one comes
+/// first, since a recovery finds the rest by it.
+extension Commit {
+  func exchangeAtomically(_ changes: ChangeList, _ undo: UndoRecord, _ locks: CommitLocks) throws -> Result {
+    var record = JournalRecord(.commit, transaction)
+    let groups = try changedGroups(changes).enumerated().map { number, group in
+      try committed(group, changes, tree: ContainerPath(name: Array("tree-\(number + 1)".utf8)))
+    }
+    let place = try place(of: changes)
+    let own = try TreeBuilder(staged, changes).build(place, as: Self.tree, in: folder)
+    let tree = own.showing(groups: Dictionary(uniqueKeysWithValues: groups.map { ($0.group.id, $0.tree) }))
+    let root = place.isRoot ? CommitRoot(state) : CommitRoot(place, in: staged.live)
+    let roots = creates ? [root] + groups.map(\.root) : groups.map(\.root) + [root]
+    try BuiltTrees.note([Self.tree] + groups.map(\.group.tree), in: folder)
+    try faults.reach(.treeBuilt)
+    try folder.syncFileSystem()
+    try faults.reach(.synced)
+    try lookAgain(undo)
+    let groupIDs = Set(groups.map(\.group.id))
+    let holders = try HolderSearch(self, changes, locks) { directory in
+      directory.inGroup.map { groupIDs.contains($0.id) }
+        ?? (place.isRoot || directory == place || directory.isInside(place))
+    }
+    try requireUnused(holders, isTakenBack: false)
+    try faults.reach(.rewalked)
+
+    // The lock lives on the inode: a newcomer must find the new roots locked too until all is finished.
+    for root in [own] + groups.map(\.tree) where try !root.tryLock(exclusive: true) {
+      throw DrydockError(.locked, "the new tree is locked by another process", path: root.path)
+    }
+    record.rootBefore = try creates ? nil : staged.live.status(place)?.identity
+    record.rootAfter = try tree.status().identity
+    record.place = place.isRoot ? nil : place
+    record.timeAbove = try root.timeAbove()
+    record.groups = groups.isEmpty ? nil : groups.map(\.group)
+    try writeCommit(record)
+    try faults.reach(.committed)
+    let workingDirectory = WorkingDirectory()
+    defer { workingDirectory.enterAgain() }
+    do {
+      try exchange(
+        Exchange(
+          roots: roots, record: record, place: place, tree: tree, changes: changes, undo: undo, locks: locks,
+          holders: holders))
+    } catch let error as DrydockError where error.code == .interrupted {
+      throw error
+    } catch {
+      try discardCommit(record)
+      throw error
+    }
+    locks.releaseOld()
+    return finish(undo, record.groups ?? [], roots, place, new: tree)
+  }
+
+  /// Builds the new tree of a group that changes.
+  private func committed(
+    _ group: ContainerGroup, _ changes: ChangeList, tree name: ContainerPath
+  ) throws -> (group: CommittedGroup, root: CommitRoot, tree: Directory) {
+    let tree = try TreeBuilder(staged, changes).build(group.path, as: name, in: folder)
+    let after = try tree.status().identity
+    return (
+      CommittedGroup(
+        id: group.id, root: group.root, before: try staged.live.status(group.path)?.identity ?? after,
+        after: after, tree: name),
+      try CommitRoot(
+        group: group.id, at: group.root, tree: name, isScratch: staged.container.isScratch), tree
+    )
+  }
+
+  private func finish(
+    _ undo: UndoRecord, _ groups: [CommittedGroup], _ roots: [CommitRoot], _ place: ContainerPath,
+    new tree: Directory
+  ) -> Result {
+    do {
+      try folder.sync()
+      for root in roots { try root.sync() }
+      try faults.reach(.exchanged)
+      // What was live is the old now, under whatever name.
+      let known = staged.live.groups
+      let old =
+        try place.isRoot
+        ? staged.live.showing(groups) { group in known.first { $0.id == group.id }?.root ?? staged.live }
+        : folder.directory(Self.tree)
+      let finish = Finish(
+        container: staged.container, state: state, transaction: transaction, folder: folder, old: old,
+        place: place, groups: groups, faults: faults)
+      return Result(
+        conflicts: try finish.run(
+          undo, recovered: false,
+          carry: index.map { index in
+            { try finish.carryOver(to: tree, index, undo) }
+          }))
+    } catch {
+      return Result(unfinished: error)
+    }
+  }
+
+  // MARK: Exchanging
+
+  /// All that is exchanged, and what it takes to take it back.
+  private struct Exchange {
+    let roots: [CommitRoot]
+    let record: JournalRecord
+    let place: ContainerPath
+    /// The new tree, with those of groups.
+    let tree: Directory
+    let changes: ChangeList
+    let undo: UndoRecord
+    let locks: CommitLocks
+    let holders: HolderSearch
+  }
+
+  /// Exchanges all roots, marks the main files that were replaced, and looks whether anybody has something of the old
+  /// tree open. On an error, and for a holder, all is exchanged back.
+  private func exchange(_ exchange: Exchange) throws {
+    var exchanged: [CommitRoot] = []
+    do {
+      for root in exchange.roots {
+        try self.exchange(root, exchange.record)
+        exchanged.append(root)
+        try exchange.locks.markOld { root.isOwn ? $0.inGroup == nil : $0.isInside(root.path) }
+        if exchanged.count < exchange.roots.count { try faults.reach(.partlyExchanged) }
+      }
+      try faults.reach(.marked)
+      try requireUnused(exchange.holders.adding(newcomers(exchange)), isTakenBack: true)
+      try faults.reach(.looked)
+    } catch {
+      if exchanged.isEmpty { throw error }
+      let kept: [ContainerPath]
+      do {
+        try exchange.locks.markNew()
+        for root in exchanged.reversed() { try takeBack(root) }
+        try exchange.locks.unmarkOld()
+        kept = creates ? [] : try keepWritten(exchange)
+        try folder.sync()
+        for root in exchanged { try root.sync() }
+      } catch let second {
+        throw DrydockError(
+          .interrupted,
+          "the change stopped half way (\(DrydockError.reason(of: error))) and could not be taken back "
+            + "(\(DrydockError.reason(of: second))); remove the cause, then run "
+            + "`drydock recover`. Until then let no program open the container", path: staged.container.root,
+          cause: error)
+      }
+      try faults.reach(.takenBack)
+      throw try saying(kept, error)
+    }
+  }
+
+  /// What an app made or replaced, after the last walk, at a path that the transaction changes.
+  private func newcomers(_ exchange: Exchange) throws -> [FileIdentity: ContainerPath] {
+    guard !creates else { return [:] }
+    let (folder, place) = (folder, exchange.place)
+    let old = try place.isRoot ? staged.live : folder.directory(Self.tree)
+    var found: [FileIdentity: ContainerPath] = [:]
+    for path in exchange.undo.touched {
+      if let status = try old.status(path.rebased(from: place, to: .root)) { found[status.identity] = path }
+    }
+    return found
+  }
+
+  /// After it was taken back: what was written into the new tree meanwhile. What was made or removed there is so in the
+  /// old one, too; what cannot be, is kept, with the files that somebody still has open.
+  private func keepWritten(_ exchange: Exchange) throws -> [ContainerPath] {
+    guard let index else { return [] }
+    let (tree, place) = (exchange.tree, exchange.place)
+    var staged: [ContainerPath: IndexedStatus] = [:]
+    for change in exchange.changes.changes {
+      guard let after = change.after,
+        var status = try tree.status(change.path.rebased(from: place, to: .root)).map(IndexedStatus.init)
+      else { continue }
+      if status.type == after.type, status.type != .directory {
+        (status.size, status.modified) = (after.size, after.metadata.modified)
+      }
+      staged[change.path] = status
+    }
+    var expected = index
+    // An index has no roots.
+    for change in exchange.changes.changes where !self.staged.live.isRoot(change.path) {
+      expected.paths[change.path] = staged[change.path]
+    }
+    let finish = Finish(
+      container: self.staged.container, state: state, transaction: transaction, folder: folder, old: tree,
+      place: place, groups: exchange.record.groups ?? [], faults: .none)
+    let live = self.staged.live
+    let kept = try finish.carry(to: place.isRoot ? live : live.directory(place), expected, exchange.undo)
+    return try kept + keepHeld(staged, exchange, besides: Set(kept))
+  }
+
+  /// Who has one of the new files open writes into it later, too.
+  private func keepHeld(
+    _ new: [ContainerPath: IndexedStatus], _ exchange: Exchange, besides kept: Set<ContainerPath>
+  ) throws -> [ContainerPath] {
+    let mains = Set(exchange.locks.new.map(\.path))
+    let files = new.filter { $1.type == .file && !mains.contains($0) && !kept.contains($0) }
+    let inodes = Dictionary(files.map { ($1.identity, $0) }, uniquingKeysWith: min)
+    guard looksForHolders, !inodes.isEmpty else { return [] }
+    let held = Set(OpenFileSearch(inodes: inodes, ownDescriptors: []).run().found.map(\.path)).sorted()
+    let conflicts = KeptConflicts(state: state, transaction: transaction)
+    for path in held {
+      try conflicts.keep(path, in: exchange.tree, as: path.rebased(from: exchange.place, to: .root))
+    }
+    return held
+  }
+
+  /// Exchanges the new tree with what is at a root's path. Should that be another directory than the one that was staged,
+  /// because somebody moved it away at this very moment, it is exchanged back.
+  private func exchange(_ root: CommitRoot, _ record: JournalRecord) throws {
+    if creates && root.path.isRoot { return try folder.renameNew(root.tree, in: root.parent, to: root.name) }
+    do {
+      try root.exchange(in: folder)
+    } catch let error as DrydockError {
+      throw DrydockError(
+        .notWritable,
+        "this cannot be exchanged for the changed one (\(error.message)); nothing was changed",
+        path: staged.live.full(root.path), cause: error)
+    }
+    do {
+      let before = try root.isOwn ? record.rootBefore : staged.live.status(root.path)?.identity
+      try requireSame(root.path, folder.status(root.tree), before)
+      if root.isOwn && !root.path.isRoot { try requireSameRoot() }
+    } catch {
+      try root.exchange(in: folder)
+      throw error
+    }
+  }
+
+  private func takeBack(_ root: CommitRoot) throws {
+    guard creates && root.path.isRoot else { return try root.exchange(in: folder) }
+    try root.parent.renameNew(root.name, in: folder, to: root.tree)
+  }
+}
+
+extension Commit {
+  /// The deepest directory that everything that changes is in: it alone is built anew and exchanged, so that a commit
+  /// costs what is beside the changes, not the whole container. The root, where a group changes with it, and where this
+  /// user may not do so further down.
+  func place(of changes: ChangeList) throws -> ContainerPath {
+    guard !creates, changedGroups(changes).isEmpty else { return .root }
+    var common: [[UInt8]]?
+    for change in changes.changes {
+      let stays = change.before?.type == .directory && change.after?.type == .directory
+      let names = (stays ? change.path : change.path.parent).components
+      common = common.map { Self.common($0, names) } ?? names
+    }
+    var place = ContainerPath(names: common ?? [])
+    while !place.isRoot, try !mayExchange(place) { place = place.parent }
+    return place
+  }
+
+  private static func common(_ left: [[UInt8]], _ right: [[UInt8]]) -> [[UInt8]] {
+    zip(left, right).prefix { $0 == $1 }.map(\.0)
+  }
+
+  /// Whether this user may take a directory out of the one that it is in, and give that its time back.
+  private func mayExchange(_ place: ContainerPath) throws -> Bool {
+    let (live, user) = (staged.live, geteuid())
+    // Of project quotas: nothing comes into a directory that counts for another project.
+    guard try live.flags(of: place.parent)?.accepts(live.flags(of: place)) ?? true else { return false }
+    if user == 0 { return true }
+    return try live.status(place.parent)?.user == user && live.status(place)?.user == user
+      && live.isWritable(place.parent) && live.isWritable(place)
+  }
+}
+
+extension ContainerPath {
+  fileprivate init(names: [[UInt8]]) { self = names.reduce(.root) { $0.appending(name: $1) } }
+}
+
+/// A directory that a commit by exchange replaces as a whole: the container's root, the part of it that everything that
+/// changes is in, or a group's root.
+struct CommitRoot {
+  /// Its place in the container's namespace.
+  let path: ContainerPath
+  /// The open directory that it is a name in, or below.
+  let parent: Directory
+  /// Its name as seen from there.
+  let name: ContainerPath
+  /// The name of the tree that takes its place, in the transaction's folder; after the exchange, of the old one.
+  let tree: ContainerPath
+
+  /// The container's own root.
+  init(_ state: StateDirectory) {
+    (path, parent, name, tree) = (.root, state.parent, state.rootName, Commit.tree)
+  }
+
+  /// A part of the container.
+  init(_ place: ContainerPath, in live: Directory) {
+    (path, parent, name, tree) = (place, live, place, Commit.tree)
+  }
+
+  /// Whether it is the container's own root, or a part of that.
+  var isOwn: Bool { tree == Commit.tree }
+
+  /// A group's root.
+  ///
+  /// - Parameter root: its absolute path.
+  init(group id: String, at root: String, tree: ContainerPath, isScratch: Bool = false) throws {
+    let slash = root.lastIndex(of: "/") ?? root.startIndex
+    path = .group(id)
+    parent = try Directory(
+      slash == root.startIndex ? "/" : String(root[..<slash]), isScratch: isScratch)
+    name = try ContainerPath(String(root[root.index(after: slash)...]))
+    self.tree = tree
+  }
+
+  /// The time of the container's directory that a part is in; nil for a root, since what is above that is not the
+  /// container's.
+  func timeAbove() throws -> Int64? {
+    isOwn && !path.isRoot ? try parent.status(name.parent)?.modified : nil
+  }
+
+  /// Exchanges what is there with the tree. A directory of the container that it is in keeps its time.
+  func exchange(in folder: Directory) throws {
+    let time = try timeAbove()
+    try folder.exchange(tree, in: parent, with: name)
+    // Only a time: the exchange is made, and must not be reported as failed for it.
+    if let time { try? parent.setModified(time, of: name.parent) }
+  }
+
+  /// Writes the change of the name to disk.
+  func sync() throws { try (name.parent.isRoot ? parent : parent.directory(name.parent)).sync() }
+}
+
+extension Directory {
+  /// This root with those of its groups that a commit is about, each another directory.
+  func showing(_ groups: [CommittedGroup], _ directory: (CommittedGroup) throws -> Directory) rethrows
+    -> Directory
+  {
+    var open: [String: Directory] = [:]
+    for group in groups { open[group.id] = try directory(group) }
+    return showing(groups: open)
+  }
+}
+
+/// The inodes of the trees that a commit by exchange has built, in a file of the transaction's folder: what is under their
+/// names with another inode is what was live.
+struct BuiltTrees: Codable {
+  private static let file: ContainerPath = "trees"
+
+  /// By the names of the trees in the folder.
+  private var inodes: [String: UInt64] = [:]
+
+  /// Writes down what was built.
+  static func note(_ names: [ContainerPath], in folder: Directory) throws {
+    var trees = BuiltTrees()
+    for name in names { trees.inodes[name.nameString] = try folder.status(name)?.inode }
+    // A kill must leave the whole list or none: half of one would have to count as a damaged record.
+    try folder.replace(file, with: StateRecord.encode(trees))
+  }
+
+  /// Whether one of the trees was exchanged, or has gone to its place.
+  ///
+  /// - Throws: ``DrydockError`` with code `damagedState` when the file cannot be read.
+  static func areExchanged(in folder: Directory) throws -> Bool {
+    guard try folder.status(file) != nil else { return false }
+    let trees: BuiltTrees = try StateRecord.read(
+      file, in: folder, limit: 1 << 20,
+      damaged: "the list of the trees of a commit cannot be read; nothing was removed")
+    return try trees.inodes.contains { name, inode in
+      try folder.status(ContainerPath(name: Array(name.utf8)))?.inode != inode
+    }
+  }
+}
+
+/// The working directory of this process by its path. One that lies in a container is another directory after an exchange,
+/// and what was named from it would not be found any more.
+struct WorkingDirectory {
+  private let path = FileManager.default.currentDirectoryPath
+
+  /// Enters it again, when another directory is at its path now.
+  func enterAgain() {
+    guard !path.isEmpty, FollowedStatus.identity(path) != FollowedStatus.identity(".") else { return }
+    _ = FileManager.default.changeCurrentDirectoryPath(path)
+  }
+}

@@ -1,0 +1,293 @@
+import AppContainer
+import DrydockErrors
+import FileSystem
+import Foundation
+
+/// How a commit replaces the live container.
+package enum CommitStrategy: Sendable, Equatable, CustomStringConvertible {
+  /// One system call exchanges the whole new tree for the old one: at every moment any program finds the container wholly
+  /// old or wholly new.
+  case atomicExchange
+  /// Path by path, inside the container, by a plan that is written down first, where an exchange cannot work: every Drydock
+  /// command finds the container wholly old or wholly new, another program could see a mixture while it lasts.
+  case journaledReplacement(reason: String)
+
+  /// Such as `in place: a file system is mounted at the container's root`.
+  package var description: String {
+    switch self {
+    case .atomicExchange: "by exchange"
+    case .journaledReplacement(let reason): "in place: \(reason)"
+    }
+  }
+}
+
+/// Which strategy a commit may use.
+package enum CommitPreference: String, Sendable, CaseIterable {
+  /// The atomic exchange where it works, else the journaled replacement.
+  case automatic
+  /// The atomic exchange, or none.
+  case exchange
+  /// The journaled replacement, even where an exchange would work.
+  case inPlace = "in-place"
+}
+
+/// Chooses the strategy of a commit, and with it the place of the state, by trying, before anything is staged.
+struct CommitChoice {
+  let container: Container
+  let root: Directory
+  let index: TreeIndex
+  /// Nobody has a container mounted that is thrown away.
+  private let mounts: MountTable?
+
+  init(container: Container, root: Directory, index: TreeIndex) {
+    (self.container, self.root, self.index) = (container, root, index)
+    mounts = container.isScratch ? nil : MountTable()
+  }
+
+  /// - Throws: ``DrydockError`` with code `notWritable` when neither strategy works. Nothing is left behind then.
+  func make(_ preference: CommitPreference) throws -> (CommitStrategy, StateDirectory) {
+    if try root.status().isFixed {
+      throw DrydockError(.notWritable, "the container's root \(Self.fixed)", path: container.root)
+    }
+    if preference == .inPlace {
+      return try (.journaledReplacement(reason: "it was asked for"), inside("it was asked for"))
+    }
+    do {
+      return (.atomicExchange, try beside())
+    } catch let refusal as Refusal {
+      guard preference == .automatic else {
+        throw DrydockError(
+          .notWritable,
+          "\(refusal.reason), so that the change cannot be made in one step; nothing was changed",
+          path: container.root, cause: refusal.cause)
+      }
+      return (.journaledReplacement(reason: refusal.reason), try inside(refusal.reason))
+    }
+  }
+
+  /// What an immutable path cannot do, and what to do about it.
+  static let fixed =
+    "is immutable or append-only (lsattr shows i or a); nothing was changed, clear that with chattr and run it again"
+
+  /// Why an exchange cannot work here.
+  private struct Refusal: Error {
+    var reason: String
+    var cause: (any Error)?
+  }
+
+  private func inside(_ reason: String) throws -> StateDirectory {
+    do {
+      let state = try StateDirectory.create(for: container, .inside)
+      _ = state.endProjectInheritance()
+      return state
+    } catch let error as DrydockError where error.code == .permission {
+      throw DrydockError(
+        .notWritable,
+        "the change cannot be made: \(reason), and the container itself cannot be written; "
+          + DrydockError.permissionAdvice, path: container.root, cause: error)
+    }
+  }
+
+  /// The state beside the container, once everything that an exchange needs has been tried.
+  private func beside() throws -> StateDirectory {
+    let status = try root.status()
+    if status.isMountRoot { throw Refusal(reason: "a file system is mounted at the container's root") }
+    if root.isOverlay() {
+      throw Refusal(reason: "directories of an overlay file system may be those of a lower layer")
+    }
+    if let mount = index.mounts.filter({ $0.inGroup.map { !container.hasGroup($0.id) } ?? true }).min() {
+      throw Refusal(reason: "another file system is mounted inside the container, at \(mount)")
+    }
+    if let place = try mounts?.place(of: root) {
+      throw Refusal(reason: "the container, or a directory in it, is mounted elsewhere, too, at \(place)")
+    }
+    let reason = try linkObstacle(root) { $0.inGroup.map { !container.hasGroup($0.id) } ?? true }
+    if let reason { throw Refusal(reason: reason) }
+    let state: StateDirectory
+    do {
+      state = try StateDirectory.create(for: container, .beside)
+    } catch let error as DrydockError where error.code == .permission {
+      throw Refusal(reason: "the directory that the container is in cannot be written", cause: error)
+    }
+    do {
+      try check(status, state)
+      return state
+    } catch {
+      state.removeIfUnused()
+      throw error
+    }
+  }
+
+  // MARK: Groups
+
+  /// The groups that cannot change in the same transaction, which matters to one that changes them, each with the reason.
+  func closedGroups(_ state: StateDirectory) throws -> [String: String] {
+    var closed: [String: String] = [:]
+    for group in root.groups { closed[group.id] = try obstacle(group.id, group.root, state) }
+    return closed
+  }
+
+  private func obstacle(_ id: String, _ group: Directory, _ state: StateDirectory) throws -> String? {
+    let status = try group.status()
+    let own = try state.directory.status()
+    guard status.mount == own.mount, status.device == own.device else {
+      return "it is on another file system or mount than the container"
+    }
+    if state.place == .inside { return nil }
+    if status.isMountRoot { return "a file system is mounted at its root" }
+    if group.isOverlay() { return "directories of an overlay file system may be those of a lower layer" }
+    if let mount = index.mounts.filter({ $0.inGroup?.id == id }).min() {
+      return "another file system is mounted in it, at \(mount)"
+    }
+    if let place = try mounts?.place(of: group) { return "it is mounted elsewhere, too, at \(place)" }
+    if status.isFixed { return "its root is immutable or append-only" }
+    if let reason = try linkObstacle(group, { $0.inGroup?.id == id }) { return reason }
+    guard try group.isWritable(.root) else { return "it cannot be written" }
+    let above = try CommitRoot(group: id, at: group.path, tree: .root).parent
+    guard try above.isWritable(.root) else { return "the directory that it is in cannot be written" }
+    let parent = try above.status()
+    let user = geteuid()
+    if parent.isFixed { return "the directory that it is in is immutable or append-only" }
+    if above.flags()?.accepts(group.flags()) == false {
+      return "the directory that it is in counts for another project"
+    }
+    if parent.mode & 0o1000 != 0, user != 0, status.user != user, parent.user != user {
+      return "only its owner may move it in the directory that it is in"
+    }
+    return nil
+  }
+
+  private func check(_ status: FileStatus, _ state: StateDirectory) throws {
+    let own = try state.directory.status()
+    guard status.mount == own.mount else {
+      throw Refusal(reason: "a file system is mounted at the container's root")
+    }
+    guard status.device == own.device else {
+      throw Refusal(reason: "the container is on another file system than the directory it is in")
+    }
+    guard try root.isWritable(.root) else { throw Refusal(reason: "the container's root cannot be written") }
+    let above = try state.rootParent()
+    let (parent, user) = (try above.status(), geteuid())
+    if parent.isFixed {
+      throw Refusal(reason: "the directory that the container is in is immutable or append-only")
+    }
+    // Of project quotas: nothing comes into a directory that counts for another project.
+    guard above.flags()?.accepts(root.flags()) ?? true, state.endProjectInheritance() else {
+      throw Refusal(reason: "the directory that the container is in counts for another project")
+    }
+    if parent.mode & 0o1000 != 0, user != 0, status.user != user, parent.user != user {
+      throw Refusal(reason: "only its owner may move the container in the directory that it is in")
+    }
+    try tryExchange(state)
+  }
+
+  /// Exchanges two directories, one of them with each owner and mode that directories of the container have.
+  private func tryExchange(_ state: StateDirectory) throws {
+    let (a, b): (ContainerPath, ContainerPath) = ("probe-a", "probe-b")
+    // Among the stages, where a recovery removes whatever a kill leaves.
+    let stages = try state.directory.directory(StateDirectory.stage)
+    for name in [a, b] { try stages.createDirectories(name) }
+    // What is left of it is removed with the next transaction's leftovers.
+    defer { for name in [a, b] { try? stages.removeDirectory(name) } }
+    do {
+      try stages.exchange(a, in: stages, with: b)
+    } catch let error as DrydockError {
+      throw Refusal(reason: "this file system cannot exchange two directories", cause: error)
+    }
+    // A root's with all it has; of the others owner, mode, flags and the attributes that not everybody may set, each once.
+    var kinds: [DirectoryAttributes: ContainerPath] = [:]
+    for (path, status) in index.paths where status.type == .directory {
+      let special = try root.attributeNames(of: path).contains { !$0.hasPrefix("user.") }
+      let metadata = FileMetadata(
+        mode: status.mode, user: status.user, group: status.group, modified: 0,
+        attributes: special ? try root.attributes(path).filter { !$0.name.hasPrefix("user.") } : [])
+      kinds[DirectoryAttributes(metadata: metadata, flags: try root.directory(path).flags())] = path
+    }
+    for (kind, path) in kinds where try !stages.reproduces(kind, at: a, withTime: false) {
+      throw Refusal(reason: "this user cannot reproduce the owner, mode, flags or attributes of \(path)")
+    }
+    for path in [.root] + container.groups.map(\.path) {
+      guard let metadata = try root.metadata(path) else { continue }
+      let own = DirectoryAttributes(metadata: metadata, flags: try root.flags(of: path))
+      guard try stages.reproduces(own, at: b, withTime: true) else {
+        let what = path.isRoot ? "the container's root" : "the root of the group \(path.nameString)"
+        throw Refusal(reason: "this user cannot reproduce the owner, mode, flags or attributes of \(what)")
+      }
+    }
+  }
+
+  // MARK: Links
+
+  /// Why not all files of a root can be linked into a new tree, and the old tree removed; found out by looking alone.
+  private func linkObstacle(_ root: Directory, _ isPart: (ContainerPath) -> Bool) throws -> String? {
+    if let path = index.fixed.filter(isPart).min() {
+      return "\(path) is immutable or append-only (chattr +i, +a)"
+    }
+    let (device, user) = (try root.status().device, geteuid())
+    // Subvolumes of one mount have devices of their own.
+    if let path = index.paths.filter({ $1.identity.device != device && isPart($0) }).keys.min() {
+      return "\(path) is in another subvolume"
+    }
+    let names = Dictionary(grouping: index.crowded.keys.filter(isPart)) { index.paths[$0]?.identity }
+    let limit = names.isEmpty ? 0 : root.linkLimit
+    for paths in names.values {
+      if let path = paths.min(), index.crowded[path, default: 0] + UInt64(paths.count) > limit {
+        return "\(path) has as many hard links as this file system may allow"
+      }
+    }
+    guard user != 0, Self.protectsHardLinks else { return nil }
+    let foreign = index.paths.filter { $1.user != user && $1.type != .directory && isPart($0) }
+    for (path, status) in foreign.sorted(by: { $0.key < $1.key }) where try !mayLink(path, status) {
+      return "this user may not link \(path), which belongs to another one"
+    }
+    return nil
+  }
+
+  /// Whether Linux lets this user link another one's file: a plain one that he could write anyway.
+  private func mayLink(_ path: ContainerPath, _ status: IndexedStatus) throws -> Bool {
+    try status.type == .file && status.mode & 0o4000 == 0 && status.mode & 0o2010 != 0o2010
+      && root.isReadableAndWritable(path)
+  }
+
+  private static var protectsHardLinks: Bool {
+    #if os(Linux)
+      let setting = try? String(contentsOfFile: "/proc/sys/fs/protected_hardlinks", encoding: .utf8)
+      return setting?.hasPrefix("0") != true
+    #else
+      return false
+    #endif
+  }
+}
+
+/// What a directory carries besides names.
+private struct DirectoryAttributes: Hashable {
+  var metadata: FileMetadata
+  var flags: InodeFlags?
+}
+
+extension Directory {
+  /// Whether this user can give a directory below all of it; found out by trying.
+  fileprivate func reproduces(
+    _ wanted: DirectoryAttributes, at path: ContainerPath, withTime: Bool
+  ) throws -> Bool {
+    if let flags = wanted.flags, try !setFlags(flags, of: path) { return false }
+    try apply(wanted.metadata, to: path)
+    guard var made = try metadata(path) else { return true }
+    if !withTime { made.modified = wanted.metadata.modified }
+    return made == wanted.metadata
+  }
+}
+
+extension StateDirectory {
+  /// What is made in the state, and moved into it, is of any project (quotas): what a container's directories hand
+  /// down is set on what goes there.
+  ///
+  /// - Returns: false where this user cannot say so.
+  func endProjectInheritance() -> Bool {
+    let folders = [Self.stage, Self.undo, Self.conflict].compactMap { try? directory.directory($0) }
+    return ([directory] + folders).allSatisfy { folder in
+      guard let flags = folder.flags(), flags.hasProjectInheritance else { return true }
+      return folder.setFlags(flags.withoutProjectInheritance)
+    }
+  }
+}

@@ -1,0 +1,311 @@
+// What `/proc` shows of processes: their open files, mappings and directories. `DarwinProcesses.swift` is the counterpart.
+
+#if os(Linux)
+  import FileSystem
+  import Foundation
+  import SystemPackage
+
+  extension OpenFileSearch {
+    func search(_ processes: [Int32], _ result: inout Result) {
+      let mapped = MappedFiles(inodes)
+      // The kernel compares threads by the numbers of the caller's PID namespace, which may not be those of `/proc`.
+      let comparesThreads = ProcessTable.status("NSpid")?.contains("\t") == false
+      for process in processes { search(process, mapped, comparesThreads, &result) }
+    }
+
+    private func search(
+      _ process: Int32, _ mapped: MappedFiles, _ comparesThreads: Bool, _ result: inout Result
+    ) {
+      let base = "/proc/\(process)"
+      var found: [OpenFile] = []
+      var seen: Set<FileIdentity> = []
+      func note(_ identity: FileIdentity, _ manner: String) {
+        guard let path = inodes[identity], seen.insert(identity).inserted else { return }
+        found.append(
+          OpenFile(process: process, processName: ProcessTable.name(of: process), path: path, manner: manner))
+      }
+      let isOwn = process == ProcessTable.own
+      let own = isOwn ? ownDescriptors : []
+      var (isRefused, isUnclear) = (false, false)
+      /// Gives false where there is no use in looking further.
+      func look(at thread: String, descriptors: Bool, directories: Bool) -> Bool {
+        var visits: [LinkVisit] = []
+        if descriptors {
+          visits.append(
+            .numbers(in: thread + "/fd") { if !own.contains($0) { note($1, "open") } })
+        }
+        // Where this process was started from is no use of it: it goes on at the same path (``WorkingDirectory``).
+        if directories && !isOwn && visits.first != .refused {
+          visits.append(.link(thread + "/cwd") { note($0, OpenFile.workingDirectory) })
+          visits.append(.link(thread + "/root") { note($0, "its root directory") })
+        }
+        return !visits.contains(.refused)
+      }
+      let threads = ProcessTable.threads(of: process)
+      var memory = mapped.search(base, { note($0, "mapped") }, unclear: &isUnclear)
+      // A thread of the kernel, or a process that has ended.
+      if memory == .gone && threads.count < 2 { return }
+      if !look(at: base, descriptors: true, directories: true) {
+        switch ProcessTable.kind(of: process) {
+        case .program: isRefused = true
+        case .zombie: break
+        case .kernel, nil: return
+        }
+      }
+      if !isRefused {
+        // Threads share these with the one before, but for those that asked for tables of their own.
+        var (files, directories) = (process, process)
+        for thread in threads where thread != process {
+          let path = "\(base)/task/\(thread)"
+          let hasFiles = !(comparesThreads && ThreadTables.sharesDescriptors(files, thread))
+          let hasDirectories = !(comparesThreads && ThreadTables.sharesDirectories(directories, thread))
+          if !look(at: path, descriptors: hasFiles, directories: hasDirectories) { isRefused = true }
+          if hasFiles { files = thread }
+          if hasDirectories { directories = thread }
+          // The first thread has nothing mapped any more when it has ended before the others.
+          if memory == .gone { memory = mapped.search(path, { note($0, "mapped") }, unclear: &isUnclear) }
+        }
+      }
+      if isRefused || isUnclear { result.unseen.unreadable += 1 }
+      result.found += found
+    }
+  }
+
+  extension UnseenProcesses {
+    /// What `/proc` as a whole does not show; processes that it shows and that may not be read come on top of that.
+    static func ofThisMachine(_ shown: [Int32]) -> UnseenProcesses {
+      var unseen = UnseenProcesses()
+      guard let own = ProcessTable.own, shown.contains(own) else {
+        unseen.hidden = true
+        return unseen
+      }
+      unseen.hidden = isHiding && !(mayTrace && shown.contains(1))
+      unseen.outsideNamespace = !isInFirstNamespace
+      return unseen
+    }
+
+    /// The kernel's threads are in the first PID namespace only, which always has this inode.
+    private static var isInFirstNamespace: Bool {
+      FollowedStatus.identity("/proc/self/ns/pid")?.inode == 0xEFFF_FFFC
+        || ProcessTable.kind(of: 2) == .kernel
+    }
+
+    /// Whether `/proc` is mounted so that only processes that may be traced are shown.
+    private static var isHiding: Bool {
+      let mounts = ProcessTable.contents("/proc/self/mountinfo").map { String(decoding: $0, as: UTF8.self) }
+      let ofProc = mounts?.split(separator: "\n").last {
+        let fields = $0.split(separator: " ")
+        return fields.count > 4 && fields[4] == "/proc"
+      }
+      let options = ofProc?.split(separator: " ").last?.split(separator: ",") ?? []
+      return options.contains {
+        ["hidepid=2", "hidepid=invisible", "hidepid=4", "hidepid=ptraceable"].contains($0)
+      }
+    }
+
+    /// CAP_SYS_PTRACE.
+    private static var mayTrace: Bool {
+      ProcessTable.status("CapEff").flatMap { UInt64($0, radix: 16) }.map { $0 & (1 << 19) != 0 } ?? false
+    }
+  }
+
+  /// The processes of this machine as `/proc` shows them.
+  enum ProcessTable {
+    /// This process, by the number that it has in `/proc`: mounted in an outer PID namespace, that is another one than
+    /// `getpid()`.
+    static let own = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self"))
+      .flatMap { Int32($0) }
+
+    static func identifiers() -> [Int32] { numbers(in: "/proc") ?? [] }
+
+    /// The threads of a process, among them the first one, which has the process's number.
+    static func threads(of process: Int32) -> [Int32] {
+      // Counted as sub-directories, which is much cheaper than to list them.
+      let path = "/proc/\(process)/task"
+      return FollowedStatus.links(path) == 3 ? [process] : numbers(in: path) ?? []
+    }
+
+    private static func numbers(in path: String) -> [Int32]? {
+      try? Directory(path).names().compactMap { Int32(String(decoding: $0, as: UTF8.self)) }
+    }
+
+    static func name(of process: Int32) -> String {
+      let name = contents("/proc/\(process)/comm").map { String(decoding: $0, as: UTF8.self) }
+      return name?.trimmingCharacters(in: .whitespacesAndNewlines) ?? "unknown"
+    }
+
+    /// What a process can have open.
+    enum Kind {
+      case program
+      /// A thread of the kernel: nothing.
+      case kernel
+      /// A process whose first thread has ended: what its other threads have open.
+      case zombie
+    }
+
+    /// Whether a failed read means that this user may not look into a process, rather than that it has ended.
+    static func isRefusal(_ error: any Error) -> Bool {
+      [.permissionDenied, .notPermitted].contains(error as? Errno)
+    }
+
+    /// Nil for a process that has ended.
+    static func kind(of process: Int32) -> Kind? {
+      let bytes: [UInt8]
+      do { bytes = try self.bytes(of: "/proc/\(process)/stat") } catch {
+        return isRefusal(error) ? .program : nil
+      }
+      // The name in parentheses can have anything in it; behind it are the state and, six fields on, the flags.
+      let fields =
+        String(decoding: bytes, as: UTF8.self).split(separator: ")").last?.split(separator: " ") ?? []
+      let kernelThread = 0x0020_0000
+      guard fields.count > 6, let flags = Int(fields[6]) else { return .program }
+      if flags & kernelThread != 0 { return .kernel }
+      return fields[0] == "Z" || fields[0] == "X" ? .zombie : .program
+    }
+
+    /// The value of a line of `/proc/self/status`.
+    static func status(_ name: String) -> String? {
+      guard let bytes = contents("/proc/self/status") else { return nil }
+      let line = String(decoding: bytes, as: UTF8.self).split(separator: "\n").first {
+        $0.hasPrefix(name + ":")
+      }
+      return line.map { $0.dropFirst(name.count + 1).trimmingCharacters(in: .whitespaces) }
+    }
+
+    /// A file of `/proc` to its end. The kernel gives such a file in pieces and says that it is empty, and Foundation
+    /// stops after the first piece.
+    static func contents(_ path: String) -> [UInt8]? { try? bytes(of: path) }
+
+    /// - Throws: `Errno` when it cannot be opened.
+    static func bytes(of path: String) throws -> [UInt8] {
+      let file = try FileDescriptor.open(FilePath(path), .readOnly, options: .closeOnExec)
+      defer { try? file.close() }
+      var bytes: [UInt8] = []
+      var buffer = [UInt8](repeating: 0, count: 1 << 16)
+      while let count = try? buffer.withUnsafeMutableBytes({ try file.read(into: $0) }), count > 0 {
+        bytes.append(contentsOf: buffer[..<count])
+      }
+      return bytes
+    }
+  }
+
+  /// The files of a container that processes have mapped into memory, which need not be open any more.
+  ///
+  /// On btrfs and overlay `/proc/PID/maps` has another device than `stat`. An inode's number alone is therefore a
+  /// candidate, of which the kernel is asked for the file itself.
+  struct MappedFiles {
+    private let inodes: [FileIdentity: ContainerPath]
+    /// The lower halves of the inodes' numbers: in the upper one an overlay puts the layer.
+    private let numbers: Set<UInt32>
+
+    init(_ inodes: [FileIdentity: ContainerPath]) {
+      self.inodes = inodes
+      numbers = Set(inodes.keys.map { UInt32(truncatingIfNeeded: $0.inode) })
+    }
+
+    /// Looks through the mappings of a process or thread.
+    ///
+    /// - Parameters:
+    ///   - base: its directory, such as `/proc/71`.
+    ///   - found: is given each file of the container.
+    ///   - unclear: becomes true when there is a candidate that cannot be told from a file elsewhere.
+    /// - Returns: `gone` when it has no memory of its own, as threads of the kernel and ended ones.
+    func search(_ base: String, _ found: (FileIdentity) -> Void, unclear: inout Bool) -> LinkVisit {
+      let bytes: [UInt8]
+      do { bytes = try ProcessTable.bytes(of: base + "/maps") } catch {
+        return ProcessTable.isRefusal(error) ? .refused : .gone
+      }
+      if bytes.isEmpty { return .gone }
+      bytes.withUnsafeBufferPointer { bytes in
+        var lines = MappingLines(bytes: bytes)
+        var last: Mapping?
+        while let line = lines.next() {
+          guard line.inode != 0, numbers.contains(UInt32(truncatingIfNeeded: line.inode)) else { continue }
+          // A file is mapped in several pieces, one after the other.
+          if let last, last.identity == line.identity { continue }
+          last = line
+          if inodes[line.identity] != nil {
+            found(line.identity)
+          } else if let identity = identity(of: line, base, bytes) {
+            if inodes[identity] != nil { found(identity) }
+          } else {
+            unclear = true
+          }
+        }
+      }
+      return .complete
+    }
+
+    /// The file behind a mapping: through the mapping itself, which needs privileges, or through its path as the process
+    /// sees it.
+    private func identity(
+      of line: Mapping, _ base: String, _ bytes: UnsafeBufferPointer<UInt8>
+    ) -> FileIdentity? {
+      let range = "\(String(line.start, radix: 16))-\(String(line.end, radix: 16))"
+      if let identity = FollowedStatus.identity("\(base)/map_files/\(range)") { return identity }
+      let path = String(decoding: bytes[line.path], as: UTF8.self).replacing("\\012", with: "\n")
+      guard path.hasPrefix("/"), !path.hasSuffix(" (deleted)"),
+        let identity = FollowedStatus.identity("\(base)/root\(path)"),
+        UInt32(truncatingIfNeeded: identity.inode) == UInt32(truncatingIfNeeded: line.inode)
+      else { return nil }
+      return identity
+    }
+  }
+
+  /// A line of `/proc/PID/maps`.
+  private struct Mapping {
+    var start: UInt64, end: UInt64
+    var identity: FileIdentity
+    var path: Range<Int>
+    var inode: UInt64 { identity.inode }
+  }
+
+  /// Lines of `/proc/PID/maps`: `from-to rights offset major:minor inode path`. There are some ten thousand of them on
+  /// a machine, so that they are read byte by byte.
+  private struct MappingLines {
+    let bytes: UnsafeBufferPointer<UInt8>
+    private var index = 0
+
+    init(bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
+
+    mutating func next() -> Mapping? {
+      guard index < bytes.count else { return nil }
+      let (start, end) = (number(base: 16), number(base: 16))
+      for _ in 0..<2 { skip(UInt8(ascii: " ")) }
+      let (major, minor) = (number(base: 16), number(base: 16))
+      let inode = number(base: 10)
+      while index < bytes.count, bytes[index] == UInt8(ascii: " ") { index += 1 }
+      let path = index
+      skip(UInt8(ascii: "\n"))
+      let device = FollowedStatus.device(major: major, minor: minor)
+      return Mapping(
+        start: start, end: end, identity: FileIdentity(device: device, inode: inode),
+        path: path..<max(path, min(index - 1, bytes.count)))
+    }
+
+    /// Moves on behind the next such byte.
+    private mutating func skip(_ byte: UInt8) {
+      while index < bytes.count, bytes[index] != byte { index += 1 }
+      index += 1
+    }
+
+    /// Reads digits, and passes over the byte that ends them unless it ends the line.
+    private mutating func number(base: UInt64) -> UInt64 {
+      var value: UInt64 = 0
+      while index < bytes.count {
+        switch bytes[index] {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"):
+          value = value &* base &+ UInt64(bytes[index] - UInt8(ascii: "0"))
+        case UInt8(ascii: "a")...UInt8(ascii: "f"):
+          value = value &* base &+ UInt64(bytes[index] - UInt8(ascii: "a") + 10)
+        case UInt8(ascii: "\n"): return value
+        default:
+          index += 1
+          return value
+        }
+        index += 1
+      }
+      return value
+    }
+  }
+#endif

@@ -1,0 +1,262 @@
+import AgeEncryption
+import AppContainer
+import Dispatch
+import DrydockErrors
+import FileSystem
+import Synchronization
+import SystemPackage
+
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+/// A file that is to be put with others, its content still to come.
+package struct NewFile: Sendable {
+  /// Where it will be.
+  package var path: ContainerPath
+  /// Mode, owner, time and attributes.
+  package var metadata: FileMetadata
+  /// SHA-256 of the content, as whoever fills the file makes sure.
+  package var digest: SHA256.Digest?
+  /// Bytes of content.
+  package var size: UInt64
+  /// Whether it is a database, or a part of one.
+  package var isDatabase: Bool
+
+  /// A file from its parts.
+  package init(
+    path: ContainerPath, metadata: FileMetadata, digest: SHA256.Digest?, size: UInt64, isDatabase: Bool
+  ) {
+    (self.path, self.metadata, self.digest, self.size) = (path, metadata, digest, size)
+    self.isDatabase = isDatabase
+  }
+}
+
+extension StagedContainer {
+  /// Lets the disk work while what is staged is checked: what is written already when the commit syncs need not be waited
+  /// for. In a dry run nothing is to be kept.
+  ///
+  /// - Parameter name: the file, or nil for all.
+  func startWriting(_ name: ContainerPath?) {
+    if transaction.isEmpty { return }
+    writing.start { [stage] in
+      if let name { try stage.syncFile(name) } else { try stage.syncFileSystem() }
+    }
+  }
+
+  /// Waits until nothing has a file of the stage open any more: closing one that is live by then would drop the locks
+  /// that this process has on it.
+  ///
+  /// - Throws: what kept a part from being written.
+  func finishWriting() throws { try writing.finish() }
+
+  /// A stage of more bytes than this takes the disk a while.
+  static let largeStage: UInt64 = 64 << 20
+
+  /// Fills one file of the stage.
+  package typealias Filler = (NewFile, StageFile) throws -> Void
+
+  /// Puts many files, filled on all cores: making a file, writing and hashing it take one core longer than a disk
+  /// takes. Each group is filled in its order by one thread.
+  ///
+  /// - Parameter filler: makes what fills a group's files, on the group's own thread.
+  /// - Throws: the first failure of a filler, `DrydockError`, ``DrydockError``.
+  package func putFiles(_ groups: [[NewFile]], filler: @escaping @Sendable () throws -> Filler) throws {
+    let size = groups.joined().reduce(0) { $0 &+ $1.size }
+    if let first = groups.first?.first {
+      try requireSpace(size, for: first.path)
+    }
+    for file in groups.joined() { try createDirectory(file.path.parent) }
+    stage.spreadDirectories()
+    let folders = groups.map { _ in newName() }
+    let made = Mutex<[Int: [FileMetadata?]]>([:])
+    let failure = Mutex<(any Error)?>(nil)
+    let stage = stage
+    DispatchQueue.concurrentPerform(iterations: groups.count) { number in
+      guard failure.withLock({ $0 == nil }) else { return }
+      do {
+        let metadata = try Self.make(groups[number], in: folders[number], of: stage, filler()) {
+          failure.withLock { $0 != nil }
+        }
+        made.withLock { $0[number] = metadata }
+      } catch {
+        failure.withLock { $0 = $0 ?? error }
+      }
+    }
+    if let error = failure.withLock({ $0 }) { throw error }
+    if size > Self.largeStage { startWriting(nil) }
+    let metadata = made.withLock { $0 }
+    for (number, group) in groups.enumerated() {
+      for (index, file) in group.enumerated() {
+        var inode = StagedInode(
+          name: folders[number].appending(name: Self.name(index)), type: .file, digest: file.digest)
+        inode.made = metadata[number]?[index].map { ($0, file.size, file.isDatabase) }
+        try replace(file.path, with: .inode(inode))
+      }
+    }
+  }
+
+  /// Makes a group's files in a folder of their own: two threads do not wait for each other's names.
+  ///
+  /// - Returns: what each file carries then, which a user who is not root may not have been able to set.
+  private static func make(
+    _ files: [NewFile], in folder: ContainerPath, of stage: Directory, _ fill: Filler, isCancelled: () -> Bool
+  ) throws -> [FileMetadata?] {
+    try stage.createDirectory(folder)
+    let directory = try stage.directory(folder)
+    return try files.enumerated().map { index, file in
+      if isCancelled() { return nil }
+      let name = ContainerPath(name: name(index))
+      try StageFile.make(name, in: directory, file.metadata) { try fill(file, $0) }
+      return try directory.metadata(name)
+    }
+  }
+
+  private static func name(_ number: Int) -> [UInt8] { Array(String(number).utf8) }
+}
+
+/// Work of the disk beside a run, and the first failure of it: the kernel reports one once, so that the sync of the commit
+/// would not hear of it any more.
+final class DiskWork: Sendable {
+  private let group = DispatchGroup()
+  private let failure = Mutex<(any Error)?>(nil)
+
+  func start(_ body: @escaping @Sendable () throws -> Void) {
+    DispatchQueue.global().async(group: group) { [self] in
+      do {
+        try body()
+      } catch let error as DrydockError where error.code == .notFound {
+        // The run has thrown it away by now.
+      } catch {
+        failure.withLock { $0 = $0 ?? error }
+      }
+    }
+  }
+
+  func finish() throws {
+    group.wait()
+    if let error = failure.withLock({ $0 }) { throw error }
+  }
+}
+
+/// A file of the stage that is being written.
+package final class StageFile {
+  /// Zeros in a whole block of this size become a hole: a disk image or a preallocated file takes no more room than
+  /// it did, and what is next to each other elsewhere stays so.
+  private static let holeSize = 64 << 10
+  /// Given several MiB at once, Linux takes five times as long to find the memory for them.
+  private static let pieceSize = 256 << 10
+
+  private let file: FileDescriptor
+  private let path: String
+  private var size: Int64 = 0
+  private var endsInHole = false
+  private var isOpen = true
+
+  init(_ stage: Directory, _ name: ContainerPath) throws {
+    file = try stage.createFile(name)
+    path = stage.full(name)
+  }
+
+  deinit { close() }
+
+  /// Makes a file, filled and with its metadata; none stays when that fails.
+  static func make(
+    _ name: ContainerPath, in stage: Directory, _ metadata: FileMetadata?, fill: (StageFile) throws -> Void
+  ) throws {
+    let file = try StageFile(stage, name)
+    do {
+      try fill(file)
+      try file.finish()
+      if let metadata { try stage.apply(metadata, to: name) }
+    } catch {
+      file.close()
+      try? stage.removeFile(name, missingIsFine: true)
+      throw error
+    }
+  }
+
+  /// Appends bytes.
+  package func write(_ bytes: [UInt8]) throws { try bytes.withUnsafeBytes { try write($0) } }
+
+  /// Appends bytes.
+  package func write(_ bytes: UnsafeRawBufferPointer) throws {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      // Pieces end where blocks of the file do, so that a block is looked at as a whole.
+      let room = Self.pieceSize - Int(size) % Self.pieceSize
+      let piece = UnsafeRawBufferPointer(rebasing: rest.prefix(room))
+      rest = rest.dropFirst(piece.count)
+      try writePiece(piece)
+    }
+  }
+
+  private func writePiece(_ piece: UnsafeRawBufferPointer) throws {
+    var rest = piece[...]
+    while !rest.isEmpty {
+      let zeros = zeroBytes(rest)
+      if zeros > 0 {
+        size += Int64(zeros)
+        endsInHole = true
+        rest = rest.dropFirst(zeros)
+        continue
+      }
+      let data = UnsafeRawBufferPointer(rebasing: rest.prefix(Self.bytesBeforeZeros(rest)))
+      do {
+        _ = try file.writeAll(toAbsoluteOffset: size, data)
+      } catch let error as Errno {
+        throw DrydockError.system("cannot write the staged file", path, error)
+      }
+      size += Int64(data.count)
+      endsInHole = false
+      rest = rest.dropFirst(data.count)
+    }
+  }
+
+  /// The length of the zeros at the start: whole blocks, and what is left of a hole that began before.
+  private func zeroBytes(_ bytes: Slice<UnsafeRawBufferPointer>) -> Int {
+    var count = 0
+    while count < bytes.count {
+      let block = bytes.dropFirst(count).prefix(Self.holeSize)
+      guard block.count == Self.holeSize || count > 0 || endsInHole, Self.isZero(block) else { break }
+      count += block.count
+    }
+    return count
+  }
+
+  private static func bytesBeforeZeros(_ bytes: Slice<UnsafeRawBufferPointer>) -> Int {
+    var count = 0
+    while bytes.count - count >= holeSize {
+      if isZero(bytes.dropFirst(count).prefix(holeSize)) { return count }
+      count += holeSize
+    }
+    return bytes.count
+  }
+
+  private static func isZero(_ block: Slice<UnsafeRawBufferPointer>) -> Bool {
+    // Every byte equals the next one, and the first is zero; most blocks differ in their first bytes.
+    guard block.first == 0, let start = UnsafeRawBufferPointer(rebasing: block).baseAddress else {
+      return false
+    }
+    return memcmp(start, start + 1, block.count - 1) == 0
+  }
+
+  /// Ends the file: what ends in a hole gets its length.
+  func finish() throws {
+    do {
+      if endsInHole { try file.resize(to: size) }
+    } catch let error as Errno {
+      throw DrydockError.system("cannot write the staged file", path, error)
+    }
+    // The disk is at work while the next files are made. Many small ones are better written together.
+    if size >= 64 << 10 { file.beginWriting() }
+    close()
+  }
+
+  func close() {
+    if isOpen { try? file.close() }
+    isOpen = false
+  }
+}

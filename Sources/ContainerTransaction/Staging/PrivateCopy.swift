@@ -1,0 +1,387 @@
+import AppContainer
+import DrydockErrors
+import FileSystem
+import Foundation
+
+/// A full copy of a container as it will be, for a program that is to change it: whatever the program does, it does it
+/// here. Databases are captured, each one consistent file; sockets, FIFOs, devices and what is mounted are left out.
+package struct PrivateCopy: Sendable {
+  /// The copy's root.
+  package let root: Directory
+  /// An empty directory beside it for the program's own use; it goes with the copy.
+  package let work: Directory
+  /// The copy as it was made.
+  let before: TreeIndex
+
+  /// The processes that have something of the copy open, or work in it.
+  ///
+  /// A process that just ends is given a little time.
+  package func users() throws -> [OpenFile] {
+    var inodes = try TreeIndex(of: root).inodes()
+    inodes[try root.status().identity] = .root
+    let search = OpenFileSearch(inodes: inodes, ownDescriptors: [root.descriptor.rawValue])
+    let deadline = ContinuousClock.now + .seconds(1)
+    while true {
+      let users = search.run().found
+      if users.isEmpty || ContinuousClock.now > deadline { return users }
+      Thread.sleep(forTimeInterval: 0.05)
+    }
+  }
+}
+
+extension StagedContainer {
+  /// Runs a body on a full private copy, and takes over what differs in it then; all else stays as it is.
+  ///
+  /// - Throws: what the body throws, and then nothing is taken over; ``DrydockError`` `checkFailed` when a process is
+  ///   still at work in the copy, or when what it has become cannot be a container's.
+  package func changeCopy<T>(_ body: (PrivateCopy) throws -> T) throws -> T {
+    let folder = newName()
+    try stage.createDirectory(folder)
+    defer { try? stage.removeTree(folder) }
+    let copy = try CopyBuilder(self, in: stage.directory(folder)).build()
+    let result = try body(copy)
+    if let user = try copy.users().first {
+      throw DrydockError(
+        .checkFailed, "\(user), of the private copy: a script must wait for all that it starts")
+    }
+    try CopyAdoption(of: copy, by: self).run()
+    return result
+  }
+}
+
+/// Makes a private copy of a staged container.
+struct CopyBuilder {
+  private let staged: StagedContainer
+  private let folder: Directory
+  private let root: Directory
+  /// The first path of each inode that has several names.
+  private var linked: [FileIdentity: ContainerPath] = [:]
+
+  init(_ staged: StagedContainer, in folder: Directory) throws {
+    self.staged = staged
+    self.folder = folder
+    let container: ContainerPath = "container"
+    try folder.createDirectory(container)
+    root = try folder.directory(container)
+  }
+
+  consuming func build() throws -> PrivateCopy {
+    try fill(.root)
+    let work: ContainerPath = "work"
+    try folder.createDirectory(work)
+    let copy = PrivateCopy(root: root, work: try folder.directory(work), before: try TreeIndex(of: root))
+    // A change is known by its time, and file systems keep times in ticks of up to 10 ms.
+    Thread.sleep(forTimeInterval: 0.02)
+    return copy
+  }
+
+  /// Copies what is in a directory, and then what the directory carries: its time would not last otherwise.
+  private mutating func fill(_ directory: ContainerPath) throws {
+    for path in try staged.children(of: directory) {
+      guard try !staged.isMount(path), let status = try staged.status(of: path) else { continue }
+      switch status.type {
+      case .directory:
+        try root.createDirectory(path)
+        try fill(path)
+      case .symbolicLink:
+        try root.createLink(path, target: staged.linkTarget(path))
+        try carry(path)
+      case .file: try copyFile(path, status)
+      case .other: continue
+      }
+    }
+    try carry(directory)
+  }
+
+  private func carry(_ path: ContainerPath) throws {
+    if let metadata = try staged.metadata(of: path) { try root.apply(metadata, to: path) }
+  }
+
+  private mutating func copyFile(_ path: ContainerPath, _ status: FileStatus) throws {
+    if try staged.isSidecar(path) { return }
+    if status.links > 1 {
+      if let first = linked[status.identity] { return try root.link(first, in: root, to: path) }
+      linked[status.identity] = path
+    }
+    if try staged.isDatabase(path) {
+      try copyDatabase(path)
+    } else {
+      try copyContents(path, status)
+    }
+    try carry(path)
+  }
+
+  private func copyDatabase(_ path: ContainerPath) throws {
+    do {
+      let capture = try staged.capturedCopy(of: path)
+      try staged.stage.rename(capture, in: root, to: path)
+    } catch let error as DrydockError where error.code == .malformed {
+      // One that SQLite cannot open, an encrypted one, is for the program to understand: as it is, with its sidecars.
+      for part in [path] + DatabaseFormat.sidecarSuffixes.map(path.withSuffix) {
+        guard let status = try staged.status(of: part), status.type == .file else { continue }
+        try copyContents(part, status)
+        if part != path { try carry(part) }
+      }
+    }
+  }
+
+  private func copyContents(_ path: ContainerPath, _ status: FileStatus) throws {
+    try staged.requireSpace(min(status.size, status.blocks * 512), for: path)
+    let place = staged.place(of: path)
+    try place.directory.copyContents(of: place.path, to: path, in: root)
+  }
+}
+
+extension StagedContainer {
+  /// A copy of a database in the stage that is the caller's own.
+  fileprivate func capturedCopy(of path: ContainerPath) throws -> ContainerPath {
+    let source: ContainerPath
+    if case .inode(let inode) = overlay[path] {
+      source = try wholeDatabase(inode, at: path)
+    } else if let captured = captures[path] {
+      source = captured
+    } else {
+      return try databaseCopy(of: path)
+    }
+    let name = newName()
+    try requireSpace(stage.status(source)?.size ?? 0, for: path)
+    try stage.copyContents(of: source, to: name, in: stage)
+    return name
+  }
+
+  /// Whether another file system is mounted at a live path. A group's root may be anywhere.
+  fileprivate func isMount(_ path: ContainerPath) throws -> Bool {
+    guard overlay[path] == nil, !live.isRoot(path), let status = try live.status(path),
+      let above = try live.status(path.parent)
+    else { return false }
+    return status.mount != above.mount
+  }
+}
+
+/// Finds what a program has changed in a private copy, and takes it over into the stage. A file is taken by its inode: it
+/// is not copied again.
+struct CopyAdoption {
+  private let staged: StagedContainer
+  private let root: Directory
+  private let before: TreeIndex
+  private let after: TreeIndex
+  /// Whether a time says that a file is as it was; else each is looked at.
+  private let timesTell: Bool
+  /// All names of an inode that has several, then and now.
+  private let namesBefore: [FileIdentity: Set<ContainerPath>]
+  private let namesAfter: [FileIdentity: Set<ContainerPath>]
+
+  init(of copy: PrivateCopy, by staged: StagedContainer) throws {
+    self.staged = staged
+    root = copy.root
+    before = copy.before
+    after = try TreeIndex(of: copy.root)
+    timesTell = !root.isInMemory()
+    namesBefore = before.namesOfInodes()
+    namesAfter = after.namesOfInodes()
+  }
+
+  /// - Throws: ``DrydockError`` `checkFailed` when something cannot be taken over.
+  func run() throws {
+    let removed = before.paths.keys.filter { after.paths[$0] == nil }
+    let databases = try changedDatabases()
+    let changed = after.paths.filter { mayDiffer($0, $1) }.keys.sorted()
+    for path in removed + changed where isHistory(path) && before.paths[path] != after.paths[path] {
+      throw failure("Drydock's own history: it must stay as it is", path)
+    }
+    for path in removed.sorted().reversed() where try staged.status(of: path) != nil {
+      try staged.remove(path, withExternalData: false)
+    }
+    try adoptRootMetadata()
+    var firstNames: [FileIdentity: ContainerPath] = [:]
+    for path in changed where !isHistory(path) {
+      guard let status = after.paths[path] else { continue }
+      switch status.type {
+      case .directory: try adoptDirectory(path)
+      case .symbolicLink: try adoptLink(path)
+      case .file:
+        if databases.contains(path) || isPartOfDatabase(path, databases) { continue }
+        let first = firstNames[status.identity]
+        firstNames[status.identity] = first ?? path
+        try adoptFile(path, first: first)
+      case .other:
+        throw failure("a socket, FIFO or device, which a migration cannot put into a container", path)
+      }
+    }
+    for path in databases.sorted() { try adoptDatabase(path) }
+  }
+
+  // MARK: Looking
+
+  /// Whatever moves the change time may have changed anything: contents, mode, owner, attributes, names.
+  private func mayDiffer(_ path: ContainerPath, _ now: IndexedStatus) -> Bool {
+    before.paths[path] != now || (!timesTell && now.type == .file)
+  }
+
+  /// The main files of the databases that changed, or have a log or journal now.
+  private func changedDatabases() throws -> Set<ContainerPath> {
+    var databases: Set<ContainerPath> = []
+    for (path, status) in after.paths where status.type == .file {
+      let isNew = mayDiffer(path, status)
+      let hasSidecar = DatabaseFormat.sidecarSuffixes.contains {
+        let sidecar = path.withSuffix($0)
+        return after.paths[sidecar] != nil && before.paths[sidecar] != after.paths[sidecar]
+      }
+      guard isNew || hasSidecar, let full = try root.status(path) else { continue }
+      if try root.databaseUnit(path, status: full) != nil { databases.insert(path) }
+    }
+    return databases
+  }
+
+  private func isPartOfDatabase(_ path: ContainerPath, _ databases: Set<ContainerPath>) -> Bool {
+    DatabaseUnit.main(ofSidecar: path).map(databases.contains) ?? false
+  }
+
+  private func isHistory(_ path: ContainerPath) -> Bool {
+    let history = staged.container.historyPath.parent
+    return path == history || path.isInside(history)
+  }
+
+  private func failure(_ message: String, _ path: ContainerPath) -> DrydockError {
+    DrydockError(
+      .checkFailed, "what the script left cannot be taken over: \(message)", path: path.description)
+  }
+
+  /// What a path carries in the copy.
+  private func metadata(_ path: ContainerPath) throws -> FileMetadata {
+    guard let metadata = try root.metadata(path) else { throw failure("gone while it was looked at", path) }
+    return metadata
+  }
+
+  /// Whether a path carries in the copy what it was given there, which may be less than it has in the stage.
+  ///
+  /// - Parameter withTime: false where a time alone means nothing.
+  private func isSame(
+    _ metadata: FileMetadata, _ path: ContainerPath, _ type: FileType, withTime: Bool = true
+  ) throws -> Bool {
+    guard let wanted = try staged.metadata(of: path) else { return false }
+    var given = try staged.attainable(wanted, for: type)
+    if !withTime { given.modified = metadata.modified }
+    return given == metadata
+  }
+
+  // MARK: Taking over
+
+  private func adoptRootMetadata() throws {
+    let metadata = try metadata(.root)
+    if try !isSame(metadata, .root, .directory, withTime: false) {
+      try staged.putDirectory(at: .root, metadata: metadata)
+    }
+  }
+
+  private func adoptDirectory(_ path: ContainerPath) throws {
+    let metadata = try metadata(path)
+    let isThere = try staged.status(of: path)?.type == .directory
+    if try isThere && isSame(metadata, path, .directory, withTime: false) { return }
+    try staged.putDirectory(at: path, metadata: metadata)
+  }
+
+  private func adoptLink(_ path: ContainerPath) throws {
+    let target = try root.linkTarget(path)
+    let metadata = try metadata(path)
+    if try staged.status(of: path)?.type == .symbolicLink, try staged.linkTarget(path) == target,
+      try isSame(metadata, path, .symbolicLink)
+    {
+      return
+    }
+    try makeRoom(path)
+    try staged.putLink(at: path, target: target, metadata: metadata)
+  }
+
+  /// - Parameter first: another name of the same inode, which was taken over.
+  private func adoptFile(_ path: ContainerPath, first: ContainerPath?) throws {
+    if let first {
+      if try isOneInode(path, first) { return }
+      try makeRoom(path)
+      return try staged.putHardLink(at: path, to: first)
+    }
+    let metadata = try metadata(path)
+    if try namesStay(path) && hasSameContent(path) {
+      if try !isSame(metadata, path, .file) { try staged.setMetadata(metadata, of: path) }
+      return
+    }
+    try makeRoom(path)
+    try take(path)
+  }
+
+  private func adoptDatabase(_ path: ContainerPath) throws {
+    guard let status = try root.status(path), let unit = try root.databaseUnit(path, status: status) else {
+      return
+    }
+    let metadata = try metadata(path)
+    let name = staged.newName()
+    switch try root.capture(
+      unit, into: staged.stage, as: name, busyTimeout: staged.busyTimeout, certainly: true)
+    {
+    case .copy: break
+    case .inPlace(let pages):
+      let file = try staged.stage.createFile(name)
+      defer { try? file.close() }
+      _ = try pages.copy(to: file, path: root.full(path))
+    case .raw:
+      // One that SQLite cannot open is taken as it is.
+      try makeRoom(path)
+      for part in [path] + unit.sidecars { try take(part) }
+      return
+    }
+    let isSame = try isSame(metadata, path, .file, withTime: false)
+    if try isSame && staged.isDatabase(path)
+      && ContentDigest.of(name, in: staged.stage, isDatabase: true) == staged.databaseDigest(path)
+    {
+      return try staged.stage.removeFile(name)
+    }
+    try staged.stage.apply(metadata, to: name)
+    try makeRoom(path)
+    try staged.createDirectory(path.parent)
+    try staged.replace(path, with: .inode(StagedInode(name: name, type: .file)))
+  }
+
+  // MARK: Helpers
+
+  private func take(_ path: ContainerPath) throws {
+    let name = staged.newName()
+    try root.rename(path, in: staged.stage, to: name)
+    try staged.createDirectory(path.parent)
+    try staged.replace(path, with: .inode(StagedInode(name: name, type: .file)))
+  }
+
+  /// What is of another kind goes first: nothing of a directory must be left below a file.
+  private func makeRoom(_ path: ContainerPath) throws {
+    guard let status = try staged.status(of: path), status.type == .directory else { return }
+    try staged.remove(path, withExternalData: false)
+  }
+
+  private func hasSameContent(_ path: ContainerPath) throws -> Bool {
+    guard let now = try staged.status(of: path), now.type == .file, now.size == after.paths[path]?.size,
+      try !staged.isDatabase(path)
+    else { return false }
+    return try ContentDigest.of(path, in: root, isDatabase: false) == staged.digest(of: path)
+  }
+
+  private func isOneInode(_ path: ContainerPath, _ other: ContainerPath) throws -> Bool {
+    guard let one = try staged.status(of: path), let two = try staged.status(of: other) else { return false }
+    return one.identity == two.identity
+  }
+
+  /// Whether the inode of a path has the names that it had.
+  private func namesStay(_ path: ContainerPath) throws -> Bool {
+    let old = before.paths[path].flatMap { namesBefore[$0.identity] }
+    let new = after.paths[path].flatMap { namesAfter[$0.identity] }
+    return old == new
+  }
+}
+
+extension TreeIndex {
+  /// The names of each file that has several.
+  fileprivate func namesOfInodes() -> [FileIdentity: Set<ContainerPath>] {
+    Dictionary(grouping: paths.filter { $1.type == .file }.keys) { paths[$0]?.identity }
+      .reduce(into: [:]) { result, group in
+        if let identity = group.key, group.value.count > 1 { result[identity] = Set(group.value) }
+      }
+  }
+}

@@ -1,0 +1,108 @@
+import AppContainer
+import DrydockErrors
+import FileSystem
+import Formats
+
+extension StagedContainer {
+  /// A settings file as it will be; nil when there is none.
+  ///
+  /// - Throws: `DrydockError` with code `malformed` when it is no property list with a dictionary on top.
+  package func defaults(_ path: ContainerPath) throws -> PropertyListFile? {
+    guard try status(of: path) != nil else { return nil }
+    do {
+      return try settings(in: read(path))
+    } catch var error as DrydockError where error.code == .malformed {
+      error.path = path.description
+      throw error
+    }
+  }
+
+  /// The settings in a file's bytes. The last ones are kept: a migration asks for them again and again, and large ones
+  /// take a second to read.
+  func settings(in bytes: [UInt8]) throws -> PropertyListFile {
+    if let known = parsedSettings.first(where: { $0.bytes == bytes }) { return known.file }
+    let file = try PropertyListFile(bytes: bytes)
+    parsedSettings = parsedSettings.suffix(1) + [(bytes, file)]
+    return file
+  }
+
+  /// The settings in a file's bytes; nil when they are none.
+  func settingsIfAny(in bytes: [UInt8]) throws -> PropertyListDictionary? {
+    do {
+      return try settings(in: bytes).root
+    } catch let error as DrydockError where error.code == .malformed {
+      return nil
+    }
+  }
+
+  /// Writes a settings file, in its own format.
+  package func setDefaults(_ file: PropertyListFile, at path: ContainerPath) throws {
+    let bytes = try file.encoded()
+    try write(bytes, to: path)
+    // XML rounds dates, so that what is read is not always what was written.
+    if file.format == .binary { parsedSettings = parsedSettings.suffix(1) + [(bytes, file)] }
+  }
+}
+
+extension StagedContainer {
+  /// The keys of the device.
+  ///
+  /// - Parameter doing: what needs them, such as `vault.rename`, for the message.
+  /// - Throws: `DrydockError` with code `vaultLocked` when none is at hand.
+  @discardableResult
+  package func requireDeviceKeys(_ doing: String) throws -> DeviceKeys {
+    if let deviceKeys { return deviceKeys }
+    let sealed = try sealedVault().map { " (it is \(Vault.summary(of: $0)))" } ?? ""
+    throw DrydockError(
+      .vaultLocked,
+      "\(doing) needs the device key\(sealed), and none is at hand; give it with --device-key FILE, or name it in "
+        + "DRYDOCK_DEVICE_KEY", path: container.vaultPath.description)
+  }
+
+  /// The vault as it will be; nil when there is none.
+  ///
+  /// - Throws: `DrydockError`: `vaultLocked` without a key that opens it, `badVault` when it is damaged.
+  package func vault() throws -> Vault? {
+    guard let bytes = try sealedVault() else { return nil }
+    return try Vault(
+      opening: bytes, with: requireDeviceKeys("opening the vault"), path: container.vaultPath.description)
+  }
+
+  /// How the vault's file is encrypted, which needs no key; nil when there is none.
+  package func vaultEncryption() throws -> String? {
+    try sealedVault().map { try Vault.encryption(of: $0, path: container.vaultPath.description) }
+  }
+
+  /// The vault's file as it will be; nil when there is none.
+  func sealedVault() throws -> [UInt8]? {
+    guard try status(of: container.vaultPath) != nil else { return nil }
+    return try read(container.vaultPath)
+  }
+
+  /// Writes the vault, sealed to the keys that it names, and opens what was written to compare it. A vault that is there
+  /// already and the same stays as it is.
+  ///
+  /// - Throws: `DrydockError` with code `vaultLocked` when the vault would be sealed to keys of which none is at hand;
+  ///   a new key for it (``Vault/rekey(to:)``) may be at hand or not.
+  package func setVault(_ vault: Vault) throws {
+    let path = container.vaultPath
+    let keys = try requireDeviceKeys("writing the vault")
+    let present = try self.vault()
+    if vault == present { return }
+    let bytes = try vault.sealed()
+    if !Set(keys.recipients).isDisjoint(with: vault.recipients) {
+      guard try Vault(opening: bytes, with: keys, path: path.description) == vault else {
+        throw DrydockError(
+          .checkFailed, "what was written to the vault is not what was read back; nothing was changed",
+          path: path.description)
+      }
+    } else if vault.recipients == present?.recipients ?? [] {
+      // Whoever opened it with a key that it does not name would lock themselves out.
+      throw DrydockError(
+        .vaultLocked,
+        "the vault says that it is sealed to other keys than the one that opened it; `drydock vault rekey` seals it to "
+          + "yours", path: path.description)
+    }
+    try write(bytes, to: path, mode: 0o600)
+  }
+}

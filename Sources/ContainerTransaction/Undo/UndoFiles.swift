@@ -1,0 +1,233 @@
+import AgeEncryption
+import AppContainer
+import DrydockErrors
+import FileSystem
+
+/// The files that an undo keeps: as they were, or sealed.
+struct KeptFiles {
+  /// The undo's folder.
+  let directory: Directory
+  /// What opens those that are sealed.
+  let keys: AgeKeys
+  /// Whether a file that was written to since it was replaced comes back as it is.
+  var takesChanged = false
+
+  /// The name of a kept file once it is sealed.
+  static func sealed(_ name: ContainerPath) -> ContainerPath { name.withSuffix(".age") }
+
+  /// Whether a file is kept sealed.
+  func isSealed(_ name: ContainerPath) throws -> Bool {
+    try directory.status(name) == nil && directory.status(Self.sealed(name)) != nil
+  }
+
+  /// The status of a file as it is kept.
+  func status(_ name: ContainerPath) throws -> FileStatus? {
+    try directory.status(name) ?? directory.status(Self.sealed(name))
+  }
+
+  /// A file's content.
+  func contents(_ name: ContainerPath) throws -> [UInt8] {
+    guard try isSealed(name) else {
+      var bytes = try directory.contents(name)
+      ReplacedMark.remove(from: &bytes)
+      return bytes
+    }
+    return try open(name).withBytes { Array($0) }
+  }
+
+  /// The content of a file that is kept sealed.
+  ///
+  /// - Throws: `DrydockError` with code `vaultLocked` when no key opens it; ``DrydockError`` with code
+  ///   `nothingToUndo` when it is damaged.
+  private func open(_ name: ContainerPath) throws -> SecretBytes {
+    let path = directory.full(Self.sealed(name))
+    do {
+      guard !keys.isEmpty else {
+        throw DrydockError(
+          .vaultLocked,
+          "what this transaction replaced is kept sealed, since it holds a setting that is in the vault now; give the "
+            + "device key with --device-key FILE or DRYDOCK_DEVICE_KEY", path: path)
+      }
+      return try Age.open(directory.contents(Self.sealed(name)), with: keys)
+    } catch let error as DrydockError where error.code == .noIdentity {
+      throw DrydockError(
+        .vaultLocked,
+        "what this transaction replaced is kept sealed, and the device key that was given does not open it: give the "
+          + "one that the vault had then", path: path, cause: error)
+    } catch let error as DrydockError
+      where [.badKey, .header, .mac, .payload, .armor, .cryptography].contains(error.code)
+    {
+      throw DrydockError(
+        .nothingToUndo,
+        "what this transaction replaced is kept sealed, and is damaged (\(error.message)); restore it from a backup",
+        path: path, cause: error)
+    }
+  }
+
+  /// Stages what was at a path before.
+  ///
+  /// - Throws: ``DrydockError``: `conflict` when what is kept was written to since, unless that is taken as it is;
+  ///   `nothingToUndo` when it is gone.
+  func putBack(_ change: ChangeRecord, on staged: StagedContainer) throws {
+    guard let name = change.kept, let before = change.before else { return }
+    try requireUnchanged(change, on: staged)
+    guard let status = try status(name) else {
+      throw DrydockError(
+        .nothingToUndo, "the version that was kept is not there any more; restore it from a backup",
+        path: change.path.description)
+    }
+    if try isSealed(name) {
+      try staged.putFile(at: change.path, metadata: before.metadata, size: before.size) {
+        try $0.write(contents(name))
+      }
+    } else {
+      try staged.adopt(name, in: directory, type: status.type, at: change.path)
+    }
+  }
+
+  /// What is kept must be what was replaced: a program that still had it open, or another hard link, leads to it.
+  func requireUnchanged(_ change: ChangeRecord, on staged: StagedContainer) throws {
+    guard !takesChanged, let name = change.kept, let before = change.before, let status = try status(name)
+    else { return }
+    let size = try isSealed(name) ? UInt64(contents(name).count) : status.size
+    guard status.modified != before.metadata.modified || size != before.size else { return }
+    throw DrydockError(
+      .conflict,
+      "the version that was kept was written to after it was replaced, by a program that had it open or through "
+        + "another hard link; nothing was changed. It is \(directory.full(name)), the newer one is "
+        + "\(staged.live.full(change.path)). Give --discard-newer to put it back as it is",
+      path: change.path.description)
+  }
+
+  /// Opens all that is sealed, and forgets it: before anything is staged.
+  func check(_ record: UndoRecord) throws {
+    for name in record.changes.flatMap({ [$0.kept, $0.settingsAfter].compactMap { $0 } })
+    where try isSealed(name) { _ = try open(name) }
+  }
+}
+
+/// What a transaction's undo still holds, for steps that are taken back by themselves: what the transaction replaced, as it
+/// was before it.
+package struct KeptState {
+  /// The transaction whose steps are taken back.
+  let origin: String
+  unowned let staged: StagedContainer
+  let record: UndoRecord
+  let files: KeptFiles
+
+  /// Whether the undo is that transaction's own alone. That of a redo of several holds what was before all of them.
+  private var isExact: Bool { record.steps.count < 2 }
+
+  /// Stages what was at a path before the transaction, with all below it; a database with what belonged to it.
+  ///
+  /// - Returns: false when something is there now, or when the undo has nothing of that path.
+  /// - Throws: ``DrydockError`` with code `conflict` when what is kept was written to since.
+  package func putBack(_ path: ContainerPath) throws -> Bool {
+    guard isExact, try staged.status(of: path) == nil else { return false }
+    let belonging =
+      DatabaseFormat.sidecarSuffixes.map(path.withSuffix) + [DatabaseUnit.externalDataPath(of: path)]
+    let changes = record.changes.filter { change in
+      change.before != nil && ([path] + belonging).contains { $0 == change.path || change.path.isInside($0) }
+    }
+    guard changes.contains(where: { $0.path == path }) else { return false }
+    for change in changes where try staged.status(of: change.path) == nil {
+      if let before = change.before, before.type == .directory {
+        try staged.putDirectory(at: change.path, metadata: before.metadata, flags: before.flags)
+      } else {
+        try files.putBack(change, on: staged)
+      }
+    }
+    return true
+  }
+
+  /// The vault as it was before the transaction, opened with the device key; nil when the transaction did not change it,
+  /// or made it.
+  package func vault() throws -> Vault? {
+    let path = staged.container.vaultPath
+    guard isExact, let name = record.changes.first(where: { $0.path == path })?.kept,
+      try files.status(name) != nil
+    else { return nil }
+    return try Vault(
+      opening: files.contents(name), with: staged.requireDeviceKeys("opening the vault"),
+      path: path.description)
+  }
+
+  /// What the transaction's steps wrote down (``StagedContainer/attach(steps:)``); nil when they wrote nothing.
+  ///
+  /// - Throws: `DrydockError` with code `vaultLocked` when it is kept sealed and no key at hand opens it.
+  package func steps() throws -> [UInt8]? {
+    let name = StepFile.name(origin)
+    return record.steps.contains(name) ? try files.contents(name) : nil
+  }
+}
+
+extension StagedContainer {
+  /// Whether a path is as it was when the transaction began, with all below it: then its undo keeps what a step takes
+  /// away there, and ``KeptState/putBack(_:)`` gives it back. What was changed or moved there before in the same
+  /// transaction is kept nowhere.
+  package func isUntouched(_ path: ContainerPath) throws -> Bool {
+    try live.status(path) != nil && !overlay.nodes.keys.contains { $0 == path || $0.isInside(path) }
+  }
+}
+
+/// A file of an undo with what the steps of one transaction wrote down for their way back: `steps-<transaction>`. A rollback
+/// hands on those of the transactions that it undoes, so that they are there again after a redo.
+enum StepFile {
+  private static let prefix = Array("steps-".utf8)
+
+  static func name(_ transaction: String) -> ContainerPath {
+    ContainerPath(name: prefix + Array(transaction.utf8))
+  }
+
+  /// The transaction of such a file.
+  static func transaction(_ name: ContainerPath) -> String {
+    String(decoding: name.bytes.dropFirst(prefix.count), as: UTF8.self)
+  }
+
+  /// Whether a name is that of one that is not sealed.
+  static func isOne(_ name: [UInt8]) -> Bool {
+    name.starts(with: prefix) && !name.ends(with: Array(".age".utf8)) && !name.ends(with: Array(".new".utf8))
+  }
+}
+
+extension Array where Element == UInt8 {
+  fileprivate func ends(with suffix: [UInt8]) -> Bool { self.suffix(suffix.count) == suffix[...] }
+}
+
+extension Transaction {
+  /// What the steps of a transaction wrote down; nil when it is kept no more, or they wrote nothing.
+  ///
+  /// - Throws: `DrydockError` with code `vaultLocked` when it is kept sealed and no key at hand opens it.
+  package static func steps(
+    of transaction: TransactionID, in container: Container, options: TransactionOptions = TransactionOptions()
+  ) throws -> [UInt8]? {
+    let name = StepFile.name(transaction.description)
+    guard let undo = try UndoReader(container, options).undo(of: transaction),
+      undo.record.steps.contains(name)
+    else { return nil }
+    return try undo.kept.contents(name)
+  }
+}
+
+extension StagedContainer {
+  /// Keeps what the steps of this transaction wrote down with its undo: sealed when the undo is, and gone when it goes.
+  ///
+  /// - Parameter steps: bytes that ``KeptState/steps`` gives back.
+  package func attach(steps bytes: [UInt8]) throws {
+    guard !transaction.isEmpty else { return }
+    let name = StepFile.name(transaction)
+    try stage.removeFile(name, missingIsFine: true)
+    try stage.create(name, bytes)
+    if !steps.contains(name) { steps.append(name) }
+  }
+
+  /// Takes over what an undo that goes has of this kind, sealed or not.
+  func handOn(_ record: UndoRecord, in folder: Directory) throws {
+    for name in record.steps {
+      for file in [name, KeptFiles.sealed(name)] where try folder.status(file) != nil {
+        try folder.copyContents(of: file, to: file, in: stage)
+      }
+      if !steps.contains(name) { steps.append(name) }
+    }
+  }
+}

@@ -1,0 +1,229 @@
+import AgeEncryption
+import AppContainer
+import DrydockErrors
+import FileSystem
+
+extension UndoRecord {
+  /// Reads the record in a folder.
+  ///
+  /// - Throws: ``DrydockError`` with code `damagedState`.
+  init(in folder: Directory) throws {
+    self = try StateRecord.read(
+      Self.file, in: folder,
+      damaged: "the record of a transaction cannot be read, so that it cannot be undone")
+  }
+}
+
+/// How much of what transactions replaced is kept.
+package struct UndoLimits: Sendable {
+  /// The number of transactions.
+  package var count = 10
+  /// Bytes of all of them; the newest is always kept.
+  package var bytes: UInt64 = 20 << 30
+
+  /// The usual limits.
+  package init() {}
+}
+
+/// The undos that are kept, wherever a container's state is.
+struct UndoStore {
+  let states: [StateDirectory]
+
+  /// The records of all journals, transactions in the order in which they began.
+  func records() throws -> [JournalRecord] {
+    let journals = try states.map { try Journal(state: $0.directory).records() }
+    if journals.count == 1 { return journals[0] }
+    let numbers = Dictionary(
+      journals.joined().compactMap { record in record.number.map { (record.transaction, $0) } },
+      uniquingKeysWith: { first, _ in first })
+    return journals.joined().enumerated().sorted { left, right in
+      let (a, b) = (numbers[left.element.transaction] ?? 0, numbers[right.element.transaction] ?? 0)
+      return (a, left.offset) < (b, right.offset)
+    }.map(\.element)
+  }
+
+  /// The transactions that can be undone, in the order they were committed.
+  func transactions() throws -> [TransactionID] { try transactions(records()) }
+
+  private func transactions(_ records: [JournalRecord]) throws -> [TransactionID] {
+    let done = records.filter { $0.step == .done }.map(\.transaction)
+    let undone = Self.undone(records)
+    return try done.filter { try !undone.contains($0) && folder($0) != nil }
+  }
+
+  /// The transactions that a committed one has undone; a kill right after its commit may have left their folders.
+  static func undone(_ records: [JournalRecord]) -> Set<TransactionID> {
+    Set(records.flatMap { $0.undoes ?? [] })
+  }
+
+  /// The rollbacks that can be redone, the newest first: those after which nothing came but rollbacks and redos, not even
+  /// what was undone since.
+  func redoable(_ records: [JournalRecord]) throws -> [TransactionID] {
+    let kinds = Dictionary(
+      records.compactMap { record in record.kind.map { (record.transaction, $0) } }, uniquingKeysWith: { $1 })
+    let undone = Self.undone(records)
+    return try records.filter { $0.step == .done }.map(\.transaction).reversed()
+      .prefix { kinds[$0] == .rollback || kinds[$0] == .redo }
+      .filter { try kinds[$0] == .rollback && !undone.contains($0) && folder($0) != nil }
+  }
+
+  func folder(_ transaction: TransactionID) throws -> Directory? {
+    let path = try StateDirectory.folder(StateDirectory.undo, transaction)
+    for state in states where try state.directory.status(path.appending(name: UndoRecord.file.bytes)) != nil {
+      return try state.directory.directory(path)
+    }
+    return nil
+  }
+
+  /// Bytes that an undo keeps on disk.
+  func size(_ transaction: TransactionID) throws -> UInt64 {
+    guard let folder = try folder(transaction) else { return 0 }
+    return try folder.names().reduce(0) {
+      try $0 + (folder.status(ContainerPath(name: $1))?.blocks ?? 0) * 512
+    }
+  }
+
+  /// Removes an undo; one in a state that this user may not write stays.
+  private func remove(_ transaction: TransactionID) throws {
+    for state in states {
+      do {
+        try state.directory.removeTree(StateDirectory.folder(StateDirectory.undo, transaction))
+      } catch let error as DrydockError where error.code == .permission && states.count > 1 {}
+    }
+  }
+
+  /// Removes the oldest beyond the limits.
+  func prune(_ limits: UndoLimits) throws {
+    let records = try records()
+    for transaction in Self.undone(records) { try remove(transaction) }
+    var bytes: UInt64 = 0
+    for (number, transaction) in try transactions(records).reversed().enumerated() {
+      bytes += try size(transaction)
+      if number > 0 && (number >= limits.count || bytes > limits.bytes) { try remove(transaction) }
+    }
+  }
+}
+
+/// One undo that is kept.
+struct KeptUndo {
+  let record: UndoRecord
+  let kept: KeptFiles
+
+  var candidate: Rollback.Candidate {
+    let own = record.transaction.description
+    let origins = record.steps.map(StepFile.transaction)
+    return Rollback.Candidate(
+      transaction: record.transaction, kind: record.kind, summary: record.summary,
+      origins: origins.contains(own) ? origins : origins + [own])
+  }
+}
+
+/// The undos of a container, as a rollback looks at them.
+struct UndoReader {
+  private let store: UndoStore
+  private let keys: AgeKeys
+
+  init(_ container: Container, _ options: TransactionOptions) throws {
+    try StateDirectory.requireReadable(container)
+    store = UndoStore(states: try StateDirectory.readable(of: container).states)
+    keys = AgeKeys(identities: options.deviceKeys?.identities ?? [])
+  }
+
+  func undo(of transaction: TransactionID) throws -> KeptUndo? {
+    guard let folder = try store.folder(transaction) else { return nil }
+    return KeptUndo(record: try UndoRecord(in: folder), kept: KeptFiles(directory: folder, keys: keys))
+  }
+
+  /// What can be undone, the newest first.
+  ///
+  /// - Parameter redoing: the rollbacks that can be redone instead.
+  func undoable(redoing: Bool) throws -> [KeptUndo] {
+    let records = try store.records()
+    if redoing { return try store.redoable(records).compactMap(undo) }
+    let done = Dictionary(
+      records.filter { $0.step == .done }.map { ($0.transaction, $0) }, uniquingKeysWith: { $1 })
+    return try store.transactions().reversed().compactMap(undo).filter { undo in
+      guard undo.record.kind == .redo else { return undo.record.kind != .rollback }
+      // The redo of a rollback that undid no transaction as a whole leaves these to be undone, and itself nothing.
+      return undo.record.undoes.contains { done[$0]?.partly == nil || done[$0]?.undoes != nil }
+    }
+  }
+
+  /// The rollbacks that took back a part of a transaction and still stand, the newest first.
+  func partsUndone(of transaction: TransactionID) throws -> [KeptUndo] {
+    try store.transactions().reversed().compactMap(undo).filter {
+      $0.record.kind == .rollback && $0.record.partly.contains(transaction)
+    }
+  }
+
+  /// What rollbacks have undone in part.
+  func partly(_ transactions: [TransactionID]) throws -> [TransactionID] {
+    try store.records().filter { $0.step == .done && transactions.contains($0.transaction) }
+      .flatMap { $0.partly ?? [] }
+  }
+}
+
+/// What a path was, or became.
+struct NodeRecord: Codable, Sendable, Hashable {
+  var type: FileType
+  var metadata: FileMetadata
+  var size: UInt64
+  /// SHA-256 of a file's content; a database's with the header fields normalized that differ between captures.
+  var digest: SHA256.Digest?
+  /// Of a directory: what `chattr` had set; a file that comes back has its own.
+  var flags: InodeFlags?
+}
+
+/// One path that a transaction changed: what an undo has to know.
+struct ChangeRecord: Codable, Sendable {
+  /// How a path is undone.
+  enum Grain: String, Codable {
+    /// Key by key.
+    case settings
+    /// Item by item, with the device key at hand.
+    case vault
+    /// As a whole, compared by captured content.
+    case database
+    /// A `-wal`, `-shm` or `-journal` that went with the database's old content.
+    case sidecar
+    /// As a whole.
+    case file
+    /// Only that it is there, and its metadata.
+    case directory
+  }
+
+  var path: ContainerPath
+  var grain: Grain
+  var before: NodeRecord?
+  var after: NodeRecord?
+  /// The name of the retained inode under the undo's folder, when there was a file or link before.
+  var kept: ContainerPath?
+  /// The name of a copy of the new settings file or vault there, so that single keys or items can be told apart later.
+  var settingsAfter: ContainerPath?
+}
+
+/// A transaction's undo: `undo/<transaction>/record.json` beside the retained inodes.
+struct UndoRecord: Codable, Sendable {
+  static let file: ContainerPath = "record.json"
+
+  var transaction: TransactionID
+  var kind: TransactionKind
+  var summary: String
+  var time: String
+  /// Sorted by path, parents first.
+  var changes: [ChangeRecord]
+  /// What is kept sealed; nil when no setting was moved into the vault.
+  var sealing: Sealing?
+  /// Of a rollback: the transactions that it has undone, and those that it has undone in part.
+  var undoes: [TransactionID] = []
+  var partly: [TransactionID] = []
+  /// What steps of migrations wrote down for their way back: files of this folder.
+  var steps: [ContainerPath] = []
+}
+
+extension FileType {
+  /// What stands for the content of something that has none: it equals itself, and no file.
+  var digest: SHA256.Digest {
+    get throws { try SHA256.hash(Array(rawValue.utf8)) }
+  }
+}

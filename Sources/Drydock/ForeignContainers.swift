@@ -1,0 +1,41 @@
+import AppContainer
+import ArchiveFile
+import BackupRepository
+import DrydockErrors
+
+extension Container {
+  /// Opens a container for reading: a directory, an `.xcappdata` bundle, or a foreign archive of either (zip, tar, tar.gz,
+  /// tar.zst), which is unpacked into a private directory while the body runs.
+  ///
+  /// - Parameters:
+  ///   - path: the directory, bundle or file.
+  ///   - instance: overrides the name of the instance.
+  ///   - limit: how large a foreign archive may become when it is unpacked.
+  /// - Throws: as ``Container/init(at:configuration:instance:)`` and ``ForeignContainer/with(_:limit:_:)``, and what the
+  ///   body throws; errors about what was unpacked name the file.
+  public static func reading<T>(
+    at path: String, configuration: ContainerConfiguration = ContainerConfiguration(),
+    instance: String? = nil,
+    limit: ExpansionLimit = .standard, _ body: (Container) throws -> T
+  ) throws -> T {
+    guard ForeignContainer.isOne(path) else {
+      return try body(Container(at: path, configuration: configuration, instance: instance))
+    }
+    // A foreign archive does not contain the groups of this machine.
+    var configuration = configuration
+    configuration.groups = [:]
+    return try ForeignContainer.with(path, limit: limit) { [configuration] place in
+      do {
+        return try body(Container(at: place, configuration: configuration, instance: instance))
+      } catch var error as DrydockError {
+        error.path = error.path.map { packedPath($0, place, path) }
+        throw error
+      }
+    }
+  }
+
+  /// A path below where a file was unpacked, as one below the file.
+  private static func packedPath(_ path: String, _ place: String, _ file: String) -> String {
+    path == place || path.hasPrefix(place + "/") ? file + path.dropFirst(place.count) : path
+  }
+}

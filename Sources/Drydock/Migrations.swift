@@ -1,0 +1,237 @@
+import AppContainer
+import BackupRepository
+import ContainerTransaction
+import DrydockErrors
+import MigrationEngine
+
+/// How migrations are run.
+public struct MigrationOptions: Sendable {
+  /// A snapshot before a migration.
+  public struct Backup: Sendable {
+    /// Where the archive goes.
+    public var repository: Repository
+    /// How it is taken.
+    public var options: SnapshotOptions
+    /// Called once it is there.
+    package var completed: @Sendable (SnapshotReport) -> Void
+
+    /// A snapshot into a repository.
+    public init(
+      into repository: Repository, options: SnapshotOptions = SnapshotOptions(),
+      completed: @escaping @Sendable (SnapshotReport) -> Void = { _ in }
+    ) {
+      (self.repository, self.options, self.completed) = (repository, options, completed)
+    }
+  }
+
+  /// The version to stop at; nil for the latest.
+  public var version: Int?
+  /// Runs a migration even where a later one was applied, in the order of their numbers.
+  public var allowsOutOfOrder = false
+  /// Takes a snapshot before anything is staged, under the same locks. One that lacks something ends the run; with
+  /// nothing to migrate, none is taken.
+  public var backup: Backup?
+  /// Whose archives are searched for secrets that a migration moved into the vault.
+  public var searchedRepository: Repository?
+  /// How the transaction is run.
+  public var transaction = TransactionOptions()
+
+  /// All pending migrations, without a snapshot.
+  public init() {}
+}
+
+/// What a run of migrations did, and what it found elsewhere.
+public struct MigrationResult: Sendable {
+  /// The migrations.
+  public var report: MigrationReport
+  /// Archives that are not encrypted and still hold a secret that was moved into the vault: rotate these secrets.
+  public var exposed: [ExposedSecret] = []
+  /// Archives that could not be searched for that, each with the reason.
+  public var notSearched: [String] = []
+  /// What was moved into the vault.
+  package var moved: [MovedSecret] = []
+}
+
+extension Container {
+  /// The container's version and the state of each migration; changes nothing.
+  ///
+  /// - Throws: ``DrydockError`` with code `unknownVersion` when nothing shows the version.
+  public func status(
+    _ catalog: MigrationCatalog, options: TransactionOptions = TransactionOptions()
+  ) throws -> MigrationStatus {
+    try Transaction.inspect(self, options: options) { try MigrationStatus(catalog, of: $0) }
+  }
+
+  /// Runs the pending migrations on a stage, discards it, and returns the difference that ``migrate(_:options:)`` would
+  /// make. The container may be in use.
+  public func dryRun(
+    _ catalog: MigrationCatalog, options: MigrationOptions = MigrationOptions()
+  ) throws -> DryRunOutcome<MigrationReport> {
+    try Transaction.dryRun(on: self, options: options.transaction) {
+      try Self.migrate($0, catalog, options.version, options.allowsOutOfOrder)
+    }
+  }
+
+  /// Runs all pending migrations in one transaction, or none.
+  ///
+  /// - Throws: ``DrydockError``: `inUse`, `locked`, `stepFailed`, `verifyFailed`, `vaultLocked` (a step on the vault lacks
+  ///   the device key), and what ``status(_:options:)`` throws. Nothing has changed then.
+  @discardableResult
+  public func migrate(
+    _ catalog: MigrationCatalog, options: MigrationOptions = MigrationOptions()
+  ) throws -> TransactionOutcome<MigrationResult> {
+    let version = options.version
+    var moved: [MovedSecret] = []
+    let outcome = try Transaction.run(on: self, .migrate, options: options.transaction) {
+      staged -> TransactionPlan<MigrationStatus, MigrationReport> in
+      let plan = try Self.plan(catalog, options, of: staged)
+      let names = try plan.pending(to: version).map(\.identifier)
+      if names.isEmpty && plan.byTheApp.isEmpty {
+        return .unchanged(try Migrator.run(plan, to: version, on: staged, stamp: Self.stamp(staged)))
+      }
+      let summary =
+        names.isEmpty ? "recorded what the app migrated itself" : "ran \(names.joined(separator: ", "))"
+      return .change(
+        plan, summary: summary,
+        backUp: options.backup.map { backup in
+          { locked in
+            let report = try backUp(
+              locked, into: backup.repository, options: backup.options, schemaVersion: plan.detected.version)
+            backup.completed(report)
+            return String(report.path.split(separator: "/").last ?? "")
+          }
+        })
+    } body: { staged, plan in
+      let report = try Migrator.run(plan, to: version, on: staged, stamp: Self.stamp(staged))
+      moved = staged.movedSecrets
+      return report
+    }
+    return outcome.map {
+      var result = MigrationResult(report: $0, moved: moved)
+      if let repository = options.searchedRepository, !moved.isEmpty {
+        (result.exposed, result.notSearched) = repository.search(
+          for: moved, of: app, configuration: configuration, redactor: options.transaction.redactor)
+      }
+      return result
+    }
+  }
+
+  /// Runs each pending migration in a transaction by itself: what was done before a failure stays, and a rollback can stop
+  /// between any two. A backup is taken before the first.
+  ///
+  /// - Parameters:
+  ///   - starting: called before the first transaction with their number.
+  ///   - committed: called after each transaction; once, with none, when there is nothing to do.
+  /// - Throws: as ``migrate(_:options:)``; what `committed` was called with before that is done.
+  public func migrateEach(
+    _ catalog: MigrationCatalog, options: MigrationOptions = MigrationOptions(),
+    starting: (Int) -> Void = { _ in },
+    committed: (TransactionOutcome<MigrationResult>) throws -> Void
+  ) throws {
+    // What keeps a later one from being run is known before the first one runs.
+    let pending = try Transaction.inspect(self, options: options.transaction) {
+      try Self.plan(catalog, options, of: $0).pending(to: options.version)
+    }
+    starting(pending.count)
+    var options = options
+    for target in pending.isEmpty ? [options.version] : pending.map({ $0.number }) {
+      options.version = target
+      try committed(migrate(catalog, options: options))
+      options.backup = nil
+    }
+  }
+
+  /// Sets the version that the container has, without running anything.
+  ///
+  /// - Returns: notes.
+  @discardableResult
+  public func baseline(
+    _ catalog: MigrationCatalog, version: Int, options: TransactionOptions = TransactionOptions()
+  ) throws -> TransactionOutcome<[String]> {
+    try Transaction.run(on: self, .baseline, options: options) {
+      staged -> TransactionPlan<Void, [String]> in
+      // A version that does not exist is refused before a transaction begins.
+      _ = try Baseline.set(version, catalog: catalog, on: staged, stamp: Self.stamp(staged))
+      return .change((), summary: "set version \(version)")
+    } body: { staged, _ in
+      try Baseline.set(version, catalog: catalog, on: staged, stamp: Self.stamp(staged))
+    }
+  }
+
+  /// Brings the history in line with the migrations.
+  ///
+  /// - Parameters:
+  ///   - accept: applied migrations whose files have changed: their new checksums are recorded.
+  ///   - remove: applied migrations that no longer exist: their records are removed.
+  /// - Returns: what was done.
+  /// - Throws: ``DrydockError`` with code `usage` for a migration that is not in that state; nothing has changed then.
+  @discardableResult
+  public func repair(
+    _ catalog: MigrationCatalog, accept: [Int] = [], remove: [Int] = [],
+    options: TransactionOptions = TransactionOptions()
+  ) throws -> TransactionOutcome<[String]> {
+    let repair = Repair(accept: accept, remove: remove)
+    // An invalid repair is refused before a transaction begins.
+    _ = try Transaction.inspect(self, options: options) { try repair.run(catalog, on: $0) }
+    let summary = [("accepted", accept), ("removed", remove)].filter { !$0.1.isEmpty }
+      .map { "\($0.0) \($0.1.sorted().map(String.init).joined(separator: ", "))" }.joined(separator: "; ")
+    return try Transaction.run(on: self, .repair, summary: summary, options: options) {
+      try repair.run(catalog, on: $0)
+    }
+  }
+
+  // MARK: Helpers
+
+  private static func plan(
+    _ catalog: MigrationCatalog, _ options: MigrationOptions, of staged: StagedContainer
+  ) throws -> MigrationStatus {
+    let plan = try MigrationStatus(catalog, of: staged, allowingOutOfOrder: options.allowsOutOfOrder)
+    // Whether a key is missing is known before anything is staged.
+    try plan.requireKeys(to: options.version, for: staged)
+    return plan
+  }
+
+  /// Migrates what a stage holds.
+  static func migrate(
+    _ staged: StagedContainer, _ catalog: MigrationCatalog, _ version: Int?,
+    _ allowingOutOfOrder: Bool = false
+  ) throws -> MigrationReport {
+    let plan = try MigrationStatus(catalog, of: staged, allowingOutOfOrder: allowingOutOfOrder)
+    return try Migrator.run(plan, to: version, on: staged, stamp: stamp(staged))
+  }
+
+  private static func stamp(_ staged: StagedContainer) -> MigrationStamp {
+    MigrationStamp(tool: DrydockVersion.tool, transaction: staged.transaction)
+  }
+}
+
+extension MigrationStatus {
+  /// The container's schema version.
+  public var version: Int { detected.version }
+  /// What shows the version, such as `the history`.
+  public var versionSource: String { detected.source.description }
+  /// The version after all migrations.
+  public var latest: Int { catalog.latest }
+}
+
+extension Repository {
+  /// Searches the archives that are not encrypted for secrets that were moved into a vault. Containers are migrated by
+  /// then: a failure here is reported, not thrown.
+  ///
+  /// - Returns: where they were found, and the archives that could not be searched, each with the reason.
+  package func search(
+    for moved: [MovedSecret], of app: String, configuration: ContainerConfiguration,
+    redactor: Redactor = Redactor()
+  ) -> (exposed: [ExposedSecret], notSearched: [String]) {
+    do {
+      var (exposed, notSearched) = try exposed(moved, of: app, configuration: configuration)
+      for index in exposed.indices { exposed[index].key = redactor.shown(name: exposed[index].key) }
+      return (exposed, notSearched)
+    } catch let error as DrydockError where error.code == .notFound {
+      // There is no repository yet.
+      return ([], [])
+    } catch {
+      return ([], ["\(path): \(error)"])
+    }
+  }
+}

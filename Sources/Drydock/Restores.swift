@@ -1,0 +1,193 @@
+import AppContainer
+import BackupRepository
+import ContainerTransaction
+import DrydockErrors
+import FileSystem
+import Foundation
+import MigrationEngine
+
+/// What a restore did, and which migrations it ran first.
+public struct RestoreResult: Sendable {
+  /// The restore.
+  public var restore: RestoreReport
+  /// The migrations; nil when none were asked for.
+  public var migration: MigrationReport?
+}
+
+extension Archive {
+  /// Makes the container at a path what the archive holds, in one transaction; creates it where nothing is yet.
+  ///
+  /// What a rule excludes from backups stays as it is in the container.
+  ///
+  /// - Parameters:
+  ///   - path: the container, or where it is to be created. Its directory must exist.
+  ///   - configuration: what `drydock.yaml` says of the container.
+  ///   - instance: overrides the name of the container's instance.
+  ///   - catalog: migrates what is restored: all of an archive to the latest version, a part to the container's version.
+  /// - Throws: ``DrydockError``: `mismatch` for another app's or instance's data, or a part of another schema version;
+  ///   `inUse`, `locked`, `damaged`. Nothing has changed then.
+  @discardableResult
+  public func restore(
+    to path: String, configuration: ContainerConfiguration = ContainerConfiguration(),
+    instance: String? = nil, options: RestoreOptions = RestoreOptions(),
+    migrating catalog: MigrationCatalog? = nil
+  ) throws -> TransactionOutcome<RestoreResult> {
+    let target = try target(path, configuration, instance, options)
+    return try restore(to: target, options: options, migrating: catalog)
+  }
+
+  /// Does what ``restore(to:configuration:instance:options:migrating:)`` does on a stage, discards it, and returns the
+  /// difference. The archive's content is read and checked.
+  public func dryRunRestore(
+    to path: String, configuration: ContainerConfiguration = ContainerConfiguration(),
+    instance: String? = nil, options: RestoreOptions = RestoreOptions(),
+    migrating catalog: MigrationCatalog? = nil
+  ) throws -> DryRunOutcome<RestoreResult> {
+    let target = try target(path, configuration, instance, options)
+    return try dryRunRestore(to: target, options: options, migrating: catalog)
+  }
+
+  /// What the archive would be restored to: an existing container, or one that is to be created.
+  package func target(
+    _ path: String, _ configuration: ContainerConfiguration, _ instance: String?, _ options: RestoreOptions
+  ) throws -> Restore.Target {
+    try Restore.target(
+      path, for: self, configuration: configuration, instance: instance, fromOther: options.fromOther)
+  }
+
+  package func restore(
+    to target: Restore.Target, options: RestoreOptions, migrating catalog: MigrationCatalog?
+  ) throws -> TransactionOutcome<RestoreResult> {
+    let options = try withSchemaVersion(options, of: target)
+    var migration: MigrationReport?
+    guard options.isPartial, let catalog else {
+      let outcome = try Restore.run(self, target, options) {
+        if let catalog { migration = try Container.migrate($0, catalog, nil) }
+      }
+      return outcome.map { RestoreResult(restore: $0, migration: migration) }
+    }
+    return try withMigrated(target, options, catalog) { migrated, options, migration in
+      try Restore.run(migrated, target, options).map { result($0, migration) }
+    }
+  }
+
+  package func dryRunRestore(
+    to target: Restore.Target, options: RestoreOptions, migrating catalog: MigrationCatalog?
+  ) throws -> DryRunOutcome<RestoreResult> {
+    let options = try withSchemaVersion(options, of: target)
+    var migration: MigrationReport?
+    guard options.isPartial, let catalog else {
+      let outcome = try Restore.dryRun(self, target, options) {
+        if let catalog { migration = try Container.migrate($0, catalog, nil) }
+      }
+      return outcome.map { RestoreResult(restore: $0, migration: migration) }
+    }
+    return try withMigrated(target, options, catalog) { migrated, options, migration in
+      try Restore.dryRun(migrated, target, options).map { result($0, migration) }
+    }
+  }
+
+  /// What a restore would do, without reading more than the archive's manifest; with migrations it is a dry run.
+  package func planRestore(
+    to target: Restore.Target, options: RestoreOptions, migrating catalog: MigrationCatalog?
+  ) throws -> RestoreReport {
+    guard catalog == nil else {
+      return try dryRunRestore(to: target, options: options, migrating: catalog).value.restore
+    }
+    return try Restore.plan(self, target, withSchemaVersion(options, of: target))
+  }
+
+  /// A part of an archive must be of the container's schema version.
+  private func withSchemaVersion(
+    _ options: RestoreOptions, of target: Restore.Target
+  ) throws -> RestoreOptions {
+    guard options.isPartial, options.schemaVersion == nil, case .existing(let container) = target else {
+      return options
+    }
+    var options = options
+    options.schemaVersion = try container.schemaVersion(options: options.transaction)
+    return options
+  }
+
+  private func result(_ restore: RestoreReport, _ migration: MigrationReport?) -> RestoreResult {
+    var restore = restore
+    restore.bytesRead = bytesRead
+    return RestoreResult(restore: restore, migration: migration)
+  }
+
+  // MARK: A part of an archive of an older version
+
+  /// Calls the body with an archive of the migrated snapshot, and the options for a restore from it.
+  ///
+  /// All of an archive is staged and migrated there, in one transaction. A part cannot be, because a version belongs to
+  /// a whole container: so the whole snapshot is restored into a private directory and migrated to the container's
+  /// version, and the part is taken from that.
+  private func withMigrated<Value>(
+    _ target: Restore.Target, _ options: RestoreOptions, _ catalog: MigrationCatalog,
+    _ body: (Archive, RestoreOptions, MigrationReport?) throws -> Value
+  ) throws -> Value {
+    let version = try requireVersion(target, options)
+    let container = target.container
+    return try Transaction.withWorkDirectory(for: container) { work in
+      var configuration = container.configuration
+      configuration.groups = try groupDirectories(in: work)
+      let whole = Container(
+        planned: work.path + "/whole", layout: header.layout, app: header.app,
+        instance: header.instance, configuration: configuration)
+      var migration: MigrationReport?
+      let copy = try Restore.run(self, .absent(whole), options.forCopy()) {
+        migration = try Container.migrate($0, catalog, version)
+      }
+      try capTimes(of: whole)
+      var snapshot = SnapshotRequest(target: .file(work.path + "/migrated"), tool: DrydockVersion.tool)
+      snapshot.schemaVersion = version
+      snapshot.includesExcluded = options.includeExcluded
+      snapshot.missing = (try manifest.excluded(), try manifest.skipped())
+      let copied = try Snapshot.take(whole, snapshot).path
+      var outer = options.fromCopy(copy.value)
+      outer.summary = options.summary ?? Restore.summary(header) + ", migrated to \(version)"
+      return try body(Archive(path: copied), outer, migration)
+    }
+  }
+
+  /// Directories for the copies of an archive's groups.
+  private func groupDirectories(in work: Directory) throws -> [String: String] {
+    var groups: [String: String] = [:]
+    for (number, id) in (header.groups ?? []).enumerated() {
+      let name = try ContainerPath("group-\(number)")
+      try work.createDirectory(name)
+      groups[id] = work.full(name)
+    }
+    return groups
+  }
+
+  /// Dates what the migration wrote back to the snapshot, so that restoring twice gives the same.
+  private func capTimes(of whole: Container) throws {
+    guard let time = try? Date(header.time, strategy: .iso8601).timeIntervalSince1970 else { return }
+    let captured = Int64(time) * 1_000_000_000
+    let root = try whole.open()
+    try root.walk { entry in
+      // Nothing in a snapshot is newer than it; the header's time has no fraction of a second.
+      if entry.status.modified > captured + 1_000_000_000 { try root.setModified(captured, of: entry.path) }
+      return .into
+    }
+  }
+
+  private func requireVersion(
+    _ target: Restore.Target, _ options: RestoreOptions
+  ) throws -> Int {
+    guard let version = options.schemaVersion else {
+      throw DrydockError(
+        .mismatch,
+        "the container's schema version is not known, so that a part cannot be migrated to it; name a version "
+          + "marker in drydock.yaml, or set it with `drydock baseline`", path: target.container.root)
+    }
+    if let own = header.schemaVersion, own > version {
+      throw DrydockError(
+        .mismatch,
+        "the archive is of schema version \(own) and the container of \(version); migrate the container first",
+        path: path)
+    }
+    return version
+  }
+}

@@ -1,0 +1,150 @@
+import AgeEncryption
+import AppContainer
+import BackupRepository
+import ContainerTransaction
+import DrydockErrors
+import FileSystem
+import Foundation
+import MigrationEngine
+
+/// How a snapshot is taken.
+public struct SnapshotOptions: Sendable {
+  /// Who can read the archive; nil writes one that is not encrypted.
+  public var encryption: AgeLock?
+  /// What opens the vault: an encrypted archive then also holds the items that may leave the device. Without, it holds
+  /// the sealed file alone.
+  public var deviceKeys: DeviceKeys?
+  /// Stores what rules exclude as well, except for Drydock's own state.
+  public var includesExcluded = false
+  /// Seconds to wait for the locks of the container and of the repository; 0 fails at once.
+  public var lockTimeout: Double = 0
+  /// Seconds to wait for a locked database.
+  public var busyTimeout: Double = 5
+  /// Called from time to time with the number of content bytes stored so far.
+  public var progress: (@Sendable (UInt64) -> Void)?
+
+  /// A snapshot that is not encrypted.
+  public init() {}
+
+  func request(_ target: SnapshotRequest.Target) -> SnapshotRequest {
+    var request = SnapshotRequest(target: target, tool: DrydockVersion.tool)
+    request.encryption = encryption
+    // An archive that anyone can read never holds items of the vault, so the vault stays closed.
+    if encryption != nil { request.deviceKeys = deviceKeys }
+    request.includesExcluded = includesExcluded
+    (request.lockTimeout, request.busyTimeout) = (lockTimeout, busyTimeout)
+    request.progress = progress
+    request.readsVersion = { schemaVersion(in: $0) }
+    return request
+  }
+}
+
+extension Container {
+  /// Takes a snapshot into a repository, under a name made of app, instance, time and id.
+  ///
+  /// The container is not changed, and may be in use.
+  ///
+  /// - Throws: ``DrydockError``: `locked`, `notFound` without the repository (see ``Repository/createIfNeeded()``),
+  ///   `overlap` when one of the two contains the other. No archive is left then.
+  @discardableResult
+  public func snapshot(
+    into repository: Repository, options: SnapshotOptions = SnapshotOptions()
+  ) throws -> SnapshotReport {
+    try Snapshot.take(self, options.request(.repository(repository.path)))
+  }
+
+  /// Takes a snapshot into a file, which must not exist.
+  ///
+  /// - Throws: as ``snapshot(into:options:)``.
+  @discardableResult
+  public func snapshot(
+    to file: String, options: SnapshotOptions = SnapshotOptions()
+  ) throws -> SnapshotReport {
+    try Snapshot.take(self, options.request(.file(file)))
+  }
+
+  /// Takes the snapshot before a transaction, under its locks.
+  func backUp(
+    _ locked: LockedContainer, into repository: Repository, options: SnapshotOptions, schemaVersion: Int
+  ) throws -> SnapshotReport {
+    var request = options.request(.repository(repository.path))
+    (request.locked, request.schemaVersion, request.readsVersion) = (locked, schemaVersion, nil)
+    let report = try Snapshot.take(self, request)
+    if let lost = report.skipped.first(where: \.isLoss) {
+      throw DrydockError(
+        .notInArchive,
+        "could not be backed up (\(lost.reason.rawValue)), so nothing was migrated; remove the cause, or migrate "
+          + "without a snapshot", path: "\(lost.path)")
+    }
+    return report
+  }
+
+  /// The schema version as far as it is known without migrations, or why it is not: a container with damaged settings or
+  /// a damaged history can still be backed up.
+  func schemaVersion(options: TransactionOptions = TransactionOptions()) throws -> Int? {
+    try Transaction.inspect(self, options: options) { Drydock.schemaVersion(in: $0).number }
+  }
+}
+
+/// The schema version of a container that is being read, or why it is not known.
+func schemaVersion(in staged: StagedContainer) -> (number: Int?, problem: String?) {
+  do {
+    return (try DetectedVersion.detect(in: staged).version, nil)
+  } catch let error as DrydockError where error.code == .unknownVersion {
+    return (nil, nil)
+  } catch {
+    return (nil, String(describing: error))
+  }
+}
+
+extension Archive {
+  /// Whether it is encrypted.
+  public var isEncrypted: Bool { encryption != nil }
+
+  /// The paths it holds, in order.
+  public func paths() throws -> [ContainerPath] {
+    var paths: [ContainerPath] = []
+    try manifest.entries { paths.append($0.path) }
+    return paths
+  }
+
+  /// Checks the archive's structure: the seek table, the manifest, the header and the snapshot ID.
+  ///
+  /// - Parameter data: reads every byte as well and compares it with its hash.
+  /// - Throws: ``DrydockError`` with code `damaged` and what is wrong.
+  @discardableResult
+  public func verify(data: Bool = false) throws -> VerificationReport {
+    try Verification.run(self, data: data)
+  }
+}
+
+extension Repository {
+  /// Creates the directory on its first use. Its parent must exist, so that a mistyped path does not become a repository.
+  public func createIfNeeded() throws {
+    let url = URL(fileURLWithPath: path)
+    guard !FileManager.default.fileExists(atPath: path),
+      FileManager.default.fileExists(atPath: url.deletingLastPathComponent().path)
+    else { return }
+    try Directory(url.deletingLastPathComponent().path).createDirectories(
+      ContainerPath(url.lastPathComponent), mode: 0o700)
+  }
+
+  /// Opens an archive by its file name, the start of its ID, `latest`, `INSTANCE@latest` or `INSTANCE@2026-11-14`.
+  ///
+  /// - Throws: ``DrydockError``: `notFound`, or `ambiguous` with the candidates.
+  public func archive(
+    _ name: String = "latest", keys: AgeKeys = AgeKeys(), limit: ExpansionLimit = .standard
+  ) throws -> Archive {
+    try Archive(path: find(name, keys: keys), keys: keys, limit: limit)
+  }
+}
+
+extension AgeKeys {
+  /// The keys in identity files, as age-keygen writes them.
+  public init(identityFiles: [String], passphrases: [SecretBytes] = []) throws {
+    self.init(
+      identities: try identityFiles.flatMap {
+        try KeyFile.identities(in: SecretFile.read($0, limit: 1 << 20), path: $0)
+      }, passphrases: passphrases)
+  }
+}

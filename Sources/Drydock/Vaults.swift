@@ -1,0 +1,78 @@
+import AgeEncryption
+import AppContainer
+import ContainerTransaction
+import DrydockErrors
+
+extension Container {
+  /// The vault; nil when the container has none. ``TransactionOptions/deviceKeys`` open it.
+  ///
+  /// - Throws: ``DrydockError``: `vaultLocked` without a key that opens it, `badVault` when it is damaged.
+  public func vault(options: TransactionOptions = TransactionOptions()) throws -> Vault? {
+    try Transaction.inspect(self, options: options) { try $0.vault() }
+  }
+
+  /// One item of the vault, with its value.
+  ///
+  /// - Throws: as ``vault(options:)``; ``DrydockError``: `missing`, or `ambiguous` with the items that match.
+  public func vaultItem(
+    _ address: VaultAddress, options: TransactionOptions = TransactionOptions()
+  ) throws -> VaultItem {
+    guard let vault = try vault(options: options) else {
+      throw DrydockError(.missing, "the container has no vault", path: vaultPath.description)
+    }
+    return try vault.one(address)
+  }
+
+  /// Changes the vault in one transaction, which can be undone; changes nothing when the vault is already so.
+  ///
+  /// - Parameter newKeys: the keys that ``VaultChange/rekey(_:)`` seals to, where they are known: the result is verified
+  ///   by opening it with them.
+  /// - Throws: ``DrydockError``; nothing has changed then.
+  @discardableResult
+  public func changeVault(
+    _ change: VaultChange, newKeys: DeviceKeys? = nil, options: TransactionOptions = TransactionOptions()
+  ) throws -> TransactionOutcome<VaultChangeReport> {
+    let options = options.with(newKeys)
+    // What is refused is refused before a transaction begins, and what it does is in its record.
+    let planned = try Transaction.inspect(self, options: options) { try change.plan($0).report }
+    return try Transaction.run(on: self, .vault, summary: planned.summary, options: options) {
+      try change.make($0)
+    }
+  }
+
+  /// Does what ``changeVault(_:newKeys:options:)`` does on a stage, discards it, and returns the difference.
+  public func dryRunVaultChange(
+    _ change: VaultChange, newKeys: DeviceKeys? = nil, options: TransactionOptions = TransactionOptions()
+  ) throws -> DryRunOutcome<VaultChangeReport> {
+    try Transaction.dryRun(on: self, options: options.with(newKeys)) { try change.make($0) }
+  }
+}
+
+extension VaultChange {
+  fileprivate func make(_ staged: StagedContainer) throws -> VaultChangeReport {
+    let (vault, report) = try plan(staged)
+    try staged.setVault(vault)
+    return report
+  }
+
+  fileprivate func plan(_ staged: StagedContainer) throws -> (vault: Vault, report: VaultChangeReport) {
+    let keys = try staged.requireDeviceKeys("changing the vault")
+    do {
+      return try made(in: staged.vault(), keys: keys)
+    } catch var error as DrydockError where error.path == nil {
+      error.path = staged.container.vaultPath.description
+      throw error
+    }
+  }
+}
+
+extension TransactionOptions {
+  /// With more keys.
+  fileprivate func with(_ newKeys: DeviceKeys?) -> TransactionOptions {
+    guard let newKeys, let deviceKeys else { return self }
+    var options = self
+    options.deviceKeys = DeviceKeys(
+      deviceKeys.present, earlier: Array(deviceKeys.identities.dropFirst()) + newKeys.identities)
+    return options
+  }
+}

@@ -1,0 +1,90 @@
+import Dispatch
+import Foundation
+import Synchronization
+
+/// Runs a body for each element, on all cores. After a failure no other element is started, and the failure is thrown when
+/// those that were started have ended.
+package func onAllCores<Element: Sendable>(
+  _ elements: [Element], _ body: @Sendable (Element) throws -> Void
+) throws {
+  let failure = Mutex<(any Error)?>(nil)
+  DispatchQueue.concurrentPerform(iterations: elements.count) { index in
+    guard failure.withLock({ $0 == nil }) else { return }
+    do {
+      try body(elements[index])
+    } catch {
+      failure.withLock { $0 = $0 ?? error }
+    }
+  }
+  if let error = failure.withLock({ $0 }) { throw error }
+}
+
+/// Works on many items in parallel and delivers the results in the order of the items.
+package enum OrderedWork {
+  /// The most results in memory: how far the work may be ahead of the delivery.
+  package static let ahead = 256
+
+  /// Works on all items and returns when all results are delivered.
+  ///
+  /// - Parameters:
+  ///   - jobs: the number of items in work at a time, at least 1.
+  ///   - work: runs on a separate thread and may block.
+  ///   - deliver: takes each result as soon as it and all before it are done; runs on the caller's thread.
+  package static func run<Item: Sendable, Result: Sendable>(
+    _ items: [Item], jobs: Int, _ work: @escaping @Sendable (Item) -> Result,
+    deliver: (Item, Result) -> Void
+  ) {
+    let board = Board<Result>(count: items.count)
+    for _ in 0..<min(max(jobs, 1), items.count) {
+      let thread = Thread {
+        while let index = board.next() { board.put(work(items[index]), at: index) }
+      }
+      // As on a main thread: property lists and documents are read recursively.
+      thread.stackSize = 8 << 20
+      thread.start()
+    }
+    for (index, item) in items.enumerated() { deliver(item, board.take(index)) }
+  }
+
+  /// The items still to start, and the results not yet delivered.
+  private final class Board<Result: Sendable>: @unchecked Sendable {
+    private let condition = NSCondition()
+    private let count: Int
+    private var started = 0
+    private var delivered = 0
+    private var results: [Int: Result] = [:]
+
+    init(count: Int) { self.count = count }
+
+    /// The next item to work on, after waiting while the work is too far ahead; nil when all are started.
+    func next() -> Int? {
+      condition.withLock {
+        while started < count && started >= delivered + OrderedWork.ahead { condition.wait() }
+        guard started < count else { return nil }
+        defer { started += 1 }
+        return started
+      }
+    }
+
+    func put(_ result: Result, at index: Int) {
+      condition.withLock {
+        results[index] = result
+        condition.broadcast()
+      }
+    }
+
+    /// Waits for a result.
+    func take(_ index: Int) -> Result {
+      condition.withLock {
+        while true {
+          if let result = results.removeValue(forKey: index) {
+            delivered = index + 1
+            condition.broadcast()
+            return result
+          }
+          condition.wait()
+        }
+      }
+    }
+  }
+}

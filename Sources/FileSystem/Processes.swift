@@ -1,0 +1,104 @@
+import CPlatform
+import DrydockErrors
+import SystemPackage
+
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+/// The result of following links in `/proc`, each of which leads to a file that a process has open. Linux only.
+package enum LinkVisit: Sendable {
+  /// All links that still existed were followed.
+  case complete
+  /// This user may not follow them.
+  case refused
+  /// The process or thread has ended.
+  case gone
+
+  /// Follows the links of a directory whose names are numbers, such as `/proc/71/fd`.
+  package static func numbers(in path: String, _ body: (Int32, FileIdentity) -> Void) -> LinkVisit {
+    let directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    guard directory >= 0 else { return ofLastCall() }
+    guard let stream = platform_directory_take(directory) else { return ofLastCall() }
+    defer { platform_directory_close(stream) }
+    while let name = platform_directory_next(stream) {
+      // A user who may follow one link of a process may follow all.
+      if visit(name, in: directory, { body(Int32(atoi(name)), $0) }) == .refused { return .refused }
+    }
+    return .complete
+  }
+
+  /// Follows one link, such as `/proc/71/cwd`.
+  package static func link(_ path: String, _ body: (FileIdentity) -> Void) -> LinkVisit {
+    visit(path, in: AT_FDCWD, body)
+  }
+
+  private static func visit(
+    _ name: UnsafePointer<CChar>, in directory: Int32, _ body: (FileIdentity) -> Void
+  ) -> LinkVisit {
+    var (device, inode): (UInt64, UInt64) = (0, 0)
+    guard platform_followed_inode(directory, name, &device, &inode) != 0 else {
+      body(FileIdentity(device: device, inode: inode))
+      return .complete
+    }
+    let result = ofLastCall()
+    guard result == .refused else { return result }
+    // Another user's FUSE file system refuses even root, who may still read the link.
+    var target: CChar = 0
+    return readlinkat(directory, name, &target, 1) < 0 ? .refused : .complete
+  }
+
+  private static func ofLastCall() -> LinkVisit {
+    [.permissionDenied, .notPermitted].contains(currentErrno()) ? .refused : .gone
+  }
+}
+
+/// What the threads of a process share. Linux only.
+package enum ThreadTables {
+  /// Whether two threads share their descriptor table; false where the kernel does not report it.
+  package static func sharesDescriptors(_ a: Int32, _ b: Int32) -> Bool {
+    platform_shares_descriptors(a, b) == 0
+  }
+
+  /// Whether two threads share their root and working directory; false where the kernel does not report it.
+  package static func sharesDirectories(_ a: Int32, _ b: Int32) -> Bool {
+    platform_shares_directories(a, b) == 0
+  }
+}
+
+package enum ProcessArguments {
+  /// The command line of this process from the C library: `CommandLine.arguments` reads `/proc`, and is empty without it.
+  package static let all: [String] = {
+    guard var next = platform_arguments() else { return CommandLine.arguments }
+    var arguments: [String] = []
+    while let argument = next.pointee {
+      arguments.append(String(cString: argument))
+      next += 1
+    }
+    return arguments
+  }()
+}
+
+/// The limit of open files of this process.
+package enum OpenFileLimit {
+  /// For threads, nested directories and system libraries.
+  private static let reserve: UInt64 = 128
+
+  /// Throws ``DrydockError`` (`unsupported`) when `count` files, called `what` in the message, cannot be open at once.
+  package static func require(_ count: Int, for what: String, path: String) throws {
+    var limit = rlimit()
+    #if os(Linux)
+      let result = getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+    #else
+      let result = getrlimit(RLIMIT_NOFILE, &limit)
+    #endif
+    let needed = UInt64(count) + reserve
+    guard result == 0, count > reserve / 2, UInt64(limit.rlim_cur) < needed else { return }
+    throw DrydockError(
+      .unsupported,
+      "\(count) \(what), need \(needed) open files, and the limit is \(limit.rlim_cur); raise the limit (ulimit -n) and "
+        + "run the command again, nothing was changed", path: path)
+  }
+}

@@ -1,0 +1,114 @@
+import AppContainer
+import FileSystem
+import Formats
+import MigrationEngine
+
+/// Going down by steps reaches the state that there was before, as far as migrations can be taken back.
+struct WayDown {
+  private let work: FixtureWork
+  /// The version to go down to, and the one that it goes no further than because of a migration without a way back.
+  private let target: Int
+  private let barrier: Migration?
+
+  init(_ work: FixtureWork) {
+    self.work = work
+    barrier = work.catalog.migrations.last { $0.number > work.fixture.version && !$0.isReversible }
+    target = barrier?.number ?? work.fixture.version
+  }
+
+  /// Whether there is any way down.
+  var isNeeded: Bool { target < work.catalog.latest }
+
+  /// Goes down from the latest version, and tells what is not as it was: below each migration whose reverting somebody wrote,
+  /// and at the end. What the engine reverts by itself is taken together with it.
+  ///
+  /// - Parameter notes: takes why it goes no further.
+  func findings(_ container: Container, _ notes: inout [String]) throws -> [FixtureFinding] {
+    if let barrier, !barrier.isIrreversible {
+      notes.append("\(barrier.identifier) has no way back by steps: what is before it was not gone back to")
+    }
+    guard isNeeded else { return [] }
+    let numbers = work.migrations(above: target, upTo: work.catalog.latest)
+    let stops = zip(numbers, [target] + numbers.dropLast()).filter { number, version in
+      version == target || work.catalog.migration(number)?.hasExplicitDown == true
+    }
+    let goldens = try goldens(of: stops.map(\.1))
+    var findings: [FixtureFinding] = []
+    var known: Set<FindingDifference> = []
+    for (number, version) in stops.reversed() {
+      do {
+        try work.runner.goDown(container, to: version)
+      } catch {
+        return findings + [FixtureChecks.finding(error, .down, work)]
+      }
+      guard let golden = goldens[version] else { continue }
+      // What a later version shows already is not told again.
+      let found = try differences(container, from: golden, "down-to-\(version)")
+      findings += found.filter { !known.contains(FindingDifference($0)) }.map { finding in
+        var finding = finding
+        finding.migration = work.catalog.migration(number)?.identifier
+        return finding
+      }
+      known.formUnion(found.map(FindingDifference.init))
+    }
+    return findings
+  }
+
+  /// What is not as it was. How SQL is written does not count, since SQLite writes it anew; nor do the directories that
+  /// Drydock's own history is in, a vault that nothing is in any more, settings of the version alone, SQLite's counters, which only ever rise, and the
+  /// database that another tool makes for its own record.
+  private func differences(
+    _ container: Container, from golden: String, _ name: String
+  ) throws -> [FixtureFinding] {
+    let findings = try work.differences(container, from: golden, as: "golden-\(name)")
+    if findings.isEmpty { return [] }
+    var leftovers = try work.catalog.tool.map { try container.databasePlaces($0.database) } ?? []
+    let isEmptied = try Golden(work.path("golden-\(name)")).items?.isEmpty == true
+    if try isEmptied && Golden(golden).items == nil { leftovers.append(container.vaultPath) }
+    if let settings = try settingsWithVersionAlone(container) { leftovers.append(settings) }
+    let above = ([container.historyPath] + leftovers).flatMap(\.ancestors)
+    let unimportant = Set((leftovers + above).map(\.description))
+    return findings.filter { finding in
+      if finding.place?.contains(": sqlite_sequence") == true { return false }
+      guard finding.expected == nil && finding.found == nil else {
+        return finding.expected == nil || !isSame(finding.expected, finding.found)
+      }
+      return finding.place.map(unimportant.contains) != true
+    }.map { finding in
+      var finding = finding
+      // The golden is a scratch one, which nobody can look at.
+      (finding.check, finding.file, finding.line) = (.down, nil, nil)
+      return finding
+    }
+  }
+
+  private func isSame(_ sql: String?, _ other: String?) -> Bool {
+    SQLText.isSame(sql, other)
+      || !work.fixture.volatile.comparesColumnOrder && SQLText.isSameButForColumnOrder(sql, other)
+  }
+
+  private func settingsWithVersionAlone(_ container: Container) throws -> ContainerPath? {
+    let markers = container.configuration.versionMarkers.compactMap { marker in
+      if case .defaults(let key) = marker.place { ExactText(key) } else { nil }
+    }
+    let root = try Directory(container.root)
+    guard let path = container.standardDefaults, try root.status(path) != nil else { return nil }
+    let settings = try PropertyListFile(bytes: root.contents(path)).root
+    return Set(settings.keys).isSubset(of: markers) ? path : nil
+  }
+
+  /// Goldens of the states that there were at versions, from one container that is migrated on and on.
+  private func goldens(of versions: [Int]) throws -> [Int: String] {
+    var goldens: [Int: String] = [:]
+    let container = try work.container("way-up")
+    for version in versions {
+      if version == work.fixture.version {
+        goldens[version] = work.path("golden-start")
+      } else {
+        try work.runner.migrate(container, to: version)
+        goldens[version] = try work.write(container, as: "golden-up-\(version)")
+      }
+    }
+    return goldens
+  }
+}

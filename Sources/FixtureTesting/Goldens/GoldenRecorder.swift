@@ -1,0 +1,180 @@
+import AppContainer
+import ContainerDiff
+import DrydockErrors
+import FileSystem
+import MigrationEngine
+
+/// Writes and updates the goldens of a fixture: that of the latest version, and those of released versions that it lacks.
+/// What a release froze is never changed.
+package struct GoldenRecorder {
+  private let fixture: Fixture
+  private let latest: Int
+  private let released: [Int: String]
+  private let deviceKeys: DeviceKeys?
+  private let redactor: Redactor
+
+  /// A recorder for a fixture.
+  ///
+  /// - Parameters:
+  ///   - latest: The newest schema version.
+  ///   - deviceKeys: What opens the containers' vaults.
+  ///   - redactor: What hides secrets in the differences.
+  package init(
+    _ fixture: Fixture, latest: Int, releases: Releases, deviceKeys: DeviceKeys? = nil,
+    redactor: Redactor = Redactor()
+  ) {
+    (self.fixture, self.latest, self.deviceKeys, self.redactor) = (fixture, latest, deviceKeys, redactor)
+    released = Dictionary(
+      releases.releases.map { ($0.version, $0.name) }, uniquingKeysWith: { first, _ in first })
+  }
+
+  /// Why nothing is recorded: `CI` is set, so that this is a pipeline, which only checks; nil when it is not.
+  package static func refusal(in environment: [String: String]) -> String? {
+    guard let value = environment["CI"], !value.isEmpty, value != "false" else { return nil }
+    return
+      "goldens are not recorded where CI is set: a pipeline checks what a person has looked at; run it on your own "
+      + "machine and commit the goldens"
+  }
+
+  /// The versions whose goldens are to be written: the latest, and released ones from the fixture's version on that have
+  /// none; ascending.
+  package var versions: [Int] {
+    let lacking = released.keys.filter {
+      $0 >= fixture.version && $0 < latest && fixture.goldens[$0] == nil
+    }
+    return lacking.sorted() + [latest]
+  }
+
+  /// Writes the goldens, all of them or none.
+  ///
+  /// - Parameter containerAt: Gives the fixture's container, migrated to a version; asked once for each of ``versions``, in
+  ///   their order. It is only read.
+  /// - Returns: What became of each golden, by version; also those that were removed.
+  /// - Throws: `DrydockError` with code `frozen` when the latest version is released and its golden differs; what the
+  ///   closure and reading the containers throw. No golden was changed then.
+  package func record(_ containerAt: (Int) throws -> Container) throws -> [RecordedGolden] {
+    let root = try Directory(fixture.directory)
+    return try ScratchDirectory.with(".drydock-record-", in: root) { scratch in
+      var recorded: [RecordedGolden] = []
+      for version in versions {
+        let golden = scratch.full(Self.name(version))
+        try GoldenCheck.write(
+          containerAt(version), to: golden, volatile: fixture.volatile, deviceKeys: deviceKeys)
+        try requireReadable(golden, version)
+        recorded.append(try compare(version, golden))
+      }
+      // From here on names are exchanged, and nothing is left that could refuse.
+      for golden in recorded where golden.change != .unchanged {
+        try place(golden.version, from: scratch, in: root)
+      }
+      return (recorded + (try removeStale(root, scratch))).sorted { $0.version < $1.version }
+    }
+  }
+
+  private static func name(_ version: Int) -> ContainerPath { ContainerPath(name: Array("\(version)".utf8)) }
+
+  private static let expected: ContainerPath = "expected"
+
+  private func directory(_ version: Int) -> String { "\(fixture.directory)/expected/\(version)" }
+
+  /// A golden that could not be read again would fail each check, and say nothing of why.
+  private func requireReadable(_ golden: String, _ version: Int) throws {
+    do {
+      let read = try Golden(golden)
+      let side = try GoldenSide(read)
+      for line in read.lines where line.kind == .database && line.rawDigests == nil {
+        guard try line.file != nil else { continue }
+        try ScratchDirectory.withTemporary {
+          _ = try side.databaseFile(of: line.path, in: $0, as: "database")
+        }
+      }
+    } catch let error as DrydockError where error.code == .badFixture {
+      throw DrydockError(
+        .notBuilt,
+        "the golden of version \(version) could not be read again: \(error.message); are its volatile values such that a "
+          + "word may stand in their place?", path: fixture.directory, cause: error)
+    }
+  }
+
+  private func compare(_ version: Int, _ golden: String) throws -> RecordedGolden {
+    var recorded = RecordedGolden(
+      fixture: fixture.name, version: version, directory: directory(version), change: .written)
+    guard let old = fixture.goldens[version] else { return recorded }
+    if try GoldenText.isSame(old, golden) {
+      recorded.change = .unchanged
+      return recorded
+    }
+    recorded.change = .updated
+    var difference: ContainerDifference?
+    var isSame = false
+    do {
+      try ScratchDirectory.withTemporary {
+        let compared = try GoldenComparison(old, golden, fixture.volatile, redactor, in: $0)
+        (difference, isSame) = (try compared.difference(), try compared.findings().isEmpty)
+      }
+    } catch let error as DrydockError where error.code == .badFixture {
+      isSame = false
+    }
+    recorded.difference = difference
+    if let release = released[version] {
+      // How a frozen golden is written does not matter, as long as it says the same.
+      if isSame {
+        recorded.change = .unchanged
+        recorded.difference = nil
+      } else {
+        throw frozen(release, version, old)
+      }
+    }
+    return recorded
+  }
+
+  private func frozen(_ release: String, _ version: Int, _ golden: String) -> DrydockError {
+    DrydockError(
+      .frozen,
+      "version \(version) was released with \(release): its golden is frozen, and the container is not what it says now; "
+        + "undo what changed the result, or put the change into a new migration", path: golden)
+  }
+
+  private func place(_ version: Int, from scratch: Directory, in root: Directory) throws {
+    let name = Self.name(version)
+    let target = try Self.expected.appending("\(version)")
+    try root.createDirectories(Self.expected, mode: 0o755)
+    if try root.status(target) == nil {
+      try scratch.rename(name, in: root, to: target)
+    } else {
+      try scratch.exchange(name, in: root, with: target)
+    }
+  }
+
+  private func removeStale(_ root: Directory, _ scratch: Directory) throws -> [RecordedGolden] {
+    try fixture.goldens.keys.filter { $0 != latest && released[$0] == nil }.map { version in
+      try root.rename(
+        try Self.expected.appending("\(version)"), in: scratch,
+        to: ContainerPath(name: Array("stale-\(version)".utf8)))
+      return RecordedGolden(
+        fixture: fixture.name, version: version, directory: directory(version), change: .removed)
+    }
+  }
+}
+
+/// What recording did with a golden.
+package struct RecordedGolden: Sendable, Codable {
+  /// What became of it.
+  package enum Change: String, Sendable, Codable {
+    case written, updated, unchanged
+    /// It was of a version that is neither the latest nor released.
+    case removed
+  }
+
+  /// The fixture's name.
+  package var fixture: String
+  /// The schema version.
+  package var version: Int
+  /// Its directory.
+  package var directory: String
+  /// What became of it.
+  package var change: Change
+  /// What the new one says differently, secrets hidden; nothing when only the way changed in which it is written. Nil when
+  /// there was none before that can be read, or when it was removed or is unchanged.
+  package var difference: ContainerDifference?
+}

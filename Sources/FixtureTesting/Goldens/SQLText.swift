@@ -1,0 +1,225 @@
+/// SQL taken apart into names, texts, comments and signs, which together are the same text again.
+struct SQLText {
+  struct Token {
+    enum Kind {
+      case word, quotedName, text, comment, space, sign
+    }
+
+    var kind: Kind
+    /// A name or a text without its quotes; of all else the source.
+    var content: String
+    /// As it is in the SQL.
+    var source: String
+
+    var isName: Bool { kind == .word || kind == .quotedName }
+    /// Whether it is neither white space nor a comment.
+    var counts: Bool { kind != .space && kind != .comment }
+
+    func isWord(_ word: String) -> Bool { kind == .word && content.uppercased() == word }
+    func isSign(_ sign: String) -> Bool { kind == .sign && content == sign }
+  }
+
+  private(set) var tokens: [Token] = []
+  private let bytes: [UInt8]
+  private var index = 0
+
+  init(_ sql: some StringProtocol) {
+    bytes = Array(sql.utf8)
+    while index < bytes.count { tokens.append(next()) }
+  }
+
+  private mutating func next() -> Token {
+    let rest = bytes[index...]
+    switch bytes[index] {
+    case UInt8(ascii: "'"): return quoted("'", .text)
+    case UInt8(ascii: "\""): return quoted("\"", .quotedName)
+    case UInt8(ascii: "`"): return quoted("`", .quotedName)
+    case UInt8(ascii: "["):
+      let source = take(rest.firstIndex(of: UInt8(ascii: "]")).map { $0 + 1 - index } ?? rest.count)
+      return Token(kind: .quotedName, content: String(source.dropFirst().dropLast()), source: source)
+    case UInt8(ascii: "-") where rest.starts(with: "--".utf8):
+      return token(.comment, (rest.firstIndex(of: 0x0A) ?? bytes.count) - index)
+    case UInt8(ascii: "/") where rest.starts(with: "/*".utf8):
+      var end = index + 2
+      while end < bytes.count, !bytes[end...].starts(with: "*/".utf8) { end += 1 }
+      return token(.comment, min(end + 2, bytes.count) - index)
+    case let byte where Self.isSpace(byte): return token(.space, rest.prefix(while: Self.isSpace).count)
+    case let byte where Self.isWord(byte): return token(.word, rest.prefix(while: Self.isWord).count)
+    default: return token(.sign, 1)
+    }
+  }
+
+  private mutating func token(_ kind: Token.Kind, _ count: Int) -> Token {
+    let source = take(count)
+    return Token(kind: kind, content: source, source: source)
+  }
+
+  private mutating func quoted(_ quote: String, _ kind: Token.Kind) -> Token {
+    let mark = bytes[index]
+    var end = index + 1
+    while end < bytes.count {
+      if bytes[end] == mark {
+        guard end + 1 < bytes.count, bytes[end + 1] == mark else { break }
+        end += 1
+      }
+      end += 1
+    }
+    let content = String(decoding: bytes[(index + 1)..<min(end, bytes.count)], as: UTF8.self)
+    let source = take(min(end + 1, bytes.count) - index)
+    return Token(kind: kind, content: content.replacing(quote + quote, with: quote), source: source)
+  }
+
+  private mutating func take(_ count: Int) -> String {
+    defer { index += count }
+    return String(decoding: bytes[index..<(index + count)], as: UTF8.self)
+  }
+
+  private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
+
+  private static func isWord(_ byte: UInt8) -> Bool {
+    byte == UInt8(ascii: "_") || byte >= 0x80 || (byte >= 0x30 && byte <= 0x39)
+      || (byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7A)
+  }
+
+  /// The first word that is no comment, in capitals.
+  var firstWord: String {
+    tokens.first(where: \.counts).flatMap { $0.isName ? $0.content.uppercased() : nil } ?? ""
+  }
+
+  // MARK: Statements
+
+  /// One statement of a script.
+  struct Statement {
+    /// Without comments, white space and the semicolon.
+    var tokens: [Token] = []
+    var source = ""
+    /// The line that it begins on, from 1.
+    var line: Int
+  }
+
+  /// The statements of a script.
+  var statements: [Statement] {
+    var statements: [Statement] = []
+    var current: Statement?
+    var line = 1
+    for token in tokens {
+      defer { line += token.source.utf8.count { $0 == 0x0A } }
+      var statement = current ?? Statement(line: line)
+      if statement.tokens.isEmpty, !token.counts { continue }
+      if token.isSign(";"), !statement.isOpenTrigger {
+        if !statement.tokens.isEmpty { statements.append(statement) }
+        current = nil
+        continue
+      }
+      if token.counts { statement.tokens.append(token) }
+      statement.source += token.source
+      current = statement
+    }
+    return statements + (current.map { [$0] } ?? [])
+  }
+
+  // MARK: Comparing
+
+  /// Whether two statements are the same but for comments, white space and the quotes of names: where SQLite renames
+  /// something, it writes the name in quotes.
+  static func isSame(_ one: String?, _ other: String?) -> Bool { one.map(words) == other.map(words) }
+
+  /// Whether two statements make the same table but for the order of its columns and constraints.
+  static func isSameButForColumnOrder(_ one: String?, _ other: String?) -> Bool {
+    guard let one = one.flatMap({ TableSQL($0).unordered }),
+      let other = other.flatMap({ TableSQL($0).unordered })
+    else { return false }
+    return one == other
+  }
+
+  private static func words(_ sql: String) -> String { words(SQLText(sql).tokens) }
+
+  static func words(_ tokens: [Token]) -> String {
+    tokens.filter(\.counts).map { $0.kind == .text ? $0.source : $0.content }.joined(separator: " ")
+  }
+}
+
+extension SQLText.Statement {
+  /// Whether it makes a trigger whose `END` is still to come: its semicolons are its own.
+  fileprivate var isOpenTrigger: Bool {
+    guard tokens.first?.isWord("CREATE") == true, tokens.prefix(3).contains(where: { $0.isWord("TRIGGER") })
+    else { return false }
+    return !(tokens.last?.isWord("END") == true && tokens.dropLast().last?.isSign(";") == true)
+  }
+}
+
+/// A `CREATE TABLE` statement: what is before its columns, the columns and constraints, and what is behind them.
+struct TableSQL {
+  private(set) var head: [SQLText.Token] = []
+  /// Empty for any other statement.
+  private(set) var parts: [[SQLText.Token]] = []
+  private(set) var tail: [SQLText.Token] = []
+
+  init(_ sql: String) { self.init(SQLText(sql).tokens.filter(\.counts)) }
+
+  init(_ tokens: [SQLText.Token]) {
+    guard tokens.first?.isWord("CREATE") == true, tokens.prefix(3).contains(where: { $0.isWord("TABLE") }),
+      let open = tokens.firstIndex(where: { $0.isSign("(") })
+    else { return }
+    let (parts, end) = SQLText.list(tokens[open...])
+    (head, self.parts, tail) = (Array(tokens[..<open]), parts, Array(tokens[end...]))
+  }
+
+  /// The columns with their definitions.
+  var columns: [(name: String, definition: [SQLText.Token])] {
+    parts.compactMap { part in
+      guard let first = part.first, first.isName || first.kind == .text, !Self.isConstraint(part) else {
+        return nil
+      }
+      return (first.content, Array(part.dropFirst()))
+    }
+  }
+
+  /// The columns of the primary key, in its order; empty when there is none.
+  var key: [String] {
+    for part in parts where Self.isConstraint(part) {
+      guard let at = Self.keyWords(in: part), let open = part[at...].firstIndex(where: { $0.isSign("(") })
+      else {
+        continue
+      }
+      return SQLText.list(part[open...]).elements.compactMap { $0.first?.content }
+    }
+    return columns.filter { Self.keyWords(in: $0.definition) != nil }.map(\.name)
+  }
+
+  var isVirtual: Bool { head.contains { $0.isWord("VIRTUAL") } }
+
+  /// The statement with its columns and constraints in the order of their text; nil for what is no plain table.
+  var unordered: String? {
+    if parts.isEmpty || isVirtual { return nil }
+    return ([SQLText.words(head)] + parts.map(SQLText.words).sorted() + [SQLText.words(tail)]).joined(
+      separator: "\n")
+  }
+
+  private static func isConstraint(_ part: [SQLText.Token]) -> Bool {
+    ["CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN"].contains { part.first?.isWord($0) == true }
+  }
+
+  private static func keyWords(in part: [SQLText.Token]) -> Int? {
+    zip(part.indices, part.dropFirst()).first { part[$0].isWord("PRIMARY") && $1.isWord("KEY") }?.0
+  }
+}
+
+extension SQLText {
+  /// The elements of a list in parentheses that begins here, and the index behind it.
+  static func list(_ tokens: ArraySlice<Token>) -> (elements: [[Token]], end: Int) {
+    var elements: [[Token]] = [[]]
+    var depth = 0
+    for index in tokens.indices {
+      let token = tokens[index]
+      if token.isSign("(") { depth += 1 } else if token.isSign(")") { depth -= 1 }
+      if depth == 0 { return (elements, index + 1) }
+      if depth == 1, token.isSign(",") {
+        elements.append([])
+      } else if depth > 1 || index > tokens.startIndex {
+        elements[elements.count - 1].append(token)
+      }
+    }
+    return (elements, tokens.endIndex)
+  }
+}

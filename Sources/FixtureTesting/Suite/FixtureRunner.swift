@@ -1,0 +1,228 @@
+import AgeEncryption
+import AppContainer
+import ContainerTransaction
+import DrydockErrors
+import FileSystem
+import MigrationEngine
+
+/// Does with a fixture what the commands do with an app's container: makes it, migrates it, takes it back.
+package struct FixtureRunner: Sendable {
+  /// The migrations to prove.
+  package let catalog: MigrationCatalog
+  /// What `drydock.yaml` says of the app's containers.
+  package let configuration: ContainerConfiguration
+  /// The device's keys: made for this runner, and for no longer.
+  package let deviceKeys: DeviceKeys
+  /// What hides secrets in all that is told of this run.
+  package let redactor = Redactor()
+
+  /// A runner for an app's migrations.
+  ///
+  /// - Throws: `DrydockError` when no key can be made.
+  package init(catalog: MigrationCatalog, configuration: ContainerConfiguration) throws {
+    self.catalog = catalog
+    self.configuration = configuration
+    deviceKeys = DeviceKeys(try AgeIdentity.generate())
+  }
+
+  private var options: TransactionOptions {
+    var options = TransactionOptions()
+    (options.deviceKeys, options.redactor) = (deviceKeys, redactor)
+    // A program that another thread is just starting holds copies of all locks until it runs.
+    options.lockTimeout = 5
+    return options
+  }
+
+  private func stamp(_ stage: StagedContainer) -> MigrationStamp {
+    MigrationStamp(tool: "fixture", transaction: stage.transaction)
+  }
+
+  // MARK: Making
+
+  /// Makes a fixture's container; one that nothing gives a version is told it, as `drydock baseline` does.
+  ///
+  /// - Parameter work: The directory to make, which the container is in; it must not exist.
+  /// - Throws: `DrydockError` when the container does not have the version that `fixture.yaml` says.
+  package func build(_ fixture: Fixture, in work: String) throws -> Container {
+    var container = try fixture.build(in: work, configuration: configuration, deviceKeys: deviceKeys)
+    container.isScratch = true
+    let found = try version(of: container)
+    if fixture.isUnmarked, found == nil {
+      _ = try Transaction.run(on: container, .baseline, summary: "baseline", options: options) { stage in
+        try Baseline.set(fixture.version, catalog: catalog, on: stage, stamp: stamp(stage))
+      }
+    } else if fixture.isUnmarked || found != fixture.version {
+      let said = fixture.isUnmarked ? "nothing says its version" : "it has version \(fixture.version)"
+      let has = found.map { "version \($0)" } ?? "none that anything says"
+      throw DrydockError(
+        .badFixture,
+        "fixture.yaml says that \(said), but the container has \(has): correct `version`, `unmarked` or the "
+          + "container", path: fixture.directory)
+    }
+    return container
+  }
+
+  /// The version that a container has; nil when nothing says it.
+  package func version(of container: Container) throws -> Int? {
+    do {
+      return try inspect(container) { try DetectedVersion.detect(in: $0, tool: catalog.tool).version }
+    } catch let error as DrydockError where error.code == .unknownVersion {
+      return nil
+    }
+  }
+
+  /// Looks at a container, with the device's keys.
+  func inspect<Value>(_ container: Container, _ body: (StagedContainer) throws -> Value) throws -> Value {
+    try Transaction.inspect(container, options: options, body: body)
+  }
+
+  /// What is to be done to a fixture's container, whose version `fixture.yaml` vouches for.
+  private func status(of stage: StagedContainer) throws -> MigrationStatus {
+    var detected = try DetectedVersion.detect(in: stage, tool: catalog.tool)
+    detected.firstContact = nil
+    return MigrationStatus(catalog: catalog, detected: detected)
+  }
+
+  // MARK: Forwards and back
+
+  /// Brings a container to a version, the latest without one.
+  @discardableResult
+  package func migrate(
+    _ container: Container, to version: Int? = nil
+  ) throws -> TransactionOutcome<MigrationReport> {
+    try Transaction.run(
+      on: container, .migrate, summary: "migrate to \(version ?? catalog.latest)", options: options
+    ) { stage in
+      try Migrator.run(status(of: stage), to: version, on: stage, stamp: stamp(stage))
+    }
+  }
+
+  /// Brings a container to the latest version under the eyes of a watch.
+  func migrate(_ container: Container, _ watch: inout RunWatch) throws -> TransactionOutcome<MigrationReport>
+  {
+    try Transaction.run(
+      on: container, .migrate, summary: "migrate to \(catalog.latest)", options: options
+    ) { stage in
+      try watch.begin(on: stage)
+      return try Migrator.run(status(of: stage), on: stage, stamp: stamp(stage)) {
+        try watch.did($0, on: $1)
+      }
+    }
+  }
+
+  /// Undoes the last transaction, or, when it is a rollback, undoes that.
+  func rollBack(_ container: Container, redoing: Bool = false) throws {
+    var request = MigrationRollback.Request()
+    request.redoing = redoing
+    _ = try MigrationRollback.run(container, request, catalog, options: options)
+  }
+
+  /// Goes down to a version by the migrations' steps.
+  func goDown(_ container: Container, to version: Int) throws {
+    var options = options
+    // What the migrations wrote down is needed until the last of them is taken back.
+    (options.undoLimits.count, options.undoLimits.bytes) = (.max, .max)
+    var request = MigrationRollback.Request()
+    (request.version, request.bySteps) = (version, true)
+    _ = try MigrationRollback.run(container, request, catalog, options: options)
+  }
+}
+
+/// One fixture in work: makes its containers, as many as its checks need, each in a place of its own.
+struct FixtureWork {
+  let fixture: Fixture
+  let runner: FixtureRunner
+  /// Where the containers and what is written down of them go.
+  let scratch: Directory
+  /// The fixture's `expect`; with the rows before migrating once these are known.
+  private var expectation: FixtureExpectation?
+
+  init(fixture: Fixture, runner: FixtureRunner, scratch: Directory) {
+    (self.fixture, self.runner, self.scratch) = (fixture, runner, scratch)
+    expectation = fixture.expectation
+  }
+
+  var catalog: MigrationCatalog { runner.catalog }
+
+  /// The path of something in the scratch directory.
+  func path(_ name: String) -> String { scratch.path + "/" + name }
+
+  /// Makes the fixture's container anew.
+  ///
+  /// - Parameter name: What it is for; each is used once.
+  func container(_ name: String) throws -> Container {
+    try runner.build(fixture, in: path("container-" + name))
+  }
+
+  /// Removes the containers; what was written down of them stays.
+  func removeContainers() throws {
+    for name in try scratch.names() where name.starts(with: "container-".utf8) {
+      try scratch.removeTree(ContainerPath(name: name))
+    }
+  }
+
+  /// Writes a container down as a golden in the scratch directory.
+  ///
+  /// - Returns: the golden's directory.
+  func write(_ container: Container, as name: String) throws -> String {
+    let directory = path(name)
+    try GoldenCheck.write(
+      container, to: directory, volatile: fixture.volatile, deviceKeys: runner.deviceKeys)
+    return directory
+  }
+
+  /// Where a container is not what a golden says.
+  ///
+  /// - Parameter check: What the findings are about.
+  func findings(
+    _ container: Container, against golden: String, _ check: FixtureFinding.Check = .golden
+  ) throws -> [FixtureFinding] {
+    try GoldenCheck.findings(
+      container, against: golden, volatile: fixture.volatile, deviceKeys: runner.deviceKeys,
+      redactor: runner.redactor
+    ).map { finding in
+      var finding = finding
+      finding.check = check
+      return finding
+    }
+  }
+
+  /// Where a container differs from what was written down in this run, however it is written.
+  ///
+  /// - Parameter name: The golden that the container is written down as.
+  func differences(
+    _ container: Container, from golden: String, as name: String
+  ) throws -> [FixtureFinding] {
+    let found = try write(container, as: name)
+    if try GoldenText.isSame(golden, found) { return [] }
+    return try ScratchDirectory.with("compared-", in: scratch) { scratch in
+      try GoldenComparison(golden, found, fixture.volatile, runner.redactor, in: scratch).findings()
+    }
+  }
+
+  /// Where a container is not as `expect` says.
+  func expectationFindings(_ container: Container) throws -> [FixtureFinding] {
+    guard let expectation else { return [] }
+    return try runner.inspect(container) { try expectation.findings(in: $0) }
+  }
+
+  /// Takes what `expect` compares with the container as it is now, before it is migrated.
+  ///
+  /// - Returns: what cannot be taken.
+  mutating func takeExpectation(before container: Container) throws -> [FixtureFinding] {
+    guard let expected = expectation else { return [] }
+    let (known, findings) = try runner.inspect(container) { try expected.knowing(before: $0) }
+    expectation = known
+    return findings
+  }
+
+  /// All that can be told of a container.
+  func state(of container: Container) throws -> ExactState {
+    try runner.inspect(container) { try ExactState(of: $0.live) }
+  }
+
+  /// The numbers of migrations above a version, up to another.
+  func migrations(above low: Int, upTo high: Int) -> [Int] {
+    catalog.numbers.filter { $0 > low && $0 <= high }
+  }
+}

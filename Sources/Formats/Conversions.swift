@@ -1,0 +1,144 @@
+// Values of one format as those of another.
+
+extension JSONValue {
+  /// A property list value as JSON, with sorted keys; nil for what JSON cannot represent: dates, data, infinity, NaN.
+  package init?(_ value: PropertyListValue) {
+    switch value {
+    case .string(let text): self = .string(JSONString(text))
+    case .boolean(let bool): self = .boolean(bool)
+    case .integer(let number): self = .number(JSONNumber(number))
+    case .unsigned(let number): self = .number(JSONNumber(number))
+    case .real(let real):
+      guard let number = JSONNumber(real) else { return nil }
+      self = .number(number)
+    case .single(let real):
+      // The shortest text of the 32-bit real, not of the 64-bit one.
+      guard real.isFinite else { return nil }
+      self = .number(JSONNumber(checked: real.description))
+    case .array(let values):
+      let elements = values.compactMap { JSONValue($0) }
+      guard elements.count == values.count else { return nil }
+      self = .array(JSONArray(elements))
+    case .dictionary(let values):
+      let members = values.sorted().compactMap { key, value in
+        JSONValue(value).map { (key: key, value: $0) }
+      }
+      guard members.count == values.count else { return nil }
+      self = .object(JSONObject(members))
+    case .date, .data, .unknown: return nil
+    }
+  }
+
+  /// The value as in a property list; nil for null.
+  package var propertyListValue: PropertyListValue? {
+    switch self {
+    case .null: return nil
+    case .boolean(let bool): return .boolean(bool)
+    case .string(let string): return .string(string.text)
+    case .number(let number): return number.propertyListValue
+    case .array(let array):
+      let values = array.elements.compactMap(\.propertyListValue)
+      return values.count == array.elements.count ? .array(values) : nil
+    case .object(let object):
+      var values: PropertyListDictionary = [:]
+      for member in object.members { values[member.key.text] = member.value.propertyListValue }
+      return values.count == object.members.count ? .dictionary(values) : nil
+    }
+  }
+}
+
+extension JSONNumber {
+  /// An integer if it is written as one and fits, else a real.
+  fileprivate var propertyListValue: PropertyListValue? {
+    if let number = Int64(text) { return .integer(number) }
+    if let number = UInt64(text) { return .unsigned(number) }
+    return Double(text).flatMap { $0.isFinite ? .real($0) : nil }
+  }
+}
+
+extension YAMLNode {
+  /// The value as JSON, with its keys in the order of the file. Dates, data, other numbers than JSON's and keys that are not
+  /// text are errors.
+  package func jsonValue() throws -> JSONValue {
+    switch content {
+    case .sequence(let nodes): return .array(JSONArray(try nodes.map { try $0.jsonValue() }))
+    case .mapping(let mapping):
+      return .object(
+        JSONObject(
+          try mapping.pairs.map { pair in
+            guard case .text(let key) = pair.key.value else {
+              throw pair.keyPosition.error("a JSON key is text, not \(pair.key.value.summary): quote it")
+            }
+            return (key, try pair.value.jsonValue())
+          }))
+    case .scalar(let scalar): return try jsonValue(scalar)
+    }
+  }
+
+  private func jsonValue(_ scalar: YAMLScalar) throws -> JSONValue {
+    switch scalar.value {
+    case .null: return .null
+    case .boolean(let bool): return .boolean(bool)
+    case .integer(let number): return .number(JSONNumber(number))
+    case .unsigned(let number): return .number(JSONNumber(number))
+    case .real(let real):
+      // As written, if that is a JSON number: `1.50` keeps its zero.
+      if case .number(let number) = try? JSONDocument(bytes: Array(scalar.source.utf8)).value {
+        return .number(number)
+      }
+      guard let number = JSONNumber(real) else {
+        throw position.error("JSON has no number `\(scalar.source)`")
+      }
+      return .number(number)
+    case .text(let text): return .string(JSONString(text))
+    case .date, .data:
+      throw position.error("JSON cannot represent \(summary): write it as text, as the app reads it")
+    }
+  }
+}
+
+extension YAMLNode {
+  /// The value as in a property list. Null and keys that are not text are errors.
+  package func propertyListValue() throws -> PropertyListValue {
+    switch content {
+    case .scalar(let scalar):
+      guard let value = scalar.value.propertyListValue else {
+        throw position.error(
+          "a setting cannot be null: quote it if it is text, or delete the key instead")
+      }
+      return value
+    case .sequence(let nodes): return .array(try nodes.map { try $0.propertyListValue() })
+    case .mapping(let mapping): return .dictionary(try mapping.propertyListValues())
+    }
+  }
+}
+
+extension YAMLMapping {
+  /// The pairs as in a property list.
+  package func propertyListValues() throws -> PropertyListDictionary {
+    var values = PropertyListDictionary()
+    for pair in pairs {
+      guard case .text(let key) = pair.key.value else {
+        throw pair.keyPosition.error("a setting's name is text, not \(pair.key.value.summary): quote it")
+      }
+      values[key] = try pair.value.propertyListValue()
+    }
+    return values
+  }
+}
+
+extension YAMLScalar.Value {
+  /// The value as in a property list; nil for null.
+  package var propertyListValue: PropertyListValue? {
+    switch self {
+    case .null: nil
+    case .boolean(let value): .boolean(value)
+    case .integer(let value): .integer(value)
+    case .unsigned(let value): .unsigned(value)
+    case .real(let value): .real(value)
+    case .text(let text): .string(text)
+    case .date(let date): .date(date)
+    case .data(let bytes): .data(bytes)
+    }
+  }
+}

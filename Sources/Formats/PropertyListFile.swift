@@ -1,0 +1,97 @@
+import DrydockErrors
+
+/// A property list file with a dictionary of settings, and its format.
+package struct PropertyListFile: Sendable, Equatable {
+  /// The format, which is preserved when the file is rewritten.
+  package enum Format: String, Sendable {
+    /// Apple's binary format.
+    case binary
+    /// XML. Dates have whole seconds.
+    case xml
+  }
+
+  package var format: Format
+  package var root: PropertyListDictionary
+
+  /// A new property list, binary by default, as Apple's systems write settings.
+  package init(format: Format = .binary, root: PropertyListDictionary = [:]) {
+    self.format = format
+    self.root = root
+  }
+
+  /// Reads a file's content.
+  ///
+  /// - Throws: `DrydockError` (`.malformed`) when it is not a property list, corrupt, or not a dictionary.
+  package init(bytes: [UInt8]) throws {
+    let document = try PropertyListDocument(bytes: bytes)
+    guard case .dictionary(let values) = document.value else {
+      throw DrydockError(
+        .malformed, "the property list is a \(document.value.typeName), not a dictionary of settings")
+    }
+    (format, root) = (document.format, values)
+  }
+
+  /// The file's content. The same settings give the same bytes.
+  ///
+  /// - Throws: `DrydockError` (`.unsupported`) for values that XML cannot represent.
+  package func encoded() throws -> [UInt8] {
+    try PropertyListDocument(format: format, value: .dictionary(root)).encoded()
+  }
+
+  /// See ``Format/rounds(_:)``.
+  package func rounds(_ value: PropertyListValue) -> Bool { format.rounds(value) }
+}
+
+extension PropertyListFile.Format {
+  /// Whether writing `value` in this format is lossy: XML has no fractions of a second.
+  package func rounds(_ value: PropertyListValue) -> Bool {
+    guard self == .xml else { return false }
+    switch value {
+    case .date(let date):
+      let seconds = date.timeIntervalSinceReferenceDate
+      return seconds.rounded(.down) != seconds
+    case .array(let values): return values.contains(where: rounds)
+    case .dictionary(let values): return values.values.contains(where: rounds)
+    default: return false
+    }
+  }
+}
+
+/// A property list with any top value, and its format.
+package struct PropertyListDocument: Sendable, Equatable {
+  package var format: PropertyListFile.Format
+  package var value: PropertyListValue
+
+  package init(format: PropertyListFile.Format, value: PropertyListValue) {
+    (self.format, self.value) = (format, value)
+  }
+
+  /// Reads a file's content.
+  ///
+  /// - Throws: `DrydockError` (`.malformed`) when it is not a property list or corrupt.
+  package init(bytes: [UInt8]) throws {
+    if Self.isBinary(bytes) {
+      self.init(format: .binary, value: try BinaryPropertyListReader.read(bytes))
+    } else {
+      self.init(format: .xml, value: try XMLPropertyList.read(bytes))
+    }
+  }
+
+  /// The file's content. The same value gives the same bytes.
+  ///
+  /// - Throws: `DrydockError` (`.unsupported`) for values that XML cannot represent.
+  package func encoded() throws -> [UInt8] {
+    switch format {
+    case .binary: BinaryPropertyListWriter.write(value)
+    case .xml: try XMLPropertyListWriter.write(value)
+    }
+  }
+
+  package static func isBinary(_ bytes: [UInt8]) -> Bool { bytes.starts(with: BinaryPropertyList.magic) }
+
+  /// Whether bytes start like a property list: with the binary format's magic, or with a `<`.
+  package static func isBegun(by bytes: [UInt8]) -> Bool {
+    if isBinary(bytes) { return true }
+    return bytes.first { !($0 <= 0x20 || $0 >= 0x80) } == UInt8(ascii: "<")
+  }
+}

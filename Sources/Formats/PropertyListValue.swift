@@ -1,0 +1,274 @@
+import Foundation
+
+/// A value in a property list with its exact type: as in the file, Bool, integer and real are three types.
+public indirect enum PropertyListValue: Sendable {
+  case string(String)
+  case boolean(Bool)
+  /// An integer that fits a signed 64-bit number.
+  case integer(Int64)
+  /// An integer above `Int64.max`.
+  case unsigned(UInt64)
+  /// A 64-bit real.
+  case real(Double)
+  /// A 32-bit real (binary files only).
+  case single(Float)
+  /// A point in time; XML files keep whole seconds only.
+  case date(Date)
+  case data([UInt8])
+  case array([PropertyListValue])
+  case dictionary(PropertyListDictionary)
+  /// An object that is preserved but not interpreted, such as a reference in a keyed archive.
+  case unknown(PropertyListOpaque)
+
+  /// The name of the type, for messages.
+  public var typeName: String {
+    switch self {
+    case .string: "string"
+    case .boolean: "Bool"
+    case .integer, .unsigned: "integer"
+    case .real, .single: "real"
+    case .date: "date"
+    case .data: "data"
+    case .array: "array"
+    case .dictionary: "dictionary"
+    case .unknown: "unknown"
+    }
+  }
+
+  /// Whether both have the same type and value. A 32-bit real matches the 64-bit real of the same number: only a file
+  /// distinguishes them.
+  public func matches(_ other: PropertyListValue) -> Bool {
+    switch (self, other) {
+    case (.single(let left), .real(let right)): Double(left).bitPattern == right.bitPattern
+    case (.real(let left), .single(let right)): left.bitPattern == Double(right).bitPattern
+    case (.array(let left), .array(let right)):
+      left.count == right.count && zip(left, right).allSatisfy { $0.matches($1) }
+    case (.dictionary(let left), .dictionary(let right)):
+      left.count == right.count && left.allSatisfy { key, value in right[key]?.matches(value) == true }
+    default: self == other
+    }
+  }
+}
+
+extension PropertyListValue: Hashable {
+  /// Compares every scalar of a text and every bit of a real: negative zero differs from zero, and NaN equals itself.
+  public static func == (left: Self, right: Self) -> Bool {
+    switch (left, right) {
+    case (.string(let left), .string(let right)): left.isExactly(right)
+    case (.boolean(let left), .boolean(let right)): left == right
+    case (.integer(let left), .integer(let right)): left == right
+    case (.unsigned(let left), .unsigned(let right)): left == right
+    case (.real(let left), .real(let right)): left.bitPattern == right.bitPattern
+    case (.single(let left), .single(let right)): left.bitPattern == right.bitPattern
+    case (.date(let left), .date(let right)): left == right
+    case (.data(let left), .data(let right)): left == right
+    case (.array(let left), .array(let right)): left == right
+    case (.dictionary(let left), .dictionary(let right)): left == right
+    case (.unknown(let left), .unknown(let right)): left == right
+    default: false
+    }
+  }
+
+  public func hash(into hasher: inout Hasher) {
+    switch self {
+    case .string(let text): hasher.combine(ExactText(text))
+    case .boolean(let value): hasher.combine(value)
+    case .integer(let value): hasher.combine(value)
+    case .unsigned(let value): hasher.combine(value)
+    case .real(let value): hasher.combine(value.bitPattern)
+    case .single(let value): hasher.combine(value.bitPattern)
+    case .date(let date): hasher.combine(date)
+    case .data(let bytes): hasher.combine(bytes)
+    case .array(let values): hasher.combine(values)
+    case .dictionary(let values): hasher.combine(values)
+    case .unknown(let opaque): hasher.combine(opaque)
+    }
+  }
+}
+
+/// An object of a binary property list that is preserved as its bytes.
+public struct PropertyListOpaque: Hashable, Sendable {
+  /// The first byte: kind and size.
+  let marker: UInt8
+  /// The bytes after the marker and the count, if any.
+  let payload: [UInt8]
+
+  init(marker: UInt8, payload: [UInt8]) { (self.marker, self.payload) = (marker, payload) }
+
+  /// A reference in a keyed archive, in as few bytes as possible.
+  init(keyedArchiveReference number: UInt32) {
+    let size = number < 0x100 ? 1 : number < 0x1_0000 ? 2 : 4
+    payload = (0..<size).map { UInt8(truncatingIfNeeded: number >> UInt32(8 * (size - 1 - $0))) }
+    marker = 0x80 | UInt8(size - 1)
+  }
+
+  /// Null, which JSON has and property lists do not use.
+  package static let null = PropertyListOpaque(marker: 0, payload: [])
+
+  /// The number of a reference in a keyed archive, if this is one.
+  package var keyedArchiveReference: UInt64? {
+    guard marker & 0xF0 == 0x80, payload.count <= 8 else { return nil }
+    return payload.reduce(0) { $0 << 8 | UInt64($1) }
+  }
+}
+
+extension PropertyListValue: CustomStringConvertible {
+  /// A short form that shows the types: text in quotes, dates as in `!date`, data by its size.
+  public var description: String {
+    switch self {
+    case .string(let text): "\"\(text)\""
+    case .boolean(let value): "\(value)"
+    case .integer(let value): "\(value)"
+    case .unsigned(let value): "\(value)"
+    case .real(let value): "\(value)"
+    case .single(let value): "\(value)"
+    case .date(let date): YAMLDate.text(date)
+    case .data(let bytes): "data (\(bytes.count) bytes)"
+    case .array(let values): "[" + values.map(\.description).joined(separator: ", ") + "]"
+    case .dictionary(let values):
+      "{" + values.sorted().map { "\($0.key): \($0.value)" }.joined(separator: ", ") + "}"
+    case .unknown(.null): "null"
+    case .unknown(let opaque): opaque.keyedArchiveReference.map { "reference \($0)" } ?? "unknown value"
+    }
+  }
+}
+
+extension PropertyListValue: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral,
+  ExpressibleByIntegerLiteral,
+  ExpressibleByFloatLiteral, ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
+{
+  public init(stringLiteral value: String) { self = .string(value) }
+
+  public init(booleanLiteral value: Bool) { self = .boolean(value) }
+
+  public init(integerLiteral value: Int64) { self = .integer(value) }
+
+  public init(floatLiteral value: Double) { self = .real(value) }
+
+  public init(arrayLiteral elements: PropertyListValue...) { self = .array(elements) }
+
+  public init(dictionaryLiteral elements: (String, PropertyListValue)...) {
+    self = .dictionary(PropertyListDictionary(elements))
+  }
+}
+
+extension PropertyListValue: ExpressibleByStringInterpolation {}
+
+/// Values by key, as in a property list: keys with different scalars differ even if Unicode considers them equal.
+public struct PropertyListDictionary: Hashable, Sendable {
+  public typealias Element = (key: String, value: PropertyListValue)
+
+  private var storage: [ExactText: PropertyListValue] = [:]
+
+  public init() {}
+
+  /// Of pairs with the same key the last counts.
+  public init(_ pairs: some Sequence<(String, PropertyListValue)>) {
+    for (key, value) in pairs { storage[ExactText(key)] = value }
+  }
+
+  private init(storage: [ExactText: PropertyListValue]) { self.storage = storage }
+
+  public var count: Int { storage.count }
+
+  public var isEmpty: Bool { storage.isEmpty }
+
+  /// The keys, which compare exactly.
+  package var keys: some Collection<ExactText> { storage.keys }
+
+  package var values: some Collection<PropertyListValue> { storage.values }
+
+  public subscript(_ key: String) -> PropertyListValue? {
+    get { storage[ExactText(key)] }
+    set { storage[ExactText(key)] = newValue }
+  }
+
+  package subscript(_ key: ExactText) -> PropertyListValue? {
+    get { storage[key] }
+    set { storage[key] = newValue }
+  }
+
+  mutating func reserveCapacity(_ count: Int) { storage.reserveCapacity(count) }
+
+  /// Sets a key's value and returns the old one.
+  @discardableResult
+  public mutating func updateValue(_ value: PropertyListValue, forKey key: String) -> PropertyListValue? {
+    storage.updateValue(value, forKey: ExactText(key))
+  }
+
+  public func mapValues(_ change: (PropertyListValue) throws -> PropertyListValue) rethrows -> Self {
+    Self(storage: try storage.mapValues(change))
+  }
+
+  /// The results by key, without nil, in a Swift dictionary, which has one of the keys that Unicode considers equal.
+  public func compactMapValues<T>(_ change: (PropertyListValue) throws -> T?) rethrows -> [String: T] {
+    try reduce(into: [:]) { result, pair in
+      if let value = try change(pair.value) { result[pair.key] = value }
+    }
+  }
+
+  public func filter(_ fits: (Element) throws -> Bool) rethrows -> Self {
+    Self(storage: try storage.filter { try fits(($0.key.text, $0.value)) })
+  }
+
+  public mutating func merge(
+    _ other: Self, uniquingKeysWith choose: (PropertyListValue, PropertyListValue) throws -> PropertyListValue
+  ) rethrows {
+    try storage.merge(other.storage, uniquingKeysWith: choose)
+  }
+
+  public func merging(
+    _ other: Self, uniquingKeysWith choose: (PropertyListValue, PropertyListValue) throws -> PropertyListValue
+  ) rethrows -> Self {
+    var result = self
+    try result.merge(other, uniquingKeysWith: choose)
+    return result
+  }
+
+  /// The pairs in the order of their keys' scalars.
+  public func sorted() -> [Element] {
+    let pairs = Array(storage)
+    // Sorts indexes by keys in one buffer: moving and comparing the pairs themselves would count references.
+    var keys: [UInt8] = []
+    var ends = [0]
+    ends.reserveCapacity(pairs.count + 1)
+    for pair in pairs {
+      keys.append(contentsOf: pair.key.text.utf8)
+      ends.append(keys.count)
+    }
+    var order = Array(0..<pairs.count)
+    keys.withUnsafeBytes { bytes in
+      order.sort { left, right in
+        guard let start = bytes.baseAddress else { return false }
+        let (first, second) = (ends[left + 1] - ends[left], ends[right + 1] - ends[right])
+        let order = memcmp(start + ends[left], start + ends[right], Swift.min(first, second))
+        return order == 0 ? first < second : order < 0
+      }
+    }
+    return order.map { (pairs[$0].key.text, pairs[$0].value) }
+  }
+
+  /// The keys whose values differ between both, sorted.
+  package func differingKeys(
+    from other: Self, isSame: (PropertyListValue, PropertyListValue) -> Bool = { $0 == $1 }
+  ) -> [ExactText] {
+    let own = storage.filter { key, value in other.storage[key].map { !isSame(value, $0) } ?? true }.keys
+    return (Array(own) + other.storage.keys.filter { storage[$0] == nil }).sorted()
+  }
+}
+
+extension PropertyListDictionary: Sequence {
+  public struct Iterator: IteratorProtocol {
+    fileprivate var rest: [ExactText: PropertyListValue].Iterator
+
+    public mutating func next() -> Element? { rest.next().map { ($0.key.text, $0.value) } }
+  }
+
+  public func makeIterator() -> Iterator { Iterator(rest: storage.makeIterator()) }
+
+  public var underestimatedCount: Int { storage.count }
+}
+
+extension PropertyListDictionary: ExpressibleByDictionaryLiteral {
+  public init(dictionaryLiteral elements: (String, PropertyListValue)...) { self.init(elements) }
+}

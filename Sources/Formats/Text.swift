@@ -1,0 +1,120 @@
+import Foundation
+
+/// Text that is equal only when the Unicode scalars are. To Swift's `String`, é equals e with a combining accent; to the
+/// files and databases of an app they differ.
+///
+/// As a property wrapper it makes the synthesized comparison of a type exact.
+@propertyWrapper
+package struct ExactText: Sendable {
+  package var text: String
+
+  package var wrappedValue: String {
+    get { text }
+    set { text = newValue }
+  }
+
+  package init(_ text: String) { self.text = text }
+
+  package init(wrappedValue: String) { text = wrappedValue }
+}
+
+extension ExactText: Hashable, Comparable {
+  package static func == (left: Self, right: Self) -> Bool {
+    left.text.utf8.count == right.text.utf8.count && order(left, right) == 0
+  }
+
+  /// By scalars, which is the order of the UTF-8 bytes.
+  package static func < (left: Self, right: Self) -> Bool {
+    let order = order(left, right)
+    return order == 0 ? left.text.utf8.count < right.text.utf8.count : order < 0
+  }
+
+  /// The order of the common prefix length.
+  private static func order(_ left: Self, _ right: Self) -> Int32 {
+    left.withBytes { left in
+      right.withBytes { right in
+        guard let first = left.baseAddress, let second = right.baseAddress else { return 0 }
+        return memcmp(first, second, min(left.count, right.count))
+      }
+    }
+  }
+
+  /// Without copying, unless Foundation on Apple's systems made the string.
+  private func withBytes<T>(_ body: (UnsafeBufferPointer<UInt8>) -> T) -> T {
+    if let result = text.utf8.withContiguousStorageIfAvailable(body) { return result }
+    return Array(text.utf8).withUnsafeBufferPointer(body)
+  }
+
+  package func hash(into hasher: inout Hasher) {
+    withBytes { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+    hasher.combine(0xFF as UInt8)
+  }
+}
+
+extension ExactText: Codable, ExpressibleByStringLiteral, CustomStringConvertible {
+  package init(from decoder: any Decoder) throws {
+    text = try decoder.singleValueContainer().decode(String.self)
+  }
+
+  package func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(text)
+  }
+
+  package init(stringLiteral value: String) { text = value }
+
+  package var description: String { text }
+}
+
+extension String {
+  /// Whether both have the same Unicode scalars.
+  package func isExactly(_ other: String) -> Bool { ExactText(self) == ExactText(other) }
+}
+
+extension Sequence<String> {
+  /// Whether one of the texts has the same Unicode scalars.
+  package func containsExactly(_ text: String) -> Bool { contains { $0.isExactly(text) } }
+}
+
+/// Suggests the known word closest to a mistyped one.
+package enum NearestWord {
+  /// The candidate with the smallest edit distance (a swap of neighbours counts one), or nil when none is close.
+  package static func to(_ word: String, among candidates: [String]) -> String? {
+    let typed = Array(word.lowercased().unicodeScalars)
+    let limit = max(1, typed.count / 4)
+    var best: (distance: Int, word: String)?
+    for candidate in candidates {
+      let known = Array(candidate.lowercased().unicodeScalars)
+      guard abs(known.count - typed.count) <= limit else { continue }
+      let distance = distance(typed, known)
+      if distance <= limit, distance < best?.distance ?? .max { best = (distance, candidate) }
+    }
+    return best?.word
+  }
+
+  /// The end of an error message: "did you mean `x`?", or the known words.
+  package static func hint(for word: String, among candidates: [String]) -> String {
+    if let near = to(word, among: candidates) { return "did you mean `\(near)`?" }
+    if candidates.isEmpty { return "no names are known here" }
+    return "known here: " + candidates.sorted().joined(separator: ", ")
+  }
+
+  private static func distance(_ left: [Unicode.Scalar], _ right: [Unicode.Scalar]) -> Int {
+    if left.isEmpty || right.isEmpty { return left.count + right.count }
+    var older = [Int](repeating: 0, count: right.count + 1)
+    var previous = Array(0...right.count)
+    for row in 1...left.count {
+      var current = [row] + [Int](repeating: 0, count: right.count)
+      for column in 1...right.count {
+        let cost = left[row - 1] == right[column - 1] ? 0 : 1
+        current[column] = min(previous[column] + 1, current[column - 1] + 1, previous[column - 1] + cost)
+        if row > 1, column > 1, left[row - 1] == right[column - 2], left[row - 2] == right[column - 1] {
+          current[column] = min(current[column], older[column - 2] + 1)
+        }
+      }
+      older = previous
+      previous = current
+    }
+    return previous[right.count]
+  }
+}

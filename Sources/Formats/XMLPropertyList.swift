@@ -1,0 +1,438 @@
+import DrydockErrors
+import Foundation
+
+/// The XML property list format. Not Foundation's implementation: of two keys that Unicode considers equal it keeps one, and
+/// it has no negative zero.
+enum XMLPropertyList {
+  /// The key of a reference in a keyed archive.
+  static let reference = "CF$UID"
+
+  static func read(_ bytes: [UInt8]) throws -> PropertyListValue {
+    let start = bytes.prefix(64).filter { !($0 <= 0x20 || $0 >= 0x80) }
+    guard start.first == UInt8(ascii: "<") else {
+      let what = bytes.isEmpty ? "the file is empty" : "neither binary nor XML"
+      throw DrydockError(.malformed, "not a property list: \(what)")
+    }
+    return try XMLPropertyListReader.read(try utf8(bytes))
+  }
+
+  static func damaged(_ what: String) -> DrydockError {
+    DrydockError(.malformed, "the XML property list is corrupt: \(what)")
+  }
+
+  /// The text as UTF-8.
+  private static func utf8(_ bytes: [UInt8]) throws -> [UInt8] {
+    if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { return try checked(Array(bytes.dropFirst(3))) }
+    if bytes.starts(with: [0xFE, 0xFF]) || bytes.starts(with: [0xFF, 0xFE]) || bytes.prefix(2).contains(0) {
+      guard let text = String(data: Data(bytes), encoding: .utf16), !text.utf8.contains(0) else {
+        throw damaged("not valid UTF-16")
+      }
+      return Array(text.drop { $0 == "\u{FEFF}" }.utf8)
+    }
+    switch try encoding(bytes) {
+    case "utf-8", nil: return try checked(bytes)
+    case "us-ascii", "ascii": return try checked(bytes)
+    case "iso-8859-1", "latin1": return bytes.flatMap { Array(String(UnicodeScalar($0)).utf8) }
+    default: throw damaged("the encoding is not UTF-8, UTF-16 or ISO-8859-1")
+    }
+  }
+
+  private static func checked(_ bytes: [UInt8]) throws -> [UInt8] {
+    guard String(validating: bytes, as: UTF8.self) != nil else { throw damaged("not valid UTF-8") }
+    return bytes
+  }
+
+  /// The encoding in the first line, in lower case.
+  private static func encoding(_ bytes: [UInt8]) throws -> String? {
+    let start = String(decoding: bytes.prefix(200), as: UTF8.self)
+    guard let end = start.range(of: "?>"), start.hasPrefix("<?xml"),
+      let name = start[..<end.lowerBound].firstMatch(of: #/encoding\s*=\s*["']([^"']*)["']/#)
+    else { return nil }
+    return name.1.lowercased()
+  }
+}
+
+/// Decodes the format as Apple's systems do: its elements, the five entities of XML and numeric characters only, so that
+/// nothing in a file expands.
+struct XMLPropertyListReader {
+  /// Deeper nesting would exhaust the stack.
+  private static let depthLimit = 200
+
+  private let bytes: [UInt8]
+  private var index = 0
+
+  private struct Tag {
+    var name: String
+    var isEnd = false
+    var isEmpty = false
+  }
+
+  /// The value in a file of valid UTF-8.
+  static func read(_ bytes: [UInt8]) throws -> PropertyListValue {
+    var reader = XMLPropertyListReader(bytes: bytes)
+    try reader.skipProlog()
+    var tag = try reader.tag()
+    let isWrapped = tag.name == "plist" && !tag.isEnd
+    if isWrapped {
+      if tag.isEmpty { throw reader.damaged("there is no value in it") }
+      tag = try reader.nextTag()
+      if tag.isEnd { throw reader.damaged("there is no value in it") }
+    }
+    let value = try reader.value(tag, depth: 0)
+    if isWrapped { try reader.end("plist") }
+    try reader.skipBetween()
+    guard reader.index == bytes.count else { throw reader.damaged("more than one value") }
+    return value
+  }
+
+  private init(bytes: [UInt8]) { self.bytes = bytes }
+
+  // MARK: Values
+
+  private mutating func value(_ tag: Tag, depth: Int) throws -> PropertyListValue {
+    guard depth <= Self.depthLimit else { throw damaged("nested too deeply") }
+    if tag.isEnd { throw damaged("an end without a start") }
+    switch tag.name {
+    case "true", "false":
+      if !tag.isEmpty { try end(tag.name) }
+      return .boolean(tag.name == "true")
+    case "dict": return tag.isEmpty ? .dictionary([:]) : try dictionary(depth: depth)
+    case "array":
+      var values: [PropertyListValue] = []
+      while !tag.isEmpty {
+        let next = try nextTag()
+        if next.isEnd, next.name == "array" { break }
+        values.append(try value(next, depth: depth + 1))
+      }
+      return .array(values)
+    case "string", "key": return .string(tag.isEmpty ? "" : try text(in: tag.name))
+    case "integer": return try integer(try word(in: tag))
+    case "real":
+      let word = try word(in: tag)
+      guard !word.lowercased().contains("x"), let real = Double(word) else {
+        throw damaged("not a valid real")
+      }
+      return .real(real)
+    case "date":
+      let word = try word(in: tag)
+      guard word.utf8.count == 20, UTCTime.isText(word), let date = YAMLDate.parse(word) else {
+        throw damaged("not a valid date")
+      }
+      return .date(date)
+    case "data":
+      let word = try word(in: tag).utf8.filter { !Self.isSpace($0) }
+      guard let data = Data(base64Encoded: Data(word)) else { throw damaged("data that is not base64") }
+      return .data([UInt8](data))
+    // The message omits the name: in a corrupt file it may be a value.
+    default: throw damaged("an unknown element")
+    }
+  }
+
+  private mutating func dictionary(depth: Int) throws -> PropertyListValue {
+    var values = PropertyListDictionary()
+    while true {
+      let next = try nextTag()
+      if next.isEnd, next.name == "dict" { break }
+      guard next.name == "key", !next.isEnd else { throw damaged("a value without a key") }
+      let key = next.isEmpty ? "" : try text(in: "key")
+      let tag = try nextTag()
+      if tag.isEnd || tag.name == "key" { throw damaged("a key without a value") }
+      // Readers differ in which of the two counts.
+      guard values.updateValue(try value(tag, depth: depth + 1), forKey: key) == nil else {
+        throw damaged("a dictionary has a key twice")
+      }
+    }
+    if values.count == 1, case .integer(let number) = values[XMLPropertyList.reference],
+      let reference = UInt32(exactly: number)
+    {
+      return .unknown(PropertyListOpaque(keyedArchiveReference: reference))
+    }
+    return .dictionary(values)
+  }
+
+  private func integer(_ word: String) throws -> PropertyListValue {
+    var digits = word[...]
+    let isNegative = digits.first == "-"
+    if let sign = digits.first, "+-".contains(sign) { digits.removeFirst() }
+    let isHexadecimal = digits.lowercased().hasPrefix("0x")
+    if isHexadecimal { digits = digits.dropFirst(2) }
+    guard let first = digits.utf8.first, first != UInt8(ascii: "+"),
+      let number = UInt64(digits, radix: isHexadecimal ? 16 : 10)
+    else { throw damaged("not a valid integer of 64 bits") }
+    if !isNegative { return Int64(exactly: number).map { .integer($0) } ?? .unsigned(number) }
+    guard number <= 1 << 63 else { throw damaged("not a valid integer of 64 bits") }
+    return .integer(Int64(truncatingIfNeeded: 0 &- number))
+  }
+
+  // MARK: Text
+
+  /// The content of an element, without white space around it.
+  private mutating func word(in tag: Tag) throws -> String {
+    let text = tag.isEmpty ? "" : try text(in: tag.name)
+    guard let first = text.utf8.first, let last = text.utf8.last, Self.isSpace(first) || Self.isSpace(last)
+    else { return text }
+    return String(text.drop { $0.isWhitespace }.reversed().drop { $0.isWhitespace }.reversed())
+  }
+
+  private mutating func text(in name: String) throws -> String {
+    var text: [UInt8] = []
+    var start = index
+    while index < bytes.count {
+      switch bytes[index] {
+      case UInt8(ascii: "&"):
+        text += bytes[start..<index]
+        text += try entity().utf8
+        start = index
+      case UInt8(ascii: "<"):
+        text += bytes[start..<index]
+        guard isAt("<![CDATA[") else {
+          try end(name)
+          return String(decoding: text, as: UTF8.self)
+        }
+        start = index + 9
+        try skip(past: "]]>")
+        text += bytes[start..<index - 3]
+        start = index
+      default: index += 1
+      }
+    }
+    throw cut
+  }
+
+  private mutating func entity() throws -> String {
+    let start = index + 1
+    guard let end = bytes[start..<min(start + 12, bytes.count)].firstIndex(of: UInt8(ascii: ";")) else {
+      throw damaged("an entity without end")
+    }
+    index = end + 1
+    let name = String(decoding: bytes[start..<end], as: UTF8.self)
+    switch name {
+    case "lt": return "<"
+    case "gt": return ">"
+    case "amp": return "&"
+    case "quot": return "\""
+    case "apos": return "'"
+    default:
+      let isHexadecimal = name.hasPrefix("#x")
+      guard name.hasPrefix("#"),
+        let number = UInt32(name.dropFirst(isHexadecimal ? 2 : 1), radix: isHexadecimal ? 16 : 10),
+        let scalar = UnicodeScalar(number)
+      else { throw damaged("an unknown entity") }
+      return String(scalar)
+    }
+  }
+
+  // MARK: Tags
+
+  /// The next tag, after white space and comments.
+  private mutating func nextTag() throws -> Tag {
+    try skipBetween()
+    return try tag()
+  }
+
+  private mutating func tag() throws -> Tag {
+    guard index < bytes.count else { throw cut }
+    guard bytes[index] == UInt8(ascii: "<") else { throw damaged("text where an element is expected") }
+    index += 1
+    let isEnd = isAt("/")
+    if isEnd { index += 1 }
+    let start = index
+    while index < bytes.count, Self.isLetter(bytes[index]) { index += 1 }
+    let name = String(decoding: bytes[start..<index], as: UTF8.self)
+    let rest = index
+    while index < bytes.count, bytes[index] != UInt8(ascii: ">") { index += 1 }
+    guard index < bytes.count else { throw cut }
+    // Attributes are ignored.
+    guard !name.isEmpty, rest == index || bytes[rest] == UInt8(ascii: "/") || Self.isSpace(bytes[rest]) else {
+      throw damaged("an unknown element")
+    }
+    index += 1
+    return Tag(name: name, isEnd: isEnd, isEmpty: bytes[index - 2] == UInt8(ascii: "/") && !isEnd)
+  }
+
+  private mutating func end(_ name: String) throws {
+    let tag = try nextTag()
+    guard tag.isEnd, tag.name == name else { throw damaged("an element does not end where it should") }
+  }
+
+  // MARK: Between
+
+  private mutating func skipProlog() throws {
+    try skipBetween()
+    guard isAt("<!DOCTYPE") else { return }
+    var depth = 0
+    while index < bytes.count {
+      switch bytes[index] {
+      case UInt8(ascii: "["): depth += 1
+      case UInt8(ascii: "]"): depth -= 1
+      case UInt8(ascii: ">") where depth == 0:
+        index += 1
+        return try skipBetween()
+      case UInt8(ascii: "\""):
+        try skip(past: "\"", from: 1)
+        continue
+      default: break
+      }
+      index += 1
+    }
+    throw cut
+  }
+
+  /// White space, comments and instructions.
+  private mutating func skipBetween() throws {
+    while index < bytes.count {
+      if Self.isSpace(bytes[index]) {
+        index += 1
+      } else if isAt("<!--") {
+        try skip(past: "-->", from: 4)
+      } else if isAt("<?") {
+        try skip(past: "?>", from: 2)
+      } else {
+        return
+      }
+    }
+  }
+
+  private mutating func skip(past end: String, from start: Int = 0) throws {
+    index += start
+    while index < bytes.count, !isAt(end) { index += 1 }
+    guard index < bytes.count else { throw cut }
+    index += end.utf8.count
+  }
+
+  private func isAt(_ text: String) -> Bool {
+    guard bytes.count - index >= text.utf8.count else { return false }
+    return zip(bytes[index...], text.utf8).allSatisfy { $0 == $1 }
+  }
+
+  private static func isSpace(_ byte: UInt8) -> Bool {
+    byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09
+  }
+
+  private static func isLetter(_ byte: UInt8) -> Bool { (0x61...0x7A).contains(byte | 0x20) }
+
+  // MARK: Errors
+
+  private var cut: DrydockError { damaged("unexpected end of the file") }
+
+  /// The message has the line but not the content, which may be a secret.
+  private func damaged(_ what: String) -> DrydockError {
+    let line = bytes[..<min(index, bytes.count)].count { $0 == 0x0A } + 1
+    return XMLPropertyList.damaged("line \(line): \(what)")
+  }
+}
+
+/// Encodes the format as Apple's systems do: keys in order, indented with tabs.
+struct XMLPropertyListWriter {
+  private static let lineLength = 76
+  private var text = Array(
+    """
+    <?xml version="1.0" encoding="UTF-8"?>
+    <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+    <plist version="1.0">
+
+    """.utf8)
+
+  /// - Throws: `DrydockError` (`.unsupported`) for values that the format cannot represent.
+  static func write(_ value: PropertyListValue) throws -> [UInt8] {
+    var writer = XMLPropertyListWriter()
+    try writer.add(value, depth: 0)
+    writer.text += "</plist>\n".utf8
+    return writer.text
+  }
+
+  private mutating func add(_ value: PropertyListValue, depth: Int) throws {
+    indent(depth)
+    switch value {
+    case .string(let text): element("string", text)
+    case .boolean(let value): text += (value ? "<true/>\n" : "<false/>\n").utf8
+    case .integer(let value): element("integer", "\(value)")
+    case .unsigned(let value): element("integer", "\(value)")
+    case .real(let value): element("real", Self.text(value))
+    case .single(let value): element("real", Self.text(Double(value)))
+    case .date(let date): element("date", try Self.text(date))
+    case .data(let bytes): data(bytes, depth)
+    case .array(let values):
+      try group("array", isEmpty: values.isEmpty, depth) { writer in
+        for value in values { try writer.add(value, depth: depth + 1) }
+      }
+    case .dictionary(let values):
+      try group("dict", isEmpty: values.isEmpty, depth) { writer in
+        for (key, value) in values.sorted() {
+          writer.indent(depth + 1)
+          writer.element("key", key)
+          try writer.add(value, depth: depth + 1)
+        }
+      }
+    case .unknown(let opaque):
+      guard let reference = opaque.keyedArchiveReference, reference <= UInt32.max else {
+        throw Self.unsupported("a value of unknown kind")
+      }
+      group("dict", isEmpty: false, depth) { writer in
+        writer.indent(depth + 1)
+        writer.element("key", XMLPropertyList.reference)
+        writer.indent(depth + 1)
+        writer.element("integer", "\(reference)")
+      }
+    }
+  }
+
+  private mutating func group(
+    _ name: String, isEmpty: Bool, _ depth: Int, _ body: (inout Self) throws -> Void
+  ) rethrows {
+    if isEmpty { return text += "<\(name)/>\n".utf8 }
+    text += "<\(name)>\n".utf8
+    try body(&self)
+    indent(depth)
+    text += "</\(name)>\n".utf8
+  }
+
+  private mutating func indent(_ depth: Int) {
+    for _ in 0..<depth { text.append(UInt8(ascii: "\t")) }
+  }
+
+  private mutating func element(_ name: String, _ content: String) {
+    text += "<\(name)>".utf8
+    for byte in content.utf8 {
+      switch byte {
+      case UInt8(ascii: "<"): text += "&lt;".utf8
+      case UInt8(ascii: ">"): text += "&gt;".utf8
+      case UInt8(ascii: "&"): text += "&amp;".utf8
+      default: text.append(byte)
+      }
+    }
+    text += "</\(name)>\n".utf8
+  }
+
+  private mutating func data(_ bytes: [UInt8], _ depth: Int) {
+    text += "<data>\n".utf8
+    let indent = min(depth, 8)
+    let encoded = Array(Data(bytes).base64EncodedString().utf8)
+    let length = Self.lineLength - 8 * indent
+    for start in stride(from: 0, to: encoded.count, by: length) {
+      self.indent(indent)
+      text += encoded[start..<min(start + length, encoded.count)]
+      text.append(UInt8(ascii: "\n"))
+    }
+    self.indent(depth)
+    text += "</data>\n".utf8
+  }
+
+  private static func text(_ real: Double) -> String {
+    if real.isNaN { return "nan" }
+    if real.isInfinite { return real < 0 ? "-infinity" : "+infinity" }
+    if real == 0 { return real.sign == .minus ? "-0.0" : "0.0" }
+    return String(format: "%.17g", real)
+  }
+
+  private static func text(_ date: Date) throws -> String {
+    let second = date.timeIntervalSinceReferenceDate.rounded(.down)
+    guard YAMLDate.hasText(second) else { throw unsupported("a date before the year 1 or after 9999") }
+    return YAMLDate.text(Date(timeIntervalSinceReferenceDate: second))
+  }
+
+  private static func unsupported(_ what: String) -> DrydockError {
+    DrydockError(
+      .unsupported, "an XML property list cannot represent a value of the settings: \(what)")
+  }
+}

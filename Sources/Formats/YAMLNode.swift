@@ -1,0 +1,139 @@
+import DrydockErrors
+import Foundation
+
+/// One node of a parsed YAML document, with its place in the file.
+package struct YAMLNode: Sendable {
+  /// What a node holds.
+  package indirect enum Content: Sendable {
+    /// A single value.
+    case scalar(YAMLScalar)
+    /// A list.
+    case sequence([YAMLNode])
+    /// Keys and values, in the order of the file.
+    case mapping(YAMLMapping)
+  }
+
+  /// What the node holds.
+  package var content: Content
+  /// Where the node starts.
+  package var position: YAMLPosition
+
+  /// The value when this is a scalar.
+  package var scalar: YAMLScalar? {
+    if case .scalar(let scalar) = content { scalar } else { nil }
+  }
+
+  /// The elements when this is a sequence.
+  package var sequence: [YAMLNode]? {
+    if case .sequence(let nodes) = content { nodes } else { nil }
+  }
+
+  /// The keys and values when this is a mapping.
+  package var mapping: YAMLMapping? {
+    if case .mapping(let mapping) = content { mapping } else { nil }
+  }
+
+  /// Whether this is the null scalar (an empty value counts).
+  package var isNull: Bool { scalar?.value == .null }
+
+  /// What the node is, for messages: "the text `on`", "a list", "a mapping".
+  package var summary: String {
+    switch content {
+    case .scalar(let scalar): scalar.value.summary
+    case .sequence: "a list"
+    case .mapping: "a mapping"
+    }
+  }
+}
+
+/// A scalar: its typed value and how it was written.
+package struct YAMLScalar: Hashable, Sendable {
+  /// A value of the YAML 1.2 core schema, a date or data.
+  package enum Value: Hashable, Sendable {
+    case null
+    case boolean(Bool)
+    case integer(Int64)
+    /// Only above `Int64.max`.
+    case unsigned(UInt64)
+    case real(Double)
+    case text(String)
+    case date(Date)
+    case data([UInt8])
+
+    /// The value for messages, with its type.
+    package var summary: String {
+      switch self {
+      case .null: "null"
+      case .boolean(let value): "the Bool \(value)"
+      case .integer(let value): "the integer \(value)"
+      case .unsigned(let value): "the integer \(value)"
+      case .real(let value): "the real \(value)"
+      case .text(let value): "the text `\(value)`"
+      case .date: "a date"
+      case .data(let bytes): "data of \(bytes.count) bytes"
+      }
+    }
+  }
+
+  /// The typed value.
+  package var value: Value
+  /// The characters between the delimiters, after unescaping.
+  package var source: String
+  /// Whether it was written without quotes and without a tag.
+  package var isPlain: Bool
+
+  /// The meaning of this plain scalar in YAML 1.1, if it differs.
+  package var legacyReading: String? { isPlain ? YAMLLegacy.reading(of: source) : nil }
+}
+
+/// A mapping: pairs in the order of the file; no two keys are equal.
+package struct YAMLMapping: Sendable {
+  /// A key with its value.
+  package struct Pair: Sendable {
+    /// The key's value.
+    package var key: YAMLScalar
+    package var keyPosition: YAMLPosition
+    /// The value.
+    package var value: YAMLNode
+  }
+
+  /// The pairs in the order of the file.
+  package var pairs: [Pair]
+
+  /// The value of a text key.
+  package subscript(_ key: String) -> YAMLNode? {
+    pairs.first { if case .text(let name) = $0.key.value { name.isExactly(key) } else { false } }?.value
+  }
+}
+
+/// A note about a place in a document.
+package struct YAMLNote: Hashable, Sendable, CustomStringConvertible {
+  package var position: YAMLPosition
+  package var message: String
+
+  /// `file:line:column: message`.
+  package var description: String { "\(position): \(message)" }
+}
+
+/// A place in a text file. Lines and columns count from 1, columns in Unicode scalars.
+package struct YAMLPosition: Hashable, Sendable, CustomStringConvertible {
+  package var file: String
+  package var line: Int
+  package var column: Int
+
+  package init(file: String, line: Int, column: Int) {
+    self.file = file
+    self.line = line
+    self.column = column
+  }
+
+  /// `file:line:column`, which editors understand.
+  package var description: String { "\(file):\(line):\(column)" }
+
+  /// An error whose message starts with this place.
+  package func error(
+    _ message: String, code: DrydockError.Code = .malformed, cause: (any Error)? = nil
+  ) -> DrydockError {
+    DrydockError(code, "\(self): \(message)", cause: cause)
+  }
+}

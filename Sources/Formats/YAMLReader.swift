@@ -1,0 +1,145 @@
+/// Reads a mapping with known keys. An unknown key is an error that suggests the nearest known one, so that a misspelt key
+/// is never reported as missing.
+package struct YAMLReader: Sendable {
+  package let position: YAMLPosition
+  /// The mapping's name for messages: `defaults.rename`, `drydock.yaml`.
+  package let what: String
+  private let mapping: YAMLMapping
+
+  /// Reads a mapping whose keys are all in `keys`. Null (nothing after the colon) counts as an empty mapping.
+  package init(_ node: YAMLNode, what: String, keys: [String]) throws {
+    position = node.position
+    self.what = what
+    mapping = node.isNull ? YAMLMapping(pairs: []) : try node.pairs(what)
+    for pair in mapping.pairs {
+      guard case .text(let key) = pair.key.value, keys.contains(key) else {
+        throw pair.keyPosition.error(
+          "unknown key `\(pair.key.source)` in \(what); "
+            + NearestWord.hint(for: pair.key.source, among: keys))
+      }
+    }
+  }
+
+  /// The value of a key, if present.
+  package subscript(_ key: String) -> YAMLNode? { mapping[key] }
+
+  /// The value of a required key.
+  package func required(_ key: String) throws -> YAMLNode {
+    guard let node = mapping[key] else { throw position.error("\(what) needs the key `\(key)`") }
+    return node
+  }
+
+  package func text(_ key: String) throws -> String? { try mapping[key]?.text("`\(key)`") }
+
+  package func boolean(_ key: String) throws -> Bool? { try mapping[key]?.boolean("`\(key)`") }
+
+  package func integer(_ key: String) throws -> Int64? { try mapping[key]?.integer("`\(key)`") }
+
+  /// A list of texts; a single text counts as a list of one.
+  package func texts(_ key: String) throws -> [String]? { try mapping[key]?.texts("`\(key)`") }
+
+  /// One of the words of an enumeration.
+  package func choice<Choice: RawRepresentable & CaseIterable>(
+    _ key: String, of type: Choice.Type = Choice.self
+  ) throws -> Choice? where Choice.RawValue == String {
+    guard let node = mapping[key] else { return nil }
+    let words = Choice.allCases.map(\.rawValue)
+    guard case .text(let word) = node.scalar?.value, let choice = Choice(rawValue: word) else {
+      let written = node.scalar?.source ?? ""
+      throw node.position.error(
+        "`\(key)` of \(what) is one of \(words.joined(separator: ", ")), not \(node.summary)"
+          + (NearestWord.to(written, among: words).map { "; did you mean `\($0)`?" } ?? ""))
+    }
+    return choice
+  }
+}
+
+extension YAMLNode {
+  /// The text of this scalar; `what` names the value in the error, here and below.
+  package func text(_ what: String) throws -> String {
+    if case .text(let text) = scalar?.value { return text }
+    let advice = scalar.map { $0.value == .null ? "" : ": quote it" } ?? ""
+    throw position.error("\(what) is a text, not \(summary)\(advice)")
+  }
+
+  package func boolean(_ what: String) throws -> Bool {
+    if case .boolean(let value) = scalar?.value { return value }
+    let advice = scalar?.legacyReading.map { $0.hasPrefix("the Bool ") ? ": write \($0.dropFirst(9))" : "" }
+    throw position.error("\(what) is true or false, not \(summary)\(advice ?? "")")
+  }
+
+  package func integer(_ what: String) throws -> Int64 {
+    if case .integer(let value) = scalar?.value { return value }
+    throw position.error("\(what) is an integer, not \(summary)")
+  }
+
+  /// A list of texts, or a single text.
+  package func texts(_ what: String) throws -> [String] {
+    if let nodes = sequence { return try nodes.map { try $0.text("an element of \(what)") } }
+    guard case .text(let text) = scalar?.value else {
+      throw position.error("\(what) is a text or a list of texts, not \(summary)")
+    }
+    return [text]
+  }
+
+  package func elements(_ what: String) throws -> [YAMLNode] {
+    if let nodes = sequence { return nodes }
+    throw position.error("\(what) is a list (lines that start with `- `), not \(summary)")
+  }
+
+  package func pairs(_ what: String) throws -> YAMLMapping {
+    if let mapping { return mapping }
+    throw position.error("\(what) is a mapping (`key: value`), not \(summary)")
+  }
+}
+
+extension YAMLNode {
+  /// The node of a value from Swift code. Dictionaries are sorted by key.
+  package init(_ value: PropertyListValue, at position: YAMLPosition) {
+    switch value {
+    case .array(let values):
+      self.init(values.map { YAMLNode($0, at: position) }, at: position)
+    case .dictionary(let values):
+      self.init(values.sorted().map { (.string($0.key), YAMLNode($0.value, at: position)) }, at: position)
+    default:
+      self.init(content: .scalar(YAMLScalar(value)), position: position)
+    }
+  }
+
+  package init(_ nodes: [YAMLNode], at position: YAMLPosition) {
+    self.init(content: .sequence(nodes), position: position)
+  }
+
+  /// A mapping with scalar keys.
+  package init(_ pairs: [(key: PropertyListValue, value: YAMLNode)], at position: YAMLPosition) {
+    let pairs = pairs.map {
+      YAMLMapping.Pair(key: YAMLScalar($0.key), keyPosition: position, value: $0.value)
+    }
+    self.init(content: .mapping(YAMLMapping(pairs: pairs)), position: position)
+  }
+
+  /// An unquoted word, which has a special meaning for some arguments.
+  package init(word: String, at position: YAMLPosition) {
+    let scalar = YAMLScalar(value: .text(word), source: word, isPlain: true)
+    self.init(content: .scalar(scalar), position: position)
+  }
+}
+
+extension YAMLScalar {
+  /// Values that YAML cannot represent become null, which every reader rejects.
+  fileprivate init(_ value: PropertyListValue) {
+    let (scalar, source): (Value, String) =
+      switch value {
+      case .string(let text): (.text(text), text)
+      case .boolean(let bool): (.boolean(bool), "\(bool)")
+      case .integer(let number): (.integer(number), "\(number)")
+      case .unsigned(let number): (.unsigned(number), "\(number)")
+      case .real(let real): (.real(real), "\(real)")
+      case .single(let real): (.real(Double(real)), "\(real)")
+      case .date(let date): (.date(date), YAMLDate.text(date))
+      case .data(let bytes): (.data(bytes), "")
+      case .array, .dictionary, .unknown: (.null, "")
+      }
+    self.init(value: scalar, source: source, isPlain: false)
+  }
+}

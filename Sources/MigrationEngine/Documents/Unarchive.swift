@@ -1,0 +1,372 @@
+import AgeEncryption
+import AppContainer
+import ContainerTransaction
+import DrydockErrors
+import FileSystem
+import Formats
+
+/// `files.unarchive`: converts keyed archives to JSON or property lists, in files, a setting or a column.
+struct Unarchive: MigrationOperation {
+  static let name = "files.unarchive"
+  static let keys =
+    ["path", "key", "column", "to", "extension", "store", "if-missing", "if-exists"] + DefaultsTarget.keys
+    + ArchiveConversion.keys + ArchivedColumn.keys
+
+  /// The type of JSON in a setting or a column.
+  enum Store: String, CaseIterable, Sendable { case text, data }
+
+  private enum Place: Sendable {
+    case files(ArchivedFiles)
+    case setting(ArchivedSetting)
+    case column(ArchivedColumn)
+  }
+
+  private let place: Place
+  private let conversion: ArchiveConversion
+
+  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+    conversion = try ArchiveConversion(reading: reader)
+    let places = ["path", "key", "column"].filter { reader[$0] != nil }
+    guard let first = places.first else {
+      throw reader.position.error(
+        "files.unarchive needs `path` (files), `key` (a setting) or `column` (of a database's `table`)")
+    }
+    if places.count > 1, let node = reader[places[1]] {
+      throw node.position.error("name one of `path`, `key` and `column`, not two")
+    }
+    switch first {
+    case "path":
+      try reader.refuse(DefaultsTarget.keys + ArchivedColumn.keys + ["store"], with: "path")
+      place = .files(try ArchivedFiles(reading: reader))
+    case "key":
+      try reader.refuse(ArchivedColumn.keys + ["extension"], with: "key")
+      place = .setting(try ArchivedSetting(reading: reader))
+    default:
+      try reader.refuse(DefaultsTarget.keys + ["extension", "to", "if-exists"], with: "column")
+      place = .column(try ArchivedColumn(reading: reader))
+    }
+    if conversion.form == .plist, let node = reader["store"] {
+      throw node.position.error("`store` is for JSON: a property list is stored as it is")
+    }
+  }
+
+  /// The undo log keeps whole databases, not rows.
+  var reversal: Reversal {
+    if case .column = place { .none } else { .byDownValues }
+  }
+
+  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+    switch place {
+    case .files(let files): try files.convert(conversion, on: stage, &recorded)
+    case .setting(let setting): try setting.convert(conversion, on: stage, &recorded)
+    case .column(let column): try column.convert(conversion, on: stage)
+    }
+  }
+
+}
+
+extension YAMLReader {
+  /// Refuses arguments that cannot be combined with another one.
+  fileprivate func refuse(_ keys: [String], with other: String) throws {
+    for key in keys {
+      if let node = self[key] { throw node.position.error("`\(key)` cannot be combined with `\(other)`") }
+    }
+  }
+}
+
+/// Keyed archives that are files, for `files.unarchive`.
+struct ArchivedFiles: Sendable {
+  private let selections: [ContainerSelection]
+  /// The new names of the files.
+  private enum Target: Sendable {
+    case same
+    case path(ContainerPath)
+    case fileExtension(String)
+  }
+
+  private let target: Target
+  private let ifMissing: IfMissing
+  private let ifExists: IfExists
+
+  init(reading reader: YAMLReader) throws {
+    selections = try ContainerSelection.list(reader)
+    ifMissing = try reader.ifMissing()
+    ifExists = try reader.ifExists()
+    switch (reader["to"], reader["extension"]) {
+    case (nil, nil): target = .same
+    case (let to?, nil):
+      guard selections.count == 1, selections[0].path != nil else {
+        throw to.position.error("`to` is for one file, and `path` names several: say `extension` instead")
+      }
+      target = .path(try to.containerPath("`to`"))
+    case (nil, let node?):
+      let text = try node.text("`extension`")
+      let name = text.hasPrefix(".") ? String(text.dropFirst()) : text
+      guard !name.isEmpty, !name.contains("/"), !name.contains("\0") else {
+        throw node.position.error("`extension` is what follows the dot in a file's name, such as `json`")
+      }
+      target = .fileExtension(name)
+    case (_?, let node?): throw node.position.error("name either `to` or `extension`, not both")
+    }
+  }
+
+  func convert(
+    _ conversion: ArchiveConversion, on stage: StagedContainer, _ recorded: inout DownValues
+  ) throws -> [String] {
+    try selections.flatMap { try convert($0, conversion, on: stage, &recorded) }
+  }
+
+  private func convert(
+    _ selection: ContainerSelection, _ conversion: ArchiveConversion, on stage: StagedContainer,
+    _ recorded: inout DownValues
+  ) throws -> [String] {
+    let found = try selection.matches(in: stage).filter { path in
+      try !stage.isHistory(path) && stage.status(of: path)?.type != .directory
+    }
+    if found.isEmpty {
+      if ifMissing == .fail { throw StepFailure(message: "no file matches `\(selection)`") }
+      return ["no file matches `\(selection)`: skipped"]
+    }
+    return try found.flatMap { path in
+      let target = try self.target(for: path)
+      try stage.requireNoHistory(in: target)
+      return try convert(path, to: target, conversion, stage, &recorded)
+    }
+  }
+
+  private func convert(
+    _ path: ContainerPath, to target: ContainerPath, _ conversion: ArchiveConversion,
+    _ stage: StagedContainer,
+    _ recorded: inout DownValues
+  ) throws -> [String] {
+    switch try conversion.convert(try stage.read(path), "`\(path)`") {
+    case .kept(let note): return [note]
+    case .deleted(let note):
+      try recorded.noteRemoved(path, on: stage)
+      try stage.remove(path)
+      return [note]
+    case .converted(let document):
+      let bytes = try document.file()
+      if target != path {
+        if try stage.status(of: target) != nil {
+          switch ifExists {
+          case .keep: return ["`\(target)` exists already: kept, and `\(path)` left unchanged"]
+          case .replace:
+            try recorded.noteRemoved(target, on: stage)
+            try stage.remove(target)
+          case .fail:
+            throw StepFailure(
+              message: "the target `\(target)` of `\(path)` exists already: say `if-exists: keep` or "
+                + "`if-exists: replace`", path: path.description)
+          }
+        }
+        try recorded.noteRemoved(path, on: stage)
+        try recorded.noteMade(target, on: stage)
+        // The file keeps its mode, owner, attributes and protection class.
+        try stage.move(path, to: target)
+      } else {
+        try recorded.noteRemoved(path, on: stage)
+      }
+      try stage.write(bytes, to: target)
+      recorded.converted.append(.init(from: path, to: target, digest: try SHA256.hash(bytes).hex))
+      return []
+    }
+  }
+
+  private func target(for path: ContainerPath) throws -> ContainerPath {
+    switch target {
+    case .same: return path
+    case .path(let path): return path
+    case .fileExtension(let name):
+      let dot = path.name.dropFirst().lastIndex(of: UInt8(ascii: "."))
+      let stem = dot.map { Array(path.name[..<$0]) } ?? path.name
+      return path.parent.appending(name: stem + Array(("." + name).utf8))
+    }
+  }
+}
+
+/// A keyed archive in a setting, for `files.unarchive`.
+struct ArchivedSetting: Sendable {
+  private let target: DefaultsTarget
+  private let key: String
+  private let to: String
+  private let store: Unarchive.Store
+  private let ifMissing: IfMissing
+  private let ifExists: IfExists
+
+  init(reading reader: YAMLReader) throws {
+    target = try DefaultsTarget(reading: reader)
+    key = try reader.required("key").text("`key`")
+    to = try reader.text("to") ?? key
+    store = try reader.choice("store") ?? .text
+    ifMissing = try reader.ifMissing()
+    ifExists = try reader.ifExists()
+  }
+
+  func convert(
+    _ conversion: ArchiveConversion, on stage: StagedContainer, _ recorded: inout DownValues
+  ) throws -> [String] {
+    var edit = try DefaultsEdit(target, stage)
+    guard let value = try edit.source(key, ifMissing) else { return edit.notes }
+    switch try conversion.convert(value.documentBytes, "the setting `\(key)`") {
+    case .kept(let note):
+      edit.notes.append(note)
+      return edit.notes
+    case .deleted(let note):
+      edit.notes.append(note)
+      edit.values[key] = nil
+    case .converted(let document):
+      if to != key {
+        guard try edit.mayWrite(to, ifExists) else { return edit.notes }
+        edit.values[key] = nil
+      }
+      edit.values[to] =
+        switch (document.content, store) {
+        case (.plist(let list), _): list.value
+        case (.json(let json), .text): .string(JSONDocument(json, isIndented: false).text)
+        case (.json(let json), .data): .data(JSONDocument(json, isIndented: false).bytes)
+        }
+    }
+    return try edit.save(to: stage, &recorded)
+  }
+}
+
+extension PropertyListValue {
+  /// The bytes of a value that may be a document.
+  fileprivate var documentBytes: [UInt8]? {
+    switch self {
+    case .data(let bytes): bytes
+    case .string(let text): Array(text.utf8)
+    default: nil
+    }
+  }
+}
+
+/// The conversion of one keyed archive by `files.unarchive`.
+struct ArchiveConversion: Sendable {
+  static let keys = [
+    "as", "dates", "dictionary-keys", "decimals", "classes", "class-key", "unmapped",
+  ]
+
+  enum Form: String, CaseIterable, Sendable { case json, plist }
+
+  enum Outcome {
+    case converted(Document)
+    case kept(String)
+    case deleted(String)
+  }
+
+  /// The content of an archive in its new form.
+  struct Document {
+    enum Content {
+      case json(JSONValue)
+      case plist(PropertyListDocument)
+    }
+
+    let content: Content
+
+    /// The content of a file; JSON is indented.
+    func file() throws -> [UInt8] {
+      switch content {
+      case .json(let value): JSONDocument(value, isIndented: true).bytes
+      case .plist(let document): try document.encoded()
+      }
+    }
+  }
+
+  let form: Form
+  private let dates: KeyedArchiveDates
+  private let options: KeyedArchiveOptions
+  private let unmapped: Unmapped
+
+  init(reading reader: YAMLReader) throws {
+    form = try reader.choice("as") ?? .json
+    dates = try reader.choice("dates") ?? .iso8601
+    if form == .plist, let node = reader["dates"] {
+      throw node.position.error("`dates` is for JSON: a property list has a type for dates")
+    }
+    var options = KeyedArchiveOptions()
+    options.keys = try reader.choice("dictionary-keys") ?? .fail
+    options.decimals = try reader.choice("decimals") ?? .number
+    options.classKey = try reader.text("class-key")
+    options.classes = try reader["classes"].map(Self.classes) ?? [:]
+    self.options = options
+    unmapped = try reader.choice("unmapped") ?? .fail
+  }
+
+  /// A list of names, or a mapping from names to rules for their fields.
+  private static func classes(_ node: YAMLNode) throws -> [String: KeyedArchiveOptions.ClassRule] {
+    guard node.mapping != nil else {
+      let names = try node.texts("`classes`")
+      return Dictionary(names.map { ($0, .init()) }, uniquingKeysWith: { first, _ in first })
+    }
+    var rules: [String: KeyedArchiveOptions.ClassRule] = [:]
+    for pair in try node.pairs("`classes`").pairs {
+      let name = try pair.textKey("a class's name")
+      let reader = try YAMLReader(pair.value, what: "the class \(name)", keys: ["rename", "drop"])
+      var names: [String: String] = [:]
+      for field in try reader["rename"]?.pairs("`rename`").pairs ?? [] {
+        let old = try field.textKey("a field's name")
+        names[old] = try field.value.text("the new name of `\(old)`")
+      }
+      rules[name] = .init(names: names, dropped: Set(try reader.texts("drop") ?? []))
+    }
+    return rules
+  }
+
+  /// Converts an archive.
+  ///
+  /// - Parameters:
+  ///   - bytes: nil for a value that is neither text nor data.
+  ///   - what: where the archive is, for messages.
+  /// - Throws: ``StepFailure`` for what cannot be converted, unless it is kept or deleted.
+  func convert(_ bytes: [UInt8]?, _ what: String) throws -> Outcome {
+    do {
+      guard let bytes else { throw DrydockError(.malformed, "it is neither data nor text") }
+      return .converted(try document(bytes))
+    } catch let error as DrydockError {
+      switch unmapped {
+      case .fail:
+        throw StepFailure(
+          message: "\(what) cannot be unarchived: \(error.message); fix that, or say `unmapped: keep` or "
+            + "`unmapped: delete`")
+      case .keep: return .kept("\(what): \(error.message): left unchanged")
+      case .delete: return .deleted("\(what): \(error.message): deleted")
+      }
+    }
+  }
+
+  private func document(_ bytes: [UInt8]) throws -> Document {
+    let value = try KeyedArchiveReader.read(bytes, options)
+    switch form {
+    case .json: return Document(content: .json(try JSONValue(keyedArchive: value, dates: dates)))
+    case .plist:
+      guard let plain = value.withoutNulls else {
+        throw DrydockError(
+          .unsupported,
+          "a property list cannot contain null in a list or at its root: say `as: json`")
+      }
+      let format: PropertyListFile.Format = PropertyListDocument.isBinary(bytes) ? .binary : .xml
+      return Document(content: .plist(PropertyListDocument(format: format, value: plain)))
+    }
+  }
+}
+
+extension PropertyListValue {
+  /// Without null fields; nil where that would shift the elements of a list.
+  fileprivate var withoutNulls: PropertyListValue? {
+    switch self {
+    case .array(let values):
+      let plain = values.compactMap(\.withoutNulls)
+      return plain.count == values.count ? .array(plain) : nil
+    case .dictionary(let values):
+      var plain: PropertyListDictionary = [:]
+      for (key, value) in values where !value.isNull {
+        guard let value = value.withoutNulls else { return nil }
+        plain[key] = value
+      }
+      return .dictionary(plain)
+    default: return isNull ? nil : self
+    }
+  }
+}

@@ -1,0 +1,160 @@
+import AppContainer
+import ContainerTransaction
+import DrydockErrors
+import FileSystem
+import Formats
+import GRDB
+
+/// Reads and writes the number that an app keeps about its own data.
+struct VersionMarkerAccess {
+  let marker: ContainerConfiguration.VersionMarker
+  let stage: StagedContainer
+
+  /// The marker in words.
+  var name: String {
+    switch marker.place {
+    case .defaults(let key): "the setting `\(key)`"
+    case .userVersion(let database): "the user_version of the database \(database)"
+    case .json(let path, let pointer): "`\(pointer)` in \(path)"
+    }
+  }
+
+  /// The app's number; nil when it is not there.
+  ///
+  /// - Throws: ``DrydockError`` with code `unknownVersion` when what is there is no integer.
+  func read() throws -> Int? {
+    switch marker.place {
+    case .defaults(let key):
+      guard let path = stage.container.standardDefaults, let value = try stage.defaults(path)?.root[key]
+      else {
+        return nil
+      }
+      guard case .integer(let number) = value, let number = Int(exactly: number) else {
+        throw unreadable("is a \(value.typeName)")
+      }
+      return number
+    case .userVersion(let database):
+      guard let path = try stage.databasePlace(database) else { return nil }
+      return try stage.readDatabase(at: path) { try Int.fetchOne($0, sql: "PRAGMA user_version") }
+    case .json(let path, let pointer):
+      guard try stage.status(of: path) != nil else { return nil }
+      guard let value = try document(path).value[JSONPointer(pointer)] else { return nil }
+      guard case .number(let number) = value, let number = number.integer.flatMap({ Int(exactly: $0) }) else {
+        throw unreadable("is no integer")
+      }
+      return number
+    }
+  }
+
+  /// Writes the app's number, where the place for it exists (a setting is made).
+  ///
+  /// - Returns: a remark when it could not be kept.
+  func write(_ number: Int) throws -> String? {
+    switch marker.place {
+    case .defaults(let key):
+      guard let path = stage.container.standardDefaults else { return "\(name): no settings file is known" }
+      var file = try stage.defaults(path) ?? PropertyListFile()
+      guard file.root[key] != .integer(Int64(number)) else { return nil }
+      file.root[key] = .integer(Int64(number))
+      try stage.setDefaults(file, at: path)
+    case .userVersion(let database):
+      guard let path = try stage.databasePlace(database) else {
+        return "\(name): the database is not there, so that no version was written to it"
+      }
+      guard try read() != number else { return nil }
+      guard Int32(exactly: number) != nil else { return "\(name): \(number) does not fit" }
+      try stage.writeDatabase(at: path) { try $0.execute(sql: "PRAGMA user_version = \(number)") }
+    case .json(let path, let pointer):
+      guard try stage.status(of: path) != nil else { return "\(name): the file is not there" }
+      guard try read() != number else { return nil }
+      var document = try document(path)
+      guard (try? document.value.set(.number(JSONNumber(number)), at: JSONPointer(pointer))) != nil else {
+        return "\(name): what should hold it is not there"
+      }
+      try stage.write(document.bytes, to: path)
+    }
+    return nil
+  }
+
+  private func document(_ path: ContainerPath) throws -> JSONDocument {
+    do {
+      return try JSONDocument(bytes: try stage.read(path))
+    } catch let error as DrydockError where error.code == .malformed {
+      throw DrydockError(
+        .unknownVersion, "the file with the version marker is \(error.message)", path: path.description,
+        cause: error)
+    }
+  }
+
+  private func unreadable(_ what: String) -> DrydockError {
+    DrydockError(.unknownVersion, "the version marker, \(name), \(what): a version is an integer")
+  }
+}
+
+/// Translates between the app's own version numbers and the numbers of migrations.
+///
+/// Without `at:` they are the same. `at: {4: 2, 6: 3}` says that after migration 4 the app's number is 2 and
+/// after 6 it is 3: an app's number stands for the migration it is named with and those after it, up to the next
+/// one named. So 2 means "4 or 5". 0 means "before the first migration that is named". A number that is not named means
+/// nothing, which is an error, not a guess. `at: {0: 3}` says that the app's number was 3 before the first migration.
+struct VersionMarkerNumbers {
+  private let pairs: [(migration: Int, app: Int)]
+
+  init(_ at: [Int: Int]) {
+    pairs = at.map { (migration: $0.key, app: $0.value) }.sorted { $0.migration < $1.migration }
+  }
+
+  /// The migrations that an app's number stands for; nil when it means nothing.
+  func migrations(for app: Int) -> ClosedRange<Int>? {
+    if pairs.isEmpty { return app >= 0 ? app...app : nil }
+    if let index = pairs.firstIndex(where: { $0.app == app }) {
+      let last = index + 1 < pairs.count ? pairs[index + 1].migration - 1 : Int.max
+      return pairs[index].migration...max(pairs[index].migration, last)
+    }
+    guard app == 0, let first = pairs.first, first.migration > 0 else { return nil }
+    return 0...first.migration - 1
+  }
+
+  /// The app's number after a migration; nil when it has none.
+  func app(for migration: Int) -> Int? {
+    if pairs.isEmpty { return migration }
+    return pairs.last { $0.migration <= migration }?.app
+  }
+}
+
+/// Where a container seems to keep the number of its own schema, for a configuration to start from.
+package struct VersionMarkerSearch {
+  /// A place and the number in it.
+  package struct Finding: Equatable {
+    package var place: ContainerConfiguration.VersionMarker.Place
+    package var number: Int
+  }
+
+  /// Settings first, then databases whose `user_version` is not 0, which is what it is when nobody sets it.
+  package private(set) var findings: [Finding] = []
+
+  /// - Parameter databases: the databases by name. What cannot be read says nothing.
+  package init(_ stage: StagedContainer, databases: [(name: String, path: ContainerPath)]) {
+    if let path = stage.container.standardDefaults, let root = try? stage.defaults(path)?.root {
+      for (key, value) in root where Self.isAboutTheSchema(key) {
+        guard case .integer(let number) = value, let number = Int(exactly: number), number >= 0 else {
+          continue
+        }
+        findings.append(Finding(place: .defaults(key: key), number: number))
+      }
+    }
+    for (name, path) in databases {
+      let read = try? stage.readDatabase(at: path) { try Int.fetchOne($0, sql: "PRAGMA user_version") }
+      guard let number = read ?? nil, number > 0 else { continue }
+      findings.append(Finding(place: .userVersion(database: name), number: number))
+    }
+  }
+
+  /// `dataSchemaVersion`, `db_version`, `lastMigration`: not `version`, which may be the app's.
+  static func isAboutTheSchema(_ key: String) -> Bool {
+    let name = key.lowercased().filter(\.isLetter)
+    let subjects = ["schema", "data", "datamodel", "database", "db", "store", "storage", "migration"]
+    return subjects.contains { name.hasSuffix($0 + "version") || name.hasSuffix("version" + "of" + $0) }
+      || name.hasSuffix("schemaversionnumber") || name.hasSuffix("lastmigration")
+  }
+}

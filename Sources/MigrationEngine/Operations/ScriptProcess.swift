@@ -1,0 +1,244 @@
+import AppContainer
+import Dispatch
+import Formats
+import Foundation
+import Subprocess
+import Synchronization
+
+/// A program in a session of its own, with nothing on its standard input, and a limit of time for it and all that it
+/// starts.
+struct ScriptProcess: Sendable {
+  /// How it ended.
+  enum End: Sendable, Equatable {
+    case exit(Int32)
+    case signal(Int32)
+    /// It was ended.
+    case timedOut
+  }
+
+  /// What is known of it then.
+  struct Outcome: Sendable {
+    var end: End
+    /// Who still worked where it had worked.
+    var left: [String]
+    /// What it wrote to each stream.
+    var output, errors: ScriptOutput
+  }
+
+  /// It never ran.
+  struct StartFailure: Error {
+    var reason: String
+  }
+
+  /// Between SIGTERM and SIGKILL.
+  private static let grace = Duration.seconds(2)
+  /// For what a process that was left behind still writes, after the program itself has ended.
+  private static let drainTime = Duration.seconds(1)
+
+  /// User-interactive, which is Apple's word for the highest one. Swift has as many threads as processors for each priority:
+  /// callers that wait on all of those at another one do not keep a script from being watched.
+  private static let priority = TaskPriority(rawValue: 0x21)
+
+  let executable: String
+  let arguments: [String]
+  let environment: [String: String]
+  let directory: String
+  /// Seconds.
+  let timeout: Double
+
+  /// Runs it, and blocks this thread until it has ended.
+  ///
+  /// - Parameter users: who works where it had worked; asked after the program has ended, before all that it started is.
+  /// - Throws: ``StartFailure``, and what `users` throws.
+  func run(users: @escaping @Sendable () throws -> [String]) throws -> Outcome {
+    let done = DispatchSemaphore(value: 0)
+    let result = Mutex<Result<Outcome, any Error>?>(nil)
+    Task.detached(priority: Self.priority) {
+      let made: Result<Outcome, any Error>
+      do { made = .success(try await start(users: users)) } catch { made = .failure(error) }
+      result.withLock { $0 = made }
+      done.signal()
+    }
+    done.wait()
+    guard let made = result.withLock({ $0 }) else { throw StartFailure(reason: "it was not run") }
+    return try made.get()
+  }
+
+  private func start(users: @escaping @Sendable () throws -> [String]) async throws -> Outcome {
+    var options = PlatformOptions()
+    // A session has a process group of its own, which can be ended as a whole, and no terminal to ask anything on.
+    options.createSession = true
+    let variables = Dictionary(
+      uniqueKeysWithValues: environment.map { (Environment.Key(stringLiteral: $0), $1) })
+    let configuration = Configuration(
+      executable: executable.hasPrefix("/") ? .path(.init(executable)) : .name(executable),
+      arguments: Arguments(arguments), environment: .custom(variables), workingDirectory: .init(directory),
+      platformOptions: options)
+    do {
+      let result = try await Subprocess.run(
+        configuration, input: .none, output: .sequence, error: .sequence
+      ) { execution in
+        try await supervise(execution, users)
+      }
+      var outcome = result.closureResult
+      if outcome.end != .timedOut {
+        outcome.end =
+          switch result.terminationStatus {
+          case .exited(let code): .exit(code)
+          case .signaled(let signal): .signal(signal)
+          }
+      }
+      return outcome
+    } catch let error as SubprocessError {
+      throw StartFailure(reason: Self.reason(error))
+    }
+  }
+
+  private func supervise<Input: InputProtocol>(
+    _ execution: Execution<Input, SequenceOutput, SequenceOutput>, _ users: @Sendable () throws -> [String]
+  ) async throws -> Outcome {
+    let clock = ContinuousClock()
+    let deadline = clock.now + .seconds(timeout)
+    let limit = ReadingLimit()
+    async let output = read(execution.standardOutput, until: limit)
+    async let errors = read(execution.standardError, until: limit)
+    // Signal 0 is none: that step only waits. A program that ends by itself is waited for no longer.
+    await execution.teardown(using: [
+      .send(signal: Signal(rawValue: 0), toProcessGroup: true, allowedDurationToNextStep: .seconds(timeout)),
+      .send(signal: .terminate, toProcessGroup: true, allowedDurationToNextStep: Self.grace),
+    ])
+    let isTimedOut = clock.now >= deadline
+    let left = Result { isTimedOut ? [] : try users() }
+    // Until this ends the program is not forgotten by the system, and its number is nobody else's group.
+    try? execution.send(signal: .kill, toProcessGroup: true)
+    limit.set(clock.now + Self.drainTime)
+    return Outcome(
+      end: isTimedOut ? .timedOut : .exit(0), left: try left.get(), output: try await output,
+      errors: try await errors)
+  }
+
+  /// Reads a stream as long as anybody writes; once the program has ended, only a little longer.
+  private func read(
+    _ stream: SubprocessOutputSequence, until limit: ReadingLimit
+  ) async throws -> ScriptOutput {
+    var output = ScriptOutput()
+    for try await buffer in stream {
+      buffer.withUnsafeBytes { output.append($0) }
+      if limit.isOver { break }
+    }
+    return output
+  }
+
+  private static func reason(_ error: SubprocessError) -> String {
+    switch error.code {
+    case .executableNotFound:
+      return "there is no such program; look at PATH, and at the line `#!` that it starts with"
+    default:
+      let why = error.underlyingError.map { String(describing: $0).lowercased() } ?? String(describing: error)
+      return "\(why); look at the line `#!` that it starts with"
+    }
+  }
+}
+
+/// The moment at which nothing more is read, once it is known.
+private final class ReadingLimit: Sendable {
+  private let end = Mutex<ContinuousClock.Instant?>(nil)
+
+  func set(_ end: ContinuousClock.Instant) { self.end.withLock { $0 = end } }
+
+  var isOver: Bool { end.withLock { $0.map { ContinuousClock.now > $0 } ?? false } }
+}
+
+/// One run of a program by a script step, and what is said of it.
+struct ScriptRun {
+  /// Lines of a failed program's output that its error quotes.
+  private static let quotedLines = 20
+
+  let command: ScriptCommand
+  let executable: String
+  let environment: [String: String]
+  let directory: String
+  let timeout: Double
+  let redactor: Redactor
+
+  /// - Parameter users: who still works on the copy, for messages; asked after the program has ended.
+  /// - Returns: remarks: what the program wrote.
+  /// - Throws: ``StepFailure`` unless it ended in time, with exit code 0, and left nobody behind.
+  func run(users: @escaping @Sendable () throws -> [String]) throws -> [String] {
+    let process = ScriptProcess(
+      executable: executable, arguments: command.arguments, environment: environment, directory: directory,
+      timeout: timeout)
+    let result: ScriptProcess.Outcome
+    do {
+      result = try process.run(users: users)
+    } catch let failure as ScriptProcess.StartFailure {
+      throw StepFailure(message: "\(command) cannot be started: \(failure.reason)")
+    }
+    let output = redactor.shown(message: result.output.text)
+    let errors = redactor.shown(message: result.errors.text)
+    if let problem = problem(result) {
+      let text = ScriptOutput.lastLines(errors.isEmpty ? output : errors, Self.quotedLines)
+      throw StepFailure(
+        message: problem
+          + (text.isEmpty ? "; it wrote nothing" : "; it wrote\n" + ScriptOutput.indented(text)))
+    }
+    return [("", output), (" to standard error", errors)].compactMap { stream, text in
+      text.isEmpty ? nil : "\(command) wrote\(stream)\n" + ScriptOutput.indented(text)
+    }
+  }
+
+  private func problem(_ result: ScriptProcess.Outcome) -> String? {
+    switch result.end {
+    case .timedOut:
+      "\(command) was ended after \(PropertyListValue.real(timeout)) seconds, with all that it started: give it more time with `timeout`, or make it quicker"
+    case .signal(let number):
+      "\(command) was ended by signal \(number) (\(String(cString: strsignal(number))))"
+    case .exit(0) where result.left.isEmpty: nil
+    case .exit(0):
+      "\(command) ended while what it had started went on (\(result.left.joined(separator: "; "))): it must wait for that"
+    case .exit(let code): "\(command) ended with exit code \(code)"
+    }
+  }
+}
+
+/// What a program writes to one stream, of which only the beginning and the end are kept.
+struct ScriptOutput: Sendable {
+  static let headSize = 16 << 10
+  static let tailSize = 48 << 10
+
+  private var head: [UInt8] = []
+  private var tail: [UInt8] = []
+  private var total = 0
+
+  mutating func append(_ bytes: UnsafeRawBufferPointer) {
+    total += bytes.count
+    let first = bytes.prefix(Self.headSize - head.count)
+    head.append(contentsOf: first)
+    tail.append(contentsOf: bytes.dropFirst(first.count).suffix(2 * Self.tailSize))
+    // It is cut now and then, not with each write.
+    if tail.count > 2 * Self.tailSize { tail.removeFirst(tail.count - Self.tailSize) }
+  }
+
+  /// The text, without the line feeds at its end; what was left out is told in its place.
+  var text: String {
+    let end = tail.suffix(Self.tailSize)
+    let leftOut = total - head.count - end.count
+    var text = String(decoding: head, as: UTF8.self)
+    if leftOut > 0 { text += "\n[… \(leftOut) bytes are left out …]\n" }
+    text += String(decoding: end, as: UTF8.self)
+    while text.last?.isNewline == true { text.removeLast() }
+    return text
+  }
+
+  /// The last lines of a text.
+  static func lastLines(_ text: String, _ count: Int) -> String {
+    text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).suffix(count).joined(
+      separator: "\n")
+  }
+
+  /// A text below a message: each line moved in.
+  static func indented(_ text: String) -> String {
+    text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map { "  " + $0 }
+      .joined(separator: "\n")
+  }
+}

@@ -1,0 +1,153 @@
+import AppContainer
+import ContainerTransaction
+import DrydockErrors
+
+/// Reverts migrations by steps: each migration's `down` steps, or its own steps reverted in reverse order.
+///
+/// What cannot be reverted is known, and refused, before anything is staged.
+package struct DownMigration {
+  /// The container's version.
+  package let from: Int
+  /// The version to go back to.
+  package let to: Int
+  private let status: MigrationStatus
+  /// The migrations to revert, the newest first.
+  private let entries: [MigrationStatus.Entry]
+
+  /// - Throws: `DrydockError`: `irreversible`, with the place of every step that cannot be reverted; `edited`, `missing`
+  ///   for migrations whose files are not those that were run; `usage` for a later version.
+  package init(_ status: MigrationStatus, to version: Int) throws {
+    (from, to, self.status) = (status.detected.version, version, status)
+    guard version >= 0, version <= from else {
+      throw DrydockError(
+        .usage,
+        "the container has version \(from): `rollback` cannot go to \(version), only to earlier versions")
+    }
+    if let newer = status.newer { throw newer }
+    let concerned = status.entries.filter { $0.number > version && $0.number <= status.detected.version }
+    if let problem = concerned.lazy.compactMap(MigrationStatus.problem).first { throw problem }
+    entries = concerned.reversed()
+    let refusals = entries.compactMap(\.migration).flatMap(Self.refusals)
+    if !refusals.isEmpty {
+      throw DrydockError(
+        .irreversible,
+        refusals.joined(separator: "; ")
+          + ". Without `--down`, `rollback` undoes whole transactions from the undo log"
+      )
+    }
+  }
+
+  private static func refusals(_ migration: Migration) -> [String] {
+    if migration.isIrreversible {
+      return ["\(migration.file): the migration \(migration.identifier) is marked irreversible"]
+    }
+    return migration.irreversibleSteps.map(\.description)
+  }
+
+  /// The migrations to revert, the newest first.
+  package var migrations: [Migration] { entries.compactMap(\.migration) }
+
+  /// The transactions of the migrations to revert, and those of the migrations that stay.
+  package var transactions: (reverted: Set<String>, staying: Set<String>) {
+    let records = status.detected.history.records
+    return (
+      Set(records.filter { $0.number > to }.map(\.transaction)),
+      Set(records.filter { $0.number <= to }.map(\.transaction))
+    )
+  }
+
+  /// Requires the device key where a step needs it.
+  ///
+  /// - Throws: `DrydockError` with code `vaultLocked`.
+  package func requireKeys(for stage: StagedContainer) throws {
+    for migration in migrations {
+      let steps = migration.hasDownSteps ? migration.down : migration.steps
+      guard let step = steps.first(where: \.operation.needsVault) else { continue }
+      try stage.requireDeviceKeys(
+        "reverting \(step.operation.name) of the migration \(migration.identifier)")
+    }
+  }
+
+  /// Reverts the migrations, then the history and the version markers.
+  ///
+  /// - Returns: the reverted migrations, the newest first, and notes that belong to none.
+  /// - Throws: `DrydockError` with the place of the step that failed.
+  package func run(on rollback: Rollback) throws -> (migrations: [MigrationReport.Outcome], notes: [String]) {
+    let stage = rollback.staged
+    try requireKeys(for: stage)
+    var undoLog = DownValuesReader(rollback)
+    var outcomes: [MigrationReport.Outcome] = []
+    for entry in entries {
+      guard let migration = entry.migration else { continue }
+      let start = ContinuousClock.now
+      let notes =
+        migration.hasDownSteps
+        ? try runDownSteps(migration, on: stage)
+        : try revert(migration, undoLog.values(for: entry), on: stage)
+      outcomes.append(
+        MigrationReport.Outcome(
+          number: migration.number, name: migration.name, summary: migration.summary,
+          milliseconds: start.millisecondsSince, notes: notes))
+    }
+    // Markers that the oldest run added are removed. When its values cannot be read, they only get their number.
+    var oldest: DownValues.Run?
+    do {
+      if let entry = entries.last { oldest = try undoLog.values(for: entry) }
+    } catch let error as DrydockError where [.vaultLocked, .damagedHistory].contains(error.code) {}
+    try rollback.openKept(of: nil)
+    var notes: [String] = []
+    if var history = try MigrationHistory.read(stage) {
+      history.removeAll(after: to)
+      try history.write(to: stage)
+      notes += try stage.updateToolRecord(history, status.catalog)
+    }
+    notes += try stage.writeMarkers(version: to)
+    if let oldest, oldest.from == to { try oldest.removeMadeMarkers(on: stage) }
+    return (outcomes, notes)
+  }
+
+  private func runDownSteps(_ migration: Migration, on stage: StagedContainer) throws -> [String] {
+    try migration.down.flatMap { step in
+      let notes = try Migrator.located(step.position, "down: " + step.operation.name) {
+        var unused = DownValues()
+        return try step.operation.apply(to: stage, &unused)
+      }
+      return notes.map { "\(step.position): \(step.operation.name): \($0)" }
+    }
+  }
+
+  private func revert(
+    _ migration: Migration, _ run: DownValues.Run?, on stage: StagedContainer
+  ) throws -> [String] {
+    let recorded = run?.steps(of: migration.number)
+    // The number of steps is that of the files that were run: edited ones were refused.
+    let steps: [DownValues?] =
+      recorded?.count == migration.steps.count ? recorded ?? [] : migration.steps.map { _ in nil }
+    return try zip(migration.steps, steps).reversed().flatMap { step, recorded in
+      let name = step.operation.name
+      let notes = try Migrator.located(step.position, "reverting " + name) {
+        try step.operation.revert(on: stage, recorded)
+      }
+      try recorded?.removeEmptyDirectories(on: stage)
+      return notes.map { "\(step.position): \(name): \($0)" }
+    }
+  }
+}
+
+/// Reads the recorded values of steps from the undo log, once for each transaction.
+private struct DownValuesReader {
+  let rollback: Rollback
+  private var known: [String: DownValues.Run] = [:]
+
+  init(_ rollback: Rollback) { self.rollback = rollback }
+
+  /// The values of a migration's run; nil when its undo entry was removed. From now on `stage.kept` reads that entry.
+  mutating func values(for entry: MigrationStatus.Entry) throws -> DownValues.Run? {
+    guard let transaction = entry.record?.transaction else { return nil }
+    try rollback.openKept(of: transaction)
+    if let run = known[transaction] { return run }
+    let run = try rollback.staged.kept?.steps().map { try DownValues.Run(decoding: $0) }
+    known[transaction] = run
+    return run
+  }
+}

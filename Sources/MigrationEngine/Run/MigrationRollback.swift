@@ -1,0 +1,252 @@
+import AppContainer
+import ContainerTransaction
+import DrydockErrors
+import FileSystem
+
+/// Rolls a container back: undoes the newest transaction, or several down to a version, from the undo log; or reverts
+/// migrations by their down steps.
+public enum MigrationRollback {
+  /// What to roll back.
+  public struct Request: Sendable {
+    /// The version to go back to; nil for the newest transaction alone.
+    public var version: Int?
+    /// Runs the down steps instead of restoring from the undo log: newer data is kept, in its old form.
+    public var bySteps = false
+    /// Discards what the app changed since in what the undo log restores.
+    public var discardingNewer = false
+    /// Undoes the newest rollback instead.
+    public var redoing = false
+
+    /// The newest transaction.
+    public init() {}
+  }
+
+  /// What a rollback did.
+  public struct Report: Sendable {
+    /// The schema version before and after, by the history; nil without one.
+    public var from: Int?, to: Int?
+    /// The transactions that were undone from the undo log, the newest first.
+    package var undone: [RollbackReport.Undone] = []
+    /// Changes by the app that were discarded.
+    package var discarded: [RollbackConflict] = []
+    /// The migrations that were reverted by their down steps, the newest first.
+    public var migrations: [MigrationReport.Outcome] = []
+    /// Notes that belong to no migration.
+    public var notes: [String] = []
+
+    public var isEmpty: Bool { undone.isEmpty && migrations.isEmpty }
+  }
+
+  /// Rolls back in one transaction.
+  ///
+  /// - Parameter catalog: the migrations; nil when they are unknown, and then no down steps are run.
+  /// - Throws: `DrydockError`: `nothingToUndo`; `conflict`, with both sides and what can be done; `irreversible`,
+  ///   `stepFailed`, `usage`. Nothing has changed then.
+  package static func run(
+    _ container: Container, _ request: Request, _ catalog: MigrationCatalog?,
+    options: TransactionOptions = TransactionOptions()
+  ) throws -> TransactionOutcome<Report> {
+    let recovered = try Transaction.recover(container, lockTimeout: options.lockTimeout)
+    let plan = try RollbackPlan(container, request, catalog, options)
+    if plan.isDone { return TransactionOutcome(unchanged: plan.report) }
+    var outcome = try explaining(container, request, catalog, options) {
+      try Transaction.rollback(
+        container, summary: plan.summary, discardingNewer: request.discardingNewer, redoing: request.redoing,
+        options: options, body: plan.run)
+    }
+    outcome.recovered = recovered + outcome.recovered
+    return outcome
+  }
+
+  /// Rolls back on a stage that is discarded, and reports the difference that the real rollback would make.
+  package static func dryRun(
+    _ container: Container, _ request: Request, _ catalog: MigrationCatalog?,
+    options: TransactionOptions = TransactionOptions()
+  ) throws -> DryRunOutcome<Report> {
+    let plan = try RollbackPlan(container, request, catalog, options)
+    return try explaining(container, request, catalog, options) {
+      try Transaction.dryRollback(
+        container, discardingNewer: request.discardingNewer, options: options, body: plan.run)
+    }
+  }
+
+  /// Adds the down steps to the advice of a conflict, where there are any.
+  private static func explaining<Value>(
+    _ container: Container, _ request: Request, _ catalog: MigrationCatalog?, _ options: TransactionOptions,
+    _ body: () throws -> Value
+  ) throws -> Value {
+    do {
+      return try body()
+    } catch var error as DrydockError where error.code == .conflict && !request.redoing {
+      // The conflict is reported even when this lookup fails.
+      if let catalog, (try? hasSteps(container, request, catalog, options)) == true {
+        error.message += ", or --down to run the migrations' down steps on the data as it is now"
+      }
+      throw error
+    }
+  }
+
+  private static func hasSteps(
+    _ container: Container, _ request: Request, _ catalog: MigrationCatalog, _ options: TransactionOptions
+  ) throws -> Bool {
+    let newest = try Transaction.log(container).last { $0.state == .undoable && $0.kind != .rollback }
+    guard let newest, [.migrate, .redo].contains(newest.kind) else { return false }
+    let status = try Transaction.inspect(container, options: options) {
+      try MigrationStatus(catalog, of: $0)
+    }
+    let target = try request.version ?? RollbackPlan.versionBeforeLastRun(status)
+    return try !DownMigration(status, to: target).migrations.isEmpty
+  }
+}
+
+/// One rollback: what is known of it before anything is staged, and what is done on the stage.
+private struct RollbackPlan {
+  /// For the transaction log.
+  let summary: String
+  private let request: MigrationRollback.Request
+  private let catalog: MigrationCatalog?
+  private let container: Container
+  /// The version now and the one to go back to; nil for the newest transaction.
+  private let version: Int?
+  private let target: Int?
+  /// The transaction that a rollback of one undoes.
+  private let newest: TransactionID?
+
+  init(
+    _ container: Container, _ request: MigrationRollback.Request, _ catalog: MigrationCatalog?,
+    _ options: TransactionOptions
+  ) throws {
+    (self.container, self.request, self.catalog) = (container, request, catalog)
+    if request.bySteps {
+      guard let catalog else {
+        throw DrydockError(.usage, "down steps need the migrations: name their directory")
+      }
+      let plan = try Transaction.inspect(container, options: options) { stage in
+        let status = try MigrationStatus(catalog, of: stage)
+        let plan = try DownMigration(status, to: request.version ?? Self.versionBeforeLastRun(status))
+        try plan.requireKeys(for: stage)
+        return plan
+      }
+      (version, target, newest) = (plan.from, plan.to, nil)
+      summary = "reverted to version \(plan.to) by down steps"
+      return
+    }
+    target = request.version
+    if let target {
+      newest = nil
+      version = try Transaction.inspect(container, options: options) { try Self.version(of: $0, catalog) }
+      guard target >= 0, target <= version ?? 0 else {
+        throw DrydockError(
+          .usage,
+          "the container has version \(version ?? 0): `rollback` cannot go to \(target), only to earlier versions"
+        )
+      }
+      summary = "went back to version \(target)"
+    } else {
+      // The undo log can restore whatever state the history is in.
+      version = nil
+      let newest = try Transaction.newestUndo(of: container, redoing: request.redoing, options: options)
+      self.newest = newest
+      summary = "undid \(newest)"
+    }
+  }
+
+  /// Whether the container has the target version already.
+  var isDone: Bool { target != nil && target == version }
+
+  /// The report when nothing is done.
+  var report: MigrationRollback.Report { MigrationRollback.Report(from: version, to: version) }
+
+  func run(_ rollback: Rollback) throws -> MigrationRollback.Report {
+    var report = MigrationRollback.Report()
+    let stage = rollback.staged
+    report.from = try version ?? MigrationHistory.readable(stage)?.version
+    if request.bySteps {
+      try runDownSteps(to: target ?? 0, rollback, &report)
+    } else if let target {
+      try undo(to: target, rollback, &report)
+    } else {
+      let candidate = try rollback.candidates(redoing: request.redoing).first
+      guard let candidate, candidate.transaction == newest else {
+        throw DrydockError(
+          .changedMeanwhile,
+          "another command changed the container meanwhile; nothing was changed, run it again",
+          path: container.root)
+      }
+      try rollback.undo(candidate)
+    }
+    (report.undone, report.discarded) = (rollback.report.undone, rollback.report.discarded)
+    report.to = try target ?? MigrationHistory.readable(stage)?.version
+    return report
+  }
+
+  /// Undoes transactions while the version is above the target. Down steps replace a transaction that began below it, or
+  /// whose undo entry was removed.
+  private func undo(
+    to target: Int, _ rollback: Rollback, _ report: inout MigrationRollback.Report
+  ) throws {
+    while let version = try Self.version(of: rollback.staged, catalog), version > target {
+      // A change of the vault by hand has no version: it stays, as what the app wrote does.
+      guard let newest = try rollback.candidates().first(where: { $0.kind != .vault }),
+        try versionBefore(newest, rollback) ?? target >= target
+      else { return try runDownSteps(to: target, rollback, &report) }
+      try rollback.undo(newest)
+    }
+  }
+
+  private func runDownSteps(
+    to target: Int, _ rollback: Rollback, _ report: inout MigrationRollback.Report
+  ) throws {
+    guard let catalog else {
+      throw DrydockError(
+        .nothingToUndo,
+        "version \(target) can only be reached by the migrations' down steps, since a transaction began before it or "
+          + "its undo entry was removed; name the migrations with -m DIRECTORY", path: container.root)
+    }
+    let status = try MigrationStatus(catalog, of: rollback.staged)
+    let plan = try DownMigration(status, to: target)
+    let (reverted, staying) = plan.transactions
+    (report.migrations, report.notes) = try plan.run(on: rollback)
+    for candidate in try rollback.candidates() where candidate.origins.contains(where: reverted.contains) {
+      // A restore is more than the migrations that came with it.
+      let stays = candidate.kind == .restore || candidate.origins.contains(where: staying.contains)
+      try rollback.tookBack(candidate, inPart: stays)
+    }
+  }
+
+  // MARK: Versions
+
+  /// The version by another tool's record, the history, or the markers; nil when nothing says it.
+  private static func version(of stage: StagedContainer, _ catalog: MigrationCatalog?) throws -> Int? {
+    if let catalog, catalog.tool != nil { return try MigrationStatus(catalog, of: stage).detected.version }
+    if let history = try MigrationHistory.read(stage) { return history.version }
+    do {
+      return try DetectedVersion.detect(in: stage).version
+    } catch let error as DrydockError where error.code == .unknownVersion {
+      return nil
+    }
+  }
+
+  /// The version before a transaction; nil when it changed no version.
+  private func versionBefore(_ candidate: Rollback.Candidate, _ rollback: Rollback) throws -> Int? {
+    let path = container.historyPath
+    let before = try rollback.before(candidate, path)
+    guard before.isChanged else { return nil }
+    let version =
+      try before.bytes.map { try MigrationHistory(bytes: $0, path: path.description).version } ?? 0
+    // Migrations that the app had applied, and the transaction only recorded, were there before.
+    let recorded = try MigrationHistory.read(rollback.staged)?.records.last {
+      $0.origin == .app && candidate.origins.contains($0.transaction)
+    }
+    return max(version, recorded?.number ?? 0)
+  }
+
+  static func versionBeforeLastRun(_ status: MigrationStatus) throws -> Int {
+    let records = status.detected.history.records
+    guard let last = records.last, last.origin == .applied else {
+      throw DrydockError(
+        .usage, "the last migration here was not run by Drydock: say with --to which version to go back to")
+    }
+    return records.last { $0.transaction != last.transaction || $0.origin != .applied }?.number ?? 0
+  }
+}

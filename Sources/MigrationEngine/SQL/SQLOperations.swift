@@ -1,0 +1,244 @@
+import AppContainer
+import ContainerTransaction
+import DrydockErrors
+import FileSystem
+import Formats
+import GRDB
+
+/// `sql`: runs statements on a named database, in one transaction.
+struct RunSQL: MigrationOperation {
+  static let name = "sql"
+  static let keys = ["database", "up", "down", "file", "if-missing", "destructive", "core-data"]
+
+  /// The models of a Core Data store after the statements, and after the down statements.
+  typealias Models = (up: CoreDataModel, down: CoreDataModel?)
+
+  let database: String
+  /// Where the database is named, for messages.
+  let position: YAMLPosition
+  let up: SQLScript
+  let down: SQLScript?
+  /// Nil when the first statement decides: see ``createsDatabase``.
+  let ifMissing: IfNoDatabase?
+  /// Whether no earlier migration is for the same database. Where there is one, a missing database is made by the app,
+  /// with tables that these statements alone would not give it.
+  var isFirstOfDatabase = false
+  let destructive: DestructiveReason?
+  let announcedLoss: AnnouncedLoss
+  /// Whether messages speak of the arguments of a step, or the directives of a `.sql` file.
+  let language: SQLLanguage
+  private let models: Models?
+
+  init(
+    database: String, position: YAMLPosition, up: SQLScript, down: SQLScript?, ifMissing: IfNoDatabase?,
+    destructive: DestructiveReason?, language: SQLLanguage, models: Models? = nil
+  ) throws {
+    (self.database, self.position, self.up, self.down) = (database, position, up, down)
+    (self.ifMissing, self.destructive) = (ifMissing, destructive)
+    (self.language, self.models) = (language, models)
+    if up.isBlank { throw position.error("`sql` has no statement to run") }
+    announcedLoss = try Self.announcedLoss(destructive, up)
+  }
+
+  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+    let node = try reader.required("database")
+    let (up, down): (SQLScript, SQLScript?)
+    if let file = reader["file"] {
+      if let other = reader["up"] ?? reader["down"] {
+        throw other.position.error("name either `file` or `up` and `down`, not both")
+      }
+      let name = try file.text("`file`")
+      let parts = try SQLFile(try files.text(of: name, namedAt: file.position), file: files.display(name))
+        .parts
+      if parts.count > 1 {
+        throw parts[1].head.position(at: 0).error("a step is for one database: make a step for each")
+      }
+      // A file without sections is run as a whole.
+      (up, down) = (parts[0].up ?? parts[0].head, parts[0].down)
+    } else {
+      up = try Self.script(try reader.required("up"), "`up`", files)
+      down = try reader["down"].map { try Self.script($0, "`down`", files) }
+    }
+    try self.init(
+      database: node.text("`database`"), position: node.position, up: up, down: down,
+      ifMissing: reader.choice("if-missing"),
+      destructive: reader["destructive"].map(DestructiveReason.init), language: .steps,
+      models: reader["core-data"].map {
+        try CoreDataModel.argument($0, files: files, hasDown: down != nil)
+      })
+  }
+
+  /// The loss that the reason announces. A reason that names tables must name all whose data is destroyed.
+  private static func announcedLoss(_ reason: DestructiveReason?, _ up: SQLScript) throws -> AnnouncedLoss {
+    guard let reason else { return .nothing }
+    let destroyed = DestroyedTables(up)
+    if case .tables(let reasons) = reason, let (offset, table) = destroyed.unnamed(in: reasons) {
+      throw up.position(at: offset).error(
+        "the statement destroys data of `\(table)`, which `destructive` does not name: add `\(table): \"why\"`"
+      )
+    }
+    return .tables(destroyed.announced(by: reason))
+  }
+
+  /// Inline SQL, or the name of a file beside `migration.yaml`, which ends in `.sql`.
+  private static func script(_ node: YAMLNode, _ what: String, _ files: MigrationFiles) throws -> SQLScript {
+    let text = try node.text(what)
+    guard text.hasSuffix(".sql"), !text.contains(where: \.isNewline) else {
+      // A block scalar's text starts in the line below its `|`.
+      let isBlock = text.contains(where: \.isNewline)
+      return SQLScript(
+        text: text, file: node.position.file, firstLine: node.position.line + (isBlock ? 1 : 0))
+    }
+    return SQLScript(
+      bytes: try files.text(of: text, namedAt: node.position), file: files.display(text), firstLine: 1)
+  }
+
+  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+    guard let path = try stage.namedDatabase(database, at: position) ?? newPlace(on: stage, &recorded) else {
+      if ifMissing == .fail {
+        throw StepFailure(message: "the database \(database) does not exist in the container")
+      }
+      recorded.skipped.append(database)
+      return ["the database \(database) does not exist: skipped"]
+    }
+    let runner = SQLRunner(
+      script: up, destructive: destructive?.text, language: language, coreData: models?.up)
+    return try stage.writeDatabase(at: path, keepsJournal: false) { try runner.run($0) }
+  }
+
+  /// Whether a missing database is created: when the file says so, or its first statement creates a table.
+  private var createsDatabase: Bool {
+    if let ifMissing { return ifMissing == .create }
+    guard isFirstOfDatabase else { return false }
+    var offset = 0
+    while let statement = up.statement(from: offset) {
+      if statement.verb != "PRAGMA" { return SQLStatement(statement.text).createsTable }
+      offset = statement.end
+    }
+    return false
+  }
+
+  /// Creates the database in the first of its places.
+  private func newPlace(on stage: StagedContainer, _ recorded: inout DownValues) throws -> ContainerPath? {
+    guard createsDatabase, let place = stage.container.configuration.databases[database]?.first else {
+      return nil
+    }
+    try recorded.noteMade(place, on: stage)
+    try stage.write([], to: place)
+    return place
+  }
+
+  var isDestructive: Bool { destructive != nil }
+  var reversal: Reversal { down.map(\.isBlank) == false ? .byArguments : .none }
+  var hasExplicitDown: Bool { down != nil }
+
+  func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
+    if recorded?.skipped.contains(database) == true { return [] }
+    guard let down, let path = try stage.namedDatabase(database, at: position) else {
+      return ["the database \(database) does not exist: skipped"]
+    }
+    // Down statements may remove what the statements created.
+    let runner = SQLRunner(script: down, destructive: "down", coreData: models?.down)
+    let notes = try stage.writeDatabase(at: path, keepsJournal: false) { try runner.run($0) }
+    if let recorded, recorded.made.contains(path), try stage.tableCount(of: path) == 0 {
+      try stage.remove(path)
+      try recorded.removeEmptyDirectories(on: stage)
+    }
+    return notes
+  }
+}
+
+extension StagedContainer {
+  /// The path of a database that a migration names; an unknown name is an error at that position.
+  func namedDatabase(_ name: String, at position: YAMLPosition) throws -> ContainerPath? {
+    guard container.configuration.databases[name] != nil else {
+      throw Self.unknown(name, container.configuration.databases.keys.sorted(), at: position)
+    }
+    return try databasePlace(name)
+  }
+
+  static func unknown(_ name: String, _ known: [String], at position: YAMLPosition) -> DrydockError {
+    position.error(
+      known.isEmpty
+        ? "drydock.yaml names no database: add `databases: {\(name): [PATH]}`"
+        : "drydock.yaml has no database `\(name)`; " + NearestWord.hint(for: name, among: known))
+  }
+}
+
+/// The statements of another tool's migration, run as that tool runs them: they need no reason for destroying data.
+struct RunToolSQL: MigrationAction {
+  let tool: MigrationTool.Format
+  let database: String
+  /// Where the migration starts, for messages.
+  let position: YAMLPosition
+  let up: SQLScript
+  let down: SQLScript?
+  let upInTransaction: Bool
+  let downInTransaction: Bool
+
+  var name: String { "sql" }
+  var needsVault: Bool { false }
+  var reversal: Reversal { down == nil ? .none : .byArguments }
+  var hasExplicitDown: Bool { down != nil }
+
+  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+    let notes = try run(up, inTransaction: upInTransaction, on: stage)
+    if try stage.namedDatabase(database, at: position) == nil { recorded.skipped.append(database) }
+    return notes
+  }
+
+  func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
+    guard let down else { throw StepFailure(message: "the migration has no down statements") }
+    return try run(down, inTransaction: downInTransaction, on: stage)
+  }
+
+  private func run(
+    _ script: SQLScript, inTransaction: Bool, on stage: StagedContainer
+  ) throws -> [String] {
+    guard let place = try stage.namedDatabase(database, at: position) ?? newPlace(on: stage),
+      try tool != .sqldelight || stage.tableCount(of: place) > 0
+    else {
+      return ["the database \(database) does not exist: skipped; the app creates it with the newest schema"]
+    }
+    if script.isBlank { return [] }
+    return try stage.writeDatabase(at: place) { db in
+      if inTransaction {
+        return try MigrationTransaction.run(db) { _ in try statements(script, db, inTransaction: true) }
+      }
+      try statements(script, db, inTransaction: false)
+      guard !db.isInsideTransaction else {
+        throw DrydockError(.sql, "\(script.position(at: 0)): these statements leave a transaction open")
+      }
+      return []
+    }
+  }
+
+  /// The tools create a missing database, except SQLDelight, which creates it from other files.
+  private func newPlace(on stage: StagedContainer) throws -> ContainerPath? {
+    guard tool != .sqldelight, let place = stage.container.configuration.databases[database]?.first else {
+      return nil
+    }
+    try stage.write([], to: place)
+    return place
+  }
+
+  private func statements(_ script: SQLScript, _ db: Database, inTransaction: Bool) throws {
+    var splitter = try SQLSplitter(script: script, in: db)
+    while let part = try splitter.next() {
+      do {
+        let rules = StatementRules(
+          source: part.source, destructive: "as \(tool.rawValue) would", isInTransaction: inTransaction)
+        // For GRDB, EXPLAIN of the end of a transaction would end it.
+        if inTransaction || !SQLStatement(part.source.verb).isAboutTransactions,
+          let reason = try rules.refusal(db)
+        {
+          throw DrydockError(.sql, "\(script.position(at: part.offset)): \(reason)")
+        }
+        try part.statement.execute()
+      } catch let error as DatabaseError where !error.isAboutTheDisk {
+        throw DrydockError(
+          .sql, "\(script.position(at: part.offset)): \(error.plainMessage)", cause: error)
+      }
+    }
+  }
+}

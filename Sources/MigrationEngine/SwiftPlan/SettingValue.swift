@@ -1,0 +1,204 @@
+import Formats
+import Foundation
+
+/// A type that a setting can have. An enumeration with raw values only has to say so: `enum Theme: String, SettingValue`.
+public protocol SettingValue: Sendable {
+  /// The value that is stored; nil when it is none of this type.
+  init?(setting: PropertyListValue)
+  /// What is to be stored.
+  var setting: PropertyListValue { get }
+}
+
+extension SettingValue where Self: RawRepresentable, RawValue: SettingValue {
+  /// The case of a raw value; nil without one.
+  public init?(setting: PropertyListValue) {
+    guard let raw = RawValue(setting: setting) else { return nil }
+    self.init(rawValue: raw)
+  }
+
+  /// The raw value.
+  public var setting: PropertyListValue { rawValue.setting }
+}
+
+extension PropertyListValue: SettingValue {
+  /// Any value.
+  public init(setting: PropertyListValue) { self = setting }
+
+  /// Itself.
+  public var setting: PropertyListValue { self }
+}
+
+extension String: SettingValue {
+  /// Text.
+  public init?(setting: PropertyListValue) {
+    guard case .string(let text) = setting else { return nil }
+    self = text
+  }
+
+  /// Text.
+  public var setting: PropertyListValue { .string(self) }
+}
+
+extension Bool: SettingValue {
+  /// A Bool, and no number.
+  public init?(setting: PropertyListValue) {
+    guard case .boolean(let bool) = setting else { return nil }
+    self = bool
+  }
+
+  /// A Bool, and no number.
+  public var setting: PropertyListValue { .boolean(self) }
+}
+
+extension Int: SettingValue {
+  /// An integer that fits.
+  public init?(setting: PropertyListValue) {
+    guard case .integer(let number) = setting else { return nil }
+    self.init(exactly: number)
+  }
+
+  /// An integer.
+  public var setting: PropertyListValue { .integer(Int64(self)) }
+}
+
+extension Double: SettingValue {
+  /// Also an integer that a real holds exactly: an app that stores 14 reads 14.0.
+  public init?(setting: PropertyListValue) {
+    switch setting {
+    case .real(let real): self = real
+    case .single(let real): self.init(real)
+    case .integer(let number): self.init(exactly: number)
+    default: return nil
+    }
+  }
+
+  /// A real.
+  public var setting: PropertyListValue { .real(self) }
+}
+
+extension Date: SettingValue {
+  /// A date.
+  public init?(setting: PropertyListValue) {
+    guard case .date(let date) = setting else { return nil }
+    self = date
+  }
+
+  /// A date.
+  public var setting: PropertyListValue { .date(self) }
+}
+
+extension Data: SettingValue {
+  /// Data.
+  public init?(setting: PropertyListValue) {
+    guard case .data(let bytes) = setting else { return nil }
+    self.init(bytes)
+  }
+
+  /// Data.
+  public var setting: PropertyListValue { .data([UInt8](self)) }
+}
+
+extension Array: SettingValue where Element: SettingValue {
+  /// Nil when one element is none of its type.
+  public init?(setting: PropertyListValue) {
+    guard case .array(let values) = setting else { return nil }
+    let elements = values.compactMap(Element.init(setting:))
+    guard elements.count == values.count else { return nil }
+    self = elements
+  }
+
+  /// A list.
+  public var setting: PropertyListValue { .array(map(\.setting)) }
+}
+
+extension Dictionary: SettingValue where Key == String, Value: SettingValue {
+  /// Nil when one value is none of its type.
+  public init?(setting: PropertyListValue) {
+    guard case .dictionary(let values) = setting else { return nil }
+    let elements = values.compactMapValues(Value.init(setting:))
+    guard elements.count == values.count else { return nil }
+    self = elements
+  }
+
+  /// A dictionary.
+  public var setting: PropertyListValue {
+    .dictionary(PropertyListDictionary(map { ($0.key, $0.value.setting) }))
+  }
+}
+
+/// A setting's key with its type.
+///
+/// ```swift
+/// extension SettingKey where Value == Theme {
+///   static let theme = SettingKey("theme")
+/// }
+/// ```
+public struct SettingKey<Value>: Sendable {
+  /// The key as it is stored; a dot in it means nothing.
+  public let name: String
+  /// The value of a setting; nil when it does not fit.
+  let decode: @Sendable (PropertyListValue) -> Value?
+  let encode: @Sendable (Value) throws -> PropertyListValue
+
+  /// A key of a simple value, an enumeration, a list or a dictionary.
+  public init(_ name: String) where Value: SettingValue {
+    self.name = name
+    decode = { Value(setting: $0) }
+    encode = { $0.setting }
+  }
+
+  /// A key of a value that is stored encoded.
+  public init(_ name: String, as form: SettingForm) where Value: Codable & Sendable {
+    self.name = name
+    decode = { try? form.decode(Value.self, from: $0) }
+    encode = { try form.encode($0) }
+  }
+}
+
+/// How a setting holds what is `Codable`.
+public enum SettingForm: Sendable {
+  /// A JSON document as data, which is what `JSONEncoder` gives.
+  case json
+  /// A JSON document as text.
+  case jsonText
+  /// The property list's own types.
+  case propertyList
+
+  func encode(_ value: some Encodable) throws -> PropertyListValue {
+    switch self {
+    case .json: return .data([UInt8](try Self.encoder().encode(value)))
+    case .jsonText: return .string(String(decoding: try Self.encoder().encode(value), as: UTF8.self))
+    case .propertyList:
+      let encoder = PropertyListEncoder()
+      encoder.outputFormat = .binary
+      // A property list has a dictionary or a list on top, and a value may be less.
+      let bytes = [UInt8](try encoder.encode(["value": value]))
+      guard let value = try PropertyListFile(bytes: bytes).root["value"] else {
+        throw EncodingError.invalidValue(value, .init(codingPath: [], debugDescription: "it encodes nothing"))
+      }
+      return value
+    }
+  }
+
+  /// - Throws: `DecodingError`, also when the setting has another type than the form.
+  func decode<Value: Decodable>(_ type: Value.Type, from setting: PropertyListValue) throws -> Value {
+    switch (self, setting) {
+    case (.json, .data(let bytes)): return try JSONDecoder().decode(type, from: Data(bytes))
+    case (.jsonText, .string(let text)): return try JSONDecoder().decode(type, from: Data(text.utf8))
+    case (.propertyList, _):
+      let bytes = Data(try PropertyListFile(root: ["value": setting]).encoded())
+      guard let value = try PropertyListDecoder().decode([String: Value].self, from: bytes)["value"] else {
+        throw DecodingError.valueNotFound(type, .init(codingPath: [], debugDescription: "no value"))
+      }
+      return value
+    case (.json, _), (.jsonText, _):
+      throw DecodingError.typeMismatch(type, .init(codingPath: [], debugDescription: "no JSON document"))
+    }
+  }
+
+  private static func encoder() -> JSONEncoder {
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+    return encoder
+  }
+}

@@ -1,0 +1,103 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// The library as a program outside this package sees it: what is `package` is not visible to it.
+@Suite("The library from outside")
+struct LibraryTests {
+  /// Compiles files as another package's: with the modules that were built beside the tests, and without the name of
+  /// this package.
+  private func compile(_ sources: [String], _ arguments: String...) throws -> CommandResult {
+    let built = (try Tools.drydock() as NSString).deletingLastPathComponent
+    let checkouts = "\(Lab.repository)/.build/checkouts"
+    let maps = [
+      "\(built)/CPlatform.build", "\(Lab.repository)/Sources/CLibCrypto", "\(Lab.repository)/Sources/CLibZstd",
+      "\(Lab.repository)/Sources/CLibArchive", "\(checkouts)/swift-system/Sources/CSystem/include",
+      "\(checkouts)/Yams/Sources/CYaml/include", "\(checkouts)/GRDB.swift/Sources/GRDBSQLite",
+      "\(checkouts)/swift-subprocess/Sources/_SubprocessCShims/include",
+    ].flatMap { ["-Xcc", "-fmodule-map-file=\($0)/module.modulemap", "-Xcc", "-I\($0)"] }
+    return try Command.run(
+      Tools.system("swiftc"),
+      ["-swift-version", "6", "-Onone", "-I", "\(built)/Modules"] + maps + arguments + sources)
+  }
+
+  /// The object files of modules.
+  private func objects(_ modules: [String]) throws -> [String] {
+    let built = (try Tools.drydock() as NSString).deletingLastPathComponent
+    return try modules.flatMap { module in
+      let directory = "\(built)/\(module).build"
+      let files = try FileManager.default.subpathsOfDirectory(atPath: directory)
+        .filter { $0.hasSuffix(".o") }
+      guard !files.isEmpty else { throw SystemFailure("no objects in \(directory)") }
+      return files.map { "\(directory)/\($0)" }
+    }
+  }
+
+  @Test("The program of the guide compiles without this package's name, and runs")
+  func guide() throws {
+    let guide = try String(
+      contentsOfFile: "\(Lab.repository)/Sources/Drydock/Drydock.docc/Library.md", encoding: .utf8)
+    let program = try #require(guide.firstMatch(of: #/(?s)\n```swift\n(import Drydock\n.*?)```\n/#))
+    try Lab.with { lab in
+      try lab.create()
+      let before = try lab.tree()
+      try lab.write("main.swift", String(program.output.1))
+      let modules = [
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
+        "ContainerDiff", "ContainerTransaction", "BackupRepository", "MigrationEngine", "Drydock",
+        "CPlatform", "SystemPackage", "GRDB", "Yams", "CYaml", "Subprocess", "_SubprocessCShims",
+      ]
+      try lab.write("objects", objects(modules).map { "\"\($0)\"\n" }.joined())
+      let compiled = try compile(
+        [lab("main.swift"), "@\(lab("objects"))"], "-o", lab("program"), "-lsqlite3", "-lcrypto", "-lzstd",
+        "-larchive")
+      try #require(compiled.succeeded, "\(compiled)")
+      let output = try lab.run(lab("program"))
+      let expected: [Regex<Substring>] = [
+        /com.example.notes: 1 database, \d+ files/, /version 0 of 6, 6 pending/, /backed up \d+ paths/,
+        /would change \d+ settings/, /version 0 → 6/, /back to version 0/, /restored \d+ paths/,
+        /verified \d+ paths, com.example.notes/, /refused \(exit code 64\)/,
+        /migrate: ran 0001_default_settings.*, undone/, /rollback: undid .*, undoable/,
+      ]
+      let lines = output.split(separator: "\n").map(String.init)
+      #expect(lines.count == expected.count, "\(output)")
+      for (line, pattern) in zip(lines, expected) {
+        #expect(line.wholeMatch(of: pattern) != nil, "\(line)")
+      }
+      #expect(try lab.tree().differences(from: before, comparing: TreeListing.untouched) == [])
+      #expect(try lab.tree("Copy").entries.count > 5)
+    }
+  }
+
+  @Test("The other examples of the guide, and the tool over a plan, need nothing that is not public")
+  func examples() throws {
+    let guide = try String(
+      contentsOfFile: "\(Lab.repository)/Sources/Drydock/Drydock.docc/Library.md", encoding: .utf8)
+    let examples = guide.matches(of: #/(?s)\n```swift\n(var options.*?)```\n/#).map { String($0.output.1) }
+    #expect(examples.count == 2)
+    try TemporaryDirectory.with { directory in
+      var sources = ["Plan", "Tool"].map { "\(Lab.repository)/Tests/NotesTool/Notes\($0).swift" }
+      let text =
+        "import Drydock\n"
+        + examples.enumerated().map { number, text in
+          "func example\(number)(_ container: Container, _ repository: Repository) throws {\n\(text)}\n"
+        }.joined()
+      sources.append(directory("Examples.swift"))
+      try Data(text.utf8).write(to: URL(fileURLWithPath: sources[2]))
+      let checked = try compile(sources, "-typecheck", "-parse-as-library")
+      #expect(checked.succeeded, "\(checked)")
+    }
+  }
+
+  @Test("What is not public is not visible")
+  func invisible() throws {
+    try TemporaryDirectory.with { directory in
+      for line in ["_ = Transaction.self", "_ = TransactionOptions().redactor"] {
+        let source = directory("main.swift")
+        try Data("import Drydock\n\(line)\n".utf8).write(to: URL(fileURLWithPath: source))
+        let checked = try compile([source], "-typecheck")
+        #expect(!checked.succeeded && checked.errors.contains(/error: (cannot find|'redactor' is)/), "\(checked)")
+      }
+    }
+  }
+}

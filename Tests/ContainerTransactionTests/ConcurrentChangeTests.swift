@@ -1,0 +1,312 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import AppContainer
+@testable import ContainerTransaction
+@testable import FileSystem
+
+/// What happens when others write, or the process stops, at each moment of a commit.
+@Suite struct CommitFaultTests {
+  struct Stop: Error {}
+
+  static let files = [
+    "Documents/empty.txt": "", "Documents/keep.txt": "keep", "Documents/Inbox/in": "i", "Library/x/y/z": "z",
+    "Documents/saved": "s", "Library/gone/one": "1", "Library/gone/two": "2",
+  ]
+  static let before: [FaultPoint] = [.staged, .checked, .treeBuilt, .synced]
+  static let between: [FaultPoint] = [.rewalked, .committed]
+  static let after: [FaultPoint] = [.exchanged, .carried, .undoKept, .oldRemoved, .done]
+
+  static let ofExchange = FaultPoint.allCases.filter {
+    ![.moved, .placed, .sealed, .partlyExchanged, .takenBack].contains($0)
+  }
+
+  /// Runs the usual transaction with something done at one point.
+  private func run(_ sandbox: Sandbox, at point: FaultPoint, _ body: @escaping @Sendable () throws -> Void)
+    throws
+    -> TransactionOutcome<Void>
+  {
+    try sandbox.run(faults: FaultInjection { if $0 == point { try body() } })
+  }
+
+  @Test(arguments: before) func aChangeBeforeTheFirstLookStopsIt(point: FaultPoint) throws {
+    let actions: [@Sendable (Sandbox) throws -> Void] = [
+      { try $0.put("Documents/fresh.txt", "app") }, { try $0.save("Documents/saved", "app") },
+      { try $0.put("Documents/keep.txt", "longer than before") },
+      { try $0.live().removeFile("Documents/saved") },
+      { try $0.live().createDirectory("Library/made") }, { try $0.live().setMode(0o700, of: "Library/x") },
+      { try $0.live().setAttribute(ExtendedAttribute(name: "user.a", value: [1]), of: "Library/x/y") },
+    ]
+    for (number, action) in actions.enumerated() {
+      try Sandbox.withFiles(Self.files) { sandbox in
+        let own = sandbox
+        let error = sandbox.failure { _ = try run(own, at: point) { try action(own) } }
+        #expect(error?.code == .changedMeanwhile, "action \(number)")
+        let now = try sandbox.listing()
+        try Sandbox.withFiles(Self.files) { expected in
+          try action(expected)
+          expectNone(now.changes(from: try expected.listing(), comparing: TreeListing.timeless), "\(number)")
+        }
+        #expect(try sandbox.stages().isEmpty)
+        #expect(try sandbox.log().map(\.state) == [.discarded])
+      }
+    }
+  }
+
+  @Test(arguments: between) func whatIsWrittenAtTheLastMomentIsCarriedOver(point: FaultPoint) throws {
+    try Sandbox.withFiles(Self.files) { sandbox in
+      let own = sandbox
+      let outcome = try run(sandbox, at: point) {
+        try own.put("Documents/fresh.txt", "app")
+        try own.put("Library/made/deep/er.txt", "app")
+        try own.save("Documents/saved", "saved by the app")
+        try own.put("Documents/keep.txt", "in place, by the app")
+        try own.live().removeFile("Library/x/y/z")
+        try own.live().removeTree("Library/gone")
+        try own.live().setMode(0o700, of: "Library/x")
+      }
+      #expect(outcome.conflicts.isEmpty && outcome.notes.isEmpty, "\(outcome)")
+      #expect(
+        try sandbox.text("Documents/fresh.txt") == "app" && sandbox.text("Library/made/deep/er.txt") == "app")
+      #expect(try sandbox.text("Documents/saved") == "saved by the app")
+      #expect(try sandbox.text("Documents/keep.txt") == "in place, by the app")
+      #expect(
+        try !sandbox.exists("Library/x/y/z") && sandbox.exists("Library/x/y")
+          && !sandbox.exists("Library/gone"))
+      #expect(try sandbox.live().status("Library/x")?.mode == 0o700)
+      #expect(try sandbox.text("Documents/empty.txt") == "replaced" && !sandbox.exists("Documents/Inbox"))
+      #expect(try sandbox.stages().isEmpty)
+      try sandbox.rollback()
+      #expect(try sandbox.text("Documents/fresh.txt") == "app" && sandbox.text("Documents/empty.txt") == "")
+      #expect(try sandbox.exists("Documents/Inbox/in"))
+    }
+  }
+
+  @Test(arguments: between) func whatBothWroteIsKeptBeside(point: FaultPoint) throws {
+    try Sandbox.withFiles(Self.files) { sandbox in
+      let own = sandbox
+      let outcome = try run(sandbox, at: point) {
+        try own.save("Documents/empty.txt", "the app's")
+        try own.put("Documents/written.txt", "the app's, too")
+        try own.put("Documents/Inbox/late", "into a removed directory")
+      }
+      #expect(
+        outcome.conflicts == ["Documents/Inbox/late", "Documents/empty.txt", "Documents/written.txt"],
+        "\(outcome.conflicts)")
+      #expect(
+        try sandbox.text("Documents/empty.txt") == "replaced"
+          && sandbox.text("Documents/written.txt") == "written")
+      let kept = try #require(try sandbox.state()).directory("conflict")
+      let folder = try kept.directory(ContainerPath(#require(outcome.transaction).description))
+      #expect(try folder.contents("Documents/empty.txt") == Array("the app's".utf8))
+      #expect(try folder.contents("Documents/written.txt") == Array("the app's, too".utf8))
+      #expect(try folder.contents("Documents/Inbox/late") == Array("into a removed directory".utf8))
+    }
+  }
+
+  @Test func theContainerIsReplacedByAnotherDirectory() throws {
+    for point in [FaultPoint.staged, .rewalked, .committed] {
+      try Sandbox.withFiles(Self.files) { sandbox in
+        let own = sandbox
+        let before = try sandbox.listing()
+        let error = sandbox.failure {
+          _ = try run(sandbox, at: point) {
+            let parent = try Directory(own.folder.path)
+            try parent.rename("c", in: parent, to: "aside")
+            try parent.createDirectory("c")
+            try parent.create("c/stranger", [1])
+          }
+        }
+        #expect(error?.code == .changedMeanwhile, "\(point)")
+        #expect(try sandbox.listing().paths == ["stranger"], "\(point)")
+        expectNone(try TreeListing(sandbox.folder("aside")).changes(from: before), "\(point)")
+        #expect(try Transaction.recover(sandbox.container()).isEmpty && sandbox.stages().isEmpty)
+        #expect(try sandbox.listing().paths == ["stranger"])
+      }
+    }
+  }
+
+  @Test(arguments: ofExchange) func stoppedAtEveryPoint(point: FaultPoint) throws {
+    try Sandbox.withFiles(Self.files) { sandbox in
+      let old = try sandbox.listing()
+      let isNew = Self.after.contains(point)
+      do {
+        let outcome = try run(sandbox, at: point) { throw Stop() }
+        #expect(isNew)
+        #expect(
+          point == .done || outcome.notes.contains { $0.contains("drydock recover") }, "\(outcome.notes)")
+      } catch is Stop {
+        #expect(!isNew)
+      }
+      let reports = try Transaction.recover(sandbox.container())
+      // A clean failure before the commit record needs no recovery; the record itself does.
+      #expect(
+        reports.map(\.outcome) == (isNew ? (point == .done ? [] : [.new]) : point == .committed ? [.old] : [])
+      )
+      #expect(try sandbox.stages().isEmpty)
+      #expect(try Transaction.recover(sandbox.container()).isEmpty)
+      if isNew {
+        #expect(
+          try sandbox.text("Documents/empty.txt") == "replaced"
+            && sandbox.text("Documents/new/sub/deep.txt") == "deep")
+        #expect(try !sandbox.exists("Documents/Inbox") && sandbox.log().map(\.state) == [.undoable])
+        try sandbox.rollback()
+      } else {
+        #expect(try sandbox.log().map(\.state) == [.discarded])
+      }
+      expectNone(try sandbox.listing().changes(from: old))
+    }
+  }
+
+  /// As after a kill: nothing at all is cleaned up by the process itself.
+  @Test(arguments: ofExchange) func abandonedAtEveryPoint(point: FaultPoint) throws {
+    try Sandbox.withFiles(Self.files) { sandbox in
+      let old = try sandbox.listing()
+      // What the disk looks like at the point is copied away, and put back afterwards.
+      let own = sandbox
+      _ = try? run(sandbox, at: point) {
+        let copied = try Command.run("/bin/cp", ["-a", own.folder.path, own.folder.path + "-frozen"])
+        guard copied.succeeded else { throw SystemFailure("\(copied)") }
+      }
+      // Inode numbers differ in a copy; the journal's are made to agree, as they would after a kill.
+      let frozen = sandbox.folder.path + "-frozen"
+      defer { try? RawFiles.remove(Array(frozen.utf8)) }
+      let container = try Container(at: frozen + "/c")
+      let state = try #require(try StateDirectory.existing(for: container))
+      let isExchanged = Self.after.contains(point) || [.marked, .looked].contains(point)
+      try renumber(state, live: Directory(frozen + "/c"), isExchanged: isExchanged)
+      let reports = try Transaction.recover(container)
+      #expect(reports.map(\.outcome) == (point == .done ? [] : isExchanged ? [.new] : [.old]), "\(point)")
+      #expect(try state.directory.directory("stage").names().isEmpty)
+      let listing = try TreeListing(frozen + "/c")
+      if isExchanged {
+        expectNone(listing.changes(from: try sandbox.listing()))
+        _ = try Transaction.rollback(container)
+        expectNone(try TreeListing(frozen + "/c").changes(from: old))
+      } else {
+        expectNone(listing.changes(from: old))
+        #expect(try Transaction.log(container).map(\.state) == [.discarded])
+      }
+    }
+  }
+
+  private func renumber(_ state: StateDirectory, live: Directory, isExchanged: Bool) throws {
+    try state.noteTreesAnew()
+    let journal = Journal(state: state.directory)
+    var records = try journal.records()
+    guard let commit = records.firstIndex(where: { $0.step == .commit }) else { return }
+    let folder = try StateDirectory.folder(StateDirectory.stage, records[commit].transaction)
+    let staged = try state.directory.status(folder.appending("tree"))?.identity
+    let place = records[commit].place ?? .root
+    let own = try live.status(place)?.identity
+    let none = FileIdentity(device: 0, inode: 1)
+    (records[commit].rootBefore, records[commit].rootAfter) =
+      isExchanged ? (staged ?? none, own) : (own, staged ?? none)
+    try state.directory.removeFile("journal")
+    for record in records { try journal.append(record) }
+    // The index, too, knows the old tree by its inodes.
+    let file = try folder.appending("index")
+    guard isExchanged, try state.directory.status(file) != nil else { return }
+    try state.directory.removeFile(file)
+    let tree = try folder.appending("tree")
+    var old = try TreeIndex(of: live)
+    old.paths = old.paths.filter { !$0.key.isInside(place) }
+    if try state.directory.status(tree) != nil {
+      for (path, status) in try TreeIndex(of: state.directory.directory(tree)).paths {
+        old.paths[path.rebased(from: .root, to: place)] = status
+      }
+    }
+    try state.directory.create(file, old.encoded())
+  }
+}
+
+/// Edits that keep a file's size and modification time, at each moment of a transaction that replaces or removes the file.
+@Suite struct QuietEditTests {
+  private static let files = ["Documents/keep.txt": "keep", "Documents/gone.txt": "gone", "Library/x": "x"]
+  private static let replaced: [ContainerPath] = ["Documents/keep.txt", "Documents/gone.txt"]
+
+  private func change(_ staged: StagedContainer) throws {
+    try staged.write(Array("the transaction's".utf8), to: "Documents/keep.txt")
+    try staged.remove("Documents/gone.txt")
+  }
+
+  private func edit(_ sandbox: Sandbox, at point: FaultPoint, _ paths: [ContainerPath]) -> FaultInjection {
+    FaultInjection { if $0 == point { for path in paths { try sandbox.editQuietly(path) } } }
+  }
+
+  @Test(
+    arguments: [FaultPoint.staged, .checked, .treeBuilt, .synced], [CommitPreference.exchange, .inPlace])
+  func stopsTheCommit(point: FaultPoint, commit: CommitPreference) throws {
+    for path in Self.replaced {
+      try Sandbox.withFiles(Self.files) { sandbox in
+        let error = sandbox.failure {
+          try sandbox.run(faults: edit(sandbox, at: point, [path]), commit: commit, change)
+        }
+        #expect(error?.code == .changedMeanwhile && error?.message.contains(path.description) == true)
+        let texts = try Self.replaced.map(sandbox.text)
+        #expect(texts == (path == Self.replaced[0] ? ["KEEP", "gone"] : ["keep", "GONE"]))
+        let (stages, states) = (try sandbox.stages(), try sandbox.log().map(\.state))
+        #expect(stages.isEmpty && states == [.discarded])
+      }
+    }
+  }
+
+  @Test(arguments: [FaultPoint.rewalked, .committed]) func isKeptAfterTheLastLook(point: FaultPoint) throws {
+    try Sandbox.withFiles(Self.files) { sandbox in
+      let outcome = try sandbox.run(
+        faults: edit(sandbox, at: point, Self.replaced), commit: .exchange, change)
+      #expect(outcome.conflicts == Self.replaced.sorted())
+      #expect(try sandbox.text("Documents/keep.txt") == "the transaction's")
+      let transaction = try #require(outcome.transaction).description
+      let kept = try #require(try sandbox.state()).directory("conflict").directory(ContainerPath(transaction))
+      #expect(try kept.contents("Documents/keep.txt") == Array("KEEP".utf8))
+      #expect(try kept.contents("Documents/gone.txt") == Array("GONE".utf8))
+    }
+  }
+
+  @Test(arguments: [FaultPoint.rewalked, .committed]) func stopsTheMoves(point: FaultPoint) throws {
+    try Sandbox.withFiles(Self.files) { sandbox in
+      let error = sandbox.failure {
+        try sandbox.run(faults: edit(sandbox, at: point, Self.replaced), commit: .inPlace, change)
+      }
+      #expect(error?.code == .changedMeanwhile)
+      let texts = try Self.replaced.map(sandbox.text)
+      #expect(texts == ["KEEP", "GONE"])
+      let (stages, reports) = (try sandbox.stages(), try Transaction.recover(sandbox.container()))
+      #expect(stages.isEmpty && reports.isEmpty)
+    }
+  }
+
+  @Test func isSeenByARecovery() throws {
+    try Sandbox.withFiles(Self.files) { sandbox in
+      let stop = FaultInjection { point in
+        if point == .committed { try sandbox.editQuietly("Documents/keep.txt") }
+        if point == .exchanged { throw CommitFaultTests.Stop() }
+      }
+      let outcome = try sandbox.run(faults: stop, commit: .exchange, change)
+      #expect(!outcome.isFinished)
+      let report = try #require(try Transaction.recover(sandbox.container()).first)
+      #expect(report.outcome == .new && report.conflicts == ["Documents/keep.txt"])
+    }
+  }
+
+  /// The commit links a file with another name that stays: that moves its change time, and is nobody's edit.
+  @Test(arguments: [CommitPreference.exchange, .inPlace]) func ofAFileWithAnotherName(
+    commit: CommitPreference
+  ) throws {
+    try Sandbox.withFiles(Self.files) { sandbox in
+      try sandbox.live().link("Documents/keep.txt", in: sandbox.live(), to: "Library/other")
+      let error = sandbox.failure {
+        try sandbox.run(faults: edit(sandbox, at: .staged, [Self.replaced[0]]), commit: commit, change)
+      }
+      #expect(error?.code == .changedMeanwhile)
+      let outcome = try sandbox.run(commit: commit, change)
+      let other = try sandbox.text("Library/other")
+      #expect(outcome.conflicts.isEmpty && other == "KEEP")
+      try sandbox.rollback(commit: commit)
+      let kept = try sandbox.text("Documents/keep.txt")
+      #expect(kept == "KEEP")
+    }
+  }
+}

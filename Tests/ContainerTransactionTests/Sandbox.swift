@@ -1,0 +1,378 @@
+import AgeEncryption
+import DrydockErrors
+import Foundation
+import GRDB
+import TestSupport
+import Testing
+
+@testable import AppContainer
+@testable import ContainerTransaction
+@testable import FileSystem
+
+/// A container in a temporary directory, with what the tests do to it.
+struct Sandbox {
+  static let settings: ContainerPath = "Library/Preferences/com.example.notes.plist"
+  static let database: ContainerPath = "Documents/database.sqlite"
+
+  let folder: TemporaryDirectory
+  /// The container's root: `c` in the folder, unless it is another one.
+  let root: String
+
+  init(folder: TemporaryDirectory, root: String? = nil) {
+    self.folder = folder
+    self.root = root ?? folder("c")
+  }
+
+  /// A container as the sample app leaves it.
+  static func withNotes(_ options: String..., body: (Sandbox) throws -> Void) throws {
+    try TemporaryDirectory.with { folder in
+      let made = try Command.run(try Tools.notesApp(), ["create", folder("c")] + options)
+      #expect(made.succeeded, "\(made)")
+      try body(Sandbox(folder: folder))
+    }
+  }
+
+  /// A small container of plain files.
+  static func withFiles(_ files: [String: String], body: (Sandbox) throws -> Void) throws {
+    try TemporaryDirectory.with { folder in
+      let sandbox = Sandbox(folder: folder)
+      try Directory(folder.path).createDirectory("c", mode: 0o755)
+      for (path, text) in files { try sandbox.put(path, text) }
+      try body(sandbox)
+    }
+  }
+
+  func container() throws -> Container { try Container(at: root) }
+  func live() throws -> Directory { try Directory(root) }
+  /// All of the container but Drydock's own state in it.
+  func listing() throws -> TreeListing { try TreeListing(root).without(".drydock-state") }
+
+  /// Writes a file as an app does, in place when it exists.
+  func put(_ path: String, _ text: String) throws {
+    try live().createDirectories(ContainerPath(path).parent, mode: 0o755)
+    try RawFiles.write(Array(text.utf8), to: Array("\(root)/\(path)".utf8))
+  }
+
+  /// Writes a file as an app does that saves atomically.
+  func save(_ path: String, _ text: String) throws {
+    try put(path + ".new", text)
+    try live().rename(ContainerPath(path + ".new"), in: live(), to: ContainerPath(path))
+  }
+
+  /// Edits a file in place so that its size and modification time stay, as `cp -p` and `rsync -t --inplace` do.
+  func editQuietly(_ path: ContainerPath) throws {
+    let before = try #require(try live().status(path))
+    let bytes = try live().contents(path).map { $0 ^ 0x20 }
+    repeat {
+      try RawFiles.write(bytes, to: Array("\(root)/\(path)".utf8))
+      try live().setModified(before.modified, of: path)
+      // The clock of a file system may tick every 10 ms only.
+    } while try live().status(path)?.changed == before.changed
+    let after = try #require(try live().status(path))
+    #expect((after.size, after.modified, after.inode) == (before.size, before.modified, before.inode))
+  }
+
+  func text(_ path: ContainerPath) throws -> String {
+    String(decoding: try live().contents(path), as: UTF8.self)
+  }
+
+  func exists(_ path: ContainerPath) throws -> Bool { try live().status(path) != nil }
+
+  func notes(_ arguments: String...) throws -> CommandResult {
+    try Command.run(try Tools.notesApp(), arguments)
+  }
+
+  // MARK: Transactions
+
+  /// The usual change: a setting, two files, a removal, a new directory, and rows when there is a database.
+  static func change(_ staged: StagedContainer) throws {
+    if var file = try staged.defaults(settings) {
+      file.root["theme"] = .string("green")
+      file.root["user_name"] = nil
+      file.root["added"] = .integer(1)
+      try staged.setDefaults(file, at: settings)
+    }
+    if try staged.status(of: database) != nil {
+      try staged.writeDatabase(at: database) { db in
+        try db.execute(sql: "ALTER TABLE task RENAME COLUMN isDone TO isCompleted")
+        try db.execute(sql: "UPDATE task SET title = title || '!' WHERE id < 10")
+      }
+    }
+    try staged.write(Array("written".utf8), to: "Documents/written.txt")
+    try staged.write(Array("replaced".utf8), to: "Documents/empty.txt")
+    try staged.write(Array("deep".utf8), to: "Documents/new/sub/deep.txt")
+    if try staged.status(of: "Documents/Inbox") != nil { try staged.remove("Documents/Inbox") }
+  }
+
+  @discardableResult
+  func run(
+    _ summary: String = "test", faults: FaultInjection = .none, kind: TransactionKind = .migrate,
+    limits: UndoLimits = UndoLimits(), commit: CommitPreference = .automatic,
+    _ body: (StagedContainer) throws -> Void = change
+  ) throws -> TransactionOutcome<Void> {
+    var options = TransactionOptions()
+    options.hooks.faults = faults
+    (options.undoLimits, options.commit) = (limits, commit)
+    return try Transaction.run(on: container(), kind, summary: summary, options: options, body: body)
+  }
+
+  @discardableResult
+  func rollback(
+    discardingNewer: Bool = false, redoing: Bool = false, commit: CommitPreference = .automatic
+  ) throws -> TransactionOutcome<RollbackReport> {
+    var options = TransactionOptions()
+    options.commit = commit
+    return try Transaction.rollback(
+      container(), discardingNewer: discardingNewer, redoing: redoing, options: options)
+  }
+
+  /// What an error says, by its code.
+  func failure(_ body: () throws -> Void) -> DrydockError? {
+    do {
+      try body()
+    } catch let error as DrydockError {
+      return error
+    } catch {
+      Issue.record("another error: \(error)")
+      return nil
+    }
+    Issue.record("nothing was thrown")
+    return nil
+  }
+
+  /// Expects an error by its code. Closures that do something are not written inside `#expect`: the compiler (6.3)
+  /// may take one that a macro copied for another one of the same function.
+  func expect(
+    _ code: DrydockError.Code, sourceLocation: SourceLocation = #_sourceLocation,
+    _ body: () throws -> Void
+  ) {
+    let error = failure(body)
+    #expect(error?.code == code, sourceLocation: sourceLocation)
+  }
+
+  // MARK: State
+
+  /// The state directory, nil when there is none.
+  func state(_ place: StateDirectory.Place = .beside) throws -> Directory? {
+    try StateDirectory.existing(for: container(), place)?.directory
+  }
+
+  /// What is left of stages, wherever they were.
+  func stages() throws -> [String] {
+    try StateDirectory.Place.allCases.flatMap { place -> [String] in
+      guard let state = try state(place), try state.status("stage") != nil else { return [] }
+      return try state.directory("stage").names().map { String(decoding: $0, as: UTF8.self) }
+    }
+  }
+
+  func log() throws -> [TransactionLogEntry] { try Transaction.log(container()) }
+}
+
+extension TreeListing {
+  /// Differences that matter to a test, as one text for a message.
+  func changes(
+    from other: TreeListing, comparing aspects: Set<TreeEntry.Aspect> = TreeListing.copied,
+    ignoringTimesOf: [String] = []
+  ) -> String {
+    differences(from: other, comparing: aspects, ignoringTimesOf: ignoringTimesOf).joined(separator: "\n")
+  }
+}
+
+/// Expects that nothing differs, and says what does.
+func expectNone(_ changes: String, _ comment: String = "", sourceLocation: SourceLocation = #_sourceLocation)
+{
+  #expect(changes.isEmpty, "\(comment) \(changes)", sourceLocation: sourceLocation)
+}
+
+/// Two containers, `c` and `d`, that share a group; `c` has another one of its own.
+struct GroupSandbox {
+  static let shared: ContainerPath = ".groups/group.shared"
+  static let own: ContainerPath = ".groups/group.own"
+  static let files = [
+    "c/Documents/a.txt": "a", "c/Documents/keep/b.txt": "b", "Shared/one/note.txt": "note",
+    "Shared/one/gone.txt": "gone", "Shared/one/deep/down/x.txt": "x", "Shared/two/own.txt": "own",
+    "d/Documents/d.txt": "d",
+  ]
+
+  let folder: TemporaryDirectory
+
+  static func with(_ body: (GroupSandbox) throws -> Void) throws {
+    try TemporaryDirectory.with { folder in
+      let sandbox = GroupSandbox(folder: folder)
+      for (path, text) in files { try sandbox.put(path, text) }
+      try Directory(folder("Shared")).setMode(0o750, of: "one")
+      try body(sandbox)
+    }
+  }
+
+  func put(_ path: String, _ text: String) throws {
+    let base = try Directory(folder.path)
+    try base.createDirectories(ContainerPath(path).parent, mode: 0o755)
+    try RawFiles.write(Array(text.utf8), to: Array("\(folder.path)/\(path)".utf8))
+  }
+
+  func text(_ path: String) throws -> String {
+    String(decoding: try Directory(folder.path).contents(ContainerPath(path)), as: UTF8.self)
+  }
+
+  func exists(_ path: String) throws -> Bool { try Directory(folder.path).status(ContainerPath(path)) != nil }
+
+  func container(_ name: String = "c", in base: String? = nil) throws -> Container {
+    var configuration = ContainerConfiguration()
+    configuration.groups =
+      name == "c"
+      ? ["group.shared": "../Shared/one", "group.own": "../Shared/two"]
+      : ["group.shared": (base ?? folder.path) + "/Shared/one"]
+    return try Container(at: (base ?? folder.path) + "/" + name, configuration: configuration)
+  }
+
+  /// All roots, without Drydock's own state in them.
+  func listings(in base: String? = nil) throws -> [TreeListing] {
+    try ["c", "d", "Shared/one", "Shared/two"].map {
+      try TreeListing((base ?? folder.path) + "/" + $0).without(".drydock-state")
+    }
+  }
+
+  /// What is not as it was, in any root.
+  func changes(
+    from old: [TreeListing], in base: String? = nil,
+    comparing aspects: Set<TreeEntry.Aspect> = TreeListing.copied
+  ) throws -> String {
+    zip(try listings(in: base), old).map { $0.changes(from: $1, comparing: aspects) }.filter { !$0.isEmpty }
+      .joined(separator: "\n")
+  }
+
+  /// Changes each of the three roots.
+  static func change(_ staged: StagedContainer) throws {
+    try staged.write(Array("A".utf8), to: "Documents/a.txt")
+    try staged.write(Array("NOTE".utf8), to: shared.appending("note.txt"))
+    try staged.remove(shared.appending("gone.txt"))
+    try staged.move("Documents/keep", to: shared.appending("keep"))
+    try staged.write(Array("OWN".utf8), to: own.appending("new").appending("own.txt"))
+  }
+
+  @discardableResult
+  func run(
+    _ name: String = "c", commit: CommitPreference = .automatic, faults: FaultInjection = .none,
+    _ body: (StagedContainer) throws -> Void = change
+  ) throws -> TransactionOutcome<Void> {
+    var options = TransactionOptions()
+    (options.hooks.faults, options.commit) = (faults, commit)
+    return try Transaction.run(on: container(name), .migrate, summary: "test", options: options, body: body)
+  }
+
+  /// Whether all roots are as ``change(_:)`` makes them.
+  func isNew(in base: String? = nil) throws -> Bool {
+    let base = try Directory(base ?? folder.path)
+    return try base.contents("c/Documents/a.txt") == Array("A".utf8)
+      && base.contents("Shared/one/note.txt") == Array("NOTE".utf8)
+      && base.status("Shared/one/gone.txt") == nil && base.status("c/Documents/keep") == nil
+      && base.contents("Shared/one/keep/b.txt") == Array("b".utf8)
+      && base.contents("Shared/two/new/own.txt") == Array("OWN".utf8)
+      && base.contents("Shared/one/deep/down/x.txt") == Array("x".utf8)
+  }
+
+  /// Drydock's own files that are left beside and in the groups.
+  func traces() throws -> [String] {
+    var found: [String] = []
+    try Directory(folder("Shared")).walk { entry in
+      if entry.path.nameString.hasPrefix(".drydock-") { found.append(entry.path.description) }
+      return .into
+    }
+    return found
+  }
+
+  func failure(_ body: () throws -> Void) -> DrydockError? { Sandbox(folder: folder).failure(body) }
+}
+
+/// A container with a vault, and its device's key.
+struct VaultSandbox {
+  static let path: ContainerPath = "Library/Vault/vault.age"
+
+  let base: Sandbox
+  let keys: DeviceKeys
+
+  /// A container without a vault.
+  static func with(_ body: (VaultSandbox) throws -> Void) throws {
+    try Sandbox.withFiles(["Documents/a.txt": "a", "Library/Preferences/x.plist": "no settings"]) { sandbox in
+      try body(VaultSandbox(base: sandbox, keys: DeviceKeys(.generate())))
+    }
+  }
+
+  /// A container whose vault has items `s/a` and `s/b`, with the values `a` and `b`.
+  static func withVault(_ body: (VaultSandbox) throws -> Void) throws {
+    try with { sandbox in
+      try sandbox.change { vault in
+        for name in ["a", "b"] { vault.put(item(name, name)) }
+      }
+      try body(sandbox)
+    }
+  }
+
+  static func item(_ account: String, _ value: String) -> VaultItem {
+    VaultItem(service: "s", account: account, value: SecretBytes(Array(value.utf8)))
+  }
+
+  static func id(_ account: String) -> VaultItem.ID { VaultItem.ID(service: "s", account: account) }
+
+  func options(_ keys: DeviceKeys?) -> TransactionOptions {
+    var options = TransactionOptions()
+    options.deviceKeys = keys
+    return options
+  }
+
+  /// Changes the vault in a transaction; there may be none before.
+  @discardableResult
+  func change(
+    _ kind: TransactionKind = .vault, _ body: (inout Vault) throws -> Void
+  ) throws -> TransactionOutcome<Void> {
+    try Transaction.run(on: base.container(), kind, summary: "changed the vault", options: options(keys)) {
+      var vault = try $0.vault() ?? Vault(new: keys)
+      try body(&vault)
+      try $0.setVault(vault)
+    }
+  }
+
+  /// Changes the vault as an app does, past Drydock.
+  func appChanges(_ body: (inout Vault) throws -> Void) throws {
+    var vault = try vault()
+    try body(&vault)
+    try write(vault.sealed())
+  }
+
+  func write(_ bytes: [UInt8]) throws {
+    try RawFiles.write(bytes, to: Array("\(base.root)/\(Self.path)".utf8))
+  }
+
+  func sealed() throws -> [UInt8] { try base.live().contents(Self.path) }
+  func vault() throws -> Vault { try Vault(opening: sealed(), with: keys, path: "v") }
+
+  /// The items as `account = value`.
+  func values() throws -> [String] {
+    try vault().sorted.map { item in
+      "\(item.account ?? "") = \(item.value.withBytes { String(decoding: $0, as: UTF8.self) })"
+    }
+  }
+
+  @discardableResult
+  func rollback(_ keys: DeviceKeys?, discardingNewer: Bool = false, redoing: Bool = false) throws
+    -> TransactionOutcome<RollbackReport>
+  {
+    try Transaction.rollback(
+      base.container(), discardingNewer: discardingNewer, redoing: redoing, options: options(keys))
+  }
+
+  /// Expects an error of a container by its code.
+  func expect(
+    _ code: DrydockError.Code, sourceLocation: SourceLocation = #_sourceLocation, _ body: () throws -> Void
+  ) {
+    do {
+      try body()
+      Issue.record("nothing was thrown", sourceLocation: sourceLocation)
+    } catch let error as DrydockError {
+      #expect(error.code == code, "\(error)", sourceLocation: sourceLocation)
+    } catch {
+      Issue.record("another error: \(error)", sourceLocation: sourceLocation)
+    }
+  }
+}
