@@ -75,13 +75,7 @@ enum ArchiveBytes: Sendable {
       return
     }
     let source: AgeReader.Source = { try file.readExactly($0, at: $1) }
-    do {
-      self = .sealed(try DrydockError.translating { try AgeReader(size: size, keys: keys, source: source) })
-    } catch let error as DrydockError where error.code == .noIdentity {
-      let header = try DrydockError.translating { try AgeHeader.read(size: size, source) }
-      throw error.advising(
-        header.needsPassphrase ? "--identity-passphrase-file FILE" : "--identity FILE, or DRYDOCK_IDENTITY")
-    }
+    self = .sealed(try DrydockError.translating { try AgeReader(size: size, keys: keys, source: source) })
   }
 
   var size: UInt64 {
@@ -241,11 +235,6 @@ extension DrydockError {
 
   private func about(_ code: Code, _ message: String) -> DrydockError {
     DrydockError(code, message, path: path, cause: self)
-  }
-
-  /// The same error, with the option that helps.
-  func advising(_ option: String) -> DrydockError {
-    DrydockError(code, "\(message) (\(option))", path: path, cause: cause)
   }
 
   /// An age file as text allows no random access.

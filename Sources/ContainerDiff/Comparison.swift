@@ -112,7 +112,8 @@ package struct Comparison {
           || omits(after, path)
       else {
         throw DrydockError(
-          .notFound, "neither side has it; give a path below a container's root", path: path.description)
+          .notFound, "neither side has this path; give a path below a container's root",
+          path: path.description)
       }
     }
   }
@@ -290,7 +291,7 @@ package enum OmissionReason {
   /// It could not be read, now or when the archive was written.
   package static let unreadable = "cannot be read"
   /// The app removed it while it was compared.
-  package static let vanished = "went while it was compared"
+  package static let vanished = "vanished while it was compared"
 }
 
 /// Compares settings key by key.

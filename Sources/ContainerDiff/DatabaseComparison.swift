@@ -66,7 +66,7 @@ package struct DatabaseComparison {
           })
       }
     } catch let error as DatabaseError {
-      throw DrydockError.database("cannot compare the database with what it was", after, error)
+      throw DrydockError.database("cannot compare the database with its earlier state", after, error)
     }
   }
 

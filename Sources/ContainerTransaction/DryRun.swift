@@ -32,7 +32,7 @@ extension Transaction {
         container, live: lock.root, stage: folder, locks: [:], keepsBefore: true,
         options: options)
       let value = try body(staged)
-      if options.checksResult || staged.isMadeAnew { try StageCheck(staged).run() }
+      if options.checksResult || staged.requiresCheck { try StageCheck(staged).run() }
       return DryRunOutcome(value: value, difference: try staged.difference())
     }
   }

@@ -54,3 +54,11 @@ package struct FaultInjection: Sendable {
   /// Runs a closure at every point.
   package init(_ reach: @escaping @Sendable (FaultPoint) throws -> Void) { self.reach = reach }
 }
+
+/// What only tests set of a transaction.
+package struct TransactionHooks: Sendable {
+  /// Where they interrupt.
+  package var faults = FaultInjection.none
+  /// Whether holders are looked for. Without it nobody is seen, as in another namespace.
+  var looksForHolders = true
+}

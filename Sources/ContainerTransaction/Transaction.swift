@@ -21,10 +21,8 @@ public struct TransactionOptions: Sendable {
   public var deviceKeys: DeviceKeys?
   /// Which way a commit may take.
   package var commit: CommitPreference = .automatic
-  /// Where tests interrupt.
-  package var faults = FaultInjection.none
-  /// Whether holders are looked for. Only tests do without: then nobody is seen, as in another namespace.
-  var looksForHolders = true
+  /// What only tests set.
+  package var hooks = TransactionHooks()
 
   /// The usual options.
   public init() {}
@@ -205,13 +203,14 @@ package enum Transaction {
     } catch let error as DrydockError where error.code == .permission {
       throw DrydockError(
         .notWritable,
-        "cannot be made, for the directory that it is to be in cannot be written; run it as that directory's owner",
+        "cannot be created: its parent directory is not writable; run this as the owner of that directory",
         path: container.root, cause: error)
     }
     // There is no root whose inode could carry the lock yet.
     guard try state.directory.tryLock(exclusive: true) else {
       throw DrydockError(
-        .locked, "locked by another process that makes it; wait for it", path: container.root)
+        .locked, "locked by another process that is creating it; wait until it has finished",
+        path: container.root)
     }
     let isThere = try state.parent.status(state.rootName) != nil
     // What an interrupted creation left may be the container itself.
@@ -222,7 +221,7 @@ package enum Transaction {
     ).run()
     guard !isThere else {
       throw DrydockError(
-        .exists, "already exists; name a path where nothing is, or change this container",
+        .exists, "already exists; name a path that does not exist, or change this container",
         path: container.root)
     }
     var unseen: UnseenProcesses?
@@ -288,7 +287,7 @@ package enum Transaction {
       prepared = staged
       let value = try body(staged)
       try options.hooks.faults.reach(.staged)
-      if options.checksResult || staged.isMadeAnew { try StageCheck(staged).run() }
+      if options.checksResult || staged.requiresCheck { try StageCheck(staged).run() }
       try options.hooks.faults.reach(.checked)
 
       let changes = try ChangeList(staged)
@@ -304,7 +303,9 @@ package enum Transaction {
         transaction: transaction, kind: purpose.kind, summary: purpose.summary, time: begin.time,
         changes: changes.changes)
       undo.sealing = try Sealing(staged, store.states)
-      (undo.undoes, undo.partly, undo.steps) = (staged.undoes, staged.partly, staged.steps)
+      (undo.undoes, undo.partly, undo.steps) = (
+        staged.undoNotes.undoes, staged.undoNotes.partly, staged.undoNotes.steps
+      )
       // The locks on the databases are the stage's: they are held until the commit is over.
       let result = try withExtendedLifetime(staged) {
         try Commit(
@@ -321,7 +322,7 @@ package enum Transaction {
       } catch {
         outcome.isFinished = false
         outcome.notes.append(
-          "the change is made, but its cleanup failed (\(DrydockError.reason(of: error))); "
+          "the change is committed, but its cleanup failed (\(DrydockError.reason(of: error))); "
             + "run `drydock recover` to finish it")
       }
       return outcome

@@ -205,6 +205,27 @@ extension Container {
   }
 }
 
+extension MigrationCatalog {
+  /// The migrations in a directory.
+  ///
+  /// - Throws: ``DrydockError`` with code `catalog`, the place and what is wrong there.
+  public static func load(_ directory: String) throws -> MigrationCatalog {
+    try load(directory, tool: nil)
+  }
+
+  /// The migrations that `drydock.yaml` names, which may be files of another tool.
+  ///
+  /// - Throws: as ``load(_:)``; ``DrydockError`` with code `badConfiguration` when it names none.
+  public static func load(for configuration: ContainerConfiguration) throws -> MigrationCatalog {
+    guard let directory = configuration.migrations else {
+      throw DrydockError(
+        .badConfiguration, "no migrations are configured; name their directory with `migrations:`",
+        path: configuration.file)
+    }
+    return try load(directory, tool: configuration.migrationTool)
+  }
+}
+
 extension MigrationStatus {
   /// The container's schema version.
   public var version: Int { detected.version }

@@ -180,7 +180,7 @@ extension Archive {
       throw DrydockError(
         .mismatch,
         "the container's schema version is not known, so that a part cannot be migrated to it; name a version "
-          + "marker in drydock.yaml, or set it with `drydock baseline`", path: target.container.root)
+          + "marker in drydock.yaml, or set its baseline", path: target.container.root)
     }
     if let own = header.schemaVersion, own > version {
       throw DrydockError(

@@ -49,7 +49,7 @@ extension VaultChange {
     } else if case .set = self {
       changed = try Vault(new: keys)
     } else {
-      throw DrydockError(.missing, "the container has no vault")
+      throw DrydockError(.notFound, "the container has no vault")
     }
     let report = try change(&changed)
     return (changed, report)

@@ -18,7 +18,7 @@ extension Container {
     _ address: VaultAddress, options: TransactionOptions = TransactionOptions()
   ) throws -> VaultItem {
     guard let vault = try vault(options: options) else {
-      throw DrydockError(.missing, "the container has no vault", path: vaultPath.description)
+      throw DrydockError(.notFound, "the container has no vault", path: vaultPath.description)
     }
     return try vault.one(address)
   }

@@ -16,8 +16,8 @@ struct RootCommand: ParsableCommand {
       Exit codes:
         0   done, or nothing to do
         1   failed, nothing changed; or done, but its output could not be written
-        2   changes are pending (with --exit-code), or verify finds the container
-            to be another than the archive
+        2   changes are pending (with --exit-code), or the container differs from
+            the archive (verify)
         3   done, but incomplete
         4   validation: edited, missing, out of order, unknown version, damaged
             archive, wrong key, other instance

@@ -127,7 +127,7 @@ import Testing
           _ = try lab.root.capture(unit, into: lab.scratch, as: "image", busyTimeout: 0.2)
         } throws: { error in
           guard let error = error as? DrydockError else { return false }
-          return error.code == .inUse && error.message.contains("--busy-timeout")
+          return error.code == .inUse && error.message.contains("busy timeout")
             && error.path == lab.root.full(lab.main)
         }
         #expect(try lab.scratch.names().isEmpty)

@@ -69,17 +69,17 @@ import Testing
       guard case .inPlace(let pages) = try lab.root.capture(lab.unit(), into: lab.scratch, as: "image") else {
         throw SystemFailure("not in place")
       }
-      #expect(try pages.isStill())
+      #expect(try pages.isUnchanged())
       // Its own pages come before the checkpoint, the rest after it.
       let app = try lab.open("UPDATE account SET note = 'new'", "PRAGMA wal_checkpoint(PASSIVE)")
-      #expect(try !pages.isStill())
+      #expect(try !pages.isUnchanged())
       #expect(
-        try lab.root.capture(lab.unit(), into: lab.scratch, as: "image", certainly: true).manner == "in place"
+        try lab.root.capture(lab.unit(), into: lab.scratch, as: "image", requiresStable: true).manner == "in place"
       )
       app.closeInput()
       _ = try app.wait()
       // Beside the first one, which holds its lock still.
-      let copied = try lab.root.capture(lab.unit(), into: lab.scratch, as: "image", certainly: true)
+      let copied = try lab.root.capture(lab.unit(), into: lab.scratch, as: "image", requiresStable: true)
       #expect(try copied.manner == "copy" && lab.content(copied) == DatabaseCaptureTests.whole)
       withExtendedLifetime(pages) {}
     }
@@ -99,7 +99,7 @@ import Testing
           "UPDATE account SET note = note || 'b', balance = 7", "PRAGMA wal_checkpoint(\(mode))")
         #expect(written.succeeded, "\(written)")
       }
-      #expect(try ContentDigest.of(pages).hex == digest && pages.isStill())
+      #expect(try ContentDigest.of(pages).hex == digest && pages.isUnchanged())
       app.closeInput()
       _ = try app.wait()
     }

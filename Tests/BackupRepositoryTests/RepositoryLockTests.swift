@@ -65,7 +65,7 @@ import Testing
     #expect(code(error) == "locked")
     let message = "\(error as Any)"
     #expect(
-      message.contains("process \(killed.process.process) (drydock)") && message.contains("--lock-timeout"))
+      message.contains("process \(killed.process.process) (drydock)") && message.contains("wait for it"))
     #expect(RawFiles.exists(Array(item.path.utf8)))
 
     // A killed writer holds nothing, and leaves no lock file.

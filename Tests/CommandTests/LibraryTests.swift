@@ -11,7 +11,8 @@ struct LibraryTests {
     let built = (try Tools.drydock() as NSString).deletingLastPathComponent
     let checkouts = "\(Lab.repository)/.build/checkouts"
     let maps = [
-      "\(built)/CPlatform.build", "\(Lab.repository)/Sources/CLibCrypto", "\(Lab.repository)/Sources/CLibZstd",
+      "\(built)/CPlatform.build", "\(Lab.repository)/Sources/CLibCrypto",
+      "\(Lab.repository)/Sources/CLibZstd",
       "\(Lab.repository)/Sources/CLibArchive", "\(checkouts)/swift-system/Sources/CSystem/include",
       "\(checkouts)/Yams/Sources/CYaml/include", "\(checkouts)/GRDB.swift/Sources/GRDBSQLite",
       "\(checkouts)/swift-subprocess/Sources/_SubprocessCShims/include",
@@ -21,16 +22,16 @@ struct LibraryTests {
       ["-swift-version", "6", "-Onone", "-I", "\(built)/Modules"] + maps + arguments + sources)
   }
 
-  /// The object files of modules.
-  private func objects(_ modules: [String]) throws -> [String] {
+  /// A list of the object files of the program `drydock`, without those of the command line.
+  private func objects() throws -> String {
     let built = (try Tools.drydock() as NSString).deletingLastPathComponent
-    return try modules.flatMap { module in
-      let directory = "\(built)/\(module).build"
-      let files = try FileManager.default.subpathsOfDirectory(atPath: directory)
-        .filter { $0.hasSuffix(".o") }
-      guard !files.isEmpty else { throw SystemFailure("no objects in \(directory)") }
-      return files.map { "\(directory)/\($0)" }
-    }
+    let list = try String(
+      contentsOfFile: "\(built)/drydock.product/Objects.LinkFileList", encoding: .utf8)
+    let others = [
+      "DrydockMain", "DrydockCommand", "FixtureTesting", "ArgumentParser", "ArgumentParserToolInfo",
+    ]
+    return list.split(separator: "\n").filter { line in !others.contains { line.contains("/\($0).build/") } }
+      .joined(separator: "\n")
   }
 
   @Test("The program of the guide compiles without this package's name, and runs")
@@ -42,12 +43,7 @@ struct LibraryTests {
       try lab.create()
       let before = try lab.tree()
       try lab.write("main.swift", String(program.output.1))
-      let modules = [
-        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
-        "ContainerDiff", "ContainerTransaction", "BackupRepository", "MigrationEngine", "Drydock",
-        "CPlatform", "SystemPackage", "GRDB", "Yams", "CYaml", "Subprocess", "_SubprocessCShims",
-      ]
-      try lab.write("objects", objects(modules).map { "\"\($0)\"\n" }.joined())
+      try lab.write("objects", objects())
       let compiled = try compile(
         [lab("main.swift"), "@\(lab("objects"))"], "-o", lab("program"), "-lsqlite3", "-lcrypto", "-lzstd",
         "-larchive")
@@ -96,7 +92,8 @@ struct LibraryTests {
         let source = directory("main.swift")
         try Data("import Drydock\n\(line)\n".utf8).write(to: URL(fileURLWithPath: source))
         let checked = try compile([source], "-typecheck")
-        #expect(!checked.succeeded && checked.errors.contains(/error: (cannot find|'redactor' is)/), "\(checked)")
+        #expect(
+          !checked.succeeded && checked.errors.contains(/error: (cannot find|'redactor' is)/), "\(checked)")
       }
     }
   }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import DrydockCommand
 
-@Suite("The end of work on many containers") struct ManySummaryTests {
+@Suite("The end of work on many containers") struct BatchSummaryTests {
   @Test(
     "One exit code for many",
     arguments: [
@@ -11,6 +11,6 @@ import Testing
       ([6, 0], 3), ([0, 4, 5], 3), ([64], 64),
     ] as [([Int32], Int32)])
   func exitCode(_ codes: [Int32], _ one: Int32) {
-    #expect(ManySummary.exitCode(of: codes) == one)
+    #expect(BatchSummary.exitCode(of: codes) == one)
   }
 }

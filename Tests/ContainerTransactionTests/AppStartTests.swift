@@ -150,7 +150,7 @@ import Testing
       do {
         try sandbox.run(faults: faults, commit: strategy, Self.change)
       } catch let error as DrydockError where [.inUse, .changedMeanwhile].contains(error.code) {
-        kind = error.message.contains("taken back") ? "taken back" : "refused"
+        kind = error.message.contains("reverted") ? "reverted" : "refused"
       }
       let report = try app.wait(name)
       if let error = report.errors.first { kind += " (\(error))" }
@@ -158,7 +158,7 @@ import Testing
     }
     print("\(strategy): \(moments.count) moments: \(Self.shown(counts))")
     #expect(
-      counts["taken back"] != nil && counts["refused"] != nil && counts["committed"] != nil, "\(counts)")
+      counts["reverted"] != nil && counts["refused"] != nil && counts["committed"] != nil, "\(counts)")
   }
 
   /// Nobody sees the app, as in another namespace: it gets an error for what would be lost, and a rollback takes away what

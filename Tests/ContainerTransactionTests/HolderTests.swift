@@ -36,7 +36,7 @@ import Testing
         let report = try app.stop(name)
         #expect([.inUse, .changedMeanwhile].contains(error.code), "\(point): \(error)")
         if point != .synced {
-          #expect(error.message.contains("python3") && error.message.contains("taken back"), "\(error)")
+          #expect(error.message.contains("python3") && error.message.contains("reverted"), "\(error)")
         }
         let lines = report.rows.map { "line \($0)\n" }.joined()
         let text = try sandbox.text("Documents/keep.txt")

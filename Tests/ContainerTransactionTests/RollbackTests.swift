@@ -277,7 +277,7 @@ import Testing
   }
 }
 
-/// Undoing what a transaction did to a vault, item by item.
+/// TransactionUndo what a transaction did to a vault, item by item.
 @Suite struct VaultRollbackTests {
   @Test func untouchedSinceTheVeryFileComesBackWithoutAKey() throws {
     try VaultSandbox.withVault { sandbox in

@@ -72,8 +72,8 @@ import Testing
       #expect(found.count == 1, "\(found)")
       #expect(
         found.first?.hasPrefix(
-          "0001_a.sql:\(place): no such function: \(name); when it is the app's own, name in drydock.yaml what it "
-            + "does: `functions: {\(name): WORD}`") == true, "\(found)")
+          "0001_a.sql:\(place): no such function: \(name); if the app defines it, map it in drydock.yaml: "
+            + "`functions: {\(name): WORD}`") == true, "\(found)")
     }
   }
 
@@ -96,7 +96,7 @@ import Testing
   @Test func placesInTheConfiguration() throws {
     let unknown = failure { try configuration("functions: {f: bas64}\n") }.text
     #expect(
-      unknown.contains("drydock.yaml:1:16: Drydock provides no function `bas64`; did you mean `base64`?"))
+      unknown.contains("drydock.yaml:1:16: unknown function `bas64`; did you mean `base64`?"))
     let name = failure { try configuration("functions: {\"1f\": base64}\n") }.text
     #expect(name.contains("`1f` is not the name of a SQL function"), "\(name)")
   }

@@ -1,27 +1,23 @@
 import DrydockErrors
 import FileSystem
 
-/// A directory whose children are containers: one for each user, customer or device.
+/// A directory of containers, such as one for each user, customer or device.
 package struct ContainerDirectory: Sendable {
-  /// One of its containers.
   package struct Child: Sendable, Hashable {
-    /// Its name in the directory.
     package let name: String
-    /// Its path: the directory's and the name.
     package let path: String
   }
 
-  /// The directory as it was named.
   package let path: String
-  /// The containers in it by the bytes of their names. A container that two names lead to is there once.
+  /// The containers, sorted by the bytes of their names. A container with two names is listed once.
   package let containers: [Child]
-  /// What else is in it, sorted: files, and directories in which nothing shows that they are containers. Names that
-  /// start with a dot are not told: Drydock's own state is among them.
-  package let passedOver: [String]
+  /// The other names, sorted: files, and directories that are not recognized as containers. Without names that start with a
+  /// dot, such as Drydock's state.
+  package let skipped: [String]
 
-  /// Looks through a directory; not into the directories of its containers.
+  /// Searches a directory for containers, not recursively.
   ///
-  /// - Parameter configuration: whose stores show that a directory is a container.
+  /// - Parameter configuration: its stores identify containers.
   /// - Throws: ``DrydockError``: `notFound` (the directory, or any container in it), `notAContainer` (a file, or a
   ///   container itself), `unreadable`.
   package init(_ path: String, configuration: ContainerConfiguration = ContainerConfiguration()) throws {
@@ -29,14 +25,13 @@ package struct ContainerDirectory: Sendable {
       throw DrydockError.lastCall("cannot find the directory of containers", path)
     }
     let directory = try Directory(resolved)
-    // Whether their groups are in order is seen when they are worked on.
+    // Groups are checked when a container is opened.
     var alone = configuration
     alone.groups = [:]
     if resolved != "/", try Container(at: resolved, configuration: alone).isRecognizable {
       throw DrydockError(
         .notAContainer,
-        "is a container itself; --all takes the directory that it is in, and the container is "
-          + "given without --all", path: path)
+        "a container itself, not a directory of containers; name its parent directory", path: path)
     }
     self.path = path
     var (children, others): ([Child], [String]) = ([], [])
@@ -44,7 +39,7 @@ package struct ContainerDirectory: Sendable {
     let entries = try directory.names().filter { $0.first != UInt8(ascii: ".") }.map { bytes in
       (bytes: bytes, type: try directory.status(ContainerPath(name: bytes))?.type)
     }
-    // A link beside the container that it leads to is not what the container is called.
+    // The name of a directory takes precedence over that of a link to it.
     for entry in entries.filter({ $0.type != .symbolicLink }) + entries.filter({ $0.type == .symbolicLink }) {
       guard let name = String(validating: entry.bytes, as: UTF8.self) else {
         others.append(String(decoding: entry.bytes, as: UTF8.self))
@@ -57,7 +52,7 @@ package struct ContainerDirectory: Sendable {
       }
       if roots.insert(root).inserted { children.append(Child(name: name, path: path + "/" + name)) }
     }
-    // A group beside the containers that share it looks like one of them.
+    // A group beside its containers may look like a container.
     let groups = Set(
       roots.flatMap { root in
         ContainerGroup.configured(configuration, root: root).compactMap { realPath($0.root) }
@@ -67,14 +62,14 @@ package struct ContainerDirectory: Sendable {
     guard !children.isEmpty else {
       throw DrydockError(
         .notFound,
-        "holds no container: nothing in it has what shows one, a layout of iOS or Android, a store that drydock.yaml "
-          + "names, or a history of migrations", path: path)
+        "no containers found: no entry has an iOS or Android layout, a store of drydock.yaml, or a history of "
+          + "migrations", path: path)
     }
     containers = children.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
-    passedOver = others.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+    skipped = others.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
   }
 
-  /// What cannot be looked into is left to whoever works on it, who says why.
+  /// An unreadable directory counts as a container, so that its error is reported.
   private static func isContainer(_ root: String, _ type: FileType?, _ configuration: ContainerConfiguration) -> Bool {
     guard type == .directory || type == .symbolicLink else { return false }
     do {

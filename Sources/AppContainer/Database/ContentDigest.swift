@@ -3,12 +3,10 @@ import DrydockErrors
 import FileSystem
 import SystemPackage
 
-/// SHA-256 over a file's content, in one pass with bounded memory.
+/// SHA-256 of a file's content, in one pass with bounded memory.
 package enum ContentDigest {
-  /// The digest of a file.
-  ///
-  /// - Parameter isDatabase: normalizes the header fields that differ between captures of the same content
-  ///   (``DatabaseFormat/normalize(header:)``), so that the way of capture makes no difference.
+  /// - Parameter isDatabase: whether to normalize the header fields that differ between captures of the same content
+  ///   (``DatabaseFormat/normalize(header:)``).
   package static func of(_ path: ContainerPath, in directory: Directory, isDatabase: Bool) throws
     -> SHA256.Digest
   {
@@ -28,7 +26,7 @@ package enum ContentDigest {
     }
   }
 
-  /// The digest of a database's content; of any use only when that was still (``DatabasePages/isStill()``).
+  /// The digest of a database's content, valid only if ``DatabasePages/isUnchanged()`` afterwards.
   package static func of(_ pages: DatabasePages) throws -> SHA256.Digest {
     try digest(isDatabase: true, read: pages.read)
   }
@@ -52,23 +50,22 @@ package enum ContentDigest {
   }
 }
 
-/// A content digest of bytes that come piece by piece, as from an archive.
+/// A content digest of bytes that arrive in pieces, as from an archive.
 package struct ContentHash {
   private let hash: SHA256
   private let isDatabase: Bool
   private var isStart = true
 
-  /// - Parameter isDatabase: see ``ContentDigest/of(_:in:isDatabase:)``. The first piece then has the whole header.
+  /// - Parameter isDatabase: see ``ContentDigest/of(_:in:isDatabase:)``. The first piece must contain the header.
   package init(isDatabase: Bool) throws {
     hash = try SHA256()
     self.isDatabase = isDatabase
   }
 
-  /// Takes the next piece.
   package mutating func update(_ bytes: UnsafeRawBufferPointer) {
     var rest = bytes
     if isDatabase && isStart {
-      // The piece is not ours to change: only its header is copied.
+      // Normalizes a copy of the header.
       let length = min(bytes.count, DatabaseFormat.headerLength)
       var header = Array(bytes[..<length])
       header.withUnsafeMutableBytes { DatabaseFormat.normalize(header: $0) }
@@ -79,6 +76,5 @@ package struct ContentHash {
     isStart = false
   }
 
-  /// The digest of all pieces.
   package func finalize() throws -> SHA256.Digest { try hash.finalize() }
 }

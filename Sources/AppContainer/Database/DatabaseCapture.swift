@@ -4,41 +4,41 @@ import Foundation
 import GRDB
 import SystemPackage
 
-/// One consistent image of a database.
+/// A consistent image of a database.
 package enum DatabaseImage {
-  /// Its pages where they lie. After the last read ``DatabasePages/isStill()`` tells whether they are one image.
+  /// The pages in the original files. After the last read, ``DatabasePages/isUnchanged()`` is whether they were consistent.
   case inPlace(DatabasePages)
-  /// The image is a file of the scratch directory, to be removed by its taker.
+  /// A file in the scratch directory, to be removed by the caller.
   case copy(ContainerPath)
-  /// SQLite cannot open it (encrypted or damaged): its bytes and its sidecars' are all that can be had.
+  /// SQLite cannot open the database (encrypted or corrupt): only the raw files can be stored.
   case raw(reason: String)
 }
 
 extension Directory {
-  /// Captures a database under SQLite's own locks, without changing anything about it: SQLite never opens it, and
-  /// even a read-only open would rewrite its `-shm`.
+  /// Captures a database under SQLite's locks without changing its files: SQLite does not open it, since even a read-only
+  /// open would rewrite its `-shm`.
   ///
-  /// With a log, or with nothing in the main file that a lock would keep a writer from, the image is read in place. In
-  /// a rollback mode the lock keeps writers out, and is held only as long as a copy takes. SQLite puts a copy in
-  /// order where a journal has to be rolled back.
+  /// With a log, the image is read in place. In a rollback mode the lock blocks writers, and is held only as long as a copy
+  /// takes. Where a journal has to be rolled back, SQLite recovers a copy.
   ///
-  /// A database that this process has open itself is copied through SQLite alone, which shares its locks among all
-  /// connections of a process.
+  /// A database that this process has open itself is copied through SQLite, whose locks are shared by all connections of a
+  /// process.
   ///
   /// - Parameters:
   ///   - scratch: a private directory for a copy.
-  ///   - name: the copy's name in it; with sidecars for a moment.
+  ///   - name: the copy's name in it, with sidecars temporarily.
   ///   - busyTimeout: seconds to wait for a database that is locked.
-  ///   - held: an exclusive lock that the caller has on it already and keeps.
-  ///   - certainly: makes an image that nothing can disturb, if need be a copy: for one who was disturbed before.
+  ///   - held: an exclusive lock that the caller has and keeps.
+  ///   - requiresStable: makes an image that no writer can invalidate, if need be a copy: for a retry.
   /// - Throws: ``DrydockError``: `inUse` when it stays locked, `io`, `noSpace`.
   package func capture(
     _ unit: DatabaseUnit, into scratch: Directory, as name: ContainerPath, busyTimeout: Double = 5,
-    held: DatabaseLock? = nil, certainly: Bool = false
+    held: DatabaseLock? = nil, requiresStable: Bool = false
   ) throws -> DatabaseImage {
     let target = DatabaseCopy(directory: scratch, name: name)
     do {
-      if held == nil, let status = try status(unit.main), try OpenHere.descriptor(of: status.identity) != nil
+      if held == nil, let status = try status(unit.main),
+        try OwnOpenFiles.descriptor(of: status.identity) != nil
       {
         return try captureThroughSQLite(unit.main, target, busyTimeout: busyTimeout)
       }
@@ -47,18 +47,18 @@ extension Directory {
         do {
           let image =
             if let lock = try held ?? DatabaseLock.acquire(unit.main, in: self) {
-              try captureIdle(unit, lock, target, keepsLock: held != nil, certainly: certainly)
+              try captureIdle(unit, lock, target, keepsLock: held != nil, requiresStable: requiresStable)
             } else {
-              try captureUsed(unit, target, certainly: certainly)
+              try captureUsed(unit, target, requiresStable: requiresStable)
             }
           if let image { return image }
         } catch let error as DrydockError where error.code == .notFound {
-          // An app that closes the database removes its log and shared memory, at any moment.
+          // An app that closes the database may remove its log and shared memory at any moment.
           guard try status(unit.main) != nil else { throw error }
           try target.remove()
         }
         guard ContinuousClock.now < deadline else { throw stayedLocked(unit.main, busyTimeout) }
-        // SQLite's own wait grows to 100 ms, and an app that writes all the time leaves the database free for less.
+        // SQLite's busy handler waits up to 100 ms, and an app that writes constantly leaves shorter gaps.
         usleep(500 + UInt32.random(in: 0..<1000))
       }
     } catch let error as UnreadableDatabase {
@@ -69,44 +69,45 @@ extension Directory {
   func stayedLocked(_ main: ContainerPath, _ seconds: Double, _ cause: (any Error)? = nil) -> DrydockError {
     DrydockError(
       .inUse,
-      "the database stayed locked for \(seconds) seconds; close the app that uses it, "
-        + "or wait longer with --busy-timeout", path: full(main), cause: cause)
+      "the database was locked for \(seconds) seconds; close the app that uses it, or use a longer busy timeout",
+      path: full(main), cause: cause)
   }
 
-  /// The log, opened; nil when there is none.
+  /// Opens the log; nil when there is none.
   func openLog(of unit: DatabaseUnit) throws -> LockedFile? {
     let log = unit.main.withSuffix("-wal")
     guard try status(log)?.type == .file else { return nil }
     return LockedFile(try open(log, .readOnly, options: [.nonBlocking]))
   }
 
-  /// Whether a rollback journal is there that is not empty and not done with.
+  /// Whether there is a rollback journal of an unfinished transaction.
   func hasPendingJournal(_ unit: DatabaseUnit) throws -> Bool {
     let journal = unit.main.withSuffix("-journal")
     guard let status = try status(journal), status.type == .file, status.size > 0 else { return false }
-    // A journal that is kept is done with when its first byte is zero.
+    // The first byte of a persistent journal is zero after its transaction.
     return try prefix(of: journal, 1) != [0]
   }
 }
 
-/// A database that nobody has open.
+// MARK: A database that no process has open
+
 extension Directory {
-  /// - Parameter keepsLock: the lock is the caller's and stays exclusive.
-  /// - Returns: nil when somebody who asks no lock wrote into it.
+  /// - Parameter keepsLock: whether the lock is the caller's and remains exclusive.
+  /// - Returns: nil when a program that ignores locks wrote to it.
   func captureIdle(
-    _ unit: DatabaseUnit, _ lock: DatabaseLock, _ target: DatabaseCopy, keepsLock: Bool, certainly: Bool
+    _ unit: DatabaseUnit, _ lock: DatabaseLock, _ target: DatabaseCopy, keepsLock: Bool, requiresStable: Bool
   ) throws -> DatabaseImage? {
     let path = full(unit.main)
-    // A log or journal may have come or gone until the lock was granted: what counts is there now.
+    // A log or journal may have been created or removed before the lock was granted.
     guard try !hasPendingJournal(unit),
       let pages = try DatabasePages(lock, log: openLog(of: unit), pin: nil, path: path)
     else {
       return try withExtendedLifetime(lock) { try target.recover(unit, lock, in: self) }
     }
     if keepsLock { return .inPlace(pages) }
-    // With a log the lock, made a reader's, hinders nobody. Without one it keeps writers out, and is held only as long
-    // as a copy takes.
-    if pages.usesLog && !certainly {
+    // With a log, the lock of a reader blocks nobody. Without one it blocks writers, and is held only as long as a copy
+    // takes.
+    if pages.usesLog && !requiresStable {
       try lock.downgrade(path: path)
       return .inPlace(pages)
     }
@@ -114,10 +115,13 @@ extension Directory {
   }
 }
 
-/// A database that another process has open.
+// MARK: A database that another process has open
+
 extension Directory {
-  /// - Returns: nil when it cannot be had at this moment.
-  func captureUsed(_ unit: DatabaseUnit, _ target: DatabaseCopy, certainly: Bool) throws -> DatabaseImage? {
+  /// - Returns: nil when it cannot be captured at this moment.
+  func captureUsed(_ unit: DatabaseUnit, _ target: DatabaseCopy, requiresStable: Bool) throws
+    -> DatabaseImage?
+  {
     guard let lock = try DatabaseLock.share(unit.main, in: self) else { return nil }
     let path = full(unit.main)
     switch try LogPin.take(unit, in: self) {
@@ -127,28 +131,29 @@ extension Directory {
         return try withExtendedLifetime(pin) { try target.recover(unit, lock, in: self) }
       }
       return .inPlace(pages)
-    case .unused: return try captureUnpinned(unit, lock, target, certainly: certainly)
+    case .unused: return try captureUnpinned(unit, lock, target, requiresStable: requiresStable)
     }
   }
 
-  /// In a rollback mode; or with a log that nobody uses yet, or another Drydock alone.
+  /// In a rollback mode, or with a log that is unused or used by another Drydock only.
   private func captureUnpinned(
-    _ unit: DatabaseUnit, _ lock: DatabaseLock, _ target: DatabaseCopy, certainly: Bool
+    _ unit: DatabaseUnit, _ lock: DatabaseLock, _ target: DatabaseCopy, requiresStable: Bool
   ) throws -> DatabaseImage? {
     let path = full(unit.main)
-    // A journal belongs to a transaction that is being written, whose changes are in memory still, or to one that a
-    // crash cut off: then there is no writer, and it is there still after one was looked for.
+    // A journal belongs to a transaction in progress, whose changes are still in memory, or to one that crashed: then there
+    // is no writer, and the journal still exists after the search for one.
     if try hasPendingJournal(unit), try !lock.isReserved(path: path), try hasPendingJournal(unit) {
       return try withExtendedLifetime(lock) { try target.recover(unit, lock, in: self) }
     }
     guard let pages = try DatabasePages(lock, log: openLog(of: unit), pin: nil, path: path) else {
       return try withExtendedLifetime(lock) { try target.recover(unit, lock, in: self) }
     }
-    return pages.usesLog && !certainly ? .inPlace(pages) : try target.take(pages)
+    return pages.usesLog && !requiresStable ? .inPlace(pages) : try target.take(pages)
   }
 }
 
-/// A database that this process has open: through SQLite alone.
+// MARK: A database that this process has open
+
 extension Directory {
   func captureThroughSQLite(
     _ main: ContainerPath, _ target: DatabaseCopy, busyTimeout: Double
@@ -165,14 +170,14 @@ extension Directory {
       if error.meansUnreadable {
         throw DrydockError(
           .inUse,
-          "this process has the database open, and SQLite cannot read it (\(error.plainMessage)); "
-            + "close it before a snapshot", path: full(main), cause: error)
+          "this process has the database open, and SQLite cannot read it (\(error.plainMessage)); close it first",
+          path: full(main), cause: error)
       }
       throw DrydockError.database("cannot copy the database", full(main), error)
     }
   }
 
-  /// Copies what one read transaction sees; gives the source's schema cookie, which the backup API resets.
+  /// Copies the state of one read transaction; returns the source's schema cookie, which the backup API resets.
   private func backUp(_ source: String, to target: String, busyTimeout: Double) throws -> UInt32 {
     var reading = GRDB.Configuration()
     reading.readonly = true
@@ -186,7 +191,7 @@ extension Directory {
     writing.prepareDatabase { try $0.execute(sql: "PRAGMA synchronous=OFF") }
     let to = try DatabaseQueue(path: target, configuration: writing)
     let schemaVersion = try from.read { db in
-      // The first read starts the transaction that the whole copy is taken in.
+      // The first read starts the transaction of the whole copy.
       let version = try UInt32.fetchOne(db, sql: "PRAGMA schema_version") ?? 0
       _ = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema")
       try to.writeWithoutTransaction { try db.backup(to: $0) }
@@ -198,7 +203,7 @@ extension Directory {
   }
 }
 
-/// Where a copy of a database goes.
+/// The private copy of a database.
 struct DatabaseCopy {
   let directory: Directory
   let name: ContainerPath
@@ -206,7 +211,7 @@ struct DatabaseCopy {
 
   /// Copies pages.
   ///
-  /// - Returns: nil when they did not hold still.
+  /// - Returns: nil when they changed meanwhile.
   func take(_ pages: DatabasePages) throws -> DatabaseImage? {
     let file = try directory.createFile(name)
     defer { try? file.close() }
@@ -215,7 +220,7 @@ struct DatabaseCopy {
     return nil
   }
 
-  /// Copies the main file with its log or journal, and lets SQLite put the copy in order.
+  /// Copies the main file with its log or journal, and lets SQLite recover the copy.
   func recover(_ unit: DatabaseUnit, _ lock: DatabaseLock, in root: Directory) throws -> DatabaseImage {
     let main = try directory.createFile(name)
     defer { try? main.close() }
@@ -230,7 +235,7 @@ struct DatabaseCopy {
     }
     do {
       try recover()
-      // A journal that the database keeps (journal mode PERSIST) stays beside it, without meaning.
+      // A journal remains in the mode PERSIST, without meaning.
       try directory.removeFile(name.withSuffix("-journal"), missingIsFine: true)
       _ = try DatabasePages(ofCopy: name, in: directory)
       return .copy(name)
@@ -244,7 +249,7 @@ struct DatabaseCopy {
     }
   }
 
-  /// Lets SQLite replay the log, or roll back the journal, of a private copy, leaving one file.
+  /// Lets SQLite replay the log or roll back the journal of the copy, leaving one file.
   private func recover() throws {
     let queue = try DatabaseQueue.alone(with: path) {
       $0.journalMode = .default
@@ -257,7 +262,7 @@ struct DatabaseCopy {
     try queue.close()
   }
 
-  /// Writes the schema cookie (bytes 40..<44 of the header, big-endian) of a closed private copy.
+  /// Writes the schema cookie of the closed copy: bytes 40..<44 of the header, big-endian.
   func setSchemaVersion(_ version: UInt32) throws {
     let file = try directory.open(name, .readWrite)
     defer { try? file.close() }
@@ -272,7 +277,7 @@ struct DatabaseCopy {
 }
 
 extension Directory {
-  /// Removes a database file and its sidecars, present or not.
+  /// Removes a database file and its sidecars, if they exist.
   package func removeDatabase(_ main: ContainerPath) throws {
     for suffix in [""] + DatabaseFormat.sidecarSuffixes {
       try removeFile(main.withSuffix(suffix), missingIsFine: true)

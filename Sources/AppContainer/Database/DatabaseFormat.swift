@@ -2,13 +2,13 @@ import DrydockErrors
 import FileSystem
 import SystemPackage
 
-/// What SQLite's files look like from outside (<https://www.sqlite.org/fileformat2.html>).
+/// The format of SQLite's files (<https://www.sqlite.org/fileformat2.html>), as far as it is needed to recognize them.
 package enum DatabaseFormat {
   static let headerMagic = Array("SQLite format 3\0".utf8)
   static let journalMagic: [UInt8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]
   static let walMagics: [[UInt8]] = [[0x37, 0x7f, 0x06, 0x82], [0x37, 0x7f, 0x06, 0x83]]
 
-  /// The endings of the files that SQLite keeps beside a database.
+  /// The suffixes of the files that SQLite keeps beside a database.
   package static let sidecarSuffixes = ["-journal", "-shm", "-wal"]
 
   /// The bytes of the main file that SQLite locks (<https://www.sqlite.org/fileformat2.html#the_lock_byte_page>).
@@ -19,7 +19,7 @@ package enum DatabaseFormat {
 
   /// The smallest database is one page of 512 bytes.
   static let smallestPage: UInt64 = 512
-  /// Endings of files that no app keeps a database in. There may be thousands of them.
+  /// Extensions of files that are never databases, of which there may be thousands.
   private static let otherEndings = Set(
     [
       "jpg", "jpeg", "png", "gif", "heic", "webp", "mp4", "mov", "m4a", "mp3", "aac", "wav", "pdf", "txt",
@@ -27,22 +27,22 @@ package enum DatabaseFormat {
       "html", "css", "js", "json", "xml", "plist", "strings", "csv", "log", "ttf", "otf", "zip", "gz",
     ].map { packed($0.utf8) })
 
-  /// Up to eight bytes as a number, letters as small ones: it is made for each file of a container.
+  /// Up to eight bytes as a number, in lower case: fast, since it is computed for every file.
   private static func packed(_ bytes: some Sequence<UInt8>) -> UInt64 {
     bytes.reduce(0) { $0 << 8 | UInt64((0x41...0x5A).contains($1) ? $1 | 0x20 : $1) }
   }
 
-  /// Whether a file can have SQLite's header: it is a number of pages, or of any size that a page fits in (SQLite opens
-  /// a database that something was appended to, and backups of devices have such) and not of another kind by its name.
+  /// Whether a file can have SQLite's header: its size is a multiple of a page, or it is larger than a page (SQLite opens
+  /// databases with appended data, which occur in device backups) and its name has no other file's extension.
   ///
-  /// - Parameter name: nil where the name says nothing.
+  /// - Parameter name: nil to ignore the name.
   package static func mayBeDatabase(size: UInt64, name: ContainerPath? = nil) -> Bool {
     guard size >= smallestPage, size % smallestPage != 0, let end = name?.bytes.suffix(9),
       let dot = end.lastIndex(of: UInt8(ascii: "."))
     else { return size >= smallestPage }
     return !otherEndings.contains(packed(end[(dot + 1)...]))
   }
-  /// Length of the header at the start of page 1.
+  /// The length of the header at the start of page 1.
   package static let headerLength = 100
 
   /// Zeroes the header fields that differ between two captures of the same content: the change counter
@@ -52,31 +52,21 @@ package enum DatabaseFormat {
   }
 }
 
-/// A database with all that belongs to it: one unit for capture, exclusion, restore and moves.
+/// A database with all its files: one unit for capture, exclusion, restore and moves.
 package struct DatabaseUnit: Hashable, Sendable {
-  /// The main file.
   package let main: ContainerPath
-  /// The sidecars that exist now: `-journal`, `-shm`, `-wal`.
+  /// The existing sidecars: `-journal`, `-shm`, `-wal`.
   package let sidecars: [ContainerPath]
-  /// Core Data's folder of external binary data, `.<name>_SUPPORT`, when it exists.
+  /// Core Data's folder of external binary data, `.<name>_SUPPORT`, if it exists.
   package let externalData: ContainerPath?
 
-  /// A unit from its parts.
   package init(main: ContainerPath, sidecars: [ContainerPath] = [], externalData: ContainerPath? = nil) {
     self.main = main
     self.sidecars = sidecars
     self.externalData = externalData
   }
 
-  /// Whether there is a sidecar that may hold content of its own: a log or a journal that is not empty.
-  package func hasPendingContent(in root: Directory) throws -> Bool {
-    try sidecars.contains { path in
-      guard !path.nameString.hasSuffix("-shm") else { return false }
-      return try (root.status(path)?.size ?? 0) > 0
-    }
-  }
-
-  /// The unit with the sidecars that exist now.
+  /// The unit with the sidecars that currently exist.
   func refreshed(in root: Directory) throws -> DatabaseUnit {
     let present = try DatabaseFormat.sidecarSuffixes.map(main.withSuffix).filter {
       try root.status($0)?.type == .file
@@ -84,7 +74,7 @@ package struct DatabaseUnit: Hashable, Sendable {
     return DatabaseUnit(main: main, sidecars: present, externalData: externalData)
   }
 
-  /// The folder of external data that belongs to a main file.
+  /// The folder of external data of a main file.
   package static func externalDataPath(of main: ContainerPath) -> ContainerPath {
     let name = main.nameString
     let stem = name.lastIndex(of: ".").map { String(name[..<$0]) } ?? name
@@ -93,7 +83,7 @@ package struct DatabaseUnit: Hashable, Sendable {
 }
 
 extension DatabaseUnit {
-  /// The main file that a path would be a sidecar of, by its name; nil for other names.
+  /// The main file of a sidecar's name; nil for other names.
   package static func main(ofSidecar path: ContainerPath) -> ContainerPath? {
     for suffix in DatabaseFormat.sidecarSuffixes where path.name.count > suffix.utf8.count {
       if path.bytes.suffix(suffix.utf8.count).elementsEqual(suffix.utf8) {
@@ -105,34 +95,30 @@ extension DatabaseUnit {
 }
 
 extension Directory {
-  /// Whether a path is a sidecar of a database that is there.
+  /// Whether a path is a sidecar of an existing database.
   package func isSidecar(_ path: ContainerPath) throws -> Bool {
     guard let main = DatabaseUnit.main(ofSidecar: path), let status = try status(main) else { return false }
     return try databaseUnit(main, status: status) != nil
   }
 }
 
-/// A database that SQLite would not open: encrypted or damaged.
+/// A database that SQLite cannot open: encrypted or corrupt.
 struct UnreadableDatabase: Error {
   let reason: String
 }
 
-/// What the start of page 1 says of a database (<https://www.sqlite.org/fileformat2.html#the_database_header>).
+/// The start of page 1 (<https://www.sqlite.org/fileformat2.html#the_database_header>).
 struct DatabaseHeader {
-  /// The header, and the header of the b-tree on page 1.
+  /// The header and the b-tree header of page 1.
   static let length = 108
 
-  /// Bytes of a page.
   let pageSize: Int
-  /// Whether it is written through a write-ahead log.
   let usesLog: Bool
-  /// Pages of the database.
   let pageCount: UInt64
 
-  /// Reads and checks it: what SQLite checks when it opens a database, and that page 1 can be what it must be. Damage
-  /// in any other page is not seen.
+  /// Checks what SQLite checks when it opens a database, and that page 1 is plausible. Other pages are not checked.
   ///
-  /// - Parameter fileSize: bytes of the database without its log; nil when the log tells.
+  /// - Parameter fileSize: the size of the main file; nil when the log has the page count.
   /// - Throws: ``UnreadableDatabase``.
   init(_ bytes: [UInt8], fileSize: UInt64?) throws {
     guard bytes.count == Self.length, bytes.starts(with: DatabaseFormat.headerMagic) else {
@@ -143,24 +129,24 @@ struct DatabaseHeader {
     guard let pageSize = Self.pageSize(stored == 1 ? 65_536 : stored),
       (1...2).contains(bytes[19]), bytes[18] > 0, bytes[21...23] == [64, 32, 32],
       pageSize - Int(bytes[20]) >= 480
-    else { throw UnreadableDatabase(reason: "its header is damaged") }
+    else { throw UnreadableDatabase(reason: "its header is corrupt") }
     self.pageSize = pageSize
     usesLog = bytes[19] == 2
-    // The count is right only when it was written by who wrote the change counter: an old SQLite does not know it.
+    // The page count is valid only together with the change counter: old versions of SQLite do not write it.
     let inFile = fileSize.map { ($0 + UInt64(pageSize) - 1) / UInt64(pageSize) }
     let counted = number(24) == number(92) ? UInt64(number(28)) : 0
     pageCount = counted > 0 ? counted : inFile ?? 0
     if let inFile, pageCount > inFile {
-      throw UnreadableDatabase(reason: "its header tells \(pageCount) pages, and the file has \(inFile)")
+      throw UnreadableDatabase(reason: "its header has \(pageCount) pages, and the file \(inFile)")
     }
-    // Format 0 is a database without any table; the free list, and the root of all other trees on page 1.
+    // Format 0 is a database without tables. Then the free list, and the root of all other trees on page 1.
     guard number(44) <= 4, number(56) <= 3, inFile == nil || UInt64(number(32)) <= pageCount,
       UInt64(number(36)) <= max(pageCount, 1) || inFile == nil, [5, 13].contains(bytes[100]),
       Int(bytes[103]) << 8 | Int(bytes[104]) <= pageSize / 2
-    else { throw UnreadableDatabase(reason: "its first page is damaged") }
+    else { throw UnreadableDatabase(reason: "its first page is corrupt") }
   }
 
-  /// A page size, when it can be one.
+  /// A page size, if it is valid.
   static func pageSize(_ size: Int) -> Int? {
     (512...65_536).contains(size) && size & (size - 1) == 0 ? size : nil
   }
@@ -168,7 +154,7 @@ struct DatabaseHeader {
 
 /// Bytes 18 and 19 of the header are 2 when a database has a write-ahead log.
 extension Directory {
-  /// Whether a closed private database file says that it is written through a log.
+  /// Whether the header of a closed private database has a write-ahead log.
   package func hasWriteAheadLog(_ path: ContainerPath) throws -> Bool {
     let file = try open(path, .readOnly)
     defer { try? file.close() }
@@ -181,7 +167,7 @@ extension Directory {
     return versions == [2, 2]
   }
 
-  /// Makes a closed private database file, without sidecars, say whether it is written through a log.
+  /// Sets whether the header of a closed private database without sidecars has a write-ahead log.
   package func setWriteAheadLog(_ path: ContainerPath, _ isLogged: Bool) throws {
     let file = try open(path, .readWrite)
     defer { try? file.close() }
@@ -194,17 +180,15 @@ extension Directory {
 }
 
 extension Directory {
-  /// The database that a regular file is the main file of, or nil.
+  /// The database whose main file is a regular file; nil for other files.
   ///
-  /// It is one when it has SQLite's header, whatever its name, or a `-wal` or `-journal` with its magic beside
-  /// it. A picture, a text or the like whose size is not a multiple of 512 (the smallest page) is not even opened, unless
-  /// the configuration names it: most files of an app are such, and reading 8,000 of them would cost more than everything
-  /// else a settings migration does.
+  /// A main file has SQLite's header, whatever its name, or a `-wal` or `-journal` with its magic beside it. Images, texts and
+  /// the like whose size is not a multiple of 512 (the smallest page) are not opened, unless the configuration names them:
+  /// opening 8,000 of them would take longer than the rest of a settings migration.
   ///
   /// - Parameters:
-  ///   - isNamed: whether the configuration names it, where the path says nothing of that.
-  ///   - mayExist: whether a name is worth a look; one who has listed the directory knows, and saves three looks for
-  ///     each of its files.
+  ///   - isNamed: whether the configuration names it; by default judged by the path.
+  ///   - mayExist: whether a name may exist. A caller that has listed the directory saves three system calls per file.
   package func databaseUnit(
     _ main: ContainerPath, status: FileStatus, isNamed: Bool? = nil,
     mayExist: (ContainerPath) -> Bool = { _ in true }
@@ -229,9 +213,9 @@ extension Directory {
     return false
   }
 
-  /// The first bytes of a file, without closing a descriptor of one that this process has open.
+  /// The first bytes of a file. Does not close a descriptor of a file that this process has open.
   func prefix(of path: ContainerPath, _ count: Int) throws -> [UInt8] {
-    if let status = try status(path), let bytes = try OpenHere.prefix(of: status, count) { return bytes }
+    if let status = try status(path), let bytes = try OwnOpenFiles.prefix(of: status, count) { return bytes }
     let file = try open(path, .readOnly, options: [.nonBlocking])
     defer { try? file.close() }
     var bytes = [UInt8](repeating: 0, count: count)

@@ -2,14 +2,11 @@ import DrydockErrors
 import FileSystem
 import SystemPackage
 
-/// The content of a database as the last commit left it, read where it lies: pages of the log before those of the main
-/// file. Nothing is copied.
-///
-/// Its locks are held as long as this object lives.
+/// The content of a database after the last commit, read from the original files: pages of the log take precedence over those
+/// of the main file. The locks are held as long as this object lives.
 package final class DatabasePages {
-  /// Bytes of the content: its pages.
+  /// The size of the content in bytes.
   package let size: UInt64
-  /// Whether the database is written through a log.
   let usesLog: Bool
 
   private let lock: DatabaseLock
@@ -18,7 +15,6 @@ package final class DatabasePages {
   private let path: String
   private let before: FileStatus
 
-  /// A log with its open file.
   private struct OpenLog {
     let file: LockedFile
     let content: WriteAheadLog
@@ -27,16 +23,16 @@ package final class DatabasePages {
   /// - Parameters:
   ///   - lock: held on the main file, at least for reading.
   ///   - logFile: the log, opened under the lock.
-  ///   - pin: what keeps the main file and the start of the log as they are; without one ``isStill()`` tells.
-  /// - Returns: nil when SQLite must decide what the two files mean.
+  ///   - pin: prevents changes of the main file and restarts of the log. Without one, ``isUnchanged()`` detects them.
+  /// - Returns: nil when only SQLite can interpret the two files.
   /// - Throws: ``UnreadableDatabase``; ``DrydockError`` when it cannot be read.
   init?(_ lock: DatabaseLock, log logFile: LockedFile?, pin: LogPin?, path: String) throws {
     (self.lock, self.pin, self.path) = (lock, pin, path)
-    // Before anything is read.
+    // Before anything is read, to detect changes.
     before = try FileStatus(of: lock.file, path: path)
     var log: OpenLog?
     guard logFile != nil || (pin?.frameCount ?? 0) == 0 else {
-      throw UnreadableDatabase(reason: "its log is gone")
+      throw UnreadableDatabase(reason: "its log is missing")
     }
     if let logFile, pin?.frameCount != 0 {
       let size = try FileStatus(of: logFile.descriptor, path: path).size
@@ -44,7 +40,7 @@ package final class DatabasePages {
         try Self.read(logFile.descriptor, at: $0, into: $1, path)
       }
       if let pin, content?.frameCount != pin.frameCount || content?.salts.elementsEqual(pin.salts) != true {
-        throw UnreadableDatabase(reason: "its log is damaged")
+        throw UnreadableDatabase(reason: "its log is corrupt")
       }
       if let content, content.pageCount > 0 { log = OpenLog(file: logFile, content: content) }
     }
@@ -58,11 +54,11 @@ package final class DatabasePages {
     let header = try DatabaseHeader(start ?? Self.start(of: lock.file, at: 0, path), fileSize: nil)
     size = UInt64(log.content.pageCount) * UInt64(header.pageSize)
     usesLog = header.usesLog
-    // A log beside an empty file is no log to SQLite.
+    // SQLite ignores a log beside an empty file.
     guard before.size > 0, usesLog, header.pageSize == log.content.pageSize else { return nil }
   }
 
-  /// The pages of a main file alone.
+  /// The pages of a main file without a log.
   private init(_ lock: DatabaseLock, path: String) throws {
     (self.lock, self.log, self.pin, self.path) = (lock, nil, nil, path)
     before = try FileStatus(of: lock.file, path: path)
@@ -85,7 +81,7 @@ package final class DatabasePages {
 
   /// Reads from an offset until the buffer is full or the content ends.
   ///
-  /// - Returns: the bytes read; fewer when a file became shorter meanwhile.
+  /// - Returns: the number of bytes read; fewer when a file was truncated meanwhile.
   package func read(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
     let count = offset < size ? Int(min(UInt64(buffer.count), size - offset)) : 0
     var filled = 0
@@ -102,7 +98,7 @@ package final class DatabasePages {
     guard let log else {
       let count = try Self.read(lock.file, at: offset, into: buffer, path)
       guard count == 0, offset >= before.size else { return count }
-      // The last page may be cut: to SQLite the rest of it is zeros.
+      // SQLite reads the rest of a truncated last page as zeros.
       buffer.initializeMemory(as: UInt8.self, repeating: 0)
       return buffer.count
     }
@@ -118,14 +114,13 @@ package final class DatabasePages {
     let piece = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(clamping: end - offset)))
     let count = try Self.read(lock.file, at: offset, into: piece, path)
     guard count == 0 else { return count }
-    // A page that nobody ever wrote, such as a free one at the end: a checkpoint makes it zeros.
+    // A page that was never written, such as a free one at the end: a checkpoint fills it with zeros.
     piece.initializeMemory(as: UInt8.self, repeating: 0)
     return piece.count
   }
 
-  /// Whether all that was read until now belongs to one commit. To be asked after the last read; when it is not so, the
-  /// database is captured anew.
-  package func isStill() throws -> Bool {
+  /// Whether everything read so far belongs to one commit. Call it after the last read; if false, capture again.
+  package func isUnchanged() throws -> Bool {
     if let log {
       var header = [UInt8](repeating: 0, count: WriteAheadLog.headerLength)
       let count = try header.withUnsafeMutableBytes {
@@ -140,14 +135,14 @@ package final class DatabasePages {
 
   /// Writes the content to an empty file.
   ///
-  /// - Returns: whether it is whole.
+  /// - Returns: whether it is consistent.
   package func copy(to target: FileDescriptor, path targetPath: String) throws -> Bool {
     do {
-      // Cloned, or copied inside the kernel, where the main file is all there is.
+      // A main file alone is cloned, or copied inside the kernel.
       if log == nil {
         try lock.file.copyContents(to: target, path: targetPath)
         try target.resize(to: Int64(size))
-        return try isStill()
+        return try isUnchanged()
       }
       let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
       defer { buffer.deallocate() }
@@ -158,7 +153,7 @@ package final class DatabasePages {
         try target.writeAll(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
         offset += UInt64(count)
       }
-      return try isStill()
+      return try isUnchanged()
     } catch let error as Errno {
       throw DrydockError.system("cannot write", targetPath, error)
     }
@@ -183,9 +178,7 @@ package final class DatabasePages {
 }
 
 extension DatabasePages {
-  /// The pages of a private copy that nobody has open.
-  ///
-  /// - Throws: ``DrydockError`` `malformed` when it is none.
+  /// The pages of a private copy that no process has open. Throws ``DrydockError`` (`malformed`) when it is not a database.
   package convenience init(ofCopy name: ContainerPath, in scratch: Directory) throws {
     let file = LockedFile(try scratch.open(name, .readOnly))
     do {
@@ -196,35 +189,34 @@ extension DatabasePages {
   }
 }
 
-/// The committed frames of a write-ahead log: which page of the database is where in it.
+/// The committed frames of a write-ahead log: the places of the database's pages in it.
 ///
 /// Header of 32 bytes, then frames of 24 bytes and a page (<https://www.sqlite.org/fileformat2.html#walformat>), all
-/// numbers big-endian. A frame counts when it has the header's salts, its checksum goes on from that of the frame
-/// before, and a commit follows (<https://www.sqlite.org/fileformat2.html#wal_file_checksum_algorithm>). The salts alone
-/// are not enough: a log is used again from its start, over the frames of the last time.
+/// numbers big-endian. A frame is valid when it has the header's salts, its checksum continues that of the previous
+/// frame, and a commit follows (<https://www.sqlite.org/fileformat2.html#wal_file_checksum_algorithm>). The salts are not
+/// enough: a restarted log overwrites the frames of its previous use.
 struct WriteAheadLog {
   static let headerLength = 32, frameHeaderLength = 24
 
-  /// The header's bytes: others when the log was started anew.
+  /// The header's bytes, which change when the log is restarted.
   let header: [UInt8]
-  /// What every frame repeats.
+  /// Repeated in every frame.
   var salts: ArraySlice<UInt8> { header[16..<24] }
-  /// Bytes of a page.
   let pageSize: Int
-  /// Pages of the database after the last commit; 0 without one.
+  /// The number of pages after the last commit; 0 without a commit.
   private(set) var pageCount: UInt32 = 0
-  /// Number of frames up to the last commit.
+  /// The number of frames up to the last commit.
   private(set) var frameCount = 0
-  /// Page number and frame index as one number each, sorted, the last frame of each page only.
+  /// Page number and frame index packed into one number, sorted, with the last frame of each page only.
   private var places: [UInt64] = []
 
   /// Reads a log.
   ///
   /// - Parameters:
-  ///   - size: bytes that are looked at: what comes later belongs to later transactions.
-  ///   - limit: frames that are looked at.
-  ///   - read: gives what is at an offset, less at the end.
-  /// - Returns: nil when its header is none, as SQLite takes it then: nothing in it counts.
+  ///   - size: the bytes to read; what follows belongs to later transactions.
+  ///   - limit: the frames to read.
+  ///   - read: reads at an offset, less at the end.
+  /// - Returns: nil for an invalid header; SQLite then ignores the log.
   init?(size: UInt64, limit: Int? = nil, read: (UInt64, UnsafeMutableRawBufferPointer) throws -> Int) throws {
     var header = [UInt8](repeating: 0, count: Self.headerLength)
     guard try size >= 32 && header.withUnsafeMutableBytes({ try read(0, $0) }) == Self.headerLength else {
@@ -240,7 +232,7 @@ struct WriteAheadLog {
     header.withUnsafeBytes { sum.add($0[..<24]) }
     guard sum.first == fields[6] && sum.second == fields[7] else { return nil }
     guard fields[1] == 3_007_000 else {
-      throw UnreadableDatabase(reason: "its log is of a version that is not known: \(fields[1])")
+      throw UnreadableDatabase(reason: "its log has the unknown version \(fields[1])")
     }
     try readFrames(size: size, limit, sum, salts: (fields[4], fields[5]), read)
   }
@@ -256,7 +248,7 @@ struct WriteAheadLog {
     var sum = start
     var index = 0
     let count = (size - 32) / UInt64(frameSize)
-    guard count < 1 << 32 else { throw UnreadableDatabase(reason: "its log is larger than a log can be") }
+    guard count < 1 << 32 else { throw UnreadableDatabase(reason: "its log is too large") }
     let last = min(Int(count), limit ?? .max)
     reading: while index < last {
       let wanted = min(atOnce, last - index)
@@ -284,7 +276,7 @@ struct WriteAheadLog {
     keepLast()
   }
 
-  /// Sorts, and drops what is not committed and what a later frame replaces.
+  /// Sorts, and removes frames that are not committed or superseded.
   private mutating func keepLast() {
     places.removeSubrange(frameCount...)
     places.sort()
@@ -301,9 +293,7 @@ struct WriteAheadLog {
     UInt64(Self.headerLength) + UInt64(index) * UInt64(Self.frameHeaderLength + pageSize)
   }
 
-  /// Where the first page of the log from a page on is.
-  ///
-  /// - Returns: the page's number, and the offset of its content in the log; nil when there is none from there on.
+  /// The first page of the log at or after a page number, with the offset of its content; nil when there is none.
   func next(from page: UInt32) -> (page: UInt32, offset: UInt64)? {
     var (low, high) = (0, places.count)
     while low < high {
@@ -315,7 +305,6 @@ struct WriteAheadLog {
     return (UInt32(place >> 32), offset(ofFrame: Int(place & 0xffff_ffff)) + UInt64(Self.frameHeaderLength))
   }
 
-  /// Two sums over pairs of 32-bit numbers.
   private struct Checksum {
     let isBigEndian: Bool
     private(set) var first: UInt32 = 0

@@ -2,24 +2,22 @@ import DrydockErrors
 import FileSystem
 import SystemPackage
 
-/// A header that SQLite refuses, on the main file of a database that a commit has replaced.
+/// Marks the main file of a database that a commit has replaced with a header that SQLite rejects.
 ///
-/// A program may have waited for the lock of the replaced file. It would go on with that and, by path, with the new
-/// file's log. With the mark it gets SQLITE_NOTADB. The bytes that an idle connection compares before it trusts what it
-/// has in memory are inverted, too, so that it reads the header again.
+/// A program may have waited for the lock of the replaced file. It would continue with that file and, by path, with the new
+/// file's log; with the mark it gets SQLITE_NOTADB. The bytes that an idle connection compares before it trusts its cache are
+/// inverted, so that it reads the header again.
 ///
-/// The mark needs no record: it is recognizable, and taking it away gives back the bytes that were there.
+/// The mark is recognizable and reversible: removing it restores the original bytes.
 package enum ReplacedMark {
   static let text = Array("Drydock replaced".utf8)
-  /// Change counter, size, freelist and schema cookie: what SQLite's pager compares.
+  /// Change counter, size, freelist and schema cookie, which SQLite's pager compares.
   private static let compared = 24..<40
 
-  /// Marks a main file, whose modification time stays what is given. Nothing happens to what has no header of SQLite's,
-  /// or has it marked already.
+  /// Marks a main file, keeping a modification time. Does nothing without SQLite's header, or if it is marked already.
   ///
-  /// A file that has further names is not marked: a backup may share it.
-  ///
-  /// - Parameter links: the number of names that it has within Drydock's reach.
+  /// - Parameter links: the number of hard links within Drydock's reach. A file with more is not marked: a backup may share
+  ///   it.
   package static func set(
     on file: FileDescriptor, modified: Int64, links: UInt64 = 1, path: String
   ) throws {
@@ -28,7 +26,7 @@ package enum ReplacedMark {
     try exchange(DatabaseFormat.headerMagic, for: text, file, modified, path)
   }
 
-  /// Takes the mark away.
+  /// Removes the mark.
   ///
   /// - Returns: whether there was one.
   @discardableResult
@@ -36,17 +34,17 @@ package enum ReplacedMark {
     try exchange(text, for: DatabaseFormat.headerMagic, file, modified, path)
   }
 
-  /// Takes the mark from bytes that were read from the start of a file.
+  /// Removes the mark from bytes read from the start of a file.
   package static func remove(from bytes: inout [UInt8]) {
     guard isSet(bytes) else { return }
     invert(&bytes, DatabaseFormat.headerMagic)
   }
 
-  /// Whether bytes from the start of a file carry the mark.
+  /// Whether bytes from the start of a file have the mark.
   package static func isSet(_ bytes: [UInt8]) -> Bool { isHeader(bytes, text) }
 
-  /// A header has these fractions in any case (https://www.sqlite.org/fileformat2.html, 1.3.4): a file of the app's that
-  /// happens to begin with the text is none.
+  /// Every header has these fractions (https://www.sqlite.org/fileformat2.html, 1.3.4), unlike other files that happen to start
+  /// with the text.
   private static func isHeader(_ bytes: [UInt8], _ start: [UInt8]) -> Bool {
     bytes.count >= compared.upperBound && bytes.starts(with: start)
       && bytes[21..<24].elementsEqual([64, 32, 32])
@@ -66,10 +64,10 @@ package enum ReplacedMark {
       let count = try bytes.withUnsafeMutableBytes { try file.read(fromAbsoluteOffset: 0, into: $0) }
       guard count == bytes.count, isHeader(bytes, old) else { return false }
       invert(&bytes, new)
-      // One call: a reader finds the whole mark, or none of it.
+      // One call, so that a reader finds the whole mark or none.
       _ = try file.writeAll(toAbsoluteOffset: 0, bytes)
     } catch Errno.badFileDescriptor {
-      // Open to be read only, since this user may not write it.
+      // Opened read-only, since this user may not write it.
       return false
     } catch let error as Errno {
       throw DrydockError.system("cannot change the header of the replaced database", path, error)
@@ -80,7 +78,7 @@ package enum ReplacedMark {
 }
 
 extension Directory {
-  /// Whether a file carries the mark of a main file that was replaced.
+  /// Whether a file has the mark of a replaced main file.
   package func isReplaced(_ path: ContainerPath) throws -> Bool {
     guard let status = try status(path), status.type == .file,
       status.size >= DatabaseFormat.smallestPage
@@ -88,7 +86,7 @@ extension Directory {
     return ReplacedMark.isSet(try prefix(of: path, DatabaseFormat.headerLength))
   }
 
-  /// Marks a main file (``ReplacedMark``); nothing happens to another one, and to what this user may not write.
+  /// Marks a main file (``ReplacedMark``). Does nothing for other files, and for files that this user may not write.
   package func markReplaced(_ path: ContainerPath, modified: Int64, links: UInt64 = 1) throws {
     guard let status = try status(path), status.type == .file else { return }
     do {
@@ -97,7 +95,7 @@ extension Directory {
     } catch let error as DrydockError where error.code == .permission {}
   }
 
-  /// Takes the mark of a main file away; nothing happens where there is none.
+  /// Removes the mark of a main file, if any.
   package func unmarkReplaced(_ path: ContainerPath, modified: Int64) throws {
     guard try isReplaced(path) else { return }
     let file = LockedFile(try open(path, .readWrite, options: [.nonBlocking]))

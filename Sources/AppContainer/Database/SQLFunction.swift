@@ -3,21 +3,21 @@ import Formats
 import Foundation
 import GRDB
 
-/// A SQL function that Drydock provides under an app's name for it: `functions:` of `drydock.yaml`. NULL gives NULL.
+/// A SQL function that Drydock provides for an app's function: `functions:` of `drydock.yaml`. NULL gives NULL.
 package enum SQLFunction: String, CaseIterable, Sendable {
   /// Text or data as base64 text.
   case base64
   /// Base64 text as data.
   case base64Decode = "base64-decode"
-  /// Text or data as hexadecimal text, in capitals as SQLite's `hex` gives it.
+  /// Text or data as upper-case hexadecimal text, as SQLite's `hex`.
   case hex
   /// Hexadecimal text as data.
   case hexDecode = "hex-decode"
-  /// The SHA-256 of text or data, as hexadecimal text in lower case.
+  /// The SHA-256 of text or data as lower-case hexadecimal text.
   case sha256
-  /// A random UUID, in lower case.
+  /// A random UUID in lower case.
   case uuid
-  /// Whether the second argument matches the regular expression in the first one, as `X REGEXP Y` calls it.
+  /// Whether the second argument matches the regular expression in the first, as called by `X REGEXP Y`.
   case regexp
   /// `2026-11-21T02:06:58Z` as seconds since 1970.
   case dateToUnix = "date-to-unix"
@@ -38,7 +38,6 @@ package enum SQLFunction: String, CaseIterable, Sendable {
     }
   }
 
-  /// It as GRDB adds it to a connection.
   fileprivate func function(named name: String) -> DatabaseFunction {
     DatabaseFunction(name, argumentCount: argumentCount, pure: self != .uuid) { values in
       if values.contains(where: \.isNull) { return nil }
@@ -98,7 +97,7 @@ package enum SQLFunction: String, CaseIterable, Sendable {
     return number
   }
 
-  /// Integers stay integers.
+  /// Integers remain integers.
   private static func shifted(_ value: DatabaseValue, by seconds: Int) -> (any DatabaseValueConvertible)? {
     if case .int64(let number) = value.storage {
       let (sum, overflow) = number.addingReportingOverflow(Int64(seconds))
@@ -130,12 +129,11 @@ package enum SQLFunction: String, CaseIterable, Sendable {
     DatabaseError(resultCode: .SQLITE_ERROR, message: message)
   }
 
-  /// The words of all of them.
   package static var names: [String] { allCases.map(\.rawValue) }
 }
 
 extension ContainerConfiguration {
-  /// Reads `functions:`, which maps an app's names of SQL functions to those that Drydock provides.
+  /// Reads `functions:`, which maps an app's SQL functions to those that Drydock provides.
   static func functions(_ node: YAMLNode?) throws -> [String: SQLFunction] {
     guard let node, !node.isNull else { return [:] }
     var result: [String: SQLFunction] = [:]
@@ -145,12 +143,12 @@ extension ContainerConfiguration {
         name.utf8.allSatisfy({ $0 == 0x5F || (0x30...0x39).contains($0) || (0x61...0x7A).contains($0 | 0x20) }
         )
       else {
-        throw pair.keyPosition.error("`\(name)` is not the name of a SQL function: letters, digits and `_`")
+        throw pair.keyPosition.error("`\(name)` is not the name of a SQL function (letters, digits and `_`)")
       }
       let word = try pair.value.text("what the function `\(name)` does")
       guard let function = SQLFunction(rawValue: word) else {
         throw pair.value.position.error(
-          "Drydock provides no function `\(word)`; " + NearestWord.hint(for: word, among: SQLFunction.names))
+          "unknown function `\(word)`; " + NearestWord.hint(for: word, among: SQLFunction.names))
       }
       result[name] = function
     }

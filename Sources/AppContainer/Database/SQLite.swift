@@ -3,18 +3,13 @@ import Foundation
 import GRDB
 
 extension DatabaseQueue {
-  /// Opens a copy of a database, or a new one, that only this connection uses.
-  ///
-  /// SQLite would keep the index of its log in a file that it maps into memory, and touching a page for which the file
-  /// system has no block any more ends the process (SIGBUS). Who has the database alone keeps the index in its own
-  /// memory.
-  ///
-  /// - Parameter configure: sets up the connection; what it prepares runs after that.
+  /// Opens a private database, existing or new, with exclusive locking. Otherwise SQLite would map the index of its log from a
+  /// file, and on a full file system touching a page without a block kills the process (SIGBUS).
   package static func alone(
     with path: String, _ configure: (inout GRDB.Configuration) -> Void = { _ in }
   ) throws -> DatabaseQueue {
     var configuration = GRDB.Configuration()
-    // The lock that this takes is a writer's, even to read.
+    // Exclusive locking takes the lock of a writer, even to read.
     let mayWrite = access(path, W_OK) == 0 || access(path, F_OK) != 0
     configuration.readonly = !mayWrite
     if mayWrite { configuration.prepareDatabase { try $0.execute(sql: "PRAGMA locking_mode=EXCLUSIVE") } }
@@ -23,9 +18,9 @@ extension DatabaseQueue {
   }
 }
 
-/// Translates SQLite's errors.
+// MARK: Errors
 extension DrydockError {
-  /// The error for a call on a database that failed.
+  /// Translates an error of SQLite.
   package static func database(_ action: String, _ path: String, _ error: DatabaseError) -> Self {
     let code: Code =
       switch error.resultCode {
@@ -40,7 +35,7 @@ extension DrydockError {
 }
 
 extension DatabaseError {
-  /// SQLite's message without the statement's arguments, which may be anybody's data.
+  /// SQLite's message without values, which may be user data.
   package var plainMessage: String {
     guard let message else { return "SQLite error \(resultCode.rawValue)" }
     if message.hasPrefix(Self.noFunction) {
@@ -51,20 +46,21 @@ extension DatabaseError {
 
   private static let noFunction = "no such function: "
 
-  /// The message about a function that SQLite does not have, with what to do about it.
+  /// The message about an unknown function, with what to do.
   package static func unknownFunction(_ name: String) -> String {
     noFunction + name
-      + "; when it is the app's own, name in drydock.yaml what it does: `functions: {\(name): WORD}`, where WORD is one of \(SQLFunction.names.joined(separator: ", "))"
+      + "; if the app defines it, map it in drydock.yaml: `functions: {\(name): WORD}`, where WORD is one of "
+      + SQLFunction.names.joined(separator: ", ")
   }
 
-  /// After these words SQLite quotes what it was given, which may be the value of a row.
+  /// After these words SQLite quotes its input, which may be the value of a row.
   private static let quoting = [
     "bad JSON path", "JSON path error", "malformed MATCH expression", "fts5: syntax error",
   ]
 
-  /// Whether the disk refused, full or failing: then the SQL is not at fault.
+  /// Whether the disk is full or failing, rather than the SQL wrong.
   package var isAboutTheDisk: Bool { resultCode == .SQLITE_FULL || resultCode == .SQLITE_IOERR }
 
-  /// Whether it is no database to SQLite: encrypted or damaged.
+  /// Whether SQLite cannot read the database: encrypted or corrupt.
   var meansUnreadable: Bool { resultCode == .SQLITE_NOTADB || resultCode == .SQLITE_CORRUPT }
 }

@@ -1,38 +1,37 @@
 import AgeEncryption
 import Formats
 
-/// Keeps secrets out of what people and logs see: in place of a secret stands its length and a fingerprint, such as
+/// Redacts secrets in output: a secret is replaced with its length and a fingerprint, such as
 /// `(secret, 24 characters, #3f9a1c2e)`.
 ///
-/// Make one for each run, and pass it on: within a run equal secrets have equal fingerprints. The key of the
-/// fingerprints is random and lives no longer than the run, so that nobody can try out what a secret was.
+/// Use one instance for a whole run: then equal secrets have equal fingerprints. The key of the fingerprints is random and
+/// exists only during the run, so that secrets cannot be guessed from them.
 package struct Redactor: Sendable {
   private let fingerprint: Fingerprint?
-  /// The fingerprints of texts and data that are secrets whatever their name is.
+  /// The fingerprints of texts and data that are secret under any name.
   private var known: Set<String> = []
 
-  /// A redactor with a key of its own. Without any entropy in the system it shows no fingerprints.
+  /// A redactor with a new key. Without entropy in the system, it shows no fingerprints.
   package init() { fingerprint = try? Fingerprint() }
 
-  /// A value for people: secrets in it are replaced, all else is as in its description.
+  /// The description of a value, with secrets redacted.
   ///
-  /// - Parameter key: the name that the value has; empty when it has none.
+  /// - Parameter key: the name of the value, or empty.
   package func shown(_ value: PropertyListValue, key: String) -> String {
     shown(value, named: SecretName(key))
   }
 
-  /// A value for people, under a name that was judged.
+  /// The same with a classified name.
   package func shown(_ value: PropertyListValue, named name: SecretName) -> String {
     shown(value, name, depth: 0)
   }
 
-  /// A name for people, which it is as a rule; but keys of settings may be anything, a token too.
+  /// A name, redacted if it is a secret itself: keys of settings may be tokens.
   package func shown(name: String) -> String {
     SecretText.isSecret(name) ? shown(secret: name) : name
   }
 
-  /// A message with what has a secret's form taken out, word by word: an argument that should have been a file's name,
-  /// a password in an address.
+  /// A message with its secrets redacted word by word, such as a token given as a file name, or a password in a URL.
   package func shown(message: String) -> String {
     guard SecretText.isSecret(message) else { return message }
     if let block = message.range(of: "-----BEGIN ") {
@@ -56,41 +55,34 @@ package struct Redactor: Sendable {
     return result
   }
 
-  /// Stands for a secret text, by its number of characters.
+  /// Redacts a secret text.
   package func shown(secret text: String) -> String {
     var text = text
     return secret(Self.counted(text.count, "character"), text.withUTF8 { mark(UnsafeRawBufferPointer($0)) })
   }
 
-  /// Stands for secret bytes: by their characters when they are text, as the values of a vault are, else by their
-  /// number.
+  /// Redacts secret bytes, with the number of characters if they are text, as most vault values.
   package func shown(secret bytes: UnsafeRawBufferPointer) -> String {
     let characters = String(validating: bytes, as: UTF8.self)?.count
     let size = characters.map { Self.counted($0, "character") } ?? Self.counted(bytes.count, "byte")
     return secret(size, mark(bytes))
   }
 
-  /// Stands for secret bytes.
   package func shown(secret bytes: SecretBytes) -> String { bytes.withBytes { shown(secret: $0) } }
 
-  /// Stands for a secret that is not here as a whole.
-  ///
-  /// - Parameters:
-  ///   - size: such as `24 characters`.
-  ///   - mark: its fingerprint, when that is known.
+  /// The replacement for a secret with a size such as `24 characters` and maybe a fingerprint.
   package func secret(_ size: String, _ mark: String?) -> String {
     "(secret, \(size)\(mark.map { ", \($0)" } ?? ""))"
   }
 
-  /// The fingerprint of a secret, such as `#3f9a1c2e`; nil when there is none.
+  /// The fingerprint of a secret, such as `#3f9a1c2e`, if available.
   package func mark(_ bytes: UnsafeRawBufferPointer) -> String? {
     fingerprint.map { "#" + $0.text(of: bytes) }
   }
 
-  /// A redactor that also hides what is a secret in these settings wherever else it stands: a token that has got a new
-  /// name is one still.
+  /// A redactor that also redacts the secrets of these settings elsewhere, such as a token under a new name.
   ///
-  /// - Parameter shown: the values that it will be asked for; what is in none of them need not be looked at.
+  /// - Parameter shown: the values that will be shown; secrets that are in none of them are not collected.
   package func knowing(
     _ settings: some Sequence<PropertyListDictionary>, among shown: [PropertyListValue]? = nil
   ) -> Redactor {
@@ -109,7 +101,7 @@ package struct Redactor: Sendable {
     return result
   }
 
-  /// Shorter texts are found by chance.
+  /// Shorter texts match by chance.
   fileprivate static let leastKnown = 6
 
   private func isKnown(_ value: PropertyListValue) -> Bool {
@@ -143,7 +135,7 @@ package struct Redactor: Sendable {
       return "{" + pairs.joined(separator: ", ") + "}"
     case .string, .data:
       guard SecretPattern.isSecret(value, named: name) else { return value.description }
-      // Of a document in a text only what is secret in it is hidden; data is never shown anyway.
+      // In a document in a text only the secrets are redacted; data is never shown.
       if case .string = value, depth < SecretSearch.depthLimit, let nested = NestedValue(value) {
         return shown(nested.value, name, depth: depth + 1)
       }
@@ -168,7 +160,7 @@ package struct Redactor: Sendable {
   static func counted(_ count: Int, _ what: String) -> String { "\(count) \(what)\(count == 1 ? "" : "s")" }
 }
 
-/// Which texts and data are in values, as far as their hashes say.
+/// The hashes of the texts and data in values.
 private struct TextHashes {
   private var hashes: Set<Int> = []
 
@@ -178,7 +170,7 @@ private struct TextHashes {
 
   var isEmpty: Bool { hashes.isEmpty }
 
-  /// Whether a text in a value may be one of these.
+  /// Whether a text in a value may be among these.
   func hasPart(of value: PropertyListValue) -> Bool {
     switch value {
     case .array(let values): values.contains(where: hasPart)
@@ -196,7 +188,7 @@ private struct TextHashes {
     default:
       guard let hash = Self.hash(of: value) else { return }
       hashes.insert(hash)
-      // A document in a text is shown value by value.
+      // A document in a text is redacted value by value.
       if depth < SecretSearch.depthLimit, case .string = value, let nested = NestedValue(value) {
         add(nested.value, depth: depth + 1)
       }

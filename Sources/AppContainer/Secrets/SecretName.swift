@@ -1,24 +1,22 @@
 import Formats
 
-/// What the name of a setting, a column or a field says about its value.
+/// What the name of a setting, column or field implies about its value.
 package enum SecretName: Int, Sendable, Comparable {
-  /// Nothing.
   case plain
-  /// What looks like a token is one: `key`, `auth`.
+  /// A value that looks like a token is secret: `key`, `auth`.
   case suspicious
-  /// A short number is a secret, and what looks like a token: `pin`, `otp`, `cvv`.
+  /// A short number or a value that looks like a token is secret: `pin`, `otp`, `cvv`.
   case code
-  /// The value is a secret, whatever it looks like: `auth_token`, `userPassword`, `api-key`.
+  /// Any value is secret: `auth_token`, `userPassword`, `api-key`.
   case secret
 
-  /// Whether one says more than another.
   package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 
-  /// Longer names are no names but values.
+  /// Longer names are values rather than names.
   private static let lengthLimit = 200
 
-  /// Judges a name by its words, in camelCase, snake_case, kebab-case or with dots: `tokenizer` is one word, and none
-  /// of a secret's.
+  /// Classifies a name by its words, in camelCase, snake_case, kebab-case or with dots: `tokenizer` is one word, which is not
+  /// secret.
   package init(_ name: String) {
     let words = name.utf8.count > Self.lengthLimit ? [] : Self.words(name)
     guard let last = words.last else {
@@ -26,7 +24,7 @@ package enum SecretName: Int, Sendable, Comparable {
       return
     }
     self = Self.judge(words)
-    // Many of them are as likely those of a sport.
+    // Several `sessions` may as well be of a sport.
     if self == .secret, last == "session", name.lowercased().hasSuffix("sessions") {
       self = .suspicious
     }
@@ -35,8 +33,7 @@ package enum SecretName: Int, Sendable, Comparable {
     if isAbout && self > .suspicious { self = .suspicious }
   }
 
-  /// What a name says inside of something whose own name was judged: all in `credentials` is secret but for what is
-  /// about them, such as `expiry`.
+  /// The class of a name inside a classified one: everything in `credentials` is secret except properties such as `expiry`.
   func inside(_ outer: SecretName, name: String) -> SecretName {
     guard outer > self else { return self }
     let isAbout = Self.words(name).last.map(SecretWords.about.contains) ?? false
@@ -48,27 +45,26 @@ package enum SecretName: Int, Sendable, Comparable {
       return .secret
     }
     if words.last == "session" || words == ["pass"] { return .secret }
-    // A pin may be one on a map: its value has to look like a code.
+    // A pin may be on a map: its value must look like a code.
     if has(words, SecretWords.codePairs) || words.contains(where: SecretWords.code.contains) {
       return .code
     }
-    // What is public is meant to be seen.
     if has(words, SecretWords.publicPairs) { return .plain }
     return words.contains(where: SecretWords.suspicious.contains) ? .suspicious : .plain
   }
 
-  /// Whether two neighbours are a pair.
+  /// Whether two adjacent words are a pair.
   private static func has(_ words: [String], _ pairs: [String: Set<String>]) -> Bool {
     zip(words, words.dropFirst()).contains { pairs[$1]?.contains($0) == true }
   }
 
   private static func isSecret(_ word: String) -> Bool {
     SecretWords.secret.contains(word)
-      // No ending is shorter than five letters.
+      // All endings have at least five letters.
       || word.utf8.count >= 5 && SecretWords.secretEndings.contains(where: word.hasSuffix)
   }
 
-  /// The words of a name in lower case and the singular, numbers left out: `APIKeys2` is `api`, `key`.
+  /// The words of a name in lower case and singular, without numbers: `APIKeys2` is `api`, `key`.
   static func words(_ name: String) -> [String] {
     var name = name
     return name.withUTF8 { bytes in
@@ -77,7 +73,7 @@ package enum SecretName: Int, Sendable, Comparable {
     }
   }
 
-  /// The same for most names, and much faster.
+  /// The fast path for ASCII names.
   private static func words(ascii name: UnsafeBufferPointer<UInt8>) -> [String] {
     let isUpper = { (byte: UInt8) in byte >= 0x41 && byte <= 0x5A }
     let isLower = { (byte: UInt8) in byte >= 0x61 && byte <= 0x7A }
@@ -119,7 +115,7 @@ package enum SecretName: Int, Sendable, Comparable {
       }
       if character.isUppercase, let previous = word.last {
         let startsWord = index + 1 < characters.count && characters[index + 1].isLowercase
-        // `authToken` and the K of `APIKey` start a word; so does no letter of `TOKEN`.
+        // `authToken` and the K of `APIKey` start a word, but no other letter of `TOKEN` does.
         if previous.isLowercase || startsWord { end() }
       }
       word.append(character)
@@ -136,8 +132,8 @@ package enum SecretName: Int, Sendable, Comparable {
   }
 }
 
-/// What the names of fields that belong together say about their values: by the names themselves, and by a text beside
-/// them, as in `{name: auth_token, value: …}`. Fields are those of a dictionary, or the columns of a row.
+/// Classifies the fields of a dictionary, or the columns of a row, by their names and by a name in another field, as in
+/// `{name: auth_token, value: …}`.
 package struct SecretFields {
   private static let nameKeys: Set<String> = [
     "name", "key", "id", "identifier", "field", "header", "title", "account",
@@ -150,7 +146,7 @@ package struct SecretFields {
   private let hasValue: Bool
   private var beside = SecretName.plain
 
-  /// Judges the fields of a dictionary that has a name itself.
+  /// Classifies the fields of a dictionary with a classified name.
   package init(_ values: PropertyListDictionary, inside outer: SecretName) {
     self.init(keys: values.keys.lazy.map(\.text), inside: outer)
     for (key, value) in values {
@@ -158,8 +154,7 @@ package struct SecretFields {
     }
   }
 
-  /// The columns of a table. What its name says is about those that hold a value; a table of sessions also says when
-  /// they were.
+  /// Classifies the columns of a table. The table's name applies to columns with values; a table of sessions also has times.
   package init(columns: some Sequence<String>, of table: SecretName) {
     self.init(keys: columns, inside: min(table, .suspicious))
     if table > .suspicious { beside = table }
@@ -170,10 +165,9 @@ package struct SecretFields {
     hasValue = keys.contains { Self.valueKeys.contains($0.lowercased()) }
   }
 
-  /// Takes the text of a field into account, which may be the name of what stands beside it.
+  /// Takes into account the text of a field, which may name the value in another field.
   ///
-  /// - Parameters:
-  ///   - isKey: whether it tells one row from others: then it names all that the row has.
+  /// - Parameter isKey: whether it identifies the row: then it names all its values.
   /// - Returns: whether it changes anything.
   @discardableResult
   package mutating func note(_ text: String, in key: String, isKey: Bool = false) -> Bool {
@@ -185,26 +179,26 @@ package struct SecretFields {
     return true
   }
 
-  /// What is known about a field's value.
+  /// The class of a field.
   package subscript(_ key: String) -> SecretName {
     let own = SecretName(key)
     let word = key.lowercased()
     if Self.valueKeys.contains(word) { return max(own.inside(outer, name: key), beside) }
-    // Beside a value, a key or a name is no secret.
+    // Beside a value, a key or a name is not secret.
     if hasValue, Self.nameKeys.contains(word) { return outer == .secret ? .suspicious : .plain }
     return own.inside(outer, name: key)
   }
 
-  /// Whether a key itself is a secret: a token, or in a list of sessions what looks like one.
+  /// Whether a key itself is a secret: a token, or something similar in a list of sessions.
   package func isSecret(key: String) -> Bool {
     SecretText.isSecret(key)
       || outer == .secret && SecretName(key) == .plain && SecretToken.isLikely(key)
   }
 }
 
-/// The words that say in a name what kind of value it has.
+/// The words that classify a name.
 enum SecretWords {
-  /// A value under such a word is a secret, whatever it looks like.
+  /// Any value of such a name is secret.
   static let secret: Set<String> = [
     "token", "password", "passwd", "pwd", "passphrase", "passcode", "passkey", "passwort", "secret",
     "credential", "cred", "authorization", "jwt", "bearer", "cookie", "mnemonic", "ssn", "iban", "apikey",
@@ -214,10 +208,10 @@ enum SecretWords {
     "seedphrase", "csrftoken", "xsrftoken", "passwordhash", "tokenvalue", "keymaterial",
   ]
 
-  /// The same for what ends like these, run together: `userpassword`.
+  /// The same for words that end with these, such as `userpassword`.
   static let secretEndings = ["token", "password", "passphrase", "secret", "apikey", "privatekey"]
 
-  /// Neighbours that only together mean a secret.
+  /// Adjacent words that together mean a secret.
   static let secretPairs = byLast([
     ["api", "key"], ["private", "key"], ["secret", "key"], ["access", "key"], ["auth", "key"],
     ["encryption", "key"], ["master", "key"], ["signing", "key"], ["session", "key"], ["session", "id"],
@@ -231,28 +225,28 @@ enum SecretWords {
     ["ftp", "pass"], ["wifi", "pass"], ["admin", "pass"], ["login", "pass"], ["mail", "pass"],
   ])
 
-  /// A short number under such a word is a secret.
+  /// A short number under such a name is secret.
   static let code: Set<String> = ["pin", "otp", "totp", "hotp", "cvv", "cvc", "csc", "tan", "mfa"]
   static let codePairs = byLast([
     ["security", "code"], ["verification", "code"], ["pin", "code"], ["time", "code"], ["auth", "code"],
     ["login", "code"], ["sms", "code"], ["access", "code"], ["unlock", "code"], ["confirmation", "code"],
   ])
-  /// What is public is not a secret.
+  /// Public values are not secret.
   static let publicPairs = byLast([["public", "key"]])
 
-  /// The first words of pairs by the last one.
+  /// The first words of pairs by the last word.
   private static func byLast(_ pairs: [[String]]) -> [String: Set<String>] {
     pairs.reduce(into: [:]) { $0[$1[1], default: []].insert($1[0]) }
   }
 
-  /// What looks like a token under such a word is one.
+  /// A value that looks like a token under such a name is secret.
   static let suspicious: Set<String> = [
     "key", "auth", "oauth", "session", "sid", "signature", "nonce", "salt", "seed", "hash", "login", "code",
     "access", "refresh", "certificate", "cert", "license", "licence", "pass", "csrf", "xsrf", "keychain",
     "recovery", "otpauth", "webhook", "invite", "verifier", "challenge",
   ]
 
-  /// At the end of a name these say something about a secret and are none: `tokenExpiry`.
+  /// At the end of a name these mean a property of a secret: `tokenExpiry`.
   static let about: Set<String> = [
     "count", "interval", "timeout", "ttl", "expiry", "expires", "expired", "expiration", "expire", "lifetime",
     "duration", "date", "time", "timestamp", "at", "on", "until", "since", "length", "size", "limit", "min",
@@ -266,7 +260,7 @@ enum SecretWords {
     "language", "icon", "seconds", "minutes", "hours", "days", "budget", "usage", "used", "remaining", "cost",
   ]
 
-  /// In front of a name these ask or command: `showPassword`.
+  /// At the start of a name these mean an action or question: `showPassword`.
   static let verbs: Set<String> = [
     "show", "hide", "has", "is", "should", "use", "uses", "needs", "require", "requires", "remember", "save",
     "did", "can", "enable", "disable", "allow", "num", "max", "min", "total", "ask", "prompt", "reset",

@@ -1,38 +1,38 @@
 import Formats
 import Foundation
 
-/// Tells which values are probably secrets: by the name that they have, by their form, and by what is in them.
+/// Decides which values are probably secrets, by name, form and content.
 ///
-/// It guesses, and rather once too often: a value that is hidden for nothing can still be told from another by its
-/// fingerprint, and a secret that was shown cannot be taken back.
+/// It prefers false positives: redacted values can still be distinguished by their fingerprints, but a secret that was shown
+/// stays known.
 package enum SecretPattern {
-  /// Whether a value, or something inside of it, looks like a secret.
+  /// Whether a value, or a part of it, looks like a secret.
   ///
-  /// - Parameter key: the name that it has; empty when it has none.
+  /// - Parameter key: the name of the value, or empty.
   package static func isSecret(_ value: PropertyListValue, key: String = "") -> Bool {
     isSecret(value, named: SecretName(key))
   }
 
-  /// Whether a value, or something inside of it, looks like a secret under a name that was judged.
+  /// The same with a classified name.
   package static func isSecret(_ value: PropertyListValue, named name: SecretName) -> Bool {
     var search = SecretSearch(least: .suspicious)
     return search.finds(in: value, name)
   }
 
-  /// Whether it looks so much like one that its owner should be told: a name like `key` alone is not enough.
+  /// Whether it deserves a warning: a name like `key` alone is not enough.
   package static func isClearlySecret(_ value: PropertyListValue, key: String = "") -> Bool {
     var search = SecretSearch(least: .code)
     return search.finds(in: value, SecretName(key))
   }
 
-  /// Whether a text without a name has a secret's form somewhere: a token, a private key, a card number.
+  /// Whether a text without a name contains a secret's form: a token, a private key, a card number.
   package static func isSecret(text: String) -> Bool {
     isSecret(.string(text), named: .plain)
   }
 
-  /// Whether a value as a whole is a secret, under a name that was judged.
+  /// Whether a value as a whole is a secret under a classified name.
   ///
-  /// - Parameter looksInside: looks for a secret's form, too.
+  /// - Parameter looksInside: whether to search for a secret's form as well.
   package static func isSecret(leaf value: PropertyListValue, name: SecretName, looksInside: Bool) -> Bool {
     switch value {
     case .string(let text):
@@ -51,7 +51,7 @@ package enum SecretPattern {
     }
   }
 
-  /// Words that are settings, not secrets, whatever their name.
+  /// Words that are never secrets.
   private static let answers: Set<String> = [
     "true", "false", "yes", "no", "on", "off", "none", "null", "nil", "default", "auto", "always", "never",
     "ask",
@@ -88,26 +88,25 @@ package enum SecretPattern {
   }
 }
 
-/// Looks for secrets in values, with bounded work: a property list of a few megabytes can stand for a million times as
-/// much, by references to one text.
+/// Searches values for secrets, with bounded work: by references to one text, a property list of a few megabytes can expand to
+/// a million times as much.
 struct SecretSearch {
-  /// How many times text or data inside of a value is taken apart: JSON in a string of JSON in a string.
+  /// The most levels of documents in text or data, such as JSON in a string of JSON.
   static let depthLimit = 8
-  /// Bytes that are looked at in a value by itself; more are nobody's setting.
+  /// The most bytes to inspect in a single value.
   static let budget = 4 << 20
 
-  /// What a name must say at least to make a value secret that has no secret's form.
+  /// The minimum class of a name that makes a value without a secret's form secret.
   private let least: SecretName
   private var left: Int
 
-  /// - Parameter budget: how many bytes are looked at.
+  /// - Parameter budget: the most bytes to inspect.
   init(least: SecretName, budget: Int = Self.budget) { (self.least, left) = (least, budget) }
 
-  /// Whether all was looked at that there was.
+  /// Whether the budget was sufficient.
   var isComplete: Bool { left > 0 }
 
-  /// Whether a value, or something inside of it, looks like a secret; also when nobody would write it in good faith: it
-  /// is nested too deep, or too large.
+  /// Whether a value, or a part of it, looks like a secret, or is too large or too deeply nested to decide.
   mutating func finds(in value: PropertyListValue, _ name: SecretName, depth: Int = 0) -> Bool {
     left -= Self.weight(of: value)
     guard isComplete else { return true }
@@ -131,7 +130,7 @@ struct SecretSearch {
     }
   }
 
-  /// Calls a body with each text and data in a value that is a secret.
+  /// Calls a body with each secret text or data in a value.
   mutating func visit(_ value: PropertyListValue, _ name: SecretName, _ body: (PropertyListValue) -> Void) {
     left -= Self.weight(of: value)
     guard isComplete else { return }
@@ -155,17 +154,15 @@ struct SecretSearch {
   }
 }
 
-/// What is kept as text or data and is a document of its own: JSON, or a property list. The fields of a keyed archive
-/// stand beside their names.
+/// A document in text or data: JSON, or a property list. In a keyed archive, fields are resolved to their names.
 package struct NestedValue {
-  /// Larger ones are not taken apart; what is in them is found by its form only.
+  /// Larger documents are not parsed; secrets in them are recognized by form only.
   private static let sizeLimit = 4 << 20
   private static let jsonDepth = 100
 
-  /// What is in it.
   package let value: PropertyListValue
 
-  /// Nil when a value is no such document.
+  /// Nil when a value is not such a document.
   package init?(_ value: PropertyListValue) {
     switch value {
     case .string(let text): self.init(bytes: Array(text.utf8))
@@ -207,7 +204,7 @@ package struct NestedValue {
 
   private static func json(_ bytes: [UInt8]) -> PropertyListValue? {
     if let document = try? JSONDocument(bytes: bytes) { return value(document.value) }
-    // One with a key that is there twice is a document still.
+    // A document with duplicate keys.
     guard let object = try? JSONSerialization.jsonObject(with: Data(bytes)) else { return nil }
     return value(object, depth: 0)
   }
@@ -248,8 +245,8 @@ package struct NestedValue {
 
 /// A keyed archive with its fields beside their names.
 private enum KeyedArchive {
-  /// The objects of an archive, each field with the object that it refers to, one step deep: enough to see a name
-  /// beside its value. Anything else stays as it is.
+  /// The objects of a keyed archive, each field with the object that it refers to, one level deep: enough to see a name
+  /// beside its value. Other documents are unchanged.
   static func resolved(_ document: PropertyListValue) -> PropertyListValue {
     guard case .dictionary(let root) = document, root["$archiver"] != nil,
       case .array(let objects) = root["$objects"]
@@ -259,7 +256,7 @@ private enum KeyedArchive {
         let index = Int(exactly: number), objects.indices.contains(index)
       else { return value }
       switch objects[index] {
-      // What has fields stands in the list for itself.
+      // Objects with fields are in the list themselves.
       case .dictionary, .array: return value
       case let simple: return simple
       }
@@ -272,7 +269,7 @@ private enum KeyedArchive {
   ) -> PropertyListValue {
     guard case .dictionary(let values) = value else { return value }
     var result = values.mapValues(object)
-    // A dictionary in an archive is a list of keys and a list of objects.
+    // A dictionary in a keyed archive is a list of keys and a list of objects.
     if case .array(let keys) = values["NS.keys"], case .array(let items) = values["NS.objects"] {
       for (key, item) in zip(keys, items) {
         if case .string(let name) = object(key) { result[name] = object(item) }

@@ -1,7 +1,6 @@
-/// Recognizes secrets by their form, anywhere in a text: keys and tokens with a known beginning, JSON Web Tokens, PEM
-/// blocks, passwords in URLs, values that are assigned to a secret's name, card and account numbers.
-///
-/// It looks at bytes, once from start to end: a text may be long, and anybody's.
+/// Recognizes secrets by their form, anywhere in a text: keys and tokens with a known prefix, JSON Web Tokens, PEM blocks,
+/// passwords in URLs, values assigned to a secret's name, card and account numbers. It is a single pass over the bytes, since
+/// a text may be long and hostile.
 struct SecretText {
   private let bytes: [UInt8]
 
@@ -9,7 +8,7 @@ struct SecretText {
 
   /// Whether there is a secret in the text.
   static func isSecret(_ text: String) -> Bool {
-    // Shorter than a social-security number and an assignment nothing is told by its form.
+    // No recognizable form is shorter.
     text.utf8.count >= 8 && SecretText(text).isSecret
   }
 
@@ -49,7 +48,7 @@ struct SecretText {
 
   // MARK: HTTP
 
-  /// `Bearer …` and `Basic …`, as they stand in a header; not a bearer of news.
+  /// `Bearer …` and `Basic …`, as in a header.
   private func isScheme(_ index: Int) -> Bool {
     let length: Int
     switch bytes[index] | 0x20 {
@@ -64,7 +63,7 @@ struct SecretText {
     return value.count >= 8 && (value.contains(where: Self.isDigit) || value.count >= 20)
   }
 
-  /// `user:password@` behind `://`; the index is that of the first colon.
+  /// `user:password@` after `://`; the index is that of the first colon.
   private func isURLPassword(_ index: Int) -> Bool {
     guard has("://", at: index) else { return false }
     let authority = bytes[(index + 3)...].prefix { byte in
@@ -80,8 +79,8 @@ struct SecretText {
 
   private static let longestName = 60
 
-  /// `password=…`, `"token": "…"`, `Authorization: …`, `<secret>…`: a secret's name before the sign at an index, and a
-  /// value behind it.
+  /// `password=…`, `"token": "…"`, `Authorization: …`, `<secret>…`: a secret's name before the sign at an index, and a value
+  /// after it.
   private func isAssignment(_ index: Int) -> Bool {
     var name = bytes[max(0, index - Self.longestName)..<index]
     while let last = name.last, last == 0x20 || "\"'\\]".utf8.contains(last) { name.removeLast() }
@@ -97,7 +96,7 @@ struct SecretText {
     let start = name.endIndex - word.count
     switch bytes[index] {
     case UInt8(ascii: ":") where !isQuoted:
-      // In prose a colon says little: it has to be a line of its own with one word behind.
+      // In prose a colon means little: the assignment must be a separate line with one word after the colon.
       let header = String(decoding: word.reversed(), as: UTF8.self).lowercased()
       guard isLineStart(start), !value.isSpaced || Self.headers.contains(header) else { return false }
     case UInt8(ascii: ">"):
@@ -107,19 +106,19 @@ struct SecretText {
     return SecretPattern.isSecret(leaf: .string(value.text), name: judged, looksInside: false)
   }
 
-  /// Headers of HTTP whose values have spaces.
+  /// HTTP headers whose values have spaces.
   private static let headers: Set<String> = [
     "authorization", "proxy-authorization", "cookie", "set-cookie",
   ]
 
-  /// What marks a line as an item, a quote or a remark may stand before.
+  /// Whether an index is the start of a line, after marks of list items, quotes and comments.
   private func isLineStart(_ index: Int) -> Bool {
     guard let before = bytes[..<index].last(where: { !Self.isBlank($0) && !"-*#/>|".utf8.contains($0) })
     else { return true }
     return before == 0x0A || before == 0x0D
   }
 
-  /// Whether a list or an object follows, of JSON that was cut or damaged.
+  /// Whether a list or an object follows, in truncated or corrupt JSON.
   private func opensDocument(behind index: Int) -> Bool {
     let next = bytes[(index + 1)...].first { !Self.isSpace($0) }
     return next == UInt8(ascii: "{") || next == UInt8(ascii: "[")
@@ -127,7 +126,7 @@ struct SecretText {
 
   private struct Value {
     var text: String
-    /// Whether more words follow in the line.
+    /// Whether more words follow on the line.
     var isSpaced: Bool
   }
 
@@ -139,7 +138,7 @@ struct SecretText {
     while end < bytes.count, end - start < 4096, !Self.isSpace(bytes[end]),
       !"\"'\\&;,<>{}[]()".utf8.contains(bytes[end])
     { end += 1 }
-    // `//` follows the colon of a URL's scheme.
+    // Not the `//` after a URL's scheme.
     guard end - start >= 3, !bytes[start...].starts(with: "//".utf8) else { return nil }
     let next = bytes[end...].first { !Self.isBlank($0) }
     return Value(
@@ -148,11 +147,11 @@ struct SecretText {
   }
 }
 
-/// Keys and tokens that tell what they are by how they begin.
+/// Keys and tokens with a known prefix.
 enum SecretToken {
   private struct Form {
     var beginning: [UInt8]
-    /// How many characters of a token follow at least.
+    /// The minimum number of characters after the prefix.
     var length: Int
 
     init(_ beginning: String, _ length: Int) {
@@ -174,7 +173,7 @@ enum SecretToken {
     Form($0, 10)
   }
     + ["sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_"].map { Form($0, 10) }
-    // Amazon's identifiers of keys, sixteen capitals and digits behind.
+    // Amazon's key identifiers, followed by sixteen capitals and digits.
     + ["AKIA", "ASIA", "ABIA", "ACCA"].map { Form($0, 16) }
     + [
       Form("AIza", 35), Form("ya29.", 20), Form("GOCSPX-", 20), Form("1//0", 30), Form("npm_", 30),
@@ -185,14 +184,14 @@ enum SecretToken {
       Form("AGE-PLUGIN-", 10), Form("PuTTY-User-Key-File", 0), Form("eyJ", 37),
     ]
 
-  /// Whether one begins at an index, where a word does.
+  /// Whether a token starts at an index that starts a word.
   static func begins(at index: Int, in bytes: [UInt8]) -> Bool {
     guard let forms = forms[bytes[index]] else { return false }
     return forms.contains { form in
       guard bytes[index...].starts(with: form.beginning) else { return false }
       let rest = bytes[(index + form.beginning.count)...].prefix(4096).prefix(while: isTokenByte)
       if form.beginning.count == 4, form.length == 16 { return isKeyIdentifier(rest) }
-      // What begins in base64 like a JSON object; a short one is a JSON Web Token when it has its dots.
+      // Base64 of a JSON object; a short one is a JSON Web Token if it has dots.
       if form.beginning == Array("eyJ".utf8), isWebToken(rest) { return true }
       return rest.count >= form.length
     }
@@ -209,12 +208,12 @@ enum SecretToken {
       && parts[1].count + (parts.count > 3 ? parts[2].count : 0) >= 8
   }
 
-  /// The bytes of base64 in both alphabets, and what tokens put between.
+  /// The bytes of base64 in both alphabets, and separators in tokens.
   static func isTokenByte(_ byte: UInt8) -> Bool {
     SecretText.isDigit(byte) || (byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7A) || "-._~+/=".utf8.contains(byte)
   }
 
-  /// Whether a whole text looks like a token that no known service made: one long word of letters and digits.
+  /// Whether a whole text looks like a token of an unknown service: a long word of letters and digits.
   static func isLikely(_ text: String) -> Bool {
     let bytes = Array(text.utf8)
     guard bytes.count >= 12, bytes.allSatisfy({ isTokenByte($0) || $0 == UInt8(ascii: ":") }) else {
@@ -222,7 +221,7 @@ enum SecretToken {
     }
     let digits = bytes.count(where: SecretText.isDigit)
     let letters = bytes.count { ($0 | 0x20 >= 0x61 && $0 | 0x20 <= 0x7A) }
-    // Neither words nor versions; nor a date, which is digits with a T.
+    // Excludes words, versions and dates (digits with a T).
     if digits >= 2 && letters >= 3 { return true }
     return bytes.count >= 24 && letters > 0 && mixesCases(bytes)
   }
@@ -237,9 +236,9 @@ enum SecretToken {
   }
 }
 
-/// Numbers that belong to a person: of a payment card, of the US social security, of a bank account.
+/// Personal numbers: of payment cards, US social security, bank accounts.
 enum SecretNumber {
-  /// Whether one begins at an index, where a word does; nothing that belongs to a number may stand around it.
+  /// Whether such a number starts at an index that starts a word, without parts of another number around it.
   static func begins(at index: Int, in bytes: [UInt8]) -> Bool {
     if index > 0, "-.+#".utf8.contains(bytes[index - 1]) { return false }
     if SecretText.isDigit(bytes[index]) {
@@ -248,7 +247,7 @@ enum SecretNumber {
     return isAccount(index, bytes)
   }
 
-  /// Whether a number in a store is that of a card. Identifiers are as long: no more than what cards really have counts.
+  /// Whether a numeric value is a card number. Strict, since identifiers are as long.
   static func isCard(_ number: UInt64) -> Bool {
     let digits = String(number).utf8.map { Int($0) - 0x30 }
     return (15...16).contains(digits.count) && isCard([digits])
@@ -256,8 +255,7 @@ enum SecretNumber {
 
   // MARK: Cards
 
-  /// The groups of digits from an index on, with the same single space or hyphen between them; none when letters are
-  /// next to them.
+  /// The groups of digits from an index on, separated by the same space or hyphen; none when adjacent to letters.
   private static func groups(from index: Int, in bytes: [UInt8]) -> [[Int]] {
     var groups: [[Int]] = [[]]
     var separator: UInt8?
@@ -299,7 +297,7 @@ enum SecretNumber {
     return isIssued(digits) && isLuhn(digits)
   }
 
-  /// Whether an issuer of cards has numbers of this beginning and length.
+  /// Whether an issuer uses numbers with this prefix and length.
   private static func isIssued(_ digits: [Int]) -> Bool {
     func beginning(_ count: Int) -> Int { digits.prefix(count).reduce(0) { $0 * 10 + $1 } }
     let (two, three, four) = (beginning(2), beginning(3), beginning(4))
@@ -325,7 +323,7 @@ enum SecretNumber {
 
   // MARK: Social security
 
-  /// `078-05-1120`, with hyphens or spaces; areas, groups and serials that are never given out are none.
+  /// `078-05-1120`, with hyphens or spaces, without numbers that are never assigned.
   private static func isSocialSecurity(_ index: Int, _ bytes: [UInt8]) -> Bool {
     let form = Array(bytes[index...].prefix(12))
     guard form.count >= 11, form[3] == form[6], form[3] == 0x20 || form[3] == UInt8(ascii: "-") else {
@@ -345,7 +343,7 @@ enum SecretNumber {
 
   // MARK: Accounts
 
-  /// An IBAN, in one piece or in groups of four, whose check digits are right.
+  /// An IBAN, in one piece or in groups of four, with correct check digits.
   private static func isAccount(_ index: Int, _ bytes: [UInt8]) -> Bool {
     func isUpper(_ byte: UInt8) -> Bool { byte >= UInt8(ascii: "A") && byte <= UInt8(ascii: "Z") }
     guard index + 15 <= bytes.count, isUpper(bytes[index]), isUpper(bytes[index + 1]),
@@ -360,7 +358,7 @@ enum SecretNumber {
       } else if byte == 0x20, at - index == compact.count + compact.count / 4 - 1,
         compact.count.isMultiple(of: 4)
       {
-        // A group of four has ended, and maybe all of it.
+        // The end of a group of four, and maybe of the number.
         if isRight(compact) { return true }
       } else {
         break
@@ -370,7 +368,7 @@ enum SecretNumber {
     return (at == bytes.count || !SecretText.isWord(bytes[at])) && isRight(compact)
   }
 
-  /// Whether the check digits fit: the remainder that ISO 7064 wants.
+  /// Whether the check digits are correct (ISO 7064).
   private static func isRight(_ account: [UInt8]) -> Bool {
     guard account.count >= 15 else { return false }
     let rotated = account.dropFirst(4) + account.prefix(4)

@@ -126,7 +126,7 @@ enum VaultErrors {
         "the vault is \(summary), not sealed to device keys; decrypt it with `age -d`, and encrypt it to the "
         + "device key with `age -r age1…`"
     }
-    return "no device key opens the vault, which is \(summary); use its key (--device-key)"
+    return "no device key opens the vault, which is \(summary); use its device key"
   }
 }
 

@@ -50,7 +50,7 @@ package enum Restore {
       throw DrydockError(
         .mismatch,
         "the archive is of \(header.app.printable), instance \(header.instance.printable), and the container of "
-          + "\(existing.app), instance \(existing.instance); give --from-other when that is what you want",
+          + "\(existing.app), instance \(existing.instance); restoring another one's data must be asked for",
         path: path)
     }
     return .existing(existing)
@@ -135,7 +135,7 @@ package enum Restore {
     throw DrydockError(  // rule 9
       .mismatch,
       "a part of an archive of \(name(archive.header.schemaVersion)) would be mixed into a container of "
-        + "\(name(options.schemaVersion)); restore all of it, or give --migrate", path: archive.path)
+        + "\(name(options.schemaVersion)); restore all of it, or migrate it to that version", path: archive.path)
   }
 
   // MARK: Staging

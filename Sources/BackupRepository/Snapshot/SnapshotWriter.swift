@@ -262,7 +262,7 @@ final class SnapshotWriter {
       defer { try? draft.work.removeDatabase(Self.databaseCopy) }
       let image = try root.capture(
         unit, into: draft.work, as: Self.databaseCopy, busyTimeout: options.busyTimeout,
-        held: options.locked?.databases[unit.main], certainly: attempt > 1)
+        held: options.locked?.databases[unit.main], requiresStable: attempt > 1)
       try expectSame(root.status(unit.main), scanned)
       switch image {
       case .inPlace(let pages):

@@ -104,7 +104,7 @@ final class StableReader {
     _ pages: DatabasePages, into body: (UnsafeRawBufferPointer) throws -> Void
   ) throws -> (SHA256.Digest, Bool) {
     let (digest, isWhole) = try stream(size: pages.size, isDatabase: true, pages.read, into: body)
-    return (digest, try isWhole && pages.isStill())
+    return (digest, try isWhole && pages.isUnchanged())
   }
 
   private func stream(

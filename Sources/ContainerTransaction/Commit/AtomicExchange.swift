@@ -30,13 +30,13 @@ extension Commit {
     try faults.reach(.treeBuilt)
     try folder.syncFileSystem()
     try faults.reach(.synced)
-    try lookAgain(undo)
+    try revalidate(undo)
     let groupIDs = Set(groups.map(\.group.id))
     let holders = try HolderSearch(self, changes, locks) { directory in
       directory.inGroup.map { groupIDs.contains($0.id) }
         ?? (place.isRoot || directory == place || directory.isInside(place))
     }
-    try requireUnused(holders, isTakenBack: false)
+    try requireUnused(holders, isReverted: false)
     try faults.reach(.rewalked)
 
     // The lock lives on the inode: a newcomer must find the new roots locked too until all is finished.
@@ -96,7 +96,7 @@ extension Commit {
         try place.isRoot
         ? staged.live.showing(groups) { group in known.first { $0.id == group.id }?.root ?? staged.live }
         : folder.directory(Self.tree)
-      let finish = Finish(
+      let finish = CommitCompletion(
         container: staged.container, state: state, transaction: transaction, folder: folder, old: old,
         place: place, groups: groups, faults: faults)
       return Result(
@@ -137,7 +137,7 @@ extension Commit {
         if exchanged.count < exchange.roots.count { try faults.reach(.partlyExchanged) }
       }
       try faults.reach(.marked)
-      try requireUnused(exchange.holders.adding(newcomers(exchange)), isTakenBack: true)
+      try requireUnused(exchange.holders.adding(newcomers(exchange)), isReverted: true)
       try faults.reach(.looked)
     } catch {
       if exchanged.isEmpty { throw error }
@@ -152,7 +152,7 @@ extension Commit {
       } catch let second {
         throw DrydockError(
           .interrupted,
-          "the change stopped half way (\(DrydockError.reason(of: error))) and could not be taken back "
+          "the change failed half way (\(DrydockError.reason(of: error))) and could not be reverted "
             + "(\(DrydockError.reason(of: second))); remove the cause, then run "
             + "`drydock recover`. Until then let no program open the container", path: staged.container.root,
           cause: error)
@@ -194,7 +194,7 @@ extension Commit {
     for change in exchange.changes.changes where !self.staged.live.isRoot(change.path) {
       expected.paths[change.path] = staged[change.path]
     }
-    let finish = Finish(
+    let finish = CommitCompletion(
       container: self.staged.container, state: state, transaction: transaction, folder: folder, old: tree,
       place: place, groups: exchange.record.groups ?? [], faults: .none)
     let live = self.staged.live
@@ -211,7 +211,7 @@ extension Commit {
     let inodes = Dictionary(files.map { ($1.identity, $0) }, uniquingKeysWith: min)
     guard looksForHolders, !inodes.isEmpty else { return [] }
     let held = Set(OpenFileSearch(inodes: inodes, ownDescriptors: []).run().found.map(\.path)).sorted()
-    let conflicts = KeptConflicts(state: state, transaction: transaction)
+    let conflicts = ConflictCopies(state: state, transaction: transaction)
     for path in held {
       try conflicts.keep(path, in: exchange.tree, as: path.rebased(from: exchange.place, to: .root))
     }
@@ -371,7 +371,7 @@ struct BuiltTrees: Codable {
     guard try folder.status(file) != nil else { return false }
     let trees: BuiltTrees = try StateRecord.read(
       file, in: folder, limit: 1 << 20,
-      damaged: "the list of the trees of a commit cannot be read; nothing was removed")
+      damaged: "the list of the trees of a commit is corrupt; nothing was removed")
     return try trees.inodes.contains { name, inode in
       try folder.status(ContainerPath(name: Array(name.utf8)))?.inode != inode
     }

@@ -17,16 +17,18 @@ struct ChangeList {
     for path in staged.overlay.nodes.keys.sorted() {
       guard let node = staged.overlay[path] else { continue }
       guard !([path] + path.ancestors).contains(where: staged.live.isState) else {
-        throw DrydockError(.exists, "Drydock's own state; choose another path", path: path.description)
+        throw DrydockError(
+          .exists, "reserved for Drydock's state; choose another path", path: path.description)
       }
       let before = try Self.before(path, staged)
       let after = try Self.after(node, path, staged)
       if before == nil && after == nil { continue }
       if after?.type != before?.type || after?.type != .directory { touchedDirectories.insert(path.parent) }
       var change = ChangeRecord(
-        path: path, grain: try Self.grain(path, before, after, staged), before: before, after: after)
+        path: path, granularity: try Self.granularity(path, before, after, staged), before: before,
+        after: after)
       if before.map({ $0.type != .directory }) ?? false { change.kept = Self.name("before", changes.count) }
-      if [.settings, .vault].contains(change.grain), after != nil {
+      if [.settings, .vault].contains(change.granularity), after != nil {
         change.settingsAfter = Self.name("after", changes.count)
       }
       changes.append(change)
@@ -35,7 +37,7 @@ struct ChangeList {
       guard let before = try Self.before(directory, staged) else { continue }
       var after = before
       after.metadata.modified = time
-      changes.append(ChangeRecord(path: directory, grain: .directory, before: before, after: after))
+      changes.append(ChangeRecord(path: directory, granularity: .directory, before: before, after: after))
     }
     changes.sort { $0.path < $1.path }
   }
@@ -85,9 +87,9 @@ struct ChangeList {
     }
   }
 
-  private static func grain(
+  private static func granularity(
     _ path: ContainerPath, _ before: NodeRecord?, _ after: NodeRecord?, _ staged: StagedContainer
-  ) throws -> ChangeRecord.Grain {
+  ) throws -> ChangeRecord.Granularity {
     if (after ?? before)?.type == .directory { return .directory }
     let areFiles = (before?.type ?? .file) == .file && (after?.type ?? .file) == .file
     if areFiles && path == staged.container.vaultPath { return .vault }

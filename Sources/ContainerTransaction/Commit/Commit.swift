@@ -40,10 +40,10 @@ struct Commit {
   func run(_ changes: ChangeList, undo: UndoRecord) throws -> Result {
     try requireOpen(changes)
     try requireNoQuietEdit(undo)
-    var flags = KeptFlags(staged)
+    var flags = NewInodeFlags(staged)
     try flags.apply(to: changes)
     try writeRecoveryFiles(changes, undo)
-    try staged.finishWriting()
+    try staged.area.finishWriting()
     let locks = try CommitLocks(changes, staged)
     return try withExtendedLifetime(locks) {
       switch strategy {
@@ -54,7 +54,7 @@ struct Commit {
   }
 
   /// The live container must be what was staged from.
-  func lookAgain(_ undo: UndoRecord) throws {
+  func revalidate(_ undo: UndoRecord) throws {
     guard let index else { return }
     let now = try TreeIndex(of: staged.live)
     let differences = now.differences(from: index, timed: index.timed(undo.changed))
@@ -168,13 +168,13 @@ extension Commit {
 /// old and the new main files are still held. A holder found after it is a reason to take it back.
 extension Commit {
   /// - Throws: ``DrydockError`` with code `inUse`, naming each process and path.
-  func requireUnused(_ holders: HolderSearch, isTakenBack: Bool) throws {
+  func requireUnused(_ holders: HolderSearch, isReverted: Bool) throws {
     let search = holders.run()
     guard search.found.isEmpty else {
       throw DrydockError(
         .inUse,
         "in use: \(search.shown); "
-          + (isTakenBack ? "the change was taken back" : "nothing was changed")
+          + (isReverted ? "the change was reverted" : "nothing was changed")
           + ", close it and run it again", path: staged.container.root)
     }
   }

@@ -3,7 +3,7 @@ import FileSystem
 
 /// What follows once the container is new, and what a recovery does when that was interrupted: carry over, keep the
 /// undo, remove what is left. Each part may be run again.
-struct Finish {
+struct CommitCompletion {
   let container: Container
   let state: StateDirectory
   let transaction: TransactionID
@@ -57,7 +57,7 @@ struct Finish {
   ) throws -> [ContainerPath] {
     guard let old else { return [] }
     // A kill may have come before the marks were set, or while all was taken back.
-    for change in undo.changes where change.grain == .database {
+    for change in undo.changes where change.granularity == .database {
       try undo.markReplaced(change.path, in: old, as: change.path.rebased(from: place, to: .root))
     }
     try undo.unmarkLive(in: new, below: place, \.after)
@@ -73,12 +73,12 @@ struct Finish {
     for group in groups {
       try moveState(from: old.directory(.group(group.id)), to: new.directory(.group(group.id)))
     }
-    let kept = KeptConflicts(state: state, transaction: transaction)
+    let kept = ConflictCopies(state: state, transaction: transaction)
     let index = index.only(groups: Set(groups.map(\.id))).below(place)
     let touched = Set(undo.touched.map { $0.rebased(from: place, to: .root) })
-    let marked = undo.changes.filter { $0.grain == .database }.map(\.path)
+    let marked = undo.changes.filter { $0.granularity == .database }.map(\.path)
     let timed = undo.changed.subtracting(marked).map { $0.rebased(from: place, to: .root) }
-    return try CarryOver(
+    return try ConcurrentChanges(
       old: old, new: new, index: index, touched: touched, timed: index.timed(Set(timed)), isLate: isLate
     ) {
       try kept.keep($0.rebased(from: .root, to: place), in: old, as: $0)
@@ -110,7 +110,7 @@ struct Finish {
     guard !single.isEmpty, try folder.status(TreeIndex.file) != nil else { return [] }
     let index = try TreeIndex(
       decoding: folder.contents(TreeIndex.file, limit: 1 << 30), path: folder.full(TreeIndex.file))
-    let kept = KeptConflicts(state: state, transaction: transaction)
+    let kept = ConflictCopies(state: state, transaction: transaction)
     var conflicts: [ContainerPath] = []
     for (name, inode) in single {
       let path = name.rebased(from: .root, to: place)
@@ -139,7 +139,7 @@ struct Finish {
         try folder.rename(copy, in: target, to: copy)
       }
     }
-    for steps in undo.steps.flatMap({ [$0, KeptFiles.sealed($0)] }) where try folder.status(steps) != nil {
+    for steps in undo.steps.flatMap({ [$0, UndoFiles.sealed($0)] }) where try folder.status(steps) != nil {
       try folder.rename(steps, in: target, to: steps)
     }
     if try folder.status(UndoRecord.file) != nil {
@@ -175,13 +175,13 @@ struct Finish {
 extension UndoRecord {
   /// The paths that the transaction itself changed; a directory whose names changed is not among them.
   var changed: Set<ContainerPath> {
-    Set(changes.filter { !($0.grain == .directory && $0.before != nil && $0.after != nil) }.map(\.path))
+    Set(changes.filter { !($0.granularity == .directory && $0.before != nil && $0.after != nil) }.map(\.path))
   }
 
   /// The same, with a database's sidecars, also those that stay.
   var touched: Set<ContainerPath> {
     var touched = changed
-    for change in changes where change.grain == .database && touched.contains(change.path) {
+    for change in changes where change.granularity == .database && touched.contains(change.path) {
       for suffix in DatabaseFormat.sidecarSuffixes { touched.insert(change.path.withSuffix(suffix)) }
     }
     return touched

@@ -36,7 +36,7 @@ struct CommitLocks {
     // One with two names in the container is locked once.
     var seen: Set<FileIdentity> = []
     new = try changes.changes.compactMap { change in
-      guard change.grain == .database, case .inode(let inode) = staged.overlay[change.path],
+      guard change.granularity == .database, case .inode(let inode) = staged.overlay[change.path],
         inode.type == .file, let after = change.after,
         let identity = try staged.stage.status(inode.name)?.identity, seen.insert(identity).inserted
       else { return nil }
@@ -86,7 +86,7 @@ extension UndoRecord {
   func unmarkLive(
     in live: Directory, below place: ContainerPath = .root, _ side: (ChangeRecord) -> NodeRecord?
   ) throws {
-    for change in changes where change.grain == .database {
+    for change in changes where change.granularity == .database {
       guard let node = side(change), node.type == .file else { continue }
       try live.unmarkReplaced(change.path.rebased(from: place, to: .root), modified: node.metadata.modified)
     }
@@ -95,7 +95,7 @@ extension UndoRecord {
   /// Marks a main file that was replaced, wherever it is by now. Its time stays what it is, also that of one that an app has
   /// put in the place of the one that was seen.
   func markReplaced(_ path: ContainerPath, in directory: Directory, as name: ContainerPath) throws {
-    for change in changes where change.grain == .database && change.path == path {
+    for change in changes where change.granularity == .database && change.path == path {
       guard change.before?.type == .file, let status = try directory.status(name) else { continue }
       try directory.markReplaced(name, modified: status.modified)
     }

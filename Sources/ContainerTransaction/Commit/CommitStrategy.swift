@@ -50,7 +50,7 @@ struct CommitChoice {
       throw DrydockError(.notWritable, "the container's root \(Self.fixed)", path: container.root)
     }
     if preference == .inPlace {
-      return try (.journaledReplacement(reason: "it was asked for"), inside("it was asked for"))
+      return try (.journaledReplacement(reason: "it was requested"), inside("it was requested"))
     }
     do {
       return (.atomicExchange, try beside())
@@ -58,7 +58,7 @@ struct CommitChoice {
       guard preference == .automatic else {
         throw DrydockError(
           .notWritable,
-          "\(refusal.reason), so that the change cannot be made in one step; nothing was changed",
+          "the change cannot be made in one step: \(refusal.reason); nothing was changed",
           path: container.root, cause: refusal.cause)
       }
       return (.journaledReplacement(reason: refusal.reason), try inside(refusal.reason))
@@ -83,7 +83,7 @@ struct CommitChoice {
     } catch let error as DrydockError where error.code == .permission {
       throw DrydockError(
         .notWritable,
-        "the change cannot be made: \(reason), and the container itself cannot be written; "
+        "the change cannot be made: \(reason), and the container itself is not writable; "
           + DrydockError.permissionAdvice, path: container.root, cause: error)
     }
   }
@@ -93,13 +93,13 @@ struct CommitChoice {
     let status = try root.status()
     if status.isMountRoot { throw Refusal(reason: "a file system is mounted at the container's root") }
     if root.isOverlay() {
-      throw Refusal(reason: "directories of an overlay file system may be those of a lower layer")
+      throw Refusal(reason: "directories of an overlay file system may belong to a lower layer")
     }
     if let mount = index.mounts.filter({ $0.inGroup.map { !container.hasGroup($0.id) } ?? true }).min() {
       throw Refusal(reason: "another file system is mounted inside the container, at \(mount)")
     }
     if let place = try mounts?.place(of: root) {
-      throw Refusal(reason: "the container, or a directory in it, is mounted elsewhere, too, at \(place)")
+      throw Refusal(reason: "the container, or a directory in it, is also mounted at \(place)")
     }
     let reason = try linkObstacle(root) { $0.inGroup.map { !container.hasGroup($0.id) } ?? true }
     if let reason { throw Refusal(reason: reason) }
@@ -107,7 +107,7 @@ struct CommitChoice {
     do {
       state = try StateDirectory.create(for: container, .beside)
     } catch let error as DrydockError where error.code == .permission {
-      throw Refusal(reason: "the directory that the container is in cannot be written", cause: error)
+      throw Refusal(reason: "the container's parent directory is not writable", cause: error)
     }
     do {
       try check(status, state)
@@ -135,24 +135,24 @@ struct CommitChoice {
     }
     if state.place == .inside { return nil }
     if status.isMountRoot { return "a file system is mounted at its root" }
-    if group.isOverlay() { return "directories of an overlay file system may be those of a lower layer" }
+    if group.isOverlay() { return "directories of an overlay file system may belong to a lower layer" }
     if let mount = index.mounts.filter({ $0.inGroup?.id == id }).min() {
       return "another file system is mounted in it, at \(mount)"
     }
-    if let place = try mounts?.place(of: group) { return "it is mounted elsewhere, too, at \(place)" }
+    if let place = try mounts?.place(of: group) { return "it is also mounted at \(place)" }
     if status.isFixed { return "its root is immutable or append-only" }
     if let reason = try linkObstacle(group, { $0.inGroup?.id == id }) { return reason }
-    guard try group.isWritable(.root) else { return "it cannot be written" }
+    guard try group.isWritable(.root) else { return "it is not writable" }
     let above = try CommitRoot(group: id, at: group.path, tree: .root).parent
-    guard try above.isWritable(.root) else { return "the directory that it is in cannot be written" }
+    guard try above.isWritable(.root) else { return "its parent directory is not writable" }
     let parent = try above.status()
     let user = geteuid()
-    if parent.isFixed { return "the directory that it is in is immutable or append-only" }
+    if parent.isFixed { return "its parent directory is immutable or append-only" }
     if above.flags()?.accepts(group.flags()) == false {
-      return "the directory that it is in counts for another project"
+      return "its parent directory counts for another project"
     }
     if parent.mode & 0o1000 != 0, user != 0, status.user != user, parent.user != user {
-      return "only its owner may move it in the directory that it is in"
+      return "only its owner may move it in its parent directory"
     }
     return nil
   }
@@ -163,20 +163,20 @@ struct CommitChoice {
       throw Refusal(reason: "a file system is mounted at the container's root")
     }
     guard status.device == own.device else {
-      throw Refusal(reason: "the container is on another file system than the directory it is in")
+      throw Refusal(reason: "the container is on another file system than its parent directory")
     }
-    guard try root.isWritable(.root) else { throw Refusal(reason: "the container's root cannot be written") }
+    guard try root.isWritable(.root) else { throw Refusal(reason: "the container's root is not writable") }
     let above = try state.rootParent()
     let (parent, user) = (try above.status(), geteuid())
     if parent.isFixed {
-      throw Refusal(reason: "the directory that the container is in is immutable or append-only")
+      throw Refusal(reason: "the container's parent directory is immutable or append-only")
     }
     // Of project quotas: nothing comes into a directory that counts for another project.
     guard above.flags()?.accepts(root.flags()) ?? true, state.endProjectInheritance() else {
-      throw Refusal(reason: "the directory that the container is in counts for another project")
+      throw Refusal(reason: "the container's parent directory counts for another project")
     }
     if parent.mode & 0o1000 != 0, user != 0, status.user != user, parent.user != user {
-      throw Refusal(reason: "only its owner may move the container in the directory that it is in")
+      throw Refusal(reason: "only its owner may move the container in its parent directory")
     }
     try tryExchange(state)
   }
@@ -238,7 +238,7 @@ struct CommitChoice {
     guard user != 0, Self.protectsHardLinks else { return nil }
     let foreign = index.paths.filter { $1.user != user && $1.type != .directory && isPart($0) }
     for (path, status) in foreign.sorted(by: { $0.key < $1.key }) where try !mayLink(path, status) {
-      return "this user may not link \(path), which belongs to another one"
+      return "this user may not link \(path), which belongs to another user"
     }
     return nil
   }

@@ -4,7 +4,7 @@ import FileSystem
 
 /// Brings into the new tree what an app wrote into the old one between the last look before the exchange and the
 /// exchange itself. It may be run again after a crash: what it did already is not found any more.
-struct CarryOver {
+struct ConcurrentChanges {
   /// The old tree, which was live until the exchange, and the new one.
   let old, new: Directory
   /// The old tree as the transaction saw it.
@@ -123,7 +123,7 @@ extension ContainerPath {
 
 /// What an app wrote at the very moment of a commit where the transaction had changed the same path: it is kept under
 /// `conflict/<transaction>/`.
-struct KeptConflicts {
+struct ConflictCopies {
   let state: StateDirectory
   let transaction: TransactionID
 
@@ -290,7 +290,7 @@ struct LateWrites {
     let undone = UndoStore.undone(try UndoStore(states: states).records())
     return try all.filter { !undone.contains($0.transaction) }.map { changed in
       let undo = try UndoRecord(in: changed.folder)
-      let kept = KeptConflicts(state: changed.state, transaction: changed.transaction)
+      let kept = ConflictCopies(state: changed.state, transaction: changed.transaction)
       var paths: [ContainerPath] = []
       for change in undo.changes {
         guard let name = change.kept, changed.names.contains(name) else { continue }

@@ -36,10 +36,10 @@ extension Commit {
     try faults.reach(.treeBuilt)
     try folder.syncFileSystem()
     try faults.reach(.synced)
-    try lookAgain(undo)
+    try revalidate(undo)
     try requireChangeable(changes)
     let holders = try HolderSearch(self, changes, locks) { _ in false }
-    try requireUnused(holders, isTakenBack: false)
+    try requireUnused(holders, isReverted: false)
     try faults.reach(.rewalked)
 
     let journal = Journal(state: state.directory)
@@ -53,14 +53,14 @@ extension Commit {
     }
     try writeCommit(record)
 
-    let moves = InPlaceMoves(
+    let moves = JournaledMoves(
       state: state, transaction: transaction, folder: folder, live: staged.live, plan: plan, undo: undo,
       faults: faults, locks: locks)
     do {
       try faults.reach(.committed)
       try requireNoQuietEdit(undo)
       try moves.forward {
-        try requireUnused(holders.adding(moves.movedAside()), isTakenBack: true)
+        try requireUnused(holders.adding(moves.movedAside()), isReverted: true)
         try faults.reach(.looked)
       }
       locks.releaseOld()
@@ -71,12 +71,12 @@ extension Commit {
     }
     do {
       try faults.reach(.placed)
-      let finish = Finish(
+      let finish = CommitCompletion(
         container: staged.container, state: state, transaction: transaction, folder: folder, old: nil,
         place: .root,
         groups: record.groups ?? [], faults: faults)
       return Result(
-        conflicts: try finish.run(undo, recovered: false) { try moves.lookBack(at: index) })
+        conflicts: try finish.run(undo, recovered: false) { try moves.revalidateMoved(at: index) })
     } catch {
       return Result(unfinished: error)
     }
@@ -121,7 +121,7 @@ extension Commit {
 }
 
 /// What a commit in place does after COMMIT, and what a recovery does again.
-struct InPlaceMoves {
+struct JournaledMoves {
   let state: StateDirectory
   let transaction: TransactionID
   let folder, live: Directory
@@ -131,7 +131,7 @@ struct InPlaceMoves {
   /// The locks on the main files that go and come; nil in a recovery.
   var locks: CommitLocks?
 
-  private var kept: KeptConflicts { KeptConflicts(state: state, transaction: transaction) }
+  private var kept: ConflictCopies { ConflictCopies(state: state, transaction: transaction) }
 
   private var mover: Mover {
     Mover(live: live, folder: folder, conflicts: kept, plan: plan, faults: faults) { path, name in
@@ -192,7 +192,7 @@ struct InPlaceMoves {
     } catch let second {
       throw DrydockError(
         .interrupted,
-        "the change stopped half way (\(DrydockError.reason(of: error))) and could not be taken back "
+        "the change failed half way (\(DrydockError.reason(of: error))) and could not be reverted "
           + "(\(DrydockError.reason(of: second))); "
           + "remove the cause, then run `drydock recover`. Until then let no program open the container",
         path: live.path, cause: error)
@@ -216,7 +216,7 @@ struct InPlaceMoves {
       else { continue }
       if status.size != after.size || status.modified != after.metadata.modified {
         try kept.keep(change.path, in: folder, as: name)
-      } else if change.grain != .database {
+      } else if change.granularity != .database {
         files[status.identity] = change.path
       }
     }
@@ -255,7 +255,7 @@ struct InPlaceMoves {
   /// The second look: whether what was moved aside is what the first look saw.
   ///
   /// - Returns: the paths that an app changed at the same moment.
-  func lookBack(at index: TreeIndex?) throws -> [ContainerPath] {
+  func revalidateMoved(at index: TreeIndex?) throws -> [ContainerPath] {
     for move in plan.moves {
       guard let old = move.old, let status = try folder.status(old) else { continue }
       if status.type == .directory {

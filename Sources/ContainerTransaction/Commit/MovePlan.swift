@@ -42,7 +42,7 @@ struct MovePlan: Codable, Sendable {
     // Databases with sidecars on either side: no main file may ever stand beside a log that is not its own, and SQLite
     // takes a log without a main file for none.
     let mains = records.filter { change in
-      change.grain == .database
+      change.granularity == .database
         && DatabaseFormat.sidecarSuffixes.contains { paths.contains(change.path.withSuffix($0)) }
     }
     let sidecars = Set(mains.flatMap { main in DatabaseFormat.sidecarSuffixes.map(main.path.withSuffix) })
@@ -71,7 +71,7 @@ struct MovePlan: Codable, Sendable {
       moves.append(
         Move(
           kind: kind, path: change.path, old: old, new: inode.name,
-          inode: try folder.status(inode.name)?.inode, isDatabase: change.grain == .database))
+          inode: try folder.status(inode.name)?.inode, isDatabase: change.granularity == .database))
     }
 
     for main in mains where main.before != nil { try hold(main) }
@@ -83,7 +83,7 @@ struct MovePlan: Codable, Sendable {
     for change in records.reversed() where !grouped.contains(change.path) && change.isRemoved {
       aside(change.path, as: change.kept)
     }
-    var flags = KeptFlags(staged)
+    var flags = NewInodeFlags(staged)
     for change in records where change.after?.type == .directory && change.before?.type != .directory {
       number += 1
       let name = ContainerPath(name: Array("made-\(number)".utf8))
@@ -109,7 +109,7 @@ struct MovePlan: Codable, Sendable {
   ///
   /// - Throws: ``DrydockError`` with code `damagedState`.
   init(in folder: Directory) throws {
-    let damaged = "the plan of an interrupted commit in place cannot be read; nothing was moved"
+    let damaged = "the plan of an interrupted commit is corrupt; nothing was moved"
     self = try StateRecord.read(Self.file, in: folder, damaged: damaged)
     guard moves.allSatisfy(\.isSound) else {
       throw DrydockError(.damagedState, damaged, path: folder.full(Self.file))
@@ -150,7 +150,7 @@ extension ChangeRecord {
 /// so that all of it may be run again, in either direction, after a crash between any two.
 struct Mover {
   let live, folder: Directory
-  let conflicts: KeptConflicts
+  let conflicts: ConflictCopies
   let plan: MovePlan
   let faults: FaultInjection
   /// Is called for what was live at a path, right after it was moved to a name in the folder.

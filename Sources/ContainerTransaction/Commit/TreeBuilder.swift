@@ -34,7 +34,7 @@ struct TreeBuilder {
     }
     // The deepest first: one that may not be entered afterwards has nothing to be done in it any more. Flags come last, too:
     // a directory that counts for a project takes nothing in that does not.
-    var flags = KeptFlags(staged)
+    var flags = NewInodeFlags(staged)
     for directory in made.reversed() {
       try dress(tree.directory(own(directory.path)), directory, flags.directory(directory.path))
     }
@@ -89,12 +89,12 @@ struct TreeBuilder {
     let path = directory.path
     throw DrydockError(
       .notWritable,
-      "the owner, mode, flags or attributes of this directory cannot be reproduced by this user; \(Self.inPlace)",
+      "this user cannot reproduce the owner, mode, flags or attributes of this directory; \(Self.inPlace)",
       path: path.isRoot ? staged.container.root : path.description)
   }
 
   private static let inPlace =
-    "nothing was changed, set DRYDOCK_COMMIT=in-place and run it again to change path by path"
+    "nothing was changed, set DRYDOCK_COMMIT=in-place to change path by path"
 
   private static func link(
     _ name: ContainerPath, of path: ContainerPath, _ source: Directory, _ target: Directory
@@ -139,7 +139,7 @@ struct TreeBuilder {
 
 /// Which inode flags (`chattr`) and project a new inode of a path gets: those of what it replaces, else what the directory
 /// that it is in hands down, as if the app had made it there.
-struct KeptFlags {
+struct NewInodeFlags {
   private let staged: StagedContainer
   /// The flags of directories, by path; nil where the file system has none.
   private var directories: [ContainerPath: InodeFlags?] = [:]
@@ -152,7 +152,7 @@ struct KeptFlags {
     let flags: InodeFlags?
     if try staged.live.status(path)?.type == .directory {
       flags = try staged.live.directory(path).flags()
-    } else if let recorded = staged.recordedFlags[path] {
+    } else if let recorded = staged.overlay.directoryFlags[path] {
       flags = recorded
     } else {
       flags = try staged.live.isRoot(path) ? nil : directory(path.parent)?.inherited(by: .directory)

@@ -211,7 +211,7 @@ extension TreeIndex {
       guard fields.count == 10, let type = FileType(rawValue: texts[0]), numbers.count == 6, times.count == 2
       else {
         throw DrydockError(
-          .damagedState, "the index of an interrupted transaction cannot be read; nothing was removed",
+          .damagedState, "the index of an interrupted transaction is corrupt; nothing was removed",
           path: file)
       }
       paths[try ContainerPath(bytes: fields[9])] = IndexedStatus(

@@ -35,7 +35,7 @@ struct UseGuard {
     if requiresVisible, let unseen {
       throw DrydockError(
         .notVisible,
-        "not all processes can be seen: \(unseen.description); run it as root and outside of containers, or without "
+        "not all processes can be seen: \(unseen.description); run this as root and outside of containers, or without "
           + "--require-visible", path: container.root)
     }
     var locks: [ContainerPath: DatabaseLock] = [:]
@@ -158,9 +158,9 @@ package struct UnseenProcesses: Sendable, Hashable, Encodable {
   /// Such as `12 processes may not be read, /proc hides those of other users (hidepid)`.
   package var description: String {
     let parts = [
-      unreadable == 0 ? nil : "\(unreadable) process\(unreadable == 1 ? "" : "es") may not be read",
-      hidden ? "/proc does not show all (hidepid)" : nil,
-      outsideNamespace ? "those outside this PID namespace are not shown" : nil,
+      unreadable == 0 ? nil : "\(unreadable) process\(unreadable == 1 ? "" : "es") cannot be inspected",
+      hidden ? "/proc hides some (hidepid)" : nil,
+      outsideNamespace ? "those outside this PID namespace are hidden" : nil,
     ]
     return parts.compactMap { $0 }.joined(separator: ", ")
   }

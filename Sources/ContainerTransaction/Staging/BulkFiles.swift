@@ -35,25 +35,16 @@ package struct NewFile: Sendable {
 }
 
 extension StagedContainer {
+  /// A stage of more bytes than this takes the disk a while.
+  static let largeStage: UInt64 = 64 << 20
+
   /// Lets the disk work while what is staged is checked: what is written already when the commit syncs need not be waited
   /// for. In a dry run nothing is to be kept.
   ///
   /// - Parameter name: the file, or nil for all.
   func startWriting(_ name: ContainerPath?) {
-    if transaction.isEmpty { return }
-    writing.start { [stage] in
-      if let name { try stage.syncFile(name) } else { try stage.syncFileSystem() }
-    }
+    if !transaction.isEmpty { area.startWriting(name) }
   }
-
-  /// Waits until nothing has a file of the stage open any more: closing one that is live by then would drop the locks
-  /// that this process has on it.
-  ///
-  /// - Throws: what kept a part from being written.
-  func finishWriting() throws { try writing.finish() }
-
-  /// A stage of more bytes than this takes the disk a while.
-  static let largeStage: UInt64 = 64 << 20
 
   /// Fills one file of the stage.
   package typealias Filler = (NewFile, StageFile) throws -> Void
@@ -66,11 +57,11 @@ extension StagedContainer {
   package func putFiles(_ groups: [[NewFile]], filler: @escaping @Sendable () throws -> Filler) throws {
     let size = groups.joined().reduce(0) { $0 &+ $1.size }
     if let first = groups.first?.first {
-      try requireSpace(size, for: first.path)
+      try area.requireSpace(size, for: first.path)
     }
     for file in groups.joined() { try createDirectory(file.path.parent) }
     stage.spreadDirectories()
-    let folders = groups.map { _ in newName() }
+    let folders = groups.map { _ in area.newName() }
     let made = Mutex<[Int: [FileMetadata?]]>([:])
     let failure = Mutex<(any Error)?>(nil)
     let stage = stage
@@ -115,30 +106,6 @@ extension StagedContainer {
   }
 
   private static func name(_ number: Int) -> [UInt8] { Array(String(number).utf8) }
-}
-
-/// Work of the disk beside a run, and the first failure of it: the kernel reports one once, so that the sync of the commit
-/// would not hear of it any more.
-final class DiskWork: Sendable {
-  private let group = DispatchGroup()
-  private let failure = Mutex<(any Error)?>(nil)
-
-  func start(_ body: @escaping @Sendable () throws -> Void) {
-    DispatchQueue.global().async(group: group) { [self] in
-      do {
-        try body()
-      } catch let error as DrydockError where error.code == .notFound {
-        // The run has thrown it away by now.
-      } catch {
-        failure.withLock { $0 = $0 ?? error }
-      }
-    }
-  }
-
-  func finish() throws {
-    group.wait()
-    if let error = failure.withLock({ $0 }) { throw error }
-  }
 }
 
 /// A file of the stage that is being written.

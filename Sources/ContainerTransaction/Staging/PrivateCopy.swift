@@ -35,14 +35,14 @@ extension StagedContainer {
   /// - Throws: what the body throws, and then nothing is taken over; ``DrydockError`` `checkFailed` when a process is
   ///   still at work in the copy, or when what it has become cannot be a container's.
   package func changeCopy<T>(_ body: (PrivateCopy) throws -> T) throws -> T {
-    let folder = newName()
+    let folder = area.newName()
     try stage.createDirectory(folder)
     defer { try? stage.removeTree(folder) }
     let copy = try CopyBuilder(self, in: stage.directory(folder)).build()
     let result = try body(copy)
     if let user = try copy.users().first {
       throw DrydockError(
-        .checkFailed, "\(user), of the private copy: a script must wait for all that it starts")
+        .checkFailed, "\(user), in the private copy: a script must wait for every process that it starts")
     }
     try CopyAdoption(of: copy, by: self).run()
     return result
@@ -126,7 +126,7 @@ struct CopyBuilder {
   }
 
   private func copyContents(_ path: ContainerPath, _ status: FileStatus) throws {
-    try staged.requireSpace(min(status.size, status.blocks * 512), for: path)
+    try staged.area.requireSpace(min(status.size, status.blocks * 512), for: path)
     let place = staged.place(of: path)
     try place.directory.copyContents(of: place.path, to: path, in: root)
   }
@@ -138,13 +138,13 @@ extension StagedContainer {
     let source: ContainerPath
     if case .inode(let inode) = overlay[path] {
       source = try wholeDatabase(inode, at: path)
-    } else if let captured = captures[path] {
+    } else if let captured = copies.captured[path] {
       source = captured
     } else {
       return try databaseCopy(of: path)
     }
-    let name = newName()
-    try requireSpace(stage.status(source)?.size ?? 0, for: path)
+    let name = area.newName()
+    try area.requireSpace(stage.status(source)?.size ?? 0, for: path)
     try stage.copyContents(of: source, to: name, in: stage)
     return name
   }
@@ -187,7 +187,7 @@ struct CopyAdoption {
     let databases = try changedDatabases()
     let changed = after.paths.filter { mayDiffer($0, $1) }.keys.sorted()
     for path in removed + changed where isHistory(path) && before.paths[path] != after.paths[path] {
-      throw failure("Drydock's own history: it must stay as it is", path)
+      throw failure("the migration history must not change", path)
     }
     for path in removed.sorted().reversed() where try staged.status(of: path) != nil {
       try staged.remove(path, withExternalData: false)
@@ -205,7 +205,7 @@ struct CopyAdoption {
         firstNames[status.identity] = first ?? path
         try adoptFile(path, first: first)
       case .other:
-        throw failure("a socket, FIFO or device, which a migration cannot put into a container", path)
+        throw failure("a socket, FIFO or device, which a migration cannot add to a container", path)
       }
     }
     for path in databases.sorted() { try adoptDatabase(path) }
@@ -244,12 +244,12 @@ struct CopyAdoption {
 
   private func failure(_ message: String, _ path: ContainerPath) -> DrydockError {
     DrydockError(
-      .checkFailed, "what the script left cannot be taken over: \(message)", path: path.description)
+      .checkFailed, "the result of the script cannot be used: \(message)", path: path.description)
   }
 
   /// What a path carries in the copy.
   private func metadata(_ path: ContainerPath) throws -> FileMetadata {
-    guard let metadata = try root.metadata(path) else { throw failure("gone while it was looked at", path) }
+    guard let metadata = try root.metadata(path) else { throw failure("it vanished while it was read", path) }
     return metadata
   }
 
@@ -314,9 +314,9 @@ struct CopyAdoption {
       return
     }
     let metadata = try metadata(path)
-    let name = staged.newName()
+    let name = staged.area.newName()
     switch try root.capture(
-      unit, into: staged.stage, as: name, busyTimeout: staged.busyTimeout, certainly: true)
+      unit, into: staged.stage, as: name, busyTimeout: staged.busyTimeout, requiresStable: true)
     {
     case .copy: break
     case .inPlace(let pages):
@@ -344,7 +344,7 @@ struct CopyAdoption {
   // MARK: Helpers
 
   private func take(_ path: ContainerPath) throws {
-    let name = staged.newName()
+    let name = staged.area.newName()
     try root.rename(path, in: staged.stage, to: name)
     try staged.createDirectory(path.parent)
     try staged.replace(path, with: .inode(StagedInode(name: name, type: .file)))

@@ -43,7 +43,7 @@ struct StageCheck {
   }
 
   private func whole(_ inode: StagedInode, _ path: ContainerPath) throws -> ContainerPath {
-    if staged.spoiled.contains(path) {
+    if staged.copies.broken.contains(path) {
       throw DrydockError(
         .checkFailed, "a statement failed half way in the staged database; nothing was changed",
         path: path.description)
@@ -80,7 +80,7 @@ private struct StagedDatabase: Sendable {
       guard result == "ok" else {
         throw DrydockError(
           .checkFailed,
-          "the staged database is damaged (\(result ?? "no answer")); nothing was changed, look at "
+          "the staged database is corrupt (\(result ?? "no answer")); nothing was changed, check "
             + "the live one with `PRAGMA integrity_check`", path: path.description)
       }
     } catch let error as DatabaseError {

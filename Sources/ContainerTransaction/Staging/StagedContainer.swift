@@ -17,7 +17,8 @@ package final class StagedContainer {
   /// The live root, open and locked.
   package let live: Directory
   /// The private directory with the staged inodes.
-  let stage: Directory
+  let area: StageArea
+  var stage: Directory { area.directory }
   /// Locks on the live databases, held until after the commit; none in a dry run.
   let locks: [ContainerPath: DatabaseLock]
   /// Whether databases keep a copy of what they were, for a difference of rows.
@@ -29,48 +30,19 @@ package final class StagedContainer {
   /// What hides secrets in all that is told about this run.
   package private(set) var redactor: Redactor
 
+  /// What differs from the live container.
   var overlay = Overlay()
-  /// Captured copies that were only read so far, and copies of what a database was before.
-  var captures: [ContainerPath: ContainerPath] = [:]
-  var befores: [ContainerPath: ContainerPath] = [:]
-  /// Files of the stage that are being read as databases.
-  var readDatabases: [ContainerPath: Database] = [:]
-  /// Captured copies of live databases, for a comparison.
-  var liveCaptures: [ContainerPath: ContainerPath] = [:]
-  /// Settings files that were read last, before a change and after it.
-  var parsedSettings: [(bytes: [UInt8], file: PropertyListFile)] = []
-  /// Databases that a failure left half written: they may be thrown away only.
-  var spoiled: Set<ContainerPath> = []
-  /// Where paths that were moved came from, for a difference that says so.
-  var origins: [ContainerPath: ContainerPath] = [:]
-  /// Main files that an undo keeps and that are to come back, without their marks.
-  var adopted: [(undo: Directory, name: ContainerPath, modified: Int64)] = []
-  /// What directories that come back had set by `chattr`.
-  var recordedFlags: [ContainerPath: InodeFlags] = [:]
-  /// What became of metadata that was put on a path, by what was wanted but for the time.
-  var attained: [Attempt: FileMetadata] = [:]
-  /// Settings whose values a step has moved into the vault, and to whose keys an undo of them is sealed.
-  package private(set) var movedSecrets: [MovedSecret] = []
-  private(set) var sealedTo: Set<AgeRecipient> = []
-  /// Of a rollback: the transactions that it has undone, and those that it has undone in part.
-  var undoes: [TransactionID] = []
-  var partly: [TransactionID] = []
-  /// Files of the stage with what steps wrote down for their way back.
-  var steps: [ContainerPath] = []
+  /// Copies of databases in the stage.
+  var copies = DatabaseCopies()
+  var settingsCache = SettingsCache()
+  /// What goes into the undo log besides the changes.
+  var undoNotes = UndoNotes()
   /// Whether the result is checked, whatever the options say: when a rollback writes more than what was there before.
-  var isMadeAnew = false
-  /// What the undo still holds of the transaction whose steps are taken back: nil when it is gone, or none is.
-  package internal(set) var kept: KeptState?
+  var requiresCheck = false
+  /// What the undo log still holds of the transaction whose steps are reverted: nil when it is gone, or none is.
+  package internal(set) var kept: RevertSource?
   /// In the planning phase: what it has read of the live container.
   var reads: LiveReads?
-  /// What is being written to disk while the run goes on.
-  let writing = DiskWork()
-  private var count = 0
-
-  struct Attempt: Hashable {
-    var type: FileType
-    var metadata: FileMetadata
-  }
 
   init(
     _ container: Container, live: Directory, stage: Directory, locks: [ContainerPath: DatabaseLock],
@@ -78,17 +50,11 @@ package final class StagedContainer {
   ) {
     self.container = container
     self.live = live
-    self.stage = stage
+    area = StageArea(stage)
     self.locks = locks
     self.keepsBefore = keepsBefore
     (busyTimeout, redactor) = (options.busyTimeout, options.redactor)
     deviceKeys = options.deviceKeys
-  }
-
-  /// A name that nothing in the stage has yet.
-  func newName() -> ContainerPath {
-    count += 1
-    return (try? ContainerPath(String(count))) ?? .root
   }
 
   /// Says that a setting's value was moved into the vault: no undo holds it in the clear then, neither this
@@ -96,11 +62,14 @@ package final class StagedContainer {
   ///
   /// - Parameter recipients: to whose keys the undos are sealed: the vault's.
   package func keepSealed(_ secret: MovedSecret, to recipients: some Sequence<AgeRecipient>) {
-    movedSecrets.append(secret)
-    sealedTo.formUnion(recipients)
+    undoNotes.movedSecrets.append(secret)
+    undoNotes.recipients.formUnion(recipients)
     // Whatever it was called: what is told from now on hides it.
     redactor = secret.known(to: redactor)
   }
+
+  /// Settings whose values a step has moved into the vault.
+  package var movedSecrets: [MovedSecret] { undoNotes.movedSecrets }
 
   // MARK: Looking
 
@@ -204,6 +173,10 @@ struct Overlay: Sendable {
   }
 
   private(set) var nodes: [ContainerPath: Node] = [:]
+  /// Where paths that were moved came from, for the difference.
+  var origins: [ContainerPath: ContainerPath] = [:]
+  /// Of directories that a rollback brings back: what `chattr` had set on them.
+  var directoryFlags: [ContainerPath: InodeFlags] = [:]
   private var children: [ContainerPath: Set<ContainerPath>] = [:]
 
   subscript(path: ContainerPath) -> Node? { nodes[path] }
@@ -256,26 +229,9 @@ extension StagedContainer {
   /// Whether the stage changes anything directly in a directory.
   package func changesNames(in directory: ContainerPath) -> Bool { !overlay.children(of: directory).isEmpty }
 
-  /// What a path carries once this metadata has been put on it: a user who is not root can give nothing away, and a
-  /// file system may lack attributes or flags, or round times. Found out by trying, once for each kind of metadata.
+  /// What a path has once this metadata has been put on it.
   package func attainable(_ metadata: FileMetadata, for type: FileType) throws -> FileMetadata {
-    var wanted = Attempt(type: type, metadata: metadata)
-    wanted.metadata.modified = 0
-    if var known = attained[wanted] {
-      known.modified = metadata.modified
-      return known
-    }
-    let name = newName()
-    switch type {
-    case .directory: try stage.createDirectory(name)
-    case .symbolicLink: try stage.createLink(name, target: [0x2E])
-    case .file, .other: try stage.createFile(name).close()
-    }
-    try stage.apply(metadata, to: name)
-    let made = try stage.metadata(name) ?? metadata
-    try stage.removeTree(name)
-    if made.modified == metadata.modified { attained[wanted] = made }
-    return made
+    try area.attainable(metadata, for: type)
   }
 
   /// The digest of a live file or database as a manifest records it; a database's of its captured content.

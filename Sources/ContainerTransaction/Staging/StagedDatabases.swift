@@ -51,22 +51,22 @@ extension StagedContainer {
     let name: ContainerPath
     if case .inode(let inode) = overlay[path] {
       name = try wholeDatabase(inode, at: path)
-    } else if let captured = captures[path] {
+    } else if let captured = copies.captured[path] {
       name = captured
     } else {
       name = try databaseCopy(of: path)
-      captures[path] = name
+      copies.captured[path] = name
     }
     // A second connection would find the database locked by the first.
-    if let open = readDatabases[name] { return try body(open) }
+    if let open = copies.open[name] { return try body(open) }
     return try translatingDiskErrors(path) {
       let queue = try DatabaseQueue.alone(with: stage.full(name)) { [settings = container.configuration] in
         $0.prepareDatabase { settings.addFunctions(to: $0) }
       }
       defer { try? queue.close() }
       return try queue.read { db in
-        readDatabases[name] = db
-        defer { readDatabases[name] = nil }
+        copies.open[name] = db
+        defer { copies.open[name] = nil }
         return try body(db)
       }
     }
@@ -126,14 +126,14 @@ extension StagedContainer {
       return try queue.writeWithoutTransaction { db in
         if !keepsJournal {
           _ = try String.fetchOne(db, sql: "PRAGMA journal_mode=OFF")
-          spoiled.insert(path)
+          copies.broken.insert(path)
         }
         let result = try body(db)
         guard !db.isInsideTransaction else {
           throw DrydockError(
             .checkFailed, "the change left a transaction open; end it with COMMIT", path: path.description)
         }
-        spoiled.remove(path)
+        copies.broken.remove(path)
         return result
       }
     }
@@ -152,42 +152,42 @@ extension StagedContainer {
     guard let metadata = try metadata(of: path) else { throw missing(path) }
     let name: ContainerPath
     if case .inode(let inode) = overlay[path] {
-      name = newName()
+      name = area.newName()
       try stage.copyContents(of: wholeDatabase(inode, at: path), to: name, in: stage)
     } else {
-      name = try captures[path] ?? databaseCopy(of: path)
+      name = try copies.captured[path] ?? databaseCopy(of: path)
     }
     try keepBefore(path, copyOf: name)
     try stage.apply(metadata, to: name)
     for sidecar in DatabaseFormat.sidecarSuffixes.map(path.withSuffix) {
       overlay.set(try live.status(sidecar) == nil ? nil : .removed, at: sidecar)
     }
-    captures[path] = nil
+    copies.captured[path] = nil
     overlay.set(.inode(StagedInode(name: name, type: .file)), at: path)
     return name
   }
 
   /// What a database was before its first change, when a difference of rows is wanted.
   private func keepBefore(_ path: ContainerPath, copyOf name: ContainerPath) throws {
-    guard keepsBefore, befores[path] == nil else { return }
-    let before = newName()
-    try requireSpace(stage.status(name)?.size ?? 0, for: path)
+    guard keepsBefore, copies.before[path] == nil else { return }
+    let before = area.newName()
+    try area.requireSpace(stage.status(name)?.size ?? 0, for: path)
     try stage.copyContents(of: name, to: before, in: stage)
-    befores[path] = before
+    copies.before[path] = before
   }
 
   /// One consistent copy of a live database in the stage.
   func databaseCopy(of path: ContainerPath) throws -> ContainerPath {
-    let name = newName()
+    let name = area.newName()
     // SQLite takes an empty file for a database with nothing in it.
     if let status = try live.status(path), status.type == .file, status.size == 0, try liveUnit(path) == nil {
       try stage.createFile(name).close()
       return name
     }
     let parts = [path] + (try liveUnit(path)?.sidecars ?? [])
-    try requireSpace(parts.map { try live.status($0)?.size ?? 0 }.reduce(0, +), for: path)
-    for certainly in [false, true] {
-      guard case .inPlace(let pages) = try captureLive(path, as: name, certainly: certainly) else {
+    try area.requireSpace(parts.map { try live.status($0)?.size ?? 0 }.reduce(0, +), for: path)
+    for requiresStable in [false, true] {
+      guard case .inPlace(let pages) = try captureLive(path, as: name, requiresStable: requiresStable) else {
         return name
       }
       let copy = try stage.createFile(name)
@@ -197,7 +197,7 @@ extension StagedContainer {
       try stage.removeFile(name)
     }
     throw DrydockError(
-      .inUse, "the database changed each time it was read; close the app that uses it", path: path.description
+      .inUse, "the database changed during every read; close the app that uses it", path: path.description
     )
   }
 
@@ -207,7 +207,7 @@ extension StagedContainer {
 
   /// A live database's image: in place, or a copy of that name in the stage.
   private func captureLive(
-    _ path: ContainerPath, as name: ContainerPath, certainly: Bool
+    _ path: ContainerPath, as name: ContainerPath, requiresStable: Bool
   ) throws -> DatabaseImage {
     guard let unit = try liveUnit(path) else {
       throw DrydockError(.missing, "not a database", path: path.description)
@@ -219,7 +219,7 @@ extension StagedContainer {
       }
     }
     let image = try live.capture(
-      unit, into: stage, as: name, busyTimeout: busyTimeout, held: locks[path], certainly: certainly)
+      unit, into: stage, as: name, busyTimeout: busyTimeout, held: locks[path], requiresStable: requiresStable)
     if case .raw(let reason) = image { throw unreadable(path, reason) }
     return image
   }
@@ -227,7 +227,7 @@ extension StagedContainer {
   fileprivate func unreadable(_ path: ContainerPath, _ reason: String) -> DrydockError {
     DrydockError(
       .malformed,
-      "SQLite cannot open the database (\(reason)): it is encrypted or damaged, so that no "
+      "SQLite cannot open the database (\(reason)): it is encrypted or corrupt, so no "
         + "migration can change it", path: path.description)
   }
 }
@@ -243,17 +243,19 @@ extension StagedContainer {
     if case .inode(let inode) = overlay[path] {
       return try ContentDigest.of(wholeDatabase(inode, at: path), in: stage, isDatabase: true)
     }
-    if let captured = captures[path] { return try ContentDigest.of(captured, in: stage, isDatabase: true) }
-    let name = newName()
+    if let captured = copies.captured[path] {
+      return try ContentDigest.of(captured, in: stage, isDatabase: true)
+    }
+    let name = area.newName()
     let copy: ContainerPath
-    switch try captureLive(path, as: name, certainly: false) {
+    switch try captureLive(path, as: name, requiresStable: false) {
     case .inPlace(let pages):
       let digest = try ContentDigest.of(pages)
-      if try pages.isStill() { return digest }
+      if try pages.isUnchanged() { return digest }
       copy = try databaseCopy(of: path)
     case .copy, .raw: copy = name
     }
-    captures[path] = copy
+    copies.captured[path] = copy
     return try ContentDigest.of(copy, in: stage, isDatabase: true)
   }
 
@@ -288,14 +290,14 @@ extension StagedContainer {
   func wholeDatabase(_ inode: StagedInode, at path: ContainerPath) throws -> ContainerPath {
     let sidecars = stagedSidecars(of: path).filter { $0.suffix != "-shm" }
     if sidecars.isEmpty { return inode.name }
-    if let captured = captures[path] { return captured }
-    let copy = newName()
+    if let captured = copies.captured[path] { return captured }
+    let copy = area.newName()
     try stage.copyContents(of: inode.name, to: copy, in: stage)
     for sidecar in sidecars {
       try stage.copyContents(of: sidecar.inode.name, to: copy.withSuffix(sidecar.suffix), in: stage)
     }
     let unit = DatabaseUnit(main: copy, sidecars: sidecars.map { copy.withSuffix($0.suffix) })
-    let whole = newName()
+    let whole = area.newName()
     switch try stage.capture(unit, into: stage, as: whole, busyTimeout: busyTimeout) {
     case .copy: break
     case .inPlace(let pages):
@@ -305,7 +307,21 @@ extension StagedContainer {
     case .raw(let reason): throw unreadable(path, reason)
     }
     try stage.removeDatabase(copy)
-    captures[path] = whole
+    copies.captured[path] = whole
     return whole
   }
+}
+
+/// Copies of databases in the stage, by path.
+struct DatabaseCopies {
+  /// Captured copies that were only read so far.
+  var captured: [ContainerPath: ContainerPath] = [:]
+  /// What databases were before their first change.
+  var before: [ContainerPath: ContainerPath] = [:]
+  /// Captured copies of live databases, for a comparison.
+  var live: [ContainerPath: ContainerPath] = [:]
+  /// Staged databases that a failure left half written: they can only be thrown away.
+  var broken: Set<ContainerPath> = []
+  /// Connections to files of the stage that are being read.
+  var open: [ContainerPath: Database] = [:]
 }

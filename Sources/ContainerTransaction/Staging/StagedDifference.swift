@@ -17,7 +17,7 @@ extension StagedContainer {
     var difference = try Comparison(
       of: ChangedSide(self, isAfter: false), with: ChangedSide(self, isAfter: true), options: options
     ).difference
-    try tellMoves(in: &difference, rowLimit)
+    try reportMoves(in: &difference, rowLimit)
     hideMovedSecrets(in: &difference)
     return difference
   }
@@ -36,18 +36,18 @@ extension StagedContainer {
   }
 
   /// What moved is no removal, and is compared with what it was.
-  private func tellMoves(in difference: inout ContainerDifference, _ rowLimit: Int) throws {
-    let sources = Set(origins.values)
+  private func reportMoves(in difference: inout ContainerDifference, _ rowLimit: Int) throws {
+    let sources = Set(overlay.origins.values)
     difference.databases.removeAll { $0.change == .removed && sources.contains($0.path) }
     difference.files.removeAll { $0.change == .removed && sources.contains($0.path) }
     for index in difference.files.indices {
-      difference.files[index].movedFrom = origins[difference.files[index].path]
+      difference.files[index].movedFrom = overlay.origins[difference.files[index].path]
     }
     for index in difference.databases.indices {
       let path = difference.databases[index].path
-      guard let origin = origins[path] else { continue }
+      guard let origin = overlay.origins[path] else { continue }
       difference.databases[index].movedFrom = origin
-      guard let before = befores[path] else { continue }
+      guard let before = copies.before[path] else { continue }
       let compared = try DatabaseComparison(
         before: stage.full(before), after: stagedFile(of: path), rowLimit: rowLimit, redactor: redactor
       ).run()
@@ -126,7 +126,7 @@ private struct ChangedSide: ComparisonSide {
 
   /// Not asked for where the stage kept what a database was: that is compared at once.
   func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest {
-    if staged.befores[path] != nil { return .unknown }
+    if staged.copies.before[path] != nil { return .unknown }
     guard isAfter else { return try live.databaseDigest(of: path) }
     do {
       return .image(try staged.databaseDigest(path))
@@ -137,7 +137,7 @@ private struct ChangedSide: ComparisonSide {
 
   func databaseFile(of path: ContainerPath, in scratch: Directory, as name: ContainerPath) throws -> String {
     if isAfter { return try staged.stagedFile(of: path) }
-    if let before = staged.befores[path] { return staged.stage.full(before) }
+    if let before = staged.copies.before[path] { return staged.stage.full(before) }
     return try live.databaseFile(of: path)
   }
 
@@ -309,15 +309,15 @@ extension PropertyListFile {
 extension StagedContainer {
   /// A captured copy of a live database, in the stage.
   func liveCapture(of path: ContainerPath) throws -> ContainerPath {
-    if let captured = liveCaptures[path] { return captured }
+    if let captured = copies.live[path] { return captured }
     let captured = try databaseCopy(of: path)
-    liveCaptures[path] = captured
+    copies.live[path] = captured
     return captured
   }
 
   /// Gives the space of a captured copy back.
   func forgetCapture(of path: ContainerPath) {
-    guard let captured = liveCaptures.removeValue(forKey: path) else { return }
+    guard let captured = copies.live.removeValue(forKey: path) else { return }
     try? stage.removeDatabase(captured)
   }
 }

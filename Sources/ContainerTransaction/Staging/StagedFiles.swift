@@ -31,9 +31,9 @@ extension StagedContainer {
     at path: ContainerPath, metadata: FileMetadata?, digest: SHA256.Digest? = nil, size: UInt64,
     fill: (StageFile) throws -> Void
   ) throws {
-    try requireSpace(size, for: path)
+    try area.requireSpace(size, for: path)
     try createDirectory(path.parent)
-    let name = newName()
+    let name = area.newName()
     try StageFile.make(name, in: stage, metadata, fill: fill)
     try replace(path, with: .inode(StagedInode(name: name, type: .file, digest: digest)))
   }
@@ -45,7 +45,7 @@ extension StagedContainer {
   /// Puts a symbolic link.
   package func putLink(at path: ContainerPath, target: [UInt8], metadata: FileMetadata?) throws {
     try createDirectory(path.parent)
-    let name = newName()
+    let name = area.newName()
     try stage.createLink(name, target: target)
     if let metadata { try stage.apply(metadata, to: name) }
     try replace(path, with: .inode(StagedInode(name: name, type: .symbolicLink)))
@@ -58,7 +58,7 @@ extension StagedContainer {
   func adopt(_ source: ContainerPath, in directory: Directory, type: FileType, at path: ContainerPath) throws
   {
     try createDirectory(path.parent)
-    let name = newName()
+    let name = area.newName()
     let isMarked = try type == .file && directory.isReplaced(source)
     do {
       if isMarked && transaction.isEmpty {
@@ -82,7 +82,7 @@ extension StagedContainer {
     if type == .symbolicLink {
       try stage.createLink(name, target: directory.linkTarget(source))
     } else {
-      try requireSpace(directory.status(source)?.size ?? 0, for: path)
+      try area.requireSpace(directory.status(source)?.size ?? 0, for: path)
       try directory.copyContents(of: source, to: name, in: stage)
     }
     if let metadata = try directory.metadata(source) { try stage.apply(metadata, to: name) }
@@ -101,19 +101,19 @@ extension StagedContainer {
         path: path.description)
     }
     try stage.unmarkReplaced(name, modified: status.modified)
-    if status.links > 1 { adopted.append((undo, source, status.modified)) }
+    if status.links > 1 { undoNotes.adopted.append((undo, source, status.modified)) }
   }
 
   /// Nothing came back: what the undos keep is marked again.
   func markAdopted() throws {
-    for main in adopted { try main.undo.markReplaced(main.name, modified: main.modified, links: 2) }
+    for main in undoNotes.adopted { try main.undo.markReplaced(main.name, modified: main.modified, links: 2) }
   }
 
   /// Gives a staged path the inode of another one: a hard link.
   package func putHardLink(at path: ContainerPath, to other: ContainerPath) throws {
     let inode = try own(other)
     try createDirectory(path.parent)
-    let name = newName()
+    let name = area.newName()
     try stage.link(inode.name, in: stage, to: name)
     try replace(path, with: .inode(StagedInode(name: name, type: inode.type, digest: inode.digest)))
   }
@@ -128,7 +128,7 @@ extension StagedContainer {
     if path == .groups && container.configuration.groups.isEmpty {
       throw DrydockError(
         .missing,
-        "this is where groups are shown, and drydock.yaml names none; add `groups: {ID: DIRECTORY}`",
+        "groups are shown here, and drydock.yaml names none; add `groups: {ID: DIRECTORY}`",
         path: path.description)
     }
     try requireGroup(of: path)
@@ -147,7 +147,7 @@ extension StagedContainer {
     }
     if !path.isRoot { try createDirectory(path.parent) }
     try requireGroup(of: path)
-    recordedFlags[path] = flags ?? recordedFlags[path]
+    overlay.directoryFlags[path] = flags ?? overlay.directoryFlags[path]
     overlay.set(.directory(metadata), at: path)
   }
 
@@ -187,7 +187,7 @@ extension StagedContainer {
   private func removeOne(_ path: ContainerPath) throws {
     for below in try descendants(of: path) + [path] {
       overlay.set(try live.status(below) == nil ? nil : .removed, at: below)
-      captures[below] = nil
+      copies.captured[below] = nil
     }
   }
 
@@ -197,7 +197,7 @@ extension StagedContainer {
   /// - Throws: ``DrydockError``: `missing`, or `exists` when something is at the target.
   package func move(_ source: ContainerPath, to target: ContainerPath) throws {
     try copy(source, to: target)
-    origins[target] = origins[source] ?? source
+    overlay.origins[target] = overlay.origins[source] ?? source
     try remove(source)
   }
 
@@ -260,11 +260,11 @@ extension StagedContainer {
     case .file where try databaseUnit(at: path) != nil && source.directory === live:
       name = try databaseCopy(of: path)
     case .file:
-      name = newName()
-      try requireSpace(status.size, for: path)
+      name = area.newName()
+      try area.requireSpace(status.size, for: path)
       try source.directory.copyContents(of: source.path, to: name, in: stage)
     case .symbolicLink:
-      name = newName()
+      name = area.newName()
       try stage.createLink(name, target: source.directory.linkTarget(source.path))
     case .directory, .other:
       throw DrydockError(.unsupported, "a socket, FIFO or device cannot be copied", path: path.description)
@@ -279,7 +279,7 @@ extension StagedContainer {
     if let unit = try live.status(path).flatMap({ try live.databaseUnit(path, status: $0) }) {
       for sidecar in unit.sidecars where overlay[sidecar] == nil { overlay.set(.removed, at: sidecar) }
     }
-    captures[path] = nil
+    copies.captured[path] = nil
     overlay.set(node, at: path)
   }
 
@@ -291,12 +291,4 @@ extension StagedContainer {
 
   /// Nanoseconds since 1970.
   static func now() -> Int64 { Int64(Date().timeIntervalSince1970 * 1_000_000) * 1000 }
-
-  func requireSpace(_ size: UInt64, for path: ContainerPath) throws {
-    guard let free = stage.freeSpace(), free < size else { return }
-    throw DrydockError(
-      .noSpace,
-      "staging \(path) needs \(size) bytes and \(free) are free here; free some space and run it again",
-      path: stage.path)
-  }
 }

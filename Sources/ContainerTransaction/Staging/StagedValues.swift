@@ -10,26 +10,17 @@ extension StagedContainer {
   package func defaults(_ path: ContainerPath) throws -> PropertyListFile? {
     guard try status(of: path) != nil else { return nil }
     do {
-      return try settings(in: read(path))
+      return try settingsCache.file(of: read(path))
     } catch var error as DrydockError where error.code == .malformed {
       error.path = path.description
       throw error
     }
   }
 
-  /// The settings in a file's bytes. The last ones are kept: a migration asks for them again and again, and large ones
-  /// take a second to read.
-  func settings(in bytes: [UInt8]) throws -> PropertyListFile {
-    if let known = parsedSettings.first(where: { $0.bytes == bytes }) { return known.file }
-    let file = try PropertyListFile(bytes: bytes)
-    parsedSettings = parsedSettings.suffix(1) + [(bytes, file)]
-    return file
-  }
-
   /// The settings in a file's bytes; nil when they are none.
   func settingsIfAny(in bytes: [UInt8]) throws -> PropertyListDictionary? {
     do {
-      return try settings(in: bytes).root
+      return try settingsCache.file(of: bytes).root
     } catch let error as DrydockError where error.code == .malformed {
       return nil
     }
@@ -40,7 +31,7 @@ extension StagedContainer {
     let bytes = try file.encoded()
     try write(bytes, to: path)
     // XML rounds dates, so that what is read is not always what was written.
-    if file.format == .binary { parsedSettings = parsedSettings.suffix(1) + [(bytes, file)] }
+    if file.format == .binary { settingsCache.add(file, bytes) }
   }
 }
 
@@ -93,16 +84,31 @@ extension StagedContainer {
     if !Set(keys.recipients).isDisjoint(with: vault.recipients) {
       guard try Vault(opening: bytes, with: keys, path: path.description) == vault else {
         throw DrydockError(
-          .checkFailed, "what was written to the vault is not what was read back; nothing was changed",
+          .checkFailed, "the vault read back differs from what was written; nothing was changed",
           path: path.description)
       }
     } else if vault.recipients == present?.recipients ?? [] {
       // Whoever opened it with a key that it does not name would lock themselves out.
       throw DrydockError(
         .vaultLocked,
-        "the vault says that it is sealed to other keys than the one that opened it; `drydock vault rekey` seals it to "
+        "the vault names other keys than the one that opened it; `drydock vault rekey` seals it to "
           + "yours", path: path.description)
     }
     try write(bytes, to: path, mode: 0o600)
   }
+}
+
+/// The settings files that were read or written last, before a change and after it: a migration asks for them again and
+/// again, and large ones take a second to read.
+struct SettingsCache {
+  private var files: [(bytes: [UInt8], file: PropertyListFile)] = []
+
+  mutating func file(of bytes: [UInt8]) throws -> PropertyListFile {
+    if let known = files.first(where: { $0.bytes == bytes }) { return known.file }
+    let file = try PropertyListFile(bytes: bytes)
+    add(file, bytes)
+    return file
+  }
+
+  mutating func add(_ file: PropertyListFile, _ bytes: [UInt8]) { files = files.suffix(1) + [(bytes, file)] }
 }

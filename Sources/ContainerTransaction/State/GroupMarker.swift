@@ -98,7 +98,7 @@ struct GroupMarker: Codable, Sendable {
     guard try directory.status(Self.file) != nil else { return nil }
     self = try StateRecord.read(
       Self.file, in: directory, limit: 1 << 16,
-      damaged: "the marker of a group cannot be read; remove it when no command runs")
+      damaged: "the marker of a group is corrupt; remove it when no command is running")
   }
 
   init(container: Container, state: StateDirectory, transaction: TransactionID) {
@@ -123,8 +123,8 @@ struct GroupMarker: Codable, Sendable {
         guard try isGone || marker.isUnfinished(in: Directory(marker.state)) else { continue }
         let advice =
           isGone
-          ? "which is not there any more; look at the group, and remove \(directory.full(file)) when it is as it should be"
-          : "run `drydock recover` on that"
+          ? "which no longer exists; check the group, and remove \(directory.full(file)) when it is as it should be"
+          : "run `drydock recover` on it"
         throw DrydockError(
           .interrupted,
           "transaction \(marker.transaction) of the container \(marker.container) was interrupted while it changed this "

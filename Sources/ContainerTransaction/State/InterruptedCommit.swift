@@ -25,7 +25,7 @@ extension Recovery {
     guard let root else {
       if try isUnborn(commit, folder) { return nil }
       throw missing(
-        container.root, "the container, which is not there", transaction, folder.full(Commit.tree))
+        container.root, "the container, which does not exist", transaction, folder.full(Commit.tree))
     }
     let groups = try (commit.groups ?? []).map { group in
       // Only what the container's configuration names is opened. Whoever moved the container along with its groups has
@@ -34,7 +34,7 @@ extension Recovery {
         let absent = container.missingGroups.first { $0.id == group.id }?.root
         let what =
           "the group \(ContainerPath.printable(Array(group.id.utf8))) of \(container.root), which "
-          + (absent == nil ? "drydock.yaml does not name" : "is not there")
+          + (absent == nil ? "drydock.yaml does not name" : "does not exist")
         throw missing(
           ContainerPath.printable(Array((absent ?? group.root).utf8)), what, transaction,
           group.tree.isRoot ? folder.path : folder.full(group.tree))
@@ -86,8 +86,8 @@ extension Recovery {
       path: interrupted.folder.full(TreeIndex.file), device: interrupted.live.status().device)
   }
 
-  private func finish(_ interrupted: Interrupted, old: Directory?) -> Finish {
-    Finish(
+  private func finish(_ interrupted: Interrupted, old: Directory?) -> CommitCompletion {
+    CommitCompletion(
       container: container, state: state, transaction: interrupted.transaction, folder: interrupted.folder,
       old: old, place: interrupted.commit.place ?? .root, groups: interrupted.groups, faults: .none)
   }
@@ -96,7 +96,7 @@ extension Recovery {
     let isMixture = interrupted.commit.inPlace == true && !interrupted.isCarried
     return DrydockError(
       .damagedState,
-      "transaction \(interrupted.transaction) was interrupted, and since then this was replaced by something else; "
+      "transaction \(interrupted.transaction) was interrupted, and this has been replaced since; "
         + (isMixture
           ? "if it is a copy, it is a mixture of old and new, and what it lacks is in \(interrupted.folder.path): put the "
             + "original back and run `drydock recover`, or restore an archive"
@@ -124,7 +124,7 @@ extension Recovery {
       return try finish.run(undo, recovered: true, carry: nil)
     }
     let plan = try MovePlan(in: interrupted.folder)
-    let moves = InPlaceMoves(
+    let moves = JournaledMoves(
       state: state, transaction: interrupted.transaction, folder: interrupted.folder, live: live, plan: plan,
       undo: undo, faults: .none)
     return try withUnused(interrupted) {
@@ -137,7 +137,7 @@ extension Recovery {
             after: DrydockError(.changedMeanwhile, "\(first) was used since", path: live.path))
           return nil
         }
-        let kept = KeptConflicts(state: state, transaction: interrupted.transaction)
+        let kept = ConflictCopies(state: state, transaction: interrupted.transaction)
         for main in used { try since.keepTogether(main, kept) }
       }
       do {
@@ -146,14 +146,14 @@ extension Recovery {
         if let written = try since.writtenSince() {
           throw DrydockError(
             .interrupted,
-            "transaction \(interrupted.transaction) was interrupted and cannot go on (\(error)), nor be taken back, for "
+            "transaction \(interrupted.transaction) was interrupted and cannot be completed (\(error)), nor reverted, because "
               + "\(written) was written since; remove the cause, then run `drydock recover`. Until then let no program "
               + "open the container", path: live.path, cause: error)
         }
         try moves.takeBack(after: error)
         return nil
       }
-      return try finish.run(undo, recovered: true) { try moves.lookBack(at: index) }
+      return try finish.run(undo, recovered: true) { try moves.revalidateMoved(at: index) }
     }
   }
 
@@ -174,7 +174,7 @@ extension Recovery {
     } catch let error as DrydockError where error.code == .inUse {
       throw DrydockError(
         .inUse,
-        "transaction \(interrupted.transaction) was interrupted, and what it left cannot be ended now; run `drydock "
+        "transaction \(interrupted.transaction) was interrupted, and it cannot be completed now; run `drydock "
           + "recover` when the app is closed (\(error.message))", path: container.root, cause: error)
     }
   }
@@ -292,7 +292,7 @@ extension Recovery {
     guard before == nil || status.inode == before?.inode else {
       throw DrydockError(
         .damagedState,
-        "transaction \(interrupted.transaction) was interrupted, and what it replaced is not what it had staged; put it "
+        "transaction \(interrupted.transaction) was interrupted, and what it replaced is not what it had found; put it "
           + "back from \(folder.full(tree)) by hand", path: folder.path)
     }
     return try folder.directory(tree)
@@ -318,7 +318,7 @@ struct InterruptedMoves {
   func usedDatabases() throws -> [ContainerPath] {
     let mains = try undo.changes.filter { change in
       // One that was moved aside already is in the folder; what is at its path was made since.
-      guard change.grain == .database, change.before?.type == .file, let kept = change.kept else {
+      guard change.granularity == .database, change.before?.type == .file, let kept = change.kept else {
         return false
       }
       return try folder.status(kept) == nil
@@ -370,7 +370,7 @@ struct InterruptedMoves {
         isNew(now, at: change.path)
       else { continue }
       if now.size != after.size || now.modified != after.metadata.modified { return change.path }
-      guard change.grain == .database else { continue }
+      guard change.granularity == .database else { continue }
       for log in Self.logs.map(change.path.withSuffix) {
         if let status = try live.status(log), !isNew(status, at: log) { return log }
       }
@@ -382,7 +382,7 @@ struct InterruptedMoves {
 
   /// Keeps an old main file that was used since with its log, as one database, before the new one comes. A log that the
   /// plan itself moves aside is compared and kept after the moves.
-  func keepTogether(_ main: ContainerPath, _ kept: KeptConflicts) throws {
+  func keepTogether(_ main: ContainerPath, _ kept: ConflictCopies) throws {
     try kept.keep(main, in: live)
     for log in Self.logs.map(main.withSuffix) where try live.status(log) != nil {
       if !plan.moves.contains(where: { $0.path == log && $0.old != nil }) { try kept.take(log, from: live) }

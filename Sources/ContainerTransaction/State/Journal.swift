@@ -76,7 +76,7 @@ struct Journal {
     guard status.type == .file else {
       throw DrydockError(
         .damagedState,
-        "the journal is not a file; " + (try DamagedJournal(state: state, readable: []).standing()),
+        "the journal is not a file; " + (try JournalDamage(state: state, readable: []).standing()),
         path: state.full(StateDirectory.journal))
     }
     let bytes = try state.contents(StateDirectory.journal, limit: Self.sizeLimit)
@@ -89,7 +89,7 @@ struct Journal {
       do {
         guard line.count <= Self.lineLimit else { throw DrydockError(.malformed, "the line is too long") }
         let record = try decoder.decode(JournalRecord.self, from: Data(line))
-        guard record.isSound else { throw DrydockError(.malformed, "a path in it cannot be right") }
+        guard record.isSound else { throw DrydockError(.malformed, "a path in it is invalid") }
         records.append((record, number))
       } catch {
         damaged = damaged ?? (number, error)
@@ -100,7 +100,7 @@ struct Journal {
     throw DrydockError(
       .damagedState,
       "line \(damaged.line + 1) of the journal cannot be read; "
-        + (try DamagedJournal(state: state, readable: records.map(\.record)).standing()),
+        + (try JournalDamage(state: state, readable: records.map(\.record)).standing()),
       path: state.full(StateDirectory.journal), cause: damaged.cause)
   }
 
@@ -114,7 +114,7 @@ struct Journal {
     for (record, line) in records where !ended.contains(record.transaction) {
       if record.step == .begin { begun.insert(record.transaction) }
       let isAsWritten = try lines[line].elementsEqual(StateRecord.encode(record))
-      if !isAsWritten { return (line, DrydockError(.malformed, "it is not as it was written")) }
+      if !isAsWritten { return (line, DrydockError(.malformed, "it is not what Drydock wrote")) }
       if !begun.contains(record.transaction) {
         return (line, DrydockError(.malformed, "no record says that its transaction began"))
       }
@@ -185,7 +185,7 @@ extension [JournalRecord] {
 
 /// What is known of a container whose journal cannot be read: by the records that can, and by the stages that are left.
 /// Every commit leaves its stage until it is over, so that without one the container is whole.
-struct DamagedJournal {
+struct JournalDamage {
   let state: Directory
   let readable: [JournalRecord]
 
@@ -196,22 +196,22 @@ struct DamagedJournal {
       let place = state.full(try StateDirectory.folder(StateDirectory.stage, transaction))
       if try has(MovePlan.file, transaction) || isInPlace(transaction) {
         return
-          "transaction \(transaction) was interrupted in place, so that the container may be a mixture of old "
+          "transaction \(transaction) was interrupted in place, so the container may be a mixture of old "
           + "and new: what it has not moved yet and what it has replaced are in \(place)"
       }
       if try has("tree-1", transaction) || hasGroups(transaction) {
         return
-          "transaction \(transaction) was interrupted, so that some of the container and its groups may be old "
+          "transaction \(transaction) was interrupted, so some of the container and its groups may be old "
           + "and others new: the other tree of each is in \(place)"
       }
     }
-    let advice = "move the journal's directory away to go on without it, and without its ways back"
+    let advice = "move the journal's directory away to continue without it and without its undo log"
     guard let transaction = open.first else {
-      return "the container is whole, for no transaction was interrupted; \(advice)"
+      return "the container is whole: no transaction was interrupted; \(advice)"
     }
     let place = state.full(try StateDirectory.folder(StateDirectory.stage, transaction))
     return
-      "the container is whole, but transaction \(transaction) was interrupted: look whether what it replaced is "
+      "the container is whole, but transaction \(transaction) was interrupted: check whether what it replaced is "
       + "needed, in \(place), then \(advice)"
   }
 

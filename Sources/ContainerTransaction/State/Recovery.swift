@@ -48,7 +48,8 @@ extension Transaction {
       for state in states {
         guard try state.directory.tryLock(exclusive: true) else {
           throw DrydockError(
-            .locked, "locked by another process that makes it; wait for it", path: container.root)
+            .locked, "locked by another process that is creating it; wait until it has finished",
+            path: container.root)
         }
       }
       return try states.flatMap {
@@ -167,7 +168,7 @@ struct Recovery {
     throw DrydockError(
       .damagedState,
       "the journal has no record of this transaction's commit, which may have begun: the container may be a mixture of "
-        + "old and new. Look at what is here, and remove it only when nothing in it is needed",
+        + "old and new. Check what is here, and remove it only when nothing in it is needed",
       path: folder.path)
   }
 

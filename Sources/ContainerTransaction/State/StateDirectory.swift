@@ -146,7 +146,7 @@ package struct StateDirectory: Sendable {
       }
       throw DrydockError(
         .permission,
-        "the state of the container cannot be read, so that its transactions are not known: it belongs to "
+        "the container's state directory is not readable, so its transactions are unknown: it belongs to "
           + "\(owner ?? "another user"); run it as its owner, or as root",
         path: error.path ?? container.root, cause: error)
     } catch let error as DrydockError where error.code == .foreignState {
@@ -185,16 +185,16 @@ extension Directory {
   func stateDirectory(_ name: ContainerPath) throws -> Directory {
     func refusal(_ reason: String) -> DrydockError {
       DrydockError(
-        .foreignState, "the state directory is not used: \(reason), or look at it and move it away",
+        .foreignState, "the state directory is not used: \(reason), or inspect it and move it away",
         path: full(name))
     }
     func check(_ status: FileStatus) throws {
-      guard status.type == .directory else { throw refusal("this is no directory; make room for one") }
+      guard status.type == .directory else { throw refusal("it is not a directory; move it away") }
       guard status.user == geteuid() || status.user == 0 else {
         throw refusal("it belongs to user \(status.user); run the command as that user")
       }
       guard status.mode & 0o022 == 0 else {
-        throw refusal("others can write in it; take that right away (chmod go-w) if nobody else did")
+        throw refusal("others can write in it; remove that permission (chmod go-w) if nobody else did")
       }
     }
     // What may not be opened can be looked at; and what is opened may have been put there since.

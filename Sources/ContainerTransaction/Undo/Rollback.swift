@@ -4,7 +4,7 @@ import DrydockErrors
 import FileSystem
 
 extension Transaction {
-  /// Undoes the newest transaction that is not undone yet, at each store's grain: settings by key, databases as
+  /// Undoes the newest transaction that is not undone yet, at each store's granularity: settings by key, databases as
   /// a whole, files by path. What the app wrote since and the transaction did not touch stays.
   ///
   /// - Parameters:
@@ -79,12 +79,12 @@ extension Transaction {
 
   private static func newest(
     _ container: Container, _ redoing: Bool, _ options: TransactionOptions
-  ) throws -> KeptUndo {
+  ) throws -> UndoEntry {
     guard let undo = try UndoReader(container, options).undoable(redoing: redoing).first else {
       throw DrydockError(
         .nothingToUndo,
         redoing
-          ? "the last transaction is no rollback, so there is nothing to redo"
+          ? "the last transaction is not a rollback, so there is nothing to redo"
           : "no transaction is left to undo; `drydock log` lists them", path: container.root)
     }
     return undo
@@ -121,8 +121,10 @@ package final class Rollback {
   ///
   /// - Parameter redoing: the rollbacks that can be redone instead.
   package func candidates(redoing: Bool = false) throws -> [Candidate] {
-    try undos.undoable(redoing: redoing).filter { undo in !staged.undoes.contains(undo.record.transaction) }
-      .map(\.candidate)
+    try undos.undoable(redoing: redoing).filter { undo in
+      !staged.undoNotes.undoes.contains(undo.record.transaction)
+    }
+    .map(\.candidate)
   }
 
   /// What was at a path before a transaction, as its undo keeps it; nil when nothing was, or the path was not changed.
@@ -135,7 +137,7 @@ package final class Rollback {
     return (true, try change.kept.map(undo.kept.contents))
   }
 
-  /// Undoes a transaction at each store's grain: settings by key, vault items one by one, databases as a whole, files by
+  /// Undoes a transaction at each store's granularity: settings by key, vault items one by one, databases as a whole, files by
   /// path. What the app wrote since and the transaction did not touch stays.
   ///
   /// - Throws: ``DrydockError``: `nothingToUndo`; `conflict`, with both sides.
@@ -144,7 +146,7 @@ package final class Rollback {
   func undo(_ transaction: TransactionID) throws {
     guard let undo = try undos.undo(of: transaction) else {
       throw DrydockError(
-        .nothingToUndo, "what the transaction \(transaction) replaced is no longer kept",
+        .nothingToUndo, "what transaction \(transaction) replaced is no longer kept",
         path: staged.container.root)
     }
     let record = undo.record
@@ -160,7 +162,7 @@ package final class Rollback {
     }
     var kept = undo.kept
     kept.takesChanged = discardingNewer
-    var undoing = Undoing(
+    var undoing = TransactionUndo(
       staged: staged, kept: kept, later: try undos.partsUndone(of: transaction),
       discardingNewer: discardingNewer)
     try undoing.run(record)
@@ -169,18 +171,18 @@ package final class Rollback {
     report.discarded += undoing.conflicts
     report.undone.append(.init(transaction: transaction, kind: record.kind, summary: record.summary))
     try staged.handOn(record, in: undo.kept.directory)
-    staged.undoes.append(transaction)
+    staged.undoNotes.undoes.append(transaction)
     // Who undoes the redo of a rollback that went into the middle of a transaction is in its middle again.
-    if record.kind == .redo { staged.partly += try undos.partly(record.undoes) }
-    staged.partly.removeAll(where: staged.undoes.contains)
+    if record.kind == .redo { staged.undoNotes.partly += try undos.partly(record.undoes) }
+    staged.undoNotes.partly.removeAll(where: staged.undoNotes.undoes.contains)
   }
 
   private func conflict(_ conflicts: [RollbackConflict]) -> DrydockError {
     DrydockError(
       .conflict,
-      "the app has changed since what would be rolled back; nothing was changed: "
+      "the app has since changed what would be rolled back; nothing was changed: "
         + conflicts.map(\.description).joined(separator: "; ")
-        + ". Give --discard-newer to give up what the app wrote there", path: staged.container.root)
+        + ". Give --discard-newer to discard what the app wrote there", path: staged.container.root)
   }
 
   // MARK: By other means
@@ -191,21 +193,21 @@ package final class Rollback {
   package func openKept(of origin: String?) throws {
     staged.kept = nil
     guard let origin else { return }
-    staged.isMadeAnew = true
+    staged.requiresCheck = true
     let undo = try undos.undoable(redoing: false).first { $0.candidate.origins.contains(origin) }
     staged.kept = undo.map {
-      KeptState(origin: origin, staged: staged, record: $0.record, files: $0.kept)
+      RevertSource(origin: origin, staged: staged, record: $0.record, files: $0.kept)
     }
   }
 
   /// Says that a transaction was taken back by other means than its undo: as a whole, so that there is nothing left to
   /// undo, or in part.
   package func tookBack(_ candidate: Candidate, inPart: Bool) throws {
-    if inPart { return staged.partly.append(candidate.transaction) }
+    if inPart { return staged.undoNotes.partly.append(candidate.transaction) }
     if let undo = try undos.undo(of: candidate.transaction) {
       try staged.handOn(undo.record, in: undo.kept.directory)
     }
-    staged.undoes.append(candidate.transaction)
+    staged.undoNotes.undoes.append(candidate.transaction)
   }
 }
 

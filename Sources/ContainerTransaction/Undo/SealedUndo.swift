@@ -28,7 +28,7 @@ struct Sealing: Codable, Sendable {
     guard let status = try directory.status(name), status.type == .file else { return }
     var bytes = try directory.contents(name)
     let sealed = try Age.seal(SecretBytes(wiping: &bytes), to: lock())
-    let temporary = KeptFiles.sealed(name).withSuffix(".new")
+    let temporary = UndoFiles.sealed(name).withSuffix(".new")
     try directory.removeFile(temporary, missingIsFine: true)
     try directory.create(temporary, sealed)
     // A rollback tells by the time whether it is what was replaced.
@@ -36,7 +36,7 @@ struct Sealing: Codable, Sendable {
     let file = try directory.open(temporary, .readWrite)
     defer { try? file.close() }
     try directory.syncFile(file, temporary)
-    try directory.rename(temporary, in: directory, to: KeptFiles.sealed(name))
+    try directory.rename(temporary, in: directory, to: UndoFiles.sealed(name))
     try directory.directory(name.parent).sync()
     try directory.removeFile(name)
   }
@@ -47,7 +47,7 @@ struct Sealing: Codable, Sendable {
     } catch {
       throw DrydockError(
         .damagedState,
-        "the record of a transaction names a key that is none, so that nothing can be sealed to it",
+        "the record of a transaction names an invalid public key, so nothing can be sealed to it",
         cause: error)
     }
   }
@@ -58,7 +58,7 @@ extension Sealing {
   init?(_ staged: StagedContainer, _ states: [StateDirectory]) throws {
     for state in states { try MovedSettings(in: state.directory).keepSealed(in: staged) }
     guard !staged.movedSecrets.isEmpty else { return nil }
-    recipients = staged.sealedTo.map(\.description).sorted()
+    recipients = staged.undoNotes.recipients.map(\.description).sorted()
     let held = try states.map {
       try HeldSecrets(state: $0, container: staged.container, secrets: staged.movedSecrets).find()
     }
@@ -86,7 +86,7 @@ struct MovedSettings: Codable, Sendable {
   init(in state: Directory) throws {
     guard try state.status(Self.file) != nil else { return }
     self = try StateRecord.read(
-      Self.file, in: state, damaged: "the list of the settings that are in the vault cannot be read")
+      Self.file, in: state, damaged: "the list of settings that were moved to the vault is corrupt")
   }
 
   /// Adds what a transaction has moved.
@@ -236,7 +236,7 @@ struct HeldSecrets {
         // What nobody can tell the paths of: any of it may have been settings.
         return try directory.names().map { Kept(path: nil, file: folder.appending(name: $0)) }
       }
-      return record.changes.filter { $0.grain == .settings || isSettings($0.path) }.flatMap { change in
+      return record.changes.filter { $0.granularity == .settings || isSettings($0.path) }.flatMap { change in
         [change.kept, change.settingsAfter].compactMap { $0 }
           .map { Kept(path: change.path, file: folder.appending(name: $0.bytes)) }
       }

@@ -5,13 +5,13 @@ import FileSystem
 import Formats
 
 /// Stages the way back of one transaction, path by path.
-struct Undoing {
+struct TransactionUndo {
   let staged: StagedContainer
   /// The retained inodes.
-  let kept: KeptFiles
+  let kept: UndoFiles
   /// Rollbacks that have taken back a part of it by other means and still stand, the newest first: what they wrote counts
   /// as what the transaction wrote.
-  let later: [KeptUndo]
+  let later: [UndoEntry]
   let discardingNewer: Bool
   var conflicts: [RollbackConflict] = []
   /// Settings that are in the vault, or were: whatever they are called, they are secrets.
@@ -19,7 +19,7 @@ struct Undoing {
   /// Databases whose old main file was put back: their old sidecars follow.
   private var returned: Set<ContainerPath> = []
 
-  init(staged: StagedContainer, kept: KeptFiles, later: [KeptUndo], discardingNewer: Bool) {
+  init(staged: StagedContainer, kept: UndoFiles, later: [UndoEntry], discardingNewer: Bool) {
     self.staged = staged
     self.kept = kept
     self.later = later
@@ -36,19 +36,21 @@ struct Undoing {
       }
     }
     for change in record.changes {
-      switch change.grain {
+      switch change.granularity {
       case .settings: try undoSettings(change)
       case .vault: try undoVault(change)
       case .database, .file: try undoWhole(change)
       case .sidecar, .directory: continue
       }
     }
-    for change in record.changes where change.grain == .sidecar { try undoSidecar(change) }
+    for change in record.changes where change.granularity == .sidecar { try undoSidecar(change) }
     // Directories last, the deepest first: one that was made can go only when it is empty.
-    for change in record.changes.reversed() where change.grain == .directory { try undoDirectory(change) }
+    for change in record.changes.reversed() where change.granularity == .directory {
+      try undoDirectory(change)
+    }
   }
 
-  private func laterChange(_ path: ContainerPath) -> (change: ChangeRecord, kept: KeptFiles)? {
+  private func laterChange(_ path: ContainerPath) -> (change: ChangeRecord, kept: UndoFiles)? {
     for undo in later {
       if let change = undo.record.changes.first(where: { $0.path == path }) { return (change, undo.kept) }
     }
@@ -56,7 +58,7 @@ struct Undoing {
   }
 
   /// The copy of what was written to a settings file or vault, and who keeps it.
-  func written(_ change: ChangeRecord) -> (name: ContainerPath?, kept: KeptFiles) {
+  func written(_ change: ChangeRecord) -> (name: ContainerPath?, kept: UndoFiles) {
     laterChange(change.path).map { ($0.change.settingsAfter, $0.kept) } ?? (change.settingsAfter, kept)
   }
 
@@ -163,7 +165,7 @@ struct Undoing {
     }
   }
 
-  func settings(_ name: ContainerPath?, _ kept: KeptFiles) throws -> PropertyListDictionary {
+  func settings(_ name: ContainerPath?, _ kept: UndoFiles) throws -> PropertyListDictionary {
     guard let name else { return [:] }
     return try PropertyListFile(bytes: kept.contents(name)).root
   }
@@ -222,7 +224,7 @@ struct Undoing {
 }
 
 /// The way back of a vault, item by item.
-extension Undoing {
+extension TransactionUndo {
   /// The three states of a vault that a rollback tells apart; nil where there was none.
   private struct States {
     /// What the transaction replaced, and what it wrote.
@@ -255,7 +257,7 @@ extension Undoing {
   }
 
   private func vault(
-    _ place: (name: ContainerPath?, kept: KeptFiles), _ keys: DeviceKeys, _ change: ChangeRecord
+    _ place: (name: ContainerPath?, kept: UndoFiles), _ keys: DeviceKeys, _ change: ChangeRecord
   ) throws -> Vault? {
     let kept = place.kept
     guard let name = place.name, try kept.status(name) != nil else { return nil }
@@ -265,8 +267,8 @@ extension Undoing {
   private func locked(_ change: ChangeRecord, _ why: String, _ cause: DrydockError?) -> DrydockError {
     DrydockError(
       .vaultLocked,
-      "the vault was changed since, and which items can be taken back cannot be told without the device key: \(why)give "
-        + "it with --device-key (earlier ones, too), or --discard-newer to give up what was written since",
+      "the vault has changed since, and its items cannot be compared without the device key: \(why)give "
+        + "it with --device-key (earlier ones, too), or --discard-newer to discard what was written since",
       path: change.path.description, cause: cause)
   }
 
@@ -321,7 +323,7 @@ extension Undoing {
   }
 }
 
-extension Undoing {
+extension TransactionUndo {
   /// What undoes a move into the vault, or redoes one, is sealed as the move was: the value would stand in its undo
   /// again.
   func keepSealed(_ record: UndoRecord, to recipients: [AgeRecipient]) throws {

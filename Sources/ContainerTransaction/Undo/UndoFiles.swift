@@ -4,7 +4,7 @@ import DrydockErrors
 import FileSystem
 
 /// The files that an undo keeps: as they were, or sealed.
-struct KeptFiles {
+struct UndoFiles {
   /// The undo's folder.
   let directory: Directory
   /// What opens those that are sealed.
@@ -45,7 +45,7 @@ struct KeptFiles {
       guard !keys.isEmpty else {
         throw DrydockError(
           .vaultLocked,
-          "what this transaction replaced is kept sealed, since it holds a setting that is in the vault now; give the "
+          "what this transaction replaced is kept sealed, since it holds a setting that is now in the vault; give the "
             + "device key with --device-key FILE or DRYDOCK_DEVICE_KEY", path: path)
       }
       return try Age.open(directory.contents(Self.sealed(name)), with: keys)
@@ -59,7 +59,7 @@ struct KeptFiles {
     {
       throw DrydockError(
         .nothingToUndo,
-        "what this transaction replaced is kept sealed, and is damaged (\(error.message)); restore it from a backup",
+        "what this transaction replaced is kept sealed, and is corrupt (\(error.message)); restore it from a backup",
         path: path, cause: error)
     }
   }
@@ -73,7 +73,7 @@ struct KeptFiles {
     try requireUnchanged(change, on: staged)
     guard let status = try status(name) else {
       throw DrydockError(
-        .nothingToUndo, "the version that was kept is not there any more; restore it from a backup",
+        .nothingToUndo, "the version that was kept is gone; restore it from a backup",
         path: change.path.description)
     }
     if try isSealed(name) {
@@ -108,12 +108,12 @@ struct KeptFiles {
 
 /// What a transaction's undo still holds, for steps that are taken back by themselves: what the transaction replaced, as it
 /// was before it.
-package struct KeptState {
+package struct RevertSource {
   /// The transaction whose steps are taken back.
   let origin: String
   unowned let staged: StagedContainer
   let record: UndoRecord
-  let files: KeptFiles
+  let files: UndoFiles
 
   /// Whether the undo is that transaction's own alone. That of a redo of several holds what was before all of them.
   private var isExact: Bool { record.steps.count < 2 }
@@ -163,7 +163,7 @@ package struct KeptState {
 
 extension StagedContainer {
   /// Whether a path is as it was when the transaction began, with all below it: then its undo keeps what a step takes
-  /// away there, and ``KeptState/putBack(_:)`` gives it back. What was changed or moved there before in the same
+  /// away there, and ``RevertSource/putBack(_:)`` gives it back. What was changed or moved there before in the same
   /// transaction is kept nowhere.
   package func isUntouched(_ path: ContainerPath) throws -> Bool {
     try live.status(path) != nil && !overlay.nodes.keys.contains { $0 == path || $0.isInside(path) }
@@ -212,22 +212,22 @@ extension Transaction {
 extension StagedContainer {
   /// Keeps what the steps of this transaction wrote down with its undo: sealed when the undo is, and gone when it goes.
   ///
-  /// - Parameter steps: bytes that ``KeptState/steps`` gives back.
+  /// - Parameter steps: bytes that ``RevertSource/steps`` gives back.
   package func attach(steps bytes: [UInt8]) throws {
     guard !transaction.isEmpty else { return }
     let name = StepFile.name(transaction)
     try stage.removeFile(name, missingIsFine: true)
     try stage.create(name, bytes)
-    if !steps.contains(name) { steps.append(name) }
+    if !undoNotes.steps.contains(name) { undoNotes.steps.append(name) }
   }
 
   /// Takes over what an undo that goes has of this kind, sealed or not.
   func handOn(_ record: UndoRecord, in folder: Directory) throws {
     for name in record.steps {
-      for file in [name, KeptFiles.sealed(name)] where try folder.status(file) != nil {
+      for file in [name, UndoFiles.sealed(name)] where try folder.status(file) != nil {
         try folder.copyContents(of: file, to: file, in: stage)
       }
-      if !steps.contains(name) { steps.append(name) }
+      if !undoNotes.steps.contains(name) { undoNotes.steps.append(name) }
     }
   }
 }

@@ -10,7 +10,7 @@ extension UndoRecord {
   init(in folder: Directory) throws {
     self = try StateRecord.read(
       Self.file, in: folder,
-      damaged: "the record of a transaction cannot be read, so that it cannot be undone")
+      damaged: "the record of a transaction is corrupt, so it cannot be undone")
   }
 }
 
@@ -105,9 +105,9 @@ struct UndoStore {
 }
 
 /// One undo that is kept.
-struct KeptUndo {
+struct UndoEntry {
   let record: UndoRecord
-  let kept: KeptFiles
+  let kept: UndoFiles
 
   var candidate: Rollback.Candidate {
     let own = record.transaction.description
@@ -129,15 +129,15 @@ struct UndoReader {
     keys = AgeKeys(identities: options.deviceKeys?.identities ?? [])
   }
 
-  func undo(of transaction: TransactionID) throws -> KeptUndo? {
+  func undo(of transaction: TransactionID) throws -> UndoEntry? {
     guard let folder = try store.folder(transaction) else { return nil }
-    return KeptUndo(record: try UndoRecord(in: folder), kept: KeptFiles(directory: folder, keys: keys))
+    return UndoEntry(record: try UndoRecord(in: folder), kept: UndoFiles(directory: folder, keys: keys))
   }
 
   /// What can be undone, the newest first.
   ///
   /// - Parameter redoing: the rollbacks that can be redone instead.
-  func undoable(redoing: Bool) throws -> [KeptUndo] {
+  func undoable(redoing: Bool) throws -> [UndoEntry] {
     let records = try store.records()
     if redoing { return try store.redoable(records).compactMap(undo) }
     let done = Dictionary(
@@ -150,7 +150,7 @@ struct UndoReader {
   }
 
   /// The rollbacks that took back a part of a transaction and still stand, the newest first.
-  func partsUndone(of transaction: TransactionID) throws -> [KeptUndo] {
+  func partsUndone(of transaction: TransactionID) throws -> [UndoEntry] {
     try store.transactions().reversed().compactMap(undo).filter {
       $0.record.kind == .rollback && $0.record.partly.contains(transaction)
     }
@@ -177,7 +177,7 @@ struct NodeRecord: Codable, Sendable, Hashable {
 /// One path that a transaction changed: what an undo has to know.
 struct ChangeRecord: Codable, Sendable {
   /// How a path is undone.
-  enum Grain: String, Codable {
+  enum Granularity: String, Codable {
     /// Key by key.
     case settings
     /// Item by item, with the device key at hand.
@@ -193,13 +193,18 @@ struct ChangeRecord: Codable, Sendable {
   }
 
   var path: ContainerPath
-  var grain: Grain
+  var granularity: Granularity
   var before: NodeRecord?
   var after: NodeRecord?
   /// The name of the retained inode under the undo's folder, when there was a file or link before.
   var kept: ContainerPath?
   /// The name of a copy of the new settings file or vault there, so that single keys or items can be told apart later.
   var settingsAfter: ContainerPath?
+
+  private enum CodingKeys: String, CodingKey {
+    case path, before, after, kept, settingsAfter
+    case granularity = "grain"
+  }
 }
 
 /// A transaction's undo: `undo/<transaction>/record.json` beside the retained inodes.
@@ -226,4 +231,18 @@ extension FileType {
   var digest: SHA256.Digest {
     get throws { try SHA256.hash(Array(rawValue.utf8)) }
   }
+}
+
+/// What a stage adds to its transaction's undo entry besides the changes.
+struct UndoNotes {
+  /// Settings whose values a step has moved into the vault, and to whose keys an undo of them is sealed.
+  var movedSecrets: [MovedSecret] = []
+  var recipients: Set<AgeRecipient> = []
+  /// Of a rollback: the transactions that it has undone, and those that it has undone in part.
+  var undoes: [TransactionID] = []
+  var partly: [TransactionID] = []
+  /// Files of the stage with what steps wrote down for their down steps.
+  var steps: [ContainerPath] = []
+  /// Main files that the undo log keeps and that are to come back, without their marks.
+  var adopted: [(undo: Directory, name: ContainerPath, modified: Int64)] = []
 }

@@ -7,11 +7,11 @@ struct DiffCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "diff", abstract: "Show what differs between two archives, containers or goldens.",
     discussion: """
-      Compares settings by key, databases by schema and by row, all else by file:
-      what is only in A is marked -, what is only in B +, what differs ~. Secrets
-      are not shown. What rules keep out of a backup on either side does not count,
-      but with a golden, which has all of a container; there, what its fixture says
-      to be volatile does not. Nothing is changed, and the containers may be in use.
+      Compares settings by key, databases by schema and row, and everything else by
+      file: - is only in A, + is only in B, ~ differs. Secrets are not shown. Paths
+      that rules exclude from backups are ignored, except against a golden, which
+      holds a whole container; there, nondeterministic values of the fixture are
+      ignored. Nothing is changed, and the containers may be in use.
 
       Examples:
         drydock diff Notes@latest Notes -r Backups
@@ -22,7 +22,7 @@ struct DiffCommand: ParsableCommand {
   @Argument(
     help: "An archive (its file, or with -r its id, INSTANCE@latest or latest), a container, or a golden.")
   var a: String
-  @Argument(help: "Another one, which is told by how it differs from the first.") var b: String
+  @Argument(help: "The other one. Differences are shown from A to B.") var b: String
   @OptionGroup var repository: RepositoryOptions
   @Option(
     help: ArgumentHelp(
@@ -32,7 +32,8 @@ struct DiffCommand: ParsableCommand {
     name: .customLong("path"),
     help: ArgumentHelp("Only this path, and what is below it; repeatable.", valueName: "path"))
   var paths: [String] = []
-  @Flag(help: "Show all of it, not the first lines of each part; up to 10,000 rows of a table.") var all =
+  @Flag(help: "Show all differences, not only the first of each part; up to 10,000 rows of a table.")
+  var all =
     false
   @Flag(help: "Exit with 2 when they differ.") var exitCode = false
   @OptionGroup var key: KeyOptions
@@ -83,7 +84,7 @@ struct DiffCommand: ParsableCommand {
       Output.line("b: \(ComparedOperand(second, b).text)")
       if difference.isEmpty { Output.line("no difference in \(Output.count(comparison.compared, "path"))") }
       DifferenceText(limit: all ? nil : 20).write(difference)
-      comparison.tellTheRest()
+      comparison.reportOmissions()
       if let bytesRead {
         let total = archives.map(\.fileSize).reduce(0, +)
         Output.note("drydock: read \(Output.size(bytesRead)) of \(Output.size(total)) of archive")
@@ -152,11 +153,11 @@ extension Comparing.Operand {
 
 extension Comparison {
   /// Says what was not compared.
-  func tellTheRest() {
+  func reportOmissions() {
     let lost = notCompared.filter(\.isLoss)
     let rest = notCompared.count - lost.count
     if rest > 0 {
-      Output.line("not compared: \(Output.count(rest, "path")) that a rule keeps out of backups")
+      Output.line("not compared: \(Output.count(rest, "path")) that a rule excludes from backups")
     }
     for path in lost { Output.note("drydock: not compared: \(path.path) \(path.reason)") }
   }

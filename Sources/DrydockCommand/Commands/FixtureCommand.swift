@@ -4,10 +4,10 @@ import FixtureTesting
 
 struct FixtureCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "fixture", abstract: "Make fixtures for tests of migrations.",
+    commandName: "fixture", abstract: "Make fixtures for migration tests.",
     discussion: """
-      A fixture is a container of an old version, written down as text, with what it
-      must become. With --json each prints one JSON document.
+      A fixture is a container of an old version, stored as text, with its expected
+      results. With --json each command prints one JSON document.
 
       Example: drydock fixture capture Notes v5-in-use --rows 20
       """,
@@ -20,12 +20,12 @@ struct FixtureCaptureCommand: ParsableCommand {
     abstract: "Make a fixture from a real container, without its secrets.",
     discussion: """
       What looks like a secret, the vault's values, and what you choose are replaced
-      by made-up values of the same shape and length, wherever they stand; the same
-      value by the same one. What no backup takes is left out, and tables are cut to
-      some rows with all that they refer to. In the end every byte is searched for
-      what was replaced: when something is left that cannot be replaced, no fixture
-      is written. The container is only read. Look through the fixture before you
-      share it: nobody but you knows what else in it is private.
+      everywhere by made-up values of the same shape and length; equal values get
+      equal replacements. What backups exclude is left out, and tables are cut to
+      some rows with everything they refer to. At the end every byte is searched for
+      replaced values: if one is left that cannot be replaced, no fixture is written.
+      The container is only read. Review the fixture before you share it: only you
+      know what else in it is private.
 
       Examples:
         drydock fixture capture Notes v5-in-use --replace task.title --replace-key email
@@ -41,7 +41,8 @@ struct FixtureCaptureCommand: ParsableCommand {
     help: ArgumentHelp(
       "The directory of fixtures; by default `fixtures:` of drydock.yaml.", valueName: "directory"))
   var fixtures: String?
-  @Option(help: ArgumentHelp("The most rows that are kept of each table.", valueName: "number")) var rows =
+  @Option(help: ArgumentHelp("The maximum number of rows kept of each table.", valueName: "number"))
+  var rows =
     100
   @Option(
     name: .customLong("replace"),
@@ -62,12 +63,12 @@ struct FixtureCaptureCommand: ParsableCommand {
   @Option(
     help: ArgumentHelp(
       """
-      What stays although it cannot be looked into, or is also a replaced value: a pattern of files, TABLE.COLUMN, or the \
-      name of a table, column, key or file; repeatable.
+      What to keep although it cannot be searched, or equals a replaced value: a file pattern, TABLE.COLUMN, or the name \
+      of a table, column, key or file; repeatable.
       """, valueName: "name"))
   var keep: [String] = []
   @Option(
-    help: ArgumentHelp("The schema version, when nothing in the container says it.", valueName: "version"))
+    help: ArgumentHelp("The schema version, when nothing in the container shows it.", valueName: "version"))
   var at: Int?
   @OptionGroup var migrations: CatalogOptions
   @OptionGroup var repository: RepositoryOptions
@@ -150,11 +151,11 @@ extension CaptureReport {
       Output.table(dropped.map { [$0.path, $0.reason] })
     }
     if !binaries.isEmpty {
-      Output.line("taken as they are, for they are no text: look at them")
+      Output.line("copied unchanged because they are not text; review them")
       Output.table(binaries.map { [$0] })
     }
     for note in notes { Output.note("drydock: note: \(note)") }
-    Output.advice("Look through it; then `drydock test \(name) --record` writes what it becomes.")
+    Output.advice("Review it; then run `drydock test \(name) --record` to record its goldens.")
   }
 
   private var name: String { directory.split(separator: "/").last.map(String.init) ?? directory }

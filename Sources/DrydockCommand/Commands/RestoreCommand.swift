@@ -6,12 +6,13 @@ extension ContainerStore: ExpressibleByArgument {}
 
 struct RestoreCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "restore", abstract: "Bring a container back to the state of a snapshot.",
+    commandName: "restore", abstract: "Restore a container to the state of a snapshot.",
     discussion: """
-      The container becomes what the archive holds, in one step, and the step can
-      be rolled back. What a rule excludes from backups (caches, flagged files) is
-      left as it is. A container that does not exist is made. Secrets come back item
-      by item, with --device-key and as far as they may; exits with 3 when some do not.
+      The container becomes what the archive holds, in one step that can be rolled
+      back. What a rule excludes from backups (caches, flagged files) is left
+      unchanged. A container that does not exist is created. Vault items return one
+      by one, with --device-key and as their class allows; the exit code is 3 when
+      some do not.
 
       Examples:
         drydock restore Backups/A.tar.zst Notes --dry-run
@@ -35,24 +36,24 @@ struct RestoreCommand: ParsableCommand {
       "Only this store: \(ContainerStore.allCases.map(\.rawValue).joined(separator: ", ")); repeatable.",
       valueName: "store"))
   var stores: [ContainerStore] = []
-  @Flag(help: "Leave what the archive does not have.") var keepExtra = false
+  @Flag(help: "Keep what the archive does not have.") var keepExtra = false
   @Flag(help: "Replace what rules exclude, too.") var overwriteExcluded = false
-  @Flag(help: "Bring back what was stored although a rule excludes it, where it is missing.")
+  @Flag(help: "Restore stored paths that a rule excludes, where they are missing.")
   var includeExcluded = false
   @Flag(
     help: """
-      Migrate what the archive holds first: all of it to the latest version, a part \
-      of it to the container's.
+      Migrate the archive's content first: all of it to the latest version, a part \
+      of it to the container's version.
       """)
   var migrate = false
   @OptionGroup var migrations: CatalogOptions
-  @Flag(help: "Bring back synchronizable items of the vault, too: other devices get them, then.")
+  @Flag(help: "Restore synchronizable vault items as well, which sync to other devices.")
   var includeSynchronizable = false
   @Flag(
     name: .customLong("keep-set-id"),
-    help: "Bring back set-user-id and set-group-id bits, and capabilities, of an archive that you trust.")
+    help: "Restore set-user-ID and set-group-ID bits and capabilities, from an archive that you trust.")
   var keepsSetID = false
-  @Flag(help: "Take another app's or instance's data.") var fromOther = false
+  @Flag(help: "Accept another app's or instance's data.") var fromOther = false
   @Flag(help: "Do not ask before removing what the archive does not have.") var yes = false
   @OptionGroup var key: KeyOptions
   @OptionGroup var deviceKeys: DeviceKeyOptions
@@ -60,7 +61,7 @@ struct RestoreCommand: ParsableCommand {
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
-  /// How many spared paths a person is shown.
+  /// How many preserved paths are shown as text.
   private static let shown = 100
 
   struct Result: Encodable {
@@ -110,7 +111,7 @@ struct RestoreCommand: ParsableCommand {
     }
     guard try isConfirmed(opened, target, options, catalog) else { throw ExitStatus.failed.code }
     let outcome = try opened.restore(to: target, options: options, migrating: catalog)
-    ContainerOptions.tell(outcome.recovered, target.container)
+    ContainerOptions.reportRecovery(outcome.recovered, target.container)
     for note in outcome.allNotes { Output.note("drydock: note: \(note)") }
     write(
       outcome.value, transaction: outcome.transaction, conflicts: outcome.conflicts, unseen: outcome.unseen,
@@ -165,18 +166,18 @@ struct RestoreCommand: ParsableCommand {
     let verb = difference == nil ? "restored" : "to restore"
     Output.line(
       "\(verb): \(Output.count(report.restored.count, "path")), removed: \(report.removed.count), "
-        + "right already: \(report.unchanged), spared: \(report.preserved.count); "
+        + "already up to date: \(report.unchanged), preserved: \(report.preserved.count); "
         + "\(Output.size(report.bytesRead)) read from the archive")
     if let vault = report.vault { RestoredVaultText.write(vault, isDone: difference == nil) }
     if let migration = outcome.migration {
       MigrationText.write(migration, verb: difference == nil ? "ran" : "would run")
     }
     for spared in report.preserved.prefix(Self.shown) {
-      Output.line("  spared \(spared.path): \(spared.reason)")
+      Output.line("  preserved \(spared.path): \(spared.reason)")
     }
     let more = report.preserved.count - Self.shown
-    if more > 0 { Output.line("  … and \(more) more are spared; --json lists them") }
-    for path in report.restoredUnderExcluded { Output.line("  restored, though excluded now: \(path)") }
+    if more > 0 { Output.line("  … and \(more) more are preserved; --json lists them") }
+    for path in report.restoredUnderExcluded { Output.line("  restored, although now excluded: \(path)") }
     for path in report.withoutSetID.prefix(Self.shown) {
       Output.line("  without its set-id bits or capabilities: \(path)")
     }
@@ -188,12 +189,12 @@ struct RestoreCommand: ParsableCommand {
     }
     for group in report.missingGroups { Output.line("  left in the archive: \(Self.missing(group))") }
     for path in conflicts {
-      Output.note("drydock: the app changed it at the same moment, kept aside: \(path)")
+      Output.note("drydock: the app changed it at the same moment; conflict copy kept: \(path)")
     }
     if let transaction {
       Output.advice("transaction \(transaction); `drydock rollback` undoes it")
     } else if difference == nil {
-      Output.line("nothing had to be changed")
+      Output.line("nothing to change")
     }
   }
 }

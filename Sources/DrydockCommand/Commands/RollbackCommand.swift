@@ -4,16 +4,15 @@ import Drydock
 struct RollbackCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rollback",
-    abstract: "Undo the last transaction, or go back to a version, keeping what the app wrote since.",
+    abstract: "Undo the last transaction, or go back to a version, keeping newer data.",
     discussion: """
-      Goes back setting by setting, database by database, file by file. What both
-      the transaction and, since then, the app changed is a conflict: nothing is
-      changed then, and both sides are shown.
+      Reverts each setting, database and file separately. What the app has changed
+      since as well is a conflict: nothing is changed, and both sides are shown.
 
-      --to undoes as many transactions as it takes, as one. --down takes migrations
-      back by their steps instead, so that newer data goes back with them; without
-      --to, those of the last run. Where a version lies in the middle of a
-      transaction, or its undo is gone, --to does that by itself.
+      --to undoes as many transactions as needed, in one. --down runs the migrations'
+      down steps instead, on the data as it is now; without --to, those of the last
+      run. Where a version is in the middle of a transaction, or the undo log no
+      longer has it, --to runs down steps by itself.
 
       Examples:
         drydock rollback Notes
@@ -26,8 +25,8 @@ struct RollbackCommand: ParsableCommand {
   @OptionGroup var container: ContainersOptions
   @OptionGroup var migrations: CatalogOptions
   @Option(help: ArgumentHelp("Go back to this version.", valueName: "number")) var to: Int?
-  @Flag(help: "Take migrations back by their steps, with what the app wrote since.") var down = false
-  @Flag(help: "Where both changed it, give up what the app wrote since.") var discardNewer = false
+  @Flag(help: "Revert migrations by their down steps, on the data as it is now.") var down = false
+  @Flag(help: "On a conflict, discard what the app has written since.") var discardNewer = false
   @Flag(help: "Undo the last rollback instead.") var redo = false
   @Flag(help: "Show what would change, and change nothing.") var dryRun = false
   @OptionGroup var deviceKeys: DeviceKeyOptions
@@ -68,33 +67,33 @@ struct RollbackCommand: ParsableCommand {
   func validate() throws {
     if down && discardNewer {
       throw ValidationError(
-        "--down keeps what the app wrote since, and --discard-newer gives it up: name one")
+        "--down keeps what the app has written since, and --discard-newer discards it: give one")
     }
     if redo && (down || to != nil) {
-      throw ValidationError("--redo takes back the last rollback as a whole: leave --to and --down out")
+      throw ValidationError("--redo undoes the last rollback as a whole: leave --to and --down out")
     }
   }
 
   func run() throws {
     let configuration = try common.configuration()
-    if let many = try container.many(configuration, asJSON: common.json) {
-      return try run(many, request, catalog(configuration))
+    if let batch = try container.batch(configuration, asJSON: common.json) {
+      return try run(batch, request, catalog(configuration))
     }
     if dryRun { return try container.reading(configuration, expansion, show) }
     let opened = try container.open(configuration)
     let outcome = try opened.rollback(
       request, catalog: catalog(configuration), options: container.transaction().with(deviceKeys).with(use))
-    ContainerOptions.tell(outcome.recovered, opened)
+    ContainerOptions.reportRecovery(outcome.recovered, opened)
     for note in outcome.allNotes { Output.note("drydock: note: \(note)") }
     if common.json {
       Output.json(Result(outcome))
     } else {
-      RollbackText.write(outcome.value, verb: redo ? "redone" : "rolled back", steps: "took back")
+      RollbackText.write(outcome.value, verb: redo ? "redone" : "rolled back", steps: "reverted")
       if let transaction = outcome.transaction {
-        Output.advice("transaction \(transaction)\(redo ? "" : "; `drydock rollback --redo` takes it back")")
+        Output.advice("transaction \(transaction)\(redo ? "" : "; `drydock rollback --redo` undoes it")")
       }
       for path in outcome.conflicts {
-        Output.note("drydock: the app changed it at the same moment, kept aside: \(path)")
+        Output.note("drydock: the app changed it at the same moment; conflict copy kept: \(path)")
       }
     }
     try outcome.throwUnlessClean()
@@ -105,7 +104,7 @@ struct RollbackCommand: ParsableCommand {
       request, catalog: catalog(opened.configuration), options: container.transaction().with(deviceKeys))
     if common.json { return Output.json(Result(outcome)) }
     RollbackText.write(
-      outcome.value, verb: redo ? "would redo" : "would roll back", steps: "would take back")
+      outcome.value, verb: redo ? "would redo" : "would roll back", steps: "would revert")
     Output.line("dry run: nothing was changed; the difference would be")
     DifferenceText.write(outcome.difference)
   }
@@ -123,5 +122,88 @@ struct RollbackCommand: ParsableCommand {
     if down { return try migrations.catalog(configuration) }
     guard migrations.areNamed(configuration) else { return nil }
     return to == nil ? try? migrations.catalog(configuration) : try migrations.catalog(configuration)
+  }
+}
+
+extension RollbackCommand {
+  /// Rolls back every container of a batch, each in a separate transaction.
+  func run(_ batch: Batch, _ request: MigrationRollback.Request, _ catalog: MigrationCatalog?) throws {
+    if request.version == nil { try refuseMixture(batch) }
+    let options = try container.transaction().with(deviceKeys).with(use)
+    try batch.finish(
+      batch.run { [dryRun] container in
+        do {
+          return dryRun
+            ? try Self.show(container, request, catalog, options)
+            : try Self.rollBack(container, request, catalog, options)
+        } catch let error as DrydockError where error.code == .usage {
+          // This container is behind the version.
+          return BatchResult(state: .unchanged, text: error.message)
+        }
+      })
+  }
+
+  private static func rollBack(
+    _ container: Container, _ request: MigrationRollback.Request, _ catalog: MigrationCatalog?,
+    _ options: TransactionOptions
+  ) throws -> BatchResult {
+    let outcome = try container.rollback(request, catalog: catalog, options: options)
+    let document = Result(outcome)
+    var result = BatchResult(
+      state: outcome.transaction == nil ? .unchanged : .changed, text: text(outcome.value, request),
+      document: document,
+      exit: outcome.exit, notes: outcome.reportLines, unseen: outcome.unseen)
+    if let exit = result.exit { result.text += ", exit \(exit.rawValue)" }
+    return result
+  }
+
+  private static func show(
+    _ container: Container, _ request: MigrationRollback.Request, _ catalog: MigrationCatalog?,
+    _ options: TransactionOptions
+  ) throws -> BatchResult {
+    let outcome = try container.dryRunRollback(request, catalog: catalog, options: options)
+    let document = Result(outcome)
+    let isThere = outcome.value.undone.isEmpty && outcome.value.migrations.isEmpty
+    return BatchResult(
+      state: isThere ? .unchanged : .pending,
+      text: text(outcome.value, request) + (isThere ? "" : ": " + BatchResult.text(outcome.difference)),
+      document: document)
+  }
+
+  private static func text(_ report: MigrationRollback.Report, _ request: MigrationRollback.Request) -> String
+  {
+    guard let from = report.from, let to = report.to else {
+      let summaries = report.undone.map(\.summary).joined(separator: "; ")
+      return "\(request.redoing ? "redone" : "undone"): \(summaries)"
+    }
+    return from == to ? "version \(to)" : "version \(from) → \(to)"
+  }
+
+  /// What a run over all containers did in most of them it may have failed to do in one: there, the last transaction is
+  /// an older one, which nobody means to undo.
+  private func refuseMixture(_ batch: Batch) throws {
+    var containers: [String: [String]] = [:]
+    for child in batch.directory.containers {
+      // What goes wrong here goes wrong in the container's turn too, and is told there.
+      guard let container = try? Container(at: child.path, configuration: batch.configuration),
+        (try? ContainerOptions.recovering(container)) != nil, let log = try? container.log(),
+        let last = log.last(where: { $0.state == .undoable && ($0.kind == .rollback) == redo })
+      else { continue }
+      // A rollback is told by what it undid.
+      let undone = redo ? log.filter { last.undoes.contains($0.transaction) } : [last]
+      let text = undone.map { "\($0.kind.rawValue): \($0.summary)" }.joined(separator: "; ")
+      containers[text, default: []].append(child.name)
+    }
+    guard containers.count > 1 else { return }
+    let shown = containers.sorted { ($1.value.count, $0.key) < ($0.value.count, $1.key) }.prefix(5).map {
+      text, names in
+      "\(Output.count(names.count, "container")) such as \(BatchReport.shown(names[0])) (\(text))"
+    }
+    throw DrydockError(
+      .ambiguous,
+      "the last transaction is not the same in all containers, so it is not clear what to undo; nothing was "
+        + "changed: \(shown.joined(separator: "; "))\(containers.count > 5 ? "; and others" : ""). "
+        + (redo ? "Redo them one by one" : "Give the version to go back to with --to"),
+      path: batch.directory.path)
   }
 }

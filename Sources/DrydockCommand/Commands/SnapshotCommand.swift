@@ -4,7 +4,7 @@ import Foundation
 
 struct SnapshotCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "snapshot", abstract: "Back a container up into an archive; the app may be running.",
+    commandName: "snapshot", abstract: "Back up a container to an archive; the app may be running.",
     discussion: """
       Prints the archive's path. The container is not changed in any way. Stock
       tools open the archive: tar --zstd -tf ARCHIVE; encrypted to recipients:
@@ -23,7 +23,7 @@ struct SnapshotCommand: ParsableCommand {
   var output: String?
   @Flag(
     help:
-      "Store what rules exclude too, but for Drydock's own state; a restore brings it back on demand only.")
+      "Also store what rules exclude, except Drydock's own state; restored on demand only.")
   var includeExcluded = false
   @OptionGroup var recipients: RecipientOptions
   @OptionGroup var deviceKeys: DeviceKeyOptions
@@ -72,7 +72,7 @@ struct SnapshotCommand: ParsableCommand {
     options.busyTimeout = transaction.busyTimeout
     options.includesExcluded = includeExcluded
     options.encryption = lock
-    // An archive that everybody can read never has what is in a vault: nobody looks.
+    // An archive that is not encrypted never holds items of the vault.
     if lock != nil { options.deviceKeys = try deviceKeys.deviceKeys() }
     let progress = Progress(isShown: !common.json)
     options.progress = { progress.show($0) }
@@ -86,7 +86,7 @@ struct SnapshotCommand: ParsableCommand {
     }
     let warnings = ContainerWarning.find(
       in: opened, excluded: report.excluded.map { ($0.path, $0.exclusion) }, secrets: lock == nil)
-    tell(report, warnings, hasKeys: options.deviceKeys != nil)
+    printNotes(report, warnings, hasKeys: options.deviceKeys != nil)
     if common.json {
       let raw = Dictionary(uniqueKeysWithValues: report.raw.map { ($0.key.description, $0.value) })
       Output.json(
@@ -102,11 +102,11 @@ struct SnapshotCommand: ParsableCommand {
     if report.isIncomplete { throw ExitStatus.incomplete.code }
   }
 
-  private func tell(_ report: SnapshotReport, _ warnings: [ContainerWarning], hasKeys: Bool) {
+  private func printNotes(_ report: SnapshotReport, _ warnings: [ContainerWarning], hasKeys: Bool) {
     guard !common.json else { return }
     Output.note(
       "\(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)) of content in "
-        + "\(Output.size(report.archiveBytes))\(report.isEncrypted ? ", encrypted" : ""); \(includeExcluded ? "stored although excluded:" : "left out") "
+        + "\(Output.size(report.archiveBytes))\(report.isEncrypted ? ", encrypted" : ""); \(includeExcluded ? "stored although excluded:" : "excluded") "
         + "\(Output.count(report.excluded.count, "path"))\(includeExcluded ? "" : " by rule")")
     for skipped in report.skipped where skipped.isLoss {
       let reason =
@@ -115,25 +115,25 @@ struct SnapshotCommand: ParsableCommand {
       Output.note("drydock: not stored, \(reason): \(skipped.path)")
     }
     for (path, reason) in report.raw.sorted(by: { $0.key < $1.key }) {
-      Output.note("drydock: stored as it is, for SQLite cannot open it (\(reason)): \(path)")
+      Output.note("drydock: stored as raw bytes because SQLite cannot open it (\(reason)): \(path)")
     }
-    if let vault = report.vault, report.isEncrypted { tell(vault, hasKeys: hasKeys) }
+    if let vault = report.vault, report.isEncrypted { printNotes(vault, hasKeys: hasKeys) }
     Output.warn(warnings)
     Output.warn(report.clockWarning.map { [$0] } ?? [])
   }
 
-  private func tell(_ vault: SnapshotVault, hasKeys: Bool) {
+  private func printNotes(_ vault: SnapshotVault, hasKeys: Bool) {
     if let problem = vault.problem {
       Output.note(
-        "drydock: \(vault.path): stored as it is, and useful on this device alone, for its items cannot be copied: "
+        "drydock: \(vault.path): stored sealed, and readable on this device only, because its items cannot be copied: "
           + problem)
     } else if let leaving = vault.leaving, let staying = vault.staying {
       Output.note(
-        "\(Output.count(leaving, "item")) of the vault can come back on other devices; \(staying) on this one alone"
+        "\(Output.count(leaving, "item")) of the vault can be restored on other devices; \(staying) only on this one"
       )
     } else if !hasKeys {
       Output.note(
-        "drydock: note: \(vault.path) is stored sealed, and useful on this device alone; with --device-key the archive "
+        "drydock: note: \(vault.path) is stored sealed, and readable on this device only; with --device-key the archive "
           + "also holds the items that may leave it")
     }
   }

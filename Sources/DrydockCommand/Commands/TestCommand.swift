@@ -5,21 +5,21 @@ import Foundation
 
 struct TestCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "test", abstract: "Check the migrations on fixtures: containers of old versions, as text.",
+    commandName: "test", abstract: "Test the migrations on fixtures: containers of old versions.",
     discussion: """
       Each fixture is built, migrated to the latest version and compared with its
-      goldens and expectations; migrated again, which must change nothing; taken
-      back by the down steps, and rolled back. No table may lose rows unannounced.
-      Over all fixtures every step must have an effect, every release must have
-      its fixtures, and migrated containers must be like fresh ones.
+      goldens and expectations; migrated again, which must change nothing; reverted by
+      the down steps, and rolled back. No table may lose rows unannounced. Over all
+      fixtures, every step must have an effect, every release must have a fixture,
+      and migrated containers must have the schema of fresh ones.
 
-      A failure names the place, what was expected and found, and the first
-      migration after which it differs. The exit code is 1 then, and 4 when
-      fixtures or migrations cannot be understood. In GitHub Actions failures are
-      shown at the lines of the files that say what is expected, too.
+      A failure names the place, what was expected and found, and the first migration
+      after which it differs. The exit code is 1 then, and 4 when fixtures or
+      migrations are invalid. In GitHub Actions, failures are also shown at the lines
+      of the expectations.
 
-      --record writes the goldens of the latest version, shows what they say
-      differently, and then checks; where CI is set it refuses.
+      --record writes the goldens of the latest version, shows their differences, and
+      then checks; it refuses where CI is set.
 
       Examples:
         drydock test -m Migrations --fixtures Fixtures
@@ -31,15 +31,19 @@ struct TestCommand: ParsableCommand {
 
   @OptionGroup var fixtures: FixtureOptions
   @OptionGroup var migrations: CatalogOptions
-  @Flag(help: "Write the goldens of the latest version before, and show the difference.") var record = false
+  @Flag(help: "Write the goldens of the latest version first, and show the difference.") var record = false
   @Option(help: ArgumentHelp("Save the containers of failures here.", valueName: "directory")) var keep:
     String?
-  @Option(help: ArgumentHelp("Write the result as JUnit XML, too.", valueName: "file")) var junit: String?
   @Option(
     help: ArgumentHelp(
-      "Check so many fixtures at the same time; by default as many as there are processors.",
+      "Kill each fixture's migration this many times: the container must be complete, old or new.",
+      valueName: "number")) var torture = 0
+  @Option(help: ArgumentHelp("Also write the result as JUnit XML.", valueName: "file")) var junit: String?
+  @Option(
+    help: ArgumentHelp(
+      "The number of fixtures to check in parallel; by default the number of processors.",
       valueName: "number")) var jobs: Int?
-  @Flag(help: "End with the first fixture that fails.") var failFast = false
+  @Flag(help: "Stop at the first fixture that fails.") var failFast = false
   @OptionGroup var common: CommonOptions
 
   struct Result: Encodable {
@@ -68,7 +72,7 @@ struct TestCommand: ParsableCommand {
     let configuration = try common.configuration()
     let found = try migrations.validation(configuration)
     if let first = found.problems.first {
-      found.tell(found.problems.dropFirst())
+      found.report(found.problems.dropFirst())
       throw first
     }
     let reports = try PipelineReports(junit: junit)
@@ -76,7 +80,7 @@ struct TestCommand: ParsableCommand {
     var suite = try fixtures.suite(found.catalog, configuration, options)
     var recordings: [FixtureSuite.Recording]?
     if record {
-      recordings = try suite.record { RecordingText.tell($0, isShown: !common.json) }
+      recordings = try suite.record { RecordingText.report($0, isShown: !common.json) }
       if !common.json { RecordingText.end(recordings ?? []) }
       // With the goldens that there are now.
       suite = try fixtures.suite(found.catalog, configuration, options)
@@ -109,5 +113,118 @@ struct TestCommand: ParsableCommand {
     options.jobs = jobs ?? ProcessInfo.processInfo.activeProcessorCount
     (options.failsFast, options.keep) = (failFast, keep)
     return options
+  }
+}
+
+/// Which fixtures.
+struct FixtureOptions: ParsableArguments {
+  @Argument(
+    help: ArgumentHelp(
+      "Names of fixtures, or their directories; or one directory of fixtures. By default all.",
+      valueName: "fixture")) var names: [String] = []
+
+  @Option(
+    name: .customLong("fixtures"),
+    help: ArgumentHelp(
+      "The directory of fixtures; by default `fixtures:` of drydock.yaml.", valueName: "directory"))
+  var directory: String?
+
+  @Option(
+    help: ArgumentHelp("Only those whose names match, such as 'v*'; repeatable.", valueName: "pattern")
+  )
+  var filter: [String] = []
+
+  /// The directory of fixtures, if one is named.
+  func directory(_ configuration: ContainerConfiguration) -> String? {
+    directory ?? Environment["FIXTURES"] ?? configuration.fixtures
+  }
+
+  /// The fixtures with what checks them.
+  func suite(
+    _ catalog: MigrationCatalog, _ configuration: ContainerConfiguration, _ options: SuiteOptions
+  ) throws -> FixtureSuite {
+    do { return try load(catalog, configuration, options) } catch var error as DrydockError
+      where error.code == .malformed
+    {
+      // A file that the user wrote, not one of a container's: validation, as with migrations.
+      error.code = .badConfiguration
+      throw error
+    }
+  }
+
+  private func load(
+    _ catalog: MigrationCatalog, _ configuration: ContainerConfiguration, _ options: SuiteOptions
+  ) throws -> FixtureSuite {
+    let releases = try Releases.read(catalog.directory)
+    if let whole = try whole(configuration) {
+      return try FixtureSuite(
+        catalog: catalog, releases: releases, configuration: configuration, directory: whole, options: options
+      )
+    }
+    return try FixtureSuite(
+      catalog: catalog, releases: releases, configuration: configuration, fixtures: chosen(configuration),
+      options: options)
+  }
+
+  /// The directory of which all fixtures are meant.
+  private func whole(_ configuration: ContainerConfiguration) throws -> String? {
+    guard names.isEmpty else {
+      return names.count == 1 && isDirectory(names[0]) && !isFixture(names[0])
+        && find(names[0], configuration) == nil
+        ? names[0] : nil
+    }
+    guard let directory = directory(configuration) else {
+      throw UsageError(
+        message:
+          "no fixtures are named; give a FIXTURE, --fixtures DIRECTORY, or `fixtures: DIRECTORY` in drydock.yaml"
+      )
+    }
+    return directory
+  }
+
+  /// Each once. Results are told by name: two of one name would be one.
+  private func chosen(_ configuration: ContainerConfiguration) throws -> [Fixture] {
+    var places: [String: String] = [:]
+    var chosen: [Fixture] = []
+    for name in names {
+      guard let path = find(name, configuration) else {
+        throw notFound(name, configuration)
+      }
+      let fixture = try Fixture.load(path)
+      let place = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+      if let other = places.updateValue(place, forKey: fixture.name) {
+        if other == place { continue }
+        throw UsageError(
+          message:
+            "two fixtures are called \(fixture.name), \(other) and \(place): test them one after the other")
+      }
+      chosen.append(fixture)
+    }
+    return chosen
+  }
+
+  private func notFound(_ name: String, _ configuration: ContainerConfiguration) -> DrydockError {
+    let known = directory(configuration).flatMap { try? Fixture.all(in: $0).map(\.name) } ?? []
+    let near = NearestWord.to(name, among: known)
+    // A wall of names would hide the mistake.
+    let hint =
+      near == nil && known.count > 20
+      ? "there are \(known.count) others" : NearestWord.hint(for: name, among: known)
+    return DrydockError(.notFound, "there is no fixture \(name); \(hint)")
+  }
+
+  /// A fixture's directory by its name in the directory of fixtures, or else by its path.
+  private func find(_ name: String, _ configuration: ContainerConfiguration) -> String? {
+    let places = directory(configuration).map { [$0 + "/" + name] } ?? []
+    return ((name.contains("/") ? [] : places) + [name]).first(where: isFixture)
+  }
+
+  private func isFixture(_ path: String) -> Bool {
+    FileManager.default.fileExists(atPath: path + "/fixture.yaml")
+  }
+
+  private func isDirectory(_ path: String) -> Bool {
+    var isDirectory: ObjCBool = false
+    return FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory) && isDirectory.boolValue
   }
 }

@@ -11,7 +11,7 @@ struct LogCommand: ParsableCommand {
       """)
 
   @OptionGroup var container: ContainerOptions
-  @Flag(help: "Show what the scripts of migrations wrote, too, as long as the undo is kept.") var output =
+  @Flag(help: "Also show the output of migration scripts, while the undo log has it.") var output =
     false
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var common: CommonOptions
@@ -25,7 +25,7 @@ struct LogCommand: ParsableCommand {
   func run() throws {
     if container.isPacked {
       Output.note(
-        "drydock: note: a foreign archive has no log: that is kept beside a container's directory, never in it"
+        "drydock: note: a foreign archive has no log: the log is beside the container, never in it"
       )
     }
     let opened = try container.isPacked ? nil : container.open(common.configuration())
@@ -67,7 +67,7 @@ struct LogCommand: ParsableCommand {
 struct RecoverCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "recover",
-    abstract: "End what an interrupted command left; every command does this at its start.",
+    abstract: "Complete or revert an interrupted command; every command does this first.",
     discussion: "Example: drydock recover Notes")
 
   @OptionGroup var container: ContainerOptions
@@ -111,7 +111,7 @@ struct RecoverCommand: ParsableCommand {
         Output.line(
           "transaction \(report.transaction) was interrupted; the container is as "
             + (report.outcome == .old ? "before it" : "it left it"))
-        for path in report.conflicts { Output.line("  kept aside, for both changed it: \(path)") }
+        for path in report.conflicts { Output.line("  both sides changed it; conflict copy kept: \(path)") }
       }
     }
     if reports.contains(where: { !$0.conflicts.isEmpty }) { throw ExitStatus.conflict.code }

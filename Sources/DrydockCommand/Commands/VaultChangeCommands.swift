@@ -1,7 +1,158 @@
 import ArgumentParser
 import Drydock
+import Foundation
 
-/// What every command takes that changes a vault, but for the container, which comes first.
+struct VaultSetCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "set", abstract: "Add or replace a vault item; creates the vault if there is none.",
+    discussion: """
+      The value comes from standard input or a file, never from an argument, which
+      other users could see. It is stored byte for byte; with --text a line break at
+      its end is dropped. On a terminal, it is asked for.
+
+      Examples:
+        drydock vault set Notes com.example.notes/auth --value-file token.bin
+        pass show notes | drydock vault set Notes com.example.notes/auth --text \\
+          --accessible afterFirstUnlock
+      """)
+
+  @OptionGroup var container: ContainerOptions
+  @OptionGroup var item: VaultItemOptions
+  @Option(help: ArgumentHelp("Read the value from this file, not from standard input.", valueName: "file"))
+  var valueFile: String?
+  @Flag(help: "The value is text: drop a line break at its end.") var text = false
+  @Flag(help: "Allow an empty value.") var empty = false
+  @Option(
+    help: ArgumentHelp(
+      "What to do when the item exists: fail (by default), keep it, or replace its value.",
+      valueName: "action"))
+  var ifExists: VaultChange.IfExists = .fail
+  @OptionGroup var change: VaultChangeOptions
+
+  func run() throws {
+    // Refuse before the user types a secret.
+    try container.refusePacked()
+    let name = try item.name()
+    guard try change.deviceKeys.deviceKeys() != nil else {
+      throw DrydockError(
+        .vaultLocked,
+        "a vault needs the device key; give it with --device-key FILE, or name it in DRYDOCK_DEVICE_KEY: `drydock keygen` "
+          + "makes one")
+    }
+    let new = try item.item(name, value: VaultValue(file: valueFile, isText: text, mayBeEmpty: empty).read())
+    try change.run(.set(new, ifExists: ifExists), on: container)
+  }
+}
+
+/// The item that is added to a vault.
+struct VaultItemOptions: ParsableArguments {
+  @Argument(help: "The item's name: SERVICE/ACCOUNT, or of an internet password SERVER/ACCOUNT.")
+  var itemName: String?
+
+  @Option(help: ArgumentHelp("The service, where it contains a slash.", valueName: "text")) var service:
+    String?
+  @Option(help: ArgumentHelp("The account.", valueName: "text")) var account: String?
+  @Option(help: ArgumentHelp("The access group.", valueName: "group")) var accessGroup: String?
+  @Option(
+    name: .customLong("class"),
+    help: ArgumentHelp("What kind of secret it is; by default genericPassword.", valueName: "class"))
+  var itemClass = VaultItemClass.genericPassword
+  @Option(
+    help: ArgumentHelp("When it can be read; a new item is whenUnlocked by default.", valueName: "class"))
+  var accessible: VaultAccessibility?
+  @Flag(help: "The keychain copies it to the owner's other devices.") var synchronizable = false
+  @Option(
+    help: ArgumentHelp(
+      "What a user must present to read it, such as userPresence or devicePasscode; repeatable.",
+      valueName: "flag"))
+  var accessControl: [VaultAccessControl.Flag] = []
+  @Option(help: ArgumentHelp("A label.", valueName: "text")) var label: String?
+  @Option(help: ArgumentHelp("A description.", valueName: "text")) var description: String?
+  @Option(help: ArgumentHelp("A comment.", valueName: "text")) var comment: String?
+  @Option(help: ArgumentHelp("An internet password's server.", valueName: "name")) var server: String?
+  @Option(help: ArgumentHelp("An internet password's protocol.", valueName: "name")) var `protocol`: String?
+  @Option(help: ArgumentHelp("An internet password's port.", valueName: "number")) var port: UInt16?
+  @Option(
+    name: .customLong("url-path"), help: ArgumentHelp("An internet password's path.", valueName: "path"))
+  var urlPath: String?
+
+  func name() throws -> VaultName {
+    let single = Self.given([(.service, service), (.account, account), (.server, server)])
+    guard itemName != nil || !single.isEmpty else {
+      throw UsageError(message: "no item is named; give SERVICE/ACCOUNT, or --service and --account")
+    }
+    return VaultName(itemName, attributes: single)
+  }
+
+  func item(_ name: VaultName, value: SecretBytes) -> NewVaultItem {
+    var item = NewVaultItem(name, value: value)
+    item.itemClass = itemClass
+    item.attributes = Self.given([
+      (.accessGroup, accessGroup), (.label, label), (.description, description), (.comment, comment),
+      (.protocol, `protocol`), (.port, port.map(String.init)), (.path, urlPath),
+    ])
+    item.accessibility = accessible
+    item.isSynchronizable = synchronizable
+    if !accessControl.isEmpty { item.accessControl = VaultAccessControl(accessControl) }
+    return item
+  }
+
+  private static func given(_ all: [(VaultAttribute, String?)]) -> [VaultAttribute: String] {
+    Dictionary(uniqueKeysWithValues: all.compactMap { pair in pair.1.map { (pair.0, $0) } })
+  }
+}
+
+extension VaultAccessControl.Flag: ExpressibleByArgument {}
+
+/// A secret value that is given to the program: from a file, from standard input, or by a person at a terminal.
+struct VaultValue {
+  /// The largest value of an item.
+  private static let limit = 16 << 20
+
+  /// The file; nil for standard input.
+  var file: String?
+  /// Whether a line break at its end is dropped.
+  var isText: Bool
+  /// Whether it may be empty: as a rule that is a command in front of the pipe that failed.
+  var mayBeEmpty: Bool
+
+  func read() throws -> SecretBytes {
+    let value = try trimmed(given())
+    guard value.count > 0 || mayBeEmpty else {
+      throw UsageError(message: "the value is empty; give --empty when that is meant, nothing was changed")
+    }
+    return value
+  }
+
+  private func given() throws -> SecretBytes {
+    if let file { return try SecretFile.read(file, limit: Self.limit) }
+    if isatty(STDIN_FILENO) == 1 {
+      guard Passphrase.canAsk else {
+        throw UsageError(message: "no value is given; pipe it in, or give --value-file FILE")
+      }
+      return try Passphrase.ask("the item's value")
+    }
+    return try SecretFile.readStandardInput(limit: Self.limit)
+  }
+
+  private func trimmed(_ value: SecretBytes) throws -> SecretBytes {
+    try value.withBytes { bytes in
+      let ending = bytes.suffix(2).elementsEqual("\r\n".utf8) ? 2 : bytes.last == UInt8(ascii: "\n") ? 1 : 0
+      guard isText else {
+        if ending > 0 {
+          Output.note("drydock: note: the value ends with a line break, which is part of it; --text drops it")
+        }
+        return value
+      }
+      guard value.isText else {
+        throw UsageError(message: "the value is not UTF-8 text; leave --text out, nothing was changed")
+      }
+      return SecretBytes(copying: UnsafeRawBufferPointer(rebasing: bytes.dropLast(ending)))
+    }
+  }
+}
+
+/// The options of commands that change a vault, except for the container, which comes first.
 struct VaultChangeOptions: ParsableArguments {
   @Flag(help: "Show what would change, and change nothing.") var dryRun = false
   @OptionGroup var deviceKeys: DeviceKeyOptions
@@ -33,7 +184,7 @@ struct VaultChangeOptions: ParsableArguments {
       return DifferenceText.write(outcome.difference)
     }
     let outcome = try opened.changeVault(change, newKeys: newKeys, options: options)
-    ContainerOptions.tell(outcome.recovered, opened)
+    ContainerOptions.reportRecovery(outcome.recovered, opened)
     for note in outcome.value.notes + outcome.allNotes { Output.note("drydock: note: \(note)") }
     if common.json {
       var result = Result(outcome.value, options.redactor)
@@ -45,10 +196,10 @@ struct VaultChangeOptions: ParsableArguments {
       if let transaction = outcome.transaction {
         Output.advice("transaction \(transaction); `drydock rollback` undoes it")
       } else {
-        Output.line("nothing had to be changed")
+        Output.line("nothing to change")
       }
       for path in outcome.conflicts {
-        Output.note("drydock: the app changed it at the same moment, kept aside: \(path)")
+        Output.note("drydock: the app changed it at the same moment; conflict copy kept: \(path)")
       }
     }
     try outcome.throwUnlessClean()
@@ -66,7 +217,7 @@ extension VaultChangeOptions.Result {
 
 struct VaultRemoveCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "remove", abstract: "Take an item out of a vault.",
+    commandName: "remove", abstract: "Remove an item from a vault.",
     discussion: "Example: drydock vault remove Notes com.example.notes/auth")
 
   @OptionGroup var container: ContainerOptions
@@ -115,10 +266,10 @@ struct VaultRenameCommand: ParsableCommand {
 struct VaultSetAccessibilityCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "set-accessibility",
-    abstract: "Say anew when an item can be read, and so what backups do with it.",
+    abstract: "Change when an item can be read, and so how backups treat it.",
     discussion: """
-      Keychains do not change that of an item: a new one is written, read back and
-      compared, and only then the old one dropped.
+      As in a keychain, a new item is written, read back and compared, and only then
+      the old one is removed.
 
       Example:
         drydock vault set-accessibility Notes com.example.notes/auth whenUnlocked
@@ -136,10 +287,10 @@ struct VaultRekeyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rekey", abstract: "Seal a vault to other device keys.",
     discussion: """
-      From then on the vault is sealed to the new keys only; --device-key has the
-      one that opens it now. This takes nothing back: the old keys still open every
-      copy made before, such as the vaults in archives and in what rollbacks need.
-      When an old key got into wrong hands, change the secrets themselves, too.
+      From then on the vault is sealed to the new keys only; --device-key names the one
+      that opens it now. This revokes nothing: the old keys still open every copy
+      made before, such as the vaults in archives and in the undo log. If an old key
+      was stolen, change the secrets as well.
 
       Example:
         drydock vault rekey Notes --device-key old.txt --new-device-key new.txt

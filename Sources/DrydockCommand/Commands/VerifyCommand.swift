@@ -6,13 +6,13 @@ struct VerifyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify", abstract: "Check archives: their structure, every byte, or against a container.",
     discussion: """
-      Without --data the structure is checked: lengths, the list of paths against
-      its hash, the snapshot id. With --data every byte is read and compared.
+      Without --data the structure is checked: lengths, the manifest against its hash,
+      the snapshot ID. With --data every byte is read and compared.
 
-      With --container the archive is compared with a container, too: every byte of
-      its files, its databases by schema and rows. What rules keep out of a backup
-      on either side does not count. With the device key the vault is compared by the
-      items that a restore would bring back. Exits with 2 when they are not the same.
+      With --container the archive is also compared with a container: files by every
+      byte, databases by schema and rows. Paths that rules exclude from backups are
+      ignored. With the device key the vault is compared by the items that a restore
+      would bring back. Exits with 2 when they differ.
 
       Examples:
         drydock verify -r Backups --data
@@ -64,7 +64,7 @@ struct VerifyCommand: ParsableCommand {
     var failed: Failure?
     var result = Result(archives: [])
     let (names, unreadable) = try names(configuration, keys)
-    func tellBad(_ path: String, _ error: any Error) throws {
+    func reportDamaged(_ path: String, _ error: any Error) throws {
       // A full disk is not the archive's fault.
       guard let failure = Failure(error), failure.code != DrydockError.Code.noSpace.rawValue else {
         throw error
@@ -91,10 +91,10 @@ struct VerifyCommand: ParsableCommand {
         // Removed since the repository was looked at: there is nothing to say of it.
         continue
       } catch {
-        try tellBad(path, error)
+        try reportDamaged(path, error)
       }
     }
-    for item in unreadable { try tellBad(item.path, item.error) }
+    for item in unreadable { try reportDamaged(item.path, item.error) }
     if result.archives.isEmpty && !common.json { Output.line("no archives") }
     var comparison: Compared?
     if failed == nil, let container, let path = result.archives.first?.path {
@@ -104,7 +104,7 @@ struct VerifyCommand: ParsableCommand {
         path: container, equal: found.isEqual, compared: found.comparison.compared,
         notCompared: found.comparison.notCompared, bytesRead: archive.bytesRead,
         difference: found.comparison.difference, vault: found.vault)
-      if !common.json { tell(found, container) }
+      if !common.json { report(found, container) }
       comparison = found
     }
     if common.json { Output.json(result) }
@@ -150,7 +150,7 @@ struct VerifyCommand: ParsableCommand {
     }
   }
 
-  private func tell(_ found: Compared, _ path: String) {
+  private func report(_ found: Compared, _ path: String) {
     let comparison = found.comparison
     if found.isEqual {
       Output.line("same \(path)  \(Output.count(comparison.compared, "path")), every byte")
@@ -165,6 +165,6 @@ struct VerifyCommand: ParsableCommand {
     if let left = found.vault?.leftBehind.count, left > 0 {
       Output.line("not compared: \(Output.count(left, "vault item")) that no restore brings back here")
     }
-    comparison.tellTheRest()
+    comparison.reportOmissions()
   }
 }

@@ -3,11 +3,11 @@ import Drydock
 
 struct InspectCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "inspect", abstract: "Show what is in a container, and what a backup of it leaves out.",
+    commandName: "inspect", abstract: "Show what a container holds, and what a backup excludes.",
     discussion: "Example: drydock inspect Notes")
 
   @OptionGroup var container: ContainerOptions
-  @Flag(help: "Only list what a backup leaves out, with its size on disk and its rule.") var excluded = false
+  @Flag(help: "Only list what a backup excludes, with its size on disk and the rule.") var excluded = false
   @OptionGroup var migrations: CatalogOptions
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var expansion: ExpansionOptions
@@ -23,7 +23,7 @@ struct InspectCommand: ParsableCommand {
     var pending: [String]?
   }
 
-  /// How many items of a vault a person is shown.
+  /// How many items of a vault are shown as text.
   private static let shownItems = 20
 
   func run() throws { try container.reading(common.configuration(), expansion, inspect) }
@@ -31,7 +31,7 @@ struct InspectCommand: ParsableCommand {
   private func inspect(_ opened: Container) throws {
     let options = try container.transaction().with(deviceKeys)
     var inspection = try opened.inspect(options: options)
-    // Where it was unpacked is nobody's business.
+    // The private directory it was unpacked to means nothing to the user.
     if container.isPacked { inspection.root = realPath(container.path) ?? container.path }
     if excluded {
       if common.json {
@@ -96,7 +96,7 @@ struct InspectCommand: ParsableCommand {
       })
     write(vaultOf: inspection)
     Output.line("files\n  \(Output.count(inspection.files, "file")), \(Output.size(inspection.fileBytes))")
-    Output.line("a backup leaves out")
+    Output.line("excluded from backups")
     Output.table(
       inspection.excluded.map {
         [
@@ -117,5 +117,77 @@ struct InspectCommand: ParsableCommand {
     for item in shown { Output.line("    \(item)") }
     let more = (inspection.vaultItems?.count ?? 0) - shown.count
     if more > 0 { Output.advice("    … and \(more) more; `drydock vault list` shows all") }
+  }
+}
+
+struct ExplainCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "explain", abstract: "Show whether a backup includes a path, and which rule decides.",
+    discussion: """
+      The path need not exist: the decision is then made by name alone, for a file,
+      or for a directory when the path ends with a slash.
+
+      Example: drydock explain Notes Library/Caches/thumbnail.png
+      """)
+
+  @OptionGroup var container: ContainerOptions
+  @Argument(help: ArgumentHelp("A path in the container.", valueName: "path")) var inner: String
+  @OptionGroup var expansion: ExpansionOptions
+  @OptionGroup var common: CommonOptions
+
+  struct Result: Encodable {
+    var path: ContainerPath
+    var exists: Bool
+    var included: Bool
+    /// The rule that keeps it out.
+    var exclusion: Exclusion?
+    /// What takes it whatever the rules say, and the rule that would keep it out without that.
+    var inclusion: Inclusion?
+    var overrides: Exclusion?
+    /// Why it is not stored by itself although no rule keeps it out.
+    var remark: String?
+  }
+
+  func run() throws { try container.reading(common.configuration(), expansion, explain) }
+
+  private func explain(_ opened: Container) throws {
+    let path = try ContainerPath(inner)
+    let scan = ContainerScan(try opened.open(), rules: ExclusionRules(opened))
+    let found = try scan.explain(path, isDirectory: inner.hasSuffix("/"))
+    let exclusion = found.decision.effective
+    let result = Result(
+      path: path, exists: found.kind != nil, included: exclusion == nil, exclusion: exclusion,
+      inclusion: exclusion == nil ? found.decision.inclusion : nil,
+      overrides: exclusion == nil ? found.decision.exclusion : nil,
+      remark: exclusion == nil ? found.kind.flatMap(remark) : nil)
+    if common.json { return Output.json(result) }
+    write(result)
+  }
+
+  private func remark(_ kind: ScannedEntry.Kind) -> String? {
+    switch kind {
+    case .sidecar(let main): "part of the database \(main), which is stored as one file"
+    case .special: "a socket, FIFO or device, which archives do not hold"
+    case .mount: "another file system is mounted here, which backups do not enter"
+    case .file, .directory, .symbolicLink, .database: nil
+    }
+  }
+
+  private func write(_ result: Result) {
+    let verb = result.exists ? ("includes", "excludes") : ("would include", "would exclude")
+    let missing = result.exists ? "" : " (it does not exist)"
+    if let exclusion = result.exclusion {
+      Output.line("\(result.path): a backup \(verb.1) it\(missing)")
+      Output.line("  rule: \(exclusion.rule.rawValue), on \(exclusion.origin)")
+      return Output.line("  \(exclusion.detail)")
+    }
+    Output.line("\(result.path): a backup \(verb.0) it\(missing)")
+    if let inclusion = result.inclusion {
+      Output.line("  \(inclusion.rule.rawValue), on \(inclusion.origin): \(inclusion.detail)")
+    }
+    if let overridden = result.overrides {
+      Output.line("  although \(overridden.description), on \(overridden.origin)")
+    }
+    if let remark = result.remark { Output.line("  \(remark)") }
   }
 }

@@ -1,0 +1,189 @@
+import ArgumentParser
+import Drydock
+
+struct NewCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "new", abstract: "Create a migration from a template, with the next free number.",
+    discussion: """
+      Prints the path of the file to edit. --sql is for a database in drydock.yaml;
+      with several, --database names one.
+
+      Examples:
+        drydock new task_colours
+        drydock new task_colours --sql --database notes
+        drydock new import_photos --directory
+      """)
+
+  @Argument(help: "What it does, in a word: letters, digits, `_` and `-`.") var name: String
+  @OptionGroup var migrations: CatalogOptions
+  @Flag(help: "A SQL file.") var sql = false
+  @Flag(help: "A directory, for a migration with several files.") var directory = false
+  @OptionGroup var common: CommonOptions
+
+  struct Result: Encodable {
+    var path: String
+  }
+
+  func validate() throws {
+    if sql && directory { throw ValidationError("either --sql or --directory") }
+    if migrations.database != nil && !sql { throw ValidationError("--database goes with --sql") }
+  }
+
+  func run() throws {
+    try refuseSecret(as: name)
+    let configuration = try common.configuration()
+    let folder = try migrations.requiredDirectory(configuration)
+    if let tool = try migrations.tool(configuration) {
+      throw UsageError(message: "the files are of \(tool.format.rawValue): make new ones as that tool does")
+    }
+    let path = try NewMigration.create(name, form(configuration), in: folder)
+    if common.json { return Output.json(Result(path: path)) }
+    Output.line(path)
+  }
+
+  private func form(_ configuration: ContainerConfiguration) throws -> NewMigration.Form {
+    if directory { return .directory }
+    guard sql else { return .steps }
+    let known = configuration.databases.keys.sorted()
+    if let database = migrations.database {
+      guard known.isEmpty || known.contains(database) else {
+        throw UsageError(
+          message:
+            "drydock.yaml has no database \(database); \(NearestWord.hint(for: database, among: known))")
+      }
+      return .sql(database: database)
+    }
+    guard known.count == 1 else {
+      throw UsageError(
+        message: "say with --database which database it is for"
+          + (known.isEmpty ? "" : ": " + known.joined(separator: ", ")))
+    }
+    return .sql(database: known[0])
+  }
+}
+
+struct ReleaseCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "release", abstract: "Record the migrations as released: from then on they must not change.",
+    discussion: """
+      Appends the release's name, its schema version and the checksums of the
+      migrations that are new in it to releases.yaml beside them. `drydock validate`
+      then fails when one of them is edited or removed, or another inserted.
+
+      Example: drydock release 2.5.0 -m Migrations
+      """)
+
+  @Argument(help: "The release, such as 2.5.0.") var name: String
+  @OptionGroup var migrations: CatalogOptions
+  @OptionGroup var common: CommonOptions
+
+  struct Result: Encodable {
+    var release: String
+    var version: Int
+    var migrations: [Int]
+  }
+
+  func run() throws {
+    try refuseSecret(as: name)
+    let configuration = try common.configuration()
+    _ = try migrations.requiredDirectory(configuration)
+    let found = try migrations.validation(configuration)
+    if let first = found.problems.first {
+      found.report(found.problems.dropFirst())
+      throw first
+    }
+    var releases = try Releases.read(found.catalog.directory)
+    let release = try releases.add(name, found.catalog)
+    let numbers = release.migrations.map(\.number)
+    if common.json {
+      return Output.json(Result(release: release.name, version: release.version, migrations: numbers))
+    }
+    Output.line(
+      "release \(release.name) has version \(release.version), with \(Output.count(numbers.count, "new migration"))"
+    )
+  }
+}
+
+struct ValidateCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "validate", abstract: "Check the migration files; needs no container.",
+    discussion: """
+      Reports all problems at once: files that cannot be read, unknown operations,
+      numbers, SQL that SQLite cannot parse, irreversible steps, statements that
+      destroy data without a reason, and migrations that were edited, removed or
+      inserted since the release.
+
+      Example: drydock validate -m Migrations
+      """)
+
+  @OptionGroup var migrations: CatalogOptions
+  @OptionGroup var common: CommonOptions
+
+  struct Result: Encodable {
+    struct Entry: Encodable {
+      var number: Int
+      var name: String
+      var summary: String?
+      var checksum: String
+    }
+    var migrations: [Entry]
+    var notes: [String]
+    var warnings: [String]
+    var problems: [Problem]
+  }
+
+  /// One thing that is wrong.
+  struct Problem: Encodable {
+    var code: String, message: String, path: String?
+
+    init(_ error: DrydockError) {
+      (code, message, path) = (error.code.rawValue, error.message, error.path)
+    }
+  }
+
+  func run() throws {
+    let found = try migrations.validation(common.configuration())
+    let catalog = found.catalog
+    if common.json {
+      Output.json(
+        Result(
+          migrations: catalog.migrations.map {
+            .init(number: $0.number, name: $0.name, summary: $0.summary, checksum: $0.checksum.hex)
+          }, notes: catalog.notes.map(\.description),
+          warnings: found.problems.isEmpty ? catalog.warnings : [], problems: found.problems.map(Problem.init)
+        ))
+    } else if found.problems.isEmpty {
+      Output.line("\(Output.count(catalog.migrations.count, "migration")), in order")
+      Output.table(catalog.migrations.map { [$0.identifier, $0.summary ?? ""] })
+    }
+    try found.throwUnlessClean()
+  }
+}
+
+extension CatalogOptions {
+  /// The migrations with all their problems; prints their notes.
+  func validation(_ configuration: ContainerConfiguration) throws -> MigrationValidation {
+    let found =
+      if let plan = try plan() { MigrationValidation.run(plan, configuration) } else {
+        try MigrationValidation.run(
+          requiredDirectory(configuration), tool: tool(configuration), configuration)
+      }
+    if found.problems.isEmpty {
+      for warning in found.catalog.warnings { Output.note("drydock: warning: \(warning)") }
+    }
+    for note in found.catalog.notes { Output.note("drydock: note: \(note)") }
+    return found
+  }
+}
+
+extension MigrationValidation {
+  /// Says each problem, and ends the program when there is one.
+  func throwUnlessClean() throws {
+    report(problems[...])
+    if !problems.isEmpty { throw ExitStatus.validation.code }
+  }
+
+  func report(_ problems: ArraySlice<DrydockError>) {
+    for failure in problems.compactMap(Failure.init) { Output.note("drydock: error: \(failure.text)") }
+  }
+}

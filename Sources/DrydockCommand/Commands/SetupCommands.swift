@@ -1,0 +1,246 @@
+import ArgumentParser
+import Drydock
+import Foundation
+
+struct InitCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "init", abstract: "Write a commented drydock.yaml into the working directory.",
+    discussion: """
+      With a container, detected values are filled in. The app's own schema number
+      becomes the version before the first migration, unless Migrations/releases.yaml
+      explains it. An existing file is never replaced.
+
+      Example: drydock init Notes
+      """)
+
+  @Argument(help: "A container to take the app, the settings file and the databases from.") var container:
+    String?
+  @OptionGroup var common: CommonOptions
+
+  struct Result: Encodable {
+    var path: String
+  }
+
+  func run() throws {
+    let path = FileManager.default.currentDirectoryPath + "/" + ContainerConfiguration.fileName
+    let released = try Releases.read("Migrations").version
+    let text =
+      try container.map { path in
+        try Container.reading(at: path) { try ConfigurationTemplate($0, released: released).text() }
+      } ?? ConfigurationTemplate(nil, released: released).text()
+    let directory = try Directory(FileManager.default.currentDirectoryPath)
+    guard try directory.status(ContainerPath(ContainerConfiguration.fileName)) == nil else {
+      throw DrydockError(.io, "already exists and is not replaced; edit it, or move it away", path: path)
+    }
+    try directory.create(ContainerPath(ContainerConfiguration.fileName), Array(text.utf8), mode: 0o644)
+    if common.json { return Output.json(Result(path: path)) }
+    Output.line(path)
+  }
+}
+
+/// The text that `drydock init` writes.
+struct ConfigurationTemplate {
+  private let container: Container?
+  private var databases: [(String, ContainerPath)] = []
+  /// What the container seems to count its own schema by.
+  private var markers: [VersionMarkerSearch.Finding] = []
+  /// The newest schema version that has been released.
+  private let released: Int
+
+  init(_ container: Container?, released: Int) throws {
+    (self.container, self.released) = (container, released)
+    guard let container else { return }
+    let scan = ContainerScan(try container.open(), rules: ExclusionRules(container))
+    var found: [ContainerPath] = []
+    try scan.visit { entry in
+      if case .database(let unit) = entry.kind, entry.exclusion == nil { found.append(unit.main) }
+    }
+    databases = found.enumerated().map { number, path in
+      let stem = path.nameString.split(separator: ".").first.map(String.init) ?? "database"
+      let isPlain = stem.allSatisfy { $0.isLetter || $0.isNumber || $0 == "_" || $0 == "-" }
+      let name = isPlain ? stem : "database\(number + 1)"
+      let isTaken = found[..<number].contains { $0.nameString.hasPrefix(stem + ".") }
+      return (isTaken ? "\(name)\(number + 1)" : name, path)
+    }
+    markers = try Transaction.inspect(container) { [databases] stage in
+      VersionMarkerSearch(stage, databases: databases.map { (name: $0.0, path: $0.1) }).findings
+    }
+  }
+
+  /// The lines of `version-markers`: the first place that was found counts, others are named.
+  private var markerLines: String {
+    guard let first = markers.first else {
+      return """
+        # version-markers:
+        #   - {defaults: dataSchemaVersion, absent: 0}
+        #   - {pragma: notes, at: {4: 2, 6: 3}}
+        #   - {json: Documents/state.json, pointer: /version}
+        """
+    }
+    let lines = ["version-markers:", "  - \(text(first))"] + markers.dropFirst().map { "  # - \(text($0))" }
+    return lines.joined(separator: "\n")
+  }
+
+  /// A number that no release of Drydock's migrations explains is from before them: the first one comes next.
+  private func text(_ marker: VersionMarkerSearch.Finding) -> String {
+    let place =
+      switch marker.place {
+      case .defaults(let key): "defaults: \(quoted(key))"
+      case .userVersion(let database): "pragma: \(database)"
+      case .json(let path, let pointer): "json: \(quoted(path.description)), pointer: \(quoted(pointer))"
+      }
+    if marker.number > released { return "{\(place), at: {0: \(marker.number)}}" }
+    return "{\(place), absent: 0}"
+  }
+
+  func text() -> String {
+    let defaults = container?.standardDefaults.map { "defaults: {standard: \(quoted($0.description))}" }
+    let places = databases.map { "  \($0.0): [\(quoted($0.1.description))]" }.joined(separator: "\n")
+    return """
+      # Settings of Drydock for one app. `drydock` looks for this file in the working directory and above. Every key
+      # is optional: what is absent is detected, or has a default. An unknown key is an error.
+
+      # The app's bundle id.
+      \(container.map { "app: \(quoted($0.app))" } ?? "# app: com.example.notes")
+
+      # What is where in a container, and what is never backed up: ios, android or generic.
+      \(container.map { "layout: \($0.layout.rawValue)" } ?? "# layout: ios")
+
+      # Settings files by suite, as paths in the container.
+      \(defaults ?? "# defaults: {standard: Library/Preferences/com.example.notes.plist}")
+
+      # What the app registers as its settings' defaults: a property list or YAML file, relative to this one.
+      # registered-defaults: Defaults.plist
+
+      # Databases by name, each with the places that it had over the versions, the present one first.
+      \(databases.isEmpty ? "# databases:\n#   notes: [Library/Application Support/notes.sqlite]" : "databases:\n" + places)
+
+      # Directories that the app shares with its extensions, by the group's id; relative to the container's root.
+      # groups: {group.com.example.notes: ../Shared/AppGroup/notes}
+
+      # Where the app itself says which schema version its data has: a setting, PRAGMA user_version of a database,
+      # or a field of a JSON file. `at` maps a migration's number to the app's where they differ: `at: {0: 7}` when the
+      # app's was 7 before the first migration. `absent` is the version of a container that lacks the number.
+      \(markerLines)
+
+      # What a backup leaves out besides the layout's own list, and what it takes all the same; as in .gitignore.
+      # exclude: ["Documents/**/*.part"]
+      # include: []
+
+      # An Android app's own backup rules, files relative to this one; transfer is cloud, device or cross-platform.
+      # android:
+      #   full-backup-content: res/xml/backup_rules.xml
+      #   data-extraction-rules: res/xml/data_extraction_rules.xml
+      #   transfer: device
+
+      # Public keys of age's to which archives are encrypted; `drydock keygen` makes one.
+      # recipients: [age1…]
+
+      # Directories, relative to this file.
+      migrations: Migrations
+      repository: Backups
+
+      """
+  }
+
+  private func quoted(_ text: String) -> String {
+    "\"" + text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
+  }
+}
+
+struct KeygenCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "keygen", abstract: "Generate a key for encrypted archives or for a device's vault.",
+    discussion: """
+      The key file holds a secret identity (AGE-SECRET-KEY-1…), which opens what is
+      encrypted to its public key (age1…), the recipient. The format is that of
+      age-keygen, and age can read it. Without -o it goes to standard output, and the
+      public key to standard error.
+
+      Without the file, what was encrypted to it cannot be opened: keep a copy in a
+      safe place. Whoever has the file can open it.
+
+      Examples:
+        drydock keygen -o key.txt            a new key, readable by its owner only
+        drydock keygen -y key.txt            its public key, for --recipient
+      """)
+
+  @Option(
+    name: [.short, .long],
+    help: ArgumentHelp("Write the key to this file, which must not exist.", valueName: "file"))
+  var output: String?
+  @Flag(
+    name: [.customShort("y"), .customLong("recipients")], help: "Print the public keys of a key file instead."
+  )
+  var showsRecipients = false
+  @Argument(help: ArgumentHelp("With -y: the key file, or - for standard input.", valueName: "file"))
+  var input: String?
+  @OptionGroup var common: CommonOptions
+
+  struct MadeKey: Encodable {
+    var created: String
+    var path: String?
+    var recipient: String
+    /// Only where there is no file that has it.
+    var identity: String?
+  }
+
+  struct Recipients: Encodable { var recipients: [String] }
+
+  func run() throws {
+    guard showsRecipients else { return try make() }
+    guard let input else {
+      throw UsageError(message: "-y needs a key file, or - for standard input: drydock keygen -y FILE")
+    }
+    guard output == nil else {
+      throw UsageError(message: "-o is for a new key; the public keys of a file go to standard output")
+    }
+    try printRecipients(of: input)
+  }
+
+  private func make() throws {
+    guard input == nil else {
+      throw UsageError(message: "a new key goes to -o FILE; to read a key file, give -y before it")
+    }
+    let identity = try AgeIdentity.generate()
+    let created = Date().ISO8601Format()
+    let file = KeyFile.text(of: identity, created: created)
+    var made = MadeKey(created: created, path: output, recipient: "\(identity.recipient)")
+    if let output { try SecretFile.create(output, file) }
+    if common.json {
+      if output == nil {
+        made.identity = identity.secretText.withBytes { String(decoding: $0, as: UTF8.self) }
+      }
+      return Output.json(made)
+    }
+    if output == nil {
+      warnIfOthersCanRead()
+      file.withBytes { Output.bytes($0) }
+      // Nobody must encrypt to a key that is nowhere.
+      guard StandardStreams.fault == nil else { return }
+    }
+    // At a terminal the key itself was just shown, with its public key in a comment.
+    if output != nil || isatty(STDOUT_FILENO) != 1 { Output.note("Public key: \(identity.recipient)") }
+  }
+
+  /// A shell makes the file of a redirection as readable as any other.
+  private func warnIfOthersCanRead() {
+    var status = stat()
+    guard fstat(STDOUT_FILENO, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_mode & 0o077 != 0
+    else { return }
+    Output.note(
+      "drydock: warning: the key goes to a file that others can read; -o FILE creates a private one")
+  }
+
+  private func printRecipients(of path: String) throws {
+    let limit = 1 << 20
+    let isStandardInput = path == "-"
+    let file =
+      isStandardInput
+      ? try SecretFile.readStandardInput(limit: limit) : try SecretFile.read(path, limit: limit)
+    let identities = try KeyFile.identities(in: file, path: isStandardInput ? "standard input" : path)
+    let recipients = identities.map(\.recipient.description)
+    if common.json { return Output.json(Recipients(recipients: recipients)) }
+    for recipient in recipients { Output.line(recipient) }
+  }
+}

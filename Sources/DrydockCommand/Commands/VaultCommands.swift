@@ -1,0 +1,222 @@
+import ArgumentParser
+import Drydock
+import Foundation
+
+struct VaultCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "vault", abstract: "Show and change a container's vault of secrets.",
+    discussion: """
+      The vault is a file of the container, encrypted to the key of its device. Its
+      items have the meaning of the Apple keychain's. Each change is one transaction,
+      which `drydock rollback` undoes. With --json each prints one JSON document.
+
+      Examples:
+        drydock vault list Notes --device-key device.txt
+        drydock vault set Notes com.example.notes/auth --value-file token.txt
+        drydock vault get Notes com.example.notes/auth | pbcopy
+      """,
+    subcommands: [
+      VaultListCommand.self, VaultGetCommand.self, VaultSetCommand.self, VaultRemoveCommand.self,
+      VaultRenameCommand.self, VaultSetAccessibilityCommand.self, VaultRekeyCommand.self,
+    ])
+}
+
+extension VaultAccessibility: ExpressibleByArgument {
+  /// A class by its name or the keychain's code.
+  public init?(argument: String) { self.init(argument) }
+}
+
+extension VaultItemClass: ExpressibleByArgument {
+  /// A class by its name or the keychain's code.
+  public init?(argument: String) { self.init(argument) }
+}
+
+extension VaultChange.IfExists: ExpressibleByArgument {}
+
+/// The options that select an item.
+struct VaultAddressOptions: ParsableArguments {
+  @Argument(
+    help: "The item: its name as `vault list` prints it, SERVICE/ACCOUNT, or the service or server alone.")
+  var name: String?
+
+  @Option(help: ArgumentHelp("Only an item of this service; '' for one without.", valueName: "text"))
+  var service: String?
+  @Option(help: ArgumentHelp("Only an item of this account; '' for one without.", valueName: "text"))
+  var account: String?
+  @Option(help: ArgumentHelp("Only an item of this server.", valueName: "name"))
+  var server: String?
+  @Option(help: ArgumentHelp("Only an item of this access group; '' for one without.", valueName: "group"))
+  var accessGroup: String?
+  @Option(
+    name: .customLong("class"),
+    help: ArgumentHelp("Only an item of this class.", valueName: "class"))
+  var itemClass: VaultItemClass?
+  @Flag(inversion: .prefixedNo, help: "Only an item that is synchronizable, or is not.")
+  var synchronizable: Bool?
+
+  /// - Throws: `UsageError` when nothing is said.
+  func address() throws -> VaultAddress {
+    let given: [(VaultAttribute, String?)] = [
+      (.service, service), (.account, account), (.server, server), (.accessGroup, accessGroup),
+    ]
+    let attributes = given.compactMap { pair in pair.1.map { (pair.0, $0) } }
+    let address = VaultAddress(
+      name: name, itemClass: itemClass, attributes: Dictionary(uniqueKeysWithValues: attributes),
+      isSynchronizable: synchronizable)
+    guard !address.isEmpty else {
+      throw UsageError(message: "no item is named; give SERVICE/ACCOUNT, or --service and --account")
+    }
+    return address
+  }
+}
+
+/// An item in results: everything but the value.
+struct ShownVaultItem: Encodable {
+  var name: String
+  var `class`: String
+  var attributes: [String: String]
+  var accessible: String
+  var synchronizable: Bool
+  var accessControl: [String]
+  var created: String?, modified: String?
+  var bytes: Int
+  var isText: Bool
+  var value: String
+
+  init(_ item: VaultItem, _ redactor: Redactor) {
+    name = item.description
+    self.class = item.itemClass.rawValue
+    // What is for people may have a secret in it; what the item is called by has to be told.
+    let named = Set(item.itemClass.identifying)
+    attributes = Dictionary(
+      uniqueKeysWithValues: item.attributes.map { attribute, text in
+        (attribute.rawValue, named.contains(attribute) ? text : redactor.shown(name: text))
+      })
+    accessible = item.accessibility.rawValue
+    synchronizable = item.isSynchronizable
+    accessControl = item.accessControl?.flags ?? []
+    (created, modified) = (item.created, item.modified)
+    bytes = item.value.count
+    isText = item.value.isText
+    value = redactor.shown(secret: item.value)
+  }
+}
+
+extension ShownVaultItem {
+  /// The item as a line of a table.
+  var row: [String] {
+    let control = accessControl.isEmpty ? [] : ["needs \(accessControl.joined(separator: ", "))"]
+    let label = attributes[VaultAttribute.label.rawValue].map { ["\"\($0)\""] } ?? []
+    let times = [created.map { "made \($0)" }, modified.map { "changed \($0)" }].compactMap { $0 }
+    return [name, `class`, accessible, value, (control + label + times).joined(separator: ", ").printable]
+  }
+}
+
+struct VaultListCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "list", abstract: "List the items of a vault: everything but their values.",
+    discussion: """
+      Of each value, its length and a fingerprint are shown: within one list, equal
+      values have equal fingerprints.
+
+      Example: drydock vault list Notes --device-key device.txt
+      """)
+
+  @OptionGroup var container: ContainerOptions
+  @OptionGroup var deviceKeys: DeviceKeyOptions
+  @OptionGroup var expansion: ExpansionOptions
+  @OptionGroup var common: CommonOptions
+
+  struct Result: Encodable {
+    var vault: ContainerPath?
+    var device: String?
+    var recipients: [String]
+    var items: [ShownVaultItem]
+  }
+
+  func run() throws { try container.reading(common.configuration(), expansion, list) }
+
+  private func list(_ opened: Container) throws {
+    let options = try container.transaction().with(deviceKeys)
+    let vault = try opened.vault(options: options)
+    let items = vault?.sorted.map { ShownVaultItem($0, options.redactor) } ?? []
+    if common.json {
+      return Output.json(
+        Result(
+          vault: vault.map { _ in opened.vaultPath }, device: vault?.device,
+          recipients: vault?.recipients.map(\.description) ?? [], items: items))
+    }
+    guard let vault else {
+      return Output.advice("no vault; `drydock vault set` makes one at \(opened.vaultPath)")
+    }
+    Output.line(
+      "\(opened.vaultPath): \(Output.count(items.count, "item")), sealed to "
+        + Output.count(vault.recipients.count, "key"))
+    Output.table(items.map(\.row))
+  }
+}
+
+struct VaultGetCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "get", abstract: "Print an item's value, to a pipe or a file.",
+    discussion: """
+      The value is printed byte for byte, without a line break; on a terminal only
+      with --reveal.
+
+      Examples:
+        drydock vault get Notes com.example.notes/auth | pbcopy
+        drydock vault get Notes com.example.notes/auth --output token.txt
+      """)
+
+  @OptionGroup var container: ContainerOptions
+  @OptionGroup var address: VaultAddressOptions
+  @Flag(help: "Show the value on a terminal.") var reveal = false
+  @Option(
+    name: [.short, .long],
+    help: ArgumentHelp(
+      "Write the value to this file, which must not exist; only its owner can read it.", valueName: "file"))
+  var output: String?
+  @OptionGroup var deviceKeys: DeviceKeyOptions
+  @OptionGroup var expansion: ExpansionOptions
+  @OptionGroup var common: CommonOptions
+
+  struct Result: Encodable {
+    var item: ShownVaultItem
+    var base64: String, text: String?
+  }
+
+  func run() throws {
+    let isShown = output == nil && isatty(STDOUT_FILENO) == 1
+    guard !isShown || reveal else {
+      throw UsageError(
+        message:
+          "standard output is a terminal, where others can read the value; pipe it, give --output FILE, or --reveal"
+      )
+    }
+    try container.reading(common.configuration(), expansion) { opened in
+      let options = try container.transaction().with(deviceKeys)
+      let item = try opened.vaultItem(address.address(), options: options)
+      try write(item, options.redactor, isShown: isShown)
+    }
+  }
+
+  private func write(_ item: VaultItem, _ redactor: Redactor, isShown: Bool) throws {
+    let text = item.value.withBytes { String(validating: $0, as: UTF8.self) }
+    if let output {
+      try SecretFile.create(output, item.value)
+      if common.json { return Output.json(ShownVaultItem(item, redactor)) }
+      return Output.note("drydock: wrote \(item.value.count) bytes to \(output)")
+    }
+    if common.json {
+      return Output.json(
+        Result(
+          item: ShownVaultItem(item, redactor),
+          base64: item.value.withBytes { Data($0).base64EncodedString() }, text: text))
+    }
+    guard isShown else { return item.value.withBytes { Output.bytes($0) } }
+    guard let text else {
+      throw UsageError(message: "the value of \(item) is not text; pipe it, or give --output FILE")
+    }
+    Output.line(text)
+  }
+}

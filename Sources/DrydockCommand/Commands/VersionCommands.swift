@@ -1,0 +1,265 @@
+import ArgumentParser
+import Drydock
+
+struct StatusCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "status", abstract: "Show a container's schema version and the state of each migration.",
+    discussion: """
+      Examples:
+        drydock status Notes -m Migrations --exit-code
+        drydock status --all Customers -m Migrations
+      """)
+
+  @OptionGroup var container: ContainersOptions
+  @OptionGroup var migrations: CatalogOptions
+  @Flag(help: "Exit with 2 when migrations are pending.") var exitCode = false
+  @OptionGroup var expansion: ExpansionOptions
+  @OptionGroup var common: CommonOptions
+
+  struct Result: Encodable, Sendable {
+    struct Entry: Encodable, Sendable {
+      var number: Int
+      var name: String
+      var state: String
+      var record: MigrationRecord?
+      var needsDeviceKey: Bool
+    }
+    var version: Int
+    var source: String
+    var latest: Int
+    var migrations: [Entry]
+    var notes: [String]
+    var problems: [String]
+
+    init(_ plan: MigrationStatus) {
+      (version, source) = (plan.detected.version, plan.detected.source.description)
+      latest = plan.catalog.latest
+      migrations = plan.entries.map {
+        Entry(
+          number: $0.number, name: $0.name, state: $0.state.rawValue, record: $0.record,
+          needsDeviceKey: $0.needsDeviceKey)
+      }
+      (notes, problems) = (plan.notes, plan.problems.map(\.description))
+    }
+  }
+
+  func run() throws {
+    let configuration = try common.configuration()
+    if let batch = try container.batch(configuration, asJSON: common.json) { return try run(batch) }
+    try container.reading(configuration, expansion, show)
+  }
+
+  private func show(_ opened: Container) throws {
+    let plan = try opened.status(
+      migrations.catalog(opened.configuration), options: container.transaction())
+    let problems = plan.problems
+    if common.json {
+      Output.json(Result(plan))
+    } else {
+      Output.line("version \(plan.detected.version) of \(plan.catalog.latest), by \(plan.detected.source)")
+      Output.table(
+        plan.entries.map { entry in
+          let when =
+            entry.record.map { "\($0.origin.rawValue) \(UTCTime.text($0.time))" }
+            ?? (entry.needsDeviceKey ? "needs the device key" : "")
+          return [String(entry.number), entry.state.rawValue, entry.name, when]
+        })
+    }
+    for note in plan.notes { Output.note("drydock: note: \(note)") }
+    for problem in problems { Output.note("drydock: \(problem)") }
+    if !problems.isEmpty { throw ExitStatus.validation.code }
+    if exitCode && !plan.pending.isEmpty { throw ExitStatus.pending.code }
+  }
+}
+
+extension StatusCommand {
+  /// The status of every container of a batch.
+  func run(_ batch: Batch) throws {
+    let catalog = try migrations.catalog(batch.configuration)
+    let (options, exitCode) = (try container.transaction(), exitCode)
+    try batch.finish(
+      batch.run { container in
+        let plan = try container.status(catalog, options: options)
+        let version = "version \(plan.detected.version) of \(plan.catalog.latest)"
+        if let problem = plan.problems.first {
+          let more = plan.problems.count > 1 ? " (and \(plan.problems.count - 1) more)" : ""
+          return BatchResult(
+            state: .failed, text: "\(version), exit \(ExitStatus.validation.rawValue): \(problem)\(more)",
+            document: Result(plan), exit: .validation)
+        }
+        if plan.pending.isEmpty {
+          return BatchResult(state: .unchanged, text: version, document: Result(plan))
+        }
+        return BatchResult(
+          state: .pending,
+          text: "\(version), by \(plan.detected.source); \(plan.pending.count) pending",
+          document: Result(plan), exit: exitCode ? .pending : nil)
+      })
+  }
+}
+
+struct BaselineCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "baseline", abstract: "Set a container's schema version, without running anything.",
+    discussion: """
+      With --all, only containers of unknown version are set: one that has a history,
+      or is new, is left unchanged.
+
+      Examples:
+        drydock baseline Notes -m Migrations --to 3
+        drydock baseline --all Customers -m Migrations --to 3
+      """)
+
+  @OptionGroup var container: ContainersOptions
+  @OptionGroup var migrations: CatalogOptions
+  @Option(help: ArgumentHelp("The version that the container has.", valueName: "number")) var to: Int
+  @OptionGroup var use: UseOptions
+  @OptionGroup var common: CommonOptions
+
+  struct Result: Encodable, Sendable {
+    var transaction: String?
+    var version: Int
+    var notes: [String]
+    var unseenProcesses: UnseenProcesses?
+  }
+
+  func run() throws {
+    let configuration = try common.configuration()
+    if let batch = try container.batch(configuration, asJSON: common.json) { return try run(batch) }
+    let opened = try container.open(configuration)
+    let outcome = try opened.baseline(
+      migrations.catalog(configuration), version: to, options: container.transaction().with(use))
+    ContainerOptions.reportRecovery(outcome.recovered, opened)
+    let notes = outcome.value + outcome.notes
+    for note in outcome.value + outcome.allNotes { Output.note("drydock: note: \(note)") }
+    if common.json {
+      Output.json(
+        Result(
+          transaction: outcome.transaction?.description, version: to, notes: notes,
+          unseenProcesses: outcome.unseen))
+    } else {
+      Output.line("the container now has version \(to); no migration was run")
+    }
+  }
+}
+
+extension BaselineCommand {
+  /// Sets the version of the batch's containers of unknown version; others would lose their history.
+  func run(_ batch: Batch) throws {
+    let catalog = try migrations.catalog(batch.configuration)
+    let options = try container.transaction().with(use)
+    try batch.finish(
+      batch.run { [to] container in
+        if let detected = try Self.known(container, catalog, options) {
+          return BatchResult(
+            state: .unchanged, text: "version \(detected.version) already, by \(detected.source)")
+        }
+        let outcome = try container.baseline(catalog, version: to, options: options)
+        let result = Result(
+          transaction: outcome.transaction?.description, version: to, notes: outcome.value + outcome.notes,
+          unseenProcesses: outcome.unseen)
+        return BatchResult(
+          state: .changed, text: "version \(to)", document: result,
+          notes: outcome.value + outcome.reportLines,
+          unseen: outcome.unseen)
+      })
+  }
+
+  /// The known version; nil when nothing shows it, or only a marker without a history.
+  private static func known(
+    _ container: Container, _ catalog: MigrationCatalog, _ options: TransactionOptions
+  ) throws -> DetectedVersion? {
+    do {
+      let plan = try container.status(catalog, options: options)
+      return plan.problems.contains { $0.code == .firstContact } ? nil : plan.detected
+    } catch let error as DrydockError where error.code == .unknownVersion {
+      return nil
+    }
+  }
+}
+
+struct RepairCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "repair", abstract: "Correct a container's migration history.",
+    discussion: """
+      --accept is for migrations that were edited after they were applied: the current
+      files count as applied. --remove is for migrations whose files no longer exist:
+      they are removed from the history. Nothing is run, and only the history and the
+      version markers change, in a transaction that `drydock rollback` undoes. With
+      --all, containers that need no such repair are left unchanged.
+
+      Examples:
+        drydock repair Notes -m Migrations --accept 2 4
+        drydock repair Notes -m Migrations --remove 7
+        drydock repair --all Customers -m Migrations --accept 2
+      """)
+
+  @OptionGroup var container: ContainersOptions
+  @OptionGroup var migrations: CatalogOptions
+  @Option(
+    parsing: .upToNextOption,
+    help: ArgumentHelp("Migrations whose edits make no difference.", valueName: "number"))
+  var accept: [Int] = []
+  @Option(
+    parsing: .upToNextOption,
+    help: ArgumentHelp("Migrations whose files no longer exist.", valueName: "number"))
+  var remove: [Int] = []
+  @OptionGroup var use: UseOptions
+  @OptionGroup var common: CommonOptions
+
+  struct Result: Encodable, Sendable {
+    var transaction: String?
+    var notes: [String]
+    var unseenProcesses: UnseenProcesses?
+  }
+
+  func validate() throws {
+    if accept.isEmpty && remove.isEmpty { throw ValidationError("name migrations with --accept or --remove") }
+  }
+
+  func run() throws {
+    let configuration = try common.configuration()
+    if let batch = try container.batch(configuration, asJSON: common.json) { return try run(batch) }
+    let opened = try container.open(configuration)
+    let outcome = try opened.repair(
+      migrations.catalog(configuration), accept: accept, remove: remove,
+      options: container.transaction().with(use))
+    ContainerOptions.reportRecovery(outcome.recovered, opened)
+    for note in outcome.allNotes { Output.note("drydock: note: \(note)") }
+    if common.json {
+      Output.json(
+        Result(
+          transaction: outcome.transaction?.description, notes: outcome.value, unseenProcesses: outcome.unseen
+        ))
+    } else {
+      for line in outcome.value { Output.line(line) }
+    }
+    try outcome.throwUnlessClean()
+  }
+}
+
+extension RepairCommand {
+  /// Repairs the containers of a batch that need it.
+  func run(_ batch: Batch) throws {
+    let catalog = try migrations.catalog(batch.configuration)
+    if let unknown = accept.first(where: { catalog.migration($0) == nil }) {
+      throw UsageError(message: "--accept \(unknown): there is no migration of that number")
+    }
+    let options = try container.transaction().with(use)
+    try batch.finish(
+      batch.run { [accept, remove] container in
+        do {
+          let outcome = try container.repair(catalog, accept: accept, remove: remove, options: options)
+          let result = Result(
+            transaction: outcome.transaction?.description, notes: outcome.value,
+            unseenProcesses: outcome.unseen)
+          return BatchResult(
+            state: .changed, text: outcome.value.joined(separator: "; "), document: result,
+            exit: outcome.exit, notes: outcome.reportLines, unseen: outcome.unseen)
+        } catch let error as DrydockError where error.code == .usage {
+          // This container needs no such repair.
+          return BatchResult(state: .unchanged, text: error.message)
+        }
+      })
+  }
+}

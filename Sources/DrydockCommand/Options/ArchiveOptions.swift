@@ -1,0 +1,77 @@
+import ArgumentParser
+import Drydock
+import Foundation
+
+/// How far an archive may expand.
+struct ExpansionOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      """
+      Allow an archive to expand to this size, such as 20GB; by default 1 GiB, or 250 times the archive's size if that is \
+      more.
+      """, valueName: "size"))
+  var maxSize: String?
+
+  func limit() throws -> ExpansionLimit {
+    guard let text = maxSize ?? Environment["MAX_SIZE"] else { return .standard }
+    let units: [String: UInt64] = [
+      "": 1, "B": 1, "KB": 1000, "MB": 1_000_000, "GB": 1_000_000_000, "TB": 1_000_000_000_000,
+    ]
+    let digits = text.prefix { $0.isASCII && $0.isNumber }
+    let unit = text.dropFirst(digits.count).trimmingCharacters(in: .whitespaces).uppercased()
+    guard let number = UInt64(digits), let factor = units[unit],
+      case let (bytes, overflow) = number.multipliedReportingOverflow(by: factor), !overflow
+    else { throw UsageError(message: "\(text) is not a size; give bytes, or a number with kB, MB, GB or TB") }
+    return ExpansionLimit(bytes: bytes)
+  }
+}
+
+/// Where archives are.
+struct RepositoryOptions: ParsableArguments {
+  @Option(
+    name: [.short, .long],
+    help: ArgumentHelp(
+      "The directory of archives; by default `repository:` of drydock.yaml.", valueName: "directory"))
+  var repository: String?
+
+  func path(_ configuration: ContainerConfiguration) -> String? {
+    repository ?? Environment["REPOSITORY"] ?? configuration.repository
+  }
+
+  /// An archive by its file's path, or else by its name in the repository.
+  ///
+  /// - Parameter keys: what opens encrypted ones: without, they are found by what their files' names tell.
+  /// - Parameter warnsOfClocks: whether to warn when times of archives of the same app and instance cannot be right.
+  func archive(
+    _ name: String, _ configuration: ContainerConfiguration, _ keys: ArchiveKeys, warnsOfClocks: Bool = false
+  ) throws -> String {
+    if FileManager.default.fileExists(atPath: name) { return name }
+    // `APP/INSTANCE@latest` has a slash, too.
+    guard let path = path(configuration), !name.contains("/") || name.contains("@") else {
+      throw DrydockError(
+        .notFound, "no such archive; give a file, or -r REPOSITORY with an id or INSTANCE@latest", path: name)
+    }
+    let listing = try Repository(path).list(keys: keys.quick)
+    let found = try listing.find(name)
+    if let first = listing.unreadable.first, !listing.unreadable.contains(where: { $0.path == found }) {
+      let number = Output.count(listing.unreadable.count, "archive")
+      Output.note(
+        "drydock: note: \(number) of \(path) cannot be read and could not be chosen, such as \(first.path)"
+          .printable)
+    }
+    if warnsOfClocks { Output.warn(listing.clockWarnings(of: found)) }
+    return found
+  }
+}
+
+extension RepositoryOptions {
+  /// A path as it was given, or an archive's that the repository knows by this name.
+  func archive(
+    orContainer name: String, _ configuration: ContainerConfiguration, _ keys: ArchiveKeys
+  ) throws -> String {
+    guard !FileManager.default.fileExists(atPath: name), path(configuration) != nil,
+      !name.contains("/") || name.contains("@")
+    else { return name }
+    return try archive(name, configuration, keys)
+  }
+}

@@ -1,0 +1,95 @@
+import ArgumentParser
+import Drydock
+import Foundation
+
+/// Where migrations are.
+struct CatalogOptions: ParsableArguments {
+  @Option(
+    name: [.short, .long],
+    help: ArgumentHelp(
+      "The directory of migrations; by default `migrations:` of drydock.yaml.", valueName: "directory",
+      visibility: Program.current.plan == nil ? .default : .hidden))
+  var migrations: String?
+
+  @Option(
+    help: ArgumentHelp(
+      "The format of the migration files, if another tool's.", valueName: "tool",
+      visibility: Program.current.plan == nil ? .default : .hidden))
+  var format: MigrationTool.Format?
+
+  @Option(
+    help: ArgumentHelp(
+      "The database in drydock.yaml that they change.", valueName: "name",
+      visibility: Program.current.plan == nil ? .default : .hidden))
+  var database: String?
+
+  /// The other tool whose files the migrations are; nil for Drydock's own.
+  func tool(_ configuration: ContainerConfiguration) throws -> MigrationTool? {
+    guard let format = format ?? configuration.migrationTool?.format else { return nil }
+    let known = configuration.databases.keys.sorted()
+    guard let name = database ?? configuration.migrationTool?.database ?? (known.count == 1 ? known[0] : nil)
+    else {
+      throw UsageError(
+        message: "files of \(format.rawValue) are for one database: say with --database which one"
+          + (known.isEmpty ? "; drydock.yaml names none" : ": " + known.joined(separator: ", ")))
+    }
+    guard known.contains(name) else {
+      throw UsageError(
+        message: "drydock.yaml has no database \(name); \(NearestWord.hint(for: name, among: known))")
+    }
+    return MigrationTool(format, database: name)
+  }
+
+  /// Whether there are migrations: in a directory, or in a plan.
+  func areNamed(_ configuration: ContainerConfiguration) -> Bool {
+    Program.current.plan != nil || directory(configuration) != nil
+  }
+
+  /// Whether there are any yet: `drydock init` names a directory that does not exist yet.
+  func areThere(_ configuration: ContainerConfiguration) -> Bool {
+    guard let directory = directory(configuration), directory == configuration.migrations else {
+      return areNamed(configuration)
+    }
+    return FollowedStatus.identity(directory) != nil
+  }
+
+  /// The directory of migration files; nil for a program with a plan.
+  func directory(_ configuration: ContainerConfiguration) -> String? {
+    if Program.current.plan != nil { return nil }
+    return migrations ?? Environment["MIGRATIONS"] ?? configuration.migrations
+  }
+
+  /// The directory of migration files.
+  ///
+  /// - Throws: `UsageError` for a program with a plan, and when no directory is named.
+  func requiredDirectory(_ configuration: ContainerConfiguration) throws -> String {
+    if let plan = Program.current.plan {
+      throw UsageError(
+        message: "the migrations of \(Program.current.name) are in Swift, in \(plan), not in files")
+    }
+    guard let directory = directory(configuration) else {
+      throw UsageError(
+        message: "no migrations are named; give -m DIRECTORY, or `migrations: DIRECTORY` in drydock.yaml")
+    }
+    return directory
+  }
+
+  /// The plan that the program brings with it, if it does.
+  func plan() throws -> (any MigrationPlan.Type)? {
+    guard let plan = Program.current.plan else { return nil }
+    guard migrations == nil else {
+      throw UsageError(message: "\(Program.current.name) has built-in migrations: leave -m out")
+    }
+    return plan
+  }
+
+  func catalog(_ configuration: ContainerConfiguration) throws -> MigrationCatalog {
+    if let plan = try plan() { return try MigrationCatalog(plan) }
+    let catalog = try MigrationCatalog.load(requiredDirectory(configuration), tool: tool(configuration))
+    for warning in catalog.warnings { Output.note("drydock: warning: \(warning)") }
+    for note in catalog.notes { Output.note("drydock: note: \(note)") }
+    return catalog
+  }
+}
+
+extension MigrationTool.Format: ExpressibleByArgument {}

@@ -1,0 +1,208 @@
+import ArgumentParser
+import Drydock
+import Foundation
+
+/// The options of every command.
+struct CommonOptions: ParsableArguments {
+  @Flag(help: "Print one JSON document instead of text.")
+  var json = false
+
+  @Option(
+    help: ArgumentHelp(
+      "Use this drydock.yaml instead of the one in the working directory or above.", valueName: "file"))
+  var config: String?
+
+  /// Flags win over `DRYDOCK_*` variables, those over `drydock.yaml`.
+  func configuration() throws -> ContainerConfiguration {
+    do {
+      if let file = config ?? Environment["CONFIG"] { return try ContainerConfiguration(file: file) }
+      return try ContainerConfiguration.find(from: FileManager.default.currentDirectoryPath)
+    } catch var error as DrydockError where error.code == .malformed {
+      // A file that the user wrote, not one of the container's: validation, as with migrations.
+      error.code = .badConfiguration
+      throw error
+    }
+  }
+}
+
+/// `DRYDOCK_…` variables; an empty one counts as absent.
+enum Environment {
+  static subscript(_ name: String) -> String? {
+    ProcessInfo.processInfo.environment["DRYDOCK_" + name].flatMap { $0.isEmpty ? nil : $0 }
+  }
+}
+
+/// The options of every command on a container.
+struct ContainerOptions: ParsableArguments {
+  @Argument(
+    help: ArgumentHelp(
+      """
+      The container: the directory with one app's data, or an .xcappdata bundle; to read it, also a .zip, .tar, .tar.gz \
+      or .tar.zst of one.
+      """, valueName: "container"))
+  var path: String
+
+  @Option(
+    name: .customLong("container"),
+    help: ArgumentHelp(
+      "Name of this instance; by default its container ID, or the directory's name.", valueName: "name"))
+  var instance: String?
+
+  @OptionGroup var wait: WaitOptions
+
+  /// Opens the container, first ending what an interrupted command left.
+  func open(_ configuration: ContainerConfiguration) throws -> Container {
+    try refusePacked()
+    if let encryption = try? ArchiveEncryption.of(path: path) {
+      throw DrydockError(
+        .notAContainer,
+        "this file is \(encryption); `drydock restore` creates a container from a Drydock archive; anything else "
+          + "opens with `age -d`", path: path)
+    }
+    let container = try Container(at: path, configuration: configuration, instance: instance)
+    try Self.recover(container)
+    return container
+  }
+
+  /// Ends what an interrupted command left, and reports it.
+  static func recover(_ container: Container) throws {
+    for line in try recovering(container) { Output.note(line) }
+  }
+
+  /// Ends what an interrupted command left; returns the lines to report.
+  static func recovering(_ container: Container) throws -> [String] {
+    let found = try container.recoverForReading()
+    return lines(found.reports, container) + found.notes.map { "drydock: note: \($0)" }
+  }
+
+  /// Whether it is a foreign archive, which is unpacked to be read.
+  var isPacked: Bool { ForeignContainer.isOne(path) }
+
+  /// Opens the container for reading; a foreign archive is unpacked while the body runs.
+  func reading<T>(
+    _ configuration: ContainerConfiguration, _ expansion: ExpansionOptions, _ body: (Container) throws -> T
+  ) throws -> T {
+    guard isPacked else { return try body(open(configuration)) }
+    return try Container.reading(
+      at: path, configuration: configuration, instance: instance, limit: expansion.limit(), body)
+  }
+
+  /// Throws for a foreign archive, which can only be read.
+  func refusePacked() throws {
+    guard isPacked else { return }
+    throw UsageError(
+      message:
+        "\(path) is a foreign archive of a container, which is only read; unpack it (bsdtar -xpf FILE -C DIRECTORY) and "
+        + "give the directory")
+  }
+
+  static func reportRecovery(_ reports: [RecoveryReport], _ container: Container) {
+    for line in lines(reports, container) { Output.note(line) }
+  }
+
+  /// The lines that report recovered transactions.
+  static func lines(_ reports: [RecoveryReport], _ container: Container) -> [String] {
+    reports.flatMap { report in
+      if report.outcome == .writtenLater { return [writtenLater(report, container)] }
+      let state =
+        report.outcome == .old
+        ? "the container is unchanged, and the leftovers were removed"
+        : "its change is now complete"
+      return [
+        "drydock: recovered \(container.root): transaction \(report.transaction) was interrupted; \(state)"
+      ] + report.conflicts.map { "drydock: both sides changed it; conflict copy kept: \($0)" }
+    }
+  }
+
+  /// The line that reports writes to replaced files.
+  static func writtenLater(_ report: RecoveryReport, _ container: Container) -> String {
+    let paths = report.conflicts.map(\.description).joined(separator: ", ")
+    return
+      "drydock: \(container.root): a program that still had them open wrote into files after transaction "
+      + "\(report.transaction) had replaced them; copies are kept in conflict/\(report.transaction): \(paths)"
+  }
+
+  /// How its transactions are run.
+  func transaction() throws -> TransactionOptions { try wait.transaction() }
+}
+
+/// How long a command waits for others.
+struct WaitOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "Seconds to wait for another drydock command on the same container; by default 0.", valueName: "seconds"
+    ))
+  var lockTimeout: Double?
+
+  @Option(
+    help: ArgumentHelp("Seconds to wait for a locked database; by default 5.", valueName: "seconds"))
+  var busyTimeout: Double?
+
+  /// How its transactions are run.
+  func transaction() throws -> TransactionOptions {
+    var options = TransactionOptions()
+    options.lockTimeout = try lockTimeout ?? Self.seconds("LOCK_TIMEOUT") ?? 0
+    options.busyTimeout = try busyTimeout ?? Self.seconds("BUSY_TIMEOUT") ?? 5
+    options.hooks.faults = try Self.faults()
+    options.commit = try Self.preference()
+    return options
+  }
+
+  private static func seconds(_ name: String) throws -> Double? {
+    guard let text = Environment[name] else { return nil }
+    guard let value = Double(text), value >= 0 else {
+      throw UsageError(message: "DRYDOCK_\(name) is \(text): give a number of seconds")
+    }
+    return value
+  }
+
+  /// `DRYDOCK_COMMIT`, the commit strategy: `exchange` fails where only journaled replacement works, `in-place` always
+  /// uses journaled replacement.
+  private static func preference() throws -> CommitPreference {
+    guard let name = Environment["COMMIT"] else { return .automatic }
+    guard let preference = CommitPreference(rawValue: name) else {
+      let known = CommitPreference.allCases.map(\.rawValue).joined(separator: ", ")
+      throw UsageError(message: "DRYDOCK_COMMIT is \(name): one of \(known)")
+    }
+    return preference
+  }
+
+  /// For tests: `DRYDOCK_KILL_AT=exchanged` makes the process die at that step of a commit, `moved:3` when it comes
+  /// there for the third time.
+  private static func faults() throws -> FaultInjection {
+    guard let name = Environment["KILL_AT"] else { return .none }
+    let parts = name.split(separator: ":", maxSplits: 1).map(String.init)
+    guard let point = parts.first.flatMap(FaultPoint.init), let count = Int(parts.count > 1 ? parts[1] : "1")
+    else {
+      throw UsageError(
+        message:
+          "DRYDOCK_KILL_AT is \(name): one of \(FaultPoint.allCases.map(\.rawValue).joined(separator: ", "))")
+    }
+    return .kill(at: point, count: count)
+  }
+}
+
+/// The options of commands that change a container that an app may have open.
+struct UseOptions: ParsableArguments {
+  @Flag(
+    help: """
+      Refuse, with exit code 5, when processes that may use the container cannot be seen: those of other users \
+      without root, or outside a PID namespace.
+      """)
+  var requireVisible = false
+}
+
+extension TransactionOptions {
+  /// With what a command demands of the look at who uses the container.
+  func with(_ use: UseOptions) -> TransactionOptions {
+    var options = self
+    options.requiresVisible = use.requireVisible
+    return options
+  }
+}
+
+/// A name that becomes a file's, or a line of one, must not be a secret that was pasted by mistake.
+func refuseSecret(as name: String) throws {
+  guard SecretPattern.isSecret(text: name) else { return }
+  throw UsageError(message: "the name looks like a secret, and would be written to a file: give another one")
+}

@@ -1,0 +1,237 @@
+import ArgumentParser
+import Drydock
+import Foundation
+
+/// The keys of encrypted archives, for commands that only read.
+struct KeyOptions: ParsableArguments {
+  @Option(
+    name: .customLong("identity"),
+    help: ArgumentHelp("Open encrypted archives with the keys in this file; repeatable.", valueName: "file"))
+  var identities: [String] = []
+
+  @Option(
+    name: [.customLong("passphrase-file"), .customLong("identity-passphrase-file")],
+    help: ArgumentHelp("Open encrypted archives with the passphrase in this file.", valueName: "file"))
+  var passphraseFile: String?
+
+  func keys() throws -> ArchiveKeys {
+    try ArchiveKeys(identities: identities, passphraseFile: passphraseFile)
+  }
+}
+
+/// The same for commands that write an archive too, where `--passphrase-file` has the passphrase of the new one.
+struct SourceKeyOptions: ParsableArguments {
+  @Option(
+    name: .customLong("identity"),
+    help: ArgumentHelp("Open the archive with the keys in this file; repeatable.", valueName: "file"))
+  var identities: [String] = []
+
+  @Option(help: ArgumentHelp("Open the archive with the passphrase in this file.", valueName: "file"))
+  var identityPassphraseFile: String?
+
+  func keys() throws -> ArchiveKeys {
+    try ArchiveKeys(identities: identities, passphraseFile: identityPassphraseFile)
+  }
+}
+
+/// The given keys, and the passphrases that are asked for when an archive needs one.
+struct ArchiveKeys {
+  /// What was given and asked for so far.
+  private(set) var all: AgeKeys
+
+  /// The keys that open an archive at once: a passphrase takes a second for each.
+  var quick: AgeKeys { AgeKeys(identities: all.identities) }
+
+  /// - Parameter identities: key files; without any, those in `DRYDOCK_IDENTITY`, separated by colons.
+  init(identities: [String], passphraseFile: String?) throws {
+    let named = Environment["IDENTITY"]?.split(separator: ":").map(String.init) ?? []
+    let files = identities.isEmpty ? named : identities
+    all = try AgeKeys(
+      identityFiles: files, passphrases: passphraseFile.map { [try Passphrase.read($0)] } ?? [])
+  }
+
+  /// The keys for an archive; asks for a passphrase when it needs one and none was given.
+  mutating func opening(_ path: String) throws -> AgeKeys {
+    guard all.passphrases.isEmpty, Passphrase.canAsk,
+      let encryption = try? ArchiveEncryption.of(path: path), encryption.needsPassphrase
+    else { return all }
+    all.passphrases = [try Passphrase.ask("passphrase for \(path)")]
+    return all
+  }
+}
+
+/// The keys of a container's vault.
+struct DeviceKeyOptions: ParsableArguments {
+  @Option(
+    name: .customLong("device-key"),
+    help: ArgumentHelp(
+      "The device key that opens the vault, a file as age-keygen writes it; repeatable, the current one first.",
+      valueName: "file"))
+  var files: [String] = []
+
+  /// The keys in the files, or without any in those that `DRYDOCK_DEVICE_KEY` names, separated by colons.
+  func deviceKeys() throws -> DeviceKeys? {
+    let named = Environment["DEVICE_KEY"]?.split(separator: ":").map(String.init) ?? []
+    return try DeviceKeys(files: files.isEmpty ? named : files)
+  }
+}
+
+extension TransactionOptions {
+  /// With the keys that open the vault.
+  func with(_ deviceKeys: DeviceKeyOptions) throws -> TransactionOptions {
+    var options = self
+    options.deviceKeys = try deviceKeys.deviceKeys()
+    return options
+  }
+}
+
+/// The options that encrypt a new archive.
+struct RecipientOptions: ParsableArguments {
+  @Option(
+    name: .customLong("recipient"),
+    help: ArgumentHelp("Encrypt the archive to this age public key; repeatable.", valueName: "age1…"))
+  var recipients: [String] = []
+
+  @Option(
+    name: .customLong("recipients-file"),
+    help: ArgumentHelp("Encrypt the archive to the public keys in this file; repeatable.", valueName: "file"))
+  var recipientsFiles: [String] = []
+
+  @Option(help: ArgumentHelp("Encrypt the archive with the passphrase in this file.", valueName: "file"))
+  var passphraseFile: String?
+
+  @Flag(help: "Encrypt the archive with a passphrase, which is asked for.")
+  var passphrase = false
+
+  @Flag(help: "Write an archive that is not encrypted, whatever drydock.yaml says.")
+  var noEncryption = false
+
+  /// To whom, as flags say, else `DRYDOCK_RECIPIENTS` (separated by commas or blanks), else `recipients:` of
+  /// drydock.yaml; nil for an archive that is not encrypted.
+  func lock(_ configuration: ContainerConfiguration) throws -> AgeLock? {
+    let hasRecipients = !recipients.isEmpty || !recipientsFiles.isEmpty
+    let given = [hasRecipients, passphraseFile != nil, passphrase, noEncryption].filter { $0 }.count
+    guard given <= 1 else {
+      throw UsageError(
+        message:
+          "give recipients, a passphrase or --no-encryption, only one of them"
+      )
+    }
+    if noEncryption { return nil }
+    if let passphraseFile { return .passphrase(try Passphrase.read(passphraseFile)) }
+    if passphrase {
+      guard Passphrase.canAsk else {
+        throw UsageError(
+          message: "--passphrase asks on a terminal, and there is none; give --passphrase-file FILE")
+      }
+      return .passphrase(try Passphrase.askTwice())
+    }
+    let all = try hasRecipients ? fromFlags() : Self.fromEnvironment() ?? configuration.recipients
+    return all.isEmpty ? nil : .recipients(all)
+  }
+
+  private func fromFlags() throws -> [AgeRecipient] {
+    try recipients.map { try Self.recipient($0, "--recipient") }
+      + recipientsFiles.flatMap { file in
+        try SecretFile.read(file, limit: 1 << 20).withBytes {
+          try KeyFile.recipients(in: Array($0), path: file)
+        }
+      }
+  }
+
+  private static func fromEnvironment() throws -> [AgeRecipient]? {
+    try Environment["RECIPIENTS"].map {
+      try $0.split { $0 == "," || $0.isWhitespace }.map { try recipient(String($0), "DRYDOCK_RECIPIENTS") }
+    }
+  }
+
+  private static func recipient(_ text: String, _ place: String) throws -> AgeRecipient {
+    do {
+      return try AgeRecipient(text)
+    } catch let error as DrydockError {
+      throw UsageError(message: "\(place): \(error.message)")
+    }
+  }
+}
+
+/// Passphrases, from files and from a person at a terminal.
+enum Passphrase {
+  private static let limit = 4096
+
+  /// The one line of a file.
+  static func read(_ file: String) throws -> SecretBytes {
+    try SecretFile.read(file, limit: limit).withBytes { bytes in
+      let line = bytes.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") }
+      let rest = bytes[line.endIndex...]
+      guard !line.isEmpty, rest.isEmpty || rest.elementsEqual("\n".utf8) || rest.elementsEqual("\r\n".utf8)
+      else {
+        throw UsageError(
+          message: "\(file) is not a passphrase file; it must hold one line, the passphrase")
+      }
+      return SecretBytes(copying: UnsafeRawBufferPointer(rebasing: line))
+    }
+  }
+
+  /// Whether there is a person to ask.
+  static var canAsk: Bool { isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1 }
+
+  /// Asks without showing what is typed.
+  static func ask(_ question: String) throws -> SecretBytes {
+    // Echo goes off before the question, so that nothing typed early is shown or lost.
+    try withoutEcho {
+      StandardStreams.note("\(question): ")
+      defer { StandardStreams.note("\n") }
+      return try readLine()
+    }
+  }
+
+  /// Asks for a new passphrase twice: nobody could open an archive with a mistyped one.
+  static func askTwice() throws -> SecretBytes {
+    let first = try ask("passphrase for the archive")
+    let second = try ask("the same passphrase again")
+    guard first == second else {
+      throw UsageError(message: "the passphrases differ; nothing was written, run it again")
+    }
+    return first
+  }
+
+  // MARK: The terminal
+
+  /// Runs a body with a terminal that shows nothing and hands over every key, those that would stop the program too: it
+  /// must not end with a terminal that stays silent.
+  private static func withoutEcho<T>(_ body: () throws -> T) throws -> T {
+    var before = termios()
+    guard tcgetattr(STDIN_FILENO, &before) == 0 else {
+      throw UsageError(message: "the terminal cannot be asked for a passphrase; give it in a file")
+    }
+    var silent = before
+    silent.c_lflag &= ~tcflag_t(ECHO | ICANON | ISIG)
+    tcsetattr(STDIN_FILENO, TCSAFLUSH, &silent)
+    defer { tcsetattr(STDIN_FILENO, TCSAFLUSH, &before) }
+    return try body()
+  }
+
+  private static func readLine() throws -> SecretBytes {
+    var count = 0
+    let line = try SecretBytes(count: limit) { line in
+      while count < line.count {
+        guard let key = line.baseAddress, Foundation.read(STDIN_FILENO, key + count, 1) == 1 else {
+          throw givenUp
+        }
+        switch line[count] {
+        case UInt8(ascii: "\r"), UInt8(ascii: "\n"): return
+        case 0x03, 0x04, 0x1A, 0x1C: throw givenUp  // control and C, D, Z, \
+        case 0x15: count = 0  // control and U: all of it
+        case 0x08, 0x7F:  // backspace: one letter, which may have several bytes
+          while count > 0, line[count - 1] & 0xC0 == 0x80 { count -= 1 }
+          count = max(0, count - 1)
+        default: count += 1
+        }
+      }
+    }
+    guard count > 0 else { throw givenUp }
+    return line.withBytes { SecretBytes(copying: UnsafeRawBufferPointer(rebasing: $0[..<count])) }
+  }
+
+  private static let givenUp = UsageError(message: "no passphrase was given; nothing was done")
+}

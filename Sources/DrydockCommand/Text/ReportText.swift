@@ -1,0 +1,102 @@
+import Drydock
+
+/// What migrations did, for people.
+enum MigrationText {
+  /// - Parameter verb: `ran`, or `would run` in a dry run.
+  static func write(_ report: MigrationReport, verb: String) {
+    guard report.changedAnything else {
+      Output.line("nothing to do: the container has version \(report.to)")
+      for note in report.notes { Output.line("  \(note)") }
+      return
+    }
+    Output.line(
+      report.from == report.to ? "version \(report.to)" : "version \(report.from) → \(report.to)")
+    if !report.byTheApp.isEmpty {
+      let numbers = report.byTheApp.map(String.init).joined(separator: ", ")
+      Output.line("  recorded as applied by the app: \(numbers)")
+    }
+    for migration in report.migrations {
+      let text = migration.summary.map { ": \($0)" } ?? ""
+      Output.line("  \(verb) \(migration.name)\(text) (\(migration.milliseconds) ms)")
+      for line in migration.notes.flatMap({ $0.split(separator: "\n", omittingEmptySubsequences: false) }) {
+        Output.line("      \(line)")
+      }
+    }
+    for note in report.notes { Output.line("  \(note)") }
+    for migration in report.withoutDatabase {
+      let names = migration.missingDatabases?.joined(separator: ", ") ?? ""
+      Output.note(
+        "drydock: note: \(migration.name) is recorded as applied and did nothing: the container has no database \(names)"
+      )
+    }
+  }
+
+  /// Which archives still hold what is in the vault now, on standard error whatever the output is.
+  static func warn(exposed: [ExposedSecret], notSearched: [String]) {
+    let count = Set(exposed.map(\.archive)).count
+    if count > 0 {
+      Output.note(
+        "drydock: warning: unencrypted archives still hold what was moved into the vault: \(Output.count(count, "archive")); "
+          + "who has a copy has the secret: rotate it")
+      for item in exposed { Output.note("  \(item.archive): \(item.key) in \(item.file)".printable) }
+    }
+    for archive in notSearched {
+      Output.note("drydock: warning: not searched for what was moved into the vault: \(archive)".printable)
+    }
+  }
+}
+
+/// What a rollback did, for people.
+enum RollbackText {
+  /// - Parameters:
+  ///   - verb: `rolled back`, or what it would do in a dry run.
+  ///   - steps: the same for migrations that are taken back by their steps.
+  static func write(_ report: MigrationRollback.Report, verb: String, steps: String) {
+    guard !report.isEmpty else {
+      return Output.line("nothing to do: the container has version \(report.to ?? 0)")
+    }
+    if let from = report.from, let to = report.to, from != to { Output.line("version \(from) → \(to)") }
+    for undone in report.undone { Output.line("\(verb): \(undone.transaction), which \(undone.summary)") }
+    for conflict in report.discarded { Output.line("  discarded: \(conflict)") }
+    for migration in report.migrations {
+      let text = migration.summary.map { ": \($0)" } ?? ""
+      Output.line("  \(steps) \(migration.name)\(text) (\(migration.milliseconds) ms)")
+      for note in migration.notes { Output.line("      \(note)") }
+    }
+    for note in report.notes { Output.line("  \(note)") }
+  }
+}
+
+/// What became of a vault's items, for people.
+enum RestoredVaultText {
+  /// How many items of a kind are named.
+  private static let shown = 100
+
+  /// - Parameter isDone: false for a dry run.
+  static func write(_ vault: RestoredVault, isDone: Bool) {
+    let counts =
+      "\(vault.returned.count), removed: \(vault.removed.count), left behind: \(vault.leftBehind.count)"
+    Output.line("vault items \(isDone ? "restored" : "to restore"): \(counts)")
+    names(vault.returned, "+")
+    names(vault.removed, "-")
+    for item in vault.leftBehind.prefix(shown) {
+      Output.line("  left behind \((item.item ?? "all that is in the vault").printable): \(item.reason)")
+    }
+    more(vault.leftBehind.count)
+  }
+
+  /// What a container lacks of an archive's items, and has beyond them.
+  static func writeDifference(_ vault: RestoredVault) {
+    names(vault.returned, "- or other:")
+    names(vault.removed, "+")
+  }
+
+  private static func names(_ names: [String], _ sign: String) {
+    for name in names.prefix(shown) { Output.line("  \(sign) \(name.printable)") }
+    more(names.count)
+  }
+
+  private static func more(_ count: Int) {
+    if count > shown { Output.line("  … and \(count - shown) more; --json lists them") }
+  }
+}
