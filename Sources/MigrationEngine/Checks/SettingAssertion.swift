@@ -103,7 +103,7 @@ extension Assertion {
   package static func settings(_ reader: YAMLReader, suite: (name: String, position: YAMLPosition)?) throws
     -> [Assertion]
   {
-    let target = DefaultsTarget(suite: suite)
+    let target = DefaultsTarget(suite: suite?.name, at: suite?.position ?? reader.position)
     let pairs = try reader["settings"]?.pairs("`settings`")
     let values = try pairs?.propertyListValues() ?? [:]
     var assertions: [Assertion] = []
