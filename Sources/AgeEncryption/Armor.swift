@@ -12,7 +12,7 @@ enum Armor {
 
   /// Whether a file is armored, judged by its start: a binary one begins with a letter.
   static func isPresent(in file: [UInt8]) -> Bool {
-    file.prefix(maximumBlank + 1).first { !isBlank($0) } == UInt8(ascii: "-")
+    file.first { !isBlank($0) } == UInt8(ascii: "-")
   }
 
   /// The binary file inside the armor. Throws `DrydockError` (`.armor`).

@@ -240,6 +240,6 @@ extension DrydockError {
   /// An age file as text allows no random access.
   static let armored = DrydockError(
     .encrypted,
-    "the archive is an armored age file (text), and only binary ones are supported; convert it: "
+    "the archive is encrypted as armored text, and only binary age files are supported; convert it: "
       + "`age -d -i KEY.txt ARCHIVE | age -r age1… > ARCHIVE.tar.zst.age`")
 }

@@ -26,7 +26,7 @@ package final class ArchiveReader {
   ///
   /// - Parameter keys: what opens it when it is encrypted.
   /// - Throws: `DrydockError`: `.io`, `.notAnArchive`, `.noIdentity`, `.encrypted`, `.truncated`, `.damaged`, `.limit`
-  ///   or `.unsupported`.
+  ///   or `.newerFormat`.
   package convenience init(path: String, keys: AgeKeys = AgeKeys()) throws {
     let file: FileDescriptor
     do {
@@ -44,8 +44,6 @@ package final class ArchiveReader {
 
   /// Opens an archive by an open descriptor, which must stay open as long as the reader lives and which the
   /// reader does not close. Its position is moved.
-  ///
-  /// - Throws: as `init(path:keys:)`.
   package convenience init(_ file: FileDescriptor, keys: AgeKeys = AgeKeys()) throws {
     try self.init(file, path: nil, closesFile: false, keys)
   }
@@ -83,11 +81,7 @@ package final class ArchiveReader {
   /// The bytes of the file that were read so far, those that were read ahead included.
   package var bytesRead: UInt64 { bytesReadAtOpening + ranges.bytesRead }
 
-  /// Reads a range of the tar stream, decompressing only its frames. `body` gets it piece by piece, in order; a
-  /// piece is valid during the call only.
-  ///
-  /// - Throws: `DrydockError` (`.damaged` for a range outside of the stream, as ranges come from manifests), or
-  ///   what `body` throws.
+  /// As ``RangeReader/read(offset:length:into:)``.
   package func read(offset: UInt64, length: UInt64, into body: (UnsafeRawBufferPointer) throws -> Void) throws
   {
     try ranges.read(offset: offset, length: length, into: body)
@@ -98,8 +92,6 @@ package final class ArchiveReader {
 
   /// Reads the manifest and checks its SHA-256. The check comes after the last piece: what `body` was given is not
   /// to be trusted before this returns.
-  ///
-  /// - Throws: `DrydockError`, or what `body` throws.
   package func readManifest(into body: (UnsafeRawBufferPointer) throws -> Void) throws {
     let digest = try SHA256()
     try read(offset: manifest.offset, length: manifest.length) { bytes in
@@ -241,15 +233,11 @@ public struct ExpansionLimit: Sendable {
 
 extension ArchiveReader {
   /// Checks that the whole content stays within a limit.
-  ///
-  /// - Throws: `DrydockError` with code `limit`.
   package func checkExpansion(_ limit: ExpansionLimit) throws {
     try located { try limit.check("the archive", tarSize, fileSize: fileSize) }
   }
 
   /// Checks that what is kept of the manifest in memory stays within a limit.
-  ///
-  /// - Throws: `DrydockError` with code `limit`.
   package func checkManifestMemory(_ need: UInt64, _ limit: ExpansionLimit) throws {
     try located { try limit.checkMemory("its manifest", need, fileSize: fileSize) }
   }

@@ -31,7 +31,6 @@ package final class ArchiveWriter {
   ///   - compressionLevel: zstd's, 1 to 19.
   ///   - threads: how many threads compress; by default one for each processor, and never more than four.
   ///   - encryption: to whom the archive is encrypted; nil for one that everybody can read.
-  /// - Throws: `DrydockError`.
   package init(
     to file: FileDescriptor, compressionLevel: Int32 = 3, threads: Int? = nil, encryption: AgeLock? = nil
   ) throws {
@@ -117,16 +116,12 @@ package final class ArchiveWriter {
   }
 
   /// Starts a new frame with the next member, so that it can be read without what is before it.
-  ///
-  /// - Throws: `DrydockError` `.invalidUse` in the middle of a member.
   package func startFrame() throws {
     guard case .betweenMembers = state else { throw misuse("start a frame") }
     encoder.sink.flush()
   }
 
   /// Ends the archive: the rest of the tar stream, the manifest's location, the seek table.
-  ///
-  /// - Throws: `DrydockError`; also the failure of a frame that was compressed or written earlier.
   package func finish(manifest: ManifestLocation) throws -> ArchiveSummary {
     guard case .betweenMembers = state else { throw misuse("finish the archive") }
     guard manifest.offset <= tarPosition, manifest.length <= tarPosition - manifest.offset else {

@@ -21,8 +21,6 @@ package final class ForeignArchive {
   private let fileSize: UInt64
 
   /// Opens a file; nil when its first bytes show none of these formats.
-  ///
-  /// - Throws: `DrydockError`: `io`, `encrypted`, `damaged`.
   package init?(path: String) throws {
     self.path = path
     let file: FileDescriptor
@@ -261,8 +259,6 @@ enum ForeignFormat {
 /// about what it could do.
 enum ForeignMember {
   /// The member; its name is empty when it is the root itself.
-  ///
-  /// - Throws: `DrydockError`: `unsafeName`, `encrypted`, `unsupported`, `limit`.
   static func make(_ entry: OpaquePointer, isTar: Bool) throws -> ArchiveMember {
     guard let text = archive_entry_pathname(entry) else {
       throw DrydockError.damaged("a member has no readable name")

@@ -15,8 +15,6 @@ package final class MemberContent {
   }
 
   /// Reads the content, once. `body` gets it piece by piece; a piece is valid during the call only.
-  ///
-  /// - Throws: `DrydockError`, or what `body` throws.
   package func read(into body: (UnsafeRawBufferPointer) throws -> Void) throws {
     guard state == .unread else {
       throw DrydockError(.invalidUse, "a member's content can be read once, and during its visit only")
@@ -50,8 +48,6 @@ package final class MemberWalk {
 
   /// The next member with the place of its content in the tar stream and the content itself, valid until the next call;
   /// content that is not read is skipped without being decompressed. Nil at the stream's end, which is checked then.
-  ///
-  /// - Throws: `DrydockError` at the first thing that is wrong.
   package func next() throws -> (member: ArchiveMember, offset: UInt64, content: MemberContent)? {
     content?.end()
     guard let (member, offset) = try reader.located({ try walk.nextIfAny() }) else {
@@ -78,16 +74,6 @@ extension ArchiveReader {
   ///   stored once more, and the later one counts.
   package func walk(mayRepeat: @escaping ([UInt8]) -> Bool = { _ in false }) throws -> MemberWalk {
     try MemberWalk(self, mayRepeat: mayRepeat)
-  }
-
-  /// Visits all members of a walk.
-  ///
-  /// - Throws: `DrydockError` at the first thing that is wrong, or what `visit` throws.
-  package func members(_ visit: (ArchiveMember, UInt64, MemberContent) throws -> Void) throws {
-    let walk = try walk()
-    while let (member, offset, content) = try walk.next() {
-      try located { try visit(member, offset, content) }
-    }
   }
 
   /// Checks that only zeros, at least two blocks, follow the last member: else another reader could see more members.
@@ -119,8 +105,6 @@ package final class HeaderWalk {
   }
 
   /// The next member, and where its content starts; nil at the stream's end.
-  ///
-  /// - Throws: `DrydockError` when its header is not as the format says.
   func nextIfAny() throws -> (member: ArchiveMember, contentOffset: UInt64)? {
     guard let (member, header, content) = try decoder.nextMember() else { return nil }
     // The decoder counts from where it began.

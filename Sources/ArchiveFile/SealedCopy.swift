@@ -46,8 +46,6 @@ package final class SealedCopy {
 
   /// Reads the file back, from disk once it was synced, and compares it with what was copied. It takes no key: a
   /// machine that encrypts a copy to others may not be able to open it.
-  ///
-  /// - Throws: `DrydockError` with code `damaged` when they differ.
   package func verify() throws {
     file.forgetCached()
     let written = try sink.written(to: file)

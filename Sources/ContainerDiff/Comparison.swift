@@ -11,13 +11,12 @@ package struct ComparisonOptions: Sendable {
     case defaults, vault, databases, files
   }
 
-  /// The stores to compare.
   package var stores = Set(Store.allCases)
   /// The paths to compare, each with all below it; none means all.
   package var scope: [ContainerPath] = []
-  /// How many rows of a table are told, of each kind.
+  /// How many rows of a table are listed, of each kind.
   package var rowLimit = 0
-  /// What hides secrets: the one of the run, so that equal ones can be told in all that it prints.
+  /// Hides secrets: one for the whole run, so that equal ones are recognizable in all output.
   package var redactor = Redactor()
 
   /// What opens the vaults, when it is at hand.
@@ -33,7 +32,6 @@ package struct ComparisonOptions: Sendable {
 
 /// A path that was not compared, with all below it.
 package struct NotCompared: Sendable, Codable, Equatable {
-  /// The path.
   package var path: ContainerPath
   /// Why: the rule that keeps it out of one of the sides, or what kept it from being read.
   package var reason: String
@@ -41,9 +39,8 @@ package struct NotCompared: Sendable, Codable, Equatable {
   package var isLoss: Bool
 }
 
-/// Compares two sides, path by path: reads only what their digests do not tell.
+/// Compares two sides, path by path: reads only what their digests do not decide.
 package struct Comparison {
-  /// What differs.
   package private(set) var difference = ContainerDifference()
   /// What does not count: left out by a rule on either side, or not to be read.
   package private(set) var notCompared: [NotCompared] = []
@@ -213,7 +210,7 @@ package struct Comparison {
     if old.type != .symbolicLink, differ(old.mode, new.mode) { aspects.append(.mode) }
     if differ(old.attributes, new.attributes) { aspects.append(.attributes) }
     if differ(old.owner, new.owner) { aspects.append(.owner) }
-    // The time of what was written anew is no news, nor is a directory's, which moves with every name in it.
+    // A new time of rewritten content says nothing, nor does a directory's, which moves with every name in it.
     let isPlain = old.kind == .file || old.kind == .link
     if isOnly, aspects.isEmpty, isPlain, differ(old.modified, new.modified) { aspects.append(.time) }
     return aspects
@@ -305,7 +302,6 @@ private struct SettingsComparison {
     keys = old.differingKeys(from: new) { $0.matches($1) }
   }
 
-  /// The values that differ.
   var values: [PropertyListValue] { keys.flatMap { [old[$0], new[$0]].compactMap { $0 } } }
 
   func difference(_ redactor: Redactor) -> [ContainerDifference.Setting] {
@@ -329,11 +325,11 @@ package protocol ComparisonSide {
 
   /// A file's content digest; nil for what can only be compared by what is in it.
   func digest(of path: ContainerPath) throws -> SHA256.Digest?
-  /// The settings in a file; nil when it is no property list with a dictionary on top.
+  /// The settings in a file; nil when it is not a property list with a dictionary on top.
   func settings(of path: ContainerPath) throws -> PropertyListDictionary?
   /// What a vault's file holds; nil when the side has no more of it than its digest.
   func vault(of path: ContainerPath) throws -> ComparedVault?
-  /// What tells whether two databases are the same without opening them.
+  /// Decides whether two databases are the same without opening them.
   func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest
   /// The path of a closed database file that is the caller's to open, as long as the side exists.
   ///
@@ -342,7 +338,7 @@ package protocol ComparisonSide {
   ///   - name: its name there.
   /// - Throws: `DrydockError` with code `malformed` for what SQLite cannot open.
   func databaseFile(of path: ContainerPath, in scratch: Directory, as name: ContainerPath) throws -> String
-  /// Called when a database is not needed any more.
+  /// Called when a database is no longer needed.
   func forgetDatabase(_ path: ContainerPath)
 }
 
@@ -354,7 +350,7 @@ package enum ComparedVault {
   case items([VaultItem])
 }
 
-/// What tells whether two databases are the same without opening them.
+/// Decides whether two databases are the same without opening them.
 package enum DatabaseDigest: Equatable {
   /// The digest of its captured content.
   case image(SHA256.Digest)
@@ -373,15 +369,11 @@ package struct ComparedEntry: Sendable {
     case other
   }
 
-  /// The path.
   package var path: ContainerPath
-  /// What it is.
   package var kind: Kind
-  /// Whether its content takes part: what is another one in each run does not.
+  /// Whether its content takes part: a nondeterministic value does not.
   package var hasContent = true
-  /// Permission bits.
   package var mode: UInt16?
-  /// Bytes of content.
   package var size: UInt64?
   /// What a symbolic link points to.
   package var linkTarget: [UInt8]?
@@ -390,7 +382,6 @@ package struct ComparedEntry: Sendable {
   /// Owner, and modification time in nanoseconds since 1970.
   package var owner: [UInt32]?, modified: Int64?
 
-  /// An entry of which nothing more is known.
   package init(_ path: ContainerPath, _ kind: Kind) {
     self.path = path
     self.kind = kind
@@ -400,14 +391,14 @@ package struct ComparedEntry: Sendable {
   package mutating func describe(_ metadata: FileMetadata) throws {
     mode = metadata.mode
     var shown: [String: String] = [:]
-    // What the system itself says about a file (SELinux labels) is no part of a container.
+    // What the system itself says about a file (SELinux labels) is not part of a container.
     for attribute in metadata.attributes where attribute.name != "security.selinux" {
       shown[attribute.name] = try Self.digest(of: attribute)
     }
     attributes = shown
   }
 
-  /// What stands for an attribute's value: the beginning of its digest.
+  /// A short form of an attribute's value: the beginning of its digest.
   package static func digest(of attribute: ExtendedAttribute) throws -> String {
     try attribute.value.withUnsafeBytes { String(try SHA256.hash($0).hex.prefix(16)) }
   }
@@ -424,7 +415,7 @@ package struct ComparedEntry: Sendable {
 }
 
 extension Container {
-  /// What a regular file is that is no database.
+  /// What a regular file is, unless it is a database.
   package func comparedKind(ofFile path: ContainerPath) -> ComparedEntry.Kind {
     path == vaultPath ? .vault : isSettings(path) ? .settings : .file
   }

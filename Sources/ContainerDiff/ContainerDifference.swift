@@ -19,9 +19,9 @@ public struct ContainerDifference: Sendable, Codable, Equatable {
     public var before: String?, after: String?
   }
 
-  /// The file of secrets. What is in it can be told with the device's key only.
+  /// The file of secrets. Its items can be compared with the device key only.
   public struct Vault: Sendable, Codable, Equatable {
-    /// Its place.
+    /// Its path.
     public var path: ContainerPath
     /// How it differs.
     public var change: Change
@@ -45,13 +45,13 @@ public struct ContainerDifference: Sendable, Codable, Equatable {
     public var change: Change
     /// The attributes that differ; of an added or removed item, all.
     public var attributes: [Field] = []
-    /// What stands for the value before and after, where it differs: its length and a fingerprint.
+    /// A short form of the value before and after, where it differs: its length and a fingerprint.
     public var valueBefore: String?, valueAfter: String?
   }
 
   /// One database.
   public struct Database: Sendable, Codable, Equatable {
-    /// Its place.
+    /// Its path.
     public var path: ContainerPath
     /// Where it was before, when it moved.
     public var movedFrom: ContainerPath?
@@ -101,7 +101,7 @@ public struct ContainerDifference: Sendable, Codable, Equatable {
   public struct Row: Sendable, Codable, Equatable {
     /// How it differs.
     public var change: Change
-    /// The columns that tell which row it is.
+    /// The columns that identify the row.
     public var key: [Field]
     /// The columns that differ; of an added or removed row, all.
     public var columns: [Field]
@@ -122,7 +122,7 @@ public struct ContainerDifference: Sendable, Codable, Equatable {
       case type, content, target, mode, attributes, owner, time
     }
 
-    /// Its place.
+    /// Its path.
     public var path: ContainerPath
     /// Where it was before, when it moved.
     public var movedFrom: ContainerPath?

@@ -10,7 +10,7 @@ import GRDB
 package struct DatabaseComparison {
   /// Paths of two closed database files in a private directory.
   package let before, after: String
-  /// How many rows of a table are told, of each kind.
+  /// How many rows of a table are listed, of each kind.
   let rowLimit: Int
   let redactor: Redactor
 
@@ -70,8 +70,8 @@ package struct DatabaseComparison {
     }
   }
 
-  /// SQLite does not even scan a table whose key is in an order that only the app knows. What stands in for it here
-  /// is never asked: such a key is compared in a copy, by bytes.
+  /// SQLite does not even scan a table whose key is in an order that only the app knows. The substitute here is
+  /// never called: such a key is compared in a copy, by bytes.
   private func addMissingCollations(_ db: Database) throws {
     var names: Set<String> = []
     for schema in ["main", "before"] {
@@ -86,7 +86,7 @@ package struct DatabaseComparison {
       let tables = try String.fetchAll(
         db, sql: "SELECT name FROM pragma_table_list WHERE schema = ? AND wr = 1", arguments: [schema])
       for table in tables {
-        // The key of such a table is no index of the schema; its columns are found by the table's own name.
+        // The key of such a table is not an index of the schema; its columns are found by the table's own name.
         names.formUnion(
           try String.fetchAll(
             db, sql: "SELECT coll FROM pragma_index_xinfo(?, ?) WHERE coll IS NOT NULL",

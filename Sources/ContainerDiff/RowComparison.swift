@@ -9,7 +9,7 @@ import GRDB
 struct RowComparison {
   let table: String
   let db: Database
-  /// How many rows are told, of each kind.
+  /// How many rows are listed, of each kind.
   let limit: Int
   let redactor: Redactor
 
@@ -73,7 +73,7 @@ struct RowComparison {
     return result
   }
 
-  /// Nothing tells which row is which: rows that are on one side only.
+  /// Nothing identifies rows: those that are on one side only are counted.
   private func compareWithoutKey(isSameShape: Bool, _ columns: [String]) throws -> ContainerDifference.Table?
   {
     let name = quoted(table)
@@ -97,7 +97,7 @@ struct RowComparison {
 struct RowJoin {
   /// The two tables, as SQL.
   let before, after: String
-  /// The columns that tell which row is which, and all others that both sides have.
+  /// The columns that identify a row, and all others that both sides have.
   let key, values: [String]
 
   init(before: String, after: String, key: [String], _ values: [String]) {
@@ -133,7 +133,7 @@ struct RowJoin {
       """
   }
 
-  /// A result has at most 2,000 columns; nobody reads rows of so many.
+  /// A result has at most 2,000 columns; rows of so many are not readable.
   private static let shownColumns = 200
 
   /// The first rows that differ, in the order of their keys.
@@ -175,7 +175,7 @@ struct RowJoin {
   }
 }
 
-/// What tells which row of a table is which.
+/// What identifies a row of a table.
 struct TableKey {
   /// What both sides know a row by.
   struct Shared {
@@ -238,7 +238,7 @@ struct TableKey {
     }
   }
 
-  /// The declared key where both have the same one, else the rowid; nil when nothing tells rows apart.
+  /// The declared key where both have the same one, else the rowid; nil when nothing identifies rows.
   static func shared(_ old: TableKey, _ new: TableKey) throws -> Shared? {
     if !new.declared.isEmpty, new.declared.allSatisfy({ old.columns.containsExactly($0) }),
       !old.declared.isEmpty,
@@ -319,7 +319,7 @@ struct RowValue {
     at += 4
   }
 
-  /// The text when there is all of it here, to see whether it names what stands beside it.
+  /// The text when there is all of it here, to see whether it names the value beside it.
   var name: String? { type == "text" && isWhole ? text : nil }
 
   private var isWhole: Bool { length <= text.unicodeScalars.count }

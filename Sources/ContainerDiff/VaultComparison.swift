@@ -10,7 +10,7 @@ struct VaultComparison {
   let keys: DeviceKeys?
   let redactor: Redactor
 
-  /// What differs; nil when only the sealing does: a vault that was sealed anew has other bytes and the same items.
+  /// What differs; nil when only the sealing does: a vault that was sealed again has other bytes and the same items.
   ///
   /// - Parameters:
   ///   - old: what it was; nil when there was none.

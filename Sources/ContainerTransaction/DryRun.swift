@@ -6,7 +6,7 @@ import Foundation
 
 /// What a dry run found.
 public struct DryRunOutcome<Value> {
-  /// What the body gave.
+  /// What the body returned.
   public var value: Value
   /// What the real run would change.
   public var difference: ContainerDifference
@@ -46,7 +46,7 @@ extension Transaction {
     return try inspect(container, under: lock, options: options, body: body)
   }
 
-  /// As ``inspect(_:options:body:)``, for one who has the lock.
+  /// As ``inspect(_:options:body:)``, with the lock held.
   package static func inspect<Value>(
     _ container: Container, under lock: ContainerLock, options: TransactionOptions = TransactionOptions(),
     body: (StagedContainer) throws -> Value
@@ -98,7 +98,7 @@ extension Transaction {
   }
 }
 
-/// A stage for one who only looks: beside the container's state when there is one (the next transaction removes
+/// A stage for reading only: beside the container's state when there is one (the next transaction removes
 /// what a kill leaves there); when that is not there, or nothing can be made in it, in the directory for temporary files.
 enum TemporaryStage {
   static func with<Value>(for container: Container, _ body: (Directory) throws -> Value) throws -> Value {

@@ -14,12 +14,12 @@ package enum FaultPoint: String, Sendable, CaseIterable {
   case exchanged
   /// In place only: after each single move.
   case moved
-  /// What was replaced is marked (each main file right after its exchange or move), and nobody has looked yet whether it is
+  /// What was replaced is marked (each main file right after its exchange or move), and it is not known yet whether it is
   /// in use.
   case marked
-  /// Nobody has anything of it open.
+  /// No process has any of it open.
   case looked
-  /// Somebody had, and all is as before.
+  /// A process had, and everything is reverted.
   case takenBack = "taken-back"
   /// In place only: all is moved, directories have their metadata, and it is on disk.
   case placed
@@ -35,7 +35,6 @@ package enum FaultPoint: String, Sendable, CaseIterable {
 package struct FaultInjection: Sendable {
   let reach: @Sendable (FaultPoint) throws -> Void
 
-  /// Nothing happens.
   package static let none = FaultInjection { _ in }
 
   /// The process dies at a point, as in a power cut: when it comes there for the `count`th time.
@@ -51,7 +50,6 @@ package struct FaultInjection: Sendable {
     }
   }
 
-  /// Runs a closure at every point.
   package init(_ reach: @escaping @Sendable (FaultPoint) throws -> Void) { self.reach = reach }
 }
 

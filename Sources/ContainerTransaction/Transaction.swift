@@ -13,7 +13,7 @@ public struct TransactionOptions: Sendable {
   public var requiresVisible = false
   /// Whether staged databases and property lists are checked before the commit.
   package var checksResult = true
-  /// What hides secrets: the one of the run, so that equal ones can be told in all that it prints.
+  /// Hides secrets: one for the whole run, so that equal ones are recognizable in all output.
   package var redactor = Redactor()
   /// How much of what is replaced is kept.
   package var undoLimits = UndoLimits()
@@ -37,7 +37,7 @@ package struct LockedContainer: Sendable {
 
 /// What a transaction did.
 public struct TransactionOutcome<Value> {
-  /// What the body gave.
+  /// What the body returned.
   public var value: Value
   /// Its name; nil when there was nothing to change.
   public var transaction: TransactionID?
@@ -179,7 +179,13 @@ package enum Transaction {
   private static func lockRecovered(
     _ container: Container, timeout: Double
   ) throws -> (ContainerLock, [RecoveryReport]) {
-    _ = try StateDirectory.all(of: container)
+    do {
+      _ = try StateDirectory.all(of: container)
+    } catch let error as DrydockError where error.code == .foreignState {
+      // A half changed container is reported as such, although that state cannot be recovered.
+      _ = try ContainerLock(container, exclusive: false, timeout: timeout)
+      throw error
+    }
     var lock: ContainerLock? = try ContainerLock(container, exclusive: true, timeout: timeout)
     let recovered = try lock.map { try recover(container, root: $0.root) } ?? []
     // A recovery may have exchanged roots, with the inodes that carry the lock.
@@ -269,7 +275,7 @@ package enum Transaction {
     var begin = JournalRecord(.begin, transaction)
     (begin.kind, begin.summary) = (purpose.kind, purpose.summary)
     (begin.source, begin.archive) = (purpose.source, purpose.archive)
-    let store = UndoStore(states: try StateDirectory.all(of: container))
+    let store = UndoLog(states: try StateDirectory.all(of: container))
     begin.number = (try store.records().compactMap(\.number).max() ?? 0) + 1
     let stage = try StateDirectory.folder(StateDirectory.stage, transaction)
     try state.directory.createDirectory(stage)

@@ -175,6 +175,7 @@ public struct VaultName: Sendable {
 public struct NewVaultItem: Sendable {
   /// What kind of secret it is.
   public var itemClass = VaultItemClass.genericPassword
+  /// Its name.
   public var name: VaultName
   /// Its other text attributes.
   public var attributes: [VaultAttribute: String] = [:]

@@ -51,6 +51,8 @@ extension Errno {
     self == .noData || self == .attributeNotFound || self == .notSupported
   }
 
-  /// What macOS calls a missing attribute (ENOATTR); Linux says ENODATA.
-  static var attributeNotFound: Errno { Errno(rawValue: 93) }
+  #if os(Linux)
+    /// ENOATTR of macOS, which Linux does not have.
+    static var attributeNotFound: Errno { .noData }
+  #endif
 }

@@ -21,7 +21,7 @@ package enum Comparing {
   /// - Parameters:
   ///   - keys: what opens an encrypted archive.
   ///   - limit: how large an archive, or a packed container, may be when it is expanded.
-  /// - Throws: `DrydockError`: `notFound`, or `notAContainer` for what is none of these; what opening it and the
+  /// - Throws: `DrydockError`: `notFound`, or `notAContainer` for anything else; what opening it and the
   ///   body throw.
   package static func with<T>(
     at path: String, configuration: ContainerConfiguration = ContainerConfiguration(), instance: String? = nil,
@@ -54,7 +54,7 @@ package enum Comparing {
     do {
       return try Archive(path: path, keys: keys, limit: limit)
     } catch let error as DrydockError where ForeignContainer.isOne(path) {
-      // A tar in zstd without our tables at its end is packed by another program, or was cut: its first member tells.
+      // A tar in zstd without our tables at its end is a foreign archive, or was cut: its first member shows which.
       if ForeignContainer.isArchive(path) { throw error }
       return nil
     }
@@ -66,7 +66,7 @@ package enum Comparing {
   /// A live container may be in use, and is not changed: its databases are captured as for a snapshot, and every byte
   /// of the files that the other side has is read. Of an archive only what differs is read.
   ///
-  /// - Throws: `DrydockError`, `DrydockError`, `DrydockError`, `DrydockError` (`locked`), `DrydockError`.
+  /// - Throws: `DrydockError`.
   package static func run(
     _ before: Operand, _ after: Operand, configuration: ContainerConfiguration = ContainerConfiguration(),
     options: ComparisonOptions = ComparisonOptions(), transaction: TransactionOptions = TransactionOptions()
@@ -80,7 +80,7 @@ package enum Comparing {
       try withSide(after, configuration, transaction, extent) { after in
         guard extent == .whole else { return try Comparison(of: before, with: after, options: options) }
         return try Comparison(
-          of: NeutralSide(before, volatile), with: NeutralSide(after, volatile), options: options)
+          of: NormalizedSide(before, volatile), with: NormalizedSide(after, volatile), options: options)
       }
     }
   }

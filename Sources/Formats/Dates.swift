@@ -133,15 +133,11 @@ package enum YAMLDate {
 /// Times in UTC as in archive names and records.
 package enum UTCTime {
   /// For names: `20261120T101500Z`.
-  package static func compact(_ date: Date) -> String {
-    let parts = components(date)
-    return padded(parts, ["", "", "T", "", ""]) + "Z"
-  }
+  package static func compact(_ date: Date) -> String { text(date).filter { $0 != "-" && $0 != ":" } }
 
   /// For records and output: `2026-11-20T10:15:00Z`.
   package static func text(_ date: Date) -> String {
-    let parts = components(date)
-    return padded(parts, ["-", "-", "T", ":", ":"]) + "Z"
+    YAMLDate.text(Date(timeIntervalSinceReferenceDate: date.timeIntervalSinceReferenceDate.rounded(.down)))
   }
 
   /// Whether a text is such a time, with or without a fraction of a second.
@@ -156,25 +152,5 @@ package enum UTCTime {
     return fraction.isEmpty
       || (fraction.first == UInt8(ascii: ".") && fraction.count > 1
         && fraction.dropFirst().allSatisfy(isDigit))
-  }
-
-  private static func components(_ date: Date) -> [Int] {
-    let seconds = Int(date.timeIntervalSince1970.rounded(.down))
-    var clock = time_t(seconds)
-    var parts = tm()
-    gmtime_r(&clock, &parts)
-    return [
-      Int(parts.tm_year) + 1900, Int(parts.tm_mon) + 1, Int(parts.tm_mday), Int(parts.tm_hour),
-      Int(parts.tm_min),
-      Int(parts.tm_sec),
-    ]
-  }
-
-  private static func padded(_ parts: [Int], _ separators: [String]) -> String {
-    var text = String(format: "%04d", parts[0])
-    for (part, separator) in zip(parts.dropFirst(), separators) {
-      text += separator + String(format: "%02d", part)
-    }
-    return text
   }
 }

@@ -26,7 +26,7 @@ package struct PropertyListFile: Sendable, Equatable {
     let document = try PropertyListDocument(bytes: bytes)
     guard case .dictionary(let values) = document.value else {
       throw DrydockError(
-        .malformed, "the property list is a \(document.value.typeName), not a dictionary of settings")
+        .malformed, "the property list is of type \(document.value.typeName), not a dictionary of settings")
     }
     (format, root) = (document.format, values)
   }

@@ -74,9 +74,9 @@ struct XMLPropertyListReader {
     var tag = try reader.tag()
     let isWrapped = tag.name == "plist" && !tag.isEnd
     if isWrapped {
-      if tag.isEmpty { throw reader.damaged("there is no value in it") }
+      if tag.isEmpty { throw reader.damaged("it has no value") }
       tag = try reader.nextTag()
-      if tag.isEnd { throw reader.damaged("there is no value in it") }
+      if tag.isEnd { throw reader.damaged("it has no value") }
     }
     let value = try reader.value(tag, depth: 0)
     if isWrapped { try reader.end("plist") }

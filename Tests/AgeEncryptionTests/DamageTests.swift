@@ -73,8 +73,7 @@ import Testing
     }
   }
 
-  @Test("Bytes behind the end, chunks left out, doubled, swapped or from another file") func puzzles() throws
-  {
+  @Test("Bytes after the end, chunks left out, doubled, swapped or from another file") func puzzles() throws {
     let sealed = try SealedFile(3 * Self.chunk + 100)
     let other = try SealedFile(3 * Self.chunk + 100)
     let start = sealed.payloadStart
@@ -94,7 +93,7 @@ import Testing
     #expect(try code(head + other.sealed[other.payloadStart...], sealed) == .payload)
   }
 
-  @Test("Chunks that are sealed as the format does not have it") func misuse() throws {
+  @Test("Invalid sequences of chunks") func misuse() throws {
     let sealed = try SealedFile(0)
     func made(_ chunks: [(length: Int, number: UInt64, isLast: Bool)]) throws -> [UInt8] {
       let start = try AgeFileStart(to: .recipients([sealed.identity.recipient]))
@@ -128,7 +127,7 @@ import Testing
     #expect(try Age.open(fine, with: sealed.keys).count == full + 100)
   }
 
-  @Test("A writer that failed makes no file with a hole, and one that ended takes no more") func writing()
+  @Test("A failed or finished writer rejects more content") func writing()
     throws
   {
     struct Refusal: Error {}
@@ -154,7 +153,7 @@ import Testing
     #expect(throws: Refusal.self) { try AgeWriter(to: lock) { _ in throw Refusal() } }
   }
 
-  @Test("A file that was just written is opened with what wrote it, and only that one") func reopening()
+  @Test("A file can be verified with its writer, and only that file") func reopening()
     throws
   {
     let plain = Samples.bytes(2 * Self.chunk + 3)

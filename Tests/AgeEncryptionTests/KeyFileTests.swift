@@ -32,7 +32,7 @@ import Testing
     #expect(try KeyFile.identities(in: text, path: nil).map(\.recipient) == [identity.recipient])
   }
 
-  @Test("A bad line is told by its number, and not shown") func badIdentity() throws {
+  @Test("A bad line is reported by its number and not shown") func badIdentity() throws {
     let bad = [
       "# fine\n\nGFPYY\n", "\n\n\(KeyTests.secret.lowercased())", "\n\n \(KeyTests.secret)",
       "\(KeyTests.secret)\n#\n\(KeyTests.secret)x", "\n\n\(KeyTests.recipient)", "\n\n\0",

@@ -5,7 +5,7 @@ import Testing
 @Suite("Secret bytes") struct SecretBytesTests {
   private static let canary = Array("made-up canary".utf8)
 
-  @Test("They are what was put in, and equal when their bytes are") func content() {
+  @Test("Content and equality") func content() {
     let secret = SecretBytes(Self.canary)
     #expect(secret.count == Self.canary.count)
     #expect(secret.withBytes { Array($0) } == Self.canary)

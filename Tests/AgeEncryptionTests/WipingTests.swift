@@ -13,7 +13,7 @@
       secret.withBytes { SecretBytes(copying: $0) }
     }
 
-    @Test("The search finds what is there") func control() throws {
+    @Test("The memory search finds copies") func control() throws {
       let needle = try Self.secret(40)
       #expect(try MemoryScan.copies(of: needle) == 0)
       let copies = [Self.copy(needle), Self.copy(needle)]

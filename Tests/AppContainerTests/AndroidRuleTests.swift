@@ -16,18 +16,18 @@ import Testing
   private func leftOut(
     full: String? = nil, extraction: String? = nil, _ keys: [String] = [], also: [String] = []
   ) throws -> Set<String> {
-    try Ground.with { ground in
-      try ground.make(Self.files + also)
-      ground.configuration = try configuration(ground, full: full, extraction: extraction, keys)
+    try ContainerSandbox.with { sandbox in
+      try sandbox.make(Self.files + also)
+      sandbox.configuration = try configuration(sandbox, full: full, extraction: extraction, keys)
       return Set(
-        try ground.scan().filter { !$0.value.isEmpty }.keys.filter { (Self.files + also).contains($0) })
+        try sandbox.scan().filter { !$0.value.isEmpty }.keys.filter { (Self.files + also).contains($0) })
     }
   }
 
   private func configuration(
-    _ ground: Ground, full: String? = nil, extraction: String? = nil, _ keys: [String] = []
+    _ sandbox: ContainerSandbox, full: String? = nil, extraction: String? = nil, _ keys: [String] = []
   ) throws -> ContainerConfiguration {
-    let folder = String(ground.path.dropLast(2))
+    let folder = String(sandbox.path.dropLast(2))
     var lines = keys
     if let full {
       try RawFiles.write(Array(full.utf8), to: Array((folder + "/full.xml").utf8))
@@ -47,21 +47,21 @@ import Testing
   // MARK: The layout
 
   @Test func theLayoutIsDetectedAndSkipsWhatAndroidSkips() throws {
-    try Ground.with { ground in
-      try ground.make(Self.files + ["files/.drydock/history.json"])
-      try ground.root.createLink("files/link", target: Array("drop".utf8))
-      ground.configuration = ContainerConfiguration()
-      let container = try ground.container()
+    try ContainerSandbox.with { sandbox in
+      try sandbox.make(Self.files + ["files/.drydock/history.json"])
+      try sandbox.root.createLink("files/link", target: Array("drop".utf8))
+      sandbox.configuration = ContainerConfiguration()
+      let container = try sandbox.container()
       #expect(container.layout == .android && container.historyPath == "files/.drydock/history.json")
-      let found = try ground.scan()
+      let found = try sandbox.scan()
       #expect(found["cache/c"] == "layout @cache" && found["lib"] == "layout @lib")
       #expect(found["files/link"] == "layout @files/link")
       #expect(found["files/drop"] == "" && found["app_web/page"] == "")
     }
-    try Ground.with { ground in
-      try ground.make(["files/a", "databases/b", "cache/c"])
-      ground.configuration = ContainerConfiguration()
-      #expect(try ground.container().layout == .generic)
+    try ContainerSandbox.with { sandbox in
+      try sandbox.make(["files/a", "databases/b", "cache/c"])
+      sandbox.configuration = ContainerConfiguration()
+      #expect(try sandbox.container().layout == .generic)
     }
   }
 
@@ -71,10 +71,10 @@ import Testing
   }
 
   @Test func thePackageIsNamedByItsSettings() throws {
-    try Ground.with { ground in
-      try ground.make(["shared_prefs/org.example.app_preferences.xml", "shared_prefs/other.xml"])
-      ground.configuration = ContainerConfiguration()
-      #expect(try ground.container().app == "org.example.app")
+    try ContainerSandbox.with { sandbox in
+      try sandbox.make(["shared_prefs/org.example.app_preferences.xml", "shared_prefs/other.xml"])
+      sandbox.configuration = ContainerConfiguration()
+      #expect(try sandbox.container().app == "org.example.app")
     }
   }
 
@@ -181,7 +181,7 @@ import Testing
   // MARK: Errors
 
   static let wrong: [(text: String, message: String)] = [
-    ("<backup/>", "full.xml:1: the root element is <backup>, and must be <full-backup-content>"),
+    ("<backup/>", "full.xml:1: the root element is <backup>, not <full-backup-content>"),
     ("<full-backup-content>\n<keep/></full-backup-content>", "full.xml:2: <keep> is not a rule"),
     (
       "<full-backup-content>\n\n<exclude domain='file' path='a' requireFlags='x'/></full-backup-content>",
@@ -210,9 +210,9 @@ import Testing
   ]
 
   @Test(arguments: wrong) func errorsNameTheLine(_ row: (text: String, message: String)) throws {
-    try Ground.with { ground in
-      let ground = ground
-      let error = #expect(throws: DrydockError.self) { try configuration(ground, full: row.text) }
+    try ContainerSandbox.with { sandbox in
+      let sandbox = sandbox
+      let error = #expect(throws: DrydockError.self) { try configuration(sandbox, full: row.text) }
       #expect(
         error?.code == .badConfiguration && error?.description.contains(row.message) == true,
         "\(error as Any)")
@@ -220,31 +220,31 @@ import Testing
   }
 
   @Test func errorsOfTheConfiguration() throws {
-    try Ground.with { ground in
-      let ground = ground
+    try ContainerSandbox.with { sandbox in
+      let sandbox = sandbox
       let section = "<data-extraction-rules><cloud-backups/></data-extraction-rules>"
-      let error = #expect(throws: DrydockError.self) { try configuration(ground, extraction: section) }
+      let error = #expect(throws: DrydockError.self) { try configuration(sandbox, extraction: section) }
       #expect(error?.message.contains("did you mean `cloud-backup`?") == true, "\(error as Any)")
       let missing = #expect(throws: DrydockError.self) {
-        try configuration(ground, ["full-backup-content: nowhere.xml"])
+        try configuration(sandbox, ["full-backup-content: nowhere.xml"])
       }
       #expect(missing?.code == .badConfiguration)
-      let word = #expect(throws: DrydockError.self) { try configuration(ground, ["transfer: clouds"]) }
+      let word = #expect(throws: DrydockError.self) { try configuration(sandbox, ["transfer: clouds"]) }
       #expect(word?.message.contains("did you mean `cloud`?") == true)
       let text = "layout: ios\nandroid: {transfer: device}\n"
-      let file = String(ground.path.dropLast(2)) + "/drydock.yaml"
+      let file = String(sandbox.path.dropLast(2)) + "/drydock.yaml"
       try RawFiles.write(Array(text.utf8), to: Array(file.utf8))
       let layout = #expect(throws: DrydockError.self) { try ContainerConfiguration(file: file) }
       #expect(layout?.message.contains("`android` needs the layout android") == true)
     }
   }
 
-  @Test func rulesWithoutEffectAreToldOf() throws {
-    try Ground.with { ground in
-      try ground.make(Self.files)
-      ground.configuration = try configuration(
-        ground, full: full("<exclude domain='nope'/>\n<include domain='file' path='../x'/>"))
-      let warnings = ContainerWarning.find(in: try ground.container(), excluded: [])
+  @Test func rulesWithoutEffectAreReported() throws {
+    try ContainerSandbox.with { sandbox in
+      try sandbox.make(Self.files)
+      sandbox.configuration = try configuration(
+        sandbox, full: full("<exclude domain='nope'/>\n<include domain='file' path='../x'/>"))
+      let warnings = ContainerWarning.find(in: try sandbox.container(), excluded: [])
       #expect(warnings.map(\.kind) == [.rule, .rule])
       #expect(
         warnings.first?.message.contains("full.xml:2: <exclude domain=\"nope\"/> has no effect") == true)

@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  @Test func whatIsNoContainer() throws {
+  @Test func otherPathsAreRejected() throws {
     try TemporaryDirectory.with { folder in
       let root = try Directory(folder.path)
       try root.create("file", [])

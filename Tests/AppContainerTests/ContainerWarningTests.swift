@@ -14,10 +14,10 @@ import Testing
     return start + [UInt8](repeating: 7, count: size - start.count)
   }
 
-  private func warnings(_ ground: Ground) throws -> [String] {
+  private func warnings(_ sandbox: ContainerSandbox) throws -> [String] {
     var excluded: [(ContainerPath, Exclusion)] = []
-    let container = try ground.container()
-    try ContainerScan(ground.root, rules: ExclusionRules(container)).visit { entry in
+    let container = try sandbox.container()
+    try ContainerScan(sandbox.root, rules: ExclusionRules(container)).visit { entry in
       if let exclusion = entry.exclusion { excluded.append((entry.path, exclusion)) }
     }
     return ContainerWarning.find(in: container, excluded: excluded).map {
@@ -25,43 +25,43 @@ import Testing
     }
   }
 
-  private func put(_ ground: Ground, _ path: ContainerPath, _ bytes: [UInt8]) throws {
-    try ground.root.createDirectories(path.parent, mode: 0o755)
-    try ground.root.create(path, bytes)
+  private func put(_ sandbox: ContainerSandbox, _ path: ContainerPath, _ bytes: [UInt8]) throws {
+    try sandbox.root.createDirectories(path.parent, mode: 0o755)
+    try sandbox.root.create(path, bytes)
   }
 
-  private func database(_ ground: Ground, _ path: String, _ table: String) throws {
-    try ground.root.createDirectories(ContainerPath(path).parent, mode: 0o755)
+  private func database(_ sandbox: ContainerSandbox, _ path: String, _ table: String) throws {
+    try sandbox.root.createDirectories(ContainerPath(path).parent, mode: 0o755)
     let made = try Command.run(
       try Tools.system("sqlite3"),
-      [ground.path + "/" + path, "PRAGMA journal_mode=WAL; CREATE TABLE \(table) (x)"])
+      [sandbox.path + "/" + path, "PRAGMA journal_mode=WAL; CREATE TABLE \(table) (x)"])
     #expect(made.succeeded, "\(made)")
   }
 
   /// As large as nobody's settings should be, and some are.
   @Test func secretsBehindMegabytesOfSettings() throws {
-    try Ground.with { ground in
+    try ContainerSandbox.with { sandbox in
       let lines = (0..<22_000).map {
         "<key>a\($0)</key><string>\(String(repeating: "word ", count: 40))</string>"
       }
       try put(
-        ground, "Library/Preferences/com.example.app.plist",
+        sandbox, "Library/Preferences/com.example.app.plist",
         Array(
           ("<?xml version=\"1.0\" encoding=\"UTF-8\"?><plist version=\"1.0\"><dict>" + lines.joined()
             + "<key>zz_auth_token</key><string>sk_live_4eC39HqLyjWDarjtT1zdp7dc</string></dict></plist>").utf8
         ))
-      #expect(try warnings(ground) == ["secret Library/Preferences/com.example.app.plist"])
+      #expect(try warnings(sandbox) == ["secret Library/Preferences/com.example.app.plist"])
     }
   }
 
-  @Test func whatAPersonMadeInPlacesThatAreEmptied() throws {
-    try Ground.with { ground in
-      try put(ground, "tmp/report.pdf", Array("%PDF-1.7".utf8))
-      try put(ground, "Library/Caches/deep/Letter.DOCX", [0x50, 0x4b, 3, 4])
-      try put(ground, "Library/Caches/IMG_0001.JPG", Self.photo())
-      try database(ground, "tmp/notes.db", "note")
+  @Test func userFilesInEmptiedPlaces() throws {
+    try ContainerSandbox.with { sandbox in
+      try put(sandbox, "tmp/report.pdf", Array("%PDF-1.7".utf8))
+      try put(sandbox, "Library/Caches/deep/Letter.DOCX", [0x50, 0x4b, 3, 4])
+      try put(sandbox, "Library/Caches/IMG_0001.JPG", Self.photo())
+      try database(sandbox, "tmp/notes.db", "note")
       #expect(
-        try warnings(ground) == [
+        try warnings(sandbox) == [
           "photo Library/Caches/IMG_0001.JPG", "document Library/Caches/deep/Letter.DOCX",
           "database tmp/notes.db",
           "document tmp/report.pdf",
@@ -70,25 +70,25 @@ import Testing
   }
 
   @Test func fewFalseAlarms() throws {
-    try Ground.with { ground in
+    try ContainerSandbox.with { sandbox in
       // Backed up, or left out on purpose.
-      try put(ground, "Documents/report.pdf", Array("%PDF-1.7".utf8))
-      try put(ground, "Documents/off/report.pdf", Array("%PDF-1.7".utf8))
-      ground.configuration.exclude = ["off"]
+      try put(sandbox, "Documents/report.pdf", Array("%PDF-1.7".utf8))
+      try put(sandbox, "Documents/off/report.pdf", Array("%PDF-1.7".utf8))
+      sandbox.configuration.exclude = ["off"]
       // By name only, thumbnails, pictures without a camera, the system's own.
-      try put(ground, "Library/Caches/fake.pdf", Array("<html>".utf8))
-      try put(ground, "Library/Caches/thumb.jpg", Self.photo(size: 20_000))
-      try put(ground, "Library/Caches/banner.jpg", Self.photo(maker: 0x10))
-      try put(ground, "Library/Caches/com.apple.nsurlsessiond/file.pdf", Array("%PDF-1.7".utf8))
-      try put(ground, "Library/Caches/WebKit/file.pdf", Array("%PDF-1.7".utf8))
-      try database(ground, "Library/Caches/com.example/Cache.db", "cfurl_cache_response")
-      try put(ground, "tmp/notes.txt", Array("text".utf8))
-      #expect(try warnings(ground) == [])
+      try put(sandbox, "Library/Caches/fake.pdf", Array("<html>".utf8))
+      try put(sandbox, "Library/Caches/thumb.jpg", Self.photo(size: 20_000))
+      try put(sandbox, "Library/Caches/banner.jpg", Self.photo(maker: 0x10))
+      try put(sandbox, "Library/Caches/com.apple.nsurlsessiond/file.pdf", Array("%PDF-1.7".utf8))
+      try put(sandbox, "Library/Caches/WebKit/file.pdf", Array("%PDF-1.7".utf8))
+      try database(sandbox, "Library/Caches/com.example/Cache.db", "cfurl_cache_response")
+      try put(sandbox, "tmp/notes.txt", Array("text".utf8))
+      #expect(try warnings(sandbox) == [])
     }
   }
 
   @Test func settingsThatLookLikeSecrets() throws {
-    try Ground.with { ground in
+    try ContainerSandbox.with { sandbox in
       let token = "hunter2-hunter2"
       func file(_ settings: PropertyListDictionary, _ format: PropertyListFile.Format = .binary) throws
         -> [UInt8]
@@ -97,25 +97,25 @@ import Testing
       }
       let nested = try file(["deep": .array([.dictionary(["pin": .string("4821")])])])
       try put(
-        ground, "Library/Preferences/a.plist",
+        sandbox, "Library/Preferences/a.plist",
         file([
           "auth_token": .string(token), "state": .data(nested), "theme": .string("dark"),
           "showPassword": .boolean(true), "tokenCount": .integer(48_213),
           "url": .string("https://a:\(token)@x.org"),
           "key": .string("9f86d081884c7d659a2feaa0c55ad015"),
         ]))
-      try put(ground, "Library/Preferences/b.plist", file(["password": .string(token)], .xml))
-      try put(ground, "Library/Preferences/damaged.plist", Array("bplist00 password \(token)".utf8))
-      try put(ground, "Library/Preferences/notes.txt", Array("password: \(token)".utf8))
-      try put(ground, "Documents/suite.plist", file(["apiKey": .string(token)]))
-      try put(ground, "Documents/other.plist", file(["apiKey": .string(token)]))
-      try put(ground, "Documents/off/suite.plist", file(["apiKey": .string(token)]))
-      try put(ground, "Library/Preferences/dir.plist/x", [])
-      ground.configuration.defaults = [
+      try put(sandbox, "Library/Preferences/b.plist", file(["password": .string(token)], .xml))
+      try put(sandbox, "Library/Preferences/damaged.plist", Array("bplist00 password \(token)".utf8))
+      try put(sandbox, "Library/Preferences/notes.txt", Array("password: \(token)".utf8))
+      try put(sandbox, "Documents/suite.plist", file(["apiKey": .string(token)]))
+      try put(sandbox, "Documents/other.plist", file(["apiKey": .string(token)]))
+      try put(sandbox, "Documents/off/suite.plist", file(["apiKey": .string(token)]))
+      try put(sandbox, "Library/Preferences/dir.plist/x", [])
+      sandbox.configuration.defaults = [
         "group": "Documents/suite.plist", "off": "Documents/off/suite.plist", "gone": "Documents/gone.plist",
       ]
-      ground.configuration.exclude = ["off"]
-      let container = try ground.container()
+      sandbox.configuration.exclude = ["off"]
+      let container = try sandbox.container()
       let excluded = [
         (ContainerPath("Documents/off"), Exclusion(rule: .pattern, origin: "Documents/off", detail: "off"))
       ]
@@ -134,26 +134,27 @@ import Testing
   }
 
   /// A text that is referred to a thousand times is small in a binary property list, and large to who reads it.
-  @Test func settingsThatExpandWithoutEndAreNotSearchedToTheEnd() throws {
-    try Ground.with { ground in
+  @Test func theSearchOfExpandingSettingsIsBounded() throws {
+    try ContainerSandbox.with { sandbox in
       let text = PropertyListValue.string(String(repeating: "not a secret ", count: 1_000))
       let list = PropertyListValue.array(Array(repeating: text, count: 1_000))
       try put(
-        ground, "Library/Preferences/a.plist",
+        sandbox, "Library/Preferences/a.plist",
         PropertyListFile(root: ["a": list, "password": .string("hunter2")]).encoded())
-      #expect(try ground.root.contents("Library/Preferences/a.plist").count < 50_000)
-      let found = ContainerWarning.find(in: try ground.container(), excluded: [])
+      #expect(try sandbox.root.contents("Library/Preferences/a.plist").count < 50_000)
+      let found = ContainerWarning.find(in: try sandbox.container(), excluded: [])
       #expect(found.count == 1)
-      #expect(found.first?.message.hasPrefix("the search for secrets stopped, at the setting `a`: ") == true)
+      #expect(
+        found.first?.message.hasPrefix("the search for secrets stopped, at the setting `a`, since") == true)
     }
   }
 
   @Test func flagsOnTheRoot() throws {
-    try Ground.with { ground in
-      try ground.make(["Documents/a"])
-      try ground.root.setNoDump(true, of: .root)
-      try ground.root.create("CACHEDIR.TAG", Array(ExclusionRuleTests.signature.utf8))
-      #expect(try warnings(ground) == ["root-flag .", "root-flag ."] && ground.found("Documents/a") == "")
+    try ContainerSandbox.with { sandbox in
+      try sandbox.make(["Documents/a"])
+      try sandbox.root.setNoDump(true, of: .root)
+      try sandbox.root.create("CACHEDIR.TAG", Array(ExclusionRuleTests.signature.utf8))
+      #expect(try warnings(sandbox) == ["root-flag .", "root-flag ."] && sandbox.found("Documents/a") == "")
     }
   }
 }

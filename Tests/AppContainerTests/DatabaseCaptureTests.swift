@@ -6,38 +6,42 @@ import Testing
 @testable import AppContainer
 
 @Suite struct DatabaseCaptureTests {
-  static let whole = DatabaseLab.Content(sum: 20_000, rows: 200, integrity: "ok")
+  static let whole = DatabaseSandbox.Content(sum: 20_000, rows: 200, integrity: "ok")
 
   /// Captures an idle database, and checks that nobody could tell.
-  private func capture(_ lab: DatabaseLab, expecting manner: String, _ content: DatabaseLab.Content? = whole)
+  private func capture(
+    _ sandbox: DatabaseSandbox, expecting manner: String, _ content: DatabaseSandbox.Content? = whole
+  )
     throws
   {
-    let before = try lab.listing()
+    let before = try sandbox.listing()
     do {
-      let image = try lab.root.capture(lab.unit(), into: lab.scratch, as: "image", busyTimeout: 1)
+      let image = try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "image", busyTimeout: 1)
       #expect(image.manner == manner)
-      if let content { #expect(try lab.content(image) == content) }
+      if let content { #expect(try sandbox.content(image) == content) }
     }
-    let changes = try lab.listing().differences(from: before, comparing: TreeListing.untouched)
+    let changes = try sandbox.listing().differences(from: before, comparing: TreeListing.untouched)
     #expect(changes.isEmpty, "\(changes)")
     // One file, without sidecars, and nothing else.
-    let left = try lab.scratch.names().map { String(decoding: $0, as: UTF8.self) }.filter { $0 != "opened" }
+    let left = try sandbox.scratch.names().map { String(decoding: $0, as: UTF8.self) }.filter {
+      $0 != "opened"
+    }
     #expect(left == (manner == "copy" ? ["image"] : []))
   }
 
   @Test(arguments: ["DELETE", "WAL", "TRUNCATE"]) func idle(mode: String) throws {
-    try DatabaseLab.with { lab in
-      try lab.make(mode)
+    try DatabaseSandbox.with { sandbox in
+      try sandbox.make(mode)
       // Without a log the lock would keep writers out as long as the image is read: it is copied.
-      try capture(lab, expecting: mode == "WAL" ? "in place" : "copy")
+      try capture(sandbox, expecting: mode == "WAL" ? "in place" : "copy")
     }
   }
 
-  @Test(arguments: ["DELETE", "WAL"]) func anImageKeepsNoWriterOut(mode: String) throws {
-    try DatabaseLab.with { lab in
-      try lab.make(mode)
-      let image = try lab.root.capture(lab.unit(), into: lab.scratch, as: "image", busyTimeout: 1)
-      let writer = try lab.open("UPDATE account SET balance = balance + 1 WHERE id = 1")
+  @Test(arguments: ["DELETE", "WAL"]) func anImageDoesNotBlockWriters(mode: String) throws {
+    try DatabaseSandbox.with { sandbox in
+      try sandbox.make(mode)
+      let image = try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "image", busyTimeout: 1)
+      let writer = try sandbox.open("UPDATE account SET balance = balance + 1 WHERE id = 1")
       writer.closeInput()
       let written = try writer.wait()
       #expect(written.succeeded && written.errors.isEmpty, "\(written)")
@@ -45,106 +49,110 @@ import Testing
     }
   }
 
-  @Test func idleWithAJournalThatIsKeptAndEmpty() throws {
-    try DatabaseLab.with { lab in
-      try lab.make("PERSIST")
-      #expect(try lab.unit().sidecars == ["db.sqlite-journal"])
-      try capture(lab, expecting: "copy")
+  @Test func idleWithAPersistentJournal() throws {
+    try DatabaseSandbox.with { sandbox in
+      try sandbox.make("PERSIST")
+      #expect(try sandbox.unit().sidecars == ["db.sqlite-journal"])
+      try capture(sandbox, expecting: "copy")
     }
   }
 
   @Test(arguments: [false, true]) func allRowsInTheLog(withoutSharedMemory: Bool) throws {
-    try DatabaseLab.with { lab in
-      try lab.make("WAL")
-      let killed = try lab.open("PRAGMA wal_autocheckpoint=0", "UPDATE account SET note = 'x' WHERE id = 3")
+    try DatabaseSandbox.with { sandbox in
+      try sandbox.make("WAL")
+      let killed = try sandbox.open(
+        "PRAGMA wal_autocheckpoint=0", "UPDATE account SET note = 'x' WHERE id = 3")
       killed.kill()
       _ = try killed.wait()
-      if withoutSharedMemory { try lab.root.removeFile("db.sqlite-shm") }
-      #expect(try (lab.root.status("db.sqlite-wal")?.size ?? 0) > 0)
-      try capture(lab, expecting: "in place")
+      if withoutSharedMemory { try sandbox.root.removeFile("db.sqlite-shm") }
+      #expect(try (sandbox.root.status("db.sqlite-wal")?.size ?? 0) > 0)
+      try capture(sandbox, expecting: "in place")
     }
   }
 
   @Test func theMainFileIsEmptyAndEverythingIsInTheLog() throws {
-    try DatabaseLab.with { lab in
-      let running = try lab.open(
+    try DatabaseSandbox.with { sandbox in
+      let running = try sandbox.open(
         "PRAGMA journal_mode=WAL", "PRAGMA wal_autocheckpoint=0", "CREATE TABLE account(id, balance)",
         "INSERT INTO account VALUES (1, 7)")
       running.kill()
       _ = try running.wait()
-      try capture(lab, expecting: "in place", .init(sum: 7, rows: 1, integrity: "ok"))
+      try capture(sandbox, expecting: "in place", .init(sum: 7, rows: 1, integrity: "ok"))
     }
   }
 
   @Test func aHotJournalIsRolledBackInTheCopy() throws {
-    try DatabaseLab.with { lab in
-      try lab.make("DELETE")
-      let running = try lab.open(
+    try DatabaseSandbox.with { sandbox in
+      try sandbox.make("DELETE")
+      let running = try sandbox.open(
         "PRAGMA cache_size=1; BEGIN; UPDATE account SET balance = balance + id, note = hex(zeroblob(200))")
       running.kill()
       _ = try running.wait()
-      #expect(try lab.unit().sidecars == ["db.sqlite-journal"])
+      #expect(try sandbox.unit().sidecars == ["db.sqlite-journal"])
       // The main file alone is torn: that is what the journal is for.
-      try capture(lab, expecting: "copy")
+      try capture(sandbox, expecting: "copy")
     }
   }
 
-  @Test func aDamagedDatabaseIsTakenAsItIs() throws {
-    try DatabaseLab.with { lab in
-      try lab.make("WAL")
-      let running = try lab.open("PRAGMA wal_autocheckpoint=0", "UPDATE account SET balance = 1")
+  @Test func aCorruptDatabaseIsCapturedRaw() throws {
+    try DatabaseSandbox.with { sandbox in
+      try sandbox.make("WAL")
+      let running = try sandbox.open("PRAGMA wal_autocheckpoint=0", "UPDATE account SET balance = 1")
       running.kill()
       _ = try running.wait()
-      let bytes = try lab.root.contents(lab.main)
-      try lab.root.removeFile(lab.main)
-      try lab.root.create(lab.main, Array(bytes[..<16]) + Array(repeating: 0xff, count: bytes.count - 16))
-      try lab.root.removeFile("db.sqlite-wal")
-      try lab.root.create("db.sqlite-wal", [0x37, 0x7f, 0x06, 0x82] + Array(repeating: 1, count: 5000))
-      try capture(lab, expecting: "raw", nil)
+      let bytes = try sandbox.root.contents(sandbox.main)
+      try sandbox.root.removeFile(sandbox.main)
+      try sandbox.root.create(
+        sandbox.main, Array(bytes[..<16]) + Array(repeating: 0xff, count: bytes.count - 16))
+      try sandbox.root.removeFile("db.sqlite-wal")
+      try sandbox.root.create("db.sqlite-wal", [0x37, 0x7f, 0x06, 0x82] + Array(repeating: 1, count: 5000))
+      try capture(sandbox, expecting: "raw", nil)
     }
   }
 
-  @Test func anEncryptedDatabaseIsTakenAsItIs() throws {
-    try DatabaseLab.with { lab in
+  @Test func anEncryptedDatabaseIsCapturedRaw() throws {
+    try DatabaseSandbox.with { sandbox in
       var random = SeededRandom(seed: 1)
-      try lab.root.create(lab.main, random.bytes(8192))
-      try lab.root.create("db.sqlite-wal", [0x37, 0x7f, 0x06, 0x83] + random.bytes(4096))
-      try capture(lab, expecting: "raw", nil)
+      try sandbox.root.create(sandbox.main, random.bytes(8192))
+      try sandbox.root.create("db.sqlite-wal", [0x37, 0x7f, 0x06, 0x83] + random.bytes(4096))
+      try capture(sandbox, expecting: "raw", nil)
       // Without a log nothing says that it is a database.
-      try lab.root.removeFile("db.sqlite-wal")
-      let status = try #require(try lab.root.status(lab.main))
-      #expect(try lab.root.databaseUnit(lab.main, status: status) == nil)
+      try sandbox.root.removeFile("db.sqlite-wal")
+      let status = try #require(try sandbox.root.status(sandbox.main))
+      #expect(try sandbox.root.databaseUnit(sandbox.main, status: status) == nil)
     }
   }
 
-  @Test func aDatabaseThatStaysLockedIsAnError() throws {
-    try DatabaseLab.with { lab in
-      try lab.make("DELETE")
+  @Test func aPermanentLockIsAnError() throws {
+    try DatabaseSandbox.with { sandbox in
+      try sandbox.make("DELETE")
       for commands in ["PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE"] {
-        let holder = try lab.open(commands)
-        let unit = try lab.unit()
+        let holder = try sandbox.open(commands)
+        let unit = try sandbox.unit()
         #expect {
-          _ = try lab.root.capture(unit, into: lab.scratch, as: "image", busyTimeout: 0.2)
+          _ = try sandbox.root.capture(unit, into: sandbox.scratch, as: "image", busyTimeout: 0.2)
         } throws: { error in
           guard let error = error as? DrydockError else { return false }
           return error.code == .inUse && error.message.contains("busy timeout")
-            && error.path == lab.root.full(lab.main)
+            && error.path == sandbox.root.full(sandbox.main)
         }
-        #expect(try lab.scratch.names().isEmpty)
+        #expect(try sandbox.scratch.names().isEmpty)
         holder.closeInput()
         _ = try holder.wait()
       }
-      try capture(lab, expecting: "copy")
+      try capture(sandbox, expecting: "copy")
     }
   }
 
   @Test func exclusiveLockingModeWithALog() throws {
-    try DatabaseLab.with { lab in
-      try lab.make("WAL")
-      let holder = try lab.open(
+    try DatabaseSandbox.with { sandbox in
+      try sandbox.make("WAL")
+      let holder = try sandbox.open(
         "PRAGMA locking_mode=EXCLUSIVE; UPDATE account SET balance = balance WHERE id = 1")
-      let unit = try lab.unit()
-      #expect { _ = try lab.root.capture(unit, into: lab.scratch, as: "image", busyTimeout: 0.2) } throws: {
+      let unit = try sandbox.unit()
+      #expect {
+        _ = try sandbox.root.capture(unit, into: sandbox.scratch, as: "image", busyTimeout: 0.2)
+      } throws: {
         ($0 as? DrydockError)?.code == .inUse
       }
       holder.closeInput()
@@ -153,25 +161,25 @@ import Testing
   }
 
   @Test func openInRollbackModeAndIdle() throws {
-    try DatabaseLab.with { lab in
-      try lab.make("DELETE")
-      let holder = try lab.open("SELECT count(*) FROM account")
-      try capture(lab, expecting: "copy")
+    try DatabaseSandbox.with { sandbox in
+      try sandbox.make("DELETE")
+      let holder = try sandbox.open("SELECT count(*) FROM account")
+      try capture(sandbox, expecting: "copy")
       holder.closeInput()
       #expect(try holder.wait().succeeded)
     }
   }
 
   @Test func aWriterInTheMiddleOfATransactionInRollbackMode() throws {
-    try DatabaseLab.with { lab in
-      try lab.make("DELETE")
+    try DatabaseSandbox.with { sandbox in
+      try sandbox.make("DELETE")
       // RESERVED: the changes are in memory still, and readers are let in.
-      let holder = try lab.open("BEGIN IMMEDIATE; UPDATE account SET balance = 0 WHERE id < 100")
-      let before = try lab.listing()
-      let image = try lab.root.capture(lab.unit(), into: lab.scratch, as: "image", busyTimeout: 1)
+      let holder = try sandbox.open("BEGIN IMMEDIATE; UPDATE account SET balance = 0 WHERE id < 100")
+      let before = try sandbox.listing()
+      let image = try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "image", busyTimeout: 1)
       #expect(image.manner == "copy")
-      #expect(try lab.content(image) == Self.whole)
-      #expect(try lab.listing().differences(from: before).isEmpty)
+      #expect(try sandbox.content(image) == Self.whole)
+      #expect(try sandbox.listing().differences(from: before).isEmpty)
       holder.closeInput()
       _ = try holder.wait()
     }
@@ -179,10 +187,10 @@ import Testing
 
   // MARK: The way of capture makes no difference
 
-  @Test(arguments: ["WAL", "DELETE"]) func theDigestIsTheSameHoweverItIsCaptured(mode: String) throws {
-    try DatabaseLab.with { lab in
+  @Test(arguments: ["WAL", "DELETE"]) func theDigestDoesNotDependOnTheCapture(mode: String) throws {
+    try DatabaseSandbox.with { sandbox in
       // Changes after the first commit, so that the change counter and the schema cookie are not what a new file has.
-      try lab.make(
+      try sandbox.make(
         mode,
         extra: """
           ALTER TABLE account ADD COLUMN more TEXT; PRAGMA user_version=77; PRAGMA application_id=99;
@@ -190,46 +198,50 @@ import Testing
           CREATE TABLE gone(x); DROP TABLE gone;
           """)
       // The image is let go of at once: its lock keeps writers out.
-      let first = try lab.digest(lab.root.capture(lab.unit(), into: lab.scratch, as: "a", busyTimeout: 1))
-      #expect(try lab.scratch.names().isEmpty == (mode == "WAL"))
-      let inPlaceBytes = try lab.root.contents(lab.main)
+      let first = try sandbox.digest(
+        sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "a", busyTimeout: 1))
+      #expect(try sandbox.scratch.names().isEmpty == (mode == "WAL"))
+      let inPlaceBytes = try sandbox.root.contents(sandbox.main)
 
-      let reader = try lab.open("BEGIN; SELECT count(*) FROM account")
-      let used = try lab.root.capture(lab.unit(), into: lab.scratch, as: "b", busyTimeout: 1)
+      let reader = try sandbox.open("BEGIN; SELECT count(*) FROM account")
+      let used = try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "b", busyTimeout: 1)
       #expect(used.manner == (mode == "WAL" ? "in place" : "copy"))
-      try lab.store(used, as: "stored")
-      let copied = try lab.scratch.contents("stored")
+      try sandbox.store(used, as: "stored")
+      let copied = try sandbox.scratch.contents("stored")
       #expect(copied.count == inPlaceBytes.count)
       let different = zip(copied, inPlaceBytes).enumerated().filter { $1.0 != $1.1 }.map(\.offset)
       #expect(
         different.allSatisfy { (24..<28).contains($0) || (92..<100).contains($0) }, "\(different.prefix(20))")
-      #expect(try lab.digest(used) == first)
+      #expect(try sandbox.digest(used) == first)
       reader.closeInput()
       _ = try reader.wait()
 
       // A reader that came and went changes nothing; a row does.
-      #expect(try lab.digest(lab.root.capture(lab.unit(), into: lab.scratch, as: "c")) == first)
-      try lab.sqlite("UPDATE account SET note = 'other' WHERE id = 5")
-      #expect(try lab.digest(lab.root.capture(lab.unit(), into: lab.scratch, as: "d")) != first)
+      #expect(
+        try sandbox.digest(sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "c")) == first)
+      try sandbox.sqlite("UPDATE account SET note = 'other' WHERE id = 5")
+      #expect(
+        try sandbox.digest(sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "d")) != first)
     }
   }
 
   @Test func theDigestOfALogReplayedIsTheSame() throws {
-    try DatabaseLab.with { lab in
-      try lab.make("WAL")
-      let killed = try lab.open(
+    try DatabaseSandbox.with { sandbox in
+      try sandbox.make("WAL")
+      let killed = try sandbox.open(
         "PRAGMA wal_autocheckpoint=0", "UPDATE account SET note = 'x' WHERE id < 20", "CREATE TABLE more(x)")
-      let used = try lab.root.capture(lab.unit(), into: lab.scratch, as: "used", busyTimeout: 1)
+      let used = try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "used", busyTimeout: 1)
       killed.kill()
       _ = try killed.wait()
-      let replayed = try lab.root.capture(lab.unit(), into: lab.scratch, as: "replayed", busyTimeout: 1)
+      let replayed = try sandbox.root.capture(
+        sandbox.unit(), into: sandbox.scratch, as: "replayed", busyTimeout: 1)
       #expect(used.manner == "in place" && replayed.manner == "in place")
-      #expect(try lab.digest(used) == lab.digest(replayed))
+      #expect(try sandbox.digest(used) == sandbox.digest(replayed))
       // SQLite itself puts the log into the main file.
-      try lab.sqlite("PRAGMA wal_checkpoint(TRUNCATE)")
-      let idle = try lab.root.capture(lab.unit(), into: lab.scratch, as: "idle", busyTimeout: 1)
+      try sandbox.sqlite("PRAGMA wal_checkpoint(TRUNCATE)")
+      let idle = try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "idle", busyTimeout: 1)
       #expect(idle.manner == "in place")
-      #expect(try lab.digest(idle) == lab.digest(used))
+      #expect(try sandbox.digest(idle) == sandbox.digest(used))
     }
   }
 }

@@ -6,39 +6,39 @@ import Testing
 
 @Suite struct DatabaseLockTests {
   @Test(arguments: ["WAL", "DELETE"]) func anotherSQLiteSeesItLocked(mode: String) throws {
-    try DatabaseLab.with { lab in
-      try lab.make(mode)
-      let before = try lab.listing()
-      var lock = try DatabaseLock.acquire(lab.main, in: lab.root)
+    try DatabaseSandbox.with { sandbox in
+      try sandbox.make(mode)
+      let before = try sandbox.listing()
+      var lock = try DatabaseLock.acquire(sandbox.main, in: sandbox.root)
       #expect(lock != nil)
       for statement in ["SELECT count(*) FROM account", "UPDATE account SET balance = 1"] {
-        let result = try lab.sqlite(statement)
+        let result = try sandbox.sqlite(statement)
         #expect(!result.succeeded && result.errors.contains("locked"), "\(result)")
       }
       // A second one in this process is kept out too, and opening and closing the file does not end the lock.
-      #expect(try DatabaseLock.acquire(lab.main, in: lab.root) == nil)
-      _ = try lab.root.contents(lab.main)
-      #expect(try !lab.sqlite("SELECT 1 FROM account").succeeded)
-      #expect(try lab.listing().differences(from: before, comparing: TreeListing.untouched).isEmpty)
+      #expect(try DatabaseLock.acquire(sandbox.main, in: sandbox.root) == nil)
+      _ = try sandbox.root.contents(sandbox.main)
+      #expect(try !sandbox.sqlite("SELECT 1 FROM account").succeeded)
+      #expect(try sandbox.listing().differences(from: before, comparing: TreeListing.untouched).isEmpty)
 
-      try lock?.downgrade(path: lab.path)
+      try lock?.downgrade(path: sandbox.path)
       if mode == "DELETE" {
-        #expect(try lab.sqlite("SELECT count(*) FROM account").output.contains("200"))
-        #expect(try !lab.sqlite("UPDATE account SET balance = 1").succeeded)
+        #expect(try sandbox.sqlite("SELECT count(*) FROM account").output.contains("200"))
+        #expect(try !sandbox.sqlite("UPDATE account SET balance = 1").succeeded)
       }
       lock = nil
-      #expect(try lab.sqlite("UPDATE account SET balance = 1").succeeded)
+      #expect(try sandbox.sqlite("UPDATE account SET balance = 1").succeeded)
     }
   }
 
-  @Test func isRefusedWhereSomebodyHoldsOne() throws {
-    try DatabaseLab.with { lab in
-      try lab.make("WAL")
-      let holder = try lab.open("SELECT count(*) FROM account")
-      #expect(try DatabaseLock.acquire(lab.main, in: lab.root) == nil)
+  @Test func isRefusedWhileAnotherProcessHoldsOne() throws {
+    try DatabaseSandbox.with { sandbox in
+      try sandbox.make("WAL")
+      let holder = try sandbox.open("SELECT count(*) FROM account")
+      #expect(try DatabaseLock.acquire(sandbox.main, in: sandbox.root) == nil)
       holder.closeInput()
       _ = try holder.wait()
-      #expect(try DatabaseLock.acquire(lab.main, in: lab.root) != nil)
+      #expect(try DatabaseLock.acquire(sandbox.main, in: sandbox.root) != nil)
     }
   }
 }

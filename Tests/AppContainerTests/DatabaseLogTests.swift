@@ -8,59 +8,60 @@ import Testing
 @Suite struct DatabaseLogTests {
   /// Captures, and compares with what SQLite makes of a copy of the files; gives the manner.
   @discardableResult
-  private func compare(_ lab: DatabaseLab) throws -> String {
-    let before = try lab.listing()
-    let image = try lab.root.capture(lab.unit(), into: lab.scratch, as: "image", busyTimeout: 1)
-    let oracle = try lab.oracle()
-    try lab.store(image, as: "stored")
+  private func compare(_ sandbox: DatabaseSandbox) throws -> String {
+    let before = try sandbox.listing()
+    let image = try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "image", busyTimeout: 1)
+    let oracle = try sandbox.oracle()
+    try sandbox.store(image, as: "stored")
     let manner = image.manner
-    #expect(try lab.digest(image) == oracle)
-    #expect(try lab.listing().differences(from: before, comparing: TreeListing.untouched).isEmpty)
+    #expect(try sandbox.digest(image) == oracle)
+    #expect(try sandbox.listing().differences(from: before, comparing: TreeListing.untouched).isEmpty)
     // Stock SQLite opens what is stored, and in the same mode.
-    let stored = lab.scratch.full("stored")
+    let stored = sandbox.scratch.full("stored")
     let opened = try Command.run(
       try Tools.system("sqlite3"), [stored, "PRAGMA integrity_check; PRAGMA journal_mode;"])
     #expect(opened.output == "ok\nwal\n", "\(opened)")
-    try lab.scratch.removeDatabase("image")
+    try sandbox.scratch.removeDatabase("image")
     return manner
   }
 
   @Test(arguments: [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536], [0, 2]) func pageSizes(
     size: Int, vacuum: Int
   ) throws {
-    try DatabaseLab.with { lab in
-      try lab.sqlite(".filectrl reserve_bytes \(vacuum * 16)", "PRAGMA page_size=\(size); CREATE TABLE t(x)")
-      try lab.root.removeFile(lab.main)
-      let made = try lab.sqlite(
+    try DatabaseSandbox.with { sandbox in
+      try sandbox.sqlite(
+        ".filectrl reserve_bytes \(vacuum * 16)", "PRAGMA page_size=\(size); CREATE TABLE t(x)")
+      try sandbox.root.removeFile(sandbox.main)
+      let made = try sandbox.sqlite(
         ".filectrl reserve_bytes \(vacuum * 16)",
         "PRAGMA page_size=\(size); PRAGMA auto_vacuum=\(vacuum); PRAGMA journal_mode=WAL; CREATE TABLE t(x);")
       #expect(made.succeeded)
-      try lab.sqlite("INSERT INTO t VALUES (zeroblob(100000)), (1)")
-      try lab.leaveLog(
+      try sandbox.sqlite("INSERT INTO t VALUES (zeroblob(100000)), (1)")
+      try sandbox.leaveLog(
         "CREATE TABLE account(x)", "INSERT INTO account VALUES (zeroblob(300000))",
         "DELETE FROM t WHERE x = 1",
         vacuum == 2 ? "DELETE FROM t; PRAGMA incremental_vacuum" : "SELECT 1")
-      let bytes = try lab.root.contents(lab.main, limit: 1 << 24)
+      let bytes = try sandbox.root.contents(sandbox.main, limit: 1 << 24)
       #expect(
         Int(bytes[16]) << 8 | Int(bytes[17]) == (size == 65536 ? 1 : size) && Int(bytes[20]) == vacuum * 16)
-      #expect(try compare(lab) == "in place")
+      #expect(try compare(sandbox) == "in place")
     }
   }
 
-  @Test func aLogThatWasStartedAnewHasOldFramesBehind() throws {
-    try DatabaseLab.with { lab in
-      try lab.make("WAL")
-      let killed = try lab.open(
+  @Test func aRestartedLogHasOldFrames() throws {
+    try DatabaseSandbox.with { sandbox in
+      try sandbox.make("WAL")
+      let killed = try sandbox.open(
         "UPDATE account SET note = hex(zeroblob(300))", "PRAGMA wal_checkpoint(RESTART)",
         "UPDATE account SET balance = balance + 1 WHERE id = 1",
         "UPDATE account SET balance = balance - 1 WHERE id = 2")
       // In use, then idle.
-      #expect(try compare(lab) == "in place")
+      #expect(try compare(sandbox) == "in place")
       killed.kill()
       _ = try killed.wait()
-      #expect(try compare(lab) == "in place")
-      try lab.root.removeFile("db.sqlite-shm")
-      #expect(try compare(lab) == "in place")
+      #expect(try compare(sandbox) == "in place")
+      try sandbox.root.removeFile("db.sqlite-shm")
+      #expect(try compare(sandbox) == "in place")
     }
   }
 
@@ -70,13 +71,13 @@ import Testing
   }
 
   @Test(arguments: Damage.allCases) func damagedLogs(_ damage: Damage) throws {
-    try DatabaseLab.with { lab in
-      try lab.make("WAL")
-      try lab.leaveLog(
+    try DatabaseSandbox.with { sandbox in
+      try sandbox.make("WAL")
+      try sandbox.leaveLog(
         "UPDATE account SET note = hex(zeroblob(300))", "UPDATE account SET balance = 1 WHERE id < 20",
         "CREATE TABLE more(x)")
       let log: ContainerPath = "db.sqlite-wal"
-      var bytes = try lab.root.contents(log)
+      var bytes = try sandbox.root.contents(log)
       switch damage {
       case .cutInFrame: bytes.removeLast(5000)
       case .cutInHeader: bytes = Array(bytes[..<31])
@@ -90,36 +91,36 @@ import Testing
       case .otherSalt: bytes[32 + (24 + 4096) * 2 + 8] ^= 1
       case .appended: bytes += bytes[(bytes.count - 4120)...]
       }
-      try lab.root.removeFile(log)
-      try lab.root.create(log, bytes)
-      #expect(try compare(lab) == "in place")
+      try sandbox.root.removeFile(log)
+      try sandbox.root.create(log, bytes)
+      #expect(try compare(sandbox) == "in place")
     }
   }
 
   @Test func aLogWithBigEndianChecksums() throws {
-    try DatabaseLab.with { lab in
-      try lab.make("WAL")
-      try lab.leaveLog("UPDATE account SET note = hex(zeroblob(300))", "CREATE TABLE more(x)")
+    try DatabaseSandbox.with { sandbox in
+      try sandbox.make("WAL")
+      try sandbox.leaveLog("UPDATE account SET note = hex(zeroblob(300))", "CREATE TABLE more(x)")
       let log: ContainerPath = "db.sqlite-wal"
-      let bytes = try lab.root.contents(log)
-      try lab.root.removeFile(log)
-      try lab.root.create(log, Self.withBigEndianChecksums(bytes, pageSize: 4096))
-      let whole = try lab.oracle()
-      #expect(try compare(lab) == "in place")
-      try lab.root.removeFile(log)
-      #expect(try lab.oracle() != whole)
+      let bytes = try sandbox.root.contents(log)
+      try sandbox.root.removeFile(log)
+      try sandbox.root.create(log, Self.withBigEndianChecksums(bytes, pageSize: 4096))
+      let whole = try sandbox.oracle()
+      #expect(try compare(sandbox) == "in place")
+      try sandbox.root.removeFile(log)
+      #expect(try sandbox.oracle() != whole)
     }
   }
 
   @Test func aLogOfAnotherPageSizeIsLeftToSQLite() throws {
-    try DatabaseLab.with { lab in
-      try lab.make("WAL")
-      try lab.leaveLog("UPDATE account SET balance = 2")
-      let stray = try lab.root.contents("db.sqlite-wal")
-      try lab.root.removeDatabase(lab.main)
-      try lab.sqlite("PRAGMA page_size=1024; PRAGMA journal_mode=WAL; CREATE TABLE account(id, balance)")
-      try lab.root.create("db.sqlite-wal", stray)
-      let image = try lab.root.capture(lab.unit(), into: lab.scratch, as: "image", busyTimeout: 1)
+    try DatabaseSandbox.with { sandbox in
+      try sandbox.make("WAL")
+      try sandbox.leaveLog("UPDATE account SET balance = 2")
+      let stray = try sandbox.root.contents("db.sqlite-wal")
+      try sandbox.root.removeDatabase(sandbox.main)
+      try sandbox.sqlite("PRAGMA page_size=1024; PRAGMA journal_mode=WAL; CREATE TABLE account(id, balance)")
+      try sandbox.root.create("db.sqlite-wal", stray)
+      let image = try sandbox.root.capture(sandbox.unit(), into: sandbox.scratch, as: "image", busyTimeout: 1)
       #expect(image.manner != "in place" || image.manner == "raw")
     }
   }
@@ -154,7 +155,7 @@ import Testing
   }
 }
 
-extension DatabaseLab {
+extension DatabaseSandbox {
   /// The digest of what SQLite makes of a copy of the files.
   func oracle() throws -> String {
     let copy = "oracle.sqlite"

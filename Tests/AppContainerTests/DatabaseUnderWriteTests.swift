@@ -68,15 +68,15 @@ import Testing
 
   /// Every transaction that was committed before a capture is in it.
   @Test(arguments: ["WAL", "DELETE"]) func nothingCommittedBeforeIsMissing(mode: String) throws {
-    try DatabaseLab.with { lab in
-      try lab.make(mode, extra: "CREATE TABLE log(n INTEGER PRIMARY KEY);")
+    try DatabaseSandbox.with { sandbox in
+      try sandbox.make(mode, extra: "CREATE TABLE log(n INTEGER PRIMARY KEY);")
       let script = (1...1500).map { "INSERT INTO log VALUES (\($0)); SELECT 'row ' || \($0);" }
-      try RawFiles.write(Array(script.joined(separator: "\n").utf8), to: Array(lab.folder("script").utf8))
+      try RawFiles.write(Array(script.joined(separator: "\n").utf8), to: Array(sandbox.folder("script").utf8))
       let writer = try Command.spawn(
         try Tools.system("sqlite3"),
         [
-          "-batch", lab.path, "PRAGMA busy_timeout=60000; PRAGMA synchronous=OFF;",
-          ".read \(lab.folder("script"))",
+          "-batch", sandbox.path, "PRAGMA busy_timeout=60000; PRAGMA synchronous=OFF;",
+          ".read \(sandbox.folder("script"))",
         ])
       try writer.waitForLine("row 1")
       var last = 0
@@ -85,10 +85,11 @@ import Testing
           writer.output.split(separator: "\n").compactMap {
             $0.hasPrefix("row ") ? Int($0.dropFirst(4)) : nil
           }.max() ?? 0
-        let image = try lab.root.capture(lab.unit(), into: lab.scratch, as: "image", busyTimeout: 30)
-        try lab.store(image, as: "stored")
-        try lab.scratch.removeDatabase("image")
-        let queue = try DatabaseQueue(path: lab.scratch.full("stored"))
+        let image = try sandbox.root.capture(
+          sandbox.unit(), into: sandbox.scratch, as: "image", busyTimeout: 30)
+        try sandbox.store(image, as: "stored")
+        try sandbox.scratch.removeDatabase("image")
+        let queue = try DatabaseQueue(path: sandbox.scratch.full("stored"))
         let (count, top) = try queue.read { db in
           (
             try Int.fetchOne(db, sql: "SELECT count(*) FROM log") ?? 0,

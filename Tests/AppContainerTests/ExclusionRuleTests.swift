@@ -61,42 +61,42 @@ import Testing
   ]
 
   @Test(arguments: markers) func onAFile(_ marker: Marker) throws {
-    try Ground.with(marker.pattern.map { [$0] } ?? []) { ground in
-      try ground.make(["Documents/it", "Documents/other"])
-      try marker.put(on: "Documents/it", in: ground.root)
-      #expect(try ground.found("Documents/it") == "\(marker.rule.rawValue) @Documents/it")
-      #expect(try ground.found("Documents/other") == "" && ground.found("Documents") == "")
-      ground.configuration.include = ["Documents/it"]
-      #expect(try ground.found("Documents/it") == "")
+    try ContainerSandbox.with(marker.pattern.map { [$0] } ?? []) { sandbox in
+      try sandbox.make(["Documents/it", "Documents/other"])
+      try marker.put(on: "Documents/it", in: sandbox.root)
+      #expect(try sandbox.found("Documents/it") == "\(marker.rule.rawValue) @Documents/it")
+      #expect(try sandbox.found("Documents/other") == "" && sandbox.found("Documents") == "")
+      sandbox.configuration.include = ["Documents/it"]
+      #expect(try sandbox.found("Documents/it") == "")
     }
   }
 
   @Test(arguments: markers) func onADirectoryAndBelow(_ marker: Marker) throws {
-    try Ground.with(marker.pattern.map { [$0] } ?? []) { ground in
-      try ground.make(["Documents/it/x/deep", "Documents/it/y", "Documents/other"])
-      try marker.put(on: "Documents/it", in: ground.root)
+    try ContainerSandbox.with(marker.pattern.map { [$0] } ?? []) { sandbox in
+      try sandbox.make(["Documents/it/x/deep", "Documents/it/y", "Documents/other"])
+      try marker.put(on: "Documents/it", in: sandbox.root)
       for path in ["Documents/it", "Documents/it/x", "Documents/it/x/deep", "Documents/it/y"] {
-        #expect(try ground.found(path) == "\(marker.rule.rawValue) @Documents/it", "\(path)")
+        #expect(try sandbox.found(path) == "\(marker.rule.rawValue) @Documents/it", "\(path)")
       }
-      #expect(try ground.found("Documents/other") == "")
+      #expect(try sandbox.found("Documents/other") == "")
       // An include takes the path, and the directories above it as such.
-      ground.configuration.include = ["Documents/it/x/deep"]
+      sandbox.configuration.include = ["Documents/it/x/deep"]
       #expect(
-        try ground.found("Documents/it/x/deep") == "" && ground.found("Documents/it/x") == ""
-          && ground.found("Documents/it") == "")
-      #expect(try ground.found("Documents/it/y") == "\(marker.rule.rawValue) @Documents/it")
+        try sandbox.found("Documents/it/x/deep") == "" && sandbox.found("Documents/it/x") == ""
+          && sandbox.found("Documents/it") == "")
+      #expect(try sandbox.found("Documents/it/y") == "\(marker.rule.rawValue) @Documents/it")
       // One of a directory takes all below, but for what it takes back.
-      ground.configuration.include = ["Documents/it", "!Documents/it/x"]
-      #expect(try ground.found("Documents/it") == "" && ground.found("Documents/it/y") == "")
-      #expect(try ground.found("Documents/it/x/deep") == "\(marker.rule.rawValue) @Documents/it")
+      sandbox.configuration.include = ["Documents/it", "!Documents/it/x"]
+      #expect(try sandbox.found("Documents/it") == "" && sandbox.found("Documents/it/y") == "")
+      #expect(try sandbox.found("Documents/it/x/deep") == "\(marker.rule.rawValue) @Documents/it")
     }
   }
 
   @Test(arguments: harmless) func whatDoesNotExclude(_ marker: Marker) throws {
-    try Ground.with { ground in
-      try ground.make(["Documents/it"])
-      try marker.put(on: "Documents/it", in: ground.root)
-      #expect(try ground.found("Documents/it") == "")
+    try ContainerSandbox.with { sandbox in
+      try sandbox.make(["Documents/it"])
+      try marker.put(on: "Documents/it", in: sandbox.root)
+      #expect(try sandbox.found("Documents/it") == "")
     }
   }
 
@@ -113,8 +113,8 @@ import Testing
 
   // MARK: Names and tags
 
-  @Test func namesThatTheDevicesScannerPassesOver() throws {
-    try Ground.with { ground in
+  @Test func namesThatDeviceBackupsSkip() throws {
+    try ContainerSandbox.with { sandbox in
       let skipped = [
         "Library/Preferences/a.plist.AbC1234", "Documents/x.plist.1234567",
         "Library/Cookies/binarycookies_tmp_1.dat",
@@ -125,139 +125,139 @@ import Testing
         "Documents/binarycookies_tmp.txt", "Documents/a.dat.nosync", "Documents/.dat",
         "Library/Cookies/Cookies.binarycookies",
       ]
-      try ground.make(skipped + taken)
-      for path in skipped { #expect(try ground.found(path).hasPrefix("layout @"), "\(path)") }
-      for path in taken { #expect(try ground.found(path) == "", "\(path)") }
-      ground.configuration.layout = .generic
-      for path in skipped { #expect(try ground.found(path) == "", "\(path)") }
+      try sandbox.make(skipped + taken)
+      for path in skipped { #expect(try sandbox.found(path).hasPrefix("layout @"), "\(path)") }
+      for path in taken { #expect(try sandbox.found(path) == "", "\(path)") }
+      sandbox.configuration.layout = .generic
+      for path in skipped { #expect(try sandbox.found(path) == "", "\(path)") }
     }
   }
 
   static let signature = "Signature: 8a477f597d28d172789f06886806bc55"
 
   @Test func aTaggedDirectoryStaysWithItsTagAndNothingElse() throws {
-    try Ground.with { ground in
-      try ground.make(["Documents/c/a", "Documents/c/d/b", "Documents/n", "CACHEDIR.TAG"])
-      try ground.root.create("Documents/c/CACHEDIR.TAG", Array((Self.signature + "\n# more").utf8))
-      #expect(try ground.found("Documents/c") == "" && ground.found("Documents/c/CACHEDIR.TAG") == "")
-      #expect(try ground.found("Documents/c/a") == "cachedir-tag @Documents/c")
-      #expect(try ground.found("Documents/c/d/b") == "cachedir-tag @Documents/c")
-      #expect(try ground.found("Documents/n") == "")
-      ground.configuration.include = ["Documents/c/d/b"]
-      #expect(try ground.found("Documents/c/d/b") == "" && ground.found("Documents/c/d") == "")
-      #expect(try ground.found("Documents/c/a") == "cachedir-tag @Documents/c")
+    try ContainerSandbox.with { sandbox in
+      try sandbox.make(["Documents/c/a", "Documents/c/d/b", "Documents/n", "CACHEDIR.TAG"])
+      try sandbox.root.create("Documents/c/CACHEDIR.TAG", Array((Self.signature + "\n# more").utf8))
+      #expect(try sandbox.found("Documents/c") == "" && sandbox.found("Documents/c/CACHEDIR.TAG") == "")
+      #expect(try sandbox.found("Documents/c/a") == "cachedir-tag @Documents/c")
+      #expect(try sandbox.found("Documents/c/d/b") == "cachedir-tag @Documents/c")
+      #expect(try sandbox.found("Documents/n") == "")
+      sandbox.configuration.include = ["Documents/c/d/b"]
+      #expect(try sandbox.found("Documents/c/d/b") == "" && sandbox.found("Documents/c/d") == "")
+      #expect(try sandbox.found("Documents/c/a") == "cachedir-tag @Documents/c")
     }
   }
 
-  @Test(arguments: ["short", "long", "directory", "link", "root"]) func whatIsNoTag(_ how: String) throws {
-    try Ground.with { ground in
-      ground.configuration.layout = .generic
-      try ground.make(["c/a"])
+  @Test(arguments: ["short", "long", "directory", "link", "root"]) func invalidTags(_ how: String) throws {
+    try ContainerSandbox.with { sandbox in
+      sandbox.configuration.layout = .generic
+      try sandbox.make(["c/a"])
       let tag: ContainerPath = how == "root" ? "CACHEDIR.TAG" : "c/CACHEDIR.TAG"
       switch how {
-      case "short": try ground.root.create(tag, Array(Self.signature.utf8.dropLast()))
-      case "long": try ground.root.create(tag, Array((" " + Self.signature).utf8))
-      case "directory": try ground.root.createDirectory(tag)
+      case "short": try sandbox.root.create(tag, Array(Self.signature.utf8.dropLast()))
+      case "long": try sandbox.root.create(tag, Array((" " + Self.signature).utf8))
+      case "directory": try sandbox.root.createDirectory(tag)
       case "link":
-        try ground.root.create("real", Array(Self.signature.utf8))
-        try ground.root.createLink(tag, target: Array("../real".utf8))
-      default: try ground.root.create(tag, Array(Self.signature.utf8))
+        try sandbox.root.create("real", Array(Self.signature.utf8))
+        try sandbox.root.createLink(tag, target: Array("../real".utf8))
+      default: try sandbox.root.create(tag, Array(Self.signature.utf8))
       }
-      #expect(try ground.found("c/a") == "")
+      #expect(try sandbox.found("c/a") == "")
     }
   }
 
   // MARK: Order, and what nothing overrides
 
   @Test func patternsAreReadInOrder() throws {
-    try Ground.with { ground in
-      try ground.make(["Documents/a.part", "Documents/keep.part", "Documents/d/keep.part", "Documents/x/y"])
-      ground.configuration.exclude = ["*.part", "!keep.part", "Documents/d", "x/", "!x/y"]
-      #expect(try ground.found("Documents/a.part") == "pattern @Documents/a.part")
-      #expect(try ground.found("Documents/keep.part") == "")
+    try ContainerSandbox.with { sandbox in
+      try sandbox.make(["Documents/a.part", "Documents/keep.part", "Documents/d/keep.part", "Documents/x/y"])
+      sandbox.configuration.exclude = ["*.part", "!keep.part", "Documents/d", "x/", "!x/y"]
+      #expect(try sandbox.found("Documents/a.part") == "pattern @Documents/a.part")
+      #expect(try sandbox.found("Documents/keep.part") == "")
       // As with git, nothing comes back below a directory that is out.
-      #expect(try ground.found("Documents/d/keep.part") == "pattern @Documents/d")
-      #expect(try ground.found("Documents/x/y") == "pattern @Documents/x")
+      #expect(try sandbox.found("Documents/d/keep.part") == "pattern @Documents/d")
+      #expect(try sandbox.found("Documents/x/y") == "pattern @Documents/x")
     }
   }
 
   @Test func nothingOverridesDrydocksOwnState() throws {
-    try Ground.with { ground in
-      try ground.make([".drydock-state/journal", "Documents/.drydock-state/a"])
-      ground.configuration.include = ["**"]
-      #expect(try ground.found(".drydock-state") == "state @.drydock-state")
-      #expect(try ground.found(".drydock-state/journal") == "state @.drydock-state")
-      #expect(try ground.found("Documents/.drydock-state/a") == "")
+    try ContainerSandbox.with { sandbox in
+      try sandbox.make([".drydock-state/journal", "Documents/.drydock-state/a"])
+      sandbox.configuration.include = ["**"]
+      #expect(try sandbox.found(".drydock-state") == "state @.drydock-state")
+      #expect(try sandbox.found(".drydock-state/journal") == "state @.drydock-state")
+      #expect(try sandbox.found("Documents/.drydock-state/a") == "")
     }
   }
 
-  @Test func includesBelowIncludesTakenBack() throws {
-    try Ground.with { ground in
-      try ground.make(["tmp/a/b/c/d", "tmp/a/b/e", "tmp/f"])
-      ground.configuration.include = ["tmp/a", "!tmp/a/b", "tmp/a/b/c"]
-      #expect(try ground.found("tmp/a") == "" && ground.found("tmp/a/b/c/d") == "")
-      #expect(try ground.found("tmp/a/b") == "" && ground.found("tmp") == "")
-      #expect(try ground.found("tmp/a/b/e") == "layout @tmp" && ground.found("tmp/f") == "layout @tmp")
+  @Test func negatedIncludes() throws {
+    try ContainerSandbox.with { sandbox in
+      try sandbox.make(["tmp/a/b/c/d", "tmp/a/b/e", "tmp/f"])
+      sandbox.configuration.include = ["tmp/a", "!tmp/a/b", "tmp/a/b/c"]
+      #expect(try sandbox.found("tmp/a") == "" && sandbox.found("tmp/a/b/c/d") == "")
+      #expect(try sandbox.found("tmp/a/b") == "" && sandbox.found("tmp") == "")
+      #expect(try sandbox.found("tmp/a/b/e") == "layout @tmp" && sandbox.found("tmp/f") == "layout @tmp")
     }
   }
 
   @Test func aDatabasesPartsGoTogether() throws {
-    try Ground.with { ground in
-      try ground.make(["Documents/.db_SUPPORT/_EXTERNAL_DATA/blob", "tmp/.db_SUPPORT/_EXTERNAL_DATA/blob"])
+    try ContainerSandbox.with { sandbox in
+      try sandbox.make(["Documents/.db_SUPPORT/_EXTERNAL_DATA/blob", "tmp/.db_SUPPORT/_EXTERNAL_DATA/blob"])
       for folder in ["Documents", "tmp"] {
         let made = try Command.run(
-          try Tools.system("sqlite3"), [ground.path + "/\(folder)/db.sqlite", "CREATE TABLE t (x)"])
+          try Tools.system("sqlite3"), [sandbox.path + "/\(folder)/db.sqlite", "CREATE TABLE t (x)"])
         #expect(made.succeeded, "\(made)")
-        try ground.root.create(ContainerPath("\(folder)/db.sqlite-wal"), [])
+        try sandbox.root.create(ContainerPath("\(folder)/db.sqlite-wal"), [])
       }
       let flag = ExtendedAttribute(name: Self.apple, value: [])
       for part in ["db.sqlite-wal", ".db_SUPPORT", ".db_SUPPORT/_EXTERNAL_DATA/blob"] {
-        try ground.root.setAttribute(flag, of: ContainerPath("Documents/" + part))
+        try sandbox.root.setAttribute(flag, of: ContainerPath("Documents/" + part))
       }
       // Flags on parts say nothing: the main file has none.
       for part in ["db.sqlite", "db.sqlite-wal", ".db_SUPPORT", ".db_SUPPORT/_EXTERNAL_DATA/blob"] {
-        #expect(try ground.found("Documents/" + part) == "", "\(part)")
-        #expect(try ground.found("tmp/" + part) == "layout @tmp", "\(part)")
+        #expect(try sandbox.found("Documents/" + part) == "", "\(part)")
+        #expect(try sandbox.found("tmp/" + part) == "layout @tmp", "\(part)")
       }
-      ground.configuration.include = ["tmp/db.sqlite"]
+      sandbox.configuration.include = ["tmp/db.sqlite"]
       for part in ["db.sqlite", "db.sqlite-wal", ".db_SUPPORT", ".db_SUPPORT/_EXTERNAL_DATA/blob"] {
-        #expect(try ground.found("tmp/" + part) == "", "\(part)")
+        #expect(try sandbox.found("tmp/" + part) == "", "\(part)")
       }
     }
   }
 
   // MARK: One path
 
-  @Test func explainSaysOfEachPathWhatTheScanSays() throws {
-    try Ground.with { ground in
-      try ground.make([
+  @Test func explainAgreesWithTheScan() throws {
+    try ContainerSandbox.with { sandbox in
+      try sandbox.make([
         "Documents/a", "Documents/off/in/x", "Documents/off/out", "Documents/c/CACHEDIR.TAG/x",
         "Library/Caches/y",
         "tmp/z", "Library/Application Support/.drydock/history.json", "Documents/a.part",
       ])
-      try ground.root.setAttribute(ExtendedAttribute(name: Self.apple, value: []), of: "Documents/off")
-      ground.configuration.include = ["Documents/off/in"]
-      ground.configuration.exclude = ["*.part"]
-      for (path, rule) in try ground.scan() {
-        #expect(try ground.explained(path) == rule, "\(path)")
+      try sandbox.root.setAttribute(ExtendedAttribute(name: Self.apple, value: []), of: "Documents/off")
+      sandbox.configuration.include = ["Documents/off/in"]
+      sandbox.configuration.exclude = ["*.part"]
+      for (path, rule) in try sandbox.scan() {
+        #expect(try sandbox.explained(path) == rule, "\(path)")
       }
     }
   }
 
-  @Test func explainTellsOfWhatIsNotThere() throws {
-    try Ground.with { ground in
-      try ground.make(["Documents/off/in", "Documents/d/y"])
-      try ground.root.setAttribute(ExtendedAttribute(name: Self.apple, value: []), of: "Documents/off")
-      ground.configuration.exclude = ["*.part", "build/"]
-      #expect(try ground.explained("Documents/off/new/file") == "apple-attribute @Documents/off")
-      #expect(try ground.explained("Library/Caches/new") == "layout @Library/Caches")
-      #expect(try ground.explained("Documents/new.part") == "pattern @Documents/new.part")
-      #expect(try ground.explained("Documents/build") == "")
-      #expect(try ground.explained("Documents/build", isDirectory: true) == "pattern @Documents/build")
-      #expect(try ground.explained("Documents/build/x") == "pattern @Documents/build")
-      #expect(try ground.explained("Documents/d/y/z") == "")
-      ground.configuration.include = ["Documents/off/new"]
-      #expect(try ground.explained("Documents/off/new/file") == "")
+  @Test func explainMissingPaths() throws {
+    try ContainerSandbox.with { sandbox in
+      try sandbox.make(["Documents/off/in", "Documents/d/y"])
+      try sandbox.root.setAttribute(ExtendedAttribute(name: Self.apple, value: []), of: "Documents/off")
+      sandbox.configuration.exclude = ["*.part", "build/"]
+      #expect(try sandbox.explained("Documents/off/new/file") == "apple-attribute @Documents/off")
+      #expect(try sandbox.explained("Library/Caches/new") == "layout @Library/Caches")
+      #expect(try sandbox.explained("Documents/new.part") == "pattern @Documents/new.part")
+      #expect(try sandbox.explained("Documents/build") == "")
+      #expect(try sandbox.explained("Documents/build", isDirectory: true) == "pattern @Documents/build")
+      #expect(try sandbox.explained("Documents/build/x") == "pattern @Documents/build")
+      #expect(try sandbox.explained("Documents/d/y/z") == "")
+      sandbox.configuration.include = ["Documents/off/new"]
+      #expect(try sandbox.explained("Documents/off/new/file") == "")
     }
   }
 }

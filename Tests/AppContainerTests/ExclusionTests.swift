@@ -78,7 +78,7 @@ import Testing
     }
   }
 
-  @Test func theHistoryIsTakenAndNothingElseOfAFlaggedDirectory() throws {
+  @Test func ofAFlaggedDirectoryOnlyTheHistoryIsIncluded() throws {
     try TemporaryDirectory.with { folder in
       try make(
         folder,

@@ -41,7 +41,7 @@ import Testing
   }
 
   /// The example of the guide.
-  @Test func theDocumentIsTheDocumentedOne() throws {
+  @Test func matchesTheDocumentation() throws {
     var item = VaultItem(
       service: "com.example.notes", account: "auth", accessGroup: "group.com.example.notes",
       accessibility: .afterFirstUnlock, value: SecretBytes(Array("made-up-token".utf8)))
@@ -91,7 +91,7 @@ import Testing
     #expect(try read(text(document)) == document)
   }
 
-  @Test func whatIsUnknownIsKept() throws {
+  @Test func unknownFieldsArePreserved() throws {
     let written = document(item(#", "account": "a", "later": {"x": [1, -2.5e3, null, "é\u00e9\/"]}"#))
       .replacing("\"recipients\": [],", with: "\"recipients\": [], \"tags\": [ true ],")
     let document = try read(written)
@@ -101,7 +101,7 @@ import Testing
     #expect(try read(again) == document)
   }
 
-  @Test func anAppMayEscapeWhatItLikes() throws {
+  @Test func escapesAreDecoded() throws {
     let document = try read(
       document(
         #"{"value":"\/w\u0041=","accessible":"afterFirstUnlock","\u0063lass":"genericPassword","service":null,"account":"\ud83d\ude00\t","port":"0993"}"#
@@ -153,19 +153,21 @@ import Testing
     return item
   }
 
-  @Test func textThatOnlyUnicodeTakesForEqualIsTwoItems() throws {
+  @Test func canonicallyEquivalentTextsDiffer() throws {
     let document = try read(
       document(item(", \"account\": \"\u{e9}\"") + "," + item(", \"account\": \"e\u{301}\"")))
     #expect(document.items.count == 2)
     #expect(try read(text(document)) == document)
   }
 
-  @Test func whatIsNoDocumentIsRefused() {
-    #expect(complaint("") == "the vault document is not valid JSON: line 1, column 1: unexpected end of input")
+  @Test func invalidDocumentsAreRejected() {
+    #expect(
+      complaint("") == "the vault document is not valid JSON: line 1, column 1: unexpected end of input")
     #expect(complaint("[]").contains("is not an object"))
     #expect(complaint("{}").contains("no format"))
     #expect(
-      complaint("{\"format\": 2, \"x\": 1}").contains("format 2, and this version supports up to 1; use a newer")
+      complaint("{\"format\": 2, \"x\": 1}").contains(
+        "format 2, and this version supports up to 1; use a newer")
     )
     #expect(complaint("{\"format\": \"1\"}").contains("`format` of the document is not an integer"))
     #expect(complaint("{\"format\": 1}").contains("no device"))
@@ -179,13 +181,14 @@ import Testing
     #expect(complaint(document(item(", \"created\": \"today\""))).contains("is not a time"))
     #expect(complaint(document(item(", \"access_control\": \"x\""))).contains("is not a list"))
     #expect(
-      complaint(document(item("").replacing("whenUnlocked", with: "never"))).contains("`accessible` of an item is `never`"))
+      complaint(document(item("").replacing("whenUnlocked", with: "never"))).contains(
+        "`accessible` of an item is `never`"))
     #expect(complaint(document("{\"class\": \"genericPassword\"}")).contains("no field `accessible`"))
     #expect(complaint(document(item("").replacing("AAE=", with: "AAE"))).contains("is not base64"))
     #expect(complaint(document("").replacing("[]", with: "[\"age1x\"]")).contains("recipients is not valid"))
   }
 
-  @Test func duplicatesAreDamage() {
+  @Test func duplicateItemsAreRejected() {
     let twice = item(", \"account\": \"a\"") + "," + item(", \"account\": \"a\", \"label\": \"other\"")
     #expect(complaint(document(twice)).hasPrefix("the vault document has two items /a;"))
     // None and an empty one are the same to a keychain.
@@ -196,13 +199,14 @@ import Testing
     for text in [
       "A", "AA", "AAA", "AAAAA", "AA=A", "=AAA", "AB==", "AAB=", "A===", "====", "AAAA====", "A A=", "AA-_",
     ] {
-      #expect(complaint(document(item("").replacing("AAE=", with: text))).contains("is not base64"), "\(text)")
+      #expect(
+        complaint(document(item("").replacing("AAE=", with: text))).contains("is not base64"), "\(text)")
     }
     #expect(try read(document(item("").replacing("AAE=", with: ""))).sorted.first?.value.count == 0)
   }
 
   /// Cut or changed at any byte it is read, or refused with an error; nothing worse.
-  @Test func damageIsAnError() throws {
+  @Test func corruptionIsAnError() throws {
     let whole = Array(document(item(#", "later": {"x": ["é", 1.5e-3]}, "account": "a\u00e9""#)).utf8)
     for end in whole.indices {
       #expect(throws: DrydockError.self) {
@@ -222,7 +226,7 @@ import Testing
     }
   }
 
-  @Test func deepNestingIsRefused() {
+  @Test func deepNestingIsRejected() {
     let deep = String(repeating: "[", count: 100_000)
     #expect(complaint("{\"format\": 1, \"x\": " + deep).contains("nested deeper than 32 levels"))
   }

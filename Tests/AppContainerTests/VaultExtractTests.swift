@@ -21,7 +21,7 @@ import Testing
     return vault
   }
 
-  @Test func onlyWhatMayLeaveIsInIt() throws {
+  @Test func containsOnlyItemsThatMayLeave() throws {
     let vault = try vault()
     let extract = VaultExtract(of: vault)
     #expect(extract.document.sorted.map(\.account) == ["ak 0[]", "ck 0[]", "dk 0[]"])
@@ -36,7 +36,7 @@ import Testing
     return try VaultExtract(decoding: SecretBytes(Array(change(text).utf8)), path: "vault.json")
   }
 
-  @Test func whatIsNoneIsRefused() throws {
+  @Test func invalidExtractsAreRejected() throws {
     let wrong: [(String) -> String] = [
       {
         $0.replacing("\"accessible\": \"afterFirstUnlock\"", with: "\"accessible\": \"alwaysThisDeviceOnly\"")
@@ -59,7 +59,7 @@ import Testing
     }
   }
 
-  @Test func theRulesInTheirOrder() {
+  @Test func orderOfTheRules() {
     let way = VaultReturn(toSameDevice: false, fromEncrypted: true)
     let same = VaultReturn(toSameDevice: true, fromEncrypted: false)
     let control = VaultAccessControl([.userPresence]), biometry = VaultAccessControl([.biometryCurrentSet])

@@ -54,7 +54,7 @@ import Testing
     }
   }
 
-  @Test func severalKeysStaySeveral() throws {
+  @Test func aRewriteKeepsAllRecipients() throws {
     let (one, two, other) = (try keys(), try keys(), try keys())
     var vault = try vault(one)
     try vault.rekey(to: one.recipients + two.recipients + one.recipients)
@@ -70,13 +70,13 @@ import Testing
     #expect(code { try again.rekey(to: []) } == .unsupported)
   }
 
-  @Test func aNewVaultIsForThePresentKeyOnly() throws {
+  @Test func aNewVaultIsSealedToTheCurrentKey() throws {
     let (present, earlier) = (try AgeIdentity.generate(), try AgeIdentity.generate())
     let vault = try Vault(new: DeviceKeys(present, earlier: [earlier]))
     #expect(vault.recipients == [present.recipient])
   }
 
-  @Test func aWrongFileSaysWhatItIs() throws {
+  @Test func errorsNameTheKindOfFile() throws {
     let keys = try keys()
     func message(_ bytes: [UInt8], _ code: DrydockError.Code) throws -> String {
       do {
@@ -89,7 +89,7 @@ import Testing
       return ""
     }
     #expect(try message([], .badVault).contains("empty"))
-    #expect(try message(Array("{}".utf8), .badVault).contains("no age file"))
+    #expect(try message(Array("{}".utf8), .badVault).contains("not an age file"))
     let stranger = try vault(DeviceKeys(.generate())).sealed()
     #expect(try message(stranger, .vaultLocked).contains("encrypted to 1 recipient (X25519)"))
     let passphrase = try Age.seal(
@@ -106,7 +106,7 @@ import Testing
     #expect(try message(sealed, .badVault).contains("`recipients`"))
   }
 
-  @Test func keyFilesThatAreNoneAreToldBy() throws {
+  @Test func errorsNameTheKeyFile() throws {
     try TemporaryDirectory.with { folder in
       try RawFiles.write(Array("# nothing\n".utf8), to: Array(folder("empty").utf8))
       #expect(code { _ = try DeviceKeys(files: [folder("absent")]) } == .vaultLocked)
@@ -117,7 +117,7 @@ import Testing
   }
 
   /// The table of the design: what a backup brings back.
-  @Test func whatReturns() {
+  @Test func restoredClasses() {
     func returns(_ class: VaultAccessibility) -> [Bool] {
       [(true, true), (true, false), (false, true), (false, false)].map {
         `class`.returns(toSameDevice: $0.0, fromEncrypted: $0.1)
@@ -141,7 +141,7 @@ import Testing
     #expect(VaultAccessibility("afterFirstUnlock") == .afterFirstUnlock && VaultAccessibility("x") == nil)
   }
 
-  @Test func whatIsBoundToBiometry() {
+  @Test func biometricFlags() {
     #expect(!VaultAccessControl([.userPresence, .biometryAny]).isBoundToBiometry)
     #expect(VaultAccessControl([.devicePasscode, .or, .biometryCurrentSet]).isBoundToBiometry)
     #expect(VaultAccessControl(names: ["later"]).isBoundToBiometry, "what is unknown may be as strict")
@@ -186,7 +186,7 @@ import Testing
     #expect(server.description == "imap://auth@mail.example.com:143/x")
   }
 
-  @Test func whatTellsItemsApart() throws {
+  @Test func identityOfItems() throws {
     var vault = try Vault(new: keys())
     let plain = VaultItem(service: "s", account: "a", value: SecretBytes([1]))
     var synchronizable = plain

@@ -130,7 +130,8 @@ import Testing
       let none = try #require(try error(bytes, directory, AgeKeys()))
       #expect(none.code == .noIdentity)
       #expect(
-        none.message.contains("encrypted to 1 recipient (X25519)") && none.message.contains("no identity was given")
+        none.message.contains("encrypted to 1 recipient (X25519)")
+          && none.message.contains("no identity was given")
       )
       let wrong = AgeKeys(identities: [try .generate(), try .generate()], passphrases: [SecretBytes([1])])
       #expect(try error(bytes, directory, wrong)?.code == .noIdentity)

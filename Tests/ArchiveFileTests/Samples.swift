@@ -155,3 +155,11 @@ func tail(_ entries: [SeekTable.Entry], _ location: ManifestLocation) throws -> 
     compressedSize: UInt32(frame.count), plainSize: 0, checksum: ArchiveFormat.checksumOfNothing)
   return frame + (try SeekTable.encode(entries + [last]))
 }
+
+extension ArchiveReader {
+  /// Visits all members of a walk.
+  func members(_ visit: (ArchiveMember, UInt64, MemberContent) throws -> Void) throws {
+    let walk = try walk()
+    while let (member, offset, content) = try walk.next() { try visit(member, offset, content) }
+  }
+}

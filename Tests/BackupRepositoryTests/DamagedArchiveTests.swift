@@ -88,9 +88,9 @@ import Testing
       head -c 100 /dev/zero > zeros; printf 'age-encryption.org/v1\\n-> X25519 x\\n' > sealed.age
       """)
     let expected = [
-      "empty": "archive truncated", "text": "archive notAnArchive", "directory": "archive io",
-      "foreign.tar.zst": "archive notAnArchive", "noise.zst": "archive notAnArchive",
-      "zeros": "archive notAnArchive", "sealed.age": "archive damaged", "none": "notFound",
+      "empty": "truncated", "text": "notAnArchive", "directory": "io",
+      "foreign.tar.zst": "notAnArchive", "noise.zst": "notAnArchive",
+      "zeros": "notAnArchive", "sealed.age": "damaged", "none": "notFound",
       "dangling": "notFound", "none/none": "notFound", "text/none": "notFound",
     ]
     for (name, wanted) in expected {

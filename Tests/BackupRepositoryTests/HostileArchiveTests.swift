@@ -221,7 +221,7 @@ import Testing
       String(decoding: archive.header, as: UTF8.self).replacing("\"format\" : 1", with: "\"format\" : 2").utf8
     )
     let path = try archive.write()
-    #expect(code(failure { _ = try Archive(path: path) }) == "unsupported")
+    #expect(code(failure { _ = try Archive(path: path) }) == "newerFormat")
   }
 
   /// What SQLite would never store, and a file can hold: tables that say STRICT and were filled without.

@@ -165,9 +165,7 @@ func code(_ error: (any Error)?) -> String {
   switch error {
   case nil: "none"
   case let error as DrydockError: error.code.rawValue
-  case let error as DrydockError: "container " + error.code.rawValue
-  case let error as DrydockError: "transaction \(error.code)"
-  default: codeOfArchive(error)
+  case let error?: "other: \(error)"
   }
 }
 

@@ -35,7 +35,7 @@ import Testing
     let path = try archive(lab, sql: sql)
     #expect(try RawFiles.status(Array(path.utf8)).st_size < 2 << 20)
     let error = failure { _ = try Archive(path: path) }
-    #expect(code(error) == "archive limit", "\(String(describing: error))")
+    #expect(code(error) == "limit", "\(String(describing: error))")
     #expect("\(String(describing: error))".contains("raise it if you trust"))
   }
 

@@ -89,7 +89,7 @@ import Testing
     let root = try Directory(lab.root)
     #expect(try root.tryLock(exclusive: true))
     let error = failure { try lab.snapshot() }
-    #expect(code(error) == "transaction locked")
+    #expect(code(error) == "locked")
     #expect(try RawFiles.names(in: Array(lab.repository.utf8)).isEmpty)
     withExtendedLifetime(root) {}
   }

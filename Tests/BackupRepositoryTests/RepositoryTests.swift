@@ -69,7 +69,8 @@ import Testing
       ("red@2026-11-11", "the oldest is of 2026-11-12T08:00:00Z"), ("green@latest", "there are a/b@latest"),
       ("RED@latest", "red@latest"), ("zz", "no archive matches zz"), ("", "no archive"), ("ab1", "4 digits"),
       ("@", "no valid time"), ("red@", "no valid time"), ("red@yesterday", "INSTANCE@2026-11-14T12:00:00Z"),
-      ("red@latest2", "no valid time"), ("red@2026-13-01", "no valid time"), ("red@2026-11-32", "no valid time"),
+      ("red@latest2", "no valid time"), ("red@2026-13-01", "no valid time"),
+      ("red@2026-11-32", "no valid time"),
       ("red@2026-11-14T24:00", "no valid time"), ("red@2026-11-14T12:00+01:00", "no valid time"),
       ("red@26-11-14", "no valid time"),
       ("red@2026-11T12", "no valid time"), ("a\u{1B}[2J@now", "a\\u{1b}[2J@now"),
@@ -82,7 +83,7 @@ import Testing
     #expect(code(failure { _ = try Repository(lab.root + "/file").list() }) == "notFound")
     #expect(try Repository(lab.root).list().items.isEmpty)
     #expect(
-      "\(failure { _ = try Repository(lab.root).find("latest") } as Any)".contains("there are no archives"))
+      "\(failure { _ = try Repository(lab.root).find("latest") } as Any)".contains("no readable archives"))
   }
 
   @Test func oneInstanceNameInTwoApps() throws {
@@ -219,7 +220,7 @@ import Testing
     try RawFiles.write(bytes, to: Array(path.utf8))
     let listing = try Repository(lab.repository).list()
     #expect(listing.items.map(\.path) == [path] && listing.unreadable.isEmpty)
-    #expect(code(failure { _ = try Verification.run(path: path, data: true) }) == "archive damaged")
+    #expect(code(failure { _ = try Verification.run(path: path, data: true) }) == "damaged")
   }
 
   @Test func namesThatCollide() throws {

@@ -215,7 +215,7 @@ import Testing
     let report = try lab.restore(archive) { $0.scope = ["a"] }.value
     #expect(report.restoredPaths == ["a/one"] && report.removedPaths == ["a/extra"] && report.unchanged == 1)
     #expect(try lab.read("b/one") == "live" && lab.exists("b/extra") && lab.read("c") == "live")
-    #expect(code(try lab.refusal(archive) { $0.scope = ["c", "none"] }) == "missing")
+    #expect(code(try lab.refusal(archive) { $0.scope = ["c", "none"] }) == "notInArchive")
 
     // What is missing above comes back as it was, and nothing else of it.
     try lab.remove("a")

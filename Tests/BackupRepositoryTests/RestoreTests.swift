@@ -114,7 +114,7 @@ import Testing
     let app = failure { _ = try Restore.target(lab.root, for: archive, configuration: configuration) }
     #expect(code(app) == "mismatch")
     #expect(
-      code(failure { _ = try lab.target(archive, lab.directory("no/such/place")) }) == "container notFound")
+      code(failure { _ = try lab.target(archive, lab.directory("no/such/place")) }) == "notFound")
   }
 
   @Test func aRestoredContainerTakesFurtherArchivesOfTheSameInstance() throws {
@@ -158,7 +158,7 @@ import Testing
     let archive = try lab.snapshot().path
     let holder = try Command.spawn(Tools.notesApp(), ["hold", lab.root])
     try holder.waitForLine("ready")
-    #expect(code(failure { try lab.restore(archive) }) == "transaction inUse")
+    #expect(code(failure { try lab.restore(archive) }) == "inUse")
     #expect(try lab.dryRun(archive).value.restored.isEmpty)
     holder.closeInput()
     _ = try holder.wait()

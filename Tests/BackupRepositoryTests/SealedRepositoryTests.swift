@@ -47,8 +47,8 @@ import Testing
     options.encryption = .recipients([identity.recipient])
     let report = try Snapshot.take(lab.container(), options)
     #expect(report.isEncrypted && report.path.hasSuffix("_\(report.archive.short).tar.zst.age"))
-    #expect(code(failure { _ = try Archive(path: report.path) }) == "archive noIdentity")
-    #expect(code(failure { _ = try Archive.header(path: report.path) }) == "archive noIdentity")
+    #expect(code(failure { _ = try Archive(path: report.path) }) == "noIdentity")
+    #expect(code(failure { _ = try Archive.header(path: report.path) }) == "noIdentity")
     #expect(try Archive.header(path: report.path, keys: keys) == report.header)
     let archive = try Archive(path: report.path, keys: keys)
     #expect(archive.encryption?.needsPassphrase == false && archive.snapshot == report.snapshot)
@@ -61,7 +61,7 @@ import Testing
     let copy = try Export.run(
       archive, to: .file(lab.directory("copy")), encryption: .recipients([identity.recipient]), tool: "test")
     #expect(try Archive(path: copy.path, keys: keys).header.exportedFrom == report.archive)
-    #expect(code(failure { _ = try Archive(path: copy.path) }) == "archive noIdentity")
+    #expect(code(failure { _ = try Archive(path: copy.path) }) == "noIdentity")
   }
 
   @Test func aListTellsWhatNamesSay() throws {

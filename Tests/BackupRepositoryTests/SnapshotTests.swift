@@ -167,7 +167,7 @@ import Testing
     options.progress = { _ in change() }
     let report = try Snapshot.take(container, options)
     #expect(report.header.schemaVersion == 7 && report.versionProblem == nil)
-    #expect(refused.withLock { $0 } == ["transaction locked", "transaction locked", "transaction locked"])
+    #expect(refused.withLock { $0 } == ["locked", "locked", "locked"])
     #expect(failure { _ = try ContainerLock(container, exclusive: true, timeout: 0) } == nil)
   }
 

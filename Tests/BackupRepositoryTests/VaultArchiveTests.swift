@@ -67,7 +67,7 @@ import Testing
     #expect(try extract(report.path, lab) == nil)
     try lab.lab.write(VaultLab.vault, "damaged")
     let damaged = try lab.snapshot(encrypted: true, DeviceKeys(.generate()))
-    #expect(damaged.isIncomplete && damaged.vault?.problem?.contains("no age file") == true)
+    #expect(damaged.isIncomplete && damaged.vault?.problem?.contains("not an age file") == true)
     try lab.lab.remove(VaultLab.vault)
     #expect(try lab.snapshot(encrypted: true, DeviceKeys(.generate())).vault == nil)
   }

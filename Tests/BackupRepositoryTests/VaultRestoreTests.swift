@@ -92,7 +92,7 @@ import Testing
     let lab = try VaultLab()
     let keys = try DeviceKeys(.generate())
     try lab.write(nil)
-    try lab.lab.write(VaultLab.vault, "no age file")
+    try lab.lab.write(VaultLab.vault, "not an age file")
     let archive = try lab.snapshot(encrypted: false, nil).path
     try lab.write(vault(keys, [VaultLab.item("a", "v")]), file: "live")
     let live = try lab.bytes()
@@ -107,7 +107,7 @@ import Testing
     try lab.write(vault(keys, [VaultLab.item("a", "v")]))
     let archive = try lab.snapshot(encrypted: true, keys).path
     try lab.lab.write("a.txt", "live")
-    for damage in ["", "no age file"] {
+    for damage in ["", "not an age file"] {
       try lab.lab.write(VaultLab.vault, damage)
       let outcome = try lab.restore(archive, keys)
       #expect(try outcome.value.isIncomplete && lab.lab.read(VaultLab.vault) == damage)

@@ -168,7 +168,7 @@ struct EncryptedArchiveTests {
         ["snapshot", "Notes", "-o", "Two"],
         environment: ["DRYDOCK_RECIPIENTS": names["{R2}"], "DRYDOCK_IDENTITY": nil])
       #expect(other.succeeded)
-      try lab.expectRefusal(["show", "Two", "--identity", "k1"], exit: 4, ["none of theirs"])
+      try lab.expectRefusal(["show", "Two", "--identity", "k1"], exit: 4, ["the identity does not match"])
       try lab.succeed("show", "Two", "--identity", "k2")
       let flag = try lab.drydock(
         ["snapshot", "Notes", "-o", "Three", "--recipient", names["{R3}"] ?? ""],
@@ -190,8 +190,8 @@ struct EncryptedArchiveTests {
         (["--recipient", one, "--passphrase-file", "words"], ["one passphrase"]),
         (["--recipient", one, "--no-encryption"], ["--no-encryption"]),
         (["--passphrase"], ["terminal", "--passphrase-file"]),
-        (["--passphrase-file", "others"], ["no passphrase file"]),
-        (["--passphrase-file", "/dev/null"], ["no passphrase file"]),
+        (["--passphrase-file", "others"], ["is not a passphrase file"]),
+        (["--passphrase-file", "/dev/null"], ["is not a passphrase file"]),
       ] { try lab.expectRefusal(["snapshot", "Notes", "-o", "A"] + arguments, exit: 64, words) }
       let secret =
         String(decoding: try lab.read("k1"), as: UTF8.self).split(separator: "\n").last.map(String.init) ?? ""
@@ -259,7 +259,7 @@ struct EncryptedArchiveTests {
         })
       // The newest is the second one's, by its name alone: not quietly an older one that can be opened.
       try lab.expectRefusal(
-        ["show", "latest", "-r", "Backups", "--identity", "k1"], exit: 4, ["none of theirs"])
+        ["show", "latest", "-r", "Backups", "--identity", "k1"], exit: 4, ["the identity does not match"])
       try lab.succeed(
         "show", "6A1F0C52-3D7E-4B8A-9C11-0E5D2F7A4B90@latest", "-r", "Backups", "--identity", "k2")
       let filtered = try lab.succeed("list", "-r", "Backups", "--app", "com.example.other")

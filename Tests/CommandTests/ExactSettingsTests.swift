@@ -67,7 +67,7 @@ import Testing
     try Lab.with { lab in
       try lab.create()
       try lab.write("Notes/" + Lab.settings, "<plist><dict>\n<key>a</key></dict></plist>\n")
-      let problem = "the XML property list is damaged or cut: line 2: a key without a value"
+      let problem = "the XML property list is corrupt: line 2: a key without a value"
       #expect(try lab.drydock("inspect", "Notes").output.contains("cannot be read: " + problem))
       #expect(try lab.drydock("inspect", "Notes", "--json").output.contains("\"problem\" : \"\(problem)\""))
     }

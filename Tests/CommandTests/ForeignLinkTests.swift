@@ -30,7 +30,8 @@ struct ForeignLinkTests {
           ["snapshot", container, "-r", "Backups"], ["inspect", container], ["recover", container],
         ] {
           try lab.expectRefusal(
-            arguments, exit: 1, [lab(link), "link of another user (uid \(Self.user))", "it leads to"],
+            arguments, exit: 1,
+            [lab(link), "link of another user (uid \(Self.user))", "name its target instead"],
             container: "Place/Notes")
         }
       }

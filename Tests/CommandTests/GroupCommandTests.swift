@@ -102,7 +102,7 @@ struct GroupCommandTests {
         state() { echo .drydock-$(printf %s "$1" | sha256sum | cut -c1-16); }
         mv $(state Notes) $(state Renamed); mv Notes Renamed
         """)
-      #expect(try lab.succeed("recover", "Renamed").contains("as it left it"))
+      #expect(try lab.succeed("recover", "Renamed").contains("its change is now complete"))
       for name in ["Other", "Renamed"] { try lab.succeed("snapshot", name, "-r", "Backups") }
       try lab.succeed("rollback", "Renamed")
     }

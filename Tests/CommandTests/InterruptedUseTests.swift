@@ -118,7 +118,7 @@ struct InterruptedUseTests {
         let live = try rows(lab, "Notes/" + Self.database)
         let wanted = mode == .walWithLog ? ["ok", "one", "logged"] : ["ok", "one"]
         #expect(Array(live.prefix(wanted.count)) == wanted, "\(mode), \(step): \(live) \(recovered)")
-        back += recovered.output.contains("as before it") ? 1 : 0
+        back += recovered.output.contains("the container is unchanged") ? 1 : 0
         guard isTold else { continue }
         told += 1
         if live.contains("told") { continue }
@@ -157,7 +157,7 @@ struct InterruptedUseTests {
       try lab.tree().expectSame(as: before, comparing: TreeListing.untouched)
       app.closeInput()
       _ = try app.wait()
-      #expect(try lab.drydock("recover", "Notes").output.contains("as it left it"))
+      #expect(try lab.drydock("recover", "Notes").output.contains("its change is now complete"))
       #expect(try rows(lab, "Notes/" + Self.database) == ["ok", "one"])
     }
   }

@@ -163,7 +163,7 @@ struct KillScene {
     let said = result.errors + (next.first == "recover" ? result.output : "")
     if let interrupted {
       #expect(said.contains(interrupted), "\(operation), \(context), \(outcome): it is not told: \(result)")
-      let words = outcome == .old ? ["changed nothing", "as before it"] : ["complete", "as it left it"]
+      let words = outcome == .old ? ["the container is unchanged"] : ["its change is now complete"]
       #expect(words.contains { said.contains($0) }, "\(operation), \(context), \(outcome): wrong: \(result)")
     } else {
       #expect(!said.contains("interrupted;"), "\(operation), \(context): nothing was interrupted: \(result)")

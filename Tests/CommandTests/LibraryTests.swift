@@ -60,7 +60,7 @@ struct LibraryTests {
       for (line, pattern) in zip(lines, expected) {
         #expect(line.wholeMatch(of: pattern) != nil, "\(line)")
       }
-      #expect(try lab.tree().differences(from: before, comparing: TreeListing.untouched) == [])
+      #expect(try lab.tree().differences(from: before, comparing: [.content, .mode]) == [])
       #expect(try lab.tree("Copy").entries.count > 5)
     }
   }

@@ -88,8 +88,8 @@ struct NotesToolTests {
       #expect(try lab.succeed("--help").contains("  drydock migrate Notes -m Migrations --dry-run\n"))
       let refused: [([String], String)] = [
         (["migrate", "Notes", "-m", "Migrations"], "NotesTool has built-in migrations: leave -m out"),
-        (["new", "name"], "the migrations of NotesTool are in Swift, in NotesPlan, and in no file"),
-        (["release", "1.0"], "the migrations of NotesTool are in Swift, in NotesPlan, and in no file"),
+        (["new", "name"], "the migrations of NotesTool are in Swift, in NotesPlan, not in files"),
+        (["release", "1.0"], "the migrations of NotesTool are in Swift, in NotesPlan, not in files"),
         (["stauts", "Notes"], "there is no command stauts; did you mean `status`?"),
       ]
       try lab.create()

@@ -142,11 +142,12 @@ import Testing
           "(no name)", "/a", "s", "s/a", "s/a [synchronizable]", "s/a [g1]", "s/a [g2]",
         ])
       // An address that fits several lists them, and changes nothing.
-      let several = ["4 items fit s/a: s/a, s/a [synchronizable], s/a [g1], s/a [g2]"]
+      let several = ["4 items match s/a: s/a, s/a [synchronizable], s/a [g1], s/a [g2]"]
       try lab.expectRefusal("vault", "get", "Notes", "s/a", exit: 4, several)
       try lab.expectRefusal("vault", "remove", "Notes", "s/a", exit: 4, several)
       try lab.expectRefusal(
-        "vault", "remove", "Notes", "s/a", "--access-group", "", exit: 4, ["2 items fit s/a, no access group"]
+        "vault", "remove", "Notes", "s/a", "--access-group", "", exit: 4,
+        ["2 items match s/a, no access group"]
       )
       for arguments in [
         ["s/a [g2]"], ["s/a", "--access-group", "g1"], ["s/a [synchronizable]"],
@@ -167,9 +168,9 @@ import Testing
   @Test func anEmptyFileInsideIsNoDocument() throws {
     try VaultLab.with { lab in
       try lab.write("")
-      try lab.expectRefusal("vault", "list", "Notes", exit: 4, ["it ends in its middle"])
+      try lab.expectRefusal("vault", "list", "Notes", exit: 4, ["unexpected end of input"])
       try lab.write("{}")
-      try lab.expectRefusal("vault", "list", "Notes", exit: 4, ["says no format"])
+      try lab.expectRefusal("vault", "list", "Notes", exit: 4, ["has no format"])
     }
   }
 
@@ -212,7 +213,8 @@ import Testing
     try VaultLab.with { lab in
       try lab.write(lab.document((0..<10_000).map { #", "service": "s\#($0 % 9)", "account": "\#($0)""# }))
       #expect(try lab.names().count == 10_000)
-      try lab.expectRefusal("vault", "get", "Notes", "s3", exit: 4, ["items fit s3", "more; say more"])
+      try lab.expectRefusal(
+        "vault", "get", "Notes", "s3", exit: 4, ["items match s3", "more; name more attributes"])
       try lab.set("s3/4711", "x")
       #expect(try lab.value("s3/4711") == Array("x".utf8))
       let inspected = try lab.succeed("inspect", "Notes")

@@ -36,7 +36,8 @@ struct PackedHostileTests {
     .tar("absolute", "add('/tmp/evil')", "is absolute"),
     .tar("dots", "add('N/../../evil')", "component \"..\""),
     .tar("odd dots", "add('.//evil')", "empty component"),
-    .tar("through a link", "add('N/l', tarfile.SYMTYPE, '../..'); add('N/l/evil')", "which is not a directory"),
+    .tar(
+      "through a link", "add('N/l', tarfile.SYMTYPE, '../..'); add('N/l/evil')", "which is not a directory"),
     .tar("below a file", "add('N/a/b')", "which is not a directory"),
     .tar("twice", "add('N/a')", "occurs twice"),
     .tar("file then directory", "add('N/a', tarfile.DIRTYPE)", "occurs twice"),

@@ -72,9 +72,9 @@ import Testing
       #expect(attributes == ["service": "s", "account": "a", "label": "Label", "comment": "c"])
       try lab.set("s/b", "b")
       try lab.expectRefusal(
-        "vault", "rename", "Notes", "s/a", "s/b", exit: 1, ["s/b is in the vault already"])
+        "vault", "rename", "Notes", "s/a", "s/b", exit: 1, ["the vault already has s/b"])
       try lab.expectRefusal(
-        "vault", "rename", "Notes", "s/c", "s/d", exit: 1, ["no item of the vault fits s/c"])
+        "vault", "rename", "Notes", "s/c", "s/d", exit: 1, ["no item of the vault matches s/c"])
       try lab.expectRefusal("vault", "rename", "Notes", "s/a", exit: 64, ["no new name"])
       try lab.expectRefusal("vault", "remove", "Notes", exit: 64, ["no item is named"])
       #expect(try lab.succeed("vault", "rename", "Notes", "s/a", "s/a").contains("nothing to change"))
@@ -169,7 +169,7 @@ import Testing
         ["set-accessibility", "Notes", "s/a", "aku"], ["rekey", "Notes", "--new-device-key", "other.txt"],
       ]
       for command in commands {
-        for (key, words) in [(nil, ["--device-key"]), ("other.txt", ["none of the device keys"])] {
+        for (key, words) in [(nil, ["--device-key"]), ("other.txt", ["no device key opens"])] {
           let clock = ContinuousClock()
           let time = try clock.measure {
             _ = try lab.lab.expectRefusal(

@@ -134,7 +134,8 @@ import Testing
         ["rollback", "Notes"], ["recover", "Notes"], ["vault", "list", "Notes"],
       ] {
         let result = try space.run(lab.program, arguments)
-        #expect(result.exitCode == 1 && result.errors.contains("/proc, which is needed"), "\(arguments) \(result)")
+        #expect(
+          result.exitCode == 1 && result.errors.contains("/proc, which is needed"), "\(arguments) \(result)")
       }
       try lab.tree().expectSame(as: before)
       #expect(try lab.names("Backups").count == 1)

@@ -6,7 +6,7 @@ import Testing
 @testable import FileSystem
 
 @Suite struct DirectoryTests {
-  @Test func namesThatAreNoTextAndLongOnes() throws {
+  @Test func binaryAndLongNames() throws {
     try TemporaryDirectory.with { folder in
       let root = try Directory(folder.path)
       let odd = ContainerPath(name: [0x61, 0xff, 0xfe])
@@ -23,7 +23,7 @@ import Testing
     }
   }
 
-  @Test func pathsBeyondWhatTheKernelTakes() throws {
+  @Test func pathsLongerThanTheKernelAccepts() throws {
     try TemporaryDirectory.with { folder in
       let root = try Directory(folder.path)
       var path = ContainerPath.root
@@ -103,7 +103,7 @@ import Testing
     }
   }
 
-  @Test func metadataIsPutBackWhole() throws {
+  @Test func metadataRoundTrip() throws {
     try TemporaryDirectory.with { folder in
       let root = try Directory(folder.path)
       try root.create("a", [1], mode: 0o640)

@@ -3,7 +3,7 @@ import Foundation
 import Synchronization
 import Testing
 
-@Suite("Work on many things") struct OrderedWorkTests {
+@Suite("Parallel work") struct OrderedWorkTests {
   @Test("Results come in the order of the things, whichever is done first", arguments: [1, 2, 7, 5000])
   func order(jobs: Int) {
     let items = Array(0..<1000)

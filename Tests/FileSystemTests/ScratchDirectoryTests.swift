@@ -6,7 +6,7 @@ import Testing
 
 /// Scratch directories in a place that several machines share: who may remove which.
 @Suite struct ScratchDirectoryTests {
-  @Test func anotherMachinesIsLeftAlone() throws {
+  @Test func directoriesOfOtherMachinesAreKept() throws {
     try TemporaryDirectory.with { folder in
       let base = try Directory(folder.path)
       let here = ScratchOwner.current

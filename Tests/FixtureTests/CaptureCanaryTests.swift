@@ -318,7 +318,7 @@ struct CaptureCanaryTests {
       try lab.database("Documents/a.sqlite", "CREATE TABLE ghp_16C7e42F292c6912E7710c838347Ae178B4a (x)")
       let refusal = try lab.refusal()
       #expect(
-        refusal.contains("a name in the schema of Documents/a.sqlite holds a value")
+        refusal.contains("a name in the schema of Documents/a.sqlite contains a value")
           && !refusal.contains("16C7e42F"))
     }
   }

@@ -11,15 +11,15 @@ struct ExactStateTests {
   @Test(
     "Every difference of a path is found",
     arguments: [
-      ("printf xx > note", "its bytes differ"), ("chmod 640 note", "its mode differs: 600 / 640"),
-      ("touch -d @7 note", "its modification time differs"),
-      ("touch -h -d @7 link", "its modification time differs"),
-      ("rm note; rm -f hard", "it is gone"),
-      ("ln -sfn other link; touch -h -d @5 link", "it points elsewhere: note / other"),
-      ("touch new", "it is there, and was not before"),
-      ("rm hard && cp -p note hard", "it shares its inode with another path: hard / note"),
-      ("rm link && mkdir link", "it has become something else: symbolicLink / directory"),
-      ("chmod 700 .", "its mode differs: 755 / 700"),
+      ("printf xx > note", "the bytes differ"), ("chmod 640 note", "the mode differs: 600 / 640"),
+      ("touch -d @7 note", "the modification time differs"),
+      ("touch -h -d @7 link", "the modification time differs"),
+      ("rm note; rm -f hard", "the path is gone"),
+      ("ln -sfn other link; touch -h -d @5 link", "the link points elsewhere: note / other"),
+      ("touch new", "the path is new"),
+      ("rm hard && cp -p note hard", "the path is a hard link of another path: hard / note"),
+      ("rm link && mkdir link", "the path has another type: symbolicLink / directory"),
+      ("chmod 700 .", "the mode differs: 755 / 700"),
     ])
   func differences(_ change: String, _ message: String) throws {
     try TemporaryDirectory.with { directory in
@@ -64,7 +64,7 @@ struct ExactStateTests {
       lab.options.filter = ["new"]
       let found = try lab.found(catalog)
       #expect(
-        found.contains { $0.hasPrefix("new: rollback Documents/tampered.md: its attributes differ") },
+        found.contains { $0.hasPrefix("new: rollback Documents/tampered.md: the attributes differ") },
         "\(found)")
     }
   }

@@ -115,8 +115,8 @@ struct FixtureContainerTests {
   @Test("What cannot be built says which file or line is wrong")
   func mistakes() throws {
     let cases: [(files: [String: String], yaml: String, message: String)] = [
-      (["a.plist.yaml": "a: 1\n", "a.plist.xml": "<plist><dict/></plist>"], "", "a.plist already"),
-      (["a.db.sql": "CREATE TABLE t(x);", "a.db": "x"], "", "a.db already"),
+      (["a.plist.yaml": "a: 1\n", "a.plist.xml": "<plist><dict/></plist>"], "", "makes a.plist"),
+      (["a.db.sql": "CREATE TABLE t(x);", "a.db": "x"], "", "makes a.db"),
       (["a.plist.yaml": "- 1\n"], "", "a.plist.yaml:1:1:"),
       (["a.plist.yaml": "a: null\n"], "", "a.plist.yaml:1:4:"),
       (["a.plist.xml": "<plist>"], "", "container/a.plist.xml: "),
@@ -127,8 +127,8 @@ struct FixtureContainerTests {
       (["a.db.sql": "BEGIN; CREATE TABLE t(x); INSERT INTO u VALUES (1);"], "", "no such table: u"),
       (["a.db.sql": "CREATE TABLE t(x UNIQUE); BEGIN; COMMIT"], "", "within a transaction"),
       (["a.db.sql": "CREATE TABLE \"t"], "", "a.db.sql: the SQL fails: unrecognized token"),
-      (["a.db.sql": "ATTACH '/tmp/never' AS o"], "", "ATTACH is not for a fixture"),
-      (["a.db.sql": "/* */ -- x\n vacuum into '/tmp/never'"], "", "VACUUM is not for a fixture"),
+      (["a.db.sql": "ATTACH '/tmp/never' AS o"], "", "ATTACH is not allowed"),
+      (["a.db.sql": "/* */ -- x\n vacuum into '/tmp/never'"], "", "VACUUM is not allowed"),
       (
         ["a.db.sql": "PRAGMA journal_mode = DELETE; CREATE TABLE t(x)"], "only-in-wal: [a.db]",
         "needs WAL mode"
@@ -136,9 +136,9 @@ struct FixtureContainerTests {
       (["a.db.sql": ""], "only-in-wal: [b.db]", "fixture.yaml:2:27: the fixture has no `b.db.sql`"),
       (["a": "a"], "verbatim: [b.sql]", "fixture.yaml:2:24: the fixture has no file `b.sql`"),
       (["a": "a"], "excluded: [b]", "fixture.yaml:2:24: the container has no `b`"),
-      (["a": "a"], "directories: [a]", "fixture.yaml:2:27: `a` cannot be made so"),
-      (["a": "a"], "directories: [a/b]", "fixture.yaml:2:27: `a/b` cannot be made so"),
-      (["a": "a"], "attributes: {a: {nonamespace: x}}", "fixture.yaml:2:26: `a` cannot be made so"),
+      (["a": "a"], "directories: [a]", "fixture.yaml:2:27: `a` cannot be set up"),
+      (["a": "a"], "directories: [a/b]", "fixture.yaml:2:27: `a/b` cannot be set up"),
+      (["a": "a"], "attributes: {a: {nonamespace: x}}", "fixture.yaml:2:26: `a` cannot be set up"),
       (
         ["Library/Vault/vault.age": "x"], "vault: [{service: a, accessible: always, value: made-up}]",
         "has one already"
@@ -241,7 +241,7 @@ struct FixtureContainerTests {
       try lab.write("fixture.yaml", "version: 0\ncontainer: {only-in-wal: [a.db]}\n")
       #expect(FixtureLab.message(lab.build).contains("which only its own device can open"))
       try lab.write("fixture.yaml", "version: 0\ncontainer: {vault: [], verbatim: [a.sql]}\n")
-      #expect(FixtureLab.message(lab.build).contains("fixture.yaml:2:35: the fixture has no file that"))
+      #expect(FixtureLab.message(lab.build).contains("fixture.yaml:2:35: the fixture has no `container/`"))
       lab.configuration.groups = [:]
       #expect(FixtureLab.message(lab.build).contains("the archive has the group \(Self.group)"))
     }

@@ -15,18 +15,18 @@ struct FixtureFormatTests {
       ("version: 99999999999999999999\n", "does not fit 64 bits"),
       ("version: 0\nexpect: {}\n", "names nothing that must be there"),
       ("version: 0\nexpect: {absent: [a]}\n", "names nothing that must be there"),
-      ("version: 0\nexpect: {error: [x], files: [a]}\n", "stands alone"),
-      ("version: 0\nexpect: {error: x, lost-rows: {a: {b: 1}}}\n", "stands alone"),
+      ("version: 0\nexpect: {error: [x], files: [a]}\n", "is alone"),
+      ("version: 0\nexpect: {error: x, lost-rows: {a: {b: 1}}}\n", "is alone"),
       ("version: 0\nexpect: {files: [../a]}\n", "fixture.yaml:2:18:"),
       ("version: 0\nexpect: {files: [/a]}\n", "fixture.yaml:2:18:"),
       ("version: 0\nexpect: {files: ['../*']}\n", "a pattern is relative to the container"),
       ("version: 0\nexpect: {files: [{path: a, count: -1}]}\n", "`count` is 0 or more"),
-      ("version: 0\nexpect: {files: [{path: a, matches: '('}]}\n", "no regular expression"),
-      ("version: 0\nexpect: {settings: {a: null}}\n", "null is no value"),
+      ("version: 0\nexpect: {files: [{path: a, matches: '('}]}\n", "not a regular expression"),
+      ("version: 0\nexpect: {settings: {a: null}}\n", "a setting cannot be null"),
       ("version: 0\nexpect: {settings: {a: 1}, absent-settings: [a]}\n", "both there and absent"),
       ("version: 0\nexpect: {suites: {x: {}}}\n", "nothing is expected of this suite"),
       ("version: 0\nexpect: {queries: [{database: a, sql: x, rows: [[true]]}]}\n", "has no Bool: write 1"),
-      ("version: 0\nexpect: {queries: [{database: a, sql: x, rows: [[[1]]]}]}\n", "single one"),
+      ("version: 0\nexpect: {queries: [{database: a, sql: x, rows: [[[1]]]}]}\n", "a query gives null"),
       ("version: 0\nexpect: {queries: [{database: /a, sql: x, rows: []}]}\n", "nor a path in a container"),
       ("version: 0\nexpect: {files: a, lost-rows: {a: {b: 0}}}\n", "is 1 or more"),
       ("version: 0\nexpect: {protection: {a: complet}}\n", "did you mean `complete`?"),
@@ -46,8 +46,8 @@ struct FixtureFormatTests {
             - {service: a, accessible: whenUnlocked, value: c}
         """, "fixture.yaml:5:7: the vault item a is there twice"
       ),
-      ("version: 0\ncontainer: {directories: [a]}\nvolatile: {columns: [a]}\n", "no TABLE.COLUMN"),
-      ("version: 0\n", "nothing to make the container of"),
+      ("version: 0\ncontainer: {directories: [a]}\nvolatile: {columns: [a]}\n", "not TABLE.COLUMN"),
+      ("version: 0\n", "the fixture has no content"),
       (
         "version: 0\ncontainer: {directories: [a]}\nknown-failure: ' '\n",
         "fixture.yaml:3:16: `known-failure`"
@@ -76,7 +76,7 @@ struct FixtureFormatTests {
       #expect(try lab.load().goldens.keys.sorted() == [6])
       for (path, message) in [
         ("containr/a", "did you mean `container`?"), ("group/x/a", "did you mean `groups`?"),
-        ("container.tar.zst.age", "not encrypted"), ("container.zip", "no part of a fixture"),
+        ("container.tar.zst.age", "must not be encrypted"), ("container.zip", "not a part of a fixture"),
         ("expected/latest/files.txt", "named after its schema version"), ("expected/07/x", "expected/6"),
         ("expected/7", "expected/6"),
       ] {
@@ -92,7 +92,7 @@ struct FixtureFormatTests {
       try lab.write("container.tar.zst", "x")
       #expect(FixtureLab.message(lab.build).contains("container.tar.zst"))
       try lab.write("container/a", "x")
-      #expect(FixtureLab.message(lab.load).contains("the archive is all of the container"))
+      #expect(FixtureLab.message(lab.load).contains("an archive is the whole container"))
     }
   }
 
@@ -141,7 +141,7 @@ struct FixtureFormatTests {
   func none() throws {
     try TemporaryDirectory.with { directory in
       #expect(throws: DrydockError.self) { try Fixture.all(in: directory.path) }
-      #expect(FixtureLab.message { try Fixture.load(directory.path) }.contains("this directory has none"))
+      #expect(FixtureLab.message { try Fixture.load(directory.path) }.contains("has no fixture.yaml"))
     }
   }
 }

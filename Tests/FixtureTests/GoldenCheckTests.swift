@@ -197,7 +197,7 @@ import Testing
           nil
         ),
         ("db.sqlite.sql", "(3, 'three', 1)", "(2, 'three', 1)", "UNIQUE constraint failed: task.id", 9),
-        ("db.sqlite.sql", "COMMIT", "ATTACH 'other' AS o; COMMIT", "ATTACH is not for it", 10),
+        ("db.sqlite.sql", "COMMIT", "ATTACH 'other' AS o; COMMIT", "ATTACH is not allowed", 10),
         (
           "db.sqlite.sql", "INSERT INTO \"tag\" (\"name\"", "INSERT INTO \"tagg\" (\"name\"", "no such table",
           3
@@ -292,6 +292,56 @@ import Testing
         "strict, k \"1\": v: the column has another value: 2 -> 9",
       ] { #expect(found.contains { $0.contains(line) }, "\(line)\n\(found.joined(separator: "\n"))") }
       #expect(found.count == 8, "\(found.joined(separator: "\n"))")
+    }
+  }
+
+  @Test func documentsAreTextAndComparedValueByValue() throws {
+    try TemporaryDirectory.with { folder in
+      let made = try GoldenContainer(folder)
+      let path: ContainerPath = "Documents/state.json"
+      func set(_ json: String) throws {
+        try made.directory.replace(path, with: Array(json.utf8), mode: 0o644)
+      }
+      try set(#"{"theme":"light","at":17,"open":[1,{"id":"a"}],"auth_token":"made-up-4f9b2c7d1e"}"#)
+      try made.directory.create("Documents/broken.json", Array("{".utf8), mode: 0o644)
+      try made.sql(
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, doc BLOB); INSERT INTO t VALUES (1, CAST('{\"a\":''x''}' AS BLOB))"
+      )
+      try made.sql("INSERT INTO t VALUES (2, CAST('{\"a\":1}' AS BLOB))")
+      var volatile = VolatileValues()
+      volatile.settings = ["at"]
+      try made.write("golden", volatile)
+      let text = """
+        {
+          "at": 0,
+          "auth_token": "made-up-4f9b2c7d1e",
+          "open": [
+            1,
+            {
+              "id": "a"
+            }
+          ],
+          "theme": "light"
+        }
+
+        """
+      #expect(try made.text("documents/Documents/state.json") == text)
+      #expect(try made.text("db.sqlite.sql").contains("VALUES (2, CAST('{\"a\":1}' AS BLOB));"))
+      #expect(!FileManager.default.fileExists(atPath: folder("golden/documents/Documents/broken.json")))
+      // The order of keys, white space and volatile values make no difference.
+      try set(#"{"auth_token": "made-up-4f9b2c7d1e", "open": [1, {"id": "a"}], "at": 18, "theme": "light"}"#)
+      #expect(try made.findings("golden", volatile) == [])
+      try set(#"{"auth_token": "made-up-0000000000", "open": [true, {"id": "a"}, 3], "at": 18}"#)
+      try made.directory.replace("Documents/broken.json", with: Array("[".utf8), mode: 0o644)
+      let found = lines(try made.findings("golden", volatile), folder)
+      let document = "documents/Documents/state.json"
+      for line in [
+        "\(document):5: Documents/state.json: /open/0: the value has another type: the number 1 -> the Bool true",
+        "\(document):10: Documents/state.json: /theme: the value is absent: \"light\" -> -",
+        "\(document):0: Documents/state.json: /open/2: the value exists, expected none: - -> 3",
+      ] { #expect(found.contains(line), "\(line)\n\(found.joined(separator: "\n"))") }
+      #expect(found.count == 5 && !"\(found)".contains("made-up"), "\(found.joined(separator: "\n"))")
+      #expect(found.contains { $0.contains("Documents/broken.json: the file has other content") })
     }
   }
 }

@@ -241,9 +241,9 @@ import Testing
       func difference() throws -> ContainerDifference {
         let golden = try Golden(folder("f/expected/1"))
         #expect(try golden.volatile() == volatile)
-        let side = try NeutralSide(GoldenSide(golden), volatile)
+        let side = try NormalizedSide(GoldenSide(golden), volatile)
         return try Transaction.inspect(made.container) {
-          let comparison = try Comparison(of: side, with: NeutralSide(LiveSide($0, .whole), volatile))
+          let comparison = try Comparison(of: side, with: NormalizedSide(LiveSide($0, .whole), volatile))
           #expect(comparison.notCompared.isEmpty)
           return comparison.difference
         }

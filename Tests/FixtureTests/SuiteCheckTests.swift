@@ -298,11 +298,11 @@ struct SuiteCheckTests {
       try lab.fixture("full", version: 0, more: "reinstalled: true\nexpect: {settings: {look: dark}}")
       let found = try lab.found()
       for line in [
-        "silent: golden: nothing says what it must be like",
-        "old: golden: it has no golden of the latest version, 3",
-        "old: golden: it is of version 0, and the fixture's is 1: remove it Fixtures/old/expected/0:0",
+        "silent: golden: the fixture expects nothing",
+        "old: golden: no golden of the latest version, 3",
+        "old: golden: the golden is of version 0, the fixture of 1: remove the golden Fixtures/old/expected/0:0",
         "wrong: build: Fixtures/wrong: fixture.yaml says that it has version 2, but the container has version 1",
-        "full: build: it says `reinstalled: true`",
+        "full: build: a fixture with `reinstalled: true`",
       ] {
         #expect(found.contains { $0.hasPrefix(line) }, "\(line)\n\(found)")
       }

@@ -87,7 +87,7 @@ import Testing
     ("<array>\n\n<integer>99999999999999999999</integer></array>", "line 3: not a valid integer"),
     ("<real>1.5x</real>", "not a valid real"), ("<date>2001-01-01</date>", "not a valid date"),
     ("<data>A!</data>", "data that is not base64"), ("<array>s3cret</array>", "text where an element"),
-    ("<plist></plist>", "there is no value"), ("<plist><true/><false/></plist>", "does not end"),
+    ("<plist></plist>", "it has no value"), ("<plist><true/><false/></plist>", "does not end"),
     ("<array><string>a</array>", "does not end"), ("<s3cret/>", "an unknown element"),
     ("<string>&s3cret;</string>", "an unknown entity"), ("<dict><key>s3cret</key></dict>", "without a value"),
     (String(repeating: "<array>", count: 300), "nested too deeply"), ("<string>s3cret", "unexpected end"),

@@ -56,7 +56,7 @@ import Testing
     }
   }
 
-  @Test func whatGoesLeavesTheRestAsItWas() throws {
+  @Test func removingPartsPreservesTheRest() throws {
     for (before, index, after) in [
       ("[1, 2,3]", 0, "[2,3]"), ("[1, 2,3]", 1, "[1,3]"), ("[1, 2,3]", 2, "[1, 2]"), ("[ 1 ]", 0, "[]"),
       ("[\n  1,\n  2\n]", 1, "[\n  1\n]"),

@@ -90,7 +90,7 @@ import Testing
     #expect(long.failure().hasPrefix("object 1 (`…`)"))
   }
 
-  @Test func fieldsThatBecomeOne() {
+  @Test func collidingFields() {
     let archive = Archive.instance(of: "A", ["a": .integer(1), "b": .integer(2), "$$c": .integer(3)])
     let same = archive.failure { $0.classes = ["A": .init(names: ["a": "b"])] }
     #expect(same.contains("gets the field `b` twice"), "\(same)")
@@ -169,7 +169,7 @@ import Testing
     }
   }
 
-  @Test func decimalsThatNoRealHolds() throws {
+  @Test func decimalsBeyondReals() throws {
     func decimal(_ length: Int, _ isNegative: Bool) -> Archive {
       .instance(
         of: "NSDecimalNumber",
@@ -244,7 +244,7 @@ import Testing
     #expect(try written(date, dates) == text)
   }
 
-  @Test func whatJSONHasNoFormFor() {
+  @Test func valuesThatJSONCannotRepresent() {
     for value in [
       PropertyListValue.real(.infinity), .single(.nan), .date(.init(timeIntervalSinceReferenceDate: 1e300)),
       .unknown(PropertyListOpaque(marker: 0x0F, payload: [])),

@@ -8,7 +8,7 @@ import Testing
     ("", "the file is empty"), ("hello", "neither binary nor XML"), ("{a = 1;}", "neither binary nor XML"),
     ("bplist00", "too short"), ("bplist00" + String(repeating: "x", count: 60), "trailer"),
     ("<?xml version=\"1.0\"?><plist version=\"1.0\"><dict><key>a</key>", "is corrupt"),
-    ("<plist version=\"1.0\"><array/></plist>", "holds one array"),
+    ("<plist version=\"1.0\"><array/></plist>", "of type array"),
   ])
   func refused(_ text: String, _ message: String) {
     #expect { try PropertyListFile(bytes: Array(text.utf8)) } throws: {
@@ -32,7 +32,7 @@ import Testing
       + [UInt8](repeating: 0, count: 16 - table.count) + table
   }
 
-  @Test func builtToHarm() throws {
+  @Test func hostileFiles() throws {
     let key: [UInt8] = [0x51, 0x61]
     #expect(try PropertyListFile(bytes: binary([[0xD1, 1, 2], key, [0x09]])).root == ["a": .boolean(true)])
     let cases: [(String, [[UInt8]])] = [

@@ -39,7 +39,7 @@ import Testing
     #expect(try PropertyListFile(bytes: [UInt8](again)).root == root)
   }
 
-  @Test func whatIsNotUnderstoodPassesThrough() throws {
+  @Test func unknownObjectsArePreserved() throws {
     let archive = NSKeyedArchiver(requiringSecureCoding: false)
     archive.encode("hello" as NSString, forKey: "root")
     archive.finishEncoding()
@@ -74,7 +74,7 @@ import Testing
     #expect(PropertyListValue.single(1.5).matches(.real(1.5)))
   }
 
-  @Test func xmlLosesFractionsAndSaysSo() {
+  @Test func xmlRoundsFractions() {
     let fraction = PropertyListValue.date(Date(timeIntervalSinceReferenceDate: 1.25))
     #expect(PropertyListFile(format: .xml).rounds(.array([fraction])))
     #expect(!PropertyListFile(format: .xml).rounds(.date(Date(timeIntervalSinceReferenceDate: 1))))
@@ -91,7 +91,7 @@ import Testing
           "f": .array([.string("x"), .dictionary(["g": .integer(2)])]),
         ]))
     for (bad, message) in [
-      ("{a: null}", "t:1:5: null is no value"), ("{1: x}", "t:1:2: a setting's name is text"),
+      ("{a: null}", "t:1:5: a setting cannot be null"), ("{1: x}", "t:1:2: a setting's name is text"),
     ] {
       let node = try #require(try YAMLDocument(text: bad, file: "t").root)
       #expect { try node.propertyListValue() } throws: { String(describing: $0).hasPrefix(message) }

@@ -45,7 +45,7 @@ import Testing
     (["0002_a.yaml"], "number 1 is missing before 0002_a"),
     (["0001_a.yaml", "0001_b.yaml"], "two migrations have the number 1: 0001_a and 0001_b"),
     (["0001_a.yaml", "1_b.yaml"], "two migrations have the number 1"),
-    (["0001_a.yml"], "0001_a.yml: not a migration's name; a migration is called 0001_name.yaml"),
+    (["0001_a.yml"], "0001_a.yml: not a migration's name; a migration is named 0001_name.yaml"),
     (["a.yaml"], "not a migration's name"), (["0000_a.yaml"], "not a migration's name"),
     (["0001_.yaml"], "not a migration's name"), (["0001 a.yaml"], "not a migration's name"),
     (["notes.txt"], "not a migration's name"),
@@ -95,12 +95,18 @@ import Testing
       "0001_a.yaml:2:33: the new name of `a` is a text, not the Bool true: quote it"
     ),
     ("steps:\n  - defaults.rename: {keys: {a: x, b: x}}\n", "0001_a.yaml:2:39: two settings become `x`"),
-    ("steps:\n  - defaults.set: {values: {a: null}}\n", "0001_a.yaml:2:32: null is no value for a setting"),
+    ("steps:\n  - defaults.set: {values: {a: null}}\n", "0001_a.yaml:2:32: a setting cannot be null"),
     ("steps:\n  - defaults.delete: {keys: a}\n", "0001_a.yaml:2:22: defaults.delete destroys data: say why"),
-    ("steps:\n  - files.create-directory: {path: 'a/*'}\n", "0001_a.yaml:2:36: `path` takes no pattern"),
-    ("steps:\n  - files.write: {path: 'a?', text: x}\n", "0001_a.yaml:2:25: `path` takes no pattern"),
-    ("steps:\n  - files.copy: {from: a, to: 'b*'}\n", "`to` takes no pattern, only one path; write `b\\*`"),
-    ("steps:\n  - defaults.set: {file: '*.plist', values: {a: 1}}\n", "`file` takes no pattern"),
+    (
+      "steps:\n  - files.create-directory: {path: 'a/*'}\n",
+      "0001_a.yaml:2:36: `path` is one path, not a pattern"
+    ),
+    (
+      "steps:\n  - files.write: {path: 'a?', text: x}\n",
+      "0001_a.yaml:2:25: `path` is one path, not a pattern"
+    ),
+    ("steps:\n  - files.copy: {from: a, to: 'b*'}\n", "`to` is one path, not a pattern; write `b\\*`"),
+    ("steps:\n  - defaults.set: {file: '*.plist', values: {a: 1}}\n", "`file` is one path, not a pattern"),
     ("steps:\n  - files.patch: {path: 'a[*', patch: [{op: remove, path: /a}]}\n", "the pattern is malformed"),
     (
       "steps:\n  - files.delete: {paths: a, destructive: x}\n",
@@ -124,7 +130,7 @@ import Testing
       "steps:\n  - files.delete: {path: [/etc/*], destructive: x}\n",
       "0001_a.yaml:2:27: `path`: a pattern is relative"
     ),
-    ("steps:\n  - sql: {database: n, up: up.sql}\n", "0001_a.yaml:2:28: `up.sql` is a file of its own"),
+    ("steps:\n  - sql: {database: n, up: up.sql}\n", "0001_a.yaml:2:28: `up.sql` is another file"),
     ("steps:\n  - sql: {database: n, up: ''}\n", "0001_a.yaml:2:10: `sql` has no statement to run"),
     ("steps: []\nverify:\n  - sq: {}\n", "0001_a.yaml:3:5: unknown check `sq`; did you mean `sql`?"),
     ("steps: []\nverify:\n  - defaults: {key: a}\n", "0001_a.yaml:3:15: `defaults` has one of `equals`"),
@@ -149,19 +155,19 @@ import Testing
 
   @Test(arguments: [
     ("-- migrate:up\nSELECT 1;", "0001_a.sql:1:1: the file does not say which database"),
-    ("-- drydock: database notes\nSELECT 1;", "0001_a.sql:1:1: the file has no section for the way up"),
+    ("-- drydock: database notes\nSELECT 1;", "0001_a.sql:1:1: the file has no section `-- migrate:up`"),
     (
       "-- drydock: database notes\n-- migrate:upp\n",
       "0001_a.sql:2:1: unknown section `upp`; did you mean `up`?"
     ),
     ("-- drydock: databas notes\n", "0001_a.sql:1:1: unknown word `databas`; did you mean `database`?"),
-    ("-- drydock: database n\n-- drydock: database m\n", "0001_a.sql:2:1: `database` is there twice"),
-    ("-- drydock: database n\nDROP TABLE t;\n-- migrate:up\nSELECT 1;", "statements stand before"),
+    ("-- drydock: database n\n-- drydock: database m\n", "0001_a.sql:2:1: `database` is given twice"),
+    ("-- drydock: database n\nDROP TABLE t;\n-- migrate:up\nSELECT 1;", "the file has statements before"),
     ("-- drydock: database n\r\n-- migrate:up\r\n-- only; this\r\n", "0001_a.sql:2:1: no statement follows"),
     ("-- drydock: database n\n-- migrate:up\n-- migrate:up\n", "0001_a.sql:3:1: a second section `up`"),
     (
       "-- drydock: database n\n-- migrate:up\nSELECT 1;\n-- drydock: database m\nSELECT 2;\n",
-      "0001_a.sql:4:1: the file has no section for the way up"
+      "0001_a.sql:4:1: the file has no section `-- migrate:up`"
     ),
   ])
   func placesInSQL(_ text: String, _ message: String) throws {
@@ -218,18 +224,18 @@ import Testing
   }
 
   @Test(arguments: [
-    (["0001_a.down.sql": "SELECT 1;"], "0001_a.down.sql: the way down has no way up: add 0001_a.up.sql"),
+    (["0001_a.down.sql": "SELECT 1;"], "0001_a.down.sql: the file has no `.up.sql`: add 0001_a.up.sql"),
     (["0001_a.up.sql": "SELECT 1;"], "0001_a.up.sql:1:1: the file does not say which database"),
-    (["0001_a.up.sql": "-- drydock: database n\n"], "0001_a.up.sql:1:1: no statement is for the database n"),
+    (["0001_a.up.sql": "-- drydock: database n\n"], "0001_a.up.sql:1:1: the database n has no statement"),
     (
       ["0001_a.up.sql": "-- drydock: database n\n-- migrate:up\nSELECT 1;"],
-      "0001_a.up.sql:2:1: a file `.up.sql` or `.down.sql` is one way as a whole"
+      "0001_a.up.sql:2:1: a file `.up.sql` or `.down.sql` has no sections"
     ),
     (
       [
         "0001_a.up.sql": "-- drydock: database n\nSELECT 1;",
         "0001_a.down.sql": "-- drydock: database m\nSELECT 1;",
-      ], "0001_a.down.sql:2:1: the way up has nothing for the database `m`"
+      ], "0001_a.down.sql:2:1: the file `.up.sql` has no statement for the database `m`"
     ),
     (
       ["0001_a.up.sql": "-- drydock: database n\nSELECT 1;", "0001_a.sql": "-- migrate:up\n"],

@@ -151,12 +151,13 @@ import Testing
     #expect(
       try run("SELECT 1;", Self.coreData, versionInfo: short).error.contains("have no hashes of 32 bytes"))
     let none = try CoreDataStore.versionInfo { $0["NSManagedObjectModel_VersionHashes"] = nil }
-    #expect(try run("SELECT 1;", Self.coreData, versionInfo: none).error.contains("is no VersionInfo.plist"))
+    #expect(
+      try run("SELECT 1;", Self.coreData, versionInfo: none).error.contains("is not the VersionInfo.plist"))
     let nameless = try CoreDataStore.versionInfo { $0["NSManagedObjectModel_CurrentVersionName"] = nil }
     #expect(
       try run("SELECT 1;", Self.coreData, versionInfo: nameless).error.contains("name it with `version`"))
     let damaged = try CoreDataStore.sql() + "UPDATE Z_METADATA SET Z_PLIST = x'0102';"
-    #expect(try run("SELECT 1;", Self.coreData, store: damaged).error.contains("metadata is damaged"))
+    #expect(try run("SELECT 1;", Self.coreData, store: damaged).error.contains("metadata is corrupt"))
   }
 
   @Test func theWayBackNamesTheModelToo() throws {
@@ -193,7 +194,7 @@ import Testing
     let store = "CREATE TABLE Z_METADATA (a); CREATE TABLE Z_PRIMARYKEY (a);"
     #expect(try run("CREATE TABLE t (a);", store: store).error == "no error")
     #expect(
-      try run("CREATE TABLE t (a);", Self.coreData, store: store).error.contains("is no Core Data store"))
+      try run("CREATE TABLE t (a);", Self.coreData, store: store).error.contains("is not a Core Data store"))
   }
 
   @Test func archivesInAStore() throws {

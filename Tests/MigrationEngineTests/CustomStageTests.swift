@@ -34,7 +34,7 @@ import Testing
         }
       ),
       (
-        "the setting `k` is the integer 2, which is no String",
+        "the setting `k` is the integer 2, not of type String",
         { context in
           _ = try context.settings.value(for: SettingKey<String>("k"))
         }
@@ -51,7 +51,9 @@ import Testing
       ("Drydock's history", { try $0.files.remove("Library/Application Support/.drydock") }),
       ("Drydock's history", { try $0.files.move("Library", to: "Else") }),
       ("not in the container", { _ = try $0.files.read("none") }),
-      ("the setting `none` is not there", { try $0.run(.defaults.rename(["none": "x"], ifMissing: .fail)) }),
+      (
+        "the setting `none` does not exist", { try $0.run(.defaults.rename(["none": "x"], ifMissing: .fail)) }
+      ),
     ]
     try Lab.with { lab in
       try lab.set(["k": 1])
@@ -106,7 +108,7 @@ import Testing
     }
   }
 
-  @Test("A database that is not there is skipped with a remark, or the stage fails")
+  @Test("A database that does not exist is skipped with a remark, or the stage fails")
   func missingDatabase() throws {
     try Lab.with { lab in
       try lab.set([:])
@@ -118,7 +120,7 @@ import Testing
       }
       #expect(
         notes.map { $0.replacing(#/^.*: stage: /#, with: "") } == [
-          "the database notes is not there: skipped", "nothing",
+          "the database notes does not exist: skipped", "nothing",
         ])
     }
   }

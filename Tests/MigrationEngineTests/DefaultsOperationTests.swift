@@ -20,7 +20,7 @@ import Testing
     arguments: [
       ("defaults.set: {values: {a: 1}}", [:], ["a": .integer(1)], ""),
       ("defaults.set: {values: {a: 1}}", ["a": .integer(1)], ["a": .integer(1)], ""),
-      ("defaults.set: {values: {a: 1}}", ["a": .real(1)], nil, "the setting `a` is there already"),
+      ("defaults.set: {values: {a: 1}}", ["a": .real(1)], nil, "the setting `a` exists already"),
       ("defaults.set: {values: {a: 1}, if-exists: keep}", ["a": .integer(2)], ["a": .integer(2)], ""),
       ("defaults.set: {values: {a: 1}, if-exists: replace}", ["a": .integer(2)], ["a": .integer(1)], ""),
       (
@@ -31,11 +31,11 @@ import Testing
       ("defaults.rename: {keys: {a: b}}", ["c": .integer(1)], ["c": .integer(1)], ""),
       (
         "defaults.rename: {keys: {a: b}, if-missing: fail}", ["c": .integer(1)], nil,
-        "the setting `a` is not there"
+        "the setting `a` does not exist"
       ),
       (
         "defaults.rename: {keys: {a: b}}", ["a": .integer(1), "b": .integer(2)], nil,
-        "the setting `b` is there already"
+        "the setting `b` exists already"
       ),
       (
         "defaults.rename: {keys: {a: b}, if-exists: keep}", ["a": .integer(1), "b": .integer(2)],
@@ -56,7 +56,7 @@ import Testing
       ),
       (
         "defaults.delete: {keys: z, destructive: old, if-missing: fail}", ["a": .integer(1)], nil,
-        "`z` is not there"
+        "`z` does not exist"
       ),
       (
         "defaults.delete: {prefix: a, destructive: old}",
@@ -87,12 +87,12 @@ import Testing
     #expect(
       rename.notes
         == rename.notes.filter {
-          $0.hasSuffix("defaults.rename: `a` is not there (there is no settings file): skipped")
+          $0.hasSuffix("defaults.rename: `a` does not exist (there is no settings file): skipped")
         })
     #expect(rename.notes.count == 1)
     #expect(try outcome(nil, "defaults.delete: {keys: a, destructive: x}").after == nil)
     let convert = try outcome(nil, "defaults.convert: {key: a, type: string, if-missing: fail}")
-    #expect(convert.error.contains("the setting `a` is not there (there is no settings file)"))
+    #expect(convert.error.contains("the setting `a` does not exist (there is no settings file)"))
   }
 
   @Test(
@@ -147,7 +147,7 @@ import Testing
   @Test func convertOntoAnExistingSetting() throws {
     let before: PropertyListDictionary = ["d": .boolean(true), "t": .string("light")]
     let step = "defaults.convert: {key: d, to: t, map: {true: dark, false: light}"
-    #expect(try outcome(before, step + "}").error.contains("the setting `t` is there already"))
+    #expect(try outcome(before, step + "}").error.contains("the setting `t` exists already"))
     #expect(try outcome(before, step + ", if-exists: replace}").after == ["t": .string("dark")])
     #expect(try outcome(before, step + ", if-exists: keep}").after == before)
     #expect(try outcome(["d": .integer(9)], step + ", unmapped: delete}").after == [:])

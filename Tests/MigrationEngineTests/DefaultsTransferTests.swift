@@ -30,16 +30,19 @@ import Testing
       ("move: {from: {file: \(Lab.group)}, keys: [a]}", nil, ["a": 1], ["a": 1], [:], nil),
       // Both have it: the same value is no conflict, 1 and 1.0 are not the same.
       ("move: {\(to), keys: [a]}", ["a": 1], ["a": 1], [:], ["a": 1], nil),
-      ("move: {\(to), keys: [a]}", ["a": 1], ["a": 1.0], nil, nil, "the setting `a` is there already"),
+      ("move: {\(to), keys: [a]}", ["a": 1], ["a": 1.0], nil, nil, "the setting `a` exists already"),
       (
         "move: {\(to), keys: [a, b], if-exists: keep}", ["a": 1, "b": 2], ["a": 9], ["a": 1],
         ["a": 9, "b": 2], nil
       ),
       ("move: {\(to), keys: [a], if-exists: replace}", ["a": 1], ["a": 9], [:], ["a": 1], nil),
       // All or nothing: `b` could go, and does not.
-      ("move: {\(to), keys: [b, a]}", ["a": 1, "b": 2], ["a": 9], nil, nil, "there already"),
+      ("move: {\(to), keys: [b, a]}", ["a": 1, "b": 2], ["a": 9], nil, nil, "exists already"),
       ("move: {\(to), keys: [a]}", ["b": 2], nil, ["b": 2], nil, nil),
-      ("move: {\(to), keys: [a], if-missing: fail}", ["b": 2], nil, nil, nil, "the setting `a` is not there"),
+      (
+        "move: {\(to), keys: [a], if-missing: fail}", ["b": 2], nil, nil, nil,
+        "the setting `a` does not exist"
+      ),
       ("move: {\(to), prefix: z, if-missing: fail}", ["b": 2], nil, nil, nil, "no setting starts with `z`"),
       ("move: {\(to), all: true}", nil, nil, nil, nil, nil),
       (
@@ -50,7 +53,7 @@ import Testing
         "copy: {to: {file: \(Lab.settings)}, keys: {a: c, b: a}, if-exists: replace}", ["a": 1, "b": 2], nil,
         ["a": 2, "b": 2, "c": 1], nil, nil
       ),
-      ("copy: {\(to), keys: [a]}", ["a": 1], ["a": 2], nil, nil, "there already"),
+      ("copy: {\(to), keys: [a]}", ["a": 1], ["a": 2], nil, nil, "exists already"),
       ("copy: {\(to), keys: [a], if-exists: keep}", ["a": 1], ["a": 2], ["a": 1], ["a": 2], nil),
     ]
       as [(
@@ -134,7 +137,7 @@ import Testing
         try lane.set(["a": 1], at: Lab.group)
         #expect(
           try lane.revert() == [
-            "`a` is there again: kept, and `a` left where it is", "`b` is not there: nothing to move back",
+            "`a` exists again: kept, and `a` left unchanged", "`b` does not exist: nothing to move back",
           ])
         #expect(try lane.stage.settings() == ["a": 5])
         #expect(try lane.stage.settings(Lab.group) == ["a": 1])

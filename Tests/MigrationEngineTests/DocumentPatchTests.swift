@@ -61,31 +61,31 @@ import Testing
 
   @Test(
     arguments: [
-      ("{\"a\":1}", "{op: remove, path: /z}", "remove in `a.json`: `/z` is not there"),
-      ("{\"a\":1}", "{op: replace, path: /z, value: 1}", "`/z` is not there"),
-      ("{\"a\":1}", "{op: add, path: /y/z, value: 1}", "`/y` is not there"),
+      ("{\"a\":1}", "{op: remove, path: /z}", "remove in `a.json`: `/z` does not exist"),
+      ("{\"a\":1}", "{op: replace, path: /z, value: 1}", "`/z` does not exist"),
+      ("{\"a\":1}", "{op: add, path: /y/z, value: 1}", "`/y` does not exist"),
       (
         "{\"a\":1}", "{op: add, path: /a/z, value: 1}",
-        "`z` of `/a/z` leads into a number, which has nothing inside"
+        "`z` of `/a/z` leads into a number, which has no members"
       ),
       ("[1]", "{op: add, path: /3, value: 1}", "`/3` is beyond the array's end"),
       (
         "[1]", "{op: add, path: /01, value: 1}",
-        "`01` of `/01` stands for an element of an array, and is no index"
+        "`01` of `/01` is not an index of an array"
       ),
-      ("[1]", "{op: remove, path: /-}", "`/-` is not there"),
-      ("[1]", "{op: remove, path: /1}", "`/1` is not there"),
-      ("[1]", "{op: remove, path: /99999999999999999999}", "is no index"),
-      ("[1]", "{op: remove, path: ''}", "the whole value cannot go"),
+      ("[1]", "{op: remove, path: /-}", "`/-` does not exist"),
+      ("[1]", "{op: remove, path: /1}", "`/1` does not exist"),
+      ("[1]", "{op: remove, path: /99999999999999999999}", "is not an index"),
+      ("[1]", "{op: remove, path: ''}", "the whole value cannot be removed"),
       ("[1]", "{op: test, path: /0, value: 2}", "`/0` is the integer 1, not the integer 2"),
       ("[1]", "{op: test, path: /0, value: '1'}", "`/0` is the integer 1, not the text `1`"),
       (
         "{\"token\":\"hunter2\"}", "{op: test, path: /token, value: x}",
         "`/token` is a string (secret, 7 characters, #"
       ),
-      ("[1]", "{op: test, path: /5, value: 1}", "`/5` is not there, not the integer 1"),
-      ("{\"a\":1}", "{op: add, path: /a, value: 2, if-exists: fail}", "`/a` is there already"),
-      ("{\"a\":1}", "{op: copy, from: /z, path: /b}", "`/z` is not there"),
+      ("[1]", "{op: test, path: /5, value: 1}", "`/5` is absent, not the integer 1"),
+      ("{\"a\":1}", "{op: add, path: /a, value: 2, if-exists: fail}", "`/a` exists already"),
+      ("{\"a\":1}", "{op: copy, from: /z, path: /b}", "`/z` does not exist"),
       ("{\"a\":1}", "{op: add, path: /b, value: !date 2026-11-21}", "JSON has no form for a date"),
       ("{\"a\":1}", "{op: add, path: /b, value: .nan}", "JSON has no number `.nan`"),
     ])
@@ -150,7 +150,7 @@ import Testing
       #expect(secret.contains("`/value` is a string (secret, 7 characters, #") && !secret.contains("hunter2"))
       try lab.set(["state": [:]])
       let null = lab.failing("  - defaults.patch: {key: state, patch: [{op: add, path: /a, value: null}]}\n")
-      #expect(null.hasPrefix("0001_test.yaml:2:") && null.contains("null is no value"), "\(null)")
+      #expect(null.hasPrefix("0001_test.yaml:2:") && null.contains("a setting cannot be null"), "\(null)")
     }
   }
 
@@ -172,7 +172,7 @@ import Testing
         """
       let after = try #require(
         try lab.tried(steps) { stage, notes throws in
-          #expect(notes.count == 1 && notes[0].hasSuffix("`absent` is not there: skipped"))
+          #expect(notes.count == 1 && notes[0].hasSuffix("`absent` does not exist: skipped"))
           return try stage.settings()
         })
       #expect(after["text"] == "{ \"z\" : 1.00, \"a\" : \"\\u00e9\", \"n\" : null }")
@@ -184,7 +184,7 @@ import Testing
       for (key, message) in [
         ("number", "the setting `number` is an integer: neither a dictionary, nor an array, nor JSON"),
         ("plain", "the setting `plain`, a string: not valid JSON: line 1, column 1"),
-        ("absent", "the setting `absent` is not there"),
+        ("absent", "the setting `absent` does not exist"),
       ] {
         let step = "  - defaults.patch: {key: \(key), patch: [{op: remove, path: /0}], if-missing: fail}\n"
         #expect(lab.failing(step).contains(message))
@@ -209,7 +209,7 @@ import Testing
         """
       try lab.tried(steps) { stage, notes throws in
         #expect(notes.count == 2 && notes[0].contains("the file is XML, which keeps whole seconds only"))
-        #expect(notes[1].hasSuffix("`Documents/none.json` is not there: skipped"))
+        #expect(notes[1].hasSuffix("`Documents/none.json` does not exist: skipped"))
         #expect(try stage.text("Documents/x.plist")?.hasPrefix("<?xml") == true)
         #expect(try stage.text("Documents/b.plist")?.hasPrefix("bplist00") == true)
       }
@@ -230,8 +230,11 @@ import Testing
       for (path, message) in [
         ("Library/Application Support/.drydock/history.json", "is where Drydock keeps its history"),
         ("a.json, if-missing: fail", "`a.json` is not in the container"), ("Documents", "not a regular file"),
-        ("Documents/cut.json", "Documents/cut.json: not valid JSON: line 1, column 7: it ends too early"),
-        ("Documents/cut.plist", "Documents/cut.plist: the XML property list is damaged or cut"),
+        (
+          "Documents/cut.json",
+          "Documents/cut.json: not valid JSON: line 1, column 7: unexpected end of input"
+        ),
+        ("Documents/cut.plist", "Documents/cut.plist: the XML property list is corrupt"),
       ] {
         let error = lab.failing("  - files.patch: {path: \(path), patch: [{op: remove, path: /a}]}\n")
         #expect(error.hasPrefix("0001_test.yaml:2:5: files.patch: ") && error.contains(message), "\(error)")

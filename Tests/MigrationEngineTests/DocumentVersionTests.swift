@@ -83,7 +83,7 @@ import Testing
         "{\"version\":2,\"data\":{\"name\":1,\"colour\":\"red\"}}", "",
         "`/colour` is the text `red`, not the text `none`"
       ),
-      ("{\"version\":2,\"data\":{}}", "", "to version 3: `/data/name` is not there"),
+      ("{\"version\":2,\"data\":{}}", "", "to version 3: `/data/name` does not exist"),
     ])
   func fails(_ before: String, _ arguments: String, _ message: String) throws {
     let error = failure { try migrated(before, arguments) }.text
@@ -163,7 +163,7 @@ import Testing
         try lane.set(["state": ["version": 2, "data": ["title": "new", "colour": "red", "z": 1]]])
         #expect(
           try lane.revert() == [
-            "the setting `state`: `/data/colour` is not what the step wrote: left as it is"
+            "the setting `state`: `/data/colour` is not what the step wrote: left unchanged"
           ])
         #expect(try lane.stage.settings() == ["state": ["name": "new", "colour": "red", "z": 1]])
       }

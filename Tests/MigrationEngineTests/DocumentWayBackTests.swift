@@ -95,7 +95,7 @@ import Testing
         #expect(try lane.revert() == [])
         #expect(try lane.stage.settings() == ["d": ["a": 5, "b": [1, 2], "new": true], "x": 2])
         try lane.set(["x": 2])
-        #expect(try lane.revert() == ["`d` is not there: skipped"])
+        #expect(try lane.revert() == ["`d` does not exist: skipped"])
       }
     }
   }

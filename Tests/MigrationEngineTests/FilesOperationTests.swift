@@ -13,21 +13,21 @@ import Testing
         "files.move: {from: z, to: b, if-missing: fail}", ["a"], nil,
         "0001_test.yaml:2:5: files.move: `z` is not in the container"
       ),
-      ("files.move: {from: a, to: b}", ["a", "b"], nil, "the target `b` of `a` is there already"),
+      ("files.move: {from: a, to: b}", ["a", "b"], nil, "the target `b` of `a` exists already"),
       ("files.move: {from: a, to: b, if-exists: keep}", ["a", "b"], ["a", "b"], ""),
       ("files.move: {from: a, to: b, if-exists: replace}", ["a", "b"], ["b"], ""),
       ("files.move: {from: d, to: e}", ["d/1", "d/s/2"], ["e/1", "e/s/2"], ""),
       ("files.move: {from: 'd/*.md', to: e}", ["d/1.md", "d/2.md", "d/3"], ["d/3", "e/1.md", "e/2.md"], ""),
       ("files.move: {from: ['*.md', b], to: e}", ["1.md", "b/c", "d"], ["d", "e/1.md", "e/b/c"], ""),
-      ("files.move: {from: '*', to: e}", ["a", "e/b"], nil, "`Library` holds Drydock's history"),
+      ("files.move: {from: '*', to: e}", ["a", "e/b"], nil, "`Library` contains Drydock's history"),
       ("files.move: {from: 'd/*', to: d/e}", ["d/1", "d/e/2"], ["d/e/1", "d/e/2"], ""),
-      ("files.move: {from: '**/a', to: e}", ["d/a", "f/a"], nil, "`d/a` and `f/a` would both be `e/a`"),
+      ("files.move: {from: '**/a', to: e}", ["d/a", "f/a"], nil, "`d/a` and `f/a` would both become `e/a`"),
       ("files.move: {from: ['z*', z], to: e}", ["a"], ["a"], ""),
       ("files.move: {from: 'z*', to: e, if-missing: fail}", ["a"], nil, "nothing matches `z*`"),
       ("files.move: {from: 'a\\*', to: b}", ["a*", "ab"], ["ab", "b"], ""),
       ("files.copy: {from: 'd/*', to: e}", ["d/1", "d/2"], ["d/1", "d/2", "e/1", "e/2"], ""),
-      ("files.copy: {from: 'd/*', to: e}", ["d/1", "e/1"], nil, "`e/1` is there already"),
-      ("files.move: {from: Library, to: L}", ["a"], nil, "`Library` holds Drydock's history"),
+      ("files.copy: {from: 'd/*', to: e}", ["d/1", "e/1"], nil, "`e/1` exists already"),
+      ("files.move: {from: Library, to: L}", ["a"], nil, "`Library` contains Drydock's history"),
       (
         "files.patch: {path: Library/Application Support/.drydock/history.json, patch: [{op: remove, path: /format}]}",
         ["a"], nil, "is where Drydock keeps its history"
@@ -38,7 +38,7 @@ import Testing
       ("files.delete: {path: ['**/*.log'], destructive: x}", ["a.log", "d/b.log", "c"], ["c"], ""),
       ("files.delete: {path: [z], destructive: x}", ["a"], ["a"], ""),
       ("files.delete: {path: [z], destructive: x, if-missing: fail}", ["a"], nil, "nothing matches `z`"),
-      ("files.delete: {path: [Library], destructive: x}", ["a"], nil, "`Library` holds Drydock's history"),
+      ("files.delete: {path: [Library], destructive: x}", ["a"], nil, "`Library` contains Drydock's history"),
     ] as [(String, [String], [String]?, String)])
   func matrix(_ step: String, _ before: [String], _ after: [String]?, _ message: String) throws {
     try Lab.with { lab in

@@ -54,10 +54,10 @@ import Testing
 
   @Test(
     arguments: [
-      ("files.copy: {from: a, to: new}", "new", "`new` was changed since: left as it is"),
-      ("files.write: {path: b, text: x, if-exists: replace}", "b", "`b` was changed since: left as it is"),
-      ("files.copy: {from: d, to: e}", "e/1", "`e` was changed since: left as it is"),
-      ("files.create-directory: {path: e}", "e/1", "`e` was changed since: left as it is"),
+      ("files.copy: {from: a, to: new}", "new", "`new` was changed since: left unchanged"),
+      ("files.write: {path: b, text: x, if-exists: replace}", "b", "`b` was changed since: left unchanged"),
+      ("files.copy: {from: d, to: e}", "e/1", "`e` was changed since: left unchanged"),
+      ("files.create-directory: {path: e}", "e/1", "`e` was changed since: left unchanged"),
     ])
   func whatTheAppChangedSinceStays(_ step: String, _ path: String, _ note: String) throws {
     let result = try upAndDown("  - \(step)\n") { try $0.write(try ContainerPath(path), "of the app") }

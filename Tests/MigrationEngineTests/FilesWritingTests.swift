@@ -15,20 +15,20 @@ import Testing
         "files.copy: {from: z, to: b, if-missing: fail}", ["a"], nil,
         "0001_test.yaml:2:5: files.copy: `z` is not in the container"
       ),
-      ("files.copy: {from: a, to: b}", ["a", "b"], nil, "`b` is there already: say `if-exists: keep`"),
+      ("files.copy: {from: a, to: b}", ["a", "b"], nil, "`b` exists already: say `if-exists: keep`"),
       ("files.copy: {from: a, to: b, if-exists: keep}", ["a", "b"], ["a", "b"], ""),
       (
         "files.copy: {from: d, to: e, if-exists: replace}", ["d/1", "d/s/2", "e"],
         ["d/1", "d/s/2", "e/1", "e/s/2"], ""
       ),
       ("files.copy: {from: d, to: d/e}", ["d/1"], nil, "one of `from` and `to` is inside the other"),
-      ("files.copy: {from: Library, to: L}", ["a"], nil, "`Library` holds Drydock's history"),
+      ("files.copy: {from: Library, to: L}", ["a"], nil, "`Library` contains Drydock's history"),
       (
         "files.copy: {from: a, to: Library/Application Support/.drydock/a}", ["a"], nil,
         "is where Drydock keeps its history"
       ),
       ("files.write: {path: n/b, text: hello}", ["a"], ["a", "n/b"], ""),
-      ("files.write: {path: a, text: hello}", ["a"], nil, "`a` is there already"),
+      ("files.write: {path: a, text: hello}", ["a"], nil, "`a` exists already"),
       ("files.write: {path: a, text: a}", ["a"], ["a"], ""),
       ("files.write: {path: d, text: a, if-exists: replace}", ["d/1", "a"], ["a", "d"], ""),
       ("files.write: {path: b}", ["a"], nil, "files.write needs one of `text`, `data` and `file`"),
@@ -45,7 +45,7 @@ import Testing
         "`mode` is octal, such as 0o644, not the integer 644"
       ),
       ("files.write: {path: b, file: x}", ["a"], nil, "make the migration a directory"),
-      ("files.create-directory: {path: a}", ["a"], nil, "`a` is there already"),
+      ("files.create-directory: {path: a}", ["a"], nil, "`a` exists already"),
       ("files.create-directory: {path: a, if-exists: keep}", ["a"], ["a"], ""),
       ("files.create-directory: {path: a/b}", ["a"], nil, "a file is in the way"),
       ("files.set-backup-exclusion: {path: z, excluded: true}", ["a"], ["a"], ""),

@@ -60,10 +60,10 @@ import Testing
         "the setting `s` is a dictionary, neither text nor data: say `format: json` or `format: plist`"
       ),
       (", format: raw", 1, "neither text nor data"),
-      (", format: json", ["a": .data([1])], "holds what JSON has no form for"),
+      (", format: json", ["a": .data([1])], "contains a value that JSON cannot represent"),
       (", format: json", .date(Date()), "say `format: plist`"),
       (", format: xml", 1, "one of json, plist, raw"),
-      (", reference: null", "x", "null is no value for a setting"),
+      (", reference: null", "x", "a setting cannot be null"),
     ] as [(String, PropertyListValue, String)])
   func refused(_ arguments: String, _ value: PropertyListValue, _ message: String) throws {
     try Lab.with { lab in
@@ -79,7 +79,7 @@ import Testing
       try lab.set(["s": "new"])
       try lab.write(Self.file, "old")
       #expect(
-        lab.failing(step + "}\n").contains("the file `Documents/state` of the setting `s` is there already"))
+        lab.failing(step + "}\n").contains("the file `Documents/state` of the setting `s` exists already"))
       try lab.tried(step + ", if-exists: keep}\n") { stage, notes throws in
         #expect(notes.count == 1)
         #expect(try stage.settings() == ["s": "new"])
@@ -90,7 +90,7 @@ import Testing
         #expect(try stage.text(Self.file) == "new")
       }
       let absent = "  - defaults.move-to-file: {key: t, to: \(Self.file)"
-      #expect(lab.failing(absent + ", if-missing: fail}\n").contains("the setting `t` is not there"))
+      #expect(lab.failing(absent + ", if-missing: fail}\n").contains("the setting `t` does not exist"))
       try lab.tried(absent + "}\n") { _, notes throws in #expect(notes.count == 1) }
       let own = "Library/Application Support/.drydock/x"
       #expect(
@@ -104,7 +104,7 @@ import Testing
       try lab.set(["s": ["a": 1]])
       for (text, after, message) in [
         ("{\"a\": 2, \"b\": [1.0]}", ["a": 2, "b": [1.0]], nil),
-        ("[null]", [:], "holds what no setting can be"),
+        ("[null]", [:], "cannot become a setting"),
         ("{", [:], "not valid JSON"),
       ] as [(String, PropertyListValue, String?)] {
         try StepLab.with(lab, "defaults.move-to-file: {key: s, to: \(Self.file), format: json}") {
@@ -124,7 +124,7 @@ import Testing
         lane throws in
         _ = try lane.apply()
         try lane.set(["s": "the app's"])
-        #expect(try lane.revert() == ["`s` is not what the step left: kept, and `Documents/state` too"])
+        #expect(try lane.revert() == ["`s` was changed since: kept, and `Documents/state` too"])
         #expect(try lane.stage.text(Self.file) != nil)
       }
     }

@@ -51,7 +51,7 @@ import Testing
       #expect(try states(lab) == [.edited, .applied, .pending])
       let error = failure { try lab.migrate() }
       #expect(
-        error.code == .edited && error.text.contains("migration 0001_m1 was changed after it was applied"))
+        error.code == .edited && error.text.contains("migration 0001_m1 was modified after it was applied"))
       #expect(try lab.settings()?["m3"] == nil)
     }
     try Lab.with { lab in
@@ -59,7 +59,7 @@ import Testing
       try lab.migrate(to: 1)
       try lab.removeMigration("0001_m1.yaml")
       try lab.migration("0001_other.yaml", "steps:\n  - defaults.set: {values: {m1: true}}\n")
-      #expect(failure { try lab.migrate() }.text.contains("(it was called m1)"))
+      #expect(failure { try lab.migrate() }.text.contains("(it was named m1)"))
     }
   }
 

@@ -97,7 +97,7 @@ import Testing
       for (text, place, message) in [
         ("none.yaml", "drydock.yaml:1:22", "`none.yaml`"),
         ("bad.yaml", "bad.yaml:1:1", "duplicate key `zoom`"),
-        ("list.yaml", "list.yaml:1:1", "a mapping"), ("bad.plist", "drydock.yaml:1:22", "damaged or cut"),
+        ("list.yaml", "list.yaml:1:1", "a mapping"), ("bad.plist", "drydock.yaml:1:22", "is corrupt"),
         ("[a]", "drydock.yaml:1:22", "is a text"),
       ] {
         #expect("\(text)") { try configuration("registered-defaults: \(text)") } throws: {

@@ -162,7 +162,7 @@ import Testing
       #expect(try TreeListing(lab.directory("container")).differences(from: before) == [])
       let report = try lab.rollback(to: 2, down: true)
       #expect(report.migrations.map(\.number) == [6, 5, 4, 3])
-      #expect(report.migrations[0].notes.contains { $0.contains("is there now: left as it is") })
+      #expect(report.migrations[0].notes.contains { $0.contains("exists: left unchanged") })
       // Newer data went back under its old name.
       #expect(try lab.settings()?["name"] == .string("Grace") && lab.settings()?["own"] == .integer(1))
       #expect(try lab.exists("Documents/a.txt") && lab.history()?.version == 2)

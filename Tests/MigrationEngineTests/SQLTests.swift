@@ -144,7 +144,7 @@ import Testing
     let result = try run("ALTER TABLE task ADD COLUMN notes TEXT;", schema: schema)
     #expect(result.error == "no error")
     #expect(result.notes.count == 1)
-    #expect(result.notes.first?.hasSuffix("rows that were missing before the migration already: 1") == true)
+    #expect(result.notes.first?.hasSuffix("missing rows, as before the migration: 1") == true)
   }
 
   @Test func missingDatabase() throws {
@@ -154,7 +154,7 @@ import Testing
       let report = try lab.migrate()
       #expect(report.migrations.first?.notes.count == 1)
       #expect(
-        report.migrations.first?.notes.first?.hasSuffix("the database notes is not there: skipped") == true)
+        report.migrations.first?.notes.first?.hasSuffix("the database notes does not exist: skipped") == true)
       try lab.migration(
         "0002_b.sql", "-- drydock: database notes\n-- drydock: if-missing fail\n-- migrate:up\nSELECT 1;\n")
       #expect(

@@ -376,15 +376,15 @@ import Testing
       ("{}", "script needs `run`, a file of the migration's directory, or `program`"),
       ("{run: script.sh, program: sh}", "name either `run` or `program`, not both"),
       ("{run: scrip.sh}", "the migration has no file `scrip.sh`; did you mean `script.sh`?"),
-      ("{program: bin/sh}", "`program` is an absolute path, or a name that is looked for in PATH"),
+      ("{program: bin/sh}", "`program` is an absolute path, or a name in PATH"),
       ("{run: script.sh, timeout: 0}", "`timeout` is a number of seconds up to 86400, not the integer 0"),
-      ("{run: script.sh, environment: {1A: x}}", "`1A` is no name of a variable"),
+      ("{run: script.sh, environment: {1A: x}}", "`1A` is not a variable's name"),
       (
         "{run: script.sh, environment: {DRYDOCK_APP: x}}",
-        "variables that start with DRYDOCK_ are Drydock's own"
+        "variables that start with DRYDOCK_ belong to Drydock"
       ),
       ("{run: script.sh, down: {arguments: [x]}}", "`down` needs `run`"),
-      ("{program: there-is-no-such-program}", "cannot be started: there is no such program; look at PATH"),
+      ("{program: there-is-no-such-program}", "cannot be started: the program does not exist; check PATH"),
       ("{run: not-a-program}", "`not-a-program` cannot be started: "),
       ("{run: no-interpreter}", "`no-interpreter` cannot be started: "),
     ])

@@ -91,13 +91,13 @@ import Testing
   @Test(
     "What does not fit fails the stage",
     arguments: [
-      (["count": "3"], "the setting `count` is the text `3`, which is no Int"),
-      ([:], "the setting `count` is not there, and its property has no default"),
-      (["count": 3, "theme": true], "the setting `theme` is the Bool true, which is no Theme"),
-      (["count": 3, "theme": "blue"], "the setting `theme` is the text `blue`, which is no Theme"),
-      (["count": 3, "window": "x"], "the setting `window` is the text `x`, which is no Window"),
-      (["count": 3, "window": .data([0x7B])], "the setting `window` is a data, which is no Window"),
-      (["count": 3, "last": 1], "the setting `last` is the integer 1, which is no Date"),
+      (["count": "3"], "the setting `count` is the text `3`, not of type Int"),
+      ([:], "the setting `count` does not exist, and its property has no default"),
+      (["count": 3, "theme": true], "the setting `theme` is the Bool true, not of type Theme"),
+      (["count": 3, "theme": "blue"], "the setting `theme` is the text `blue`, not of type Theme"),
+      (["count": 3, "window": "x"], "the setting `window` is the text `x`, not of type Window"),
+      (["count": 3, "window": .data([0x7B])], "the setting `window` is a data, not of type Window"),
+      (["count": 3, "last": 1], "the setting `last` is the integer 1, not of type Date"),
     ] as [(PropertyListDictionary, String)])
   func unfit(_ stored: PropertyListDictionary, _ message: String) throws {
     try Lab.with { lab in
@@ -118,7 +118,7 @@ import Testing
     let changes: [(String, MigrationStage.Change)] = [
       ("the setting `number` cannot be written", { try $0.settings(Numbers.self).number = .nan }),
       (
-        "the setting `count` is the text `x`, which is no Int",
+        "the setting `count` is the text `x`, not of type Int",
         { context in
           let numbers = try context.settings(Numbers.self)
           try context.settings.set("x", for: SettingKey<String>("count"))

@@ -71,7 +71,7 @@ import Testing
     try Lab.with { lab in
       #expect(
         try lab.catalog(.dbmate).warnings == [
-          "\(lab.directory("migrations")): no migration is in this directory"
+          "\(lab.directory("migrations")): the directory has no migration"
         ])
       #expect(try lab.catalog().warnings.count == 1)
       try lab.files(["1_a.sql": "\(Self.up)-- migrate:down\n"])
@@ -113,7 +113,7 @@ import Testing
       (.dbmate, ["1_a.sql": up], "1_a.sql:1:1: dbmate wants `-- migrate:down`, too"),
       (
         .dbmate, ["1_a.sql": "SELECT 1;\n\(up)-- migrate:down\n"],
-        "1_a.sql:1:1: only comments with `--` may stand before"
+        "1_a.sql:1:1: only comments with `--` may be before"
       ),
       (.dbmate, ["1_a.sql": "/* why */\n\(up)-- migrate:down\n"], "1_a.sql:1:1: only comments with `--`"),
       (
@@ -145,8 +145,8 @@ import Testing
       (.goose, ["1_a.sql": "\(goose)  -- +goose Down\n"], "1_a.sql:2:1: goose refuses white space before"),
       (
         .golangMigrate, ["1_a.up.sql": "", "2_b.sql": "SELECT 1;"],
-        "2_b.sql: golang-migrate would not run this file: its migrations are called 000001_name.up.sql with "
-          + "000001_name.down.sql; the name is one of dbmate or goose, see `format`"
+        "2_b.sql: golang-migrate would not run this file: its migrations are named 000001_name.up.sql with "
+          + "000001_name.down.sql; the name fits dbmate or goose, see `format`"
       ),
       (.goose, ["schema.sql": "SELECT 1;"], "schema.sql: goose would not run this file"),
       (.sqldelight, ["1.sqm": "SELECT 1;", "names.sqm": "SELECT 1;"], "names.sqm: sqldelight would not run"),
@@ -164,7 +164,7 @@ import Testing
       ),
       (.golangMigrate, ["1_a.up.sql": "", "1_b.up.sql": ""], "1_b.up.sql: 1_a.up.sql has the same number"),
       (.goose, ["1_a.sql": "SELECT 1;\n"], "1_a.sql:1:1: goose wants a line `-- +goose Up`"),
-      (.goose, ["1_a.sql": "SELECT 1;\n\(goose)"], "1_a.sql:1:1: statements stand before"),
+      (.goose, ["1_a.sql": "SELECT 1;\n\(goose)"], "1_a.sql:1:1: the file has statements before"),
       (.goose, ["1_a.sql": "\(goose)\(goose)"], "1_a.sql:2:1: a second `-- +goose Up`"),
       (.goose, ["1_a.sql": "-- +goose Down\n"], "1_a.sql:1:1: `-- +goose Down` comes once, after"),
       (

@@ -207,7 +207,7 @@ import Testing
       let report = try lab.migrate(format)
       if format == .sqldelight {
         // The app makes it: a number would keep it from that.
-        #expect(report.migrations[0].notes.contains { $0.contains("is not there: skipped") })
+        #expect(report.migrations[0].notes.contains { $0.contains("does not exist: skipped") })
         #expect(try lab.column("PRAGMA user_version") == ["0"])
       } else {
         #expect(try lab.tables().contains("a"))
@@ -294,7 +294,7 @@ import Testing
       ])
       // Without a database there is nothing to do: the app makes it with the newest schema.
       let skipped = try lab.migrate(.sqldelight)
-      #expect(skipped.migrations.flatMap(\.notes).allSatisfy { $0.contains("is not there: skipped") })
+      #expect(skipped.migrations.flatMap(\.notes).allSatisfy { $0.contains("does not exist: skipped") })
       #expect(try lab.exists(Lab.place) == false)
 
       try lab.database(Lab.place, "CREATE TABLE player (id); PRAGMA user_version = 1")

@@ -109,8 +109,8 @@ import Testing
   @Test(arguments: [
     ("{path: z, if-missing: fail}", "0001_test.yaml:2:5: files.unarchive: no file matches `z`"),
     ("{path: text}", "`text` cannot be unarchived: not a keyed archive: not a property list"),
-    ("{path: note, to: text}", "the target `text` of `note` is there already: say `if-exists: keep`"),
-    ("{path: list, as: plist}", "a property list has no form for nothing (null) in a list"),
+    ("{path: note, to: text}", "the target `text` of `note` exists already: say `if-exists: keep`"),
+    ("{path: list, as: plist}", "a property list cannot contain null in a list"),
     ("{path: Library/Application Support/.drydock/history.json, if-missing: fail}", "no file matches"),
     ("{path: note, to: Library/Application Support/.drydock/x}", "where Drydock keeps its history"),
   ])
@@ -147,9 +147,9 @@ import Testing
   @Test(arguments: [
     ("{}", "1:27: files.unarchive needs `path` (files), `key` (a setting) or `column`"),
     ("{path: a, key: b}", "name one of `path`, `key` and `column`, not two"),
-    ("{path: a, suite: b}", "`suite` makes no sense with `path`"),
-    ("{key: a, extension: b}", "`extension` makes no sense with `key`"),
-    ("{column: a, database: b, table: c, to: d}", "`to` makes no sense with `column`"),
+    ("{path: a, suite: b}", "`suite` cannot be combined with `path`"),
+    ("{key: a, extension: b}", "`extension` cannot be combined with `key`"),
+    ("{column: a, database: b, table: c, to: d}", "`to` cannot be combined with `column`"),
     ("{column: a}", "needs the key `database`"), ("{path: '*.a', to: b}", "say `extension` instead"),
     ("{path: a, extension: b/c}", "is what follows the dot"), ("{path: a, to: b, extension: c}", "not both"),
     ("{key: a, as: plist, store: data}", "`store` is for JSON"),
@@ -192,7 +192,7 @@ import Testing
           ]),
         ])
       #expect(notes.count == 3)
-      #expect(notes[1].contains("the setting `n`: it is neither data nor text: kept as it is"))
+      #expect(notes[1].contains("the setting `n`: it is neither data nor text: left unchanged"))
     }
   }
 
@@ -293,8 +293,8 @@ import Testing
         """)
       #expect(notes.count == 7)
       #expect(notes[0].contains("note.body in row 2: not a keyed archive"))
-      #expect(notes[5].contains("note.body: 3 more remarks of this kind"))
-      #expect(notes[6].contains("no row of note has something in body where it is wanted: skipped"))
+      #expect(notes[5].contains("note.body: 3 more notes of this kind"))
+      #expect(notes[6].contains("no row of note has a value in body that `where` selects: skipped"))
       let found = try lab.query(Lab.oldDatabase, "SELECT body FROM note WHERE id = 1")
       #expect(found == [["body": Data(json("one").utf8)]])
     }
@@ -306,7 +306,7 @@ import Testing
     ("table: note, column: boddy", "the table note has no column `boddy`; did you mean `body`?"),
     ("table: note, column: body, where: 'idd > 2'", "0001_test.yaml:2:74: no such column: idd"),
     ("table: note, column: body, where: '1); DELETE FROM note; --'", "multiple statements"),
-    ("table: note, column: body, where: id > 9, if-missing: fail", "no row of note has something in body"),
+    ("table: note, column: body, where: id > 9, if-missing: fail", "no row of note has a value in body"),
   ])
   func failedColumnsChangeNothing(_ arguments: String, _ message: String) throws {
     try Lab.with { lab in

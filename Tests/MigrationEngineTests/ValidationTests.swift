@@ -32,7 +32,7 @@ import Testing
       #expect(found[4].contains("near \"SELEC\": syntax error"))
       #expect(found[5].contains("drops a table or a column and destroys data: say why with a line `-- "))
       #expect(found[6].contains("is DELETE without WHERE"))
-      #expect(found[7].contains("these statements have no way back: add a section `-- migrate:down`"))
+      #expect(found[7].contains("the file has no down statements: add a section `-- migrate:down`"))
     }
   }
 
@@ -141,10 +141,10 @@ import Testing
       try lab.removeMigration("0004_d.yaml")
       let found = try problems(lab)
       #expect(found.count == 2, "\(found)")
-      #expect(found[0].contains("0001_a.yaml: migration 0001_a was changed after it was released with 1.0"))
+      #expect(found[0].contains("0001_a.yaml: migration 0001_a was modified since its release with 1.0"))
       #expect(
         found[1].contains(
-          "releases.yaml:11:7: migration 0003_c was released with 1.1, and its files are gone"))
+          "releases.yaml:11:7: migration 0003_c was released with 1.1, and its files are missing"))
     }
   }
 
@@ -161,7 +161,8 @@ import Testing
         """)
       let found = try problems(lab)
       #expect(
-        found.count == 1 && found[0].contains("migration 0002_b was inserted below version 2"), "\(found)")
+        found.count == 1 && found[0].contains("migration 0002_b was inserted below the released version 2"),
+        "\(found)")
       try lab.migration("releases.yaml", "- {release: 1.0, version: 2, migrations: []}\n")
       #expect(try problems(lab).first?.hasPrefix("releases.yaml:1:13: `release` is a text") == true)
     }

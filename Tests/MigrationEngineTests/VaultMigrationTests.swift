@@ -192,7 +192,7 @@ import Testing
 
   @Test(
     arguments: [
-      ("vault: {service: s, equals: x}", "a secret does not stand in a migration"),
+      ("vault: {service: s, equals: x}", "a migration holds no secret"),
       ("vault: {service: s}", "`vault` has one of"), ("vault: {exists: true}", "does not say which items"),
       ("valt: {service: s}", "unknown check `valt`; did you mean `vault`?"),
     ])

@@ -85,11 +85,11 @@ import Testing
         says: "(there is no vault): skipped"),
       Case(
         step: "vault.rename: {service: a.two, to: {service: a.one}}", before: items, after: nil,
-        says: "the vault item a.one/x is there already, so that a.two/x cannot become it"),
+        says: "the vault item a.one/x exists already, so that a.two/x cannot be renamed to it"),
       Case(
         step: "vault.rename: {service: a.two, to: {service: a.one}, if-exists: keep}", before: items,
         after: items,
-        says: "the vault item a.one/x is there already: kept, and a.two/x too"),
+        says: "the vault item a.one/x exists already: kept, and a.two/x too"),
       Case(
         step: "vault.rename: {service: a.two, to: {service: a.one}, if-exists: replace}", before: items,
         after: ["a.one/x ak 3", "a.one/y ck 2", "b/x [g] ck 4"]),
@@ -114,7 +114,7 @@ import Testing
       Case(
         step: "vault.move-to: {service: b, access-group: '', to: g}", before: items + ["b/x ak 5"],
         after: nil,
-        says: "the vault item b/x [g] is there already"),
+        says: "the vault item b/x [g] exists already"),
       Case(
         step: "vault.move-to: {service: b, access-group: '', to: g, if-exists: replace}",
         before: items + ["b/x ak 5"],
@@ -153,7 +153,7 @@ import Testing
         step: "vault.convert: {service: s, fields: [a, b], separator: ':', unmapped: keep}",
         before: ["s/x ak a"],
         after: ["s/x ak a"],
-        says: "the vault item s/x: its value has 1 part, and 2 fields are named: kept as it is"),
+        says: "the vault item s/x: its value has 1 part, and 2 fields are named: left unchanged"),
       Case(
         step: "vault.convert: {service: s, fields: [a, b], separator: ':', unmapped: delete}",
         before: ["s/x ak a", "s/y ak a:b"], after: [#"s/y ak {"a":"a","b":"b"}"#],
@@ -205,16 +205,16 @@ import Testing
   @Test func aMoveFromSettingsOfWhatIsMissingOrThere() throws {
     let step = "vault.move-from-defaults: {key: t, service: s, account: a"
     let without = try outcome(step + "}", nil, ["other": .integer(1)])
-    #expect(without.items == nil && without.notes.first?.hasSuffix("`t` is not there: skipped") == true)
+    #expect(without.items == nil && without.notes.first?.hasSuffix("`t` does not exist: skipped") == true)
     let noFile = try outcome(step + "}", nil)
     #expect(noFile.items == nil && noFile.notes.first?.contains("there is no settings file") == true)
     let fails = try outcome(step + ", if-missing: fail}", nil, ["other": .integer(1)])
-    #expect(fails.error.contains("vault.move-from-defaults: the setting `t` is not there"))
+    #expect(fails.error.contains("vault.move-from-defaults: the setting `t` does not exist"))
 
     let settings: PropertyListDictionary = ["t": .string("new")]
     let refused = try outcome(step + "}", ["s/a ak old"], settings)
     #expect(
-      refused.error.contains("the vault item s/a is there already, with another value than the setting `t`"))
+      refused.error.contains("the vault item s/a exists already, with another value than the setting `t`"))
     #expect(refused.items == ["s/a ak old"] && refused.settings == settings)
     let kept = try outcome(step + ", if-exists: keep}", ["s/a ak old"], settings)
     #expect(kept.items == ["s/a ak old"] && kept.settings == settings && kept.notes.count == 1)
@@ -285,7 +285,7 @@ import Testing
         "not the text `whenUnlockd`; did you mean `whenUnlocked`?"
       ),
       ("vault.convert: {service: a, fields: [x, y]}", "more than one field needs a `separator`"),
-      ("vault.convert: {service: a, fields: [x, x], separator: ':'}", "each once"),
+      ("vault.convert: {service: a, fields: [x, x], separator: ':'}", "each field of the document once"),
       ("vault.convert: {service: a, fields: x, with: {x: 1}}", "`x` is one of `fields`, too"),
       ("vault.delete: {service: a}", "vault.delete destroys data: say why"),
       ("vault.move-from-defaults: {service: s, account: a}", "needs `key`, or `keys`"),

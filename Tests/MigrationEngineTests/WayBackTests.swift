@@ -73,7 +73,7 @@ import Testing
           "theme": .string("sepia"), "user": .string("Grace"), "mode": .boolean(false), "own": .integer(1),
         ])
       #expect(
-        notes.count == 1 && notes[0].hasSuffix("defaults.set: `theme` was changed since: left as it is"))
+        notes.count == 1 && notes[0].hasSuffix("defaults.set: `theme` was changed since: left unchanged"))
       #expect(notes[0].contains("0001_test.yaml:2:"), "\(notes)")
     }
   }
@@ -122,7 +122,7 @@ import Testing
           - files.delete: {path: Documents/b.txt, destructive: gone}
         """
       let (code, text) = failure { try upAndDown(steps, lab) }
-      #expect(code == .stepFailed && text.contains("0001_test.yaml:3:5: taking back files.delete"), "\(text)")
+      #expect(code == .stepFailed && text.contains("0001_test.yaml:3:5: reverting files.delete"), "\(text)")
       #expect(try lab.history()?.version == 1)
       // The transaction as a whole can be undone.
       try lab.rollback()
@@ -157,7 +157,7 @@ import Testing
       let before = try TreeListing(lab.directory("container"))
       let (code, text) = failure { try lab.rollback(down: true) }
       #expect(code == .irreversible)
-      #expect(text.contains("0001_a.yaml:2:5: sql cannot be taken back by itself"), "\(text)")
+      #expect(text.contains("0001_a.yaml:2:5: sql has no inverse"), "\(text)")
       #expect(text.contains("0002_b") && text.contains("irreversible"), "\(text)")
       #expect(try TreeListing(lab.directory("container")).differences(from: before) == [])
       #expect(try lab.rollback().to == 0)

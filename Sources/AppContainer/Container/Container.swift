@@ -124,7 +124,7 @@ public struct Container: Sendable {
     } catch let error as DrydockError where error.code == .notAContainer {
       throw DrydockError(
         .notAContainer,
-        "a file, not a container: a directory with an app's data, or, to read it, a zip or tar archive of one",
+        "this is a file; a container is a directory with an app's data, or, for reading, a zip or tar of one",
         path: path)
     }
     guard resolved != "/" else {

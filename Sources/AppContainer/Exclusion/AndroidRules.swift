@@ -304,11 +304,11 @@ private final class AndroidRuleReader: NSObject, XMLParserDelegate {
 
   private func begin(_ name: String, _ attributes: [String: String], _ line: Int) {
     section = name
-    var begun = sections[name] ?? AndroidRuleFile.Section(source: "\(fileName):\(line): <\(name)>")
-    begun.needsEncryption =
-      begun.needsEncryption
+    var opened = sections[name] ?? AndroidRuleFile.Section(source: "\(fileName):\(line): <\(name)>")
+    opened.needsEncryption =
+      opened.needsEncryption
       || (name == "cloud-backup" && attributes["disableIfNoEncryptionCapabilities"] == "true")
-    sections[name] = begun
+    sections[name] = opened
   }
 
   private func add(_ name: String, _ attributes: [String: String], _ line: Int) throws {

@@ -35,12 +35,14 @@ package struct VaultDocument: Sendable, Equatable {
   // MARK: Writing
 
   /// The document as JSON.
-  package func encoded() -> SecretBytes {
+  package func encoded() -> SecretBytes { encoded(with: []) }
+
+  fileprivate func encoded(with more: [JSONField]) -> SecretBytes {
     var fields: [JSONField] = [
       ("format", .number(JSONNumber(Self.currentFormat))), ("device", .text(device)),
     ]
     if !recipients.isEmpty { fields.append(("recipients", .texts(recipients.map(\.description)))) }
-    fields += unknown.fields
+    fields += unknown.fields + more
     fields.append(("items", .array(JSONArray(sorted.map { .object(JSONObject($0.fields)) }))))
     var bytes = JSONDocument(.object(JSONObject(fields)), isIndented: true).bytes
     return SecretBytes(wiping: &bytes)
@@ -204,9 +206,8 @@ package struct VaultExtract: Sendable, Equatable {
 
   /// The document as JSON.
   package func encoded() -> SecretBytes {
-    var document = document
-    if !staying.isEmpty { document.unknown[Self.field] = .array(JSONArray(staying.map(Self.value))) }
-    return document.encoded()
+    let items = JSONValue.array(JSONArray(staying.map(Self.value)))
+    return document.encoded(with: staying.isEmpty ? [] : [(Self.field, items)])
   }
 
   private static func value(of item: Staying) -> JSONValue {
@@ -268,7 +269,7 @@ struct UnknownFields: Sendable, Equatable {
   private var sources: [ExactText: ExactText] = [:]
 
   fileprivate init(_ fields: some Sequence<(key: ExactText, value: JSONValue)>) {
-    for (key, value) in fields { self[key.text] = value }
+    for (key, value) in fields { sources[key] = ExactText(JSONDocument(value, isIndented: false).text) }
   }
 
   init() {}
@@ -278,11 +279,6 @@ struct UnknownFields: Sendable, Equatable {
   /// In the order of their names.
   fileprivate var fields: [JSONField] {
     sources.sorted { $0.key < $1.key }.map { ($0.key.text, Self.value($0.value)) }
-  }
-
-  fileprivate subscript(_ name: String) -> JSONValue? {
-    get { sources[ExactText(name)].map(Self.value) }
-    set { sources[ExactText(name)] = newValue.map { ExactText(JSONDocument($0, isIndented: false).text) } }
   }
 
   fileprivate mutating func remove(_ name: String) -> JSONValue? {

@@ -8,7 +8,6 @@ import SystemPackage
 
 /// An archive, as a side of a comparison. Its manifest shows what differs; only differing content is read.
 package struct ArchiveSide: ComparisonSide {
-  /// See ``ComparisonSide``.
   package private(set) var entries: [ComparedEntry] = []
   /// See ``ComparisonSide``: excluded paths, and those that could not be stored.
   package private(set) var omitted: [ContainerPath: String] = [:]
@@ -19,7 +18,6 @@ package struct ArchiveSide: ComparisonSide {
   /// Reads an archive's manifest.
   ///
   /// - Parameter configuration: where settings and secrets are; the archive's header says the rest.
-  /// - Throws: ``DrydockError`` with code `damaged`.
   package init(_ archive: Archive, configuration: ContainerConfiguration = ContainerConfiguration()) throws {
     self.archive = archive
     let header = archive.header
@@ -67,10 +65,8 @@ package struct ArchiveSide: ComparisonSide {
     return compared
   }
 
-  /// See ``ComparisonSide``: what the manifest says.
   package func digest(of path: ContainerPath) throws -> SHA256.Digest? { try entry(path).digest }
 
-  /// See ``ComparisonSide``.
   package func settings(of path: ContainerPath) throws -> PropertyListDictionary? {
     let entry = try entry(path)
     // A settings file is a few kilobytes.
@@ -80,7 +76,6 @@ package struct ArchiveSide: ComparisonSide {
     return try PropertyListFile.settings(in: bytes)
   }
 
-  /// See ``ComparisonSide``.
   package func vault(of path: ContainerPath) throws -> ComparedVault? {
     let entry = try entry(path)
     guard entry.size <= Vault.sizeLimit else { return nil }
@@ -89,13 +84,11 @@ package struct ArchiveSide: ComparisonSide {
     return .sealed(bytes)
   }
 
-  /// See ``ComparisonSide``: what the manifest says.
   package func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest {
     if let digests = raw[path] { return .raw(digests) }
     return try entry(path).digest.map { .image($0) } ?? .unknown
   }
 
-  /// See ``ComparisonSide``.
   package func databaseFile(
     of path: ContainerPath, in scratch: Directory, as name: ContainerPath
   ) throws -> String {
@@ -114,7 +107,6 @@ package struct ArchiveSide: ComparisonSide {
     return full
   }
 
-  /// See ``ComparisonSide``.
   package func forgetDatabase(_ path: ContainerPath) {}
 
   private func entry(_ path: ContainerPath) throws -> ManifestEntry {

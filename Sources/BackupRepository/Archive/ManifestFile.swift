@@ -21,7 +21,7 @@ enum ManifestFile {
   /// - Parameters:
   ///   - path: the archive's, for messages.
   ///   - write: writes the manifest's bytes.
-  /// - Throws: ``DrydockError`` with code `damaged`, `DatabaseError`, and what `write` throws.
+  /// - Throws: `DrydockError` with code `damaged`, `DatabaseError`, and what `write` throws.
   static func open(_ path: String, write: (FileDescriptor) throws -> Void) throws -> DatabaseQueue {
     // Opened, then removed with its directory: SQLite needs a name only to open it.
     try ScratchDirectory.withTemporary { scratch in

@@ -146,8 +146,8 @@ package final class ManifestReader {
 
   /// Visits all entries in the order of their paths, which is the order they are stored in: parents first.
   ///
-  /// - Throws: ``DrydockError`` with code `damaged` when they are in another order, when one comes twice, and when
-  ///   one is below a file or link; and what the visit throws.
+  /// - Throws: `DrydockError` with code `damaged` when they are out of order, occur twice, or are below a file or link;
+  ///   and what the visit throws.
   package func entries(_ visit: (ManifestEntry) throws -> Void) throws {
     // The attributes of a page of entries come with one query; the visit runs outside of any.
     var last: Int64 = .min

@@ -16,7 +16,6 @@ extension Repository {
   /// Encrypted archives are skipped.
   ///
   /// - Returns: what was found, oldest archive first; and archives that could not be read, each with the reason.
-  /// - Throws: ``DrydockError`` when the repository cannot be read.
   package func exposed(
     _ secrets: [MovedSecret], of app: String, configuration: ContainerConfiguration = ContainerConfiguration()
   ) throws -> (found: [ExposedSecret], notRead: [String]) {

@@ -20,7 +20,7 @@ public struct Repository: Sendable {
   /// Of encrypted ones that no key opens, only the name is known.
   ///
   /// - Parameter keys: what opens encrypted ones.
-  /// - Throws: ``DrydockError``: `notFound`, `permission`, `io`.
+  /// - Throws: `DrydockError`: `notFound`, `permission`, `io`.
   public func list(keys: AgeKeys = AgeKeys()) throws -> Listing {
     let directory: Directory
     let names: [[UInt8]]
@@ -88,8 +88,6 @@ public struct Repository: Sendable {
   }
 
   /// The path of the archive that a name means; see ``Listing/find(_:)``.
-  ///
-  /// - Throws: ``DrydockError``.
   package func find(_ name: String, keys: AgeKeys = AgeKeys()) throws -> String {
     try list(keys: keys).find(name)
   }
@@ -98,7 +96,7 @@ public struct Repository: Sendable {
   /// repository; who is reading the archive can read it to its end.
   ///
   /// - Parameter lockTimeout: seconds to wait for the repository's lock.
-  /// - Throws: ``DrydockError``: `locked`, `notFound` when that archive is gone or replaced,
+  /// - Throws: `DrydockError`: `locked`, `notFound` when that archive is gone or replaced,
   ///   `permission`.
   public func remove(_ item: Item, lockTimeout: Double = 0) throws {
     let directory = try RepositoryLock(path, exclusive: true, timeout: lockTimeout).directory

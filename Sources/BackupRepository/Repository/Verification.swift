@@ -29,7 +29,6 @@ package enum Verification {
 
   /// Checks an open archive; see ``run(path:keys:data:limit:)``.
   package static func run(_ archive: Archive, data: Bool) throws -> VerificationReport {
-    let path = archive.path
     if data { try archive.checkExpansion() }
     let id = try SnapshotID()
     let tar = data ? try TarVerification(archive) : nil
@@ -43,7 +42,8 @@ package enum Verification {
     try tar?.expectEnd()
     let totals = try archive.manifest.totals()
     return VerificationReport(
-      path: path, header: archive.header, entries: totals.entries, contentBytes: totals.bytes, readData: data)
+      path: archive.path, header: archive.header, entries: totals.entries, contentBytes: totals.bytes,
+      readData: data)
   }
 }
 

@@ -73,11 +73,15 @@ package enum Restore {
     let source = source(archive.header)
     switch target {
     case .existing(let container):
-      return try Transaction.run(on: container, .restore, summary: summary, source: source, options: transaction) {
+      return try Transaction.run(
+        on: container, .restore, summary: summary, source: source, options: transaction
+      ) {
         try stage(archive, $0, options, finishing)
       }
     case .absent(let container):
-      return try Transaction.create(container, .restore, summary: summary, source: source, options: transaction) {
+      return try Transaction.create(
+        container, .restore, summary: summary, source: source, options: transaction
+      ) {
         try stage(archive, $0, options, finishing)
       }
     }
@@ -135,7 +139,8 @@ package enum Restore {
     throw DrydockError(  // rule 9
       .mismatch,
       "a part of an archive of \(name(archive.header.schemaVersion)) would be mixed into a container of "
-        + "\(name(options.schemaVersion)); restore all of it, or migrate it to that version", path: archive.path)
+        + "\(name(options.schemaVersion)); restore all of it, or migrate it to that version",
+      path: archive.path)
   }
 
   // MARK: Staging

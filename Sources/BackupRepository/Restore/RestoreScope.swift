@@ -11,7 +11,7 @@ struct RestoreScope {
   private let live: LiveContainer
   private let container: Container
 
-  /// - Throws: ``DrydockError`` with code `missing` for a path that the archive does not have.
+  /// - Throws: `DrydockError` with code `notInArchive` for a path that the archive does not have.
   init(
     _ options: RestoreOptions, _ recorded: RecordedPaths, _ live: LiveContainer, _ container: Container
   ) throws {

@@ -175,7 +175,8 @@ extension Commit {
   }
 
   /// After it was taken back: what was written into the new tree meanwhile. What was made or removed there is so in the
-  /// old one, too; what cannot be, is kept, with the files that somebody still has open.
+  /// After the reversal: what was written into the new tree meanwhile is applied to the old one. What cannot be applied
+  /// is kept, with the files that a process still has open.
   private func keepWritten(_ exchange: Exchange) throws -> [ContainerPath] {
     guard let index else { return [] }
     let (tree, place) = (exchange.tree, exchange.place)
@@ -218,8 +219,8 @@ extension Commit {
     return held
   }
 
-  /// Exchanges the new tree with what is at a root's path. Should that be another directory than the one that was staged,
-  /// because somebody moved it away at this very moment, it is exchanged back.
+  /// Exchanges the new tree with what is at a root's path. If that is another directory than the one that was staged,
+  /// because it was moved away meanwhile, it is exchanged back.
   private func exchange(_ root: CommitRoot, _ record: JournalRecord) throws {
     if creates && root.path.isRoot { return try folder.renameNew(root.tree, in: root.parent, to: root.name) }
     do {
@@ -247,9 +248,9 @@ extension Commit {
 }
 
 extension Commit {
-  /// The deepest directory that everything that changes is in: it alone is built anew and exchanged, so that a commit
+  /// The deepest directory that everything that changes is in: only it is rebuilt and exchanged, so that a commit
   /// costs what is beside the changes, not the whole container. The root, where a group changes with it, and where this
-  /// user may not do so further down.
+  /// user may not exchange a deeper one.
   func place(of changes: ChangeList) throws -> ContainerPath {
     guard !creates, changedGroups(changes).isEmpty else { return .root }
     var common: [[UInt8]]?
@@ -267,7 +268,7 @@ extension Commit {
     zip(left, right).prefix { $0 == $1 }.map(\.0)
   }
 
-  /// Whether this user may take a directory out of the one that it is in, and give that its time back.
+  /// Whether this user may take a directory out of its parent, and restore the parent's time.
   private func mayExchange(_ place: ContainerPath) throws -> Bool {
     let (live, user) = (staged.live, geteuid())
     // Of project quotas: nothing comes into a directory that counts for another project.
@@ -294,12 +295,10 @@ struct CommitRoot {
   /// The name of the tree that takes its place, in the transaction's folder; after the exchange, of the old one.
   let tree: ContainerPath
 
-  /// The container's own root.
   init(_ state: StateDirectory) {
     (path, parent, name, tree) = (.root, state.parent, state.rootName, Commit.tree)
   }
 
-  /// A part of the container.
   init(_ place: ContainerPath, in live: Directory) {
     (path, parent, name, tree) = (place, live, place, Commit.tree)
   }
@@ -379,7 +378,7 @@ struct BuiltTrees: Codable {
 }
 
 /// The working directory of this process by its path. One that lies in a container is another directory after an exchange,
-/// and what was named from it would not be found any more.
+/// and relative paths would no longer be found.
 struct WorkingDirectory {
   private let path = FileManager.default.currentDirectoryPath
 

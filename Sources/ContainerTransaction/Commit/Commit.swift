@@ -4,7 +4,10 @@ import FileSystem
 
 /// Puts a stage in place, and remembers what it replaced: by exchange (`Commit+Exchange.swift`) or in place
 /// (`Commit+InPlace.swift`). Both prepare everything beside the live container, look at it once more, write the journal's
-/// record COMMIT, and only then touch it.
+/// Replaces the live container with a stage: by an atomic exchange (`AtomicExchange.swift`) or by a journaled replacement
+/// (`JournaledReplacement.swift`). Both prepare everything beside the live container, revalidate it, write the journal's
+/// record COMMIT, and only then touch it. `CommitCompletion.swift` has the rest, which a recovery runs too.
+/// Takes the mark of a main file away that comes back. Whoever could not be seen and still waits for its lock would go on
 struct Commit {
   static let tree: ContainerPath = "tree"
 
@@ -21,7 +24,7 @@ struct Commit {
   let closed: [String: String]
   /// The container is made: nothing is there yet.
   let creates: Bool
-  /// Whether it is looked for who has open what is replaced.
+  /// Whether holders of what is replaced are looked for.
   let looksForHolders: Bool
   /// Directories that Drydock itself has open besides those of the commit.
   let own: [Directory]
@@ -53,7 +56,8 @@ struct Commit {
     }
   }
 
-  /// The live container must be what was staged from.
+  /// Revalidates: the live container must be what was staged from.
+  /// Tells the other containers that share the groups, and writes the record COMMIT: all of it is on disk when this
   func revalidate(_ undo: UndoRecord) throws {
     guard let index else { return }
     let now = try TreeIndex(of: staged.live)
@@ -106,7 +110,9 @@ struct Commit {
   }
 
   /// Tells the other containers that share the groups, and writes the record COMMIT: all of it is on disk when this
-  /// returns.
+  /// Marks the groups for other containers that share them, and writes the record COMMIT, on disk when this returns.
+  /// Puts a stage in place, and remembers what it replaced: by exchange (`Commit+Exchange.swift`) or in place
+  /// (`Commit+InPlace.swift`). Both prepare everything beside the live container, look at it once more, write the journal's
   func writeCommit(_ record: JournalRecord) throws {
     let groups = record.groups ?? []
     let marker = GroupMarker(container: staged.container, state: state, transaction: transaction)
@@ -141,11 +147,11 @@ struct Commit {
 
 /// Edits that keep a file's size and modification time (`cp -p`, `rsync -t --inplace`): its change time alone shows them.
 extension Commit {
-  /// No replaced file may have been edited so since staging began.
+  /// No replaced file may have been edited like this since staging began.
   ///
-  /// It is asked before anything is linked, while the change time of every replaced file counts, also of one with another
+  /// It is checked before anything is linked, while the change time of every replaced file counts, also of one with another
   /// name that stays; and in place once more right before the moves, because a rename moves the change time. What changed
-  /// so that it shows later is left to the later looks.
+  /// so that it shows later is left to the later checks.
   func requireNoQuietEdit(_ undo: UndoRecord) throws {
     guard let index else { return }
     for path in undo.touched.sorted() {
@@ -164,8 +170,8 @@ extension Commit {
   }
 }
 
-/// Looking for whoever has open what a commit replaces: right before it, and right after it while SQLite's locks on the
-/// old and the new main files are still held. A holder found after it is a reason to take it back.
+/// Looking for processes that have open what a commit replaces: right before it, and right after it while SQLite's locks on the
+/// old and the new main files are still held. A holder found after it is a reason to revert.
 extension Commit {
   /// - Throws: ``DrydockError`` with code `inUse`, naming each process and path.
   func requireUnused(_ holders: HolderSearch, isReverted: Bool) throws {
@@ -179,7 +185,7 @@ extension Commit {
     }
   }
 
-  /// The error of a commit that was taken back, which names what was written meanwhile and is kept.
+  /// The error of a commit that was reverted, which names what was written meanwhile and is kept.
   func saying(_ kept: [ContainerPath], _ error: any Error) throws -> any Error {
     guard !kept.isEmpty, var error = error as? DrydockError else { return error }
     let folder = try state.directory.full(StateDirectory.folder(StateDirectory.conflict, transaction))
@@ -219,7 +225,7 @@ extension HolderSearch {
     self.init(inodes: inodes, own: Set((known.map(\.descriptor) + mains).map(\.rawValue)))
   }
 
-  /// The search for further inodes, too.
+  /// The search for more inodes.
   func adding(_ more: [FileIdentity: ContainerPath]) -> HolderSearch {
     inodes.isEmpty ? self : HolderSearch(inodes: inodes.merging(more) { path, _ in path }, own: own)
   }

@@ -2,7 +2,8 @@ import AppContainer
 import FileSystem
 
 /// What follows once the container is new, and what a recovery does when that was interrupted: carry over, keep the
-/// undo, remove what is left. Each part may be run again.
+/// The rest of a commit once the container is new, and what a recovery does when that was interrupted: apply concurrent
+/// changes, keep the undo entry, remove what is left. Each part is idempotent.
 struct CommitCompletion {
   let container: Container
   let state: StateDirectory
@@ -17,8 +18,8 @@ struct CommitCompletion {
   let groups: [CommittedGroup]
   let faults: FaultInjection
 
-  /// - Parameter carry: carries over or keeps what an app wrote at the same moment; nil when that is done.
-  /// - Returns: the paths that an app changed at the same moment.
+  /// - Parameter carry: applies or keeps concurrent changes; nil when that is done.
+  /// - Returns: the paths of the conflict copies.
   func run(
     _ undo: UndoRecord, recovered: Bool, carry: (() throws -> [ContainerPath])?
   ) throws -> [ContainerPath] {
@@ -49,14 +50,14 @@ struct CommitCompletion {
     return conflicts
   }
 
-  /// After an exchange: what an app wrote into the old tree between the last look and the exchange.
+  /// After an exchange: applies what an app wrote into the old tree between the revalidation and the exchange.
   ///
   /// - Parameter isLate: in a recovery, before which others may have used the new tree.
   func carryOver(
     to new: Directory, _ index: TreeIndex, _ undo: UndoRecord, isLate: Bool = false
   ) throws -> [ContainerPath] {
     guard let old else { return [] }
-    // A kill may have come before the marks were set, or while all was taken back.
+    // A kill may have come before the marks were set, or during the reversal.
     for change in undo.changes where change.granularity == .database {
       try undo.markReplaced(change.path, in: old, as: change.path.rebased(from: place, to: .root))
     }
@@ -64,7 +65,7 @@ struct CommitCompletion {
     return try carry(to: new, index, undo, isLate: isLate)
   }
 
-  /// Brings what an app wrote into one tree into the other.
+  /// Applies to one tree what an app wrote into the other.
   func carry(
     to new: Directory, _ index: TreeIndex, _ undo: UndoRecord, isLate: Bool = false
   ) throws -> [ContainerPath] {
@@ -169,21 +170,5 @@ struct CommitCompletion {
         try faults.reach(.sealed)
       }
     }
-  }
-}
-
-extension UndoRecord {
-  /// The paths that the transaction itself changed; a directory whose names changed is not among them.
-  var changed: Set<ContainerPath> {
-    Set(changes.filter { !($0.granularity == .directory && $0.before != nil && $0.after != nil) }.map(\.path))
-  }
-
-  /// The same, with a database's sidecars, also those that stay.
-  var touched: Set<ContainerPath> {
-    var touched = changed
-    for change in changes where change.granularity == .database && touched.contains(change.path) {
-      for suffix in DatabaseFormat.sidecarSuffixes { touched.insert(change.path.withSuffix(suffix)) }
-    }
-    return touched
   }
 }

@@ -24,7 +24,7 @@ struct CommitLocks {
 
   /// Locks the staged main files.
   ///
-  /// - Throws: ``DrydockError`` with code `inUse` when somebody has one of them locked: a kept one that comes back.
+  /// - Throws: ``DrydockError`` with code `inUse` when another process has one of them locked: a kept one that comes back.
   init(_ changes: ChangeList, _ staged: StagedContainer) throws {
     live = staged.live
     old = changes.changes.compactMap { change in
@@ -56,7 +56,8 @@ struct CommitLocks {
     for main in old where isMeant(main.path) { try mark(main) }
   }
 
-  /// Before the new main files go again: somebody may have opened one, and wait for its lock.
+  /// Before the new main files go again: a process may have opened one and wait for its lock.
+  /// Lets whoever could not be seen and waits for a replaced main file find its mark, while the new ones are locked yet:
   func markNew() throws { for main in new { try mark(main) } }
 
   /// The replaced main files are the live ones again.
@@ -70,7 +71,8 @@ struct CommitLocks {
   }
 
   /// Lets whoever could not be seen and waits for a replaced main file find its mark, while the new ones are locked yet:
-  /// so there is no log or journal of theirs beside it.
+  /// Lets an unseen process that waits for a replaced main file find its mark while the new ones are still locked: so
+  /// it leaves no log or journal beside them.
   func releaseOld() { for main in old { main.lock.release() } }
 
   private func mark(_ main: Main) throws {
@@ -80,7 +82,8 @@ struct CommitLocks {
 }
 
 extension UndoRecord {
-  /// Takes the marks from live main files: what is live after a commit, or after it was given up, carries none.
+  /// Takes the marks from live main files: what is live after a commit, or after it was given up, has none.
+  /// What follows once the container is new, and what a recovery does when that was interrupted: carry over, keep the
   ///
   /// - Parameter side: which of the two versions is live.
   func unmarkLive(

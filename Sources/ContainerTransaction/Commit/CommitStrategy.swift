@@ -36,7 +36,7 @@ struct CommitChoice {
   let container: Container
   let root: Directory
   let index: TreeIndex
-  /// Nobody has a container mounted that is thrown away.
+  /// A scratch container is mounted nowhere else.
   private let mounts: MountTable?
 
   init(container: Container, root: Directory, index: TreeIndex) {
@@ -259,7 +259,7 @@ struct CommitChoice {
   }
 }
 
-/// What a directory carries besides names.
+/// What a directory has besides names.
 private struct DirectoryAttributes: Hashable {
   var metadata: FileMetadata
   var flags: InodeFlags?

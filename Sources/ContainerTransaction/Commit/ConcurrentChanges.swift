@@ -3,7 +3,8 @@ import DrydockErrors
 import FileSystem
 
 /// Brings into the new tree what an app wrote into the old one between the last look before the exchange and the
-/// exchange itself. It may be run again after a crash: what it did already is not found any more.
+/// Applies to the new tree what an app wrote into the old one between the revalidation and the exchange. It is
+/// idempotent, so it may run again after a crash.
 struct ConcurrentChanges {
   /// The old tree, which was live until the exchange, and the new one.
   let old, new: Directory
@@ -13,12 +14,14 @@ struct ConcurrentChanges {
   let touched: Set<ContainerPath>
   /// Those of them whose change time counts: neither were they marked as replaced, nor linked.
   let timed: Set<ContainerPath>
-  /// The new tree was there for others before this, since the one who put it there was killed.
+  /// Other programs may have used the new tree already: the process that put it there was killed.
   let isLate: Bool
-  /// Keeps what cannot be carried over: both sides changed it.
+  /// Keeps what cannot be applied: both sides changed it.
   let keep: (ContainerPath) throws -> Void
 
-  /// Runs the second look and carries over, on disk when this returns; gives the paths that both changed.
+  /// Compares the old tree with the index and applies the changes, on disk when this returns.
+  ///
+  /// - Returns: the paths that both changed.
   func run() throws -> [ContainerPath] {
     let present = try TreeIndex(of: old)
     var conflicts: [ContainerPath] = []
@@ -55,7 +58,8 @@ struct ConcurrentChanges {
     return conflicts.sorted()
   }
 
-  /// Whether it could be carried over.
+  /// Applies one change; false when that is impossible.
+  /// What an app wrote at the very moment of a commit where the transaction had changed the same path: it is kept under
   private func carry(
     _ path: ContainerPath, _ status: IndexedStatus, replacing seen: IndexedStatus?
   ) throws -> Bool {
@@ -122,12 +126,13 @@ extension ContainerPath {
 }
 
 /// What an app wrote at the very moment of a commit where the transaction had changed the same path: it is kept under
+/// Conflict copies: what an app wrote during a commit where the transaction had changed the same path, under
 /// `conflict/<transaction>/`.
 struct ConflictCopies {
   let state: StateDirectory
   let transaction: TransactionID
 
-  /// Keeps what stands at a path of a directory. A file is linked rather than moved: what an undo keeps of the same path
+  /// Keeps what is at a path of a directory. A file is linked rather than moved: what an undo keeps of the same path
   /// stays there too.
   ///
   /// - Parameter name: its name in the directory, when that is not its path in the container.
@@ -138,7 +143,7 @@ struct ConflictCopies {
     if status.type == .directory {
       try target.createDirectories(path)
     } else if try target.status(path) == nil {
-      // One with the mark is for nobody to open; what is kept here is.
+      // SQLite refuses a marked file; a conflict copy must open.
       if try directory.isReplaced(name) { return try copy(path, from: directory, as: name) }
       do {
         try directory.link(name, in: target, to: path)
@@ -148,7 +153,7 @@ struct ConflictCopies {
     }
   }
 
-  /// Moves what stands at a path out of a directory, with all that is below it.
+  /// Moves what is at a path out of a directory, with all that is below it.
   func take(_ path: ContainerPath, from directory: Directory, as name: ContainerPath? = nil) throws {
     let target = try folder(for: path)
     var place = path
@@ -156,7 +161,7 @@ struct ConflictCopies {
     try directory.renameOnto(nothingAt: place, name ?? path, in: target)
   }
 
-  /// Keeps a copy of a file that somebody may go on writing to.
+  /// Keeps a copy of a file that a process may continue to write to.
   func copy(_ path: ContainerPath, from directory: Directory, as name: ContainerPath) throws {
     let target = try folder(for: path)
     var place = path
@@ -287,7 +292,7 @@ struct LateWrites {
     let all = try all(in: states)
     guard !all.isEmpty else { return [] }
     // What a later transaction has undone is live again, and a kill may have come before its folder was removed.
-    let undone = UndoStore.undone(try UndoStore(states: states).records())
+    let undone = UndoLog.undone(try UndoLog(states: states).records())
     return try all.filter { !undone.contains($0.transaction) }.map { changed in
       let undo = try UndoRecord(in: changed.folder)
       let kept = ConflictCopies(state: changed.state, transaction: changed.transaction)

@@ -3,7 +3,7 @@ import DrydockErrors
 import FileSystem
 import Foundation
 
-/// The commit in place, for a container that cannot be exchanged: a mount point, one with something mounted inside, one
+/// The journaled replacement, for a container that cannot be exchanged: a mount point, one with something mounted inside, one
 /// whose parent cannot be written, is on another file system, or knows no exchange.
 ///
 /// The state is in the container, `.drydock-state/`: the same file system and mount, so that every move is a rename.
@@ -11,7 +11,7 @@ import Foundation
 /// 1. A plan of all moves is written, with everything they need: staged inodes, new directories, the undo's record,
 ///    the index of the live tree. After COMMIT nothing but renames is left (and records, for which the journal has space
 ///    set aside), so that a full disk does not stop it.
-/// 2. All is synced; the live tree is looked at again; each directory that will change is asked whether it can be.
+/// 2. Everything is synced; the live tree is revalidated; each directory that will change is checked for permission.
 /// 3. COMMIT. From here on a crash leads forward: a recovery carries out the plan, whatever part of it is done.
 /// 4. The moves. What is replaced is exchanged with its successor in one step, so that the path is never without one
 ///    of the two; where the file system cannot, it is absent for a moment. What goes is moved aside, what is new is moved in.
@@ -20,12 +20,15 @@ import Foundation
 ///    open: where nothing is, it would make a database and remove the log. SQLite's locks on the old and on the new main
 ///    file are held all the while, and the old one is marked.
 /// 5. Whoever has open what was replaced is looked for: then all is taken back. Else directories get their metadata, and
-///    all is synced.
+/// 5. A process that has open what was replaced is a reason to revert. Else directories get their metadata, and everything
+///    is synced.
 /// 6. The second look: what was moved aside must be what the first look saw. Where an app was faster, its version is kept
-///    under `conflict/`, as after an exchange. What it wrote elsewhere has never been touched. CARRIED.
+/// 6. The second look: what was moved aside must be what the first look saw. Where an app was faster, its version is kept
+/// 6. Revalidation: what was moved aside must be what the index has. Where an app was faster, its version is kept under
+///    `conflict/`, as after an exchange. What it wrote elsewhere has never been touched. CARRIED.
 /// 7. As after an exchange: keep the undo, DONE.
 ///
-/// When a move fails in step 4, all is taken back by the same plan: nothing has changed. When that fails too, or the
+/// When a move fails in step 4, the same plan is reverted: nothing has changed. When that fails too, or the
 /// process is killed, the container is a mixture until a recovery: ``ContainerLock`` lets no reader near it, and `recover`
 /// goes forward, or, where that cannot be, back.
 extension Commit {
@@ -120,7 +123,7 @@ extension Commit {
   }
 }
 
-/// What a commit in place does after COMMIT, and what a recovery does again.
+/// What a journaled replacement does after COMMIT, and what a recovery does again.
 struct JournaledMoves {
   let state: StateDirectory
   let transaction: TransactionID
@@ -145,7 +148,7 @@ struct JournaledMoves {
   /// - Parameter look: looks for holders of what was replaced, when all is moved.
   func forward(look: () throws -> Void = {}) throws {
     try mover.forward()
-    // A recovery may come after a kill while all was taken back.
+    // A recovery may come after a kill during the reversal.
     if locks == nil { try undo.unmarkLive(in: live, \.after) }
     try faults.reach(.marked)
     try look()
@@ -252,9 +255,9 @@ struct JournaledMoves {
     } catch let error as DrydockError where error.code == .permission {}
   }
 
-  /// The second look: whether what was moved aside is what the first look saw.
+  /// Keeps as conflict copies what was moved aside and is not what the index has.
   ///
-  /// - Returns: the paths that an app changed at the same moment.
+  /// - Returns: the paths of the conflict copies.
   func revalidateMoved(at index: TreeIndex?) throws -> [ContainerPath] {
     for move in plan.moves {
       guard let old = move.old, let status = try folder.status(old) else { continue }

@@ -3,7 +3,7 @@ import DrydockErrors
 import FileSystem
 import SystemPackage
 
-/// All moves of a commit in place, in their order, as they are written down before the first of them.
+/// All moves of a journaled replacement, in their order, written down before the first of them.
 struct MovePlan: Codable, Sendable {
   static let file: ContainerPath = "plan"
 
@@ -118,7 +118,7 @@ struct MovePlan: Codable, Sendable {
 }
 
 extension MovePlan {
-  /// Whether a move of it is done: what it takes away is in the folder, or what it brings is not any more.
+  /// Whether a move of it is done: the old file is in the folder, or the new one has left it.
   func hasBegun(in folder: Directory) throws -> Bool {
     try moves.contains { move in
       if let old = move.old, try folder.status(old) != nil { return true }
@@ -184,7 +184,7 @@ struct Mover {
       }
       try replaced(move.path, old)
     } else if !isPlaced(later: move.path) {
-      // It has gone already, and an app has made it anew.
+      // It is in the folder already, and an app has made a new one.
       try live.withWritableParent(of: move.path) { try conflicts.take(move.path, from: live) }
     }
   }
@@ -272,7 +272,7 @@ struct Mover {
       let atPath = try live.status(move.path)
       let inFolder = try folder.status(new)
       if let inFolder, inFolder.inode != inode, atPath?.inode == inode {
-        // Exchanged, and no further.
+        // Exchanged, but not renamed yet.
         return try folder.exchange(new, in: live, with: move.path)
       }
       if let atPath, atPath.inode == inode, inFolder == nil {
@@ -293,7 +293,8 @@ struct Mover {
     if try live.status(move.path) == nil {
       try folder.renameOnto(nothingAt: move.path, old, in: live)
     } else {
-      // An app has made it anew meanwhile: its own stays, what was there before is kept.
+      // An app has made a new one meanwhile: that stays, and the old one becomes a conflict copy.
+      /// 5. Whoever has open what was replaced is looked for: then all is taken back. Else directories get their metadata, and
       try conflicts.take(move.path, from: folder, as: old)
     }
   }

@@ -32,7 +32,7 @@ struct TreeBuilder {
       let (source, target) = try (live.directory(directory.path), tree.directory(own(directory.path)))
       for name in try source.namesByKind().others { try Self.link(name, of: directory.path, source, target) }
     }
-    // The deepest first: one that may not be entered afterwards has nothing to be done in it any more. Flags come last, too:
+    // The deepest first: one that may not be entered afterwards is complete by then. Flags come last, too:
     // a directory that counts for a project takes nothing in that does not.
     var flags = NewInodeFlags(staged)
     for directory in made.reversed() {
@@ -45,7 +45,8 @@ struct TreeBuilder {
   private struct MadeDirectory: Sendable {
     let path: ContainerPath
     let metadata: FileMetadata?
-    /// Whether it is to carry what the live one does, and nothing less.
+    /// Whether it must have exactly what the live one has.
+    /// After it was taken back: what was written into the new tree meanwhile. What was made or removed there is so in the
     let isKept: Bool
     /// Whether nothing changes in it: its files are linked once all directories are made.
     let isUntouched: Bool

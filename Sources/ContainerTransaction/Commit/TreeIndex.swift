@@ -3,7 +3,7 @@ import DrydockErrors
 import FileSystem
 import Foundation
 
-/// What a walk found at one path: enough to tell later whether somebody changed it.
+/// What a walk found at one path: enough to detect a later change.
 struct IndexedStatus: Hashable, Sendable {
   var type: FileType
   var identity: FileIdentity
@@ -102,7 +102,7 @@ struct TreeIndex: Sendable {
     return part
   }
 
-  /// The files that may be the main file of a database, told without another system call.
+  /// The files that may be the main file of a database, without another system call.
   ///
   /// - Parameter named: those that the configuration names.
   func databaseCandidates(named: Set<ContainerPath>) -> [ContainerPath] {
@@ -125,7 +125,7 @@ struct TreeIndex: Sendable {
     return (own.keys + gone).sorted()
   }
 
-  /// Those of the replaced paths whose change time only somebody else can have moved: what replaces them has another
+  /// Those of the replaced paths whose change time only another process can have moved: what replaces them has another
   /// inode, and the commit links theirs nowhere. One that has another name in the container, which stays, is linked.
   func timed(_ replaced: Set<ContainerPath>) -> Set<ContainerPath> {
     let files = replaced.filter { path in paths[path].map { $0.type != .directory } ?? false }
@@ -174,7 +174,6 @@ extension TreeIndex {
 extension TreeIndex {
   static let file: ContainerPath = "index"
 
-  /// The index as bytes.
   func encoded() -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(paths.count * 128)

@@ -54,7 +54,7 @@ package struct ContainerLock: Sendable {
 }
 
 extension ContainerLock {
-  /// With the lock held nobody is at work: a commit in place that has no end was interrupted.
+  /// With the lock held no process is at work: a journaled replacement without an end was interrupted.
   private static func requireWhole(_ root: Directory) throws {
     let name = ContainerPath.stateDirectory
     guard try root.status(name)?.type == .directory,
@@ -68,7 +68,7 @@ extension ContainerLock {
   }
 }
 
-/// Who holds a `flock`: as `/proc/locks` says; on macOS, whoever has the directory open.
+/// Who holds a `flock`: as `/proc/locks` says; on macOS, the processes that have the directory open.
 package enum LockHolders {
   /// Those of the lock on a path, for a message: `process 4711 (drydock)`.
   ///

@@ -27,7 +27,8 @@
       return found.isEmpty && errno == EPERM ? nil : found
     }
 
-    /// One structure that the system tells of a process; nil when there is none.
+    /// One structure that describes a part of a process; nil when there is none.
+    /// Brings into the new tree what an app wrote into the old one between the last look before the exchange and the
     fileprivate static func information<Value>(
       _ empty: Value, _ call: (UnsafeMutableRawPointer, Int32) -> Int32
     ) -> Value? {
@@ -75,7 +76,7 @@
         }
         if let file { note(file.pvi, "open") }
       }
-      // Where this process was started from is no use of it: it goes on at the same path (``WorkingDirectory``).
+      // This process's working directory does not count: it is entered again after an exchange (``WorkingDirectory``).
       if !isOwn,
         let directories = ProcessTable.information(
           proc_vnodepathinfo(), { proc_pidinfo(process, PROC_PIDVNODEPATHINFO, 0, $0, $1) })

@@ -27,14 +27,14 @@
       let isOwn = process == ProcessTable.own
       let own = isOwn ? ownDescriptors : []
       var (isRefused, isUnclear) = (false, false)
-      /// Gives false where there is no use in looking further.
+      /// Returns false where reading on is useless.
       func look(at thread: String, descriptors: Bool, directories: Bool) -> Bool {
         var visits: [LinkVisit] = []
         if descriptors {
           visits.append(
             .numbers(in: thread + "/fd") { if !own.contains($0) { note($1, "open") } })
         }
-        // Where this process was started from is no use of it: it goes on at the same path (``WorkingDirectory``).
+        // This process's working directory does not count: it is entered again after an exchange (``WorkingDirectory``).
         if directories && !isOwn && visits.first != .refused {
           visits.append(.link(thread + "/cwd") { note($0, OpenFile.workingDirectory) })
           visits.append(.link(thread + "/root") { note($0, "its root directory") })
@@ -189,7 +189,7 @@
     }
   }
 
-  /// The files of a container that processes have mapped into memory, which need not be open any more.
+  /// The files of a container that processes have mapped into memory, which need not be open.
   ///
   /// On btrfs and overlay `/proc/PID/maps` has another device than `stat`. An inode's number alone is therefore a
   /// candidate, of which the kernel is asked for the file itself.
@@ -208,8 +208,8 @@
     /// - Parameters:
     ///   - base: its directory, such as `/proc/71`.
     ///   - found: is given each file of the container.
-    ///   - unclear: becomes true when there is a candidate that cannot be told from a file elsewhere.
-    /// - Returns: `gone` when it has no memory of its own, as threads of the kernel and ended ones.
+    ///   - unclear: becomes true when a candidate cannot be distinguished from a file elsewhere.
+    /// - Returns: `gone` when it has no memory, as kernel threads and ended processes.
     func search(_ base: String, _ found: (FileIdentity) -> Void, unclear: inout Bool) -> LinkVisit {
       let bytes: [UInt8]
       do { bytes = try ProcessTable.bytes(of: base + "/maps") } catch {

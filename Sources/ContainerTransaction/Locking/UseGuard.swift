@@ -64,10 +64,10 @@ struct UseGuard {
   }
 }
 
-/// Looks for whoever has some inodes open: once before staging for all of the container, and around the commit for what
+/// Looks for processes that have some inodes open: once before staging for all of the container, and around the commit for what
 /// is replaced.
 struct HolderSearch {
-  /// What is looked for, with a path that leads to it; nothing in a scratch container, which nobody else uses.
+  /// What is looked for, with a path that leads to it; nothing in a scratch container, which no other process uses.
   let inodes: [FileIdentity: ContainerPath]
   /// Descriptors of this process that are Drydock's own.
   let own: Set<Int32>
@@ -99,11 +99,8 @@ extension OpenFileSearch.Result {
 
 /// A process that has something of a container open.
 package struct OpenFile: Sendable, Hashable, CustomStringConvertible {
-  /// The process and its name.
   package var process: Int32
-  /// See ``process``.
   package var processName: String
-  /// The path in the container.
   package var path: ContainerPath
   /// How: `open`, `mapped`, `its working directory`.
   package var manner: String
@@ -165,7 +162,7 @@ package struct UnseenProcesses: Sendable, Hashable, Encodable {
     return parts.compactMap { $0 }.joined(separator: ", ")
   }
 
-  /// One line for whoever ran the command.
+  /// One line for the user.
   package var note: String {
     "not all processes can be seen: \(description); make sure that none of them uses the container"
   }

@@ -14,18 +14,15 @@ import SystemPackage
 
 /// A file that is to be put with others, its content still to come.
 package struct NewFile: Sendable {
-  /// Where it will be.
   package var path: ContainerPath
   /// Mode, owner, time and attributes.
   package var metadata: FileMetadata
-  /// SHA-256 of the content, as whoever fills the file makes sure.
+  /// SHA-256 of the content, which the filler checks.
   package var digest: SHA256.Digest?
-  /// Bytes of content.
   package var size: UInt64
   /// Whether it is a database, or a part of one.
   package var isDatabase: Bool
 
-  /// A file from its parts.
   package init(
     path: ContainerPath, metadata: FileMetadata, digest: SHA256.Digest?, size: UInt64, isDatabase: Bool
   ) {
@@ -91,7 +88,7 @@ extension StagedContainer {
 
   /// Makes a group's files in a folder of their own: two threads do not wait for each other's names.
   ///
-  /// - Returns: what each file carries then, which a user who is not root may not have been able to set.
+  /// - Returns: what each file has then, which a user who is not root may not have been able to set.
   private static func make(
     _ files: [NewFile], in folder: ContainerPath, of stage: Directory, _ fill: Filler, isCancelled: () -> Bool
   ) throws -> [FileMetadata?] {
@@ -145,10 +142,8 @@ package final class StageFile {
     }
   }
 
-  /// Appends bytes.
   package func write(_ bytes: [UInt8]) throws { try bytes.withUnsafeBytes { try write($0) } }
 
-  /// Appends bytes.
   package func write(_ bytes: UnsafeRawBufferPointer) throws {
     var rest = bytes[...]
     while !rest.isEmpty {

@@ -6,7 +6,6 @@ import Foundation
 /// A full copy of a container as it will be, for a program that is to change it: whatever the program does, it does it
 /// here. Databases are captured, each one consistent file; sockets, FIFOs, devices and what is mounted are left out.
 package struct PrivateCopy: Sendable {
-  /// The copy's root.
   package let root: Directory
   /// An empty directory beside it for the program's own use; it goes with the copy.
   package let work: Directory
@@ -30,9 +29,9 @@ package struct PrivateCopy: Sendable {
 }
 
 extension StagedContainer {
-  /// Runs a body on a full private copy, and takes over what differs in it then; all else stays as it is.
+  /// Runs a body on a full private copy, and stages what differs in it then; everything else stays unchanged.
   ///
-  /// - Throws: what the body throws, and then nothing is taken over; ``DrydockError`` `checkFailed` when a process is
+  /// - Throws: what the body throws, and then nothing is staged; ``DrydockError`` `checkFailed` when a process is
   ///   still at work in the copy, or when what it has become cannot be a container's.
   package func changeCopy<T>(_ body: (PrivateCopy) throws -> T) throws -> T {
     let folder = area.newName()
@@ -75,7 +74,7 @@ struct CopyBuilder {
     return copy
   }
 
-  /// Copies what is in a directory, and then what the directory carries: its time would not last otherwise.
+  /// Copies what is in a directory, and then the directory's metadata: its time would change otherwise.
   private mutating func fill(_ directory: ContainerPath) throws {
     for path in try staged.children(of: directory) {
       guard try !staged.isMount(path), let status = try staged.status(of: path) else { continue }
@@ -159,7 +158,7 @@ extension StagedContainer {
 }
 
 /// Finds what a program has changed in a private copy, and takes it over into the stage. A file is taken by its inode: it
-/// is not copied again.
+/// Stages what a program has changed in a private copy. A file is taken by its inode: it is not copied again.
 struct CopyAdoption {
   private let staged: StagedContainer
   private let root: Directory
@@ -247,13 +246,13 @@ struct CopyAdoption {
       .checkFailed, "the result of the script cannot be used: \(message)", path: path.description)
   }
 
-  /// What a path carries in the copy.
+  /// What a path has in the copy.
   private func metadata(_ path: ContainerPath) throws -> FileMetadata {
     guard let metadata = try root.metadata(path) else { throw failure("it vanished while it was read", path) }
     return metadata
   }
 
-  /// Whether a path carries in the copy what it was given there, which may be less than it has in the stage.
+  /// Whether a path has in the copy what it was given there, which may be less than it has in the stage.
   ///
   /// - Parameter withTime: false where a time alone means nothing.
   private func isSame(

@@ -33,7 +33,7 @@ final class StageArea {
       path: directory.path)
   }
 
-  /// What a path carries once this metadata has been put on it: a user who is not root can give nothing away, and a
+  /// What a path has once this metadata has been put on it: a user who is not root cannot change owners, and a
   /// file system may lack attributes or flags, or round times. Found out by trying, once for each kind of metadata.
   func attainable(_ metadata: FileMetadata, for type: FileType) throws -> FileMetadata {
     var wanted = Attempt(type: type, metadata: metadata)
@@ -69,7 +69,7 @@ final class StageArea {
 }
 
 /// Work of the disk beside a run, and the first failure of it: the kernel reports one once, so that the sync of the commit
-/// would not hear of it any more.
+/// would not see it.
 final class DiskWork: Sendable {
   private let group = DispatchGroup()
   private let failure = Mutex<(any Error)?>(nil)

@@ -3,7 +3,7 @@ import AppContainer
 import DrydockErrors
 import FileSystem
 
-/// Tells which paths the parts of a run change, one after the other: their type, content, mode, owner or attributes. Times
+/// Finds which paths the parts of a run change, one after the other: their type, content, mode, owner or attributes. Times
 /// do not count, nor does it count that something was staged which is what it was.
 ///
 /// It does not hold the stage, and with it the locks, so that it may outlive the transaction.
@@ -31,7 +31,7 @@ package struct StageWatch {
 }
 
 extension StagedContainer {
-  /// What stands for a path as it will be; nil where nothing will be.
+  /// A fingerprint of a path as it will be; nil where nothing will be.
   fileprivate func print(of path: ContainerPath) throws -> SHA256.Digest? {
     guard let metadata = try metadata(of: path), let type = try status(of: path)?.type,
       try !isSidecar(path)
@@ -49,7 +49,7 @@ extension StagedContainer {
     return try ContentDigest.of(place.path, in: place.directory, isDatabase: false)
   }
 
-  /// What stands for a path of the live container; nil where nothing is.
+  /// A fingerprint of a path of the live container; nil where nothing is.
   fileprivate func livePrint(of path: ContainerPath) throws -> SHA256.Digest? {
     guard let metadata = try live.metadata(path), let status = try live.status(path),
       try !live.isSidecar(path)
@@ -76,7 +76,7 @@ extension StagedContainer {
 }
 
 extension FileMetadata {
-  /// Stands for something with this metadata, but for its time.
+  /// A fingerprint of something with this metadata, except its time.
   fileprivate func print(_ type: FileType, _ content: [UInt8]) throws -> SHA256.Digest {
     // Names and values of attributes have their lengths before them, so that no two give the same bytes.
     var bytes = Array("\(type.rawValue) \(mode) \(user) \(group) \(isNoDump)\n".utf8)

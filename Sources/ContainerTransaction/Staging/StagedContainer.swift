@@ -10,7 +10,6 @@ import GRDB
 /// The first change of anything about a path gives it an inode of its own in the stage, so that nothing live is
 /// ever changed through a link.
 package final class StagedContainer {
-  /// The container that is staged.
   package let container: Container
   /// The transaction's name, for records; empty in a dry run.
   package internal(set) var transaction = ""
@@ -27,7 +26,7 @@ package final class StagedContainer {
   let busyTimeout: Double
   /// What opens the vault, when it is at hand.
   package let deviceKeys: DeviceKeys?
-  /// What hides secrets in all that is told about this run.
+  /// Hides secrets in all output about this run.
   package private(set) var redactor: Redactor
 
   /// What differs from the live container.
@@ -64,7 +63,7 @@ package final class StagedContainer {
   package func keepSealed(_ secret: MovedSecret, to recipients: some Sequence<AgeRecipient>) {
     undoNotes.movedSecrets.append(secret)
     undoNotes.recipients.formUnion(recipients)
-    // Whatever it was called: what is told from now on hides it.
+    // Hidden under any name from now on.
     redactor = secret.known(to: redactor)
   }
 
@@ -99,7 +98,7 @@ package final class StagedContainer {
     }
   }
 
-  /// What is directly in a directory, sorted; nothing for a path that is no directory.
+  /// What is directly in a directory, sorted; nothing for a path that is not a directory.
   package func children(of path: ContainerPath) throws -> [ContainerPath] {
     guard try status(of: path)?.type == .directory else { return [] }
     var names: Set<ContainerPath> = []
@@ -126,7 +125,7 @@ package final class StagedContainer {
 
   /// The content of a regular file, up to 64 MiB.
   ///
-  /// - Throws: ``DrydockError`` `missing`; `DrydockError` when it cannot be read or is no file.
+  /// - Throws: ``DrydockError`` `missing`; `DrydockError` when it cannot be read or is not a file.
   package func read(_ path: ContainerPath) throws -> [UInt8] {
     guard let status = try status(of: path) else { throw missing(path) }
     guard status.type == .file else {
@@ -148,15 +147,15 @@ package final class StagedContainer {
   }
 }
 
-/// A staged inode: a file or link in the stage's directory that stands for a path.
+/// A staged inode: a file or link in the stage's directory that represents a path.
 struct StagedInode: Sendable {
   /// Its name in the stage.
   var name: ContainerPath
   /// A file or a link.
   var type: FileType
-  /// Its content's digest, when whoever wrote it knew.
+  /// Its content's digest, when it is known.
   var digest: SHA256.Digest?
-  /// What it carries, its size, and whether it is a database, when whoever made it knows.
+  /// Its metadata and size, and whether it is a database, when these are known.
   var made: (metadata: FileMetadata, size: UInt64, isDatabase: Bool)?
   /// Whether an undo holds the same inode: it must not be written to.
   var isShared = false

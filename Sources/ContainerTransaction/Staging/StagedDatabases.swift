@@ -31,7 +31,7 @@ extension StagedContainer {
 
   /// Where a database named in `drydock.yaml` is; nil when none of its places exists.
   ///
-  /// - Throws: ``DrydockError`` `ambiguous` when it is in two places: only a person can tell which one
+  /// - Throws: ``DrydockError`` `ambiguous` when it is in two places: only the user can know which one
   ///   holds the user's data.
   package func databasePlace(_ name: String) throws -> ContainerPath? {
     let existing = try container.databasePlaces(name).filter { try status(of: $0) != nil }
@@ -72,7 +72,7 @@ extension StagedContainer {
     }
   }
 
-  /// What the disk refuses is told with the place that is full, which is no path of the container's.
+  /// A full disk is reported with the place that is full, which is not a path of the container.
   private func translatingDiskErrors<T>(_ path: ContainerPath, _ body: () throws -> T) throws -> T {
     do {
       return try body()
@@ -219,7 +219,8 @@ extension StagedContainer {
       }
     }
     let image = try live.capture(
-      unit, into: stage, as: name, busyTimeout: busyTimeout, held: locks[path], requiresStable: requiresStable)
+      unit, into: stage, as: name, busyTimeout: busyTimeout, held: locks[path], requiresStable: requiresStable
+    )
     if case .raw(let reason) = image { throw unreadable(path, reason) }
     return image
   }
@@ -233,7 +234,6 @@ extension StagedContainer {
 }
 
 extension DatabaseUnit {
-  /// Everything that belongs to the main file.
   var parts: [ContainerPath] { sidecars + (externalData.map { [$0] } ?? []) }
 }
 
@@ -270,7 +270,7 @@ extension StagedContainer {
     }
   }
 
-  /// Takes the digest of a staged database's content, which nobody will change any more.
+  /// Records the digest of a staged database's content, which will not change again.
   func note(_ digest: SHA256.Digest, of path: ContainerPath) {
     guard case .inode(var inode) = overlay[path] else { return }
     inode.digest = digest

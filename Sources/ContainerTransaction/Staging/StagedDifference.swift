@@ -8,7 +8,7 @@ import Formats
 extension StagedContainer {
   /// What the stage changes.
   ///
-  /// - Parameter rowLimit: how many rows of a table are told, of each kind.
+  /// - Parameter rowLimit: how many rows of a table are listed, of each kind.
   package func difference(rowLimit: Int = 0) throws -> ContainerDifference {
     var options = ComparisonOptions()
     options.rowLimit = rowLimit
@@ -35,7 +35,7 @@ extension StagedContainer {
     }
   }
 
-  /// What moved is no removal, and is compared with what it was.
+  /// What moved is not removed, and is compared with what it was.
   private func reportMoves(in difference: inout ContainerDifference, _ rowLimit: Int) throws {
     let sources = Set(overlay.origins.values)
     difference.databases.removeAll { $0.change == .removed && sources.contains($0.path) }
@@ -157,7 +157,6 @@ package struct LiveSide: ComparisonSide {
     case whole
   }
 
-  /// See ``ComparisonSide``.
   package private(set) var entries: [ComparedEntry] = []
   /// See ``ComparisonSide``: what rules keep out of a backup, and what cannot be listed.
   package private(set) var omitted: [ContainerPath: String] = [:]
@@ -215,7 +214,7 @@ package struct LiveSide: ComparisonSide {
     case .sidecar, .mount: return nil
     }
     var entry = ComparedEntry(path, kind)
-    // What vanished since the scan saw it is somebody else's removal.
+    // What vanished since the scan was removed by another process.
     guard kind != .other else { return entry }
     guard let metadata = try staged.live.metadata(path) else { return nil }
     try entry.describe(metadata)
@@ -226,23 +225,18 @@ package struct LiveSide: ComparisonSide {
 
   /// See ``ComparisonSide``. Every byte is read: a size and a time can be the same by chance.
   package func digest(of path: ContainerPath) throws -> SHA256.Digest? { try reader.digest(of: path) }
-  /// See ``ComparisonSide``.
   package func settings(of path: ContainerPath) throws -> PropertyListDictionary? {
     try reader.settings(of: path)
   }
-  /// See ``ComparisonSide``.
   package func vault(of path: ContainerPath) throws -> ComparedVault? { try reader.vault(of: path) }
-  /// See ``ComparisonSide``.
   package func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest {
     try reader.databaseDigest(of: path)
   }
-  /// See ``ComparisonSide``.
   package func databaseFile(of path: ContainerPath, in scratch: Directory, as name: ContainerPath) throws
     -> String
   {
     try reader.databaseFile(of: path)
   }
-  /// See ``ComparisonSide``.
   package func forgetDatabase(_ path: ContainerPath) { reader.staged.forgetCapture(of: path) }
 }
 
@@ -255,7 +249,8 @@ extension Container {
   }
 }
 
-/// Reads what is live, below a stage.
+/// Reads the live container below a stage.
+/// Finds what a program has changed in a private copy, and takes it over into the stage. A file is taken by its inode: it
 struct LiveReader {
   let staged: StagedContainer
 

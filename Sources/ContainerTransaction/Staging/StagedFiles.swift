@@ -89,7 +89,8 @@ extension StagedContainer {
   }
 
   /// Takes the mark of a main file away that comes back. Whoever could not be seen and still waits for its lock would go on
-  /// with it from then on: so nobody may have one.
+  /// Removes the mark of a main file that comes back. An unseen process that still waits for its lock would continue with
+  /// it: so no process may hold one.
   private func unmark(
     _ name: ContainerPath, from source: ContainerPath, in undo: Directory, at path: ContainerPath
   ) throws {
@@ -151,7 +152,7 @@ extension StagedContainer {
     overlay.set(.directory(metadata), at: path)
   }
 
-  /// Groups are made by whoever configures them: a path in one that is not there, and the list itself, is an error.
+  /// Groups are made by their configuration: a path in one that does not exist, and the list itself, is an error.
   private func requireGroup(of path: ContainerPath) throws {
     guard let reason = container.reason(againstGroupOf: path) else { return }
     throw DrydockError(.missing, reason, path: path.description)
@@ -168,7 +169,7 @@ extension StagedContainer {
 
   /// Removes a path, with everything below it; a database with its sidecars and external data.
   ///
-  /// - Parameter withExternalData: false for one who decides about the external data itself.
+  /// - Parameter withExternalData: false when the caller decides about the external data.
   package func remove(_ path: ContainerPath, withExternalData: Bool = true) throws {
     guard !live.isRoot(path), !live.isGroupList(path) else {
       let what = path.isRoot ? "the container itself" : "the root of a group"
@@ -238,7 +239,7 @@ extension StagedContainer {
   /// A staged inode for a path, made by copying the live one when there is none yet.
   func own(_ path: ContainerPath) throws -> StagedInode {
     if case .inode(var inode) = overlay[path], !inode.isShared {
-      // Whoever asks may change it.
+      // The caller may change it.
       (inode.made, inode.digest) = (nil, nil)
       overlay.set(.inode(inode), at: path)
       return inode

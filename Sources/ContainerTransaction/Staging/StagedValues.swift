@@ -6,7 +6,7 @@ import Formats
 extension StagedContainer {
   /// A settings file as it will be; nil when there is none.
   ///
-  /// - Throws: `DrydockError` with code `malformed` when it is no property list with a dictionary on top.
+  /// - Throws: `DrydockError` with code `malformed` when it is not a property list with a dictionary on top.
   package func defaults(_ path: ContainerPath) throws -> PropertyListFile? {
     guard try status(of: path) != nil else { return nil }
     do {
@@ -88,7 +88,7 @@ extension StagedContainer {
           path: path.description)
       }
     } else if vault.recipients == present?.recipients ?? [] {
-      // Whoever opened it with a key that it does not name would lock themselves out.
+      // A user who opened it with a key that it does not name would be locked out.
       throw DrydockError(
         .vaultLocked,
         "the vault names other keys than the one that opened it; `drydock vault rekey` seals it to "

@@ -14,7 +14,7 @@ struct CommittedGroup: Codable, Sendable {
 }
 
 /// Says beside a group's root whose commit is changing it. Containers share groups, and each looks only into its own
-/// journal: the marker tells the others that what they find may be half of a change.
+/// journal: the marker warns the others that the group may be half changed.
 struct GroupMarker: Codable, Sendable {
   /// The root of the container and its state directory.
   var container, state: String
@@ -106,7 +106,7 @@ struct GroupMarker: Codable, Sendable {
     self.transaction = transaction
   }
 
-  /// Whether the commit was begun and is not over; nobody is at work, since whoever asks has the group's lock.
+  /// Whether the commit was begun and is not over; no process is at work, since the caller holds the group's lock.
   private func isUnfinished(in state: Directory) throws -> Bool {
     let steps = try Journal(state: state).records().filter { $0.transaction == transaction }.map(\.step)
     return steps.contains(.commit) && !steps.contains { [.carried, .done, .discarded].contains($0) }

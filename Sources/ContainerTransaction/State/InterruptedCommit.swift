@@ -9,7 +9,7 @@ extension Recovery {
     var commit: JournalRecord
     /// The groups, where they are now.
     var groups: [CommittedGroup]
-    /// What an app wrote at that moment has been carried over or kept.
+    /// Concurrent changes have been applied or kept.
     var isCarried: Bool
     var folder: Directory
     /// The live root with the groups of the commit, open and locked.
@@ -20,7 +20,7 @@ extension Recovery {
   func resume(
     _ transaction: TransactionID, _ commit: JournalRecord, _ own: [JournalRecord], _ folder: Directory
   ) throws -> RecoveryReport? {
-    // Numbers of devices are given anew when a machine starts: inodes alone tell which root it is.
+    // Device numbers can change when a machine restarts: inodes alone identify a root.
     guard commit.rootAfter != nil else { return nil }
     guard let root else {
       if try isUnborn(commit, folder) { return nil }
@@ -28,8 +28,8 @@ extension Recovery {
         container.root, "the container, which does not exist", transaction, folder.full(Commit.tree))
     }
     let groups = try (commit.groups ?? []).map { group in
-      // Only what the container's configuration names is opened. Whoever moved the container along with its groups has
-      // them elsewhere now.
+      // Only what the container's configuration names is opened. Groups that were moved
+      // along with the container have other paths now.
       guard let named = container.groups.first(where: { $0.id == group.id }) else {
         let absent = container.missingGroups.first { $0.id == group.id }?.root
         let what =
@@ -58,7 +58,7 @@ extension Recovery {
     try commit.rootBefore == nil && folder.status(Commit.tree)?.inode == commit.rootAfter?.inode
   }
 
-  /// What is not at its place may be elsewhere, and what is in the folder may then be the only copy of what was replaced.
+  /// A missing root may be elsewhere, and the folder may hold the only copy of what was replaced.
   private func missing(
     _ path: String, _ what: String, _ transaction: TransactionID, _ tree: String
   ) -> DrydockError {
@@ -76,7 +76,7 @@ extension Recovery {
       ? UndoRecord(in: interrupted.folder) : UndoRecord(in: state.directory.directory(kept))
   }
 
-  /// The container as it was when it was staged; nil when nothing is to be compared with it any more.
+  /// The container as it was when it was staged; nil when there is nothing left to compare with it.
   private func index(of interrupted: Interrupted) throws -> TreeIndex? {
     guard !interrupted.isCarried, interrupted.commit.rootBefore != nil || !interrupted.groups.isEmpty else {
       return nil
@@ -192,13 +192,13 @@ extension Recovery {
   /// - Returns: nil when the container is old.
   private func resumeExchange(_ interrupted: Interrupted) throws -> [ContainerPath]? {
     var halves = try halves(of: interrupted)
-    // What has become of the groups since they were whole is no business of this commit.
+    // Later changes of groups that were whole do not concern this commit.
     if interrupted.isCarried { halves.removeAll { !$0.root.isOwn } }
     if let other = halves.first(where: { $0.side == .other }) {
       throw replaced(interrupted.live.full(other.root.path), interrupted)
     }
     guard halves.contains(where: { $0.side == .new }) else {
-      // Killed while all was taken back.
+      // Killed during the reversal.
       try undo(of: interrupted).unmarkLive(in: interrupted.live, \.before)
       return nil
     }
@@ -227,7 +227,7 @@ extension Recovery {
     }
   }
 
-  /// Which of the roots are exchanged, told by their inodes.
+  /// Which of the roots are exchanged, by their inodes.
   private func halves(of interrupted: Interrupted) throws -> [Half] {
     let commit = interrupted.commit
     let groups = try interrupted.groups.map { group in
@@ -317,7 +317,7 @@ struct InterruptedMoves {
   /// with its successor beside that log both would be lost.
   func usedDatabases() throws -> [ContainerPath] {
     let mains = try undo.changes.filter { change in
-      // One that was moved aside already is in the folder; what is at its path was made since.
+      // One that was moved aside is in the folder; what is at its path was made since.
       guard change.granularity == .database, change.before?.type == .file, let kept = change.kept else {
         return false
       }

@@ -17,7 +17,7 @@ struct JournalRecord: Codable, Sendable {
     case begin
     /// The new tree, or everything that is to be moved in, is complete and on disk; the exchange or the moves follow.
     case commit
-    /// All is in its place, and what the app wrote at that moment has been carried over or kept.
+    /// Everything is in its place, and concurrent changes have been applied or kept.
     case carried
     /// Finished: the container is new and the undo is kept.
     case done
@@ -44,7 +44,7 @@ struct JournalRecord: Codable, Sendable {
   var timeAbove: Int64?
   /// The groups that change with it.
   var groups: [CommittedGroup]?
-  /// The commit is in place: from here on the container is a mixture until `carried`.
+  /// A journaled replacement: from here on the container is a mixture until `carried`.
   var inPlace: Bool?
   // With `done`:
   var changes: Int?
@@ -70,7 +70,7 @@ struct Journal {
 
   /// All records; a last line without its end is a write that a crash cut, and does not count.
   ///
-  /// - Throws: ``DrydockError`` with code `damagedState`, which says what is known of the container all the same.
+  /// - Throws: ``DrydockError`` with code `damagedState`, which says what is still known of the container.
   func records() throws -> [JournalRecord] {
     guard let status = try state.status(StateDirectory.journal) else { return [] }
     guard status.type == .file else {
@@ -148,9 +148,32 @@ struct Journal {
     try state.reserve(4096, behind: file, StateDirectory.journal)
   }
 
+  /// Where the last complete line ends: read from the end, since a journal may be long.
   private func endOfLastLine(_ file: FileDescriptor) throws -> Int64 {
-    let bytes = try file.contents(limit: 64 << 20, path: state.full(StateDirectory.journal))
-    return Int64((bytes.lastIndex(of: UInt8(ascii: "\n")) ?? -1) + 1)
+    var end = try file.seek(offset: 0, from: .end)
+    while end > 0 {
+      let start = max(0, end - Int64(64 << 10))
+      let bytes = try read(file, from: start, to: end)
+      if let index = bytes.lastIndex(of: UInt8(ascii: "\n")) { return start + Int64(index) + 1 }
+      end = start
+    }
+    return 0
+  }
+
+  /// All of a part of the file: a byte that was not read would be taken for the end of a cut line.
+  private func read(_ file: FileDescriptor, from start: Int64, to end: Int64) throws -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: Int(end - start))
+    var filled = 0
+    while filled < bytes.count {
+      let count = try bytes.withUnsafeMutableBytes {
+        try file.read(
+          fromAbsoluteOffset: start + Int64(filled),
+          into: UnsafeMutableRawBufferPointer(rebasing: $0[filled...]))
+      }
+      guard count > 0 else { throw Errno.ioError }
+      filled += count
+    }
+    return bytes
   }
 }
 
@@ -189,7 +212,7 @@ struct JournalDamage {
   let state: Directory
   let readable: [JournalRecord]
 
-  /// How the container stands, and what to do.
+  /// The state of the container, and what to do.
   func standing() throws -> String {
     let open = try openTransactions()
     for transaction in open {
@@ -243,7 +266,7 @@ struct JournalDamage {
 
 /// One transaction as the log shows it.
 public struct TransactionLogEntry: Sendable, Codable, Equatable {
-  /// How it stands.
+  /// The state of a transaction.
   public enum State: String, Sendable, Codable {
     /// Committed; its undo is kept.
     case undoable
@@ -259,7 +282,7 @@ public struct TransactionLogEntry: Sendable, Codable, Equatable {
 
   /// Its name, what it was for, and when it began (UTC).
   public var transaction: TransactionID, kind: TransactionKind, summary: String, time: String
-  /// How it stands.
+  /// Its state.
   public var state: State
   /// The number of paths that it changed.
   public var changes: Int
@@ -277,11 +300,11 @@ extension Transaction {
   /// All transactions of a container, oldest first, whether its state is beside it, in it, or in both places.
   package static func log(_ container: Container) throws -> [TransactionLogEntry] {
     try StateDirectory.requireReadable(container)
-    let store = UndoStore(states: try StateDirectory.readable(of: container).states)
+    let store = UndoLog(states: try StateDirectory.readable(of: container).states)
     let records = try store.records()
-    let undoable = Set(try store.transactions())
+    let undoable = Set(try store.transactions(records))
     let steps = Dictionary(grouping: records, by: \.transaction).mapValues { Set($0.map(\.step)) }
-    let undone = UndoStore.undone(records)
+    let undone = UndoLog.undone(records)
     let redoable = try store.redoable(records)
     return try records.filter { $0.step == .begin }.map { begin in
       let own = steps[begin.transaction] ?? []

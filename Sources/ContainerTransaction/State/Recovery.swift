@@ -29,9 +29,9 @@ extension Transaction {
     do {
       return (try recoverOwn(container, lockTimeout: 0), notes)
     } catch let error as DrydockError where error.code == .locked {
-      // Another command is at work on it: nothing is interrupted, and whoever needs the lock will say so.
+      // Another command is at work on it: nothing is interrupted, and taking the lock reports it.
     } catch let error as DrydockError where error.code == .inUse {
-      // What can be read all the same is read, and what is half old and half new is not: the lock says so.
+      // A whole container can still be read; a half changed one cannot: taking the lock reports that.
       notes.append(error.description)
     } catch let error as DrydockError where error.code == .permission {
       notes.append(error.description)
@@ -81,7 +81,7 @@ extension Transaction {
 
 /// What a command found of an interrupted one, and made of it.
 public struct RecoveryReport: Sendable, Equatable {
-  /// How the container stands.
+  /// The state of the container.
   public enum Outcome: String, Sendable {
     /// The interrupted transaction has changed nothing.
     case old
@@ -93,7 +93,7 @@ public struct RecoveryReport: Sendable, Equatable {
 
   /// The interrupted transaction.
   public var transaction: TransactionID
-  /// How the container stands after it.
+  /// The state of the container after it.
   public var outcome: Outcome
   /// Paths that an app changed at the very moment of the commit, kept under `conflict/<transaction>/`.
   public var conflicts: [ContainerPath]
@@ -125,13 +125,15 @@ struct Recovery {
     let journal = Journal(state: state.directory)
     let records = try journal.records()
     guard try state.directory.status(StateDirectory.stage) != nil else {
-      return try endWithoutStage(journal)
+      return try endWithoutStage(records, journal)
     }
     let stages = try state.directory.directory(StateDirectory.stage)
     var reports: [RecoveryReport] = []
+    var handled: Set<TransactionID> = []
     for bytes in try stages.names() {
       let name = String(decoding: bytes, as: UTF8.self)
       let transaction = TransactionID(name)
+      handled.insert(transaction)
       let own = records.filter { $0.transaction == transaction }
       let isEnded = own.contains(where: \.isEnd)
       if let commit = own.first(where: { $0.step == .commit }), !isEnded {
@@ -148,7 +150,7 @@ struct Recovery {
       try journal.append(JournalRecord(.discarded, transaction))
       reports.append(RecoveryReport(transaction: transaction, outcome: .old, conflicts: []))
     }
-    return try reports + endWithoutStage(journal)
+    return try reports + endWithoutStage(records.filter { !handled.contains($0.transaction) }, journal)
   }
 
   /// Without COMMIT in the journal, nothing may have been moved: the record may be what was lost, and the stage the only place
@@ -194,8 +196,7 @@ struct Recovery {
   }
 
   /// Killed between the removal of the stage and the record of it.
-  private func endWithoutStage(_ journal: Journal) throws -> [RecoveryReport] {
-    let records = try journal.records()
+  private func endWithoutStage(_ records: [JournalRecord], _ journal: Journal) throws -> [RecoveryReport] {
     let ended = Set(records.filter(\.isEnd).map(\.transaction))
     let open = records.filter { $0.step == .begin && !ended.contains($0.transaction) }
     return try open.map { record in

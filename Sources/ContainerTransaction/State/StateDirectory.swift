@@ -16,10 +16,9 @@ import Foundation
 /// and once in the other.
 ///
 /// It holds `journal` (one record a line), `stage/<transaction>/` (what is being prepared),
-/// `undo/<transaction>/` (what the last transactions replaced) and `conflict/<transaction>/` (what an app wrote
-/// at the very moment of a commit and could not be carried over).
+/// `undo/<transaction>/` (what the last transactions replaced) and `conflict/<transaction>/` (concurrent
+/// changes of an app that could not be applied).
 package struct StateDirectory: Sendable {
-  /// Where it is.
   package enum Place: Sendable, CaseIterable {
     /// In the directory that the container is in: for a commit by exchange.
     case beside
@@ -27,14 +26,12 @@ package struct StateDirectory: Sendable {
     case inside
   }
 
-  /// The open directory.
   package let directory: Directory
   /// The open directory that it is in: the one that the container is in, or the container's root.
   package let parent: Directory
   /// The name of the container's root as seen from ``parent``: one component, two inside a bundle, none (the root) for a
   /// state inside.
   package let rootName: ContainerPath
-  /// Where it is.
   package let place: Place
 
   static let journal: ContainerPath = "journal"
@@ -118,7 +115,7 @@ package struct StateDirectory: Sendable {
     return found
   }
 
-  /// What one who only reads goes by: what does not count is left out, each with the reason.
+  /// The state for reading only: what does not count is left out, each with the reason.
   static func readable(of container: Container) throws -> (
     states: [StateDirectory], foreign: [DrydockError]
   ) {
@@ -178,26 +175,26 @@ package struct StateDirectory: Sendable {
 }
 
 extension Directory {
-  /// Opens a directory of Drydock's own state. Whoever may write where it is could have made it up, so that only one counts
-  /// that belongs to this user or to root, and in which nobody else can write.
+  /// Opens a directory of Drydock's state. Anyone who can write beside it could forge one, so it counts only when it
+  /// belongs to this user or to root and no other user can write in it.
   ///
   /// - Throws: ``DrydockError`` with code `foreignState`.
   func stateDirectory(_ name: ContainerPath) throws -> Directory {
     func refusal(_ reason: String) -> DrydockError {
       DrydockError(
-        .foreignState, "the state directory is not used: \(reason), or inspect it and move it away",
+        .foreignState, "the state directory is not used: \(reason)",
         path: full(name))
     }
     func check(_ status: FileStatus) throws {
       guard status.type == .directory else { throw refusal("it is not a directory; move it away") }
       guard status.user == geteuid() || status.user == 0 else {
-        throw refusal("it belongs to user \(status.user); run the command as that user")
+        throw refusal("it belongs to user \(status.user); run this as that user, or move it away")
       }
       guard status.mode & 0o022 == 0 else {
-        throw refusal("others can write in it; remove that permission (chmod go-w) if nobody else did")
+        throw refusal("other users can write in it; inspect it, then run chmod go-w, or move it away")
       }
     }
-    // What may not be opened can be looked at; and what is opened may have been put there since.
+    // Checked before it is opened, and again after: it may have been replaced in between.
     if let status = try status(name) { try check(status) }
     let opened = try directory(name)
     try check(opened.status())
@@ -247,7 +244,7 @@ public struct TransactionID: Hashable, Sendable, Codable, CustomStringConvertibl
   /// `0` stands for a decimal digit, `f` for a hexadecimal one.
   private static let form = Array("00000000T000000Z-ffffffff".utf8)
 
-  /// Whether it has the form of one: whatever else a record names would be a path of its own choice.
+  /// Whether it has the form of one: any other text in a record could be a path.
   var isWellFormed: Bool {
     // No regular expression: it would be parsed for each record of a journal.
     let bytes = description.utf8

@@ -48,11 +48,12 @@ extension Transaction {
     // What comes back is what was there, damaged or not.
     options.checksResult = false
     return try run(on: container, redoing ? .redo : .rollback, summary: summary, options: options) {
-      try body(Rollback($0, UndoReader(container, options), discardingNewer: discardingNewer))
+      try body(Rollback($0, UndoLog(container, options), discardingNewer: discardingNewer))
     }
   }
 
-  /// Goes back on a stage that is thrown away, and tells the difference that the real rollback would make.
+  /// Rolls back on a stage that is thrown away, and returns the difference that the real rollback would make.
+  /// The way back on a stage: undoes transactions one after the other, and offers what their undos still hold to whoever takes
   package static func dryRollback<Value>(
     _ container: Container, discardingNewer: Bool = false,
     options: TransactionOptions = TransactionOptions(), body: (Rollback) throws -> Value
@@ -60,7 +61,7 @@ extension Transaction {
     var options = options
     options.checksResult = false
     return try dryRun(on: container, options: options) {
-      try body(Rollback($0, UndoReader(container, options), discardingNewer: discardingNewer))
+      try body(Rollback($0, UndoLog(container, options), discardingNewer: discardingNewer))
     }
   }
 
@@ -80,7 +81,7 @@ extension Transaction {
   private static func newest(
     _ container: Container, _ redoing: Bool, _ options: TransactionOptions
   ) throws -> UndoEntry {
-    guard let undo = try UndoReader(container, options).undoable(redoing: redoing).first else {
+    guard let undo = try UndoLog(container, options).undoable(redoing: redoing).first else {
       throw DrydockError(
         .nothingToUndo,
         redoing
@@ -92,28 +93,27 @@ extension Transaction {
 }
 
 /// The way back on a stage: undoes transactions one after the other, and offers what their undos still hold to whoever takes
-/// a part of one back by other means.
+/// A rollback on a stage: undoes transactions one after the other, and offers what their undo entries still hold to down
+/// steps.
 package final class Rollback {
   /// The container as it will be.
   package let staged: StagedContainer
   /// What was done so far.
   package private(set) var report = RollbackReport(undone: [], discarded: [])
-  private let undos: UndoReader
+  private let undos: UndoLog
   private let discardingNewer: Bool
 
-  init(_ staged: StagedContainer, _ undos: UndoReader, discardingNewer: Bool) {
+  init(_ staged: StagedContainer, _ undos: UndoLog, discardingNewer: Bool) {
     (self.staged, self.undos, self.discardingNewer) = (staged, undos, discardingNewer)
   }
 
   /// A transaction that can be undone.
   package struct Candidate: Sendable {
-    /// Its name.
     package let transaction: TransactionID
-    /// What it was for.
     package let kind: TransactionKind
-    /// What it did.
     package let summary: String
-    /// The transactions whose steps it stands for: itself, or those that it has redone.
+    /// The transactions whose steps it contains: its own, or those that it has redone.
+    /// Says that a transaction was taken back by other means than its undo: as a whole, so that there is nothing left to
     package let origins: [String]
   }
 
@@ -131,7 +131,7 @@ package final class Rollback {
   package func before(_ candidate: Candidate, _ path: ContainerPath) throws -> (
     isChanged: Bool, bytes: [UInt8]?
   ) {
-    guard let undo = try undos.undo(of: candidate.transaction),
+    guard let undo = try undos.entry(candidate.transaction),
       let change = undo.record.changes.first(where: { $0.path == path })
     else { return (false, nil) }
     return (true, try change.kept.map(undo.kept.contents))
@@ -144,7 +144,7 @@ package final class Rollback {
   package func undo(_ candidate: Candidate) throws { try undo(candidate.transaction) }
 
   func undo(_ transaction: TransactionID) throws {
-    guard let undo = try undos.undo(of: transaction) else {
+    guard let undo = try undos.entry(transaction) else {
       throw DrydockError(
         .nothingToUndo, "what transaction \(transaction) replaced is no longer kept",
         path: staged.container.root)
@@ -185,9 +185,9 @@ package final class Rollback {
         + ". Give --discard-newer to discard what the app wrote there", path: staged.container.root)
   }
 
-  // MARK: By other means
+  // MARK: By down steps
 
-  /// Has `staged.kept` read what the undo of a transaction holds: its own, or that of its redo.
+  /// Has `staged.kept` read the undo entry of a transaction: its own, or that of its redo.
   ///
   /// - Parameter origin: the transaction's name; nil for none.
   package func openKept(of origin: String?) throws {
@@ -201,10 +201,11 @@ package final class Rollback {
   }
 
   /// Says that a transaction was taken back by other means than its undo: as a whole, so that there is nothing left to
-  /// undo, or in part.
+  /// Records that a transaction was reverted by down steps: as a whole, so that there is nothing left to undo, or in
+  /// part.
   package func tookBack(_ candidate: Candidate, inPart: Bool) throws {
     if inPart { return staged.undoNotes.partly.append(candidate.transaction) }
-    if let undo = try undos.undo(of: candidate.transaction) {
+    if let undo = try undos.entry(candidate.transaction) {
       try staged.handOn(undo.record, in: undo.kept.directory)
     }
     staged.undoNotes.undoes.append(candidate.transaction)
@@ -229,7 +230,6 @@ package struct RollbackConflict: Sendable, Codable, Equatable, CustomStringConve
 package struct RollbackReport: Sendable {
   /// A transaction that was undone.
   package struct Undone: Sendable, Codable, Equatable {
-    /// Its name.
     package var transaction: TransactionID
     /// What it was for, and what it had done.
     package var kind: TransactionKind, summary: String

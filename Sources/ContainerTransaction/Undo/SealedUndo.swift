@@ -31,7 +31,7 @@ struct Sealing: Codable, Sendable {
     let temporary = UndoFiles.sealed(name).withSuffix(".new")
     try directory.removeFile(temporary, missingIsFine: true)
     try directory.create(temporary, sealed)
-    // A rollback tells by the time whether it is what was replaced.
+    // A rollback recognizes by the time what was replaced.
     try directory.setModified(status.modified, of: temporary)
     let file = try directory.open(temporary, .readWrite)
     defer { try? file.close() }
@@ -102,7 +102,7 @@ struct MovedSettings: Codable, Sendable {
     for setting in settings where staged.overlay[setting.path] != nil {
       guard try staged.live.status(setting.path)?.type == .file,
         let value = try PropertyListFile.settings(in: staged.live.contents(setting.path))?[setting.key],
-        // What cannot be read as settings any more is not what it was: then it is sealed.
+        // A file that is no longer readable as settings has changed: then it is sealed.
         (try? staged.defaults(setting.path))?.root[setting.key] != value
       else { continue }
       staged.keepSealed(
@@ -115,9 +115,7 @@ struct MovedSettings: Codable, Sendable {
 /// A setting whose value was moved out of its file, into the vault: nothing that a transaction keeps, and no archive that
 /// is not encrypted, should hold it any longer. It lives in memory only.
 package struct MovedSecret: Sendable {
-  /// The settings file.
   package let path: ContainerPath
-  /// Its key there.
   package let key: String
   private let value: PropertyListValue
   /// The texts and data in it, as bytes.
@@ -140,7 +138,7 @@ package struct MovedSecret: Sendable {
     }
   }
 
-  /// A redactor that hides the value wherever it stands.
+  /// A redactor that hides the value everywhere.
   func known(to redactor: Redactor) -> Redactor { redactor.knowing([["secret": value]]) }
 
   /// The value for people: its length and its fingerprint.
@@ -194,7 +192,7 @@ struct HeldSecrets {
   let state: StateDirectory
   let container: Container
   let secrets: [MovedSecret]
-  /// What is larger is no settings file.
+  /// A larger file is not a settings file.
   private static let sizeLimit = 64 << 20
 
   /// A file that was kept: of what, and where it is below the state directory. No path when that is not known.
@@ -207,7 +205,7 @@ struct HeldSecrets {
   /// it had before.
   func find() throws -> (files: [ContainerPath], settings: [Sealing.Setting]) {
     var found: (files: [ContainerPath], settings: [Sealing.Setting]) = ([], [])
-    // What steps wrote down is no settings file to look into: it is sealed in any case.
+    // What steps wrote down is not a settings file: it is sealed in any case.
     found.files = try names(StateDirectory.undo).flatMap { folder in
       try state.directory.directory(folder).names().filter(StepFile.isOne).map { folder.appending(name: $0) }
     }
@@ -233,7 +231,7 @@ struct HeldSecrets {
     try names(StateDirectory.undo).flatMap { folder -> [Kept] in
       let directory = try state.directory.directory(folder)
       guard let record = try? UndoRecord(in: directory) else {
-        // What nobody can tell the paths of: any of it may have been settings.
+        // The paths are unknown: any of it may have been settings.
         return try directory.names().map { Kept(path: nil, file: folder.appending(name: $0)) }
       }
       return record.changes.filter { $0.granularity == .settings || isSettings($0.path) }.flatMap { change in

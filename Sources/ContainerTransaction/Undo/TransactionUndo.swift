@@ -4,12 +4,12 @@ import DrydockErrors
 import FileSystem
 import Formats
 
-/// Stages the way back of one transaction, path by path.
+/// Stages the undo of one transaction, path by path.
 struct TransactionUndo {
   let staged: StagedContainer
   /// The retained inodes.
   let kept: UndoFiles
-  /// Rollbacks that have taken back a part of it by other means and still stand, the newest first: what they wrote counts
+  /// Rollbacks that have reverted a part of it by down steps and are not undone, the newest first: what they wrote counts
   /// as what the transaction wrote.
   let later: [UndoEntry]
   let discardingNewer: Bool
@@ -138,7 +138,7 @@ struct TransactionUndo {
       let isAbsent = try staged.status(of: change.path) == nil
       present = try isAbsent ? PropertyListFile() : staged.defaults(change.path)
     } catch let error as DrydockError where [.malformed, .unsupported].contains(error.code) {}
-    // One of the three is no settings file: then there are no keys to compare.
+    // One of the three is not a settings file: then there are no keys to compare.
     guard var file = present else { return try undoWhole(change) }
     for key in before.differingKeys(from: written) {
       let now = file.root[key]
@@ -223,9 +223,9 @@ struct TransactionUndo {
   }
 }
 
-/// The way back of a vault, item by item.
+/// The undo of a vault, item by item.
 extension TransactionUndo {
-  /// The three states of a vault that a rollback tells apart; nil where there was none.
+  /// The three states of a vault that a rollback compares; nil where there was none.
   private struct States {
     /// What the transaction replaced, and what it wrote.
     var before: Vault?, written: Vault?
@@ -237,7 +237,7 @@ extension TransactionUndo {
     // As the transaction left it: the very file comes back, and no key is needed.
     if try digest(change.path) == change.after?.digest { return try undoWhole(change) }
     guard let keys = staged.deviceKeys else {
-      // Who gives up what is newer gives up all of a file that nobody can look into.
+      // Without a key, discarding newer changes discards the whole file.
       if discardingNewer { return try undoWhole(change) }
       throw locked(change, "", nil)
     }

@@ -5,7 +5,6 @@ import FileSystem
 
 /// The files that an undo keeps: as they were, or sealed.
 struct UndoFiles {
-  /// The undo's folder.
   let directory: Directory
   /// What opens those that are sealed.
   let keys: AgeKeys
@@ -106,10 +105,10 @@ struct UndoFiles {
   }
 }
 
-/// What a transaction's undo still holds, for steps that are taken back by themselves: what the transaction replaced, as it
+/// What an undo entry still holds, for steps that are reverted by down steps: what the transaction replaced, as it
 /// was before it.
 package struct RevertSource {
-  /// The transaction whose steps are taken back.
+  /// The transaction whose steps are reverted.
   let origin: String
   unowned let staged: StagedContainer
   let record: UndoRecord
@@ -170,7 +169,7 @@ extension StagedContainer {
   }
 }
 
-/// A file of an undo with what the steps of one transaction wrote down for their way back: `steps-<transaction>`. A rollback
+/// A file of an undo with what the steps of one transaction wrote down for their down steps: `steps-<transaction>`. A rollback
 /// hands on those of the transactions that it undoes, so that they are there again after a redo.
 enum StepFile {
   private static let prefix = Array("steps-".utf8)
@@ -202,7 +201,7 @@ extension Transaction {
     of transaction: TransactionID, in container: Container, options: TransactionOptions = TransactionOptions()
   ) throws -> [UInt8]? {
     let name = StepFile.name(transaction.description)
-    guard let undo = try UndoReader(container, options).undo(of: transaction),
+    guard let undo = try UndoLog(container, options).entry(transaction),
       undo.record.steps.contains(name)
     else { return nil }
     return try undo.kept.contents(name)

@@ -3,31 +3,34 @@ import AppContainer
 import DrydockErrors
 import FileSystem
 
-extension UndoRecord {
-  /// Reads the record in a folder.
-  ///
-  /// - Throws: ``DrydockError`` with code `damagedState`.
-  init(in folder: Directory) throws {
-    self = try StateRecord.read(
-      Self.file, in: folder,
-      damaged: "the record of a transaction is corrupt, so it cannot be undone")
-  }
-}
-
 /// How much of what transactions replaced is kept.
 package struct UndoLimits: Sendable {
-  /// The number of transactions.
   package var count = 10
   /// Bytes of all of them; the newest is always kept.
   package var bytes: UInt64 = 20 << 30
 
-  /// The usual limits.
   package init() {}
 }
 
-/// The undos that are kept, wherever a container's state is.
-struct UndoStore {
+/// The undo log of a container: what its last transactions replaced, wherever its state is.
+struct UndoLog {
   let states: [StateDirectory]
+  /// What opens files that are kept sealed.
+  private let keys: AgeKeys
+
+  init(states: [StateDirectory]) {
+    self.states = states
+    keys = AgeKeys(identities: [])
+  }
+
+  /// The log as a rollback reads it.
+  init(_ container: Container, _ options: TransactionOptions) throws {
+    try StateDirectory.requireReadable(container)
+    states = try StateDirectory.readable(of: container).states
+    keys = AgeKeys(identities: options.deviceKeys?.identities ?? [])
+  }
+
+  // MARK: Transactions
 
   /// The records of all journals, transactions in the order in which they began.
   func records() throws -> [JournalRecord] {
@@ -42,13 +45,11 @@ struct UndoStore {
     }.map(\.element)
   }
 
-  /// The transactions that can be undone, in the order they were committed.
-  func transactions() throws -> [TransactionID] { try transactions(records()) }
-
-  private func transactions(_ records: [JournalRecord]) throws -> [TransactionID] {
-    let done = records.filter { $0.step == .done }.map(\.transaction)
+  /// The transactions that can be undone, in the order in which they were committed.
+  func transactions(_ records: [JournalRecord]) throws -> [TransactionID] {
     let undone = Self.undone(records)
-    return try done.filter { try !undone.contains($0) && folder($0) != nil }
+    return try records.filter { $0.step == .done }.map(\.transaction)
+      .filter { try !undone.contains($0) && folder($0) != nil }
   }
 
   /// The transactions that a committed one has undone; a kill right after its commit may have left their folders.
@@ -56,8 +57,8 @@ struct UndoStore {
     Set(records.flatMap { $0.undoes ?? [] })
   }
 
-  /// The rollbacks that can be redone, the newest first: those after which nothing came but rollbacks and redos, not even
-  /// what was undone since.
+  /// The rollbacks that can be redone, the newest first: those that only rollbacks and redos have followed; a transaction that
+  /// was undone since counts as well.
   func redoable(_ records: [JournalRecord]) throws -> [TransactionID] {
     let kinds = Dictionary(
       records.compactMap { record in record.kind.map { (record.transaction, $0) } }, uniquingKeysWith: { $1 })
@@ -67,7 +68,44 @@ struct UndoStore {
       .filter { try kinds[$0] == .rollback && !undone.contains($0) && folder($0) != nil }
   }
 
-  func folder(_ transaction: TransactionID) throws -> Directory? {
+  // MARK: Entries
+
+  func entry(_ transaction: TransactionID) throws -> UndoEntry? {
+    guard let folder = try folder(transaction) else { return nil }
+    return UndoEntry(record: try UndoRecord(in: folder), kept: UndoFiles(directory: folder, keys: keys))
+  }
+
+  /// What can be undone, the newest first.
+  ///
+  /// - Parameter redoing: the rollbacks that can be redone instead.
+  func undoable(redoing: Bool) throws -> [UndoEntry] {
+    let records = try records()
+    if redoing { return try redoable(records).compactMap(entry) }
+    let done = Dictionary(
+      records.filter { $0.step == .done }.map { ($0.transaction, $0) }, uniquingKeysWith: { $1 })
+    return try transactions(records).reversed().compactMap(entry).filter { entry in
+      guard entry.record.kind == .redo else { return entry.record.kind != .rollback }
+      // The redo of a rollback that undid no transaction as a whole leaves these to be undone, and itself nothing.
+      return entry.record.undoes.contains { done[$0]?.partly == nil || done[$0]?.undoes != nil }
+    }
+  }
+
+  /// The rollbacks that undid a part of a transaction and are not undone themselves, the newest first.
+  func partsUndone(of transaction: TransactionID) throws -> [UndoEntry] {
+    try transactions(records()).reversed().compactMap(entry).filter {
+      $0.record.kind == .rollback && $0.record.partly.contains(transaction)
+    }
+  }
+
+  /// What rollbacks have undone in part.
+  func partly(_ transactions: [TransactionID]) throws -> [TransactionID] {
+    try records().filter { $0.step == .done && transactions.contains($0.transaction) }
+      .flatMap { $0.partly ?? [] }
+  }
+
+  // MARK: Folders
+
+  private func folder(_ transaction: TransactionID) throws -> Directory? {
     let path = try StateDirectory.folder(StateDirectory.undo, transaction)
     for state in states where try state.directory.status(path.appending(name: UndoRecord.file.bytes)) != nil {
       return try state.directory.directory(path)
@@ -75,7 +113,7 @@ struct UndoStore {
     return nil
   }
 
-  /// Bytes that an undo keeps on disk.
+  /// Bytes that an entry uses on disk.
   func size(_ transaction: TransactionID) throws -> UInt64 {
     guard let folder = try folder(transaction) else { return 0 }
     return try folder.names().reduce(0) {
@@ -83,7 +121,7 @@ struct UndoStore {
     }
   }
 
-  /// Removes an undo; one in a state that this user may not write stays.
+  /// Removes an entry; one in a state directory that this user may not write stays.
   private func remove(_ transaction: TransactionID) throws {
     for state in states {
       do {
@@ -104,7 +142,7 @@ struct UndoStore {
   }
 }
 
-/// One undo that is kept.
+/// What is kept of one transaction.
 struct UndoEntry {
   let record: UndoRecord
   let kept: UndoFiles
@@ -118,96 +156,9 @@ struct UndoEntry {
   }
 }
 
-/// The undos of a container, as a rollback looks at them.
-struct UndoReader {
-  private let store: UndoStore
-  private let keys: AgeKeys
+// MARK: - Records
 
-  init(_ container: Container, _ options: TransactionOptions) throws {
-    try StateDirectory.requireReadable(container)
-    store = UndoStore(states: try StateDirectory.readable(of: container).states)
-    keys = AgeKeys(identities: options.deviceKeys?.identities ?? [])
-  }
-
-  func undo(of transaction: TransactionID) throws -> UndoEntry? {
-    guard let folder = try store.folder(transaction) else { return nil }
-    return UndoEntry(record: try UndoRecord(in: folder), kept: UndoFiles(directory: folder, keys: keys))
-  }
-
-  /// What can be undone, the newest first.
-  ///
-  /// - Parameter redoing: the rollbacks that can be redone instead.
-  func undoable(redoing: Bool) throws -> [UndoEntry] {
-    let records = try store.records()
-    if redoing { return try store.redoable(records).compactMap(undo) }
-    let done = Dictionary(
-      records.filter { $0.step == .done }.map { ($0.transaction, $0) }, uniquingKeysWith: { $1 })
-    return try store.transactions().reversed().compactMap(undo).filter { undo in
-      guard undo.record.kind == .redo else { return undo.record.kind != .rollback }
-      // The redo of a rollback that undid no transaction as a whole leaves these to be undone, and itself nothing.
-      return undo.record.undoes.contains { done[$0]?.partly == nil || done[$0]?.undoes != nil }
-    }
-  }
-
-  /// The rollbacks that took back a part of a transaction and still stand, the newest first.
-  func partsUndone(of transaction: TransactionID) throws -> [UndoEntry] {
-    try store.transactions().reversed().compactMap(undo).filter {
-      $0.record.kind == .rollback && $0.record.partly.contains(transaction)
-    }
-  }
-
-  /// What rollbacks have undone in part.
-  func partly(_ transactions: [TransactionID]) throws -> [TransactionID] {
-    try store.records().filter { $0.step == .done && transactions.contains($0.transaction) }
-      .flatMap { $0.partly ?? [] }
-  }
-}
-
-/// What a path was, or became.
-struct NodeRecord: Codable, Sendable, Hashable {
-  var type: FileType
-  var metadata: FileMetadata
-  var size: UInt64
-  /// SHA-256 of a file's content; a database's with the header fields normalized that differ between captures.
-  var digest: SHA256.Digest?
-  /// Of a directory: what `chattr` had set; a file that comes back has its own.
-  var flags: InodeFlags?
-}
-
-/// One path that a transaction changed: what an undo has to know.
-struct ChangeRecord: Codable, Sendable {
-  /// How a path is undone.
-  enum Granularity: String, Codable {
-    /// Key by key.
-    case settings
-    /// Item by item, with the device key at hand.
-    case vault
-    /// As a whole, compared by captured content.
-    case database
-    /// A `-wal`, `-shm` or `-journal` that went with the database's old content.
-    case sidecar
-    /// As a whole.
-    case file
-    /// Only that it is there, and its metadata.
-    case directory
-  }
-
-  var path: ContainerPath
-  var granularity: Granularity
-  var before: NodeRecord?
-  var after: NodeRecord?
-  /// The name of the retained inode under the undo's folder, when there was a file or link before.
-  var kept: ContainerPath?
-  /// The name of a copy of the new settings file or vault there, so that single keys or items can be told apart later.
-  var settingsAfter: ContainerPath?
-
-  private enum CodingKeys: String, CodingKey {
-    case path, before, after, kept, settingsAfter
-    case granularity = "grain"
-  }
-}
-
-/// A transaction's undo: `undo/<transaction>/record.json` beside the retained inodes.
+/// The record of an undo entry: `undo/<transaction>/record.json` beside the kept inodes.
 struct UndoRecord: Codable, Sendable {
   static let file: ContainerPath = "record.json"
 
@@ -222,12 +173,80 @@ struct UndoRecord: Codable, Sendable {
   /// Of a rollback: the transactions that it has undone, and those that it has undone in part.
   var undoes: [TransactionID] = []
   var partly: [TransactionID] = []
-  /// What steps of migrations wrote down for their way back: files of this folder.
+  /// Files of this folder: what the steps of migrations wrote down for their down steps.
   var steps: [ContainerPath] = []
 }
 
+extension UndoRecord {
+  /// Reads the record in a folder.
+  ///
+  /// - Throws: ``DrydockError`` with code `damagedState`.
+  init(in folder: Directory) throws {
+    self = try StateRecord.read(
+      Self.file, in: folder, damaged: "the record of a transaction is corrupt, so it cannot be undone")
+  }
+
+  /// The paths that the transaction itself changed; a directory whose names changed is not among them.
+  var changed: Set<ContainerPath> {
+    Set(changes.filter { !($0.granularity == .directory && $0.before != nil && $0.after != nil) }.map(\.path))
+  }
+
+  /// The same, with a database's sidecars, also those that stay.
+  var touched: Set<ContainerPath> {
+    var touched = changed
+    for change in changes where change.granularity == .database && touched.contains(change.path) {
+      for suffix in DatabaseFormat.sidecarSuffixes { touched.insert(change.path.withSuffix(suffix)) }
+    }
+    return touched
+  }
+}
+
+/// One path that a transaction changed.
+struct ChangeRecord: Codable, Sendable {
+  /// How a path is undone.
+  enum Granularity: String, Codable {
+    /// Key by key.
+    case settings
+    /// Item by item, with the device key at hand.
+    case vault
+    /// As a whole, compared by captured content.
+    case database
+    /// A `-wal`, `-shm` or `-journal` that went with the database's old content.
+    case sidecar
+    /// As a whole.
+    case file
+    /// Only its existence and metadata.
+    case directory
+  }
+
+  var path: ContainerPath
+  var granularity: Granularity
+  var before: NodeRecord?
+  var after: NodeRecord?
+  /// The name of the kept inode in the entry's folder, when there was a file or link before.
+  var kept: ContainerPath?
+  /// The name of a copy of the new settings file or vault there, so that keys or items can be compared later.
+  var settingsAfter: ContainerPath?
+
+  private enum CodingKeys: String, CodingKey {
+    case path, before, after, kept, settingsAfter
+    case granularity = "grain"
+  }
+}
+
+/// What a path was, or became.
+struct NodeRecord: Codable, Sendable, Hashable {
+  var type: FileType
+  var metadata: FileMetadata
+  var size: UInt64
+  /// SHA-256 of a file's content; a database's with the header fields normalized that differ between captures.
+  var digest: SHA256.Digest?
+  /// Of a directory: what `chattr` had set; a file that comes back has its own.
+  var flags: InodeFlags?
+}
+
 extension FileType {
-  /// What stands for the content of something that has none: it equals itself, and no file.
+  /// Stands for the content of something that has none: it equals itself, and no file.
   var digest: SHA256.Digest {
     get throws { try SHA256.hash(Array(rawValue.utf8)) }
   }
@@ -241,7 +260,7 @@ struct UndoNotes {
   /// Of a rollback: the transactions that it has undone, and those that it has undone in part.
   var undoes: [TransactionID] = []
   var partly: [TransactionID] = []
-  /// Files of the stage with what steps wrote down for their down steps.
+  /// Files of the stage: what steps wrote down for their down steps.
   var steps: [ContainerPath] = []
   /// Main files that the undo log keeps and that are to come back, without their marks.
   var adopted: [(undo: Directory, name: ContainerPath, modified: Int64)] = []

@@ -32,7 +32,7 @@ struct InspectCommand: ParsableCommand {
     let options = try container.transaction().with(deviceKeys)
     var inspection = try opened.inspect(options: options)
     // The private directory it was unpacked to means nothing to the user.
-    if container.isPacked { inspection.root = realPath(container.path) ?? container.path }
+    if container.isForeign { inspection.root = realPath(container.path) ?? container.path }
     if excluded {
       if common.json {
         return Output.json(Excluded(excluded: inspection.excluded, warnings: inspection.warnings))

@@ -227,6 +227,8 @@ extension MigrateCommand {
     var options = options(transaction: try container.transaction().with(deviceKeys).with(use))
     if !dryRun {
       options.backup = try MigrationBackup(self, batch.configuration, options.transaction).options
+      // The rows of the batch say enough.
+      options.backup?.completed = { _ in }
     }
     let moved = Mutex<[String: [MovedSecret]]>([:])
     var summary = batch.run { [to, each, dryRun, exitCode, options] container in

@@ -23,12 +23,12 @@ struct LogCommand: ParsableCommand {
   }
 
   func run() throws {
-    if container.isPacked {
+    if container.isForeign {
       Output.note(
         "drydock: note: a foreign archive has no log: the log is beside the container, never in it"
       )
     }
-    let opened = try container.isPacked ? nil : container.open(common.configuration())
+    let opened = try container.isForeign ? nil : container.open(common.configuration())
     let entries = try opened?.log() ?? []
     let written = try output ? opened.map { try outputs(of: entries, $0) } ?? [:] : [:]
     if common.json { return Output.json(Result(transactions: entries, output: output ? written : nil)) }
@@ -83,7 +83,7 @@ struct RecoverCommand: ParsableCommand {
   }
 
   func run() throws {
-    try container.refusePacked()
+    try container.refuseForeign()
     let configuration = try common.configuration()
     // A restore that was to make the container may have been killed before there was one.
     let planned = try Container.planned(at: container.path, configuration: configuration)
@@ -109,8 +109,8 @@ struct RecoverCommand: ParsableCommand {
       }
       for report in reports where report.outcome != .writtenLater {
         Output.line(
-          "transaction \(report.transaction) was interrupted; the container is as "
-            + (report.outcome == .old ? "before it" : "it left it"))
+          "transaction \(report.transaction) was interrupted; "
+            + (report.outcome == .old ? "the container is unchanged" : "its change is now complete"))
         for path in report.conflicts { Output.line("  both sides changed it; conflict copy kept: \(path)") }
       }
     }

@@ -31,7 +31,7 @@ struct VaultSetCommand: ParsableCommand {
 
   func run() throws {
     // Refuse before the user types a secret.
-    try container.refusePacked()
+    try container.refuseForeign()
     let name = try item.name()
     guard try change.deviceKeys.deviceKeys() != nil else {
       throw DrydockError(

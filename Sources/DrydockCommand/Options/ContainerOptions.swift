@@ -52,7 +52,7 @@ struct ContainerOptions: ParsableArguments {
 
   /// Opens the container, first ending what an interrupted command left.
   func open(_ configuration: ContainerConfiguration) throws -> Container {
-    try refusePacked()
+    try refuseForeign()
     if let encryption = try? ArchiveEncryption.of(path: path) {
       throw DrydockError(
         .notAContainer,
@@ -76,20 +76,20 @@ struct ContainerOptions: ParsableArguments {
   }
 
   /// Whether it is a foreign archive, which is unpacked to be read.
-  var isPacked: Bool { ForeignContainer.isOne(path) }
+  var isForeign: Bool { ForeignContainer.isOne(path) }
 
   /// Opens the container for reading; a foreign archive is unpacked while the body runs.
   func reading<T>(
     _ configuration: ContainerConfiguration, _ expansion: ExpansionOptions, _ body: (Container) throws -> T
   ) throws -> T {
-    guard isPacked else { return try body(open(configuration)) }
+    guard isForeign else { return try body(open(configuration)) }
     return try Container.reading(
       at: path, configuration: configuration, instance: instance, limit: expansion.limit(), body)
   }
 
   /// Throws for a foreign archive, which can only be read.
-  func refusePacked() throws {
-    guard isPacked else { return }
+  func refuseForeign() throws {
+    guard isForeign else { return }
     throw UsageError(
       message:
         "\(path) is a foreign archive of a container, which is only read; unpack it (bsdtar -xpf FILE -C DIRECTORY) and "

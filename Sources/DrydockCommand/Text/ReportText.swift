@@ -37,7 +37,7 @@ enum MigrationText {
     if count > 0 {
       Output.note(
         "drydock: warning: unencrypted archives still hold what was moved into the vault: \(Output.count(count, "archive")); "
-          + "who has a copy has the secret: rotate it")
+          + "rotate these secrets")
       for item in exposed { Output.note("  \(item.archive): \(item.key) in \(item.file)".printable) }
     }
     for archive in notSearched {

@@ -6,11 +6,10 @@ import FileSystem
 
 /// What of a container is captured, and what is left out.
 struct CaptureInventory {
-  /// One path that is captured.
   struct Item {
     enum Kind {
       case directory, link, file, settings
-      /// A directory that carries Apple's flag: what is in it stays out.
+      /// A directory that carries Apple's flag: its content is left out.
       case excludedDirectory
       /// A database; whether it has a log with something in it.
       case database(hasLog: Bool)
@@ -51,7 +50,7 @@ struct CaptureInventory {
       }
       guard let kind = try Self.kind(of: entry, staged) else {
         if entry.kind == .special || entry.kind == .mount {
-          dropped.append(.init(path: path.description, reason: "no file, directory or link"))
+          dropped.append(.init(path: path.description, reason: "not a file, directory or link"))
         }
         return
       }
@@ -88,7 +87,7 @@ struct CaptureSource {
 
   /// A file's content.
   ///
-  /// - Throws: `DrydockError` with code `notCaptured` for a file that is too large, or another one than before: what is new
+  /// - Throws: `DrydockError` with code `notCaptured` for a file that is too large, or that has changed: what is new
   ///   in it was not looked at.
   mutating func contents(_ path: ContainerPath) throws -> [UInt8] {
     guard try root.status(path)?.size ?? 0 <= UInt64(Self.sizeLimit) else {
@@ -111,7 +110,7 @@ struct CaptureSource {
       return try staged.readDatabase(at: path) { try body(CapturedDatabase(path, in: $0)) }
     } catch let error as DrydockError where error.code == .malformed {
       throw DrydockError(
-        .notCaptured, "\(path) cannot be looked into: \(error.message); leave it out with --drop",
+        .notCaptured, "\(path) cannot be read: \(error.message); leave it out with --drop",
         cause: error)
     }
   }

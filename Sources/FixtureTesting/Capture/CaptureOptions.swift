@@ -13,7 +13,7 @@ package struct CaptureOptions: Sendable {
   package var files: [String] = []
   /// Patterns of files that are left out.
   package var dropped: [String] = []
-  /// What stays although nobody can look into it or it is like a replaced value: patterns of files, `TABLE.COLUMN`,
+  /// What is kept although it cannot be searched or equals a replaced value: patterns of files, `TABLE.COLUMN`,
   /// names of tables, columns, keys or files.
   package var kept: [String] = []
   /// Names that a container must have, whatever its data are.
@@ -35,11 +35,11 @@ package struct CaptureOptions: Sendable {
   /// Names that stay although a replaced value is in them.
   var keptNames: Set<String> { known.union(kept) }
 
-  /// Whether a file stays that nobody can look into.
+  /// Whether a file is kept that cannot be searched.
   func keeps(_ path: ContainerPath) -> Bool { Self.matches(kept, path, false) }
 
-  /// Whether a column's values are made up, and whether it stays though nobody can look into it. SQL takes capitals for
-  /// small letters.
+  /// Whether a column's values are made up, and whether they are kept though they cannot be searched. SQL ignores
+  /// the case.
   func replaces(column: String) -> Bool { columns.contains { $0.lowercased() == column.lowercased() } }
   func keeps(column: String) -> Bool { kept.contains { $0.lowercased() == column.lowercased() } }
 
@@ -75,7 +75,6 @@ package struct CaptureOptions: Sendable {
 
 /// What of a container is in a fixture that was captured from it, and what was made up or left out. No value is in it.
 package struct CaptureReport: Sendable, Codable {
-  /// What was replaced in one place.
   package struct Replaced: Sendable, Codable, Equatable {
     /// A file; with the key or the column behind a colon.
     package var place: String
@@ -83,39 +82,30 @@ package struct CaptureReport: Sendable, Codable {
     package var secrets = 0
     /// Values that were chosen.
     package var chosen = 0
-    /// Values that hold one that was replaced elsewhere.
+    /// Values that contain one replaced in another place.
     package var others = 0
 
     init(place: String) { self.place = place }
   }
 
-  /// One table.
   package struct Table: Sendable, Codable, Equatable {
-    /// The database's path, and the table.
     package var database: String, table: String
     /// Rows that are kept, and rows that there were.
     package var kept: Int, of: Int
   }
 
-  /// What was left out.
   package struct Dropped: Sendable, Codable, Equatable {
-    /// Its path, and why.
     package var path: String, reason: String
   }
 
-  /// The fixture's directory.
   package var directory: String
-  /// The container's schema version.
   package var version: Int
   /// Whether nothing in the container says it.
   package var isUnmarked: Bool
   /// Numbers of files, of settings files, of vault items.
   package var files = 0, settings = 0, vaultItems = 0
-  /// Tables of databases.
   package var tables: [Table] = []
-  /// What was replaced, by place.
   package var replaced: [Replaced] = []
-  /// What was left out.
   package var dropped: [Dropped] = []
   /// Binary files that are in the fixture as they were.
   package var binaries: [String] = []

@@ -10,7 +10,6 @@ struct CaptureWriter {
   /// What a fixture's builder gives a path that says nothing of its mode.
   private static let fileMode: UInt16 = 0o644, settingsMode: UInt16 = 0o600, directoryMode: UInt16 = 0o755
 
-  /// What `fixture.yaml` says of the container.
   private(set) var setup = CapturedSetup()
   var replacer: ValueReplacer
   var report: CaptureReport
@@ -134,7 +133,7 @@ struct CaptureWriter {
   {
     guard taken.insert(path).inserted else {
       throw DrydockError(
-        .notCaptured, "two files would be one in the fixture: \(path); leave one out with --drop")
+        .notCaptured, "two files have the same path in the fixture: \(path); leave one out with --drop")
     }
     let place = try Self.place(of: path)
     try target.createDirectories(place.parent, mode: 0o755)
@@ -150,11 +149,11 @@ struct CaptureWriter {
       report.notes.append("\(place): fixture.yaml cannot name it: its mode and attributes are left out")
       return
     }
-    // The root's own mode is that of whoever has made it.
+    // The root's mode depends on who made it.
     if metadata.mode != mode, !path.isRoot { setup.modes[place] = metadata.mode }
     if let protection = metadata.protection { setup.protection[place] = protection }
     if metadata.hasAppleFlag { setup.excluded.insert(place) }
-    if metadata.isNoDump { report.notes.append("\(place): a fixture cannot say that it has the flag nodump") }
+    if metadata.isNoDump { report.notes.append("\(place): the flag nodump cannot be kept in a fixture") }
     for attribute in metadata.attributes {
       if ExclusionAttributes.isApple(attribute.name) { continue }
       if attribute.name == ProtectionClass.attribute, metadata.protection != nil { continue }
@@ -180,7 +179,6 @@ struct CaptureWriter {
 
 /// What `fixture.yaml` says of a captured container.
 struct CapturedSetup {
-  /// Directories that nothing is in.
   var directories: Set<ContainerPath> = []
   var excluded: Set<ContainerPath> = []
   var attributes: [ContainerPath: [ExtendedAttribute]] = [:]

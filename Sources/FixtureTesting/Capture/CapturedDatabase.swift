@@ -4,7 +4,7 @@ import FileSystem
 import Foundation
 import GRDB
 
-/// A database that is captured: what is in it is looked at, and written down as SQL.
+/// A database that is captured: its content is searched, and written as SQL.
 struct CapturedDatabase {
   /// More rows than a table has.
   private static let all = 1 << 40
@@ -12,7 +12,7 @@ struct CapturedDatabase {
   let path: ContainerPath
   private let db: Database
   private let objects: [SchemaObject]
-  /// Its tables, by name; those that SQLite keeps for itself, and those behind virtual ones, are none.
+  /// Its tables, by name; without SQLite's own and the shadow tables of virtual ones.
   let tables: [CapturedTable]
   /// Whether it is a store of Core Data's, whose references are not declared.
   let isCoreData: Bool
@@ -87,7 +87,7 @@ struct CapturedDatabase {
     var result = Array(cells[..<start])
     for (column, cell) in zip(table.columns, cells[start...]) {
       let place = place(table, column.name, fields[column.name], options)
-      // A number that tells rows apart is no secret, whatever it looks like.
+      // A number that identifies a row is not a secret.
       if column.isKey, case .integer = cell, !place.isChosen {
         result.append(cell)
       } else {
@@ -197,7 +197,7 @@ struct CapturedDatabase {
       }
   }
 
-  /// A statement of the schema: texts and remarks in it are looked at as values are, and its names must stay.
+  /// A statement of the schema: its texts and comments are replaced as values are, its names must stay.
   private func schema(_ sql: String, _ replacer: inout ValueReplacer) throws -> String {
     let place = LeafPlace(label: "the schema of \(path)")
     return try SQLText(sql).tokens.map { token in
@@ -213,12 +213,12 @@ struct CapturedDatabase {
   }
 }
 
-/// A table of a database that is captured: its columns, and what tells its rows apart.
+/// A table of a database that is captured: its columns, and what identifies its rows.
 struct CapturedTable {
-  /// One column that holds values of its own.
+  /// A column that is not generated.
   struct Column {
     var name: String
-    /// Whether it is part of what tells rows apart, or of a reference to another table.
+    /// Whether it is part of the key, or of a reference to another table.
     var isKey: Bool
   }
 
@@ -230,9 +230,9 @@ struct CapturedTable {
   let name: String
   let columns: [Column]
   let isVirtual: Bool
-  /// What tells a row from others: its rowid, else its key; empty when nothing does.
+  /// What identifies a row: its rowid, else its key; empty when nothing does.
   let identity: [String]
-  /// Whether the rowid has to be written down, because nothing else tells a row from others.
+  /// Whether the rowid has to be written down, because nothing else identifies a row.
   let writesRowid: Bool
 
   init(_ name: String, isVirtual: Bool, _ references: [ForeignKey], in db: Database) throws {
@@ -288,7 +288,6 @@ struct CapturedTable {
 }
 
 extension CapturedTable.Cell {
-  /// The value as SQL has it.
   var sql: String {
     switch self {
     case .null: "NULL"

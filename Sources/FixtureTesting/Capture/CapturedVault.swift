@@ -20,14 +20,14 @@ struct CapturedVault {
 
   /// Opens it; nil when there is none.
   ///
-  /// - Throws: `DrydockError` with code `notCaptured` when no key is given: nobody could look for its values elsewhere.
+  /// - Throws: `DrydockError` with code `notCaptured` when no key is given: its secrets could not be found in other files.
   init?(of container: Container, in root: Directory, _ keys: DeviceKeys?) throws {
     path = container.vaultPath
     guard try root.status(path) != nil else { return nil }
     guard let keys else {
       throw DrydockError(
         .notCaptured,
-        "\(path) is the vault, and without its key nobody can tell whether its secrets stand elsewhere, too; give "
+        "\(path) is the vault: without its key its secrets cannot be found in other files; give "
           + "--device-key, or leave the vault out with --drop")
     }
     items = try Vault(opening: root.contents(path), with: keys, path: path.description).sorted
@@ -53,7 +53,6 @@ struct CapturedVault {
     LeafPlace(isChosen: visitor.keys.contains(attribute.rawValue), label: "\(path): \(attribute.words)")
   }
 
-  /// The items with made-up values.
   func made(_ replacer: inout ValueReplacer, _ report: inout CaptureReport) throws -> [CapturedItem] {
     report.vaultItems = items.count
     return try items.map { item in

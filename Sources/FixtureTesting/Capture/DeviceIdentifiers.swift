@@ -1,7 +1,7 @@
 import AppContainer
 import Foundation
 
-/// What tells devices and their containers apart: the UUIDs of containers, in Apple's metadata and in paths, and what apps
+/// The identifiers of devices and containers: the UUIDs of containers, in Apple's metadata and in paths, and what apps
 /// call a device's identifier.
 enum DeviceIdentifiers {
   /// Keys that hold one, in small letters and without signs.
@@ -23,7 +23,7 @@ enum DeviceIdentifiers {
     return (16...64).contains(digits.count) && digits.allSatisfy(isDigit)
   }
 
-  /// The UUID of a text with its dashes, in its own case; nil for what is none.
+  /// The UUID of a text with its dashes, in its own case; nil for anything else.
   static func uuid(_ text: some StringProtocol) -> String? {
     let digits = Array(text.utf8.filter { $0 != UInt8(ascii: "-") })
     guard digits.count == 32, text.utf8.count == 32 || text.utf8.count == 36, digits.allSatisfy(isDigit)
@@ -34,13 +34,12 @@ enum DeviceIdentifiers {
     return parts.map { String(decoding: digits[$0], as: UTF8.self) }.joined(separator: "-")
   }
 
-  /// The 16 bytes of a UUID; nil for what is none.
+  /// The 16 bytes of a UUID; nil for anything else.
   static func bytes(_ uuid: String) -> [UInt8]? {
     guard let value = UUID(uuidString: uuid) else { return nil }
     return withUnsafeBytes(of: value.uuid) { Array($0) }
   }
 
-  /// The text of 16 bytes.
   static func uuid(bytes: [UInt8]) -> String? {
     guard bytes.count == 16 else { return nil }
     return uuid(bytes.map { String(format: "%02X", $0) }.joined())

@@ -127,7 +127,7 @@ package struct FixtureCapture {
     let shown = problems.prefix(10).map { "\n  - \($0)" }.joined()
     let more = problems.count > 10 ? "\n  and \(problems.count - 10) more" : ""
     return DrydockError(
-      .notCaptured, "no fixture was written, for something would stay in it that must not:\(shown)\(more)")
+      .notCaptured, "no fixture was written, since it would still contain:\(shown)\(more)")
   }
 
   private func replacements(_ sources: OriginalSources) throws -> Replacements {
@@ -207,7 +207,7 @@ package struct FixtureCapture {
     guard report.isUnmarked || found == report.version else {
       throw DrydockError(
         .notCaptured,
-        "the fixture does not say any more that it has version \(report.version): something that tells it was replaced, cut or "
+        "the fixture no longer has version \(report.version): what says so was replaced, cut or "
           + "left out; keep more rows with --rows, or see that drydock.yaml names the app and its version markers"
       )
     }
@@ -216,7 +216,7 @@ package struct FixtureCapture {
   private func notBuilt(
     _ message: String, _ path: String?, _ directory: String, _ cause: any Error
   ) -> NotBuilt {
-    // Where it was tried is gone when somebody reads this.
+    // The temporary directory is gone by the time this is read.
     let plain = { (text: String) in
       [directory, realPath(directory) ?? directory].reduce(text) { $0.replacing($1 + "/", with: "") }
     }
@@ -282,7 +282,7 @@ package enum Capturing {
     switch operand {
     case .golden(let golden):
       throw DrydockError(
-        .notCaptured, "a golden is no container: its databases and files are not all in it",
+        .notCaptured, "a golden is not a container: it does not hold all databases and files",
         path: golden.directory)
     case .container(let container):
       return try FixtureCapture(of: container, as: name, in: fixtures, tool: tool, options: options).run(

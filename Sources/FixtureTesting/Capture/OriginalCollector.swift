@@ -3,9 +3,8 @@ import FileSystem
 import Formats
 import Foundation
 
-/// The values of a container that must not stand in its fixture.
+/// The values of a container that must not be in its fixture.
 struct Originals {
-  /// What is known of one.
   struct Entry {
     /// Whether it is a secret; else it was chosen.
     var isSecret: Bool
@@ -13,16 +12,16 @@ struct Originals {
     var source: String
     /// The text as it was found, in one way or another.
     var spellings: Set<String> = []
-    /// Whether it tells a device or a container apart.
+    /// Whether it identifies a device or a container.
     var isIdentifier = false
   }
 
   /// Texts, line by line, with the letters A to Z in lower case: who writes an address in capitals means the same one.
   private(set) var texts: [String: Entry] = [:]
-  /// Bytes that are no text.
+  /// Binary data.
   private(set) var data: [[UInt8]: Entry] = [:]
 
-  /// Takes a text; what would look the same if it were made up tells nothing.
+  /// Takes a text, unless a made-up one would look the same.
   mutating func add(_ text: String, isSecret: Bool, source: String) {
     for line in Self.lines(of: text).lazy.map(\.content) where Pseudonyms.canChange(line) {
       var entry = texts[line.asciiLowercased] ?? Entry(isSecret: isSecret, source: source)
@@ -39,7 +38,7 @@ struct Originals {
     texts[text.asciiLowercased]?.isIdentifier = true
   }
 
-  /// Takes bytes; few of them stand anywhere by chance.
+  /// Takes bytes, unless so few that they occur by chance.
   mutating func add(_ bytes: [UInt8], isSecret: Bool, source: String) {
     guard bytes.count >= PatternIndex.least else { return }
     data[bytes, default: Entry(isSecret: isSecret, source: source)].isSecret =
@@ -64,7 +63,7 @@ struct Originals {
   }
 }
 
-/// Finds what must not stand in a fixture.
+/// Finds the values that must not be in a fixture.
 struct OriginalCollector: LeafVisitor {
   let resolvesArchives = true
   let keys: Set<String>
@@ -120,7 +119,7 @@ struct OriginalCollector: LeafVisitor {
     return key
   }
 
-  /// Takes a secret that is one wherever it stands, as it is in a vault.
+  /// Takes a secret that is one in any place, such as a vault's.
   mutating func add(secret bytes: [UInt8], _ place: LeafPlace) throws {
     var place = place
     place.name = .secret
@@ -154,7 +153,6 @@ struct OriginalSources {
     }
   }
 
-  /// Looks at a vault's items.
   mutating func add(_ vault: CapturedVault) throws { try vault.collect(&collector) }
 
   /// Looks at a path: its name, its attributes, its content.
@@ -199,10 +197,10 @@ struct OriginalSources {
     }
     _ = try CapturedSettings.visited(settings.root, of: path, &collector)
     switch settings.format {
-    // The fields of a keyed archive stand beside their names then.
+    // The fields of a keyed archive have their names then.
     case .binary:
       if let nested = NestedValue(.data(bytes)) { _ = try ValueWalk.value(nested.value, place, &collector) }
-    // Remarks are no settings.
+    // Comments are searched as text.
     case .xml: _ = try ValueWalk.data(bytes, place, &collector)
     }
   }

@@ -5,7 +5,6 @@ struct PatternIndex: Sendable {
   /// What must not be beside a pattern for it to count.
   enum Bound: Sendable { case none, digit, letter }
 
-  /// Something to find.
   struct Pattern: Sendable {
     var bytes: [UInt8]
     /// Whether the letters A to Z may be in either case.
@@ -118,9 +117,8 @@ struct PatternIndex: Sendable {
   }
 }
 
-/// The ways in which a text may stand in a file.
+/// The ways in which a text may be encoded in a file.
 enum OriginalForms {
-  /// How a text is written.
   struct Form: Sendable {
     var encode: @Sendable (String) -> [UInt8]
   }
@@ -174,7 +172,6 @@ enum OriginalForms {
     Array("\\u".utf8) + hexadecimal([UInt8(unit >> 8), UInt8(unit & 0xFF)])
   }
 
-  /// Two digits for each byte.
   private static func hexadecimal(_ bytes: [UInt8]) -> [UInt8] {
     let digits = Array("0123456789abcdef".utf8)
     return bytes.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }

@@ -1,26 +1,25 @@
 import AgeEncryption
 import Foundation
 
-/// What stands for each value that must not stand in a fixture, in whatever form it is found.
+/// The replacement of each value that must not be in a fixture, in whatever form it is found.
 struct Replacements: Sendable {
   /// Shorter texts are replaced where they are found out, and looked for nowhere else.
   private static let leastWord = 3
 
-  /// One form of an original.
   private struct Form: Sendable {
     var replacement: [UInt8]
     var origin: Int
-    /// Whether a capital in what is found makes one of what stands for it.
+    /// Whether capitals in the match are kept in the replacement.
     var ignoresCase: Bool
   }
 
-  /// One original, as far as it may be told.
+  /// One original, without its value.
   struct Origin: Sendable {
     var isSecret: Bool
     var source: String
     /// Nothing but letters, which a name of the app's own may be too.
     var isPlainWord: Bool
-    /// Whether it tells a device or a container apart.
+    /// Whether it identifies a device or a container.
     var isIdentifier = false
   }
 
@@ -78,7 +77,7 @@ struct Replacements: Sendable {
   private static func forms(
     of text: String, _ entry: Originals.Entry, _ fake: String
   ) -> [(bytes: [UInt8], replacement: [UInt8], ignoresCase: Bool)] {
-    // A short one is a word of a text, and stands there as it is.
+    // A short one is a word of a text, and is never escaped.
     if text.utf8.count < PatternIndex.least { return [(Array(text.utf8), Array(fake.utf8), true)] }
     var forms: [(bytes: [UInt8], replacement: [UInt8], ignoresCase: Bool)] = []
     if entry.isIdentifier, let bytes = DeviceIdentifiers.bytes(text),
@@ -119,7 +118,7 @@ struct Replacements: Sendable {
     return all.filter { seen.insert(Array($0.utf8)).inserted }
   }
 
-  /// A value of its own for each text, which holds none of the originals.
+  /// A different value for each text, which contains none of the originals.
   private static func fakes(for originals: Originals, _ pseudonyms: Pseudonyms) throws -> [String: String] {
     let texts = originals.texts.keys.sorted()
     let known = PatternIndex(texts.map { PatternIndex.Pattern(bytes: Array($0.utf8)) })
@@ -149,7 +148,7 @@ struct Replacements: Sendable {
 
   // MARK: Replacing
 
-  /// What stands for a text as a whole.
+  /// The replacement of a whole text.
   func fake(of text: String) throws -> String {
     try Originals.lines(of: text).map { line in
       let folded = line.content.asciiLowercased
@@ -159,17 +158,17 @@ struct Replacements: Sendable {
     }.joined()
   }
 
-  /// What stands for bytes as a whole.
+  /// The replacement of bytes as a whole.
   func fake(of data: [UInt8]) throws -> [UInt8] { try fakeData[data] ?? pseudonyms.bytes(data) }
 
-  /// A day that stands for another one.
+  /// The replacement of a date.
   func fake(of date: Date) throws -> Date {
     let seconds = date.timeIntervalSinceReferenceDate
     let days = try pseudonyms.number(for: Array("\(seconds)".utf8), below: 3000) + 30
     return Date(timeIntervalSinceReferenceDate: seconds - Double(days) * 86_400)
   }
 
-  /// A text with all that must not stand in it replaced; nil when there is nothing of the kind.
+  /// A text with all originals in it replaced; nil when there are none.
   func replacing(in text: String) -> String? {
     let bytes = Array(text.utf8)
     let matches = index.matches(in: bytes, includesShort: true)
@@ -183,11 +182,11 @@ struct Replacements: Sendable {
         form.ignoresCase ? Self.cased(form.replacement, as: Array(bytes[match.range])) : form.replacement
       end = match.range.upperBound
     }
-    // A form of fewer bits (UTF-16 in a text) is no text any more, and is found by the last look at all bytes.
+    // A form such as UTF-16 in a text is not valid UTF-8 afterwards; the final scan of all bytes finds it.
     return String(validating: result + bytes[end...], as: UTF8.self)
   }
 
-  /// Bytes that are no text with the identifiers of the device and its containers replaced, each by as many bytes; nil
+  /// Binary data with the identifiers of the device and its containers replaced, each by as many bytes; nil
   /// when there is none in them.
   func replacing(identifiersIn bytes: [UInt8]) -> [UInt8]? {
     var result = bytes
@@ -207,7 +206,7 @@ struct Replacements: Sendable {
   /// Whether bytes as a whole are an original.
   func isOriginal(_ data: [UInt8]) -> Bool { fakeData[data] != nil }
 
-  /// What of the originals is in bytes, but for those that are too short to be told from chance.
+  /// The originals in bytes, without those so short that they occur by chance.
   func found(in bytes: [UInt8]) -> [(range: Range<Int>, origin: Origin)] {
     index.matches(in: bytes, includesShort: false).map { ($0.range, origins[forms[$0.pattern].origin]) }
   }
@@ -220,7 +219,7 @@ struct Replacements: Sendable {
   }
 }
 
-/// The words of a fixture's own files, which stand there whatever the data are.
+/// The words of a fixture's own files, which are there whatever the data are.
 enum FormatWords {
   static let all: Set<String> = [
     "account", "accessible", "access-group", "action", "after", "always", "attributes", "autoincrement",
@@ -243,7 +242,7 @@ enum FormatWords {
 
 /// Makes up values of the same shape and length: a letter for a letter, a digit for a digit, all else as it is. The
 /// same value gives the same one as long as the same value of this type makes it; its key is random and is kept
-/// nowhere, so that nobody can try out what a value was.
+/// nowhere, so that values cannot be guessed and tried.
 struct Pseudonyms {
   private let key: Fingerprint
 
@@ -266,7 +265,6 @@ struct Pseudonyms {
     return String(result)
   }
 
-  /// As many other bytes.
   func bytes(_ bytes: [UInt8]) throws -> [UInt8] {
     var random = try Stream(key, bytes, 0)
     return try bytes.map { _ in try random.next() }
@@ -277,7 +275,7 @@ struct Pseudonyms {
     try key.code(of: bytes).prefix(6).reduce(0) { $0 << 8 | Int($1) } % limit
   }
 
-  /// Whether something of a text would be another: what has neither letters nor digits tells nothing.
+  /// Whether a text would change: one with neither letters nor digits says nothing.
   static func canChange(_ text: String) -> Bool {
     text.unicodeScalars.contains {
       other($0, 1, isHexadecimal: false, isNumberStart: false)

@@ -32,7 +32,7 @@ struct RowSelection {
     for (table, rows) in candidates { try choose(rows.spread, of: table.name.lowercased()) }
     for (table, rows) in candidates {
       let chosen = chosen[table.name.lowercased()] ?? []
-      // A row that another one brought along may be none of the candidates.
+      // A row that another one refers to may not be among the candidates.
       let known = Set(rows)
       kept[table.name] = rows.filter(chosen.contains) + chosen.filter { !known.contains($0) }
     }

@@ -3,7 +3,6 @@ import AppContainer
 /// The places in a text that hold a secret, or the value of a chosen key: in lines such as `password=…`, in columns of CSV, in
 /// addresses, in keys between `-----BEGIN` and `-----END`.
 struct SecretSpans {
-  /// One place.
   struct Span {
     var range: Range<String.Index>
     var isSecret: Bool
@@ -14,7 +13,7 @@ struct SecretSpans {
   private let text: String
   private let keys: Set<String>
 
-  /// Looks at a text that is no document of its own.
+  /// Searches a text that is not a document.
   ///
   /// - Parameter keys: names whose values were chosen.
   init(_ text: String, choosing keys: Set<String>) {
@@ -176,7 +175,6 @@ struct BinaryText {
     self.text = text
   }
 
-  /// Another text in the same encoding.
   func encoded(_ text: String) -> [UInt8] {
     var bytes: [UInt8] = isBigEndian ? [0xFE, 0xFF] : [0xFF, 0xFE]
     for unit in text.utf16 {

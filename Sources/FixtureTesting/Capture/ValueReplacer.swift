@@ -2,12 +2,11 @@ import AppContainer
 import FileSystem
 import Foundation
 
-/// Puts made-up values in the place of those that must not stand in a fixture, and counts them.
+/// Replaces the values that must not be in a fixture with made-up ones, and counts them.
 struct ValueReplacer: LeafVisitor {
   let resolvesArchives = false
   let keys: Set<String>
   let replacements: Replacements
-  /// What was replaced, by place.
   private(set) var counts: [String: CaptureReport.Replaced] = [:]
   /// What keeps the fixture from being written.
   private(set) var problems: [String] = []
@@ -65,7 +64,7 @@ struct ValueReplacer: LeafVisitor {
     return bytes
   }
 
-  /// Data that nobody can look into, and data with what looks like a secret, stay only if somebody says so.
+  /// Data that cannot be searched, and data that seem to contain a secret, are kept only with `--keep`.
   private mutating func look(into bytes: [UInt8], _ place: LeafPlace) {
     if let origin = replacements.found(in: bytes).first?.origin {
       problem(
@@ -77,9 +76,9 @@ struct ValueReplacer: LeafVisitor {
     let advice =
       "have it made up with --replace or --replace-file, leave it out with --drop, or take it as it is with --keep"
     if let format = OpaqueFormat.of(bytes) {
-      problem("\(shown(place.label)): data in \(format), which cannot be looked into; \(advice)")
+      problem("\(shown(place.label)): data in \(format), which cannot be searched; \(advice)")
     } else if BinaryText.runs(in: bytes).contains(where: SecretPattern.isSecret(text:)) {
-      problem("\(shown(place.label)): binary data with what looks like a secret in it; \(advice)")
+      problem("\(shown(place.label)): binary data that seem to contain a secret; \(advice)")
     }
   }
 
@@ -104,13 +103,13 @@ struct ValueReplacer: LeafVisitor {
 
   // MARK: Names
 
-  /// A name that the app may have given: what was somebody's is replaced in it, and a word that may be either stops the
+  /// A name that the app or a person may have given: personal data in it are replaced, and a word that may be either stops the
   /// capture.
   mutating func name(_ name: String, _ what: String, _ place: LeafPlace) -> String {
     if names.contains(name) { return name }
     let found = replacements.found(in: Array(name.utf8))
     if found.isEmpty { return name }
-    // A secret is nobody's word for anything.
+    // A secret is never the app's own word.
     if let origin = found.first(where: { $0.origin.isPlainWord && !$0.origin.isSecret })?.origin {
       refuse(name, what, origin)
       return name
@@ -126,11 +125,11 @@ struct ValueReplacer: LeafVisitor {
   }
 
   private mutating func refuse(_ name: String, _ what: String, _ origin: Replacements.Origin) {
-    // A name that holds a secret is not told.
-    let told = origin.isSecret ? "" : " `\(name)`"
+    // A name with a secret in it is not shown.
+    let shownName = origin.isSecret ? "" : " `\(name)`"
     let word = origin.isSecret ? "its name" : name
     problem(
-      "\(what)\(told) holds a value that is to be replaced, of \(shown(origin.source)); if it is the app's own word, give "
+      "\(what)\(shownName) contains a value that is to be replaced, of \(shown(origin.source)); if it is the app's own word, give "
         + "--keep \(word), else leave its file out with --drop")
   }
 
@@ -164,18 +163,18 @@ struct CaptureScan {
     var problems: [String] = []
     try root.walk { entry in
       if let source = leftBehind(in: entry.name.bytes).first {
-        problems.append("a name in the fixture holds \(source.text); leave the file out with --drop")
+        problems.append("a name in the fixture contains \(source.text); leave the file out with --drop")
       }
       switch entry.status.type {
       case .file:
         let bytes = try root.contents(entry.path, limit: 1 << 30)
         problems += leftBehind(in: bytes).prefix(3).map {
-          "\(shown(entry.path)):\(line(of: $0.offset, in: bytes)): here is still \($0.text); \($0.advice)"
+          "\(shown(entry.path)):\(line(of: $0.offset, in: bytes)): still contains \($0.text); \($0.advice)"
         }
       case .symbolicLink:
         if let source = leftBehind(in: try root.linkTarget(entry.path)).first {
           problems.append(
-            "\(shown(entry.path)): the link's target holds \(source.text); leave it out with --drop")
+            "\(shown(entry.path)): the link's target contains \(source.text); leave it out with --drop")
         }
       default: break
       }
@@ -202,7 +201,7 @@ struct CaptureScan {
         text: "\(match.origin.isSecret ? "a secret" : "a value") of \(shown(match.origin.source))",
         advice: match.origin.isSecret
           ? "have the file made up with --replace-file, or leave it out with --drop"
-          : "if it is a word of the app's or of the fixture's own, give it with --keep; else leave the file out with --drop"
+          : "if it is the app's own word, give it with --keep, else leave the file out with --drop"
       )
     }
   }

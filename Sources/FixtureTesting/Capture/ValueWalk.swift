@@ -2,34 +2,32 @@ import AppContainer
 import Formats
 import Foundation
 
-/// Where a value stands.
+/// The place of a value.
 struct LeafPlace {
-  /// What its name says.
   var name = SecretName.plain
   /// Whether its value was chosen to be made up.
   var isChosen = false
   /// Whether its name says that it is an identifier of the device or of a container.
   var isIdentifier = false
-  /// Whether data stay here although nobody can look into them.
+  /// Whether data are kept although they cannot be searched.
   var isKept = false
   /// The place for people.
   var label: String
 }
 
-/// Looks at each value in a container, and may give another one for it.
+/// Visits each value in a container, and may replace it.
 protocol LeafVisitor {
   /// Whether the fields of keyed archives are wanted beside their names. They cannot be written back then.
   var resolvesArchives: Bool { get }
   /// Keys whose values are chosen.
   var keys: Set<String> { get }
 
-  /// A text that is no document.
+  /// A text that is not a document.
   mutating func text(_ text: String, _ place: LeafPlace) throws -> String
   /// Bytes that are neither text nor a document.
   mutating func data(_ bytes: [UInt8], _ place: LeafPlace) throws -> [UInt8]
   /// A number without a fraction, as it is written.
   mutating func number(_ digits: String, _ place: LeafPlace) throws -> String
-  /// A point in time.
   mutating func date(_ date: Date, _ place: LeafPlace) throws -> Date
   /// A key of a dictionary; whether it is a secret by itself.
   mutating func key(_ key: String, isSecret: Bool, _ place: LeafPlace) throws -> String
@@ -125,7 +123,7 @@ enum ValueWalk {
     return try visitor.data(bytes, place)
   }
 
-  /// Nil for what is no property list, and for one that has to be looked at as a text, too.
+  /// Nil for what is not a property list, and for one that must be searched as text, too.
   private static func propertyList<Visitor: LeafVisitor>(
     _ bytes: [UInt8], _ place: LeafPlace, _ visitor: inout Visitor, _ depth: Int
   ) throws -> [UInt8]? {
@@ -137,9 +135,9 @@ enum ValueWalk {
     changed.value = try value(document.value, place, &visitor, depth: depth + 1)
     let encoded = try changed.encoded()
     switch document.format {
-    // What nothing refers to may stand in the old bytes: they are kept only where there is no room for it.
+    // The old bytes may contain unreferenced objects: they are kept only where their length leaves no room for any.
     case .binary: return changed == document && encoded.count == bytes.count ? bytes : encoded
-    // Remarks are no values.
+    // Comments are not values.
     case .xml: return changed == document ? nil : encoded
     }
   }
@@ -187,14 +185,14 @@ enum ValueWalk {
 }
 
 /// Takes XML and HTML apart, as far as it has names beside values: `<string name="k">v</string>`, `<int name="k" value="v"/>`,
-/// `<k>v</k>`, and the pair of a property list. What is between, such as remarks, is looked at as text.
+/// `<k>v</k>`, and the pair of a property list. The rest, such as comments, is searched as text.
 enum MarkupWalk {
   static func text<Visitor: LeafVisitor>(
     _ text: String, _ place: LeafPlace, _ visitor: inout Visitor, depth: Int
   ) throws -> String {
     var result = ""
     var end = text.startIndex
-    // Of a property list: the key stands before its value.
+    // In a property list the key precedes its value.
     var key: String?
     func take(_ range: Range<String.Index>, _ name: String) throws {
       let old = String(text[range])

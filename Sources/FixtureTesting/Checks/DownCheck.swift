@@ -3,10 +3,10 @@ import FileSystem
 import Formats
 import MigrationEngine
 
-/// Going down by steps reaches the state that there was before, as far as migrations can be taken back.
-struct WayDown {
+/// Reverting migrations step by step reaches the state before them, as far as they have down steps.
+struct DownCheck {
   private let work: FixtureWork
-  /// The version to go down to, and the one that it goes no further than because of a migration without a way back.
+  /// The version to go down to, and the last migration that has no down steps.
   private let target: Int
   private let barrier: Migration?
 
@@ -16,16 +16,15 @@ struct WayDown {
     target = barrier?.number ?? work.fixture.version
   }
 
-  /// Whether there is any way down.
   var isNeeded: Bool { target < work.catalog.latest }
 
-  /// Goes down from the latest version, and tells what is not as it was: below each migration whose reverting somebody wrote,
-  /// and at the end. What the engine reverts by itself is taken together with it.
+  /// Reverts from the latest version on, and compares the state: below each migration with explicit down steps
+  /// and at the end. Migrations that the engine inverts are reverted together with it.
   ///
-  /// - Parameter notes: takes why it goes no further.
+  /// - Parameter notes: gets the reason why it stops.
   func findings(_ container: Container, _ notes: inout [String]) throws -> [FixtureFinding] {
     if let barrier, !barrier.isIrreversible {
-      notes.append("\(barrier.identifier) has no way back by steps: what is before it was not gone back to")
+      notes.append("\(barrier.identifier) has no down steps: older migrations were not reverted")
     }
     guard isNeeded else { return [] }
     let numbers = work.migrations(above: target, upTo: work.catalog.latest)
@@ -42,7 +41,7 @@ struct WayDown {
         return findings + [FixtureChecks.finding(error, .down, work)]
       }
       guard let golden = goldens[version] else { continue }
-      // What a later version shows already is not told again.
+      // What a later version showed is not reported again.
       let found = try differences(container, from: golden, "down-to-\(version)")
       findings += found.filter { !known.contains(FindingDifference($0)) }.map { finding in
         var finding = finding
@@ -54,7 +53,7 @@ struct WayDown {
     return findings
   }
 
-  /// What is not as it was. How SQL is written does not count, since SQLite writes it anew; nor do the directories that
+  /// What differs. The spelling of SQL does not count, since SQLite rewrites it; nor do the directories that
   /// Drydock's own history is in, a vault that nothing is in any more, settings of the version alone, SQLite's counters, which only ever rise, and the
   /// database that another tool makes for its own record.
   private func differences(
@@ -76,7 +75,7 @@ struct WayDown {
       return finding.place.map(unimportant.contains) != true
     }.map { finding in
       var finding = finding
-      // The golden is a scratch one, which nobody can look at.
+      // The golden is a temporary one.
       (finding.check, finding.file, finding.line) = (.down, nil, nil)
       return finding
     }

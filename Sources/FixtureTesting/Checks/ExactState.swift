@@ -5,7 +5,6 @@ import FileSystem
 /// Everything about every path of a container, for a check that nothing at all is different: bytes, modes, owners, times,
 /// attributes, links.
 struct ExactState {
-  /// All that can be told of one path.
   private struct Entry: Equatable {
     var type: FileType
     var metadata: FileMetadata
@@ -61,40 +60,40 @@ struct ExactState {
       (finding.expected, finding.found) = (expected, found)
       return finding
     }
-    guard let old else { return [finding("it is there, and was not before")] }
-    guard let new else { return [finding("it is gone")] }
+    guard let old else { return [finding("the path is new")] }
+    guard let new else { return [finding("the path is gone")] }
     if old == new { return [] }
     guard old.type == new.type else {
-      return [finding("it has become something else", old.type.rawValue, new.type.rawValue)]
+      return [finding("the path has another type", old.type.rawValue, new.type.rawValue)]
     }
     var findings: [FixtureFinding] = []
     let (before, after) = (old.metadata, new.metadata)
     if old.content != new.content {
       let isLink = old.type == .symbolicLink
       findings.append(
-        isLink ? finding("it points elsewhere", old.content, new.content) : finding("its bytes differ"))
+        isLink ? finding("the link points elsewhere", old.content, new.content) : finding("the bytes differ"))
     }
     if before.mode != after.mode {
       findings.append(
-        finding("its mode differs", String(before.mode, radix: 8), String(after.mode, radix: 8)))
+        finding("the mode differs", String(before.mode, radix: 8), String(after.mode, radix: 8)))
     }
     if (before.user, before.group) != (after.user, after.group) {
       findings.append(
-        finding("its owner differs", "\(before.user):\(before.group)", "\(after.user):\(after.group)"))
+        finding("the owner differs", "\(before.user):\(before.group)", "\(after.user):\(after.group)"))
     }
     if before.modified != after.modified {
       findings.append(
-        finding("its modification time differs", "\(before.modified) ns", "\(after.modified) ns"))
+        finding("the modification time differs", "\(before.modified) ns", "\(after.modified) ns"))
     }
     if before.attributes != after.attributes || before.isNoDump != after.isNoDump {
       let names = { (metadata: FileMetadata) in
         (metadata.attributes.map(\.name) + (metadata.isNoDump ? ["nodump"] : [])).joined(separator: ", ")
       }
-      findings.append(finding("its attributes differ", names(before), names(after)))
+      findings.append(finding("the attributes differ", names(before), names(after)))
     }
     if old.shared != new.shared {
       findings.append(
-        finding("it shares its inode with another path", old.shared.description, new.shared.description))
+        finding("the path is a hard link of another path", old.shared.description, new.shared.description))
     }
     return findings
   }

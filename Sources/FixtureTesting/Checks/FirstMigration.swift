@@ -6,7 +6,6 @@ import MigrationEngine
 struct FirstMigration {
   /// What a finding comes from, and so what it is looked for in again.
   enum Source: Hashable {
-    /// The golden of a version.
     case golden(Int)
     /// `expect` of `fixture.yaml`.
     case expectation
@@ -29,7 +28,7 @@ struct FirstMigration {
     _ findings: inout [FixtureFinding], from source: Source, at upper: Int,
     lower: (FixtureFinding) -> Int
   ) {
-    // A golden that cannot be read is no migration's doing: it is a finding without a place.
+    // No migration causes an unreadable golden, which is a finding without a place.
     for index in findings.indices
     where findings[index].migration == nil && (findings[index].place != nil || source == .expectation) {
       let low = lower(findings[index])
@@ -72,7 +71,7 @@ struct FirstMigration {
     }
   }
 
-  /// Migrates a new container one migration at a time, and looks at each version.
+  /// Migrates a new container one migration at a time, and checks each version.
   private mutating func replay(_ source: Source, from low: Int, to high: Int) throws {
     let versions = ([low] + work.migrations(above: low, upTo: high).dropLast())
       .filter { found[$0]?[source] == nil }
@@ -97,7 +96,7 @@ struct FirstMigration {
   }
 }
 
-/// What tells whether two findings are about the same thing. A database that moves takes its differences along.
+/// Whether two findings are about the same difference, also in a database that was moved.
 struct FindingDifference: Hashable {
   let place: String?
   private let part: String?

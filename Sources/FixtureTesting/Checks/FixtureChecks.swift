@@ -5,13 +5,12 @@ import MigrationEngine
 
 /// All checks of one fixture, in the order in which one needs the other.
 struct FixtureChecks {
-  /// What is wrong.
   private(set) var findings: [FixtureFinding] = []
   /// What could not be checked, and why.
   private(set) var notes: [String] = []
-  /// The steps of migrations that changed anything.
+  /// The steps of migrations that had an effect.
   private(set) var effective: Set<StepOutline> = []
-  /// Whether the container could be made and migrated as it was to be: only then what it tells of all steps counts.
+  /// Whether the container could be made and migrated as it was to be: only then its steps count.
   private(set) var didRun = false
   /// Goldens of the container at versions of which there is a fresh one.
   private(set) var shapes: [Int: String] = [:]
@@ -44,8 +43,8 @@ struct FixtureChecks {
     guard fixture.expectsSuccess else { return try checkRefusal(container, before) }
     notes += FixtureClaims.notes(fixture, work.catalog)
     findings += try work.takeExpectation(before: container)
-    let wayDown = WayDown(work)
-    if wayDown.isNeeded || freshVersions.contains(fixture.version) {
+    let downCheck = DownCheck(work)
+    if downCheck.isNeeded || freshVersions.contains(fixture.version) {
       shapes[fixture.version] = try work.write(container, as: "golden-start")
     }
 
@@ -59,7 +58,7 @@ struct FixtureChecks {
     (didRun, effective) = (true, watch.effective)
     guard outcome.value.to == latest else {
       return findings.append(
-        FixtureFinding(.migration, "it ended at version \(outcome.value.to), not at \(latest)"))
+        FixtureFinding(.migration, "migrating ended at version \(outcome.value.to), not at \(latest)"))
     }
     attempt(.golden) { try $0.checkResult(container) }
     findings += LostRows.findings(watch.finalLosses, in: container, fixture, work.catalog)
@@ -68,9 +67,9 @@ struct FixtureChecks {
     let known = findings.count
     attempt(.rollback) { try $0.checkRollback(container, before) }
     guard findings.count == known else {
-      return notes.append("it was not gone down by steps: rolling back comes first")
+      return notes.append("the down steps were not checked, because rolling back fails")
     }
-    attempt(.down) { try $0.findings += wayDown.findings(container, &$0.notes) }
+    attempt(.down) { try $0.findings += downCheck.findings(container, &$0.notes) }
   }
 
   // MARK: What must fail
@@ -103,7 +102,7 @@ struct FixtureChecks {
     for (version, golden) in try goldens(with: container) {
       var found = golden
       wrong[version] = Set(found.map(FindingDifference.init))
-      // What an earlier golden told already is not told again.
+      // What an earlier golden showed is not reported again.
       found.removeAll { known.contains(FindingDifference($0)) }
       first.name(&found, from: .golden(version), at: version) { finding in
         let right = wrong.filter { $0.key < version && !$0.value.contains { $0.place == finding.place } }.keys
@@ -150,7 +149,7 @@ struct FixtureChecks {
     let before = try work.state(of: container)
     if try runner.migrate(container).transaction == nil { return }
     let changed = try work.state(of: container).findings(since: before, .again)
-    findings += changed.isEmpty ? [FixtureFinding(.again, "migrating again was not nothing")] : changed
+    findings += changed.isEmpty ? [FixtureFinding(.again, "migrating again changed something")] : changed
   }
 
   /// Rolls back; and when all is as it was, forward again.
@@ -193,9 +192,9 @@ struct FixtureChecks {
   }
 }
 
-/// Whether what a fixture says of itself is enough, and true.
+/// Whether a fixture's description is complete and true.
 enum FixtureClaims {
-  /// What is missing of what says how it must come out.
+  /// Which expectations or goldens are missing or superfluous.
   static func findings(_ fixture: Fixture, _ catalog: MigrationCatalog) -> [FixtureFinding] {
     var findings: [FixtureFinding] = []
     let file = fixture.directory + "/fixture.yaml"
@@ -205,21 +204,22 @@ enum FixtureClaims {
       findings.append(finding)
     }
     if !fixture.saysWhatItMustBe {
-      add("nothing says what it must be like: add `expect`, or write goldens with `--record`", file)
+      add("the fixture expects nothing: add `expect`, or record goldens with `--record`", file)
     } else if !fixture.goldens.isEmpty, fixture.goldens[catalog.latest] == nil {
-      add("it has no golden of the latest version, \(catalog.latest): write it with `--record`", file)
+      add("no golden of the latest version, \(catalog.latest): record it with `--record`", file)
     }
     for (version, golden) in fixture.goldens.sorted(by: { $0.key < $1.key }) {
       if version < fixture.version {
-        add("it is of version \(version), and the fixture's is \(fixture.version): remove it", golden)
+        add(
+          "the golden is of version \(version), the fixture of \(fixture.version): remove the golden", golden)
       } else if !catalog.hasVersion(version) {
-        add("there is no migration \(version): remove it", golden)
+        add("there is no migration \(version): remove the golden", golden)
       }
     }
     return findings
   }
 
-  /// What would say more. Without a golden nothing but what `expect` names is looked at.
+  /// Advice for a fixture without goldens, of which only what `expect` names is compared.
   static func notes(_ fixture: Fixture, _ catalog: MigrationCatalog) -> [String] {
     guard fixture.goldens.isEmpty, fixture.expectation != nil else { return [] }
     return [
@@ -236,7 +236,7 @@ enum FixtureClaims {
       return (detected?.source, try stage.vaultEncryption())
     }
     var finding = FixtureFinding(
-      .build, "it says `reinstalled: true`, so that its container holds a vault and nothing else")
+      .build, "a fixture with `reinstalled: true` has a vault and nothing else")
     finding.file = fixture.directory + "/fixture.yaml"
     finding.found = vault == nil ? "no vault" : "settings, databases or files"
     return source == .newContainer && vault != nil ? [] : [finding]
@@ -253,7 +253,7 @@ struct MigrationPlace {
   /// Finds the place at the start of a message; nil when it is about no migration.
   init?(in message: String, _ catalog: MigrationCatalog) {
     for migration in catalog.migrations {
-      // Migrations in Swift share a file, so that the line tells which it is.
+      // Migrations in Swift share a file: the line shows which it is.
       guard let step = migration.outline.first(where: { message.hasPrefix("\($0.position):") }) else {
         continue
       }

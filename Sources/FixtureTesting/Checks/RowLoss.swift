@@ -6,18 +6,15 @@ import FileSystem
 import GRDB
 import MigrationEngine
 
-/// Rows of a table that went, and nothing announced it.
 struct RowLoss {
-  /// The database and the table.
   var database: ContainerPath, table: String
   /// Numbers of rows; nothing afterwards when the table is gone.
   var before: Int, after: Int?
   /// The tables that the rows of a dropped one were copied to.
   var successors: [String] = []
-  /// The step that did it.
   var step: StepOutline
 
-  /// What went in a step. A table that is gone lost nothing when another one came that has as many rows: it was renamed,
+  /// What went in a step. A table that is gone lost nothing when a new one has as many rows: it was renamed,
   /// or its database moved. One that the step rebuilds lost nothing when all its rows are in what came of it.
   static func between(
     _ before: [ContainerPath: TableRows], _ after: [ContainerPath: TableRows], _ step: StepOutline
@@ -90,7 +87,7 @@ struct RowLoss {
       (after[path]?.counts.keys.filter { names.contains($0.lowercased()) } ?? []).sorted()
     }
 
-    /// How many of so many rows are found in the tables. One of the dropped table's own name was made anew.
+    /// How many of the rows are found in the tables. A table with the dropped one's name is a new one.
     mutating func take(_ rows: Int, of table: String, from names: [String], in path: ContainerPath) -> Int {
       var found = 0
       for name in names {
@@ -105,13 +102,11 @@ struct RowLoss {
   }
 }
 
-/// Watches a run of migrations on a fixture: which steps change anything, and where rows go.
+/// Watches a run of migrations on a fixture: which steps have an effect, and which tables lose rows.
 struct RunWatch {
-  /// The steps that changed something.
   private(set) var effective: Set<StepOutline> = []
-  /// Rows that went in a step that does not say that it destroys them.
+  /// Rows that were lost in a step that does not announce it.
   private(set) var losses: [RowLoss] = []
-  /// The last step that was done.
   private(set) var last: StepOutline?
   private var changes: StageWatch?
   private var rows: [ContainerPath: TableRows] = [:]
@@ -138,7 +133,7 @@ struct RunWatch {
     for path in try stage.descendants(of: .root) { rows[path] = try TableRows(of: path, on: stage) }
   }
 
-  /// The losses that were not made good until the end of the run.
+  /// The losses that remain at the end of the run.
   var finalLosses: [RowLoss] {
     losses.filter { loss in rows[loss.database]?.counts[loss.table].map { $0 < loss.before } ?? true }
   }
@@ -148,7 +143,7 @@ struct RunWatch {
 struct TableRows {
   private(set) var counts: [String: Int] = [:]
 
-  /// Counts; nil for what is no database, or one that SQLite cannot open.
+  /// Counts; nil for what is not a database, or one that SQLite cannot open.
   init?(of path: ContainerPath, on stage: StagedContainer) throws {
     guard try stage.status(of: path)?.type == .file, try stage.isDatabase(path) else { return nil }
     do {
@@ -161,9 +156,8 @@ struct TableRows {
   }
 }
 
-/// No table loses rows that nothing announced: a step that does names them in `destructive:`, or `expect` counts them.
+/// No table loses rows unannounced: a step names the table in `destructive:`, or `expect` counts the rows.
 enum LostRows {
-  /// What went unannounced.
   static func findings(
     _ losses: [RowLoss], in container: Container, _ fixture: Fixture, _ catalog: MigrationCatalog
   ) -> [FixtureFinding] {
@@ -172,7 +166,7 @@ enum LostRows {
       return loss.before - (loss.after ?? 0) > announced ?? 0
     }.map { loss in
       var finding = FixtureFinding(
-        .lostRows, "rows are gone after the step \(loss.step.operation): \(advice(loss))",
+        .lostRows, "rows are lost after the step \(loss.step.operation): \(advice(loss))",
         place: "\(loss.database): \(loss.table)")
       finding.expected = "\(loss.before) rows"
       finding.found = loss.after.map { "\($0) rows" } ?? "no such table"

@@ -67,7 +67,7 @@ struct FreshCheck {
   ) throws -> [FixtureFinding] {
     let fresh = proofs.filter { $0.fixture.isFresh && $0.shapes[$0.fixture.version] != nil }
       .sorted { $0.fixture.version < $1.fixture.version }
-    // What the nearest older one shows is not told of the others again.
+    // What the nearest older one shows is not reported for the others.
     let pairs = fresh.flatMap { newer in
       fresh.reversed().filter { $0.fixture.version < newer.fixture.version }.map { (older: $0, newer: newer) }
     }

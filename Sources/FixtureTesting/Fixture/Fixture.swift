@@ -3,7 +3,7 @@ import DrydockErrors
 import FileSystem
 import Formats
 
-/// A container of an old version of the app, written down as text that a person can review, with what must be
+/// A container of an old version of the app, as text that a person can review, with what must be
 /// true of it after migrating.
 ///
 /// A fixture is a directory with `fixture.yaml`, `container/` (or an archive, `container.tar.zst`), `groups/` where the
@@ -11,9 +11,7 @@ import Formats
 /// `NAME`, `NAME.plist.yaml` and `NAME.plist.xml` that of the binary property list `NAME.plist`; every other file and
 /// every symbolic link is taken as it is.
 package struct Fixture: Sendable {
-  /// The name: that of its directory.
   package let name: String
-  /// The directory that holds it.
   package let directory: String
   /// What the fixture is, in a sentence.
   package let summary: String
@@ -37,10 +35,8 @@ package struct Fixture: Sendable {
   package let optionalSettings: [String]
   /// Its goldens: the schema version and the directory `expected/VERSION` of each.
   package let goldens: [Int: String]
-  /// What the container is made of.
   let source: FixtureSource
 
-  /// Whether migrating must succeed.
   package var expectsSuccess: Bool { expectation?.error.isEmpty != false }
 
   /// Whether goldens or expectations say what it must be like; a check of one that nothing is said of proves little.
@@ -51,7 +47,7 @@ package struct Fixture: Sendable {
   /// Reads a fixture's description, and what `fixtures.yaml` beside it says of all; the container is made by
   /// ``build(in:configuration:deviceKeys:)``.
   ///
-  /// - Throws: `DrydockError`, or `DrydockError` with `file:line:column` for what is not understood.
+  /// - Throws: `DrydockError` with `file:line:column` for what is invalid.
   package static func load(_ directory: String) throws -> Fixture {
     let names = directory.split(separator: "/")
     // The directory goes by its own name, however it was come to.
@@ -70,7 +66,7 @@ package struct Fixture: Sendable {
 
   /// All fixtures in a directory, sorted by name: the directories that have a `fixture.yaml`.
   ///
-  /// - Throws: as ``load(_:)``; also when there is none, since a check of nothing must not pass.
+  /// - Throws: as ``load(_:)``; also when the directory has none, since a check of nothing must not pass.
   package static func all(in directory: String) throws -> [Fixture] {
     let root = try Directory(directory)
     let common = try FixtureCommon(of: directory)
@@ -78,7 +74,7 @@ package struct Fixture: Sendable {
       .filter { try root.status($0.appending("fixture.yaml")) != nil }
       .map { try Fixture(directory: directory + "/" + $0.nameString, common) }
     guard !fixtures.isEmpty else {
-      throw DrydockError(.notFound, "no directory here has a fixture.yaml", path: directory)
+      throw DrydockError(.notFound, "no directory in it has a fixture.yaml", path: directory)
     }
     return fixtures
   }
@@ -93,7 +89,7 @@ package struct Fixture: Sendable {
     let folder = try Directory(directory)
     guard try folder.status("fixture.yaml") != nil else {
       throw DrydockError(
-        .notFound, "a fixture has a fixture.yaml, and this directory has none", path: directory)
+        .notFound, "the directory has no fixture.yaml", path: directory)
     }
     guard let root = try YAMLDocument(folder.contents("fixture.yaml"), file: file).root else {
       throw DrydockError(.badFixture, "the file is empty; it needs at least `version:`", path: file)
@@ -133,7 +129,7 @@ package struct Fixture: Sendable {
     if case .nothing = source, setup.isEmpty {
       throw DrydockError(
         .badFixture,
-        "there is nothing to make the container of: add `container/`, or say in fixture.yaml what is in it",
+        "the fixture has no content: add `container/`, or describe it in fixture.yaml",
         path: directory)
     }
   }
@@ -194,7 +190,7 @@ enum FixtureSource: Sendable {
   static let archiveFile: ContainerPath = "container.tar.zst"
   static let expected: ContainerPath = "expected"
 
-  /// Looks into a fixture's directory. What looks like a part of a fixture and is none is an error: a container without
+  /// Looks into a fixture's directory. An unknown directory or archive is an error: a container without
   /// what was meant to be in it could pass every check.
   ///
   /// - Throws: `DrydockError` with code `malformed`.
@@ -206,13 +202,13 @@ enum FixtureSource: Sendable {
       if text == "container.tar.zst.age" {
         throw DrydockError(
           .badFixture,
-          "a fixture's archive is not encrypted, since nobody who checks it has the key; `drydock fixture capture` makes "
+          "a fixture's archive must not be encrypted, since checks have no key; `drydock fixture capture` makes "
             + "a fixture of one", path: fixture.full(name))
       }
       if status.type == .directory || text.hasPrefix("container.") {
         throw DrydockError(
           .badFixture,
-          "this is no part of a fixture; \(NearestWord.hint(for: text, among: known.map(\.nameString)))",
+          "not a part of a fixture; \(NearestWord.hint(for: text, among: known.map(\.nameString)))",
           path: fixture.full(name))
       }
     }
@@ -221,7 +217,7 @@ enum FixtureSource: Sendable {
     let hasArchive = try fixture.status(Self.archiveFile) != nil
     if hasArchive, hasFiles || hasGroups {
       throw DrydockError(
-        .badFixture, "the archive is all of the container: leave `container` and `groups` out",
+        .badFixture, "an archive is the whole container: remove `container` and `groups`",
         path: fixture.full(Self.archiveFile))
     }
     self = hasArchive ? .archive : hasFiles || hasGroups ? .files : .nothing

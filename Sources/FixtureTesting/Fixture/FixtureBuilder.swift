@@ -15,7 +15,7 @@ extension Fixture {
   ///   - work: The directory to make; it must not exist, its parent must.
   ///   - configuration: What `drydock.yaml` says: the vault's place, and the groups'.
   ///   - deviceKeys: To whom the vault is sealed; needed when it has one.
-  /// - Throws: `DrydockError`, `DrydockError`, `DrydockError` or `DrydockError`; what was made until then stays.
+  /// - Throws: `DrydockError`; what was made until then stays.
   package func build(
     in work: String, configuration: ContainerConfiguration = ContainerConfiguration(), deviceKeys: DeviceKeys? = nil
   ) throws -> Container {
@@ -31,7 +31,7 @@ extension Fixture {
     if case .files = source {
       try FixtureFiles(fixture, setup).copy(to: target)
     } else if let place = (setup.verbatim + setup.onlyInWAL).first {
-      throw place.position.error("the fixture has no file that this could be about: it has no `container/`")
+      throw place.position.error("the fixture has no `container/` and so no such file")
     }
     for directory in setup.directories {
       try setup.telling(directory) { try target.makeDirectories(directory.path) }
@@ -74,14 +74,13 @@ extension FixturePlace {
 }
 
 extension FixtureSetup {
-  /// Every path that it names.
   fileprivate var places: [Place] { directories + marks.map(\.place) }
 
   /// Runs a change of a path; what it throws names the line that wants it.
   fileprivate func telling(_ place: Place, _ body: () throws -> Void) throws {
     do { try body() } catch let error as DrydockError {
       throw place.position.error(
-        "`\(place.path)` cannot be made so: \(error.message)", code: error.code, cause: error)
+        "`\(place.path)` cannot be set up: \(error.message)", code: error.code, cause: error)
     }
   }
 
@@ -122,9 +121,7 @@ extension FixtureSetup {
 /// `drydock.yaml` names groups by paths from the container's root, such as `../Shared/notes`: the container is nested so
 /// deep that all of them stay inside of the directory, and the same `drydock.yaml` serves.
 struct FixturePlace {
-  /// The directory that all is in.
   let work: Directory
-  /// The container's root in it.
   let root: ContainerPath
   /// The groups' roots in it, by id.
   let groups: [String: ContainerPath]
@@ -162,7 +159,7 @@ struct FixturePlace {
     let name = try ContainerPath(slash.map { String(path[path.index(after: $0)...]) } ?? path)
     let directory = try Directory(parent)
     guard try directory.status(name) == nil else {
-      throw DrydockError(.notBuilt, "this exists; name a directory that does not", path: path)
+      throw DrydockError(.notBuilt, "the path exists; name a new directory", path: path)
     }
     try directory.createDirectory(name)
     return try Directory(path)

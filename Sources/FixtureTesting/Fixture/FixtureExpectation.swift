@@ -11,7 +11,6 @@ package struct FixtureExpectation: Sendable {
   package private(set) var error: [String] = []
   /// Rows that the migrations may take away.
   package private(set) var losses: [ExpectedLoss] = []
-  /// Where `expect` is.
   package let position: YAMLPosition
   private var assertions: [Assertion] = []
   /// What assertions that compare with the container before migrating saw there.
@@ -124,7 +123,6 @@ package struct ExpectedLoss: Sendable {
   private let database: String
   private let path: ContainerPath
   let table: String
-  /// How many rows at most.
   let rows: Int
 
   fileprivate static func all(_ node: YAMLNode?) throws -> [ExpectedLoss] {

@@ -27,7 +27,7 @@ struct FixtureFiles {
     for top in [FixtureSource.container, FixtureSource.groups] where try fixture.status(top) != nil {
       let source = try fixture.directory(top)
       try source.walk { entry in
-        // What is no file of the container: notes of a person's, and a desktop's own files.
+        // Not a part of the container: notes, and files of a desktop.
         if top == FixtureSource.groups, entry.path.parent.isRoot, entry.status.type != .directory {
           return .over
         }
@@ -83,7 +83,7 @@ struct FixtureFiles {
       try target.setMode(entry.status.mode & 0o100 == 0 ? 0o644 : 0o755, of: path)
     default:
       throw DrydockError(
-        .badFixture, "a fixture holds files, directories and links only", path: source.full(entry.path))
+        .badFixture, "a fixture has files, directories and links only", path: source.full(entry.path))
     }
     return nil
   }
@@ -93,11 +93,11 @@ struct FixtureFiles {
   ) throws {
     guard try target.status(path) != nil else { return }
     throw DrydockError(
-      .badFixture, "something else of the fixture makes \(path) already", path: source.full(entry.path))
+      .badFixture, "another file of the fixture makes \(path)", path: source.full(entry.path))
   }
 }
 
-/// A property list written down as YAML or XML.
+/// A property list as YAML or XML.
 struct FixtureSettings {
   private let file: String
   private let bytes: [UInt8]
@@ -115,7 +115,7 @@ struct FixtureSettings {
         let list = try PropertyListDocument(bytes: bytes)
         guard list.format == .xml else {
           throw DrydockError(
-            .badFixture, "this is a binary property list; without `.xml` it is taken as it is", path: file)
+            .badFixture, "a binary property list; name it without `.xml` to take it unchanged", path: file)
         }
         return try PropertyListDocument(format: .binary, value: list.value).encoded()
       } catch let error as DrydockError {
@@ -129,7 +129,7 @@ struct FixtureSettings {
 }
 
 extension ContainerPath {
-  /// The path without an ending of its name, nil when the name has another one or nothing else.
+  /// The path without a suffix of its name; nil when the name has another suffix, or nothing else.
   fileprivate func without(suffix: String) -> ContainerPath? {
     guard name.count > suffix.utf8.count, name.suffix(suffix.utf8.count) == Array(suffix.utf8)[...]
     else { return nil }
@@ -137,7 +137,7 @@ extension ContainerPath {
   }
 }
 
-/// A database written down as SQL.
+/// A database as SQL.
 struct FixtureDatabase {
   private let sql: String
   private let file: String
@@ -159,7 +159,7 @@ struct FixtureDatabase {
       let queue = try DatabaseQueue.alone(with: scratch.full(name)) {
         // The SQL may begin a transaction and fail in it, or never end it.
         $0.allowsUnsafeTransactions = true
-        // As SQLite by itself: an app's schema may have texts in double quotes.
+        // As SQLite does: an app's schema may have texts in double quotes.
         $0.acceptsDoubleQuotedStringLiterals = true
       }
       defer { try? queue.close() }
@@ -194,7 +194,7 @@ struct FixtureDatabase {
       let word = SQLText(statement.sql).firstWord
       if Self.refused.contains(word) {
         throw DrydockError(
-          .badFixture, "the SQL fails: \(word) is not for a fixture, which is one database", path: file)
+          .badFixture, "the SQL fails: \(word) is not allowed in a fixture's SQL", path: file)
       }
       // What comes before the first content is about the file itself: its encoding, the size of its pages.
       if !hasContent, word == "PRAGMA" {

@@ -12,7 +12,6 @@ package struct FixtureSetup: Sendable {
     var position: YAMLPosition
   }
 
-  /// What a path is given.
   struct Mark: Sendable {
     enum Kind: Sendable {
       case attribute(ExtendedAttribute)
@@ -34,7 +33,6 @@ package struct FixtureSetup: Sendable {
   /// The vault's items, with made-up values; nil when there is no vault.
   package let vault: [FixtureVaultItem]?
 
-  /// Whether it says nothing.
   var isEmpty: Bool { directories.isEmpty && vault == nil }
 
   init(_ node: YAMLNode?) throws {
@@ -81,7 +79,7 @@ package struct FixtureSetup: Sendable {
 extension YAMLNode {
   fileprivate func mode() throws -> UInt16 {
     guard let mode = UInt16(exactly: try integer("a mode")), mode <= 0o7777 else {
-      throw position.error("a mode is written like 0o644, and is no more than 0o7777")
+      throw position.error("a mode is written like 0o644 and is at most 0o7777")
     }
     return mode
   }
@@ -109,9 +107,7 @@ extension YAMLMapping.Pair {
 /// `class`, `accessible`, `synchronizable`, `access-control`, every text attribute under its name in the vault's document
 /// with `-` for `_` (`service`, `account`, `access-group`, `label`, `server`, …), and `value`: text, or `!data`.
 package struct FixtureVaultItem: Sendable {
-  /// The item.
   package var item: VaultItem
-  /// Where it is written.
   package var position: YAMLPosition
 
   private static func key(_ attribute: VaultAttribute) -> String {
@@ -165,7 +161,7 @@ package struct FixtureVaultItem: Sendable {
     guard let flag = VaultAccessControl.Flag(rawValue: word) else {
       let known = VaultAccessControl.Flag.allCases.map(\.rawValue)
       throw node.position.error(
-        "`\(word)` is no flag of access control; \(NearestWord.hint(for: word, among: known))")
+        "`\(word)` is not an access control flag; \(NearestWord.hint(for: word, among: known))")
     }
     return flag
   }
@@ -206,18 +202,17 @@ extension YAMLNode {
   ) throws -> ContainerPath {
     guard let path = try? ContainerPath(text), !path.isRoot else {
       throw position.error(
-        "\(what): `\(text)` is no path below the container; write it without a leading `/` or `..`")
+        "\(what): `\(text)` is not a path below the container; write it without a leading `/` or `..`")
     }
     return path
   }
 
-  /// A class of data protection.
   func protection() throws -> ProtectionClass {
     let word = try text("a protection class")
     guard let known = ProtectionClass(rawValue: word) else {
       let words = ProtectionClass.allCases.map(\.rawValue)
       throw position.error(
-        "`\(word)` is no protection class; \(NearestWord.hint(for: word, among: words))")
+        "`\(word)` is not a protection class; \(NearestWord.hint(for: word, among: words))")
     }
     return known
   }

@@ -4,7 +4,7 @@ import FileSystem
 import Formats
 import Foundation
 
-/// What is another value in each run, such as the time of the installation or a random id: goldens hold a word in its
+/// What differs in each run, such as the time of the installation or a random id: goldens hold a word in its
 /// place.
 package struct VolatileValues: Sendable, Equatable {
   /// Keys of settings, at any depth.
@@ -18,16 +18,12 @@ package struct VolatileValues: Sendable, Equatable {
   /// Whether the order of a table's columns is compared: SQL that adds a column puts it behind the others.
   package var comparesColumnOrder = false
 
-  /// A column, by its table.
   package struct Column: Sendable, Hashable {
-    /// The table and the column.
     package var table: String, column: String
 
-    /// A column of a table.
     package init(table: String, column: String) { (self.table, self.column) = (table, column) }
   }
 
-  /// Nothing is volatile.
   package init() {}
 
   init(_ node: YAMLNode?) throws {
@@ -39,14 +35,14 @@ package struct VolatileValues: Sendable, Equatable {
     patterns = try reader.texts("patterns") ?? []
     comparesColumnOrder = try reader.boolean("column-order") == false
     do {
-      _ = try patterns.map(NeutralValues.expression)
+      _ = try patterns.map(ValueNormalizer.expression)
     } catch let error as DrydockError {
       throw (reader["patterns"]?.position ?? reader.position).error(error.message, cause: error)
     }
     for text in try reader["columns"]?.texts("`columns`") ?? [] {
       let parts = text.split(separator: ".", maxSplits: 1).map(String.init)
       guard parts.count == 2 else {
-        throw reader.position.error("`\(text)` in `columns` is no TABLE.COLUMN")
+        throw reader.position.error("`\(text)` in `columns` is not TABLE.COLUMN")
       }
       columns.insert(Column(table: parts[0], column: parts[1]))
     }
@@ -64,15 +60,15 @@ package struct VolatileValues: Sendable, Equatable {
   }
 }
 
-/// Puts neutral values of the same type in the place of volatile ones.
-struct NeutralValues {
-  /// What stands for text, and in it for what a pattern matches.
+/// Puts normalized values of the same type in the place of volatile ones.
+struct ValueNormalizer {
+  /// Replaces text, and in it what a pattern matches.
   static let word = "(volatile)"
 
   let volatile: VolatileValues
   private let patterns: [NSRegularExpression]
 
-  /// - Throws: `DrydockError` with code `malformed` for a pattern that is no regular expression.
+  /// - Throws: `DrydockError` with code `malformed` for an invalid regular expression.
   init(_ volatile: VolatileValues) throws {
     self.volatile = volatile
     patterns = try volatile.patterns.map(Self.expression)
@@ -83,18 +79,17 @@ struct NeutralValues {
     do {
       return try NSRegularExpression(pattern: pattern)
     } catch {
-      throw DrydockError(.badFixture, "`\(pattern)` in `patterns` is no regular expression", cause: error)
+      throw DrydockError(.badFixture, "`\(pattern)` in `patterns` is not a regular expression", cause: error)
     }
   }
 
-  /// Whether nothing is volatile.
   var isNothing: Bool {
     var values = volatile
     values.comparesColumnOrder = false
     return values == VolatileValues()
   }
 
-  /// Whether text may have to be replaced wherever it stands.
+  /// Whether text may have to be replaced in any place.
   var hasPatterns: Bool { !patterns.isEmpty }
 
   /// Text with a word in place of what the patterns match; the same text where none does.
@@ -119,13 +114,13 @@ struct NeutralValues {
 
   // MARK: Settings
 
-  /// Settings with neutral values under volatile keys, at any depth, and neutral words in keys that a pattern matches.
+  /// Settings with normalized values under volatile keys, at any depth, and normalized words in keys that a pattern matches.
   func settings(_ values: PropertyListDictionary) -> PropertyListDictionary {
     if volatile.settings.isEmpty, !hasPatterns { return values }
     let replaced = values.map { key, value in
       (
         key: text(key),
-        value: volatile.settings.containsExactly(key) ? Self.neutral(value) : settings(value)
+        value: volatile.settings.containsExactly(key) ? Self.placeholder(value) : settings(value)
       )
     }
     // Keys that are alike now are numbered by what is under them.
@@ -146,7 +141,7 @@ struct NeutralValues {
     }
   }
 
-  private static func neutral(_ value: PropertyListValue) -> PropertyListValue {
+  private static func placeholder(_ value: PropertyListValue) -> PropertyListValue {
     switch value {
     case .string: .string(word)
     case .boolean: .boolean(false)
@@ -161,7 +156,7 @@ struct NeutralValues {
 
   // MARK: Files
 
-  /// Whether only the path of a file or directory counts: its content, and what is in it, is another one in each run.
+  /// Whether only the path of a file or directory counts, since its content differs in each run.
   func isVolatile(_ path: ContainerPath, isDirectory: Bool) -> Bool {
     if case .matched = volatile.files.verdict(of: path, isDirectory: isDirectory) { true } else { false }
   }

@@ -5,7 +5,7 @@ import DrydockErrors
 import FileSystem
 import Formats
 
-/// A container written down as text that a reviewer can read: what one must look like.
+/// A container as text that a reviewer can read: the expected result of a migration.
 ///
 /// A directory with `files.txt` (every path with its type, mode, flags and content), `defaults.yaml` (settings with
 /// their types, by file and key), `vault.yaml` (the vault's items) and one `.sql` for each database (its schema, its rows
@@ -15,7 +15,6 @@ package struct Golden: Sendable {
   static let list: ContainerPath = "files.txt"
   static let defaults: ContainerPath = "defaults.yaml"
   static let vault: ContainerPath = "vault.yaml"
-  /// The first line of the list.
   static let heading = "# drydock golden 1: type, mode, flags, content, path"
 
   /// Drydock's own state, wherever a layout has it: no golden holds that.
@@ -25,16 +24,13 @@ package struct Golden: Sendable {
     state.contains { path == $0 || path.isInside($0) }
   }
 
-  /// The golden's directory.
   package let directory: String
-  /// Its paths, sorted.
   let lines: [GoldenLine]
   /// Its settings, by file and key.
   let settings: [ContainerPath: GoldenSettings]
   /// The items of its vault; nil when it has no `vault.yaml`.
   let items: [FixtureVaultItem]?
 
-  /// Whether a directory is a golden.
   package static func isGolden(_ path: String) -> Bool {
     guard let directory = try? Directory(path), let status = try? directory.status(list),
       status.type == .file,
@@ -120,7 +116,7 @@ package struct Golden: Sendable {
     return settings
   }
 
-  /// A file that is missing, or that nothing refers to, is a mistake of whoever edited the golden.
+  /// A file that is missing, or that nothing refers to, is an editing mistake.
   private func requireItsFiles(_ root: Directory) throws {
     var needed: [ContainerPath: GoldenLine] = [:]
     for line in lines {
@@ -184,12 +180,12 @@ struct GoldenLine: Sendable {
   var flags: [String: String] = [:]
   /// A file's digest, a link's target, the file that a database, settings or vault items are in.
   var content: String?
-  /// Where it stands in the list, from 1.
+  /// Its line in the list, from 1.
   var number = 0
 
   /// The type of what the side that was written down does not hold.
   static let excluded = "excluded"
-  /// The content of what has another one in each run.
+  /// The content of what differs in each run.
   static let volatile = "volatile"
 
   /// What it is; nil for what was left out.
@@ -301,7 +297,7 @@ extension String {
   }
 }
 
-/// Words for the attributes that mean something to apps, in place of a name and a digest that tell a reviewer nothing.
+/// Readable words for the attributes that matter to apps, instead of a name and a digest.
 enum GoldenFlag {
   /// `excluded` for Apple's flag as its systems write it, `protection=complete` for a class of data protection.
   private static let known: [(word: String, name: String, digest: String)] =
@@ -320,13 +316,13 @@ enum GoldenFlag {
     known.first { $0.name == name && $0.digest == digest }?.word
   }
 
-  /// What a word stands for; nil when it is none of these.
+  /// The attribute that a word means; nil for any other word.
   static func attribute(_ word: String) -> (name: String, digest: String)? {
     known.first { $0.word == word }.map { ($0.name, $0.digest) }
   }
 }
 
-/// How bytes are written in a golden's list: as UTF-8, with `\xNN` for what is none or stands for something else.
+/// How bytes are written in a golden's list: as UTF-8, with `\xNN` for other bytes and for signs with a meaning.
 enum GoldenText {
   static func escaped(_ bytes: [UInt8], _ special: String) -> String {
     let isText = String(validating: bytes, as: UTF8.self) != nil
@@ -392,7 +388,7 @@ extension GoldenText {
     return found.sorted()
   }
 
-  /// Whether two goldens are the same in every byte; false where there is none.
+  /// Whether two goldens are the same in every byte; false where one is missing.
   static func isSame(_ one: String, _ other: String) throws -> Bool {
     guard let left = try? Directory(one), let right = try? Directory(other) else { return false }
     let names = try files(one)

@@ -5,20 +5,20 @@ import DrydockErrors
 import FileSystem
 import Formats
 
-/// Whether a container is what a golden says, and where it is not.
+/// Compares a container with a golden.
 package enum GoldenCheck {
-  /// What differs, one finding for each key, row, item or path; empty when the container is like the golden. The
+  /// One finding for each key, row, item or path that differs; empty when the container equals the golden. The
   /// container is only read.
   ///
-  /// What is wrong with the golden itself (a file that is missing or cannot be understood) is a finding too: it names
+  /// A broken golden (a file is missing or invalid) is a finding too, which names
   /// the file and the line.
   ///
   /// - Parameters:
-  ///   - golden: The golden's directory. What it was written for does not matter: a state that was written down in the
-  ///     same run is one too.
-  ///   - volatile: What is another value in each run: it is not compared.
+  ///   - golden: The golden's directory, also a state that was written in the
+  ///     same run.
+  ///   - volatile: What differs in each run: it is not compared.
   ///   - deviceKeys: What opens the container's vault; without it, the sealed files are compared.
-  ///   - redactor: What hides secrets: the one of the run, so that the same value is shown the same in all findings.
+  ///   - redactor: Hides secrets: one for the whole run, so that equal values look equal in all findings.
   /// - Throws: What reading the container throws.
   package static func findings(
     _ container: Container, against golden: String, volatile: VolatileValues = VolatileValues(),
@@ -36,10 +36,10 @@ package enum GoldenCheck {
     }
   }
 
-  /// Writes a container down as a golden, with all of it that belongs to the app: also what no backup takes.
+  /// Writes a container as a golden, with everything that belongs to the app: also what backups exclude.
   ///
   /// - Parameter directory: The directory to make; it must not exist, its parent must.
-  /// - Throws: What reading the container throws; `DrydockError` with code `malformed` for volatile patterns that are none.
+  /// - Throws: What reading the container throws; `DrydockError` with code `malformed` for an invalid pattern.
   package static func write(
     _ container: Container, to directory: String, volatile: VolatileValues = VolatileValues(),
     deviceKeys: DeviceKeys? = nil
@@ -73,7 +73,7 @@ extension ContainerPath {
 
 /// Compares the text of a golden with the text of what was found.
 ///
-/// The golden is written anew first, so that comments, the order of lines and values that were declared volatile later
+/// The golden is rewritten first, so that comments, the order of lines and values that were declared volatile later
 /// make no difference. Then both texts are compared line by line: each line is a path, a setting, an item of the vault, a
 /// definition or a row, and a finding points to the golden's own line.
 struct GoldenComparison {
@@ -110,7 +110,6 @@ struct GoldenComparison {
     return try Comparison(of: GoldenSide(expected), with: GoldenSide(found), options: options).difference
   }
 
-  /// A finding for each difference.
   func findings() throws -> [FixtureFinding] {
     if isSame { return [] }
     // What one side could not list is not compared.
@@ -123,9 +122,27 @@ struct GoldenComparison {
       try entries(golden).map { ($0.id, $0.place) }, uniquingKeysWith: { first, _ in first })
     var comparison = EntryComparison(try entries(expected), try entries(found), places)
     comparison.run()
-    return comparison.findings.map { finding in
+    let findings = comparison.findings.isEmpty ? try textFindings() : comparison.findings
+    return findings.map { finding in
       var finding = finding
       finding.file = finding.file.map { "\(golden.directory)/\($0)" }
+      return finding
+    }
+  }
+
+  /// A difference that no entry shows is still one. The order of columns and the digests of documents may differ.
+  private func textFindings() throws -> [FixtureFinding] {
+    let (old, new) = (try Directory(expected.directory), try Directory(found.directory))
+    let names = Set(try GoldenText.files(expected.directory)).union(try GoldenText.files(found.directory))
+    return try names.sorted().compactMap { name in
+      guard
+        name == Golden.defaults || name == Golden.vault
+          || comparesColumnOrder && name.nameString.hasSuffix(".sql"),
+        try old.status(name) == nil || new.status(name) == nil
+          || old.contents(name, limit: 1 << 30) != new.contents(name, limit: 1 << 30)
+      else { return nil }
+      var finding = FixtureFinding(.golden, "the text of \(name) differs")
+      finding.file = name.description
       return finding
     }
   }
@@ -150,7 +167,7 @@ struct GoldenEntry {
 
   /// What it is in, without which it is not compared.
   var group: [ExactText]?
-  /// What tells it from all others; it begins with the identity of what it is in.
+  /// Its identity, which begins with that of what it is in.
   var id: [ExactText]
   /// Where it is in the container, for people.
   var name: String

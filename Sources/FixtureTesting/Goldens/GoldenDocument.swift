@@ -19,35 +19,37 @@ enum GoldenDocument {
   }
 
   /// The text for a golden; nil for what is not an object or an array in JSON.
-  static func text(_ bytes: [UInt8], _ neutral: NeutralValues) -> String? {
+  static func text(_ bytes: [UInt8], _ normalizer: ValueNormalizer) -> String? {
     guard let value = try? JSONDocument(bytes: bytes).value else { return nil }
     switch value {
-    case .object, .array: return JSONDocument(normalized(value, neutral), isIndented: true).text
+    case .object, .array: return JSONDocument(normalized(value, normalizer), isIndented: true).text
     default: return nil
     }
   }
 
-  private static func normalized(_ value: JSONValue, _ neutral: NeutralValues) -> JSONValue {
+  private static func normalized(_ value: JSONValue, _ normalizer: ValueNormalizer) -> JSONValue {
     switch value {
     case .null, .boolean, .number: return value
-    case .string(let string): return .string(JSONString(neutral.text(string.text)))
-    case .array(let array): return .array(JSONArray(array.elements.map { normalized($0, neutral) }))
+    case .string(let string): return .string(JSONString(normalizer.text(string.text)))
+    case .array(let array): return .array(JSONArray(array.elements.map { normalized($0, normalizer) }))
     case .object(let object):
       let members = object.members.map { member in
         let key = member.key.text
-        let isVolatile = neutral.volatile.settings.containsExactly(key)
-        return (key: key, value: isVolatile ? Self.neutral(member.value) : normalized(member.value, neutral))
+        let isVolatile = normalizer.volatile.settings.containsExactly(key)
+        return (
+          key: key, value: isVolatile ? Self.placeholder(member.value) : normalized(member.value, normalizer)
+        )
       }
       return .object(JSONObject(members.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }))
     }
   }
 
-  private static func neutral(_ value: JSONValue) -> JSONValue {
+  private static func placeholder(_ value: JSONValue) -> JSONValue {
     switch value {
     case .null: .null
     case .boolean: .boolean(false)
     case .number: .number(JSONNumber(0))
-    case .string: .string(JSONString(NeutralValues.word))
+    case .string: .string(JSONString(ValueNormalizer.word))
     case .array: .array(JSONArray([]))
     case .object: .object(JSONObject([]))
     }
@@ -59,7 +61,6 @@ enum GoldenDocument {
     /// As JSON, and as it may be shown.
     var text: String, shown: String
     var type: String
-    /// The line in the golden's text.
     var line: Int
   }
 

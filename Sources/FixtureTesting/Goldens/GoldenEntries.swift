@@ -89,11 +89,17 @@ struct GoldenEntryReader {
           "value", item.value.withBytes { GoldenYAML.data(Array($0)) },
           shown: redactor.shown(secret: item.value)))
       add(
-        vault + ["\(item.id)"], "\(path): \(item.id)", "vault item", at: Golden.vault, position.line, fields)
+        vault + Self.identity(of: item), "\(path): \(item.id)", "vault item", at: Golden.vault, position.line,
+        fields)
     }
     func field(_ name: String, _ text: String?, shown: String?) -> GoldenEntry.Field {
       GoldenEntry.Field(name, text ?? "", shown: shown, "the vault item has another \(name)")
     }
+  }
+
+  private static func identity(of item: VaultItem) -> [String] {
+    [item.itemClass.rawValue, "\(item.isSynchronizable)"]
+      + VaultAttribute.allCases.filter(item.itemClass.identifying.contains).map { item[$0] ?? "" }
   }
 
   // MARK: Paths
@@ -217,7 +223,7 @@ struct GoldenEntryReader {
     let names = row.names(key: key)
     func shown(_ index: Int) -> String { row.values[index].shown(names[index], redactor) }
     var id = table + ["row"] + (isKeyed ? key : Array(row.columns.indices)).map { row.values[$0].text }
-    // Nothing tells these apart.
+    // Equal rows without a key.
     let count = copies[id, default: 0]
     copies[id] = count + 1
     if count > 0 { id.append("\(count)") }
@@ -301,7 +307,6 @@ private struct RowSQL {
 }
 
 extension GoldenLine {
-  /// What it is, for people.
   var words: String {
     switch kind {
     case .settings: "settings file"
@@ -313,7 +318,6 @@ extension GoldenLine {
 }
 
 extension String {
-  /// Without white space at its ends.
   fileprivate var trimmingSpaces: String {
     var text = drop(while: \.isWhitespace)
     while text.last?.isWhitespace == true { text.removeLast() }

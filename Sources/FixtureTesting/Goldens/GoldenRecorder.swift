@@ -5,7 +5,7 @@ import FileSystem
 import MigrationEngine
 
 /// Writes and updates the goldens of a fixture: that of the latest version, and those of released versions that it lacks.
-/// What a release froze is never changed.
+/// A released golden is never changed.
 package struct GoldenRecorder {
   private let fixture: Fixture
   private let latest: Int
@@ -28,12 +28,12 @@ package struct GoldenRecorder {
       releases.releases.map { ($0.version, $0.name) }, uniquingKeysWith: { first, _ in first })
   }
 
-  /// Why nothing is recorded: `CI` is set, so that this is a pipeline, which only checks; nil when it is not.
+  /// Why nothing is recorded: `CI` is set, and a pipeline only checks; nil otherwise.
   package static func refusal(in environment: [String: String]) -> String? {
     guard let value = environment["CI"], !value.isEmpty, value != "false" else { return nil }
     return
-      "goldens are not recorded where CI is set: a pipeline checks what a person has looked at; run it on your own "
-      + "machine and commit the goldens"
+      "goldens are not recorded where CI is set, so that a person reviews them; record them on your machine "
+      + "and commit them"
   }
 
   /// The versions whose goldens are to be written: the latest, and released ones from the fixture's version on that have
@@ -63,7 +63,7 @@ package struct GoldenRecorder {
         try requireReadable(golden, version)
         recorded.append(try compare(version, golden))
       }
-      // From here on names are exchanged, and nothing is left that could refuse.
+      // From here on only names are exchanged.
       for golden in recorded where golden.change != .unchanged {
         try place(golden.version, from: scratch, in: root)
       }
@@ -77,7 +77,7 @@ package struct GoldenRecorder {
 
   private func directory(_ version: Int) -> String { "\(fixture.directory)/expected/\(version)" }
 
-  /// A golden that could not be read again would fail each check, and say nothing of why.
+  /// A golden that cannot be read again would fail each check without a reason.
   private func requireReadable(_ golden: String, _ version: Int) throws {
     do {
       let read = try Golden(golden)
@@ -91,8 +91,8 @@ package struct GoldenRecorder {
     } catch let error as DrydockError where error.code == .badFixture {
       throw DrydockError(
         .notBuilt,
-        "the golden of version \(version) could not be read again: \(error.message); are its volatile values such that a "
-          + "word may stand in their place?", path: fixture.directory, cause: error)
+        "the golden of version \(version) could not be read again: \(error.message); check `volatile` in fixture.yaml",
+        path: fixture.directory, cause: error)
     }
   }
 
@@ -117,7 +117,7 @@ package struct GoldenRecorder {
     }
     recorded.difference = difference
     if let release = released[version] {
-      // How a frozen golden is written does not matter, as long as it says the same.
+      // The spelling of a frozen golden does not matter.
       if isSame {
         recorded.change = .unchanged
         recorded.difference = nil
@@ -131,7 +131,7 @@ package struct GoldenRecorder {
   private func frozen(_ release: String, _ version: Int, _ golden: String) -> DrydockError {
     DrydockError(
       .frozen,
-      "version \(version) was released with \(release): its golden is frozen, and the container is not what it says now; "
+      "version \(version) was released with \(release): its golden is frozen, and the result now differs; "
         + "undo what changed the result, or put the change into a new migration", path: golden)
   }
 
@@ -157,24 +157,18 @@ package struct GoldenRecorder {
   }
 }
 
-/// What recording did with a golden.
 package struct RecordedGolden: Sendable, Codable {
-  /// What became of it.
   package enum Change: String, Sendable, Codable {
     case written, updated, unchanged
     /// It was of a version that is neither the latest nor released.
     case removed
   }
 
-  /// The fixture's name.
   package var fixture: String
-  /// The schema version.
   package var version: Int
-  /// Its directory.
   package var directory: String
-  /// What became of it.
   package var change: Change
-  /// What the new one says differently, secrets hidden; nothing when only the way changed in which it is written. Nil when
+  /// How it differs from the old one, secrets hidden; empty when only the spelling changed. Nil when
   /// there was none before that can be read, or when it was removed or is unchanged.
   package var difference: ContainerDifference?
 }

@@ -7,12 +7,10 @@ import GRDB
 
 /// A database as SQL: its schema by name, its rows by key. The same content gives the same text.
 struct GoldenSQL {
-  /// The path of a closed database file.
   let path: String
-  /// What stands in the place of volatile values.
-  let neutral: NeutralValues
+  let normalizer: ValueNormalizer
 
-  /// Statements, one in each line but for those that have lines of their own.
+  /// Statements, one for each line unless a statement has several.
   func lines() throws -> [String] {
     do {
       let queue = try DatabaseQueue.alone(with: path) {
@@ -20,7 +18,7 @@ struct GoldenSQL {
       }
       defer { try? queue.close() }
       return try queue.writeWithoutTransaction { db in
-        var writer = try GoldenSQLWriter(db, neutral)
+        var writer = try GoldenSQLWriter(db, normalizer)
         return try writer.lines()
       }
     } catch let error as DatabaseError {
@@ -29,21 +27,21 @@ struct GoldenSQL {
   }
 }
 
-/// Writes one open database down.
+/// Writes one open database.
 private struct GoldenSQLWriter {
   private let db: Database
   private let encoding: TextEncoding
   private let objects: [SchemaObject]
-  private let neutral: NeutralColumns
+  private let normalizer: ColumnNormalizer
   /// The rows of each table as statements; empty while those of a table that it refers to are made.
   private var inserts: [ExactText: [String]] = [:]
-  private var isNeutral = false
+  private var isNormalized = false
 
-  init(_ db: Database, _ values: NeutralValues) throws {
+  init(_ db: Database, _ values: ValueNormalizer) throws {
     self.db = db
     encoding = TextEncoding(rawValue: try String.fetchOne(db, sql: "PRAGMA encoding") ?? "") ?? .utf8
     objects = try SchemaObject.all(in: db)
-    neutral = try NeutralColumns(
+    normalizer = try ColumnNormalizer(
       values, tables: objects.filter { $0.kind == "table" }.map(\.name), encoding, db)
   }
 
@@ -62,9 +60,9 @@ private struct GoldenSQLWriter {
     for kind in ["index", "view", "trigger"] {
       body += objects.filter { $0.kind == kind }.map { $0.sql + ";" }
     }
-    // A neutral value need not be one that the app would take.
+    // A normalized value need not be one that the app would take.
     let hasChecks = tables.contains { $0.sql.firstMatch(of: /\bCHECK\b/.ignoresCase()) != nil }
-    if isNeutral, hasChecks { lines.append("PRAGMA ignore_check_constraints = ON;") }
+    if isNormalized, hasChecks { lines.append("PRAGMA ignore_check_constraints = ON;") }
     return lines + body + ["COMMIT;"]
   }
 
@@ -73,15 +71,15 @@ private struct GoldenSQLWriter {
     inserts[ExactText(object.name)] = []
     if object.isDerived { return }
     var table = try GoldenTable(object.name, db)
-    let mayChange = neutral.mayChange(table)
+    let mayChange = normalizer.mayChange(table)
     if mayChange {
-      // Their values are numbered in the order of their own rows.
-      let parents = neutral.parents(of: table)
+      // Values are numbered in the order of the rows that they belong to.
+      let parents = normalizer.parents(of: table)
       for parent in objects where parent.kind == "table" && parents.contains(parent.name.lowercased()) {
         try read(parent)
       }
     }
-    let isWithoutRowid = neutral.hasVolatileRowid(table)
+    let isWithoutRowid = normalizer.hasVolatileRowid(table)
     if isWithoutRowid { table = table.withoutRowid() }
     do {
       inserts[ExactText(object.name)] = mayChange || isWithoutRowid ? try replaced(table) : try plain(table)
@@ -101,22 +99,22 @@ private struct GoldenSQLWriter {
   private mutating func replaced(_ table: GoldenTable) throws -> [String] {
     var rows: [[GoldenValue]] = []
     try table.rows(db) { rows.append($0) }
-    let replaced = neutral.replaced(rows, of: table, marks: try marks(of: rows, in: table))
-    if replaced.isChanged { isNeutral = true }
+    let replaced = normalizer.replaced(rows, of: table, marks: try marks(of: rows, in: table))
+    if replaced.isChanged { isNormalized = true }
     return replaced.rows.map { table.insert($0, encoding) }
   }
 
-  /// What tells rows apart that are alike but for volatile values: the rows that refer to each.
+  /// Distinguishes rows that are equal but for volatile values, by the rows that refer to each.
   private func marks(of rows: [[GoldenValue]], in table: GoldenTable) throws -> [String] {
     var marks = Array(repeating: "", count: rows.count)
-    for (name, column, to) in neutral.referring(to: table) {
+    for (name, column, to) in normalizer.referring(to: table) {
       guard let object = objects.first(where: { $0.kind == "table" && $0.name.lowercased() == name }) else {
         continue
       }
       let child = try GoldenTable(object.name, db).withoutRowid()
       guard let from = child.columns.firstIndex(where: { $0.lowercased() == column }) else { continue }
       var found: [GoldenValue: [String]] = [:]
-      try child.rows(db) { found[$0[from], default: []].append(neutral.mark(of: $0, in: child)) }
+      try child.rows(db) { found[$0[from], default: []].append(normalizer.mark(of: $0, in: child)) }
       for index in rows.indices { marks[index] += (found[rows[index][to]] ?? []).sorted().joined() + ";" }
     }
     return marks
@@ -134,7 +132,7 @@ private struct GoldenSQLWriter {
       if let name = row[0].text(encoding),
         let key = try String.fetchOne(
           db, sql: "SELECT name FROM pragma_table_info(?) WHERE pk = 1", arguments: [name]),
-        case let count = neutral.count(name, key), count > 0
+        case let count = normalizer.count(name, key), count > 0
       {
         row[1] = GoldenValue(.number, "\(count)")
       }
@@ -155,7 +153,7 @@ extension SchemaObject {
 /// A table as a golden writes it: the columns of each row, and the order of the rows.
 struct GoldenTable {
   let name: String
-  /// What is written of a row, in this order; the rowid first where nothing else tells rows apart.
+  /// What is written of a row, in this order; the rowid first where nothing else identifies a row.
   private(set) var columns: [String]
   /// What the rows are sorted by: indices of columns.
   private(set) var order: [Int]
@@ -172,7 +170,7 @@ struct GoldenTable {
     let keepsRowid =
       try Bool.fetchOne(db, sql: "SELECT wr = 0 FROM pragma_table_list WHERE name = ?", arguments: [table])
       ?? true
-    // By what a comparison knows a row by: the key, unless there is none or it may be null.
+    // As in a comparison: the key, unless there is none or it is null in some row.
     let isNull = key.map { "\(quoted($0)) IS NULL" }.joined(separator: " OR ")
     let hasNull =
       try keepsRowid && !key.isEmpty
@@ -211,9 +209,8 @@ struct GoldenTable {
     }
   }
 
-  /// A row as a statement.
   func insert(_ row: [GoldenValue], _ encoding: TextEncoding) -> String {
-    // The rowid is no name of the table's, and looks like none.
+    // The rowid is not a column of the table, and is not quoted as one.
     let names = columns.indices.map { hasRowid && $0 == 0 ? columns[0] : quoted(columns[$0]) }
     let values = row.map { $0.literal(encoding) }
     return
@@ -244,7 +241,6 @@ struct GoldenValue: Hashable {
     ]
   }
 
-  /// Reads two columns of a row.
   init(_ row: Row, _ at: Int) {
     switch row[at] as String {
     case "text": self.init(.text, Array(row[at + 1] as Data))
@@ -254,13 +250,12 @@ struct GoldenValue: Hashable {
     }
   }
 
-  /// A text.
   init(text: String, _ encoding: TextEncoding) { self.init(.text, encoding.bytes(text)) }
 
   /// Whether it is an integer, and no real.
   var isInteger: Bool { kind == .number && bytes.allSatisfy { (0x30...0x39).contains($0) || $0 == 0x2d } }
 
-  /// The text; nil for what is none, or not valid in its encoding.
+  /// The text; nil for other types, and for what is not valid in its encoding.
   func text(_ encoding: TextEncoding) -> String? { kind == .text ? encoding.text(bytes) : nil }
 
   /// The JSON document that a blob (`X'7b7d'`) is; nil for most.
@@ -276,7 +271,6 @@ struct GoldenValue: Hashable {
     return text
   }
 
-  /// The value in SQL.
   func literal(_ encoding: TextEncoding) -> String {
     guard kind == .text else {
       if kind == .blob, encoding == .utf8, let json {
@@ -303,7 +297,6 @@ extension GoldenValue: Comparable {
   }
 }
 
-/// How a database encodes text.
 enum TextEncoding: String {
   case utf8 = "UTF-8"
   case utf16le = "UTF-16le"
@@ -331,10 +324,8 @@ enum TextEncoding: String {
 
 /// A table, index, view or trigger of an app's database, as its schema says it.
 struct SchemaObject {
-  /// `table`, `index`, `view` or `trigger`.
   var kind: String
   var name: String
-  /// The statement that made it.
   var sql: String
   var isVirtual: Bool
 
@@ -355,5 +346,4 @@ struct SchemaObject {
   }
 }
 
-/// A name in SQL.
 func quoted(_ name: String) -> String { "\"\(name.replacing("\"", with: "\"\""))\"" }

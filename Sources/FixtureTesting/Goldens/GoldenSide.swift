@@ -8,9 +8,7 @@ import GRDB
 
 /// A golden, as a side of a comparison.
 package struct GoldenSide: ComparisonSide {
-  /// See ``ComparisonSide``.
   package private(set) var entries: [ComparedEntry] = []
-  /// See ``ComparisonSide``.
   package private(set) var omitted: [ContainerPath: String] = [:]
   private let golden: Golden
   private let lines: [ContainerPath: GoldenLine]
@@ -51,7 +49,6 @@ package struct GoldenSide: ComparisonSide {
     return entry
   }
 
-  /// See ``ComparisonSide``.
   package func digest(of path: ContainerPath) throws -> SHA256.Digest? {
     guard let line = lines[path], try line.file == nil else { return nil }
     guard let digest = line.content.flatMap({ SHA256.Digest(hex: $0) }) else {
@@ -60,25 +57,21 @@ package struct GoldenSide: ComparisonSide {
     return digest
   }
 
-  /// See ``ComparisonSide``.
   package func settings(of path: ContainerPath) throws -> PropertyListDictionary? {
     golden.settings[path]?.values
   }
 
-  /// See ``ComparisonSide``.
   package func vault(of path: ContainerPath) throws -> ComparedVault? {
     guard try lines[path]?.file == Golden.vault else { return nil }
     return golden.items.map { .items($0.map(\.item)) }
   }
 
-  /// See ``ComparisonSide``: the digest of its SQL, which tells whether two goldens have the same.
   package func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest {
     if let digests = lines[path]?.rawDigests { return .raw(digests) }
     guard let file = try lines[path]?.file else { return .unknown }
     return .image(try ContentDigest.of(file, in: Directory(golden.directory), isDatabase: false))
   }
 
-  /// See ``ComparisonSide``: a database made from the golden's SQL.
   package func databaseFile(
     of path: ContainerPath, in scratch: Directory, as name: ContainerPath
   ) throws -> String {
@@ -96,7 +89,6 @@ package struct GoldenSide: ComparisonSide {
     return full
   }
 
-  /// See ``ComparisonSide``.
   package func forgetDatabase(_ path: ContainerPath) {}
 }
 
@@ -155,7 +147,8 @@ enum GoldenDatabase {
   private static func check(_ statement: String, _ sql: String, _ file: String) throws {
     let word = SQLText(statement).firstWord
     guard words.contains(word) || word.isEmpty else {
-      throw failure("a golden's SQL only makes and fills tables; \(word) is not for it", statement, sql, file)
+      throw failure(
+        "\(word) is not allowed in a golden's SQL, which only makes and fills tables", statement, sql, file)
     }
   }
 
@@ -170,28 +163,26 @@ enum GoldenDatabase {
   }
 }
 
-/// A side of a comparison as a golden holds it: without Drydock's own state, with neutral values in the place of volatile
+/// A side of a comparison as a golden holds it: without Drydock's own state, with normalized values in the place of volatile
 /// ones.
-package struct NeutralSide: ComparisonSide {
-  /// See ``ComparisonSide``.
+package struct NormalizedSide: ComparisonSide {
   package private(set) var entries: [ComparedEntry] = []
-  /// See ``ComparisonSide``.
   package private(set) var omitted: [ContainerPath: String]
   private let side: any ComparisonSide
-  private let neutral: NeutralValues
+  private let normalizer: ValueNormalizer
   private let settings: Set<ContainerPath>
 
   /// What a golden would hold of a side.
   ///
-  /// - Throws: `DrydockError` with code `malformed` for a pattern that is none.
+  /// - Throws: `DrydockError` with code `malformed` for an invalid pattern.
   package init(_ side: any ComparisonSide, _ volatile: VolatileValues = VolatileValues()) throws {
     self.side = side
-    neutral = try NeutralValues(volatile)
+    normalizer = try ValueNormalizer(volatile)
     omitted = side.omitted.filter { !Golden.isState($0.key) }
     settings = Set(side.entries.filter { $0.kind == .settings }.map(\.path))
     for entry in side.entries where !Golden.isState(entry.path) {
       var entry = entry
-      if neutral.isVolatile(entry.path, isDirectory: entry.kind == .directory) {
+      if normalizer.isVolatile(entry.path, isDirectory: entry.kind == .directory) {
         (entry.hasContent, entry.mode, entry.attributes) = (false, nil, nil)
         if entry.kind == .directory { omitted[entry.path] = "it is volatile" }
       }
@@ -199,37 +190,32 @@ package struct NeutralSide: ComparisonSide {
     }
   }
 
-  /// See ``ComparisonSide``: none of settings, which are compared by what is in them.
   package func digest(of path: ContainerPath) throws -> SHA256.Digest? {
-    if !neutral.isNothing, settings.contains(path), try side.settings(of: path) != nil { return nil }
+    if !normalizer.isNothing, settings.contains(path), try side.settings(of: path) != nil { return nil }
     return try side.digest(of: path)
   }
 
-  /// See ``ComparisonSide``.
   package func settings(of path: ContainerPath) throws -> PropertyListDictionary? {
-    try side.settings(of: path).map(neutral.settings)
+    try side.settings(of: path).map(normalizer.settings)
   }
 
-  /// See ``ComparisonSide``.
   package func vault(of path: ContainerPath) throws -> ComparedVault? { try side.vault(of: path) }
 
-  /// See ``ComparisonSide``.
   package func databaseDigest(of path: ContainerPath) throws -> DatabaseDigest {
     let digest = try side.databaseDigest(of: path)
-    if neutral.isNothing { return digest }
+    if normalizer.isNothing { return digest }
     if case .raw = digest { return digest }
     return .unknown
   }
 
-  /// See ``ComparisonSide``: a database made anew, with neutral values.
   package func databaseFile(
     of path: ContainerPath, in scratch: Directory, as name: ContainerPath
   ) throws -> String {
-    if neutral.isNothing { return try side.databaseFile(of: path, in: scratch, as: name) }
+    if normalizer.isNothing { return try side.databaseFile(of: path, in: scratch, as: name) }
     return try ScratchDirectory.withTemporary { folder in
       defer { side.forgetDatabase(path) }
       let lines = try GoldenSQL(
-        path: side.databaseFile(of: path, in: folder, as: "database"), neutral: neutral
+        path: side.databaseFile(of: path, in: folder, as: "database"), normalizer: normalizer
       ).lines()
       let full = scratch.full(name)
       try GoldenDatabase.make(lines.joined(separator: "\n"), from: path.description, at: full)
@@ -237,7 +223,6 @@ package struct NeutralSide: ComparisonSide {
     }
   }
 
-  /// See ``ComparisonSide``.
   package func forgetDatabase(_ path: ContainerPath) { side.forgetDatabase(path) }
 }
 

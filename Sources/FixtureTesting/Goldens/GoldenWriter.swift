@@ -5,12 +5,12 @@ import FileSystem
 import Formats
 import Foundation
 
-/// Writes a side of a comparison (a container, an archive) down as a golden. Values are written as they are, secrets
+/// Writes a side of a comparison (a container, an archive) as a golden. Values are written unchanged, secrets
 /// too: goldens are of made-up containers.
 package struct GoldenWriter {
   private let side: any ComparisonSide
   private let target: Directory
-  private let neutral: NeutralValues
+  private let normalizer: ValueNormalizer
   private let deviceKeys: DeviceKeys?
   private let contents: (ContainerPath) throws -> [UInt8]?
   private var lines: [GoldenLine] = []
@@ -22,35 +22,36 @@ package struct GoldenWriter {
   ///
   /// - Parameters:
   ///   - directory: The directory to write into; it must be there and have none of the golden's files.
-  ///   - volatile: What is another value in each run: neutral words of the same type stand in its place.
-  ///   - deviceKeys: What opens the vault; without it the golden has the sealed file's digest, which is another one
-  ///     after each sealing.
+  ///   - volatile: What differs in each run: it is replaced by a fixed value of the same type.
+  ///   - deviceKeys: What opens the vault; without it the golden has the sealed file's digest, which changes
+  ///     with each sealing.
   ///   - contents: Gives the bytes of a JSON document; nil where only its digest is known.
-  /// - Throws: What reading the side throws; `DrydockError` with code `badFixture` for a pattern that is none.
+  /// - Throws: What reading the side throws; `DrydockError` with code `badFixture` for an invalid pattern.
   package static func write(
     _ side: any ComparisonSide, to directory: String, volatile: VolatileValues = VolatileValues(),
     deviceKeys: DeviceKeys? = nil, contents: @escaping (ContainerPath) throws -> [UInt8]? = { _ in nil }
   ) throws {
     var writer = GoldenWriter(
-      side, to: try Directory(directory), try NeutralValues(volatile), deviceKeys, contents)
+      side, to: try Directory(directory), try ValueNormalizer(volatile), deviceKeys, contents)
     try writer.write()
   }
 
   private init(
-    _ side: any ComparisonSide, to target: Directory, _ neutral: NeutralValues, _ deviceKeys: DeviceKeys?,
+    _ side: any ComparisonSide, to target: Directory, _ normalizer: ValueNormalizer,
+    _ deviceKeys: DeviceKeys?,
     _ contents: @escaping (ContainerPath) throws -> [UInt8]?
   ) {
-    (self.side, self.target, self.neutral, self.deviceKeys) = (side, target, neutral, deviceKeys)
+    (self.side, self.target, self.normalizer, self.deviceKeys) = (side, target, normalizer, deviceKeys)
     self.contents = contents
   }
 
   private mutating func write() throws {
     var volatile: ContainerPath?
     for entry in side.entries where !Golden.isState(entry.path) {
-      // What is in a directory that is another one in each run is not listed.
+      // The content of a volatile directory is not listed.
       if let above = volatile, entry.path.isInside(above) { continue }
       let isDirectory = entry.kind == .directory
-      if !entry.hasContent || neutral.isVolatile(entry.path, isDirectory: isDirectory) {
+      if !entry.hasContent || normalizer.isVolatile(entry.path, isDirectory: isDirectory) {
         if isDirectory { volatile = entry.path }
         lines.append(GoldenLine(volatile: entry))
       } else {
@@ -89,7 +90,7 @@ package struct GoldenWriter {
     case .vault: line.content = try writeVault(entry.path)
     case .settings:
       guard let values = try side.settings(of: entry.path),
-        let yaml = GoldenYAML.lines(neutral.settings(values))
+        let yaml = GoldenYAML.lines(normalizer.settings(values))
       else {
         // Nothing that can be written as settings: compared as a file.
         line.type = ComparedEntry.Kind.file.rawValue
@@ -113,7 +114,7 @@ package struct GoldenWriter {
 
   private func writeDocument(_ entry: ComparedEntry) throws {
     guard GoldenDocument.isCandidate(entry), let bytes = try contents(entry.path),
-      let text = GoldenDocument.text(bytes, neutral)
+      let text = GoldenDocument.text(bytes, normalizer)
     else { return }
     let place = GoldenDocument.place(of: entry.path)
     try target.createDirectories(place.parent, mode: 0o755)
@@ -131,7 +132,7 @@ package struct GoldenWriter {
       items = try Vault(opening: bytes, with: deviceKeys, path: path.description).sorted
     case nil: return try side.digest(of: path)?.hex
     }
-    vault = GoldenVault.lines(items, neutral)
+    vault = GoldenVault.lines(items, normalizer)
     return Golden.vault.description
   }
 
@@ -159,23 +160,23 @@ package struct GoldenWriter {
       try? target.removeFile(copy, missingIsFine: true)
     }
     let database = try side.databaseFile(of: path, in: target, as: copy)
-    try create(file, GoldenSQL(path: database, neutral: neutral).lines())
+    try create(file, GoldenSQL(path: database, normalizer: normalizer).lines())
   }
 }
 
 /// The items of a vault as YAML, in the words of `fixture.yaml`.
 enum GoldenVault {
   /// A list of items, each with its attributes and its value. Their times are left out, which are others in each run.
-  static func lines(_ items: [VaultItem], _ neutral: NeutralValues) -> [String] {
+  static func lines(_ items: [VaultItem], _ normalizer: ValueNormalizer) -> [String] {
     if items.isEmpty { return ["[]"] }
     return items.flatMap { item in
-      lines(item, neutral).enumerated().map { ($0.offset == 0 ? "- " : "  ") + $0.element }
+      lines(item, normalizer).enumerated().map { ($0.offset == 0 ? "- " : "  ") + $0.element }
     }
   }
 
-  private static func lines(_ item: VaultItem, _ neutral: NeutralValues) -> [String] {
+  private static func lines(_ item: VaultItem, _ normalizer: ValueNormalizer) -> [String] {
     var lines = item.itemClass == .genericPassword ? [] : ["class: \(item.itemClass.rawValue)"]
-    // What names it stands first.
+    // What identifies it comes first.
     let attributes = VaultAttribute.allCases.compactMap { attribute in item[attribute].map { (attribute, $0) }
     }
     lines += attributes.map { "\($0.rawValue.replacing("_", with: "-")): \(text($1))" }
@@ -188,7 +189,7 @@ enum GoldenVault {
       guard let value = String(validating: bytes, as: UTF8.self), !value.utf8.contains(0) else {
         return GoldenYAML.data(Array(bytes))
       }
-      return text(neutral.text(value))
+      return text(normalizer.text(value))
     }
     return lines + ["value: \(value)"]
   }

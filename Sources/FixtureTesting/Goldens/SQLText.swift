@@ -81,14 +81,13 @@ struct SQLText {
       || (byte | 0x20 >= 0x61 && byte | 0x20 <= 0x7A)
   }
 
-  /// The first word that is no comment, in capitals.
+  /// The first word, in capitals; comments are skipped.
   var firstWord: String {
     tokens.first(where: \.counts).flatMap { $0.isName ? $0.content.uppercased() : nil } ?? ""
   }
 
   // MARK: Statements
 
-  /// One statement of a script.
   struct Statement {
     /// Without comments, white space and the semicolon.
     var tokens: [Token] = []
@@ -97,7 +96,6 @@ struct SQLText {
     var line: Int
   }
 
-  /// The statements of a script.
   var statements: [Statement] {
     var statements: [Statement] = []
     var current: Statement?
@@ -165,7 +163,6 @@ struct TableSQL {
     (head, self.parts, tail) = (Array(tokens[..<open]), parts, Array(tokens[end...]))
   }
 
-  /// The columns with their definitions.
   var columns: [(name: String, definition: [SQLText.Token])] {
     parts.compactMap { part in
       guard let first = part.first, first.isName || first.kind == .text, !Self.isConstraint(part) else {
@@ -189,7 +186,7 @@ struct TableSQL {
 
   var isVirtual: Bool { head.contains { $0.isWord("VIRTUAL") } }
 
-  /// The statement with its columns and constraints in the order of their text; nil for what is no plain table.
+  /// The statement with its columns and constraints in the order of their text; nil for anything but a plain table.
   var unordered: String? {
     if parts.isEmpty || isVirtual { return nil }
     return ([SQLText.words(head)] + parts.map(SQLText.words).sorted() + [SQLText.words(tail)]).joined(

@@ -59,7 +59,7 @@ package struct FindingText: Sendable {
     }
   }
 
-  /// A path in a directory, named from there; another one as it is.
+  /// A path in a directory, named from there; other paths are unchanged.
   package static func path(_ path: String, from root: String?) -> String {
     guard let root, root != "/" else { return path }
     let prefix = root.hasSuffix("/") ? root : root + "/"

@@ -22,12 +22,11 @@ package struct JUnitReport: Sendable {
     (self.result, self.time, self.root) = (result, time, root)
   }
 
-  /// The document, as UTF-8.
   package var xml: Data {
     let suites = XMLElement(name: "testsuites")
     let notes = result.fixtures.flatMap { fixture in fixture.notes.map { "\(fixture.name): \($0)" } }
     suites.addChild(suite(0, "fixtures", result.fixtures.map(Case.init), notes, seconds: result.seconds))
-    // It takes no time of its own that could be told.
+    // Their time is not measured separately.
     suites.addChild(suite(1, "all fixtures together", Case.overAll(result), result.notes, seconds: 0))
     let document = XMLDocument(rootElement: suites)
     (document.version, document.characterEncoding) = ("1.0", "UTF-8")
@@ -107,7 +106,7 @@ extension JUnitReport {
       var kind: Kind
       /// In place of the first finding's headline.
       var message: String? = nil
-      /// What stands in `type` without findings.
+      /// The `type` where there are no findings.
       var type = ""
       var findings: [FixtureFinding] = []
       /// Lines behind the findings.
@@ -116,7 +115,6 @@ extension JUnitReport {
 
     var name: String
     var seconds = 0.0
-    /// Nil when it passed.
     var outcome: Outcome?
   }
 }

@@ -5,15 +5,14 @@ import DrydockErrors
 import FileSystem
 import MigrationEngine
 
-/// Does with a fixture what the commands do with an app's container: makes it, migrates it, takes it back.
+/// Does with a fixture what the commands do with an app's container: makes, migrates and rolls it back.
 package struct FixtureRunner: Sendable {
-  /// The migrations to prove.
   package let catalog: MigrationCatalog
   /// What `drydock.yaml` says of the app's containers.
   package let configuration: ContainerConfiguration
   /// The device's keys: made for this runner, and for no longer.
   package let deviceKeys: DeviceKeys
-  /// What hides secrets in all that is told of this run.
+  /// Hides secrets in all messages of this run.
   package let redactor = Redactor()
 
   /// A runner for an app's migrations.
@@ -28,7 +27,7 @@ package struct FixtureRunner: Sendable {
   private var options: TransactionOptions {
     var options = TransactionOptions()
     (options.deviceKeys, options.redactor) = (deviceKeys, redactor)
-    // A program that another thread is just starting holds copies of all locks until it runs.
+    // A child process that another thread starts has copies of all locks until it runs.
     options.lockTimeout = 5
     return options
   }
@@ -39,7 +38,7 @@ package struct FixtureRunner: Sendable {
 
   // MARK: Making
 
-  /// Makes a fixture's container; one that nothing gives a version is told it, as `drydock baseline` does.
+  /// Makes a fixture's container; an unmarked one gets its version as with `drydock baseline`.
   ///
   /// - Parameter work: The directory to make, which the container is in; it must not exist.
   /// - Throws: `DrydockError` when the container does not have the version that `fixture.yaml` says.
@@ -62,7 +61,7 @@ package struct FixtureRunner: Sendable {
     return container
   }
 
-  /// The version that a container has; nil when nothing says it.
+  /// The version of a container; nil when nothing says it.
   package func version(of container: Container) throws -> Int? {
     do {
       return try inspect(container) { try DetectedVersion.detect(in: $0, tool: catalog.tool).version }
@@ -76,7 +75,7 @@ package struct FixtureRunner: Sendable {
     try Transaction.inspect(container, options: options, body: body)
   }
 
-  /// What is to be done to a fixture's container, whose version `fixture.yaml` vouches for.
+  /// The pending migrations of a fixture's container; its version is the one that `fixture.yaml` says.
   private func status(of stage: StagedContainer) throws -> MigrationStatus {
     var detected = try DetectedVersion.detect(in: stage, tool: catalog.tool)
     detected.firstContact = nil
@@ -85,7 +84,7 @@ package struct FixtureRunner: Sendable {
 
   // MARK: Forwards and back
 
-  /// Brings a container to a version, the latest without one.
+  /// Migrates a container, to the latest version by default.
   @discardableResult
   package func migrate(
     _ container: Container, to version: Int? = nil
@@ -97,7 +96,7 @@ package struct FixtureRunner: Sendable {
     }
   }
 
-  /// Brings a container to the latest version under the eyes of a watch.
+  /// Migrates a container to the latest version, and records what each step changes.
   func migrate(_ container: Container, _ watch: inout RunWatch) throws -> TransactionOutcome<MigrationReport>
   {
     try Transaction.run(
@@ -117,10 +116,10 @@ package struct FixtureRunner: Sendable {
     _ = try MigrationRollback.run(container, request, catalog, options: options)
   }
 
-  /// Goes down to a version by the migrations' steps.
+  /// Reverts to a version by the migrations' down steps.
   func goDown(_ container: Container, to version: Int) throws {
     var options = options
-    // What the migrations wrote down is needed until the last of them is taken back.
+    // The undo entries of the migrations are needed until the last of them is reverted.
     (options.undoLimits.count, options.undoLimits.bytes) = (.max, .max)
     var request = MigrationRollback.Request()
     (request.version, request.bySteps) = (version, true)
@@ -128,11 +127,11 @@ package struct FixtureRunner: Sendable {
   }
 }
 
-/// One fixture in work: makes its containers, as many as its checks need, each in a place of its own.
+/// One fixture while it is checked: makes as many containers as the checks need, each in a separate directory.
 struct FixtureWork {
   let fixture: Fixture
   let runner: FixtureRunner
-  /// Where the containers and what is written down of them go.
+  /// The directory of the containers and of their goldens.
   let scratch: Directory
   /// The fixture's `expect`; with the rows before migrating once these are known.
   private var expectation: FixtureExpectation?
@@ -147,21 +146,21 @@ struct FixtureWork {
   /// The path of something in the scratch directory.
   func path(_ name: String) -> String { scratch.path + "/" + name }
 
-  /// Makes the fixture's container anew.
+  /// Makes a new container of the fixture.
   ///
   /// - Parameter name: What it is for; each is used once.
   func container(_ name: String) throws -> Container {
     try runner.build(fixture, in: path("container-" + name))
   }
 
-  /// Removes the containers; what was written down of them stays.
+  /// Removes the containers; the goldens of this run stay.
   func removeContainers() throws {
     for name in try scratch.names() where name.starts(with: "container-".utf8) {
       try scratch.removeTree(ContainerPath(name: name))
     }
   }
 
-  /// Writes a container down as a golden in the scratch directory.
+  /// Writes a container as a golden in the scratch directory.
   ///
   /// - Returns: the golden's directory.
   func write(_ container: Container, as name: String) throws -> String {
@@ -187,7 +186,7 @@ struct FixtureWork {
     }
   }
 
-  /// Where a container differs from what was written down in this run, however it is written.
+  /// Where a container differs from a golden of this run.
   ///
   /// - Parameter name: The golden that the container is written down as.
   func differences(
@@ -216,7 +215,6 @@ struct FixtureWork {
     return findings
   }
 
-  /// All that can be told of a container.
   func state(of container: Container) throws -> ExactState {
     try runner.inspect(container) { try ExactState(of: $0.live) }
   }

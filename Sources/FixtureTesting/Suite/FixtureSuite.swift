@@ -6,7 +6,7 @@ import Foundation
 import MigrationEngine
 import Synchronization
 
-/// Checks migrations on fixtures: each by itself, and what must be true over all of them.
+/// Checks migrations on fixtures: on each, and over all of them.
 package struct FixtureSuite: Sendable {
   /// The fixtures that are checked, by name.
   package let fixtures: [Fixture]
@@ -20,8 +20,8 @@ package struct FixtureSuite: Sendable {
 
   /// The fixtures of a directory, or of it those that the options' filter names.
   ///
-  /// - Throws: `DrydockError` or `DrydockError` (with `file:line:column`) for a fixture that cannot be understood;
-  ///   `DrydockError` with code `notFound` when there is none, or none that the filter names: a check of nothing must not
+  /// - Throws: `DrydockError` (with `file:line:column`) for an invalid fixture;
+  ///   `DrydockError` with code `notFound` when none is there, or none matches the filter: a check of nothing must not
   ///   pass.
   package init(
     catalog: MigrationCatalog, releases: Releases, configuration: ContainerConfiguration, directory: String,
@@ -90,9 +90,9 @@ package struct SuiteOptions: Sendable {
 extension FixtureSuite {
   /// Checks them.
   ///
-  /// - Parameter progress: is told of each fixture that is done, in the order of their names, on the caller's thread.
+  /// - Parameter progress: called for each fixture that is done, in the order of their names, on the caller's thread.
   /// - Returns: the results by name; whatever is wrong with a fixture or a migration is a finding there.
-  /// - Throws: `DrydockError` when no scratch directory can be made, `DrydockError` when no key can be.
+  /// - Throws: `DrydockError` when no temporary directory or no key can be made.
   package func run(progress: (FixtureResult) -> Void = { _ in }) throws -> SuiteResult {
     let start = ContinuousClock.now
     let runner = try FixtureRunner(catalog: catalog, configuration: configuration)
@@ -145,15 +145,14 @@ extension FixtureSuite {
   /// The versions that the app itself wrote a container of.
   private var freshVersions: Set<Int> { Set(fixtures.filter(\.isFresh).map(\.version)) }
 
-  /// What must be true over all fixtures.
   private func checkTogether(_ proofs: [FixtureProof], _ result: inout SuiteResult) throws {
     guard isWhole else {
       return result.notes.append(
-        "what must be true over all fixtures was not checked: these are not all of them")
+        "cross-fixture checks skipped: only some fixtures were selected")
     }
     if proofs.contains(where: { $0.result.state == .notRun }) {
       return result.notes.append(
-        "what must be true over all fixtures was not checked: the first failure ended the run")
+        "cross-fixture checks skipped: the first failure ended the run")
     }
     result.findings += ReleaseCheck.findings(fixtures, releases, catalog)
     let unfinished = proofs.filter { !$0.didRun && $0.result.state == .failed }.map(\.result.name)
@@ -161,8 +160,7 @@ extension FixtureSuite {
       result.findings += Coverage.findings(proofs, catalog)
     } else {
       result.notes.append(
-        "whether each step has an effect on some fixture was not checked: \(unfinished.joined(separator: ", ")) could "
-          + "not be migrated")
+        "coverage of steps not checked: \(unfinished.joined(separator: ", ")) could not be migrated")
     }
     result.findings += try FreshCheck.findings(proofs, catalog, jobs: options.jobs)
   }
@@ -172,7 +170,6 @@ extension FixtureSuite {
 struct FixtureProof: Sendable {
   let fixture: Fixture
   var result: FixtureResult
-  /// See ``FixtureChecks``.
   var effective: Set<StepOutline> = []
   var didRun = false
   var shapes: [Int: String] = [:]
@@ -191,12 +188,12 @@ struct FixtureProof: Sendable {
     guard let why = fixture.knownFailure else { return }
     guard result.findings.isEmpty else { return result.state = .knownFailure }
     var finding = FixtureFinding(
-      .known, "it passes now, and fixture.yaml says that it fails: take `known-failure` out")
+      .known, "the fixture passes now: remove `known-failure` from fixture.yaml")
     (finding.expected, finding.file) = (why, fixture.directory + "/fixture.yaml")
     (result.findings, result.state) = ([finding], .failed)
   }
 
-  /// Keeps the container for a person to look at, where there is one.
+  /// Keeps the container for inspection, where there is one.
   mutating func keep(_ work: FixtureWork, in directory: String) {
     if result.findings.contains(where: { $0.check == .build }) { return }
     do {
@@ -207,7 +204,7 @@ struct FixtureProof: Sendable {
   }
 }
 
-/// The container of a failure, for a person to look at: migrated as far as it could be, and beside it the key that opens
+/// The container of a failed fixture, kept for inspection: migrated as far as possible, with the key that opens
 /// its vault.
 struct KeptContainer {
   /// The directory with `container` and `device-key.txt`.
@@ -231,28 +228,26 @@ struct KeptContainer {
     try SecretFile.create(
       path + "/device-key.txt",
       KeyFile.text(of: work.runner.deviceKeys.present, created: Date().ISO8601Format()))
-    // One that cannot be migrated is kept as it was.
+    // One that cannot be migrated is kept unchanged.
     _ = try? work.runner.migrate(container)
   }
 }
 
 extension FixtureSuite {
-  /// What became of the goldens of one fixture.
+  /// The goldens recorded for one fixture.
   package struct Recording: Sendable {
-    /// The fixture's name.
     package var fixture: String
     /// Its goldens by version; empty when it has none to be.
     package var goldens: [RecordedGolden] = []
-    /// Why nothing was recorded.
     package var problem: (any Error)?
   }
 
   /// Writes and updates the goldens of the fixtures, one fixture after the other; what was recorded before a problem stays.
   /// A fixture that must fail to migrate has no goldens, and neither has one that does.
   ///
-  /// To check the fixtures with their new goldens, read them anew.
+  /// To check the fixtures with their new goldens, load them again.
   ///
-  /// - Parameter progress: told of each fixture that is done.
+  /// - Parameter progress: called for each fixture that is done.
   /// - Throws: `DrydockError` when no device key can be made.
   package func record(progress: (Recording) -> Void = { _ in }) throws -> [Recording] {
     let runner = try FixtureRunner(catalog: catalog, configuration: configuration)

@@ -1,13 +1,11 @@
 /// What the checks of all fixtures found.
 package struct SuiteResult: Sendable, Codable {
-  /// The results, by the fixtures' names.
   package var fixtures: [FixtureResult]
-  /// What is wrong with the fixtures as a whole: steps that none exercises, releases that none stands for, migrated
+  /// What is wrong with the fixtures as a whole: steps without effect, releases without a fixture, migrated
   /// containers that are not like fresh ones.
   package var findings: [FixtureFinding]
   /// What could not be checked over all fixtures, and why: some were filtered out.
   package var notes: [String]
-  /// How long it took.
   package var seconds: Double
 
   /// Whether nothing failed that is not known to.
@@ -18,32 +16,26 @@ package struct SuiteResult: Sendable, Codable {
 
 /// What the checks of one fixture found.
 package struct FixtureResult: Sendable, Codable {
-  /// How a fixture came out.
   package enum State: String, Sendable, Codable {
     case passed, failed
     /// It fails, and `fixture.yaml` says so.
     case knownFailure = "known-failure"
-    /// It was not run: another one failed before, and the first failure was to be the last.
+    /// It was not run: another one failed before, with `--fail-fast`.
     case notRun = "not-run"
   }
 
-  /// The fixture's name.
   package var name: String
   /// What it is, in its author's words.
   package var summary: String
-  /// Its directory, as it was named.
   package var directory: String
   /// Its schema version, and the one that it was migrated to.
   package var from: Int, to: Int
-  /// How it came out.
   package var state: State
   /// What is wrong; empty when it passed.
   package var findings: [FixtureFinding]
   /// What could not be checked, and why.
   package var notes: [String] = []
-  /// Why it is known to fail.
   package var knownFailure: String?
-  /// How long it took.
   package var seconds: Double
   /// Where the containers of a failure are kept.
   package var kept: String?
@@ -51,7 +43,6 @@ package struct FixtureResult: Sendable, Codable {
 
 /// One thing that is not as it must be: where, what was expected, what was found, and since which migration.
 package struct FixtureFinding: Sendable, Codable, Equatable {
-  /// What was checked.
   package enum Check: String, Sendable, Codable, CaseIterable {
     /// The container could not be made, or has another version than the fixture says.
     case build
@@ -79,7 +70,6 @@ package struct FixtureFinding: Sendable, Codable, Equatable {
     case known
   }
 
-  /// What was checked.
   package var check: Check
   /// Where in the container: a path, and the key, row or item in it, such as `…/database.sqlite: task, id 3: title`.
   package var place: String?
@@ -87,7 +77,6 @@ package struct FixtureFinding: Sendable, Codable, Equatable {
   package var message: String
   /// What must be there; nil for nothing, or where the message says it all.
   package var expected: String?
-  /// What is there.
   package var found: String?
   /// The first migration after which it differs, such as `0002_rename_settings`; nil when none made the difference.
   package var migration: String?
@@ -103,7 +92,6 @@ package struct FixtureFinding: Sendable, Codable, Equatable {
 }
 
 extension SuiteResult {
-  /// How many fixtures came out so.
   package func count(_ state: FixtureResult.State) -> Int { fixtures.count { $0.state == state } }
 
   /// The counts in words: `14 fixtures: 12 passed, 1 failed, 1 known failure`.

@@ -1,35 +1,34 @@
 import AgeEncryption
 import Formats
 
-/// One numbered change of a container, as its files describe it.
+/// One numbered change of a container.
 public struct Migration: Sendable {
-  /// Its number; the schema version after it.
+  /// The schema version after it.
   public let number: Int
-  /// Its name, without the number.
+  /// Without the number.
   public let name: String
   /// The file (or `migration.yaml` of the directory) for messages.
   package let file: String
   /// SHA-256 over the names and contents of all its files.
   package let checksum: SHA256.Digest
-  /// What it does, in the author's words.
+  /// The author's description.
   public let summary: String?
-  /// Whether its author says that it cannot be undone by steps.
+  /// Whether its author says that it cannot be reverted by steps.
   public let isIrreversible: Bool
-  /// Whether it brings steps of its own for the way down.
   public var hasDownSteps: Bool { !down.isEmpty }
-  /// Remarks about scalars that mean something else in YAML 1.1.
+  /// Notes about scalars that mean something else in YAML 1.1.
   package let notes: [YAMLNote]
 
-  /// What in it opens the vault, and so needs the device key, such as `vault.rename`; nil when nothing does.
+  /// The first part that opens the vault, which needs the device key, such as `vault.rename`; nil when none does.
   package var vaultUse: String? {
     if let step = steps.first(where: \.operation.needsVault) { return step.operation.name }
     return (checks + verifications).contains(where: \.needsVault) ? "its check of the vault" : nil
   }
 
-  /// The checksum that it had before it got its `.down.sql`; nil when it has none.
+  /// The checksum without its `.down.sql`; nil when it has none.
   var checksumWithoutDown: SHA256.Digest? = nil
 
-  /// Whether what had this checksum ran the same statements: a file for the way down may have been added since.
+  /// Whether this checksum is of the same statements: a `.down.sql` may have been added since.
   func accepts(_ other: SHA256.Digest) -> Bool { other == checksum || other == checksumWithoutDown }
 
   let steps: [MigrationStep]
@@ -46,27 +45,26 @@ public struct Migration: Sendable {
   }
 }
 
-/// A step that cannot be taken back by itself, in a migration that brings no `down` steps.
+/// A step without an inverse, in a migration without `down` steps.
 package struct IrreversibleStep: Sendable, Equatable, CustomStringConvertible {
-  /// Where it is.
   package let position: YAMLPosition
-  /// Its operation, such as `files.delete`.
+  /// Such as `files.delete`.
   package let operation: String
   /// Whether it is a `.sql` file, which has directives in place of keys.
   let isSQLFile: Bool
 
-  /// `file:line:column: operation cannot be taken back …`
+  /// `file:line:column: operation has no inverse …`
   package var description: String {
     isSQLFile
-      ? "\(position): these statements have no way back: add a section `-- migrate:down` (or a file `.down.sql` beside a "
+      ? "\(position): the file has no down statements: add a section `-- migrate:down` (or a file `.down.sql` beside a "
         + "`.up.sql`), or a line `-- drydock: irreversible`"
-      : "\(position): \(operation) cannot be taken back by itself: give the migration `down` steps, or say "
+      : "\(position): \(operation) has no inverse: give the migration `down` steps, or say "
         + "`irreversible: true`"
   }
 }
 
 extension Migration {
-  /// The steps that keep the migration from being taken back by steps; none when it has `down` steps.
+  /// The steps without an inverse; none when the migration has `down` steps.
   package var irreversibleSteps: [IrreversibleStep] {
     guard !hasDownSteps else { return [] }
     return steps.filter { $0.operation.reversal == .none }.map {
@@ -76,31 +74,29 @@ extension Migration {
     }
   }
 
-  /// Whether somebody wrote how it is reverted: `down` steps, or statements or a script of a step's own.
+  /// Whether its author wrote how it is reverted: by `down` steps, or by the `down` of a step.
   package var hasExplicitDown: Bool { hasDownSteps || steps.contains { $0.operation.hasExplicitDown } }
 
-  /// Whether it can be taken back by steps: by its own `down` steps, or because each step has a way back.
+  /// Whether it can be reverted by steps: its `down` steps, or the inverse of each step.
   package var isReversible: Bool { !isIrreversible && irreversibleSteps.isEmpty }
 }
 
-/// One step, as those see it who watch a run.
+/// One step, for reports on a run.
 package struct StepOutline: Sendable, Hashable {
   /// The migration's number, and the step's place in it, from 0.
   package let migration: Int, index: Int
-  /// Where it is.
   package let position: YAMLPosition
-  /// Its operation, such as `files.move`.
+  /// Such as `files.move`.
   package let operation: String
-  /// Whether its author says that it destroys data, and why.
+  /// Whether its author gives a reason for destroying data.
   package let isDestructive: Bool
-  /// What it says of the data that it destroys.
   package let announcedLoss: AnnouncedLoss
-  /// Whether it has nothing to do, such as the file of another tool without a statement.
+  /// Whether it is the file of another tool without a statement.
   package let isEmpty: Bool
 }
 
 extension Migration {
-  /// The steps of the way up, in order.
+  /// The steps, without the `down` steps.
   package var outline: [StepOutline] {
     steps.enumerated().map { index, step in
       StepOutline(
@@ -118,7 +114,7 @@ struct MigrationStep: Sendable {
 
 }
 
-/// What the body of a migration says, before it gets its number.
+/// The content of a migration, without its number and name.
 struct MigrationBody: Sendable {
   var summary: String?
   var isIrreversible = false
@@ -129,7 +125,7 @@ struct MigrationBody: Sendable {
   var notes: [YAMLNote] = []
 }
 
-/// What the name of a file or directory says: `0001_name` is number 1, called `name`.
+/// The name of a migration's file or directory: `0001_name` is number 1, named `name`.
 struct MigrationName {
   let number: Int
   let name: String

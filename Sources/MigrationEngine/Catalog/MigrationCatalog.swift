@@ -6,7 +6,7 @@ import Formats
 
 /// All migrations of an app, in order.
 public struct MigrationCatalog: Sendable {
-  /// The directory that they were read from, as it was named.
+  /// The path of the directory, as it was given.
   package let directory: String
   /// The migrations, numbers ascending. Drydock's own start at 1 and have no gaps; other tools' numbers may be times.
   public let migrations: [Migration]
@@ -32,17 +32,16 @@ public struct MigrationCatalog: Sendable {
   /// Whether a container can have this version: 0, or the number of a migration.
   package func hasVersion(_ version: Int) -> Bool { version == 0 || migration(version) != nil }
 
-  /// What in the migrations only looks like something else to readers of YAML 1.1.
+  /// Notes about scalars that mean something else in YAML 1.1.
   package var notes: [YAMLNote] { migrations.flatMap(\.notes) }
 
-  /// What is odd about the directory, without being wrong.
   public var warnings: [String] {
-    migrations.isEmpty && !directory.isEmpty ? ["\(directory): no migration is in this directory"] : []
+    migrations.isEmpty && !directory.isEmpty ? ["\(directory): the directory has no migration"] : []
   }
 
   /// Reads a directory of migrations: `0001_name.yaml`, `0001_name.sql`, pairs of `0001_name.up.sql` and
   /// `0001_name.down.sql`, or directories `0001_name` with a `migration.yaml`. `releases.yaml`, `README.md` and names
-  /// that start with a dot are left alone.
+  /// that start with a dot are ignored.
   ///
   /// - Parameter tool: another tool, whose files the directory has.
   /// - Throws: ``DrydockError`` with code `catalog`, naming file, line and column where there is one.
@@ -52,7 +51,7 @@ public struct MigrationCatalog: Sendable {
     return catalog
   }
 
-  /// Reads a directory of migrations as far as it can be read, with everything that is wrong in it.
+  /// Reads a directory of migrations, and collects all errors in it.
   ///
   /// - Throws: ``DrydockError`` with code `catalog` when the directory itself cannot be read.
   static func read(
@@ -73,21 +72,20 @@ public struct MigrationCatalog: Sendable {
   }
 }
 
-/// Reads a directory of migrations, and finds everything that is wrong with it, not the first thing only.
+/// Reads a directory of migrations, and collects all errors in it.
 struct MigrationFolder {
   private(set) var migrations: [Migration] = []
-  /// What is wrong, files in the order of their names, then the numbers.
+  /// The errors: of files in the order of their names, then of numbers.
   private(set) var problems: [DrydockError] = []
 
   private let folder: Directory
   private let display: String
-  /// Also of migrations that cannot be read: a number is not missing because its file has a mistake in it.
+  /// Of migrations that cannot be read, too, so that their numbers are not reported as missing.
   private var identifiers: [Int: [String]] = [:]
 
-  /// `releases.yaml` is what `drydock release` writes.
   private static let reserved: Set<String> = ["releases.yaml", "README.md"]
   private static let shapes =
-    "a migration is called 0001_name.yaml, 0001_name.sql, 0001_name.up.sql with 0001_name.down.sql, or is a directory "
+    "a migration is named 0001_name.yaml, 0001_name.sql, 0001_name.up.sql with 0001_name.down.sql, or is a directory "
     + "0001_name with migration.yaml"
 
   /// - Throws: `DrydockError` when the directory itself cannot be read.
@@ -118,7 +116,7 @@ struct MigrationFolder {
       if suffix == ".up.sql" { return try readPair(stem, name, hasDown: hasOther) }
       guard hasOther else {
         throw DrydockError(
-          .catalog, "the way down has no way up: add \(stem)\(other)", path: "\(display)/\(entry)")
+          .catalog, "the file has no `.up.sql`: add \(stem)\(other)", path: "\(display)/\(entry)")
       }
       return
     }
@@ -216,9 +214,9 @@ extension Migration {
   }
 }
 
-/// The files of one migration: what is read, and what the checksum covers.
+/// The files of one migration, which the checksum covers.
 struct MigrationFiles: Sendable {
-  /// A file by its path inside the migration's directory; a single file by its name.
+  /// By the path inside the migration's directory; a single file by its name.
   var contents: [String: [UInt8]] = [:]
   /// The directory that holds them, for messages.
   var directory: String
@@ -253,7 +251,7 @@ struct MigrationFiles: Sendable {
   func bytes(of name: String, namedAt position: YAMLPosition) throws -> [UInt8] {
     guard isDirectory else {
       throw position.error(
-        "`\(name)` is a file of its own: make the migration a directory with migration.yaml and its files")
+        "`\(name)` is another file: make the migration a directory with migration.yaml and its files")
     }
     guard let bytes = contents[name] else {
       throw position.error(
@@ -279,13 +277,13 @@ struct MigrationFiles: Sendable {
 }
 
 extension MigrationFiles {
-  /// Reads one file as a migration of its own.
+  /// Reads a migration that is one file.
   static func single(_ name: String, in folder: Directory, display: String) throws -> MigrationFiles {
     let bytes = try folder.contents(ContainerPath(name))
     return MigrationFiles(contents: [name: bytes], directory: display, isDirectory: false)
   }
 
-  /// Reads a directory's files at every depth; names that start with a dot are not part of it.
+  /// Reads a directory's files at every depth, except names that start with a dot.
   static func directory(_ name: String, in folder: Directory, display: String) throws -> MigrationFiles {
     var files = MigrationFiles(directory: display + "/" + name, isDirectory: true)
     try files.add(try folder.directory(ContainerPath(name)), prefix: "")
@@ -295,7 +293,7 @@ extension MigrationFiles {
   private mutating func add(_ directory: Directory, prefix: String) throws {
     for bytes in try directory.names() where bytes.first != UInt8(ascii: ".") {
       guard let name = String(validating: bytes, as: UTF8.self) else {
-        throw DrydockError(.catalog, "a file's name is not UTF-8: rename it", path: display(prefix))
+        throw DrydockError(.catalog, "a file name is not UTF-8: rename it", path: display(prefix))
       }
       let path = try ContainerPath(name)
       switch try directory.status(path)?.type {
@@ -303,7 +301,7 @@ extension MigrationFiles {
       case .file: contents[prefix + name] = try directory.contents(path)
       default:
         throw DrydockError(
-          .catalog, "neither a file nor a directory: a migration's files must be files",
+          .catalog, "neither a file nor a directory: a migration consists of files",
           path: display(prefix + name))
       }
     }

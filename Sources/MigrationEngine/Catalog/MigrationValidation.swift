@@ -4,16 +4,16 @@ import DrydockErrors
 import Formats
 import GRDB
 
-/// What is wrong with migrations, as far as it can be told without a container: everything at once.
+/// All errors in migrations that can be found without a container.
 package struct MigrationValidation: Sendable {
-  /// The migrations that can be read.
+  /// The readable migrations.
   package let catalog: MigrationCatalog
-  /// What is wrong: with the files, the statements, and with what was released.
+  /// The errors in the files and statements, and the changes of released migrations.
   package let problems: [DrydockError]
 
   /// Reads a directory of migrations and checks all of it.
   ///
-  /// - Parameter configuration: tells which databases there are; one that names none is not asked.
+  /// - Parameter configuration: names the databases; when it names none, their names are not checked.
   /// - Throws: ``DrydockError`` with code `catalog` when the directory cannot be read.
   package static func run(
     _ directory: String, tool: MigrationTool? = nil, _ configuration: ContainerConfiguration
@@ -32,7 +32,7 @@ package struct MigrationValidation: Sendable {
 
   /// Checks migrations.
   ///
-  /// - Parameter problems: what kept some of them from being read.
+  /// - Parameter problems: the errors of migrations that could not be read.
   package init(
     _ catalog: MigrationCatalog, _ configuration: ContainerConfiguration,
     reading problems: [DrydockError] = []
@@ -43,7 +43,7 @@ package struct MigrationValidation: Sendable {
     found += Self.statements(catalog, configuration)
     found += Self.irreversibleSteps(catalog)
     do {
-      // Where some cannot be read, it would seem that they were removed.
+      // Unreadable migrations must not be reported as removed.
       found += try Releases.read(catalog.directory).problems(in: catalog, isComplete: problems.isEmpty)
     } catch {
       found.append(DrydockError(reading: error))
@@ -66,7 +66,7 @@ package struct MigrationValidation: Sendable {
     }
   }
 
-  /// Other tools' migrations may have no way down, as in these tools.
+  /// Other tools' migrations need no down statements.
   private static func irreversibleSteps(_ catalog: MigrationCatalog) -> [DrydockError] {
     if catalog.tool != nil { return [] }
     return catalog.migrations.filter { !$0.isIrreversible }.flatMap(\.irreversibleSteps).map {
@@ -88,28 +88,28 @@ package struct MigrationValidation: Sendable {
 }
 
 extension Assertion {
-  /// The database that a check asks, and where it stands.
+  /// The database that a check queries, and where it is named.
   fileprivate var database: (String, YAMLPosition)? {
     guard case .sql(let assertion) = kind else { return nil }
     return (assertion.database, assertion.position)
   }
 }
 
-/// Finds the statements of migrations that SQLite cannot parse or that migrations may not have, without a container.
+/// Finds statements that SQLite cannot parse or that migrations must not contain, without a container.
 ///
-/// What the migrations themselves make is built up in empty databases in recorded. A statement on what is not there is no
-/// mistake: the app made it. From the first of these on a database's schema is not known, and what is told is only what
-/// is wrong whatever the schema is.
+/// The schema that the migrations create is built in empty databases in memory. A statement on a table that does not exist
+/// there is valid: the app created it. From then on the database's schema is unknown, and only errors that do not depend
+/// on it are reported.
 struct StatementCheck {
   private(set) var problems: [DrydockError] = []
   /// By database.
   private var schemas: [String: DatabaseQueue] = [:]
   private var isKnown: [String: Bool] = [:]
   private let settings: ContainerConfiguration
-  /// What SQLite and `drydock.yaml` have, in capitals.
+  /// The functions of SQLite and `drydock.yaml`, in capitals.
   private let functions: Set<String>
 
-  /// - Parameter settings: what names the app's own functions.
+  /// - Parameter settings: names the app's functions.
   init(_ settings: ContainerConfiguration) throws {
     self.settings = settings
     functions = try DatabaseQueue().read { db in
@@ -118,7 +118,7 @@ struct StatementCheck {
     }
   }
 
-  /// Checks what a migration runs and asks, both ways.
+  /// Checks a migration's statements and queries, and its down statements.
   mutating func add(_ migration: Migration) {
     for assertion in migration.checks { query(assertion) }
     for step in migration.steps {
@@ -131,11 +131,11 @@ struct StatementCheck {
       }
     }
     for assertion in migration.verifications { query(assertion) }
-    checkWayBack(migration)
+    checkDown(migration)
   }
 
-  /// It starts from what the way here has made, and leaves nothing.
-  private mutating func checkWayBack(_ migration: Migration) {
+  /// Starts from the schema after the migration, and restores it.
+  private mutating func checkDown(_ migration: Migration) {
     for schema in schemas.values {
       try? schema.writeWithoutTransaction { try $0.execute(sql: "SAVEPOINT here") }
     }
@@ -145,9 +145,9 @@ struct StatementCheck {
       }
     }
     for step in migration.steps.reversed() {
-      // What it destroys is what the way here has made.
+      // Down statements may destroy what the migration created.
       if let sql = step.operation as? RunSQL, let down = sql.down {
-        run(down, of: sql, destructive: "the way back")
+        run(down, of: sql, destructive: "down")
       } else if let sql = step.operation as? RunToolSQL, let down = sql.down {
         parse(down, of: sql)
       }
@@ -157,7 +157,7 @@ struct StatementCheck {
     }
   }
 
-  /// What deletes or replaces files, or does what only it knows, may leave other databases behind.
+  /// Whether a step may replace databases: it changes files, or is a script or closure.
   private static func mayReplaceDatabases(_ operation: any MigrationAction) -> Bool {
     !(operation is MoveFiles) && !operation.name.hasPrefix("defaults.") && !operation.name.hasPrefix("vault.")
   }
@@ -179,7 +179,7 @@ struct StatementCheck {
       let schema = try schema(of: sql.database)
       try schema.read { _ = try $0.makeStatement(sql: sql.query) }
     } catch let error as DatabaseError {
-      tell(error, sql.database, at: assertion.position)
+      report(error, sql.database, at: assertion.position)
     } catch {
       problems.append(DrydockError(reading: error))
     }
@@ -202,7 +202,7 @@ struct StatementCheck {
     }
   }
 
-  /// Another tool's statements have no rules of ours.
+  /// Another tool's statements need no reasons.
   private mutating func parse(_ script: SQLScript, of step: RunToolSQL) {
     do {
       let schema = try schema(of: step.database)
@@ -227,7 +227,7 @@ struct StatementCheck {
   ) {
     let source = rules.source
     do {
-      // To explain it compiles it already. Rows change no schema, and may be many.
+      // EXPLAIN compiles other statements. Statements on rows change no schema, and may be many.
       if source.isAboutRows { _ = try db.makeStatement(sql: source.text) }
       if let reason = try rules.refusal(db) {
         return problems.append(DrydockError(.sql, "\(places.position(at: source.offset)): \(reason)"))
@@ -235,15 +235,15 @@ struct StatementCheck {
       if source.isAboutRows { return }
       let words = SQLStatement(source.text)
       if words.definesSchema { try db.execute(sql: source.text) }
-      // Who asks whether something is there does not know the schema either.
+      // A statement with IF EXISTS does not know the schema either.
       if words.asksForExistence { isKnown[database] = false }
     } catch let error as DatabaseError {
       if let reason = rules.refusalByWords {
         problems.append(DrydockError(.sql, "\(places.position(at: source.offset)): \(reason)"))
       }
       let position = places.position(at: source.offset)
-      tell(error, database, at: position)
-      // SQLite looks for tables first.
+      report(error, database, at: position)
+      // SQLite reports a missing table before an unknown function.
       if error.message?.hasPrefix("no such table") == true, source.isAboutRows {
         let unknown = SQLStatement(source.text).calls.first { !functions.contains($0.uppercased()) }
         if let unknown {
@@ -255,7 +255,7 @@ struct StatementCheck {
     }
   }
 
-  private mutating func tell(_ error: DatabaseError, _ database: String, at position: YAMLPosition) {
+  private mutating func report(_ error: DatabaseError, _ database: String, at position: YAMLPosition) {
     let message = error.message ?? ""
     if message.hasPrefix("no such function") {
       problems.append(DrydockError(.sql, "\(position): \(error.plainMessage)", cause: error))

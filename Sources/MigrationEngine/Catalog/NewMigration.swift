@@ -1,9 +1,8 @@
 import DrydockErrors
 import FileSystem
 
-/// Makes the files of a migration that is still to be written.
+/// Creates the files of a new migration.
 package enum NewMigration {
-  /// What a migration can be written as.
   package enum Form: Sendable {
     /// A YAML file.
     case steps
@@ -13,7 +12,7 @@ package enum NewMigration {
     case directory
   }
 
-  /// Writes a template with the next free number. The directory of migrations is made when it is missing.
+  /// Writes a template with the next free number. A missing directory of migrations is created.
   ///
   /// - Returns: the path of the file to edit.
   /// - Throws: ``DrydockError`` `usage` for a name that cannot be one; `DrydockError`.

@@ -3,30 +3,28 @@ import DrydockErrors
 import FileSystem
 import Formats
 
-/// What has been released, as `releases.yaml` beside the migrations says: what users' containers may have, and what must
-/// not change any more.
+/// The released migrations, from `releases.yaml` beside the migrations: users' containers may have them, so that they must
+/// not change.
 package struct Releases: Sendable, Equatable {
   /// One release of the app.
   package struct Release: Sendable, Equatable {
-    /// Its name, such as `2.5.0`.
+    /// Such as `2.5.0`.
     package var name: String
-    /// The schema version that it has.
+    /// Its schema version.
     package var version: Int
-    /// The migrations that came with it.
+    /// Its new migrations.
     package var migrations: [Frozen]
-    /// Where `releases.yaml` says so.
+    /// In `releases.yaml`.
     package let position: YAMLPosition
   }
 
   /// A migration as it was released.
   package struct Frozen: Sendable, Equatable {
-    /// Its number.
     package var number: Int
-    /// Its name, without the number.
+    /// Without the number.
     package var name: String
-    /// SHA-256 over its files.
     package var checksum: SHA256.Digest
-    /// Where `releases.yaml` says so.
+    /// In `releases.yaml`.
     let position: YAMLPosition
   }
 
@@ -36,10 +34,10 @@ package struct Releases: Sendable, Equatable {
 
   static let fileName = "releases.yaml"
 
-  /// The newest schema version that has been released; 0 when none has.
+  /// The newest released schema version; 0 without any.
   package var version: Int { releases.map(\.version).max() ?? 0 }
 
-  /// Reads `releases.yaml` of a directory of migrations; without one nothing has been released.
+  /// Reads `releases.yaml` of a directory of migrations, which may be missing.
   ///
   /// - Throws: `DrydockError` with the place in the file.
   package static func read(_ directory: String) throws -> Releases { try Releases(directory) }
@@ -73,7 +71,7 @@ package struct Releases: Sendable, Equatable {
       name: try reader.required("name").text("`name`"), checksum: checksum, position: node.position)
   }
 
-  /// What was edited, removed or inserted since it was released.
+  /// The migrations that were modified, removed or inserted since their release.
   ///
   /// - Parameter isComplete: whether the catalog has every migration of the directory.
   func problems(in catalog: MigrationCatalog, isComplete: Bool = true) -> [DrydockError] {
@@ -97,8 +95,8 @@ package struct Releases: Sendable, Equatable {
       problems.append(
         DrydockError(
           .released,
-          "migration \(migration.identifier) was inserted below version \(newest), which is released: containers that have "
-            + "that version would never run it; give it the next free number", path: migration.file))
+          "migration \(migration.identifier) was inserted below the released version \(newest): containers with that version would "
+            + "never run it; give it the next free number", path: migration.file))
     }
     return problems
   }
@@ -107,28 +105,27 @@ package struct Releases: Sendable, Equatable {
     let name = Migration.padded(frozen.number) + "_" + frozen.name
     return DrydockError(
       .released,
-      "\(frozen.position): migration \(name) was released with \(release.name), and its files are gone: bring them back"
+      "\(frozen.position): migration \(name) was released with \(release.name), and its files are missing: restore them"
     )
   }
 
   private func edited(_ now: Migration, _ frozen: Frozen, _ release: Release) -> DrydockError {
-    let renamed = now.name == frozen.name ? "" : " (it was called \(frozen.name))"
+    let renamed = now.name == frozen.name ? "" : " (it was named \(frozen.name))"
     return DrydockError(
       .released,
-      "migration \(now.identifier) was changed after it was released with \(release.name)\(renamed): bring its files back, "
-        + "and put the change into a new migration", path: now.file)
+      "migration \(now.identifier) was modified since its release with \(release.name)\(renamed): restore its files, and "
+        + "put the change into a new migration", path: now.file)
   }
 
-  /// Appends a release with all migrations that are in none yet. What the file says is never changed.
+  /// Appends a release with all migrations that are in none yet. The rest of the file is not changed.
   ///
-  /// - Returns: the release.
   /// - Throws: ``DrydockError`` `usage` when there is a release of that name.
   package mutating func add(_ name: String, _ catalog: MigrationCatalog) throws -> Release {
     guard !name.isEmpty, !name.contains(where: { $0.isNewline || "\"\\".contains($0) }) else {
       throw DrydockError(.usage, "a release's name is one line without quotes, such as 2.5.0")
     }
     guard !releases.contains(where: { $0.name == name }) else {
-      throw DrydockError(.usage, "the release \(name) is there already: what is released stays", path: file)
+      throw DrydockError(.usage, "the release \(name) exists already: a release is never changed", path: file)
     }
     let old = Set(releases.flatMap(\.migrations).map(\.number))
     let start = YAMLPosition(file: file, line: 1, column: 1)

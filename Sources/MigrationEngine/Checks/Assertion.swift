@@ -6,7 +6,6 @@ import Formats
 /// One thing that must be true of a container: a line of `check:` or `verify:` in a migration, or a part of `expect:` in a
 /// fixture.
 package struct Assertion: Sendable {
-  /// What can be looked at.
   enum Kind: Sendable {
     case sql(SQLAssertion)
     case defaults(DefaultsAssertion)
@@ -16,7 +15,6 @@ package struct Assertion: Sendable {
     case mark(MarkAssertion)
   }
 
-  /// Where it is written.
   package let position: YAMLPosition
   let kind: Kind
 
@@ -141,7 +139,7 @@ extension Assertion {
       guard case .failed(let failures) = judge(now, before: before?.observation, stage.redactor) else {
         return []
       }
-      return failures
+      return failures.all
     } catch let failure as AssertionFailure {
       return [failure]
     } catch let failure as StepFailure {
@@ -150,13 +148,12 @@ extension Assertion {
   }
 }
 
-/// What is not as asserted.
 package struct AssertionFailure: Error, Sendable, Equatable {
   /// Where in the container; secrets are hidden.
   package var place: String
   /// What is wrong, without the place, and the values; nil where the message says it all.
   package var message: String, expected: String?, found: String?
-  /// Where it is asserted, when that is a line of its own.
+  /// Where it is asserted, when that is not the assertion's own line.
   package var position: YAMLPosition?
   /// All of it in a sentence, as a migration says it.
   var sentence: String
@@ -181,7 +178,6 @@ enum Expectation: Sendable {
   case values([PropertyListValue])
   /// SQL's NULL.
   case null
-  /// The rows of a query.
   case rows([[PropertyListValue?]])
   case before(YAMLPosition)
   case exists(Bool)
@@ -198,7 +194,6 @@ enum Expectation: Sendable {
   }
 }
 
-/// What an assertion saw.
 enum Observation: Equatable, Sendable {
   /// The database is not in the container; its name, and where it would be.
   case noDatabase(String, place: String = "")
@@ -219,15 +214,22 @@ enum Observation: Equatable, Sendable {
   }
 }
 
-/// What came of an assertion.
 enum Verdict: Equatable, Sendable {
   case passed
-  /// It could not run, before as after: that is reported, and is no failure.
+  /// It could not run, neither before nor after: a note, not a failure.
   case notRun(String)
-  case failed([AssertionFailure])
+  case failed(Failures)
+
+  static func failed(_ failures: [AssertionFailure]) -> Verdict { .failed(Failures(all: failures)) }
 
   static func failed(_ sentence: String) -> Verdict {
     .failed([AssertionFailure("", sentence, sentence: sentence)])
+  }
+
+  /// What is not as asserted; described in the sentences of a migration.
+  struct Failures: Equatable, Sendable, CustomStringConvertible {
+    var all: [AssertionFailure]
+    var description: String { all.map(\.sentence).joined(separator: "; ") }
   }
 }
 

@@ -14,7 +14,7 @@ struct SQLAssertion: Sendable {
   let position: YAMLPosition
   let query: String
   let expected: Expectation
-  /// The query for the rows before the migration, where that is another one.
+  /// The query for the rows before the migration, where it is different.
   private var queryBefore: String?
   /// Where the database is when `drydock.yaml` does not name it; nil in migrations, which name all.
   private var path: ContainerPath?

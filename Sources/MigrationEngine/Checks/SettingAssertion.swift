@@ -80,7 +80,8 @@ struct DefaultsAssertion: Sendable {
     if passed { return .passed }
     let shown = value.map { redactor.typed($0, of: key) } ?? "absent"
     var failure = AssertionFailure(
-      "\(file): \(redactor.shown(name: key))", "the setting exists, expected none",
+      "\(file): \(redactor.shown(name: key))",
+      value == nil ? "the setting is absent" : "the setting exists, expected none",
       found: value.map { redactor.shown($0, key: key) },
       sentence: "the setting `\(key)` is \(shown), not \(wanted)")
     if case .values(let values) = expected, let first = values.first {
@@ -125,7 +126,6 @@ extension Assertion {
 }
 
 extension SettingValueType {
-  /// Whether a value has this type.
   fileprivate func isType(of value: PropertyListValue) -> Bool {
     switch (self, value) {
     case (.string, .string), (.integer, .integer), (.integer, .unsigned), (.real, .real), (.real, .single),

@@ -41,7 +41,7 @@ struct VaultAssertion: Sendable {
     default:
       guard before != nil else {
         throw node.position.error(
-          "a secret does not stand in a migration: write `equals: before`, or compare its `length`")
+          "a migration holds no secret: write `equals: before`, or compare its `length`")
       }
       wanted = .valuesBefore
     }

@@ -36,7 +36,7 @@ struct ArchivedColumn: Sendable {
   func convert(_ conversion: ArchiveConversion, on stage: StagedContainer) throws -> [String] {
     guard let path = try stage.namedDatabase(database, at: positions.database) else {
       if ifMissing == .fail {
-        throw StepFailure(message: "the database \(database) does not exist in the container")
+        throw StepFailure(message: "the database \(database) is not in the container")
       }
       return ["the database \(database) does not exist: skipped"]
     }

@@ -105,7 +105,7 @@ private struct DocumentFile {
     try stage.requireNotHistory(path)
     guard try stage.status(of: path) != nil else {
       if ifMissing == .fail {
-        throw StepFailure(message: "`\(path)` does not exist in the container", path: path.description)
+        throw StepFailure(message: "`\(path)` is not in the container", path: path.description)
       }
       return ["`\(path)` does not exist: skipped"]
     }

@@ -2,9 +2,8 @@ import AppContainer
 import DrydockErrors
 import Formats
 
-/// A list of changes in the words of JSON Patch (RFC 6902): add, remove, replace, move, copy, test.
+/// A list of changes with the operations of JSON Patch (RFC 6902): add, remove, replace, move, copy, test.
 struct DocumentPatch: DocumentRule {
-  /// The words of a patch.
   enum Verb: String, CaseIterable, Sendable { case add, remove, replace, move, copy, test }
 
   private struct Step: Sendable {
@@ -18,7 +17,7 @@ struct DocumentPatch: DocumentRule {
   }
 
   private let steps: [Step]
-  /// What the pointers of the steps start from.
+  /// The prefix of all pointers.
   var base = JSONPointer(tokens: [])
 
   init(_ node: YAMLNode, _ what: String) throws {
@@ -81,19 +80,19 @@ struct DocumentPatch: DocumentRule {
     }
   }
 
-  /// - Returns: a remark when nothing was done.
+  /// - Returns: a note when nothing was done.
   private func apply<Value>(_ step: Step, to edit: inout DocumentEdit<Value>) throws -> String? {
     let path = absolute(step.path)
     let from = step.from.map(absolute)
     let value = try step.value.map { try Value($0) }
     if step.ifMissing == .skip, step.verb != .add, edit.value[from ?? path] == nil {
-      return "`\(step.from ?? step.path)` is not there: skipped"
+      return "`\(step.from ?? step.path)` does not exist: skipped"
     }
     if step.ifExists != .replace, edit.value[path] != nil, edit.isMember(path), from != path {
       guard step.ifExists == .keep else {
-        throw EditFailure("`\(step.path)` is there already: say `if-exists: keep` or `if-exists: replace`")
+        throw EditFailure("`\(step.path)` exists already: say `if-exists: keep` or `if-exists: replace`")
       }
-      return "`\(step.path)` is there already: kept"
+      return "`\(step.path)` exists already: kept"
     }
     switch (step.verb, value, from) {
     case (.add, let value?, _): try edit.add(value, at: path)
@@ -101,7 +100,7 @@ struct DocumentPatch: DocumentRule {
     case (.remove, _, _): try edit.remove(path)
     case (.move, _, let from?): try edit.move(from, to: path)
     case (.copy, _, let from?):
-      guard let value = edit.value[from] else { throw EditFailure("`\(step.from ?? from)` is not there") }
+      guard let value = edit.value[from] else { throw EditFailure("`\(step.from ?? from)` does not exist") }
       try edit.add(value, at: path)
     case (.test, let value?, _): try test(step, value, edit)
     default: break
@@ -115,7 +114,7 @@ struct DocumentPatch: DocumentRule {
     let now = edit.value[path]
     if let now, now.matches(wanted) { return }
     throw EditFailure(
-      "`\(step.path)` is \(now.map { edit.shown($0, at: path) } ?? "not there"), not \(edit.shown(wanted, at: path))"
+      "`\(step.path)` is \(now.map { edit.shown($0, at: path) } ?? "absent"), not \(edit.shown(wanted, at: path))"
     )
   }
 
@@ -125,13 +124,13 @@ struct DocumentPatch: DocumentRule {
 }
 
 extension DocumentEdit {
-  /// Whether a pointer leads to a member of a dictionary, which an addition would replace.
+  /// Whether a pointer names a member of a dictionary, which an addition would replace.
   fileprivate func isMember(_ pointer: JSONPointer) -> Bool {
     value[JSONPointer(tokens: pointer.tokens.dropLast())]?.shape == .dictionary || pointer.tokens.isEmpty
   }
 }
 
-/// The versions of a document `{version, data}`, and what makes each of them out of the one before.
+/// The versions of a document `{version, data}`, with the changes from each to the next.
 struct DocumentVersions: DocumentRule {
   static let keys = ["version-key", "data-key", "oldest", "unversioned", "versions"]
 
@@ -143,11 +142,11 @@ struct DocumentVersions: DocumentRule {
   }
 
   private let versionKey: String
-  /// Empty when the fields stand beside the version.
+  /// Empty when the fields are beside the version.
   private let dataKey: String
   private let versions: [Version]
   private let oldest: Int64
-  /// The version of a document that says none.
+  /// The version of a document without one.
   private let unversioned: Int64?
   private let position: YAMLPosition
 
@@ -203,7 +202,7 @@ struct DocumentVersions: DocumentRule {
         if let defaults = next.defaults { try fill(defaults, at: data, &edit) }
         notes += try next.steps?.apply(to: &edit, of: "\(what), to version \(next.number)") ?? []
       }
-      // Last, and with the steps: whoever reads it finds a document of that version.
+      // Last, so that the document has that version.
       if let newest = later.last {
         try edit.add(Value(integer: newest.number), at: JSONPointer(tokens: [versionKey]))
       }
@@ -247,7 +246,7 @@ struct DocumentVersions: DocumentRule {
 
   private var data: JSONPointer { JSONPointer(tokens: [dataKey]) }
 
-  /// Adds the fields that are not there, in dictionaries that are there, too.
+  /// Adds missing fields, in nested dictionaries, too.
   private func fill<Value: StructuredValue>(
     _ fields: YAMLMapping, at pointer: JSONPointer, _ edit: inout DocumentEdit<Value>
   ) throws {

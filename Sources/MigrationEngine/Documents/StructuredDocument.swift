@@ -153,7 +153,7 @@ struct DocumentEdit<Value: StructuredValue> {
     changes.append(.init(pointer: pointer.description, before: old.stored, after: new.stored))
   }
 
-  /// Removes a value that is there.
+  /// Removes an existing value.
   @discardableResult
   mutating func remove(_ pointer: JSONPointer) throws -> Value {
     let old = try present(pointer)
@@ -168,7 +168,7 @@ struct DocumentEdit<Value: StructuredValue> {
     if from == pointer { return }
     let order = try take(from)
     try add(old, at: pointer)
-    // A revert moves the value that is there then.
+    // A revert moves the present value.
     guard var change = changes.popLast() else { return }
     (change.from, change.order, change.after) = (from.description, order, nil)
     changes.append(change)

@@ -3,49 +3,43 @@ import DrydockErrors
 import Formats
 import Foundation
 
-/// A value with values inside that a JSON pointer can walk: JSON, or what is in a property list.
+/// A value that a JSON pointer can navigate: of JSON or a property list.
 protocol StructuredValue: Sendable {
-  /// What is inside.
   var shape: ValueShape { get }
-  /// The value at a place directly inside.
+  /// The member or element at a place.
   func part(_ place: ValuePlace) -> Self?
-  /// Replaces what is at a place.
   mutating func replace(_ place: ValuePlace, with value: Self)
-  /// Adds a member that is not there, or puts an element before the one with the index.
+  /// Adds a member, or inserts an element before the one with the index.
   ///
-  /// - Parameter order: where the member stands among the others, for what has an order; at the end when nil.
+  /// - Parameter order: the index of the member, for an ordered dictionary; at the end when nil.
   mutating func insert(_ value: Self, at place: ValuePlace, order: Int?)
-  /// Removes what is at a place.
   mutating func remove(_ place: ValuePlace)
-  /// Where a member stands among the others; nil for what has no order.
+  /// The index of a member; nil when members have no order.
   func order(of place: ValuePlace) -> Int?
-  /// Whether both say the same.
+  /// Whether both are equal, whatever their formatting.
   func matches(_ other: Self) -> Bool
 
   /// A value of a migration.
   init(_ node: YAMLNode) throws
-  /// An integer.
   init(integer: Int64)
   /// A dictionary with one member.
   init(key: String, value: Self)
-  /// A value that was stored.
+  /// A recorded value.
   init(stored: String) throws
-  /// The value as records hold it, exactly.
+  /// The exact value for the undo entry.
   var stored: String { get }
   /// The value, when it is an integer.
   var integer: Int64? { get }
-  /// The value in a message, hidden when it is a secret under one of its names.
+  /// The value in a message; hidden when one of its names suggests a secret.
   func shown(_ redactor: Redactor, names: [String]) -> String
 }
 
-/// What is inside of a value.
 enum ValueShape: Equatable {
   case array(count: Int)
   case dictionary
-  /// Nothing; with the type's name.
+  /// A simple value; with the type's name.
   case single(String)
 
-  /// In words.
   var nounPhrase: String {
     switch self {
     case .array: "an array"
@@ -55,7 +49,7 @@ enum ValueShape: Equatable {
   }
 }
 
-/// A place directly inside of a value.
+/// A place directly inside a value.
 enum ValuePlace: Equatable {
   case member(String)
   case element(Int)
@@ -74,18 +68,18 @@ extension StructuredValue {
     return current
   }
 
-  /// What a token means in this value. In an array `-` is the place after the last element.
+  /// The place that a token names. In an array `-` is the place after the last element.
   ///
-  /// - Throws: ``EditFailure`` when it means nothing here.
+  /// - Throws: ``EditFailure`` when it names none.
   func place(_ token: String, of pointer: JSONPointer) throws -> ValuePlace {
     switch shape {
     case .dictionary: return .member(token)
     case .array(let count):
       if token == "-" { return .element(count) }
       if let index = JSONPointer.index(token) { return .element(index) }
-      throw EditFailure("`\(token)` of `\(pointer)` stands for an element of an array, and is no index")
+      throw EditFailure("`\(token)` of `\(pointer)` is not an index of an array")
     case .single:
-      throw EditFailure("`\(token)` of `\(pointer)` leads into \(shape.nounPhrase), which has nothing inside")
+      throw EditFailure("`\(token)` of `\(pointer)` leads into \(shape.nounPhrase), which has no members")
     }
   }
 
@@ -96,24 +90,24 @@ extension StructuredValue {
     let place = try place(pointer.tokens[depth], of: pointer)
     if depth == pointer.tokens.count - 1 { return try body(&self, place) }
     guard var inner = part(place) else {
-      throw EditFailure("`\(JSONPointer(tokens: Array(pointer.tokens[...depth])))` is not there")
+      throw EditFailure("`\(JSONPointer(tokens: Array(pointer.tokens[...depth])))` does not exist")
     }
     try inner.change(pointer, from: depth + 1, body)
     replace(place, with: inner)
   }
 
-  /// Sets a value that is there, or a member that is not.
+  /// Sets an existing value, or a new member.
   mutating func set(_ value: Self, at pointer: JSONPointer) throws {
     if pointer.tokens.isEmpty { return self = value }
     try change(pointer) { container, place in
       if container.part(place) != nil { return container.replace(place, with: value) }
-      guard case .member = place else { throw EditFailure("`\(pointer)` is not there") }
+      guard case .member = place else { throw EditFailure("`\(pointer)` does not exist") }
       container.insert(value, at: place, order: nil)
     }
   }
 }
 
-/// Why a change inside of a value cannot be made.
+/// Why a change inside a value cannot be made.
 struct EditFailure: Error {
   let message: String
 
@@ -252,7 +246,7 @@ extension PropertyListValue: StructuredValue {
 
   init(stored: String) throws {
     guard let data = Data(base64Encoded: stored) else {
-      throw DrydockError(.malformed, "a value that was written down is no base64")
+      throw DrydockError(.malformed, "a recorded value is not base64")
     }
     self = try PropertyListDocument(bytes: [UInt8](data)).value
   }

@@ -3,20 +3,19 @@ import ContainerTransaction
 import DrydockErrors
 import FileSystem
 
-/// Which version a container has, and how that was found out.
+/// The schema version of a container, and how it was detected.
 package struct DetectedVersion: Sendable, Equatable {
-  /// What said it.
+  /// How the version was detected.
   package enum Source: Sendable, Equatable, CustomStringConvertible {
-    /// The history of migrations.
     case history
-    /// Another tool's own record, named in words.
+    /// Another tool's record.
     case tool(String)
-    /// A version marker of the app, named in words.
+    /// A version marker of the app.
     case marker(String)
-    /// There is nothing in the container yet.
+    /// The container is empty.
     case newContainer
 
-    /// Words for people: "the history", "the setting `x`", "a new container".
+    /// Such as "the history", "the setting `x`", "a new container".
     package var description: String {
       switch self {
       case .history: "the history"
@@ -26,34 +25,30 @@ package struct DetectedVersion: Sendable, Equatable {
     }
   }
 
-  /// The schema version.
   package var version: Int
-  /// What said it.
   package var source: Source
-  /// The history as it is in the container; empty when there is none.
+  /// The container's history; empty when it has none.
   package var history: MigrationHistory
-  /// What the container has beyond the history, because the app migrated itself: to be recorded.
+  /// The migrations beyond the history that the app applied itself: to be recorded.
   package var elsewhere: MigratedElsewhere
-  /// What a container without a history is judged by, when that is a version marker without `at:`: its number may be
-  /// from before there were migrations of Drydock's. Nil for one that somebody has vouched for.
+  /// The version marker without `at:` that says the version of a container without a history. Its number may be older than
+  /// the first migration. Nil when the number is confirmed.
   package var firstContact: FirstContact? = nil
 
   package struct FirstContact: Sendable, Equatable {
-    /// The marker in words, and its number.
     package var marker: String, number: Int
   }
 }
 
-/// Which migrations a container has although Drydock did not run them.
+/// The migrations that were applied externally: by the app or another tool.
 package enum MigratedElsewhere: Sendable, Equatable {
   /// None.
   case none
-  /// All numbers from one to another, as a version marker tells that knows the last one only.
+  /// A range of numbers, from a version marker that has only the last one.
   case through(ClosedRange<Int>)
-  /// These, as another tool's table tells that has a row for each.
+  /// Single numbers, from another tool's table that has a row for each.
   case each(Set<Int>)
 
-  /// Whether a number is among them.
   package func contains(_ number: Int) -> Bool {
     switch self {
     case .none: false
@@ -62,8 +57,8 @@ package enum MigratedElsewhere: Sendable, Equatable {
     }
   }
 
-  /// Without what a history would have, had it been run: a tool that keeps one number for all does not know which ones
-  /// below it were there then.
+  /// Without numbers below the history's version: a tool that stores one number does not know which ones below it were
+  /// applied.
   func beyond(_ history: MigrationHistory) -> MigratedElsewhere {
     guard case .through(let range) = self, history.version >= range.lowerBound else { return self }
     return history.version < range.upperBound ? .through(history.version + 1...range.upperBound) : .none
@@ -80,15 +75,15 @@ package enum MigratedElsewhere: Sendable, Equatable {
 }
 
 extension DetectedVersion {
-  /// Finds out which version a container has: its history, else the markers of `drydock.yaml`, else 0 when
-  /// nothing is in it yet, else what the absence of a marker means.
+  /// Detects the version of a container: by its history, else by the markers of `drydock.yaml`, else 0 when it is empty,
+  /// else by the `absent:` of a marker.
   ///
-  /// A marker ahead of the history means that the app migrated itself, and is believed.
+  /// A marker ahead of the history means that the app applied migrations itself.
   ///
-  /// Where another tool's migrations are used, its own record comes first: it goes with the database.
+  /// Another tool's record comes first: it is part of the database.
   ///
   /// - Parameter tool: the other tool; the one of `drydock.yaml` when nil.
-  /// - Throws: ``DrydockError``: `unknownVersion` when nothing tells, or a marker's number means nothing;
+  /// - Throws: ``DrydockError``: `unknownVersion` when none applies, or a marker's number is unknown;
   ///   `contradiction` when a marker is behind the history or two differ; `damagedHistory`.
   package static func detect(
     in stage: StagedContainer, tool: MigrationTool? = nil
@@ -120,16 +115,16 @@ extension DetectedVersion {
     } else {
       source = .history
     }
-    // Numbers that an `at:` translates were vouched for by whoever wrote it.
-    let isVouchedFor = history != nil || version == 0 || readings.contains { !$0.isPlain }
+    // An `at:` confirms the marker's numbers.
+    let isConfirmed = history != nil || version == 0 || readings.contains { !$0.isPlain }
     return DetectedVersion(
       version: version, source: source, history: history ?? MigrationHistory(),
       elsewhere: version > recorded ? .through(recorded + 1...version) : .none,
-      firstContact: isVouchedFor
+      firstContact: isConfirmed
         ? nil : readings.first.map { FirstContact(marker: $0.name, number: $0.number) })
   }
 
-  /// The version of a container with neither history nor marker, where `absent:` says it.
+  /// The version of a container without history and marker, from `absent:`.
   private static func absent(_ stage: StagedContainer) throws -> DetectedVersion {
     for marker in stage.container.configuration.versionMarkers {
       guard let version = marker.absent else { continue }
@@ -141,8 +136,8 @@ extension DetectedVersion {
     throw unknown(stage.container)
   }
 
-  /// What another tool's record says; nil when there is none but a history. Numbers that the record does not have were
-  /// taken back by the tool: the history's word on them counts no more.
+  /// The version by another tool's record; nil when only a history exists. Numbers that are missing in the record were
+  /// reverted by the tool, and are removed from the history.
   private static func detect(_ record: ToolRecord, _ history: MigrationHistory?) throws -> DetectedVersion? {
     switch try record.read() {
     case .applied(let numbers):
@@ -159,17 +154,16 @@ extension DetectedVersion {
       if history != nil { return nil }
       throw DrydockError(
         .unknownVersion,
-        "nothing says which version this container has: the database \(record.tool.database) has tables, and not "
+        "the container's version is unknown: the database \(record.tool.database) has tables, but not "
           + "\(record.name); say the version with `drydock baseline CONTAINER --to N`")
     }
   }
 
-  /// What one marker says.
   private struct MarkerReading {
     let name: String
     let number: Int
     let range: ClosedRange<Int>
-    /// Whether the app's numbers are taken for those of migrations.
+    /// Whether the app's numbers are the numbers of migrations.
     let isPlain: Bool
 
     init?(_ access: VersionMarkerAccess) throws {
@@ -177,7 +171,7 @@ extension DetectedVersion {
       guard let range = VersionMarkerNumbers(access.marker.at).migrations(for: number) else {
         throw DrydockError(
           .unknownVersion,
-          "\(access.name) is \(number), which stands for no migration: add it to the marker's `at:` in "
+          "\(access.name) is \(number), which means no migration: add it to the marker's `at:` in "
             + "drydock.yaml, or say the version with `drydock baseline CONTAINER --to N`")
       }
       name = access.name
@@ -193,8 +187,8 @@ extension DetectedVersion {
     if hasHistory, version == recorded {
       return DrydockError(
         .contradiction,
-        "\(reading.name) is \(reading.number), behind the history, which says version \(recorded): an older "
-          + "state of the app's data is mixed with newer; restore the container from a backup, or say which "
+        "\(reading.name) is \(reading.number), behind the history, which says version \(recorded): older app data "
+          + "is mixed with newer data; restore the container from a backup, or say which "
           + "version it is with `drydock baseline CONTAINER --to N`")
     }
     let other = readings.first { $0.range.lowerBound == version }
@@ -212,15 +206,15 @@ extension DetectedVersion {
       : "it has no history of migrations, and none of the version markers of drydock.yaml is in it"
     return DrydockError(
       .unknownVersion,
-      "nothing says which version this container has: \(what); "
+      "the container's version is unknown: \(what); "
         + (markers.isEmpty
           ? "name a marker (`version-markers: [{defaults: KEY}]`)"
-          : "say with `absent: 0` in a marker which version that means")
+          : "say with `absent: 0` in a marker which version its absence means")
         + ", or say the version with `drydock baseline CONTAINER --to N`", path: container.root)
   }
 
-  /// Whether the container holds nothing of the app's yet: no settings, databases or files. The vault does not count: on a
-  /// device the keychain outlives the app, so that a container made anew may have the secrets of the one before.
+  /// Whether the container has no settings, databases or files. The vault does not count: on a device the keychain outlives
+  /// the app, so that a new container may have the secrets of an earlier one.
   private static func isNew(_ stage: StagedContainer) throws -> Bool {
     let configuration = stage.container.configuration
     let named =
@@ -228,11 +222,11 @@ extension DetectedVersion {
       + [stage.container.standardDefaults].compactMap { $0 }
     for path in named where try stage.status(of: path) != nil { return false }
     let layout = stage.container.layout
-    for root in layout.includedRoots ?? [.root] where try holdsFile(root, layout, stage) { return false }
+    for root in layout.includedRoots ?? [.root] where try containsFile(root, layout, stage) { return false }
     return true
   }
 
-  private static func holdsFile(_ path: ContainerPath, _ layout: ContainerLayout, _ stage: StagedContainer) throws
+  private static func containsFile(_ path: ContainerPath, _ layout: ContainerLayout, _ stage: StagedContainer) throws
     -> Bool
   {
     guard let status = try stage.status(of: path), !layout.neverIncluded.contains(path),
@@ -240,6 +234,6 @@ extension DetectedVersion {
       path.isRoot || path != layout.historyPath.parent, path.nameString != ".DS_Store"
     else { return false }
     guard status.type == .directory else { return true }
-    return try stage.children(of: path).contains { try holdsFile($0, layout, stage) }
+    return try stage.children(of: path).contains { try containsFile($0, layout, stage) }
   }
 }

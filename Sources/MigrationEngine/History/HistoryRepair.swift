@@ -1,22 +1,21 @@
 import ContainerTransaction
 import DrydockErrors
 
-/// Brings a container's history in line with the migrations, where a person has looked and says so.
+/// Corrects a container's history where the user confirms it.
 package struct Repair: Sendable {
-  /// Numbers of migrations that were edited after they were applied: as they are now counts as what was applied.
+  /// Migrations that were modified after they were applied: their present files are recorded as applied.
   package var accept: [Int]
-  /// Numbers of migrations whose files are gone: the container is not said to have them any more.
+  /// Migrations whose files are missing: they are removed from the history.
   package var remove: [Int]
 
-  /// A repair of the migrations that are named.
   package init(accept: [Int] = [], remove: [Int] = []) {
     (self.accept, self.remove) = (accept, remove)
   }
 
-  /// Rewrites the history, and the version markers when the version becomes another. Nothing else is touched.
+  /// Rewrites the history, and the version markers when the version changes.
   ///
-  /// - Returns: what was done, and remarks.
-  /// - Throws: ``DrydockError`` `usage` for a migration that is not in the state that is named.
+  /// - Returns: notes on what was done.
+  /// - Throws: ``DrydockError`` `usage` for a migration in another state.
   package func run(_ catalog: MigrationCatalog, on stage: StagedContainer) throws -> [String] {
     let status = try MigrationStatus(catalog, of: stage)
     var history = status.detected.history
@@ -26,12 +25,12 @@ package struct Repair: Sendable {
       guard let migration = entry.migration, var record = entry.record else { continue }
       (record.name, record.checksum) = (migration.name, migration.checksum)
       history.replace(record)
-      notes.append("\(migration.identifier): its files as they are now count as what was applied")
+      notes.append("\(migration.identifier): its present files are recorded as applied")
     }
     for number in remove.sorted() {
       let entry = try Self.entry(number, .missing, "remove", status)
       history.remove(number)
-      notes.append("\(entry.identifier): no longer in the history")
+      notes.append("\(entry.identifier): removed from the history")
     }
     try history.write(to: stage)
     if history.version != status.detected.version {
@@ -56,12 +55,12 @@ package struct Repair: Sendable {
   }
 }
 
-/// Says which version a container has, without running anything.
+/// Sets the version of a container without running migrations.
 package enum Baseline {
-  /// Writes the history for a version, and brings the version markers in line with it. Records that are there
-  /// already are kept up to that version; later ones go.
+  /// Writes the history for a version, and updates the version markers. Existing records up to that version are kept, and
+  /// later ones removed.
   ///
-  /// - Returns: remarks, such as markers that could not be written.
+  /// - Returns: notes, such as on markers that could not be written.
   /// - Throws: ``DrydockError`` `usage` for a version that the migrations do not have.
   package static func set(
     _ version: Int, catalog: MigrationCatalog, on stage: StagedContainer, stamp: MigrationStamp
@@ -71,7 +70,7 @@ package enum Baseline {
         .usage, "there is no version \(version): the migrations go from 0 to \(catalog.latest)",
         path: catalog.directory)
     }
-    // A history that cannot be read is what baseline is the way out of.
+    // Baseline replaces a history that cannot be read.
     let old = try MigrationHistory.readable(stage) ?? MigrationHistory()
     var history = MigrationHistory()
     for migration in catalog.migrations where migration.number <= version {
@@ -82,7 +81,8 @@ package enum Baseline {
     var notes = try stage.updateToolRecord(history, catalog)
     notes += try stage.writeMarkers(version: version)
     if old.version > version {
-      notes.append("the history said version \(old.version): what is after \(version) will be run again")
+      notes.append(
+        "the history had version \(old.version): later migrations than \(version) will be run again")
     }
     return notes
   }

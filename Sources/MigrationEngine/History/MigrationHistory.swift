@@ -5,29 +5,27 @@ import DrydockErrors
 import Formats
 import Foundation
 
-/// What was done to a container, as its history file says: one record for each migration, in order.
+/// The migrations that a container has, from its history file: one record for each, in order.
 package struct MigrationHistory: Sendable, Equatable {
-  /// The records, numbers ascending.
+  /// Numbers ascending.
   package private(set) var records: [MigrationRecord]
 
   /// The schema version: the number of the last record, 0 without any.
   package var version: Int { records.last?.number ?? 0 }
 
-  /// A history that says nothing.
   package init() { records = [] }
 
-  /// The record of a number.
   package func record(_ number: Int) -> MigrationRecord? { records.first { $0.number == number } }
 
   mutating func removeAll(after version: Int) { records.removeAll { $0.number > version } }
 
-  /// Adds a record at its number's place.
+  /// Inserts a record by its number.
   mutating func add(_ record: MigrationRecord) {
     let index = records.lastIndex { $0.number < record.number }.map { $0 + 1 } ?? 0
     records.insert(record, at: index)
   }
 
-  /// Puts a record in the place of the one with its number.
+  /// Replaces the record with the same number.
   mutating func replace(_ record: MigrationRecord) {
     records = records.map { $0.number == record.number ? record : $0 }
   }
@@ -36,7 +34,6 @@ package struct MigrationHistory: Sendable, Equatable {
 
   // MARK: The file
 
-  /// The version of the file's form that this tool writes and reads.
   static let format = 1
 
   private struct File: Codable {
@@ -44,8 +41,7 @@ package struct MigrationHistory: Sendable, Equatable {
     var migrations: [MigrationRecord]
   }
 
-  /// Reads a history file strictly: what is not understood is an error, since a wrong guess about the version
-  /// would run migrations twice.
+  /// Decodes a history file strictly, since a wrong version would run migrations twice.
   ///
   /// - Throws: ``DrydockError`` with code `damagedHistory`.
   package init(bytes: [UInt8], path: String) throws {
@@ -63,13 +59,13 @@ package struct MigrationHistory: Sendable, Equatable {
     guard head.format == Self.format else {
       throw DrydockError(
         .damagedHistory,
-        "the history of migrations has the form \(head.format), and this Drydock knows \(Self.format): use a newer "
+        "the history of migrations has format \(head.format), and this Drydock supports \(Self.format): use a newer "
           + "one", path: path)
     }
     do {
       records = try JSONDecoder().decode(File.self, from: data).migrations
     } catch {
-      throw damaged("has a record that is not complete", error)
+      throw damaged("has an incomplete record", error)
     }
     for (previous, next) in zip(records, records.dropFirst()) where previous.number >= next.number {
       throw damaged("has the number \(next.number) after \(previous.number)")
@@ -77,7 +73,7 @@ package struct MigrationHistory: Sendable, Equatable {
     if let first = records.first, first.number < 1 { throw damaged("has the number \(first.number)") }
   }
 
-  /// The file's content: readable JSON with sorted keys.
+  /// The file's content: indented JSON with sorted keys.
   package func encoded() throws -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
@@ -92,34 +88,31 @@ package struct MigrationHistory: Sendable, Equatable {
     return try MigrationHistory(bytes: try stage.read(path), path: path.description)
   }
 
-  /// As ``read(_:)``; nil for one that is damaged, too.
+  /// As ``read(_:)``, but nil for a corrupt one.
   static func readable(_ stage: StagedContainer) throws -> MigrationHistory? {
     do { return try read(stage) } catch let error as DrydockError where error.code == .damagedHistory {
       return nil
     }
   }
 
-  /// Writes the history into a staged container.
   package func write(to stage: StagedContainer) throws {
     try stage.write(try encoded(), to: stage.container.historyPath)
   }
 }
 
-/// One line of a container's history.
+/// One record of a container's history.
 package struct MigrationRecord: Sendable, Codable, Equatable {
-  /// How a container came to a version.
   package enum Origin: String, Sendable, Codable {
     /// Drydock ran the migration.
     case applied
-    /// Somebody said so with `drydock baseline`.
+    /// `drydock baseline` set the version.
     case baseline
-    /// The app did it itself, and its version marker told.
+    /// It was applied externally, by the app or another tool.
     case app
   }
 
-  /// The migration's number.
   package var number: Int
-  /// Its name, without the number.
+  /// Without the number.
   package var name: String
   /// SHA-256 over its files when it was recorded.
   package var checksum: SHA256.Digest
@@ -131,7 +124,6 @@ package struct MigrationRecord: Sendable, Codable, Equatable {
   package var tool: String
   /// The transaction that it was recorded in.
   package var transaction: String
-  /// How the container came to this version.
   package var origin: Origin
 
   private enum CodingKeys: String, CodingKey {
@@ -149,7 +141,6 @@ package struct MigrationRecord: Sendable, Codable, Equatable {
     self.origin = origin
   }
 
-  /// Reads a record.
   package init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     number = try container.decode(Int.self, forKey: .number)
@@ -166,7 +157,7 @@ package struct MigrationRecord: Sendable, Codable, Equatable {
     origin = try container.decode(Origin.self, forKey: .origin)
   }
 
-  /// Writes a record; the time as ISO 8601 in UTC.
+  /// The time is ISO 8601 in UTC.
   package func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encode(number, forKey: .number)
@@ -180,7 +171,7 @@ package struct MigrationRecord: Sendable, Codable, Equatable {
   }
 }
 
-/// What every record of one run has in common.
+/// The values that all records of one run share.
 package struct MigrationStamp: Sendable {
   /// The version of Drydock.
   package var tool: String
@@ -189,7 +180,7 @@ package struct MigrationStamp: Sendable {
   /// When it began; whole seconds.
   package var time: Date
 
-  /// A stamp from its parts; fractions of a second are dropped.
+  /// Fractions of a second are dropped.
   package init(tool: String, transaction: String, time: Date = Date()) {
     self.tool = tool
     self.transaction = transaction

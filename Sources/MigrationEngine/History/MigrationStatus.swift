@@ -2,67 +2,59 @@ import AppContainer
 import ContainerTransaction
 import DrydockErrors
 
-/// What is to be done to a container, and what is wrong between it and the migrations.
+/// The migrations that a container has, those that are pending, and the conflicts between its history and the files.
 public struct MigrationStatus: Sendable {
-  /// Where a migration stands.
   public enum State: String, Sendable, Codable {
-    /// It is still to be run.
     case pending
-    /// The container has it.
     case applied
-    /// The container has it, and its files are gone.
+    /// Applied, and its files are missing.
     case missing
-    /// The container has it, and its files have changed since.
+    /// Applied, and its files were modified since.
     case edited
-    /// The container lacks it, but has a later one.
+    /// Not applied, although a later one was.
     case outOfOrder = "out of order"
-    /// A version marker would stand for it, and it was never released: nobody knows whether the container has it.
+    /// A version marker would mean it, and it was never released.
     case unknown
   }
 
-  /// One migration, of the files, the history, or both.
+  /// One migration of the files, the history, or both.
   public struct Entry: Sendable {
-    /// Its number.
     public let number: Int
-    /// Its name, without the number.
+    /// Without the number.
     public let name: String
-    /// Where it stands.
     public let state: State
-    /// What the history says of it.
+    /// In the history.
     package let record: MigrationRecord?
-    /// Its files.
+    /// From the files.
     package let migration: Migration?
 
     /// `0002_rename_settings`.
     public var identifier: String { migration?.identifier ?? Migration.padded(number) + "_" + name }
 
-    /// Whether the file for its way down was added after it was applied: nothing of what was run is another one.
+    /// Whether its `.down.sql` was added after it was applied: its other files are unchanged.
     var hasLaterDownFile: Bool {
       guard let record, record.origin == .applied, state == .applied else { return false }
       return record.checksum != migration?.checksum
     }
 
-    /// Whether it is still to be run, and opens the vault.
+    /// Whether it is pending, and opens the vault.
     public var needsDeviceKey: Bool { state == .pending && migration?.vaultUse != nil }
   }
 
-  /// The migrations.
   package let catalog: MigrationCatalog
-  /// The container's version.
   package let detected: DetectedVersion
   /// All migrations by number.
   public let entries: [Entry]
-  /// What somebody who migrates may want to know, and that keeps nothing from being run.
   public var notes: [String] {
     entries.filter(\.hasLaterDownFile).map {
-      "migration \($0.identifier) got its file for the way down after it was applied to this container"
+      "migration \($0.identifier) got its `.down.sql` after it was applied to this container"
     }
   }
 
-  /// Finds out a container's version, and compares it and its history with the migrations.
+  /// Detects a container's version, and compares it and its history with the migrations.
   ///
-  /// - Parameter allowingOutOfOrder: whether a migration is to be run although a later one was applied.
-  /// - Throws: as `DetectedVersion.detect`, when nothing says which version it is.
+  /// - Parameter allowingOutOfOrder: whether a migration is run although a later one was applied.
+  /// - Throws: as `DetectedVersion.detect`, when the version is unknown.
   package init(
     _ catalog: MigrationCatalog, of stage: StagedContainer, allowingOutOfOrder: Bool = false
   ) throws {
@@ -71,7 +63,7 @@ public struct MigrationStatus: Sendable {
       allowingOutOfOrder: allowingOutOfOrder)
   }
 
-  /// Compares a container's version and history with the migrations; never fails, so that it can be shown.
+  /// Compares a container's version and history with the migrations.
   package init(catalog: MigrationCatalog, detected: DetectedVersion, allowingOutOfOrder: Bool = false) {
     self.catalog = catalog
     self.detected = detected
@@ -94,7 +86,7 @@ public struct MigrationStatus: Sendable {
     switch (migration, record) {
     case (nil, _): return .missing
     case (let migration?, let record?):
-      // What Drydock did not run itself has no checksum to hold on to.
+      // Only migrations that Drydock ran have a reliable checksum.
       let isSame = migration.accepts(record.checksum) && record.name == migration.name
       return record.origin != .applied || isSame ? .applied : .edited
     case (_, nil):
@@ -106,24 +98,22 @@ public struct MigrationStatus: Sendable {
     }
   }
 
-  /// The numbers that the app migrated itself, beyond the history: to be recorded.
+  /// The numbers that were applied externally, beyond the history: to be recorded.
   package var byTheApp: [Int] {
     catalog.numbers.filter { detected.history.record($0) == nil && detected.elsewhere.contains($0) }
   }
 
-  /// The migrations that are still to be run.
   public var pending: [Migration] { entries.filter { $0.state == .pending }.compactMap(\.migration) }
 
-  /// Everything that keeps migrations from being run, in the order of the numbers.
+  /// The errors that prevent migrations from being run, in the order of the numbers.
   public var problems: [DrydockError] {
     if let firstContact { return [firstContact] }
-    // What a newer release has applied is no file that is gone: whoever took it out of the history would let that
-    // release run it again.
+    // A migration of a newer release is not missing: without its record that release would run it again.
     let known = entries.filter { $0.state != .missing || $0.number <= catalog.latest }
     return known.compactMap(Self.problem) + [newer].compactMap { $0 }
   }
 
-  /// That the container is ahead of the migrations.
+  /// The error when the container is ahead of the migrations.
   var newer: DrydockError? {
     let latest = catalog.latest
     guard max(detected.version, detected.history.version) > latest else { return nil }
@@ -139,7 +129,7 @@ public struct MigrationStatus: Sendable {
         + "newer release", path: catalog.directory)
   }
 
-  /// A marker's number is believed on first contact only as far as there were migrations that could have run.
+  /// The error when a marker of a container without a history means migrations that were never released.
   private var firstContact: DrydockError? {
     guard let contact = detected.firstContact,
       let last = entries.last(where: { $0.state == .unknown })?.number
@@ -149,7 +139,7 @@ public struct MigrationStatus: Sendable {
       ? "" : "\n  if the app did what they do: `drydock baseline CONTAINER --to \(last)`"
     return DrydockError(
       .firstContact,
-      "\(contact.marker) is \(contact.number), and would stand for migrations that were never released (up to \(last))\n"
+      "\(contact.marker) is \(contact.number), and would mean migrations that were never released (up to \(last))\n"
         + "  if the number is from before Drydock: add `at: {0: \(contact.number)}` to its marker in drydock.yaml"
         + baseline, path: catalog.directory)
   }
@@ -161,13 +151,13 @@ public struct MigrationStatus: Sendable {
     case .missing:
       return DrydockError(
         .missingMigration,
-        "migration \(name) was applied to this container, and its files are gone: bring them back, or "
-          + "take it out of the history with `drydock repair CONTAINER --remove \(entry.number)`")
+        "migration \(name) was applied to this container, and its files are missing: restore them, or "
+          + "remove it from the history with `drydock repair CONTAINER --remove \(entry.number)`")
     case .edited:
-      let renamed = entry.record.map { $0.name != entry.name ? " (it was called \($0.name))" : "" } ?? ""
+      let renamed = entry.record.map { $0.name != entry.name ? " (it was named \($0.name))" : "" } ?? ""
       return DrydockError(
         .edited,
-        "migration \(name) was changed after it was applied to this container\(renamed): bring its files back, "
+        "migration \(name) was modified after it was applied to this container\(renamed): restore its files, "
           + "and put the change into a new migration; or, when it makes no difference, `drydock repair CONTAINER --accept "
           + "\(entry.number)`", path: entry.migration?.file)
     case .outOfOrder:
@@ -178,18 +168,18 @@ public struct MigrationStatus: Sendable {
     }
   }
 
-  /// The migrations to run up to a version; to the latest without one.
+  /// The pending migrations up to a version; up to the latest without one.
   ///
-  /// - Throws: ``DrydockError``: the first of ``problems``, or `usage` for a target that is behind the
-  ///   container or beyond the migrations.
+  /// - Throws: ``DrydockError``: the first of ``problems``, or `usage` for a target before the container's version or
+  ///   after the last migration.
   public func pending(to target: Int?) throws -> [Migration] {
     if let problem = problems.first { throw problem }
     guard let target else { return pending }
     guard target >= detected.version || pending.contains(where: { $0.number <= target }) else {
       throw DrydockError(
         .usage,
-        "the container has version \(detected.version) already, and `migrate` only goes forward: `drydock "
-          + "rollback` undoes the last transaction")
+        "the container has version \(detected.version): `migrate` cannot go back; `drydock rollback` undoes the "
+          + "last transaction")
     }
     guard target == detected.version || catalog.hasVersion(target) else {
       throw DrydockError(
@@ -198,8 +188,8 @@ public struct MigrationStatus: Sendable {
     return pending.filter { $0.number <= target }
   }
 
-  /// Opens the vault when a migration that is to be run needs that: whether the device key is at hand is known before
-  /// anything is staged.
+  /// Opens the vault when a pending migration needs it, so that a missing device key is reported before anything is
+  /// staged.
   ///
   /// - Throws: as ``pending(to:)``; `DrydockError`: `vaultLocked` without the key or with a wrong one, `badVault`.
   package func requireKeys(to target: Int? = nil, for stage: StagedContainer) throws {

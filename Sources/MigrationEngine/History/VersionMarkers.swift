@@ -10,7 +10,7 @@ struct VersionMarkerAccess {
   let marker: ContainerConfiguration.VersionMarker
   let stage: StagedContainer
 
-  /// The marker in words.
+  /// The marker's name in messages.
   var name: String {
     switch marker.place {
     case .defaults(let key): "the setting `\(key)`"
@@ -19,9 +19,9 @@ struct VersionMarkerAccess {
     }
   }
 
-  /// The app's number; nil when it is not there.
+  /// The app's number; nil when it is absent.
   ///
-  /// - Throws: ``DrydockError`` with code `unknownVersion` when what is there is no integer.
+  /// - Throws: ``DrydockError`` with code `unknownVersion` when it is not an integer.
   func read() throws -> Int? {
     switch marker.place {
     case .defaults(let key):
@@ -40,36 +40,38 @@ struct VersionMarkerAccess {
       guard try stage.status(of: path) != nil else { return nil }
       guard let value = try document(path).value[JSONPointer(pointer)] else { return nil }
       guard case .number(let number) = value, let number = number.integer.flatMap({ Int(exactly: $0) }) else {
-        throw unreadable("is no integer")
+        throw unreadable("is not an integer")
       }
       return number
     }
   }
 
-  /// Writes the app's number, where the place for it exists (a setting is made).
+  /// Writes the app's number where its place exists; a setting is created.
   ///
-  /// - Returns: a remark when it could not be kept.
+  /// - Returns: a note when it could not be written.
   func write(_ number: Int) throws -> String? {
     switch marker.place {
     case .defaults(let key):
-      guard let path = stage.container.standardDefaults else { return "\(name): no settings file is known" }
+      guard let path = stage.container.standardDefaults else {
+        return "\(name): the settings file is unknown"
+      }
       var file = try stage.defaults(path) ?? PropertyListFile()
       guard file.root[key] != .integer(Int64(number)) else { return nil }
       file.root[key] = .integer(Int64(number))
       try stage.setDefaults(file, at: path)
     case .userVersion(let database):
       guard let path = try stage.databasePlace(database) else {
-        return "\(name): the database is not there, so that no version was written to it"
+        return "\(name): the database does not exist: no version was written to it"
       }
       guard try read() != number else { return nil }
       guard Int32(exactly: number) != nil else { return "\(name): \(number) does not fit" }
       try stage.writeDatabase(at: path) { try $0.execute(sql: "PRAGMA user_version = \(number)") }
     case .json(let path, let pointer):
-      guard try stage.status(of: path) != nil else { return "\(name): the file is not there" }
+      guard try stage.status(of: path) != nil else { return "\(name): the file does not exist" }
       guard try read() != number else { return nil }
       var document = try document(path)
       guard (try? document.value.set(.number(JSONNumber(number)), at: JSONPointer(pointer))) != nil else {
-        return "\(name): what should hold it is not there"
+        return "\(name): its parent does not exist"
       }
       try stage.write(document.bytes, to: path)
     }
@@ -93,10 +95,9 @@ struct VersionMarkerAccess {
 
 /// Translates between the app's own version numbers and the numbers of migrations.
 ///
-/// Without `at:` they are the same. `at: {4: 2, 6: 3}` says that after migration 4 the app's number is 2 and
-/// after 6 it is 3: an app's number stands for the migration it is named with and those after it, up to the next
-/// one named. So 2 means "4 or 5". 0 means "before the first migration that is named". A number that is not named means
-/// nothing, which is an error, not a guess. `at: {0: 3}` says that the app's number was 3 before the first migration.
+/// Without `at:` they are the same. `at: {4: 2, 6: 3}` says that after migration 4 the app's number is 2 and after 6 it
+/// is 3. An app's number means its migration and those after it, up to the next one in `at:`: 2 means "4 or 5", and 0 means
+/// "before 4". A number that is not in `at:` is an error. `at: {0: 3}` says that the number was 3 before the first migration.
 struct VersionMarkerNumbers {
   private let pairs: [(migration: Int, app: Int)]
 
@@ -104,7 +105,7 @@ struct VersionMarkerNumbers {
     pairs = at.map { (migration: $0.key, app: $0.value) }.sorted { $0.migration < $1.migration }
   }
 
-  /// The migrations that an app's number stands for; nil when it means nothing.
+  /// The migrations that an app's number means; nil when it is unknown.
   func migrations(for app: Int) -> ClosedRange<Int>? {
     if pairs.isEmpty { return app >= 0 ? app...app : nil }
     if let index = pairs.firstIndex(where: { $0.app == app }) {
@@ -122,18 +123,17 @@ struct VersionMarkerNumbers {
   }
 }
 
-/// Where a container seems to keep the number of its own schema, for a configuration to start from.
+/// Finds the places where a container probably stores its schema version, for a first configuration.
 package struct VersionMarkerSearch {
-  /// A place and the number in it.
   package struct Finding: Equatable {
     package var place: ContainerConfiguration.VersionMarker.Place
     package var number: Int
   }
 
-  /// Settings first, then databases whose `user_version` is not 0, which is what it is when nobody sets it.
+  /// Settings first, then databases whose `user_version` is not 0, the default.
   package private(set) var findings: [Finding] = []
 
-  /// - Parameter databases: the databases by name. What cannot be read says nothing.
+  /// - Parameter databases: by name. Unreadable ones are skipped.
   package init(_ stage: StagedContainer, databases: [(name: String, path: ContainerPath)]) {
     if let path = stage.container.standardDefaults, let root = try? stage.defaults(path)?.root {
       for (key, value) in root where Self.isAboutTheSchema(key) {

@@ -136,7 +136,7 @@ struct ValueMap: Sendable {
 
   private let pairs: [Pair]
 
-  /// - Throws: when the map is empty, or maps what is no simple value.
+  /// - Throws: when the map is empty, or a key is not a simple value.
   init(_ values: [(from: PropertyListValue, to: PropertyListValue)], at position: YAMLPosition) throws {
     for (from, _) in values where SettingValueType(of: from) == nil {
       throw position.error("`map` maps a \(from.typeName): only simple values can be mapped")

@@ -36,6 +36,11 @@ struct DefaultsTarget: Sendable {
     }
   }
 
+  /// A suite, or the app's own settings.
+  init(suite: (name: String, position: YAMLPosition)?) {
+    kind = suite.map { .suite($0.name, $0.position) } ?? .standard
+  }
+
   private init(kind: Kind) { self.kind = kind }
 
   /// A suite; the app's own settings when nil.
@@ -62,7 +67,7 @@ struct DefaultsTarget: Sendable {
     }
   }
 
-  /// The defaults that the app registers for these settings; unknown for a file that is no suite.
+  /// The defaults that the app registers for these settings; unknown for a file that is not a suite.
   func registered(in container: Container) -> PropertyListDictionary {
     switch kind {
     case .file: [:]
@@ -131,11 +136,11 @@ struct DefaultsEdit {
     switch ifExists {
     case .replace: return true
     case .keep:
-      notes.append("\(shown(key)) is there already: kept")
+      notes.append("\(shown(key)) exists already: kept")
       return false
     case .fail:
       throw StepFailure(
-        message: "the setting \(shown(key)) is there already: say `if-exists: keep` or `if-exists: replace`",
+        message: "the setting \(shown(key)) exists already: say `if-exists: keep` or `if-exists: replace`",
         path: path.description)
     }
   }

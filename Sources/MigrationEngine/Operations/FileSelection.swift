@@ -120,7 +120,7 @@ struct PathTransfer: Sendable {
     if let single {
       if try stage.status(of: single) != nil { return [Pair(from: single, to: to)] }
       if ifMissing == .fail {
-        throw StepFailure(message: "`\(single)` does not exist in the container", path: single.description)
+        throw StepFailure(message: "`\(single)` is not in the container", path: single.description)
       }
       notes.append("`\(single)` does not exist: skipped")
       return []

@@ -4,7 +4,7 @@ import FileSystem
 import Formats
 import Foundation
 
-/// `script`: runs a program on a full private copy of the container; what it changed there is found by comparison.
+/// `script`: runs a program on a full private copy of the container; its changes are found by comparison.
 struct RunScript: MigrationOperation {
   static let name = "script"
   static let keys = ScriptCommand.keys + ["environment", "timeout", "down"]
@@ -43,7 +43,6 @@ struct RunScript: MigrationOperation {
     return seconds
   }
 
-  /// What a program does nobody can know but its author.
   var reversal: Reversal { down == nil ? .none : .byArguments }
   var hasExplicitDown: Bool { down != nil }
 
@@ -76,14 +75,14 @@ struct RunScript: MigrationOperation {
   }
 }
 
-/// What a script step runs: a file of the migration's directory, or a program of the machine.
+/// The program of a script step: a file of the migration's directory, or an installed program.
 struct ScriptCommand: Sendable, CustomStringConvertible {
   static let keys = ["run", "program", "arguments"]
 
   enum Kind: Sendable {
     /// By its path in the migration's directory.
     case file(String)
-    /// By an absolute path, or a name that is looked for in PATH.
+    /// By an absolute path, or a name in PATH.
     case program(String)
   }
 
@@ -98,7 +97,7 @@ struct ScriptCommand: Sendable, CustomStringConvertible {
     case (_?, let program?): throw program.position.error("name either `run` or `program`, not both")
     case (nil, nil):
       throw reader.position.error(
-        "\(reader.what) needs `run`, a file of the migration's directory, or `program`, a program of the machine"
+        "\(reader.what) needs `run`, a file of the migration's directory, or `program`, an installed program"
       )
     }
   }
@@ -118,7 +117,7 @@ struct ScriptCommand: Sendable, CustomStringConvertible {
   private static func program(_ node: YAMLNode) throws -> Kind {
     let name = try node.text("`program`")
     guard !name.isEmpty, !name.utf8.contains(0), name.hasPrefix("/") || !name.contains("/") else {
-      throw node.position.error("`program` is an absolute path, or a name that is looked for in PATH")
+      throw node.position.error("`program` is an absolute path, or a name in PATH")
     }
     return .program(name)
   }
@@ -131,8 +130,8 @@ struct ScriptCommand: Sendable, CustomStringConvertible {
   }
 }
 
-/// The variables that a script gets: a few of the machine's, and what it should know. Nothing else of Drydock's own
-/// environment reaches it, for that may name keys and hold passwords.
+/// The environment of a script: a few inherited variables and Drydock's. The rest of the environment is not passed on,
+/// since it may contain keys and passwords.
 enum ScriptEnvironment {
   private static let inherited = ["HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TZ", "USER"]
   private static let reserved = "DRYDOCK_"
@@ -144,14 +143,14 @@ enum ScriptEnvironment {
     for pair in try node.pairs("`environment`").pairs {
       guard case .text(let name) = pair.key.value, isName(name) else {
         throw pair.keyPosition.error(
-          "`\(pair.key.source)` is no name of a variable: letters, digits and `_`, the first no digit")
+          "`\(pair.key.source)` is not a variable's name: use letters, digits and `_`, and no digit first")
       }
       guard !name.hasPrefix(reserved) else {
         throw pair.keyPosition.error(
-          "variables that start with \(reserved) are Drydock's own: take another name")
+          "variables that start with \(reserved) belong to Drydock: use another name")
       }
       let value = try pair.value.text("`\(name)`")
-      guard !value.utf8.contains(0) else { throw pair.value.position.error("`\(name)` has a NUL in it") }
+      guard !value.utf8.contains(0) else { throw pair.value.position.error("`\(name)` contains a NUL") }
       variables[name] = value
     }
     return variables
@@ -192,12 +191,12 @@ enum ScriptEnvironment {
 }
 
 /// The private directory beside the copy that a script works on: the migration's files, as the checksum covers them, and
-/// room for temporary files.
+/// temporary files.
 struct ScriptFolder {
   private static let migration: ContainerPath = "migration"
   private static let temporary: ContainerPath = "tmp"
 
-  /// The variables that say where it is.
+  /// The variables that name it.
   let variables: [String: String]
   private let directory: Directory
 
@@ -210,7 +209,7 @@ struct ScriptFolder {
       for (name, bytes) in files.contents {
         let path = try ContainerPath(Self.migration.description + "/" + name)
         try work.createDirectories(path.parent)
-        // Whether a file was executable where it came from, version control and packages forget.
+        // All are executable: version control and packages may lose that mode.
         try work.create(path, bytes, mode: 0o700)
       }
       variables["DRYDOCK_MIGRATION"] = work.full(Self.migration)
@@ -227,11 +226,11 @@ struct ScriptFolder {
   }
 }
 
-/// What the scripts of migrations wrote, as it is kept with a transaction's undo.
+/// The output of scripts, from the undo log.
 package enum ScriptLog {
-  /// A text for each stream of each script of a transaction, in the order in which they ran; none when nothing is kept.
+  /// A text for each stream of each script of a transaction, in the order in which they ran.
   ///
-  /// - Throws: `DrydockError` with code `vaultLocked` when it is kept sealed and no key at hand opens it;
+  /// - Throws: `DrydockError` with code `vaultLocked` when it is sealed and no device key opens it;
   ///   ``DrydockError`` with code `damagedHistory`.
   package static func output(
     of transaction: TransactionID, in container: Container, options: TransactionOptions = TransactionOptions()

@@ -5,38 +5,34 @@ import Foundation
 import Subprocess
 import Synchronization
 
-/// A program in a session of its own, with nothing on its standard input, and a limit of time for it and all that it
-/// starts.
+/// A process in its own session, with empty standard input, and a time limit for it and its child processes.
 struct ScriptProcess: Sendable {
-  /// How it ended.
   enum End: Sendable, Equatable {
     case exit(Int32)
     case signal(Int32)
-    /// It was ended.
+    /// It was terminated.
     case timedOut
   }
 
-  /// What is known of it then.
   struct Outcome: Sendable {
     var end: End
-    /// Who still worked where it had worked.
+    /// Processes that still use its directory.
     var left: [String]
-    /// What it wrote to each stream.
     var output, errors: ScriptOutput
   }
 
-  /// It never ran.
+  /// It could not be started.
   struct StartFailure: Error {
     var reason: String
   }
 
   /// Between SIGTERM and SIGKILL.
   private static let grace = Duration.seconds(2)
-  /// For what a process that was left behind still writes, after the program itself has ended.
+  /// For the output of child processes, after the program itself has ended.
   private static let drainTime = Duration.seconds(1)
 
-  /// User-interactive, which is Apple's word for the highest one. Swift has as many threads as processors for each priority:
-  /// callers that wait on all of those at another one do not keep a script from being watched.
+  /// User-interactive, the highest one. Swift has as many threads as processors for each priority: callers that block all
+  /// threads of another priority cannot delay the supervision of a script.
   private static let priority = TaskPriority(rawValue: 0x21)
 
   let executable: String
@@ -48,7 +44,7 @@ struct ScriptProcess: Sendable {
 
   /// Runs it, and blocks this thread until it has ended.
   ///
-  /// - Parameter users: who works where it had worked; asked after the program has ended, before all that it started is.
+  /// - Parameter users: the processes that use its directory; called after it has ended, before its children are killed.
   /// - Throws: ``StartFailure``, and what `users` throws.
   func run(users: @escaping @Sendable () throws -> [String]) throws -> Outcome {
     let done = DispatchSemaphore(value: 0)
@@ -66,7 +62,7 @@ struct ScriptProcess: Sendable {
 
   private func start(users: @escaping @Sendable () throws -> [String]) async throws -> Outcome {
     var options = PlatformOptions()
-    // A session has a process group of its own, which can be ended as a whole, and no terminal to ask anything on.
+    // A session has its own process group, which can be terminated as a whole, and no terminal.
     options.createSession = true
     let variables = Dictionary(
       uniqueKeysWithValues: environment.map { (Environment.Key(stringLiteral: $0), $1) })
@@ -109,7 +105,7 @@ struct ScriptProcess: Sendable {
     ])
     let isTimedOut = clock.now >= deadline
     let left = Result { isTimedOut ? [] : try users() }
-    // Until this ends the program is not forgotten by the system, and its number is nobody else's group.
+    // Until this returns, the process is not reaped, so that its group's ID is not reused.
     try? execution.send(signal: .kill, toProcessGroup: true)
     limit.set(clock.now + Self.drainTime)
     return Outcome(
@@ -117,7 +113,7 @@ struct ScriptProcess: Sendable {
       errors: try await errors)
   }
 
-  /// Reads a stream as long as anybody writes; once the program has ended, only a little longer.
+  /// Reads a stream until it is closed; after the program has ended, only a little longer.
   private func read(
     _ stream: SubprocessOutputSequence, until limit: ReadingLimit
   ) async throws -> ScriptOutput {
@@ -132,15 +128,15 @@ struct ScriptProcess: Sendable {
   private static func reason(_ error: SubprocessError) -> String {
     switch error.code {
     case .executableNotFound:
-      return "there is no such program; look at PATH, and at the line `#!` that it starts with"
+      return "the program does not exist; check PATH and its line `#!`"
     default:
       let why = error.underlyingError.map { String(describing: $0).lowercased() } ?? String(describing: error)
-      return "\(why); look at the line `#!` that it starts with"
+      return "\(why); check its line `#!`"
     }
   }
 }
 
-/// The moment at which nothing more is read, once it is known.
+/// The time at which reading ends, once it is known.
 private final class ReadingLimit: Sendable {
   private let end = Mutex<ContinuousClock.Instant?>(nil)
 
@@ -149,7 +145,7 @@ private final class ReadingLimit: Sendable {
   var isOver: Bool { end.withLock { $0.map { ContinuousClock.now > $0 } ?? false } }
 }
 
-/// One run of a program by a script step, and what is said of it.
+/// One run of a program by a script step, with its messages.
 struct ScriptRun {
   /// Lines of a failed program's output that its error quotes.
   private static let quotedLines = 20
@@ -161,9 +157,9 @@ struct ScriptRun {
   let timeout: Double
   let redactor: Redactor
 
-  /// - Parameter users: who still works on the copy, for messages; asked after the program has ended.
-  /// - Returns: remarks: what the program wrote.
-  /// - Throws: ``StepFailure`` unless it ended in time, with exit code 0, and left nobody behind.
+  /// - Parameter users: the processes that still use the copy, for messages; called after the program has ended.
+  /// - Returns: notes: the program's output.
+  /// - Throws: ``StepFailure`` unless it ended in time, with exit code 0, and without running child processes.
   func run(users: @escaping @Sendable () throws -> [String]) throws -> [String] {
     let process = ScriptProcess(
       executable: executable, arguments: command.arguments, environment: environment, directory: directory,
@@ -201,7 +197,7 @@ struct ScriptRun {
   }
 }
 
-/// What a program writes to one stream, of which only the beginning and the end are kept.
+/// The output of a program on one stream; only its beginning and end are kept.
 struct ScriptOutput: Sendable {
   static let headSize = 16 << 10
   static let tailSize = 48 << 10
@@ -215,11 +211,11 @@ struct ScriptOutput: Sendable {
     let first = bytes.prefix(Self.headSize - head.count)
     head.append(contentsOf: first)
     tail.append(contentsOf: bytes.dropFirst(first.count).suffix(2 * Self.tailSize))
-    // It is cut now and then, not with each write.
+    // Truncated now and then, not with each write.
     if tail.count > 2 * Self.tailSize { tail.removeFirst(tail.count - Self.tailSize) }
   }
 
-  /// The text, without the line feeds at its end; what was left out is told in its place.
+  /// The text, without trailing newlines; a note replaces what was left out.
   var text: String {
     let end = tail.suffix(Self.tailSize)
     let leftOut = total - head.count - end.count
@@ -236,7 +232,7 @@ struct ScriptOutput: Sendable {
       separator: "\n")
   }
 
-  /// A text below a message: each line moved in.
+  /// A text below a message, with each line indented.
   static func indented(_ text: String) -> String {
     text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map { "  " + $0 }
       .joined(separator: "\n")

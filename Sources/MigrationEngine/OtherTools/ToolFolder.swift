@@ -3,7 +3,7 @@ import DrydockErrors
 import FileSystem
 import Formats
 
-/// Reads another tool's folder of migrations as that tool does, and finds everything that is wrong with it.
+/// Reads another tool's directory of migrations as that tool does, and collects all errors in it.
 struct ToolFolder {
   private(set) var migrations: [Migration] = []
   private(set) var problems: [DrydockError] = []
@@ -93,11 +93,10 @@ struct ToolFolder {
   }
 }
 
-/// What the name of another tool's file says.
+/// The name of another tool's file.
 struct ToolFile: Equatable {
-  /// Which way it goes.
   enum Way: Sendable, Equatable {
-    /// Sections of the file say so, or there is no way back.
+    /// Both directions in sections of the file, or no down statements.
     case whole
     case up
     case down
@@ -105,14 +104,14 @@ struct ToolFile: Equatable {
 
   /// The version as the tool's table has it, with leading zeros.
   let version: String
-  /// The same as the number of a migration: the schema version after it.
+  /// The number of the migration: the schema version after it.
   let number: Int
   let name: String
   let way: Way
 
-  /// Nil for a file that the tool does not look at.
+  /// Nil for a file that the tool ignores.
   ///
-  /// - Throws: ``DrydockError`` for one that it does look at, and whose number cannot be used.
+  /// - Throws: `DrydockError` for a file that the tool reads, but whose number cannot be used.
   init?(_ file: String, _ format: MigrationTool.Format) throws {
     guard let parts = Self.parts(file, format) else { return nil }
     (version, name, way) = parts
@@ -155,12 +154,12 @@ struct ToolFile: Equatable {
     return digits.isEmpty ? nil : (String(digits), text[digits.endIndex...])
   }
 
-  /// The name without what stands between it and the number.
+  /// The name without the separators after the number.
   private static func trimmed(_ text: Substring) -> String { String(text.drop { "_-. ".contains($0) }) }
 }
 
 extension MigrationTool.Format {
-  /// What the names of its migrations look like.
+  /// An example of its migrations' names.
   private var pattern: String {
     switch self {
     case .dbmate: "20260101120000_name.sql"
@@ -170,9 +169,9 @@ extension MigrationTool.Format {
     }
   }
 
-  /// Whether a file that the tool does not look at was probably meant as a migration.
+  /// Whether a file that the tool ignores was probably meant as a migration.
   ///
-  /// - Parameter inFolderOfNone: whether the folder has no migration at all: then every file of SQL was.
+  /// - Parameter inFolderOfNone: whether the directory has no migration at all: then every SQL file was.
   func seemsToBeMigration(_ file: String, inFolderOfNone: Bool) -> Bool {
     let name = file.lowercased()
     if self == .sqldelight, name.hasSuffix(".sqm") { return true }
@@ -180,14 +179,14 @@ extension MigrationTool.Format {
     return inFolderOfNone || (self != .sqldelight && name.first?.isNumber == true)
   }
 
-  /// Says why such a file is none, with the nearest pattern.
+  /// The error for such a file, with the expected names.
   func refusal(of file: String) -> String {
     let fitting = Self.allCases.filter { $0 != self && (try? ToolFile(file, $0)).flatMap(\.self) != nil }
     let hint =
       fitting.isEmpty
-      ? "" : "; the name is one of \(fitting.map(\.rawValue).joined(separator: " or ")), see `format`"
+      ? "" : "; the name fits \(fitting.map(\.rawValue).joined(separator: " or ")), see `format`"
     return
-      "\(rawValue) would not run this file: its migrations are called \(pattern)\(hint); rename it, or move it out"
+      "\(rawValue) would not run this file: its migrations are named \(pattern)\(hint); rename it, or move it out"
   }
 }
 

@@ -1,7 +1,7 @@
 import AppContainer
 import Formats
 
-/// The ways of a migration of another tool, as its file says them. Lines keep their numbers.
+/// The statements and down statements of another tool's migration. Lines keep their numbers.
 struct ToolScript {
   private(set) var up: SQLScript
   private(set) var down: SQLScript?
@@ -24,7 +24,7 @@ struct ToolScript {
     case .goose: try splitGoose()
     case .golangMigrate:
       down = try script(.down)
-      // With x-no-tx-wrap, which is no part of the files, they bring their own BEGIN and COMMIT.
+      // With x-no-tx-wrap, which is not in the files, they have their own BEGIN and COMMIT.
       upInTransaction = !Self.beginsTransaction(up)
       downInTransaction = down.map { !Self.beginsTransaction($0) } ?? true
     case .sqldelight:
@@ -55,12 +55,12 @@ struct ToolScript {
     guard let first = sections.first, first.way == "up" else {
       throw place(0).error("dbmate wants `-- migrate:up` first")
     }
-    // Line by line, as dbmate does: a block comment is no comment to it.
+    // Line by line, as dbmate does: it does not know block comments.
     for (index, line) in lines[..<first.line].enumerated() {
       let text = line.drop(while: \.isWhitespace)
       if text.isEmpty || text.hasPrefix("--") { continue }
       throw place(index).error(
-        "only comments with `--` may stand before `-- migrate:up`: dbmate takes this for a statement")
+        "only comments with `--` may be before `-- migrate:up`: dbmate reads this as a statement")
     }
     guard sections.count == 2 else { throw place(0).error("dbmate wants `-- migrate:down`, too") }
     upInTransaction = !Self.isWithoutTransaction(first.options)
@@ -99,7 +99,7 @@ struct ToolScript {
   }
 }
 
-/// What goose's annotations say about a file, and what goose would not read.
+/// The sections of a goose file by its annotations, and the errors that goose would report.
 struct GooseSections {
   /// The lines of `-- +goose Up` and `-- +goose Down`, from 0.
   private(set) var up = 0
@@ -112,9 +112,9 @@ struct GooseSections {
   private var isStarted = false
   /// The first line with statements before all annotations.
   private var early: Int?
-  /// The line of a `StatementBegin` that is not ended yet.
+  /// The line of an open `StatementBegin`.
   private var begin: Int?
-  /// The line that a statement starts in that is not ended yet.
+  /// The first line of an open statement.
   private var open: Int?
 
   init(_ lines: [String], file: String) throws {
@@ -153,7 +153,7 @@ struct GooseSections {
     switch annotation {
     case "up":
       if isStarted { throw place(index).error("a second `-- +goose Up`") }
-      if let early { throw place(early).error("statements stand before `-- +goose Up`") }
+      if let early { throw place(early).error("the file has statements before `-- +goose Up`") }
       (isStarted, up) = (true, index)
     case "down":
       guard isStarted, down == nil else {

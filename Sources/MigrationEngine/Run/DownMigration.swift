@@ -5,18 +5,18 @@ import DrydockErrors
 /// Reverts migrations by steps: each migration's `down` steps, or its own steps reverted in reverse order.
 ///
 /// What cannot be reverted is known, and refused, before anything is staged.
-package struct DownMigration {
+struct DownMigration {
   /// The container's version.
-  package let from: Int
+  let from: Int
   /// The version to go back to.
-  package let to: Int
+  let to: Int
   private let status: MigrationStatus
   /// The migrations to revert, the newest first.
   private let entries: [MigrationStatus.Entry]
 
   /// - Throws: `DrydockError`: `irreversible`, with the place of every step that cannot be reverted; `edited`, `missing`
   ///   for migrations whose files are not those that were run; `usage` for a later version.
-  package init(_ status: MigrationStatus, to version: Int) throws {
+  init(_ status: MigrationStatus, to version: Int) throws {
     (from, to, self.status) = (status.detected.version, version, status)
     guard version >= 0, version <= from else {
       throw DrydockError(
@@ -45,10 +45,10 @@ package struct DownMigration {
   }
 
   /// The migrations to revert, the newest first.
-  package var migrations: [Migration] { entries.compactMap(\.migration) }
+  var migrations: [Migration] { entries.compactMap(\.migration) }
 
   /// The transactions of the migrations to revert, and those of the migrations that stay.
-  package var transactions: (reverted: Set<String>, staying: Set<String>) {
+  var transactions: (reverted: Set<String>, staying: Set<String>) {
     let records = status.detected.history.records
     return (
       Set(records.filter { $0.number > to }.map(\.transaction)),
@@ -59,7 +59,7 @@ package struct DownMigration {
   /// Requires the device key where a step needs it.
   ///
   /// - Throws: `DrydockError` with code `vaultLocked`.
-  package func requireKeys(for stage: StagedContainer) throws {
+  func requireKeys(for stage: StagedContainer) throws {
     for migration in migrations {
       let steps = migration.hasDownSteps ? migration.down : migration.steps
       guard let step = steps.first(where: \.operation.needsVault) else { continue }
@@ -72,7 +72,7 @@ package struct DownMigration {
   ///
   /// - Returns: the reverted migrations, the newest first, and notes that belong to none.
   /// - Throws: `DrydockError` with the place of the step that failed.
-  package func run(on rollback: Rollback) throws -> (migrations: [MigrationReport.Outcome], notes: [String]) {
+  func run(on rollback: Rollback) throws -> (migrations: [MigrationReport.Outcome], notes: [String]) {
     let stage = rollback.staged
     try requireKeys(for: stage)
     var undoLog = DownValuesReader(rollback)

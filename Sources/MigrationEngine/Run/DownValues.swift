@@ -8,7 +8,7 @@ import Foundation
 
 /// The values that one step of a migration needs when it is reverted later. They are stored in the transaction's undo
 /// entry and removed with it. Secrets that a vault holds are only in `items`, sealed.
-package struct DownValues: Sendable, Codable, Equatable {
+struct DownValues: Sendable, Codable, Equatable {
   /// A setting that the step changed.
   struct Setting: Sendable, Codable, Equatable {
     var file: ContainerPath

@@ -99,7 +99,7 @@ public enum MigrationRollback {
   }
 }
 
-/// One rollback: what is known of it before anything is staged, and what is done on the stage.
+/// One rollback, planned before anything is staged.
 private struct RollbackPlan {
   /// For the transaction log.
   let summary: String

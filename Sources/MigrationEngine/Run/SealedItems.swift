@@ -110,7 +110,7 @@ extension DownValues {
 }
 
 extension VaultItem {
-  /// This item with the previous value of each attribute that still is what was written.
+  /// This item with the previous value of each attribute that was not changed since.
   fileprivate func reverting(to before: VaultItem, from after: VaultItem) -> VaultItem {
     var item = self
     for attribute in VaultAttribute.allCases where self[attribute] == after[attribute] {

@@ -4,8 +4,8 @@ import Formats
 import Foundation
 import GRDB
 
-/// Keeps a Core Data store one while a step changes it with SQL: its schema belongs to its model, its metadata says
-/// which model that is, and `Z_PRIMARYKEY` which keys were given out.
+/// Keeps a Core Data store valid while a step changes it with SQL: its schema must fit the model that its metadata names,
+/// and `Z_PRIMARYKEY` has the largest keys.
 struct CoreDataGuard {
   private let model: CoreDataModel?
   private let schema: [Row]
@@ -14,9 +14,9 @@ struct CoreDataGuard {
   private let entities: CoreDataEntities
   private let strays: [String: Int]
 
-  /// Nil when a database is no Core Data store.
+  /// Nil when the database is not a Core Data store.
   ///
-  /// - Parameter model: what the store is to be afterwards; nil when the schema has to stay.
+  /// - Parameter model: the new model; nil when the schema must not change.
   init?(_ db: Database, model: CoreDataModel?) throws {
     let columns = try String.fetchAll(
       db,
@@ -37,24 +37,24 @@ struct CoreDataGuard {
     strays = try entities.strays(db)
   }
 
-  /// Looks at the store after a statement.
+  /// Checks the store after a statement.
   ///
-  /// - Throws: ``StepFailure`` when it changed the schema, and no model says to what.
+  /// - Throws: ``StepFailure`` when it changed the schema without a new model.
   func check(_ db: Database) throws {
     guard model == nil, try Self.schemaVersion(db) != schemaVersion else { return }
     try requireSchema(db)
   }
 
-  /// Looks at the store after the last statement, and brings right what follows from the others.
+  /// Checks the store after the last statement, and updates its metadata and largest keys.
   ///
-  /// - Returns: remarks.
-  /// - Throws: ``StepFailure`` for what would make Core Data refuse the store, or misunderstand it.
+  /// - Returns: notes.
+  /// - Throws: ``StepFailure`` when Core Data would refuse or misread the store.
   func finish(_ db: Database) throws -> [String] {
     guard try Self.metadata(db) == metadata else {
       throw StepFailure(
         message:
-          "these statements change Z_METADATA, which is Core Data's own: leave it alone; `core-data` with the "
-          + "VersionInfo.plist of the target model brings it right")
+          "these statements change Z_METADATA, which belongs to Core Data: leave it unchanged; `core-data` with the "
+          + "VersionInfo.plist of the target model updates it")
     }
     let after = try CoreDataEntities(db)
     var notes: [String] = []
@@ -96,7 +96,7 @@ struct CoreDataGuard {
           "the model `\(model.name)` has no entity in common with the Core Data store: is the VersionInfo.plist "
           + "another app's?")
     }
-    // A store may have been made for some of its model's entities only: those that it never had may be missing.
+    // A store may have been created for some entities of its model only: those that it never had may be missing.
     let missing = new.subtracting(after.names).subtracting(old.subtracting(before)).sorted()
     let extra = after.names.subtracting(new).subtracting(before.subtracting(old)).sorted()
     if let name = missing.first {
@@ -118,12 +118,12 @@ struct CoreDataGuard {
     }
     try metadata.adopt(model)
     try metadata.write(db)
-    // A copy of the old model, for Core Data's own migrations: it would contradict the metadata.
+    // A copy of the old model, which would contradict the metadata.
     if try db.tableExists("Z_MODELCACHE") { try db.execute(sql: "DELETE FROM Z_MODELCACHE") }
     return []
   }
 
-  // MARK: What the store is
+  // MARK: Reading the store
 
   /// The schema without SQLite's own tables, such as those that ANALYZE makes.
   private static func schema(_ db: Database) throws -> [Row] {
@@ -143,7 +143,7 @@ struct CoreDataGuard {
     do {
       return try Row.fetchAll(db, sql: "SELECT * FROM Z_METADATA")
     } catch let error as DatabaseError {
-      throw StepFailure(message: "the store's Z_METADATA is not there any more: \(error.plainMessage)")
+      throw StepFailure(message: "the store has no Z_METADATA any more: \(error.plainMessage)")
     }
   }
 }
@@ -222,9 +222,9 @@ struct CoreDataEntities {
     return strays
   }
 
-  /// Raises the largest keys that are behind what the tables hold: Core Data would give a key again.
+  /// Raises the largest keys to those of the tables, since Core Data would otherwise reuse keys.
   ///
-  /// - Returns: remarks.
+  /// - Returns: notes.
   func raiseLargestKeys(_ db: Database) throws -> [String] {
     try roots.compactMap { root, table in
       let sql = "SELECT max(Z_PK) FROM \(table.quotedDatabaseIdentifier)"
@@ -236,21 +236,21 @@ struct CoreDataEntities {
   }
 }
 
-/// What a Core Data store says about itself: one property list, in which apps keep values of their own, too.
+/// The metadata of a Core Data store: one property list, in which apps store values, too.
 struct CoreDataMetadata {
   private var file: PropertyListFile
 
-  /// - Throws: ``StepFailure`` when the store has none that can be understood.
+  /// - Throws: ``StepFailure`` when it is missing or corrupt.
   init(_ db: Database) throws {
     let rows = try Row.fetchAll(db, sql: "SELECT Z_PLIST FROM Z_METADATA")
     guard rows.count == 1, let data = Data.fromDatabaseValue(rows[0][0]) else {
       throw StepFailure(
-        message: "the Core Data store's metadata is damaged: Z_METADATA has not one row with a Z_PLIST")
+        message: "the Core Data store's metadata is corrupt: Z_METADATA has not one row with a Z_PLIST")
     }
     do {
       file = try PropertyListFile(bytes: [UInt8](data))
     } catch let error as DrydockError {
-      throw StepFailure(message: "the Core Data store's metadata is damaged: \(error.message)")
+      throw StepFailure(message: "the Core Data store's metadata is corrupt: \(error.message)")
     }
   }
 
@@ -259,9 +259,8 @@ struct CoreDataMetadata {
     Set((file.root["NSStoreModelVersionHashes"]?.entityHashes ?? [:]).keys)
   }
 
-  /// Says that the store has a model now; everything else in it stays as it is. What is derived from the hashes is kept
-  /// where the system that wrote the store keeps it. (The identifiers are Core Data's hints for people, and no
-  /// VersionInfo.plist has them: they stay.)
+  /// Sets the model's hashes and, where they exist, the values derived from them. The rest stays: the identifiers are hints
+  /// for people, and not in a VersionInfo.plist.
   mutating func adopt(_ model: CoreDataModel) throws {
     file.root["NSStoreModelVersionHashes"] = .dictionary(
       PropertyListDictionary(model.hashes.map { ($0.key, .data($0.value)) }))

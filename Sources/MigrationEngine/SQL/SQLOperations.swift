@@ -59,6 +59,7 @@ struct RunSQL: MigrationOperation {
       up = try Self.script(try reader.required("up"), "`up`", files)
       down = try reader["down"].map { try Self.script($0, "`down`", files) }
     }
+    if up.isBlank { throw reader.position.error("`sql` has no statement to run") }
     try self.init(
       database: node.text("`database`"), position: node.position, up: up, down: down,
       ifMissing: reader.choice("if-missing"),
@@ -96,7 +97,7 @@ struct RunSQL: MigrationOperation {
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     guard let path = try stage.namedDatabase(database, at: position) ?? newPlace(on: stage, &recorded) else {
       if ifMissing == .fail {
-        throw StepFailure(message: "the database \(database) does not exist in the container")
+        throw StepFailure(message: "the database \(database) is not in the container")
       }
       recorded.skipped.append(database)
       return ["the database \(database) does not exist: skipped"]

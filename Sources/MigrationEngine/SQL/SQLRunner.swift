@@ -5,15 +5,15 @@ import GRDB
 /// Runs a script in one transaction.
 struct SQLRunner {
   let script: SQLScript
-  /// The author's reason for destroying data; nil when the script must not.
+  /// The reason for destroying data; nil when the script must not.
   let destructive: String?
   var language: SQLLanguage = .steps
-  /// What a Core Data store is to be afterwards; nil when its schema has to stay.
+  /// The new model of a Core Data store; nil when its schema must not change.
   var coreData: CoreDataModel?
 
   /// Runs it; the connection must have foreign keys off and no open transaction.
   ///
-  /// - Returns: remarks for the report.
+  /// - Returns: notes for the report.
   func run(_ db: Database) throws -> [String] {
     do {
       return try MigrationTransaction.run(db, model: coreData) { try runStatements(db, $0) }
@@ -42,7 +42,7 @@ struct SQLRunner {
     }
   }
 
-  /// A `.sql` file has no word for the model of a Core Data store.
+  /// A `.sql` file has no directive for the model of a Core Data store.
   private func worded(_ message: String) -> String {
     guard language == .directives, message.contains("`core-data") else { return message }
     return message
@@ -56,8 +56,7 @@ struct SQLRunner {
   }
 }
 
-/// Takes a script apart, statement by statement. Each is compiled after the one before has run, so that it may use what
-/// that one made.
+/// Splits a script into statements. Each is compiled after the one before has run, so that it can use its results.
 struct SQLSplitter {
   /// A statement, ready to run.
   struct Part {
@@ -75,7 +74,7 @@ struct SQLSplitter {
   private var offset = 0
 
   init(script: SQLScript, in db: Database) throws {
-    // SQLite would take it for the end of the text.
+    // SQLite would read it as the end of the text.
     if let index = script.bytes.firstIndex(of: 0) {
       throw DrydockError(.sql, "\(script.position(at: index)): a NUL character is not SQL: remove it")
     }
@@ -88,7 +87,7 @@ struct SQLSplitter {
     guard let source = script.statement(from: offset) else { return nil }
     offset = source.end
     do {
-      // SQLite says so when it takes the text for several statements.
+      // SQLite reports an error when it finds several statements in the text.
       return Part(statement: try db.makeStatement(sql: source.text), source: source)
     } catch let error as DatabaseError where !error.isAboutTheDisk {
       throw DrydockError(
@@ -97,16 +96,16 @@ struct SQLSplitter {
   }
 }
 
-/// A change of a database in one transaction, the way SQLite's documentation wants changes of a schema done: foreign keys
-/// off, and afterwards no violation that was not there before. A Core Data store stays one, a database of Room's, too.
+/// A change of a database in one transaction, by SQLite's documented procedure for schema changes: foreign keys are off,
+/// and afterwards there is no new violation. Core Data stores and Room databases stay valid.
 enum MigrationTransaction {
   /// Runs a body; the connection must have foreign keys off and no open transaction.
   ///
   /// - Parameters:
-  ///   - model: what a Core Data store is to be afterwards; nil when its schema has to stay.
-  ///   - body: gets what can look at such a store between two statements; nil for other databases.
-  /// - Returns: remarks for the report.
-  /// - Throws: ``StepFailure`` about foreign keys and Core Data; what the body throws.
+  ///   - model: the new model of a Core Data store; nil when its schema must not change.
+  ///   - body: gets a guard that checks such a store between statements; nil for other databases.
+  /// - Returns: notes for the report.
+  /// - Throws: ``StepFailure`` about foreign keys and Core Data, and the errors of the body.
   static func run(
     _ db: Database, model: CoreDataModel? = nil, _ body: (CoreDataGuard?) throws -> Void
   ) throws -> [String] {
@@ -114,14 +113,14 @@ enum MigrationTransaction {
     do {
       before = try violations(db)
     } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
-      // Foreign keys that make no sense, such as ones to a table that is not there.
+      // Invalid foreign keys, such as to a missing table.
       before = nil
     }
     try db.execute(sql: "BEGIN IMMEDIATE")
     do {
       let store = try CoreDataGuard(db, model: model)
       if model != nil, store == nil {
-        throw StepFailure(message: "the database is no Core Data store: leave `core-data` out")
+        throw StepFailure(message: "the database is not a Core Data store: leave `core-data` out")
       }
       let room = try RoomGuard(db)
       try body(store)
@@ -159,7 +158,7 @@ enum MigrationTransaction {
     do {
       after = try violations(db)
     } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
-      // The schema's foreign keys made no sense before: then nothing can be compared.
+      // Foreign keys that were invalid before cannot be compared.
       if before == nil { return ["foreign keys could not be checked: \(error.plainMessage)"] }
       throw StepFailure(
         message: "after these statements foreign keys cannot be checked: \(error.plainMessage)")
@@ -174,26 +173,26 @@ enum MigrationTransaction {
           + "change both sides, or delete the rows that refer to them")
     }
     let old = after.values.reduce(0, +)
-    return old == 0 ? [] : ["references to rows that were missing before the migration already: \(old)"]
+    return old == 0 ? [] : ["references to missing rows, as before the migration: \(old)"]
   }
 }
 
-/// Keeps Room from refusing a database: Room compares the hash in `room_master_table` with the one of its compiled
+/// Keeps a database valid for Room, which compares the hash in `room_master_table` with the one of its compiled
 /// schema, and a schema that SQL changed has another one.
 struct RoomGuard {
   private let schema: [Row]
   private let identity: [Row]?
 
-  /// Nil when a database is none of Room's.
+  /// Nil when the database is not Room's.
   init?(_ db: Database) throws {
-    // GRDB's own question reads the whole schema.
+    // GRDB's `tableExists` reads the whole schema.
     let sql = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'room_master_table' COLLATE NOCASE"
     guard try Int.fetchOne(db, sql: sql) != nil else { return nil }
     schema = try Self.schema(db)
     identity = try Self.identity(db)
   }
 
-  /// Looks at the database after the last statement.
+  /// Checks the database after the last statement.
   ///
   /// - Throws: ``StepFailure`` when the schema has changed and its hash has not.
   func finish(_ db: Database) throws {
@@ -216,7 +215,7 @@ struct RoomGuard {
         """)
   }
 
-  /// Nil when the table is not there any more, or is not as Room makes it.
+  /// Nil when the table does not exist any more, or has other columns.
   private static func identity(_ db: Database) throws -> [Row]? {
     do {
       return try Row.fetchAll(db, sql: "SELECT id, identity_hash FROM room_master_table ORDER BY id")

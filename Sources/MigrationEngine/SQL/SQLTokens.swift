@@ -1,4 +1,4 @@
-/// One token of SQL text. Comments and white space are no tokens.
+/// One token of SQL text. Comments and white space are skipped.
 struct SQLToken {
   enum Kind {
     /// A bare word or number.

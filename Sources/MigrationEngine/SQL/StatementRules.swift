@@ -1,37 +1,37 @@
 import AppContainer
 import GRDB
 
-/// What a statement may not do in a migration. SQLite's own program for it (`EXPLAIN`) tells, not its spelling.
+/// What a statement must not do in a migration, by SQLite's program for it (`EXPLAIN`), not by its spelling.
 struct StatementRules {
   let source: SQLStatementText
-  /// The author's reason for destroying data, if any.
+  /// The reason for destroying data.
   let destructive: String?
-  /// Where a reason is to be written.
+  /// Whether messages speak of arguments or directives.
   var language: SQLLanguage = .steps
-  /// Whether the statements are in a transaction that is not theirs to end; another tool's need not be.
+  /// Whether the statements are in a transaction that they must not end; another tool's need not be.
   var isInTransaction = true
 
   private var sql: String { source.text }
 
   /// Why the statement may not run; nil when it may.
   func refusal(_ db: Database) throws -> String? {
-    // These have no such program, and may be many. A function is named as it is, in quotes, too.
+    // Statements on rows may be many. `load_extension` is found by its name, in quotes, too.
     if source.isAboutRows, !source.mentionsExtensions { return loss(drops: false) }
     var drops = false
-    // Row by row, and no further than a refusal: GRDB takes the end of `EXPLAIN COMMIT` for a commit.
+    // Stops at the first refusal: GRDB reads the end of `EXPLAIN COMMIT` as a commit.
     let rows = try Row.fetchCursor(db, sql: "EXPLAIN " + sql)
     while let row = try rows.next() {
       let opcode: String = row["opcode"] ?? ""
       let detail: String = (row["p4"] as DatabaseValue).storage.text ?? ""
       if let reason = refusal(opcode, detail, row["p3"]) { return reason }
-      // Database 1 holds temporary tables, which are nobody's data.
+      // Database 1 has the temporary tables.
       let database: Int = row["p1"] ?? 0
       drops = drops || (opcode == "DropTable" && database != 1) || detail.hasPrefix("sqlite_drop_column(")
     }
     return loss(drops: drops)
   }
 
-  /// What its words alone tell of ``refusal(_:)``, for a statement on tables that are not there to be explained.
+  /// The refusal by words alone, for a statement on tables that do not exist.
   var refusalByWords: String? { loss(drops: SQLStatement(sql).drops) }
 
   private func loss(drops: Bool) -> String? {
@@ -51,7 +51,7 @@ struct StatementRules {
       return
         "BEGIN, COMMIT, ROLLBACK and SAVEPOINT are not for migrations: the whole run is one transaction already"
     case "Vacuum": return "VACUUM is not for migrations: it cannot run inside their transaction"
-    // -1 only asks for the mode, which SQLite does in statements that have nothing to do.
+    // -1 only reads the mode, as SQLite does in some other statements.
     case "JournalMode" where argument != -1:
       return "the journal mode is not for migrations: a migrated database keeps the mode that it has"
     case "Checkpoint": return "a checkpoint is not for migrations: they work on a copy without a log"
@@ -72,7 +72,7 @@ extension DatabaseValue.Storage {
 }
 
 extension SQLStatementText {
-  /// Whether `load_extension` stands in it, in whatever case.
+  /// Whether it contains `load_extension`, in any case.
   fileprivate var mentionsExtensions: Bool {
     var text = text
     return text.withUTF8 { bytes in
@@ -91,14 +91,14 @@ extension SQLStatementText {
   }
 }
 
-/// Whose words a message about SQL uses.
+/// Whether a message about SQL speaks of arguments or directives.
 enum SQLLanguage: Sendable {
   /// Steps in YAML.
   case steps
   /// A `.sql` file with its directives in comments.
   case directives
 
-  /// Where the reason for destroying data goes.
+  /// How to give a reason for destroying data.
   var reason: String {
     switch self {
     case .steps: "say why with `destructive`"

@@ -7,16 +7,14 @@ import Formats
 import Foundation
 import GRDB
 
-/// The container as a custom stage sees and changes it. Nothing of the real one is touched: what the stage does becomes
-/// real with the whole run, or not at all.
+/// The staged container of a custom stage. Its changes are committed with the whole run, or discarded.
 ///
 /// Settings and the vault are read once and written once, when the stage's closure has ended.
 public final class MigrationContext {
   /// The app's own settings.
   public var settings: MigrationSettings { MigrationSettings(drafts: drafts, suite: nil) }
-  /// The secrets. A stage that uses them says so with `needsVault`.
+  /// The vault. A stage that uses it is declared with `needsVault`.
   public var vault: MigrationVault { MigrationVault(draft: vaultDraft) }
-  /// The files.
   public var files: ContainerFiles { ContainerFiles(stage: stage, drafts: drafts) }
 
   let stage: StagedContainer
@@ -46,7 +44,7 @@ public final class MigrationContext {
     return group
   }
 
-  /// Adds a remark to the report, such as what was skipped and why.
+  /// Adds a note to the report, such as what was skipped and why.
   public func remark(_ text: String) { ownNotes.append(text) }
 
   /// Runs an operation. Settings and secrets that were changed before are written first.
@@ -62,7 +60,7 @@ public final class MigrationContext {
 
   /// Reads a database that `drydock.yaml` names.
   ///
-  /// - Returns: nil, with a remark, when it is not in the container.
+  /// - Returns: nil, with a note, when it is not in the container.
   public func read<T>(
     database: String, ifMissing: IfMissing = .skip, _ body: (Database) throws -> T
   ) throws -> T? {
@@ -70,10 +68,10 @@ public final class MigrationContext {
     return try stage.readDatabase(at: path, body)
   }
 
-  /// Changes a database that `drydock.yaml` names, in one transaction. Foreign keys are off, as SQLite's documentation
-  /// wants it for changes of a schema, and checked at the end.
+  /// Changes a database that `drydock.yaml` names, in one transaction. Foreign keys are off, by SQLite's documented
+  /// procedure for schema changes, and checked at the end.
   ///
-  /// - Returns: nil, with a remark, when it is not in the container.
+  /// - Returns: nil, with a note, when it is not in the container.
   @discardableResult
   public func write<T>(
     database: String, ifMissing: IfMissing = .skip, _ body: (Database) throws -> T
@@ -96,26 +94,26 @@ public final class MigrationContext {
     }
     if let path = try stage.databasePlace(name) { return path }
     if ifMissing == .fail { throw StepFailure(message: "the database \(name) is not in the container") }
-    ownNotes.append("the database \(name) is not there: skipped")
+    ownNotes.append("the database \(name) does not exist: skipped")
     return nil
   }
 
-  // MARK: The end
+  // MARK: Finishing
 
-  /// Remarks of all that was done.
+  /// All notes.
   var notes: [String] { drafts.notes + ownNotes.map(hidingSecrets(in:)) }
 
-  /// A text of the plan's own without the secrets that the vault holds, or what looks like one.
+  /// A text of the plan with the vault's secrets, and what looks like one, redacted.
   func hidingSecrets(in text: String) -> String {
     let secrets = vaultDraft.seen.compactMap { secret in
       secret.withBytes { String(validating: $0, as: UTF8.self) }
     }
-    // A setting may be but a part of the item that it has become.
+    // A setting may be a part of the item that it was moved to.
     let settings = drafts.replaced.compactMap { setting -> String? in
       guard case .string(let text) = setting.value else { return nil }
       return vaultDraft.seen.contains { $0.holds(setting.value) } ? text : nil
     }
-    // Shorter ones are found by chance.
+    // Shorter texts would match by chance.
     let known = (secrets + settings).filter { $0.count >= 6 }
     let hidden = known.sorted { $0.count > $1.count }.reduce(text) { text, secret in
       text.replacing(secret, with: stage.redactor.shown(secret: secret))
@@ -123,14 +121,14 @@ public final class MigrationContext {
     return stage.redactor.shown(message: hidden)
   }
 
-  /// Writes what was changed in settings and the vault.
+  /// Writes the changed settings and vault.
   func finish() throws {
     try drafts.save()
     try vaultDraft.save()
     try keepSealed()
   }
 
-  /// A setting that has become a vault item is in no undo in the clear, whether an operation moved it or a closure did.
+  /// Marks settings that the closure moved to the vault, so that the undo entry keeps them sealed.
   private func keepSealed() throws {
     guard !vaultDraft.put.isEmpty, !drafts.replaced.isEmpty, let vault = try stage.vault() else { return }
     for setting in drafts.replaced {
@@ -143,7 +141,7 @@ public final class MigrationContext {
 }
 
 extension SecretBytes {
-  /// Whether this is the text or the data of a setting, or a document with it: what is short is in any document.
+  /// Whether this is the text or data of a setting, or contains it; short values would match by chance.
   fileprivate func holds(_ value: PropertyListValue) -> Bool {
     let part: Data
     switch value {
@@ -158,7 +156,7 @@ extension SecretBytes {
   }
 }
 
-/// A closure of a plan as a step. Its way back is another one, which stands in the migration's `down`.
+/// A closure of a plan as a step. Another closure in the migration's `down` reverts it.
 struct CustomStep: MigrationAction {
   /// The stage's name.
   let stage: String
@@ -182,7 +180,7 @@ struct CustomStep: MigrationAction {
     return context.notes
   }
 
-  /// Whether an error is the plan's own, of which nothing is known but its text.
+  /// Whether an error was thrown by the plan's own code.
   private static func isUnknown(_ error: any Error) -> Bool {
     !(error is StepFailure || error is DrydockError)
   }
@@ -199,16 +197,16 @@ struct CustomStep: MigrationAction {
   }
 }
 
-/// The files of a container as a stage changes them. A database goes with all that belongs to it, as in the operations on
+/// The files of a staged container. A database is handled with its sidecars and external data, as in the operations on
 /// files; its rows are changed by ``MigrationContext/write(database:ifMissing:_:)``.
 public struct ContainerFiles {
   let stage: StagedContainer
   let drafts: SettingsDrafts
 
-  /// Whether something is there: a file, a directory or a link.
+  /// Whether a file, directory or link exists.
   public func exists(_ path: ContainerPath) throws -> Bool { try stage.status(of: path) != nil }
 
-  /// What is directly in a directory, sorted; nothing when there is no such directory.
+  /// The children of a directory, sorted; none when it does not exist.
   public func children(of path: ContainerPath) throws -> [ContainerPath] { try stage.children(of: path) }
 
   /// The content of a file of up to 64 MiB.
@@ -217,7 +215,7 @@ public struct ContainerFiles {
     return try stage.read(path)
   }
 
-  /// Writes a file. Missing directories are made; a file that is replaced keeps its mode, owner and attributes.
+  /// Writes a file. Missing directories are created; a replaced file keeps its mode, owner and attributes.
   public func write(_ bytes: some Sequence<UInt8>, to path: ContainerPath) throws {
     try prepare(path)
     if try stage.isDatabase(path) {
@@ -227,12 +225,12 @@ public struct ContainerFiles {
     try stage.write(Array(bytes), to: path)
   }
 
-  /// Makes a directory and those above it; an existing one is fine.
+  /// Creates a directory and its missing parents.
   public func createDirectory(_ path: ContainerPath) throws { try stage.createDirectory(path) }
 
   /// Copies a file, a directory or a database.
   ///
-  /// - Throws: when the source is missing, or something is at the target.
+  /// - Throws: when the source is missing, or the target exists.
   public func copy(_ source: ContainerPath, to target: ContainerPath) throws {
     if drafts.touch(source) { try drafts.save() }
     try prepare(target)
@@ -241,14 +239,14 @@ public struct ContainerFiles {
 
   /// Moves a file, a directory or a database.
   ///
-  /// - Throws: when the source is missing, or something is at the target.
+  /// - Throws: when the source is missing, or the target exists.
   public func move(_ source: ContainerPath, to target: ContainerPath) throws {
     try prepare(source)
     try prepare(target)
     try stage.move(source, to: target)
   }
 
-  /// Removes a path with everything below it.
+  /// Removes a path with everything in it.
   ///
   /// - Throws: when it is missing.
   public func remove(_ path: ContainerPath) throws {
@@ -256,17 +254,17 @@ public struct ContainerFiles {
     try stage.remove(path)
   }
 
-  /// The history is Drydock's own.
   private func prepare(_ path: ContainerPath) throws {
     let own = stage.container.historyPath.parent
     guard path != own, !path.isInside(own), !own.isInside(path) else {
-      throw StepFailure(message: "`\(path)` holds Drydock's history: leave it alone", path: path.description)
+      throw StepFailure(
+        message: "`\(path)` contains Drydock's history: leave it unchanged", path: path.description)
     }
     if drafts.touch(path) { try drafts.save() }
   }
 }
 
-/// The vault as a stage changes it: opened once, and sealed once at the stage's end.
+/// The vault of a staged container: opened once, and sealed once at the stage's end.
 public struct MigrationVault {
   let draft: VaultDraft
 
@@ -275,30 +273,30 @@ public struct MigrationVault {
   /// - Throws: `DrydockError` with code `vaultLocked` without the device key.
   public func item(_ id: VaultItem.ID) throws -> VaultItem? { try draft.open()?[id] }
 
-  /// The items of an address, all without one, in order.
+  /// The items of an address, in order; all by default.
   public func items(_ address: VaultAddress = VaultAddress()) throws -> [VaultItem] {
     try draft.open().map(address.items) ?? []
   }
 
-  /// Puts an item, in place of one with the same id; a vault is made where there is none. A setting that goes in the same
-  /// stage and whose value the item has is kept nowhere in the clear.
+  /// Puts an item, and replaces one with the same ID; a missing vault is created. When the same stage removes a setting with
+  /// the item's value, the undo entry keeps that setting sealed.
   public func put(_ item: VaultItem) throws { try draft.put(item) }
 
   /// Removes an item.
   ///
-  /// - Returns: whether it was there.
+  /// - Returns: whether it existed.
   @discardableResult
   public func remove(_ id: VaultItem.ID) throws -> Bool { try draft.remove(id) }
 }
 
-/// The vault in the middle of a stage.
+/// The vault during a stage.
 final class VaultDraft {
-  /// Items that the stage has put.
+  /// The items that the stage put.
   private(set) var put: [VaultItem] = []
-  /// All values that were in it or have come, for messages without them.
+  /// All its values so far, which messages must not contain.
   private(set) var seen: [SecretBytes] = []
   private let stage: StagedContainer
-  /// Who asks for the device key, for the message without one.
+  /// The stage's name, for the message about a missing device key.
   private let name: String
   private var vault: Vault?
   private var isOpen = false
@@ -336,7 +334,7 @@ final class VaultDraft {
     return true
   }
 
-  /// Writes the vault when something changed, and forgets it.
+  /// Writes the vault when something changed, and drops it.
   func save() throws {
     if hasChanged, let vault { try stage.setVault(vault) }
     (vault, isOpen, hasChanged) = (nil, false, false)

@@ -2,7 +2,7 @@ import AppContainer
 import DrydockErrors
 import Formats
 
-/// An app's migrations in Swift: its versions, and what leads from each to the next.
+/// An app's migrations in Swift: one stage for each version.
 ///
 /// ```swift
 /// enum NotesPlan: MigrationPlan {
@@ -23,16 +23,16 @@ public protocol MigrationPlan: SendableMetatype {
 }
 
 extension MigrationCatalog {
-  /// The migrations of a plan. To the engine they are like those of files.
+  /// The migrations of a plan.
   ///
   /// - Throws: ``DrydockError`` with code `catalog`, naming the place in the source file where there is one.
   public init(_ plan: any MigrationPlan.Type) throws {
     try self.init(stages: plan.stages, name: String(describing: plan))
   }
 
-  /// The migrations of stages that are no type's.
+  /// The migrations of stages without a type.
   ///
-  /// - Parameter name: what messages call them.
+  /// - Parameter name: the name in messages.
   /// - Throws: as ``init(_:)``.
   public init(stages: [MigrationStage], name: String = "MigrationPlan") throws {
     let (catalog, problems) = Self.read(stages, name)
@@ -44,7 +44,7 @@ extension MigrationCatalog {
     read(plan.stages, String(describing: plan))
   }
 
-  /// The migrations of stages, with everything that is wrong in them.
+  /// The migrations of stages, with all errors in them.
   static func read(_ stages: [MigrationStage], _ name: String) -> (
     MigrationCatalog, problems: [DrydockError]
   ) {
@@ -53,8 +53,8 @@ extension MigrationCatalog {
       do {
         guard stage.version == index + 1 else {
           throw stage.position.error(
-            "the stage `\(stage.name)` has the version \(stage.version) where \(index + 1) is due: stages stand in "
-              + "order, from version 1 and without a gap")
+            "the stage `\(stage.name)` has the version \(stage.version) where \(index + 1) is expected: stages are "
+              + "ordered, from version 1 and without a gap")
         }
         migrations.append(try stage.migration())
       } catch {
@@ -65,9 +65,9 @@ extension MigrationCatalog {
   }
 }
 
-/// One migration of a plan: what leads from the version before it to its own.
+/// One migration of a plan, from the previous version to its own.
 public struct MigrationStage: Sendable {
-  /// A change in Swift. Whatever it throws ends the run, and nothing has changed then.
+  /// A change in Swift. An error that it throws ends the run, and nothing has changed then.
   public typealias Change = @Sendable (MigrationContext) throws -> Void
 
   /// The schema version after it.
@@ -88,16 +88,16 @@ public struct MigrationStage: Sendable {
     case custom(up: Change, down: Change?, revision: Int, needsVault: Bool)
   }
 
-  /// A stage of operations, each of which mostly knows its own way back.
+  /// A stage of operations, most of which have an inverse.
   ///
   /// - Parameters:
   ///   - version: the schema version after it: 1 for a plan's first stage, and so on without a gap.
   ///   - name: letters, digits, `_` and `-`.
-  ///   - description: one line, which is shown when it runs.
-  ///   - check: what has to be so before the first operation.
-  ///   - verify: what has to be so after the last one.
-  ///   - down: the way back, where the operations do not know it.
-  ///   - isIrreversible: says that there is none.
+  ///   - description: one line for reports.
+  ///   - check: assertions before the first operation.
+  ///   - verify: assertions after the last one.
+  ///   - down: the down steps, where operations have no inverse.
+  ///   - isIrreversible: says that the stage cannot be reverted.
   public static func lightweight(
     version: Int, _ name: String, description: String? = nil, _ operations: [Operation],
     check: [Assertion] = [], verify: [Assertion] = [], down: [Operation] = [], isIrreversible: Bool = false,
@@ -114,15 +114,15 @@ public struct MigrationStage: Sendable {
   /// - Parameters:
   ///   - version: the schema version after it: 1 for a plan's first stage, and so on without a gap.
   ///   - name: letters, digits, `_` and `-`.
-  ///   - description: one line, which is shown when it runs.
+  ///   - description: one line for reports.
   ///   - revision: what its checksum covers in place of the code, which has none. Raise it with a change of the code that
   ///     containers which have the stage already must not miss: they are then told to be edited.
-  ///   - needsVault: whether it opens the vault, so that a missing device key is known before anything begins.
-  ///   - check: what has to be so before.
-  ///   - verify: what has to be so after.
-  ///   - isIrreversible: says that there is no way back.
+  ///   - needsVault: whether it opens the vault, so that a missing device key is reported before the run.
+  ///   - check: assertions before the change.
+  ///   - verify: assertions after the change.
+  ///   - isIrreversible: says that the stage cannot be reverted.
   ///   - up: the change.
-  ///   - down: the way back.
+  ///   - down: the down migration.
   public static func custom(
     version: Int, _ name: String, description: String? = nil, revision: Int = 1, needsVault: Bool = false,
     check: [Assertion] = [], verify: [Assertion] = [], isIrreversible: Bool = false,
@@ -138,12 +138,12 @@ public struct MigrationStage: Sendable {
 }
 
 extension MigrationStage {
-  /// What the engine runs.
+  /// The migration for the engine.
   ///
   /// - Throws: `DrydockError` with the place in the source file.
   func migration() throws -> Migration {
     guard MigrationName.isName(name) else {
-      throw position.error("`\(name)` is no name of a stage: use letters, digits, `_` and `-`")
+      throw position.error("`\(name)` is not a stage's name: use letters, digits, `_` and `-`")
     }
     var files = MigrationFiles(directory: "", isDirectory: true)
     let (steps, down): ([MigrationStep], [MigrationStep])

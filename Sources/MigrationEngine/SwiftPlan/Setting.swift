@@ -13,25 +13,24 @@ import Formats
 /// }
 /// ```
 public protocol SettingGroup {
-  /// A group of which nothing is read yet.
   init()
 }
 
-/// A property that is a setting. It reads what is stored, and what is assigned to it is stored at the stage's end.
+/// A property that is a setting. It reads the stored value; an assigned value is stored at the stage's end.
 ///
-/// An optional one is nil where nothing is stored, and nil removes the setting. One with a default reads as that where
-/// nothing is stored, and stores nothing by being read. One without either has to be stored.
+/// An optional property is nil when nothing is stored, and nil removes the setting. A property with a default reads as the
+/// default when nothing is stored. Any other setting must be stored.
 @propertyWrapper
 public struct Setting<Value> {
   private let name: String
   private let suite: String?
   private let read: (MigrationSettings) throws -> Value?
   private let write: (Value, MigrationSettings) throws -> Void
-  /// What it is where nothing is stored.
+  /// The value when nothing is stored.
   private let absent: Value?
   private let binding = Binding()
 
-  /// Shared by the copies of a property, as a group's own and the one that its mirror shows.
+  /// Shared by the copies of a property: in the group and in its mirror.
   private final class Binding {
     var settings: MigrationSettings?
     var value: Value?
@@ -42,12 +41,12 @@ public struct Setting<Value> {
     self.init(SettingKey(key), suite, absent: wrappedValue)
   }
 
-  /// A setting that has to be there.
+  /// A required setting.
   public init(_ key: String, suite: String? = nil) where Value: SettingValue {
     self.init(SettingKey(key), suite, absent: nil)
   }
 
-  /// A setting that may be absent.
+  /// An optional setting.
   public init<Wrapped: SettingValue>(_ key: String, suite: String? = nil) where Value == Wrapped? {
     self.init(optional: SettingKey<Wrapped>(key), suite)
   }
@@ -58,7 +57,7 @@ public struct Setting<Value> {
     self.init(SettingKey(key, as: form), suite, absent: wrappedValue)
   }
 
-  /// An encoded setting that may be absent.
+  /// An optional encoded setting.
   public init<Wrapped: Codable & Sendable>(_ key: String, as form: SettingForm, suite: String? = nil)
   where Value == Wrapped? {
     self.init(optional: SettingKey<Wrapped>(key, as: form), suite)
@@ -76,7 +75,7 @@ public struct Setting<Value> {
     write = { try $1.set($0, for: key) }
   }
 
-  /// The setting. What goes wrong here, where nothing can be thrown, ends the stage with an error after its closure.
+  /// The setting. Since accessors cannot throw, an error here ends the stage after its closure.
   public var wrappedValue: Value {
     get {
       if let settings = binding.settings {
@@ -115,7 +114,7 @@ public struct Setting<Value> {
     }
   }
 
-  /// Removes what is stored.
+  /// Removes the setting.
   public func remove() {
     do {
       try binding.settings?.remove(name)
@@ -125,7 +124,7 @@ public struct Setting<Value> {
   }
 }
 
-/// What a group's mirror finds.
+/// A property that is found in a group's mirror.
 protocol BindableSetting {
   func bind(to drafts: SettingsDrafts) throws
 }
@@ -135,15 +134,15 @@ extension Setting: BindableSetting {
   func bind(to drafts: SettingsDrafts) throws {
     let settings = MigrationSettings(drafts: drafts, suite: suite)
     guard let value = try read(settings) ?? absent else {
-      throw StepFailure(message: "the setting `\(name)` is not there, and its property has no default")
+      throw StepFailure(message: "the setting `\(name)` does not exist, and its property has no default")
     }
     binding.value = value
     binding.settings = settings
   }
 }
 
-/// One settings file as a stage changes it. What is written is seen by whoever reads later, and reaches the file once,
-/// at the stage's end.
+/// One settings file of a staged container. Changes are visible to later reads, and written to the file once, at the
+/// stage's end.
 public struct MigrationSettings {
   let drafts: SettingsDrafts
   /// The name under `defaults:` of `drydock.yaml`; nil for the app's own settings.
@@ -156,12 +155,12 @@ public struct MigrationSettings {
 
   /// A setting; nil when it is absent.
   ///
-  /// - Throws: when it is none of the key's type.
+  /// - Throws: when it does not have the key's type.
   public func value<Value>(for key: SettingKey<Value>) throws -> Value? {
     guard let stored = try drafts.values(suite)[key.name] else { return nil }
     if let value = key.decode(stored) { return value }
     let shown = drafts.stage.redactor.typed(stored, of: key.name)
-    throw StepFailure(message: "the setting `\(key.name)` is \(shown), which is no \(Value.self)")
+    throw StepFailure(message: "the setting `\(key.name)` is \(shown), not of type \(Value.self)")
   }
 
   /// Writes a setting; nil removes it.
@@ -180,22 +179,21 @@ public struct MigrationSettings {
 }
 
 extension EncodingError {
-  /// What went wrong, without the value.
+  /// The reason without the value.
   fileprivate var reason: String {
     if case .invalidValue(_, let context) = self { context.debugDescription } else { "it does not encode" }
   }
 }
 
-/// The settings files that a stage has touched: each is read once, and written once when the stage ends.
+/// The settings files that a stage uses: each is read once, and written once when the stage ends.
 final class SettingsDrafts {
   let stage: StagedContainer
-  /// Remarks of what was written.
   private(set) var notes: [String] = []
-  /// Settings that went or changed, as they were.
+  /// The previous values of removed and changed settings.
   private(set) var replaced: [(file: ContainerPath, key: String, value: PropertyListValue)] = []
   private let position: YAMLPosition
   private var edits: [ContainerPath: DefaultsEdit] = [:]
-  /// What a property could not throw.
+  /// The first error that a property could not throw.
   private var failure: (any Error)?
 
   init(_ stage: StagedContainer, _ position: YAMLPosition) {
@@ -224,13 +222,13 @@ final class SettingsDrafts {
     DefaultsTarget(suite: suite, at: position)
   }
 
-  /// Whether a path is one of the files, or has one in it.
+  /// Whether a path is one of the files, or contains one.
   func touch(_ path: ContainerPath) -> Bool { edits.keys.contains { $0 == path || $0.isInside(path) } }
 
   /// Keeps a failure until the stage ends: the first one counts.
   func fail(_ error: any Error) { failure = failure ?? error }
 
-  /// Writes the files that changed, and forgets all of them.
+  /// Writes the changed files, and drops all of them.
   func save() throws {
     if let failure { throw failure }
     for (path, var edit) in edits.sorted(by: { $0.key < $1.key }) {

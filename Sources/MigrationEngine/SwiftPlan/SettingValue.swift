@@ -1,63 +1,53 @@
 import Formats
 import Foundation
 
-/// A type that a setting can have. An enumeration with raw values only has to say so: `enum Theme: String, SettingValue`.
+/// A type that a setting can have. An enumeration with raw values only declares it: `enum Theme: String, SettingValue`.
 public protocol SettingValue: Sendable {
-  /// The value that is stored; nil when it is none of this type.
+  /// The stored value; nil when it has another type.
   init?(setting: PropertyListValue)
-  /// What is to be stored.
+  /// The value to store.
   var setting: PropertyListValue { get }
 }
 
 extension SettingValue where Self: RawRepresentable, RawValue: SettingValue {
-  /// The case of a raw value; nil without one.
   public init?(setting: PropertyListValue) {
     guard let raw = RawValue(setting: setting) else { return nil }
     self.init(rawValue: raw)
   }
 
-  /// The raw value.
   public var setting: PropertyListValue { rawValue.setting }
 }
 
 extension PropertyListValue: SettingValue {
-  /// Any value.
   public init(setting: PropertyListValue) { self = setting }
 
-  /// Itself.
   public var setting: PropertyListValue { self }
 }
 
 extension String: SettingValue {
-  /// Text.
   public init?(setting: PropertyListValue) {
     guard case .string(let text) = setting else { return nil }
     self = text
   }
 
-  /// Text.
   public var setting: PropertyListValue { .string(self) }
 }
 
 extension Bool: SettingValue {
-  /// A Bool, and no number.
   public init?(setting: PropertyListValue) {
     guard case .boolean(let bool) = setting else { return nil }
     self = bool
   }
 
-  /// A Bool, and no number.
   public var setting: PropertyListValue { .boolean(self) }
 }
 
 extension Int: SettingValue {
-  /// An integer that fits.
   public init?(setting: PropertyListValue) {
     guard case .integer(let number) = setting else { return nil }
     self.init(exactly: number)
   }
 
-  /// An integer.
   public var setting: PropertyListValue { .integer(Int64(self)) }
 }
 
@@ -72,34 +62,29 @@ extension Double: SettingValue {
     }
   }
 
-  /// A real.
   public var setting: PropertyListValue { .real(self) }
 }
 
 extension Date: SettingValue {
-  /// A date.
   public init?(setting: PropertyListValue) {
     guard case .date(let date) = setting else { return nil }
     self = date
   }
 
-  /// A date.
   public var setting: PropertyListValue { .date(self) }
 }
 
 extension Data: SettingValue {
-  /// Data.
   public init?(setting: PropertyListValue) {
     guard case .data(let bytes) = setting else { return nil }
     self.init(bytes)
   }
 
-  /// Data.
   public var setting: PropertyListValue { .data([UInt8](self)) }
 }
 
 extension Array: SettingValue where Element: SettingValue {
-  /// Nil when one element is none of its type.
+  /// Nil when one element has another type.
   public init?(setting: PropertyListValue) {
     guard case .array(let values) = setting else { return nil }
     let elements = values.compactMap(Element.init(setting:))
@@ -107,12 +92,11 @@ extension Array: SettingValue where Element: SettingValue {
     self = elements
   }
 
-  /// A list.
   public var setting: PropertyListValue { .array(map(\.setting)) }
 }
 
 extension Dictionary: SettingValue where Key == String, Value: SettingValue {
-  /// Nil when one value is none of its type.
+  /// Nil when one value has another type.
   public init?(setting: PropertyListValue) {
     guard case .dictionary(let values) = setting else { return nil }
     let elements = values.compactMapValues(Value.init(setting:))
@@ -120,7 +104,6 @@ extension Dictionary: SettingValue where Key == String, Value: SettingValue {
     self = elements
   }
 
-  /// A dictionary.
   public var setting: PropertyListValue {
     .dictionary(PropertyListDictionary(map { ($0.key, $0.value.setting) }))
   }
@@ -134,9 +117,9 @@ extension Dictionary: SettingValue where Key == String, Value: SettingValue {
 /// }
 /// ```
 public struct SettingKey<Value>: Sendable {
-  /// The key as it is stored; a dot in it means nothing.
+  /// The stored key; a dot in it has no meaning.
   public let name: String
-  /// The value of a setting; nil when it does not fit.
+  /// The value of a setting; nil when it has another type.
   let decode: @Sendable (PropertyListValue) -> Value?
   let encode: @Sendable (Value) throws -> PropertyListValue
 
@@ -155,7 +138,7 @@ public struct SettingKey<Value>: Sendable {
   }
 }
 
-/// How a setting holds what is `Codable`.
+/// How a setting stores a `Codable` value.
 public enum SettingForm: Sendable {
   /// A JSON document as data, which is what `JSONEncoder` gives.
   case json
@@ -171,7 +154,7 @@ public enum SettingForm: Sendable {
     case .propertyList:
       let encoder = PropertyListEncoder()
       encoder.outputFormat = .binary
-      // A property list has a dictionary or a list on top, and a value may be less.
+      // The root of a property list is a dictionary or an array, and a value may be simple.
       let bytes = [UInt8](try encoder.encode(["value": value]))
       guard let value = try PropertyListFile(bytes: bytes).root["value"] else {
         throw EncodingError.invalidValue(value, .init(codingPath: [], debugDescription: "it encodes nothing"))

@@ -2,12 +2,11 @@ import FileSystem
 import Formats
 
 extension MigrationStage {
-  /// What a stage expects of a container before its steps, or promises after them: the same that `check` and `verify` of
-  /// a migration's file say.
+  /// An assertion on the container before or after a stage: as in `check` and `verify` of a migration's file.
   public struct Assertion: Sendable {
     let entry: StageEntry
 
-    /// What a setting is.
+    /// The value of a setting.
     ///
     /// - Parameter expected: not `count`.
     public static func defaults(
@@ -18,7 +17,7 @@ extension MigrationStage {
       return Self("defaults", arguments, expected.argument, YAMLPosition(file, line, column))
     }
 
-    /// What one row with one value a query gives.
+    /// The result of a query: one row with one value.
     ///
     /// - Parameter expected: `equals` or `unchanged`.
     public static func sql(
@@ -31,7 +30,7 @@ extension MigrationStage {
       return Self("sql", arguments, expected.argument, YAMLPosition(file, line, column))
     }
 
-    /// What is at a path, or matches a pattern such as `Documents/*.txt`.
+    /// The files at a path, or of a pattern such as `Documents/*.txt`.
     ///
     /// - Parameter expected: `exists`, `absent`, `count`, or `unchanged` for the number of paths.
     public static func files(
@@ -43,7 +42,7 @@ extension MigrationStage {
       return Self("files", ["path": .text(path)], argument, YAMLPosition(file, line, column))
     }
 
-    /// What vault items are; needs the device key.
+    /// Vault items; needs the device key.
     ///
     /// - Parameter expected: `exists`, `absent`, `count`, or `unchanged` for their values.
     public static func vault(
@@ -65,19 +64,16 @@ extension MigrationStage {
     }
   }
 
-  /// What an assertion compares with.
+  /// The expected value of an assertion.
   public enum Expectation: Sendable {
     /// This value, with its type.
     case equals(PropertyListValue)
     /// One of these values.
     case oneOf([PropertyListValue])
-    /// Anything.
     case exists
-    /// Nothing.
     case absent
-    /// So many.
     case count(Int)
-    /// What it was before the stage; for `verify` only.
+    /// The value before the stage; for `verify` only.
     case unchanged
 
     fileprivate var argument: (key: String, value: StageArgument) {

@@ -342,7 +342,7 @@ def header_time_far():
     return box.archive()
 
 
-@case("unsupported", "open")
+@case("newerFormat", "open")
 def header_newer():
     box = Box()
     box.header = box.header.replace(b'"format" : 1', b'"format" : 99')
@@ -554,7 +554,7 @@ whole("skippable-between", "damaged", "open",
       DATA + struct.pack("<II", 0x184D2A51, 4) + b"data" + location(PLACE) + table(ENTRIES + [NOTHING]))
 whole("skippable-listed", "limit", "open", DATA + struct.pack("<II", 0x184D2A51, 4) + b"data" + location(PLACE)
       + table(ENTRIES + [[12, 0, NOTHING[2]], NOTHING]))
-lying("table-descriptor", "unsupported", "open", descriptor=0x00)
+lying("table-descriptor", "newerFormat", "open", descriptor=0x00)
 lying("table-count-less", "damaged", "open", count=len(ENTRIES))
 lying("table-count-more", "damaged", "open", count=1 << 20)
 lying("table-count-most", "damaged", "open", count=0xFFFFFFFF)
@@ -573,8 +573,8 @@ lying("table-without-location", "notAnArchive", "open", lambda e: e.pop())
 lying("table-empty", "damaged", "open", lambda e: e.clear())
 for name, code, frame in [
         ("location-check", "damaged", location(PLACE, check=b"12345678")),
-        ("location-version", "unsupported", location(PLACE, version=2)),
-        ("location-reserved", "unsupported", location(PLACE, reserved=1)),
+        ("location-version", "newerFormat", location(PLACE, version=2)),
+        ("location-reserved", "newerFormat", location(PLACE, reserved=1)),
         ("location-magic", "notAnArchive", location(PLACE, magic=b"another\0")),
         ("location-offset", "damaged", location((PLACE[0] + 512, *PLACE[1:]))),
         ("location-outside", "damaged", location((1 << 40, *PLACE[1:]))),

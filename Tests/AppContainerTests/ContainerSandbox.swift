@@ -4,19 +4,19 @@ import TestSupport
 @testable import FileSystem
 
 /// A container to try exclusion rules on.
-struct Ground {
+struct ContainerSandbox {
   let path: String
   let root: Directory
   var configuration = ContainerConfiguration()
 
   /// Makes an empty container, laid out as on iOS, with patterns under `exclude:`.
-  static func with<T>(_ exclude: [String] = [], _ body: (inout Ground) throws -> T) throws -> T {
+  static func with<T>(_ exclude: [String] = [], _ body: (inout ContainerSandbox) throws -> T) throws -> T {
     try TemporaryDirectory.with { folder in
       try Directory(folder.path).createDirectory("c")
-      var ground = Ground(path: folder("c"), root: try Directory(folder("c")))
-      ground.configuration.layout = .ios
-      ground.configuration.exclude = PatternList(exclude)
-      return try body(&ground)
+      var sandbox = ContainerSandbox(path: folder("c"), root: try Directory(folder("c")))
+      sandbox.configuration.layout = .ios
+      sandbox.configuration.exclude = PatternList(exclude)
+      return try body(&sandbox)
     }
   }
 

@@ -1,11 +1,11 @@
 import AppContainer
 import GRDB
 
-/// Which columns of a database are volatile, and what stands in them.
+/// Which columns of a database are volatile, and their normalized values.
 ///
 /// A volatile value that must be unique, or that rows refer to, is numbered in the order in which rows come that are
 /// sorted by all else: constraints hold, references still lead to the same rows, and each run gives the same numbers.
-struct NeutralColumns {
+struct ColumnNormalizer {
   private struct Column: Hashable {
     var table, column: String
 
@@ -15,12 +15,10 @@ struct NeutralColumns {
     }
   }
 
-  private let values: NeutralValues
+  private let values: ValueNormalizer
   private let volatile: Set<Column>
   private let encoding: TextEncoding
-  /// The columns whose values must differ.
   private var unique: Set<Column> = []
-  /// What columns refer to.
   private var references: [Column: Column] = [:]
   private let numbers = Numbers()
 
@@ -36,7 +34,7 @@ struct NeutralColumns {
     }
   }
 
-  init(_ values: NeutralValues, tables: [String], _ encoding: TextEncoding, _ db: Database) throws {
+  init(_ values: ValueNormalizer, tables: [String], _ encoding: TextEncoding, _ db: Database) throws {
     (self.values, self.encoding) = (values, encoding)
     volatile = Set(values.volatile.columns.map { Column($0.table, $0.column) })
     if volatile.isEmpty, !values.hasPatterns { return }
@@ -82,7 +80,6 @@ struct NeutralColumns {
     values.hasPatterns || table.columns.contains { volatile.contains(Column(table.name, $0)) }
   }
 
-  /// Whether a table's rowids are volatile.
   func hasVolatileRowid(_ table: GoldenTable) -> Bool {
     table.hasRowid && ["rowid", table.columns[0]].contains { volatile.contains(Column(table.name, $0)) }
   }
@@ -101,7 +98,7 @@ struct NeutralColumns {
     return found.sorted { $0 < $1 }
   }
 
-  /// A row without what is another value in each run, to tell it from others.
+  /// A row without its volatile values.
   func mark(of row: [GoldenValue], in table: GoldenTable) -> String {
     let columns = shown(row, table, table.columns.map { _ in nil }) { _, _ in nil }
     return "\(table.name) \(columns.map { $0.literal(encoding) })"
@@ -110,9 +107,9 @@ struct NeutralColumns {
   /// The numbers that the values of a column have got, or 0.
   func count(_ table: String, _ column: String) -> Int { numbers.known[Column(table, column)]?.count ?? 0 }
 
-  /// The rows as the golden has them, in its order, and whether any of them is another one than it was.
+  /// The rows as the golden has them, in its order, and whether any of them changed.
   ///
-  /// - Parameter marks: What tells rows apart that are alike but for volatile values; for each row.
+  /// - Parameter marks: Distinguishes rows that are equal but for volatile values; for each row.
   func replaced(
     _ rows: [[GoldenValue]], of table: GoldenTable, marks: [String]
   ) -> (rows: [[GoldenValue]], isChanged: Bool) {
@@ -166,7 +163,7 @@ struct NeutralColumns {
         if let group = groups[index] { number(value, group) } else { nil }
       }
       if volatile.contains(Column(table.name, table.columns[index])) {
-        return neutral(value, value.kind == .null ? nil : numbered(value))
+        return placeholder(value, value.kind == .null ? nil : numbered(value))
       }
       guard values.hasPatterns, let text = value.text(encoding) else { return value }
       let replaced = values.text(text) { Self.word(numbered(GoldenValue(text: $0, encoding))) }
@@ -175,10 +172,10 @@ struct NeutralColumns {
   }
 
   private static func word(_ number: Int?) -> String {
-    number.map { "(volatile \($0))" } ?? NeutralValues.word
+    number.map { "(volatile \($0))" } ?? ValueNormalizer.word
   }
 
-  private func neutral(_ value: GoldenValue, _ number: Int?) -> GoldenValue {
+  private func placeholder(_ value: GoldenValue, _ number: Int?) -> GoldenValue {
     switch value.kind {
     case .null: value
     case .number: GoldenValue(.number, value.isInteger ? "\(number ?? 0)" : "\(number ?? 0).0")

@@ -7,19 +7,20 @@ import Testing
 @testable import FileSystem
 
 /// A directory with one database and a scratch directory beside it.
-struct DatabaseLab {
+struct DatabaseSandbox {
   let folder: TemporaryDirectory
   let root: Directory
   let scratch: Directory
   let main: ContainerPath = "db.sqlite"
   var path: String { folder("live/db.sqlite") }
 
-  static func with(_ body: (DatabaseLab) throws -> Void) throws {
+  static func with(_ body: (DatabaseSandbox) throws -> Void) throws {
     try TemporaryDirectory.with { folder in
       let top = try Directory(folder.path)
       for name in ["live", "scratch"] as [ContainerPath] { try top.createDirectory(name) }
       try body(
-        DatabaseLab(folder: folder, root: try top.directory("live"), scratch: try top.directory("scratch")))
+        DatabaseSandbox(
+          folder: folder, root: try top.directory("live"), scratch: try top.directory("scratch")))
     }
   }
 

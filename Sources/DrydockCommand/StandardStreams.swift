@@ -1,0 +1,93 @@
+import Foundation
+import Synchronization
+
+/// Standard output and standard error as they are written: completely, or the program does not end with 0.
+///
+/// A failed write does not stop a command: what it has begun is finished or taken back as ever, its locks and scratch
+/// directories go, and what it wrote last is reported when it ends. So the flag is the process's, as the stream is.
+enum StandardStreams {
+  /// Why standard output is not complete.
+  enum Fault: Equatable {
+    /// The reader has ended, such as `head`.
+    case closedPipe
+    case failed(String)
+  }
+
+  private struct State {
+    var fault: Fault?
+    var isUsed = false
+  }
+
+  private static let state = Mutex(State())
+
+  /// Why something is missing in standard output; nil when all of it was taken.
+  static var fault: Fault? { state.withLock(\.fault) }
+
+  /// To be called before anything is opened and printed.
+  static func prepare() {
+    // A file that is opened later must not get the number of a closed stream: output would be written into it.
+    // Neither can a directory be written, so that a closed standard output is an error, as it is without this.
+    for stream in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO] where fcntl(stream, F_GETFD) < 0 {
+      _ = open("/", O_RDONLY)
+    }
+    // A closed pipe is an error of `write`, not a kill in the middle of a commit. Not ignored but handled: the
+    // scripts that a migration runs get the usual signal back.
+    signal(SIGPIPE) { _ in }
+  }
+
+  /// A result, to standard output.
+  static func result(_ bytes: UnsafeRawBufferPointer) {
+    state.withLock { state in
+      guard state.fault == nil, !bytes.isEmpty else { return }
+      state.isUsed = true
+      guard let error = write(bytes, to: STDOUT_FILENO) else { return }
+      state.fault = error == EPIPE ? .closedPipe : .failed(String(cString: strerror(error)))
+    }
+  }
+
+  /// A result that could not even be put into words.
+  static func fail(_ reason: String) {
+    state.withLock { $0.fault = $0.fault ?? .failed(reason) }
+  }
+
+  /// A note, to standard error; when that fails there is no place left to report it.
+  static func note(_ text: String) {
+    var text = text
+    _ = text.withUTF8 { write(UnsafeRawBufferPointer($0), to: STDERR_FILENO) }
+  }
+
+  /// Why something is missing at the end: what a file system reports only when a file is closed, such as the full quota
+  /// of a network's, counts too.
+  static func finish() -> Fault? {
+    state.withLock { state in
+      if state.isUsed, state.fault == nil, close(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)) != 0,
+        errno != EINTR
+      {
+        state.fault = .failed(String(cString: strerror(errno)))
+      }
+      return state.fault
+    }
+  }
+
+  /// Writes all of it; gives the error number otherwise.
+  private static func write(_ bytes: UnsafeRawBufferPointer, to stream: Int32) -> Int32? {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let piece = UnsafeRawBufferPointer(rebasing: rest)
+      let count = Foundation.write(stream, piece.baseAddress, piece.count)
+      if count >= 0 {
+        rest = rest.dropFirst(count)
+        continue
+      }
+      switch errno {
+      case EINTR: continue
+      case EAGAIN:
+        // The other end of a terminal or pipe has made it so for all who share it.
+        var ready = pollfd(fd: stream, events: Int16(POLLOUT), revents: 0)
+        _ = poll(&ready, 1, -1)
+      case let error: return error
+      }
+    }
+    return nil
+  }
+}
