@@ -209,7 +209,7 @@ package enum Transaction {
     } catch let error as DrydockError where error.code == .permission {
       throw DrydockError(
         .notWritable,
-        "cannot be created: its parent directory is not writable; run this as the owner of that directory",
+        "cannot be created: its parent directory cannot be written; run this as the owner of that directory",
         path: container.root, cause: error)
     }
     // There is no root whose inode could carry the lock yet.

@@ -81,10 +81,12 @@ extension Container {
     _ catalog: MigrationCatalog, options: MigrationOptions = MigrationOptions()
   ) throws -> TransactionOutcome<MigrationResult> {
     let version = options.version
+    let transaction = options.transaction
     var moved: [MovedSecret] = []
-    let outcome = try Transaction.run(on: self, .migrate, options: options.transaction) {
+    let outcome = try Transaction.run(on: self, .migrate, options: transaction) {
       staged -> TransactionPlan<MigrationStatus, MigrationReport> in
-      let plan = try Self.plan(catalog, options, of: staged)
+      // Whether a key is missing is known before anything is staged.
+      let plan = try Self.plan(staged, catalog, options)
       let names = try plan.pending(to: version).map(\.identifier)
       if names.isEmpty && plan.byTheApp.isEmpty {
         return .unchanged(try Migrator.run(plan, to: version, on: staged, stamp: Self.stamp(staged)))
@@ -110,7 +112,7 @@ extension Container {
       var result = MigrationResult(report: $0, moved: moved)
       if let repository = options.searchedRepository, !moved.isEmpty {
         (result.exposed, result.notSearched) = repository.search(
-          for: moved, of: app, configuration: configuration, redactor: options.transaction.redactor)
+          for: moved, of: app, configuration: configuration, redactor: transaction.redactor)
       }
       return result
     }
@@ -129,9 +131,7 @@ extension Container {
     committed: (TransactionOutcome<MigrationResult>) throws -> Void
   ) throws {
     // What keeps a later one from being run is known before the first one runs.
-    let pending = try Transaction.inspect(self, options: options.transaction) {
-      try Self.plan(catalog, options, of: $0).pending(to: options.version)
-    }
+    let pending = try plan(catalog, options).pending(to: options.version)
     starting(pending.count)
     var options = options
     for target in pending.isEmpty ? [options.version] : pending.map({ $0.number }) {
@@ -148,8 +148,7 @@ extension Container {
   public func baseline(
     _ catalog: MigrationCatalog, version: Int, options: TransactionOptions = TransactionOptions()
   ) throws -> TransactionOutcome<[String]> {
-    try Transaction.run(on: self, .baseline, options: options) {
-      staged -> TransactionPlan<Void, [String]> in
+    try Transaction.run(on: self, .baseline, options: options) { staged -> TransactionPlan<Void, [String]> in
       // A version that does not exist is refused before a transaction begins.
       _ = try Baseline.set(version, catalog: catalog, on: staged, stamp: Self.stamp(staged))
       return .change((), summary: "set version \(version)")
@@ -171,22 +170,27 @@ extension Container {
     options: TransactionOptions = TransactionOptions()
   ) throws -> TransactionOutcome<[String]> {
     let repair = Repair(accept: accept, remove: remove)
-    // An invalid repair is refused before a transaction begins.
-    _ = try Transaction.inspect(self, options: options) { try repair.run(catalog, on: $0) }
     let summary = [("accepted", accept), ("removed", remove)].filter { !$0.1.isEmpty }
       .map { "\($0.0) \($0.1.sorted().map(String.init).joined(separator: ", "))" }.joined(separator: "; ")
-    return try Transaction.run(on: self, .repair, summary: summary, options: options) {
-      try repair.run(catalog, on: $0)
+    return try Transaction.run(on: self, .repair, options: options) { staged -> TransactionPlan<Void, [String]> in
+      // An invalid repair is refused before a transaction begins.
+      _ = try repair.run(catalog, on: staged)
+      return .change((), summary: summary)
+    } body: { staged, _ in
+      try repair.run(catalog, on: staged)
     }
   }
 
   // MARK: Helpers
 
+  private func plan(_ catalog: MigrationCatalog, _ options: MigrationOptions) throws -> MigrationStatus {
+    try Transaction.inspect(self, options: options.transaction) { try Self.plan($0, catalog, options) }
+  }
+
   private static func plan(
-    _ catalog: MigrationCatalog, _ options: MigrationOptions, of staged: StagedContainer
+    _ staged: StagedContainer, _ catalog: MigrationCatalog, _ options: MigrationOptions
   ) throws -> MigrationStatus {
     let plan = try MigrationStatus(catalog, of: staged, allowingOutOfOrder: options.allowsOutOfOrder)
-    // Whether a key is missing is known before anything is staged.
     try plan.requireKeys(to: options.version, for: staged)
     return plan
   }

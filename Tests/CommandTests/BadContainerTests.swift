@@ -112,7 +112,7 @@ struct BadContainerTests {
         ("databases: {notes: [/etc/passwd]}", ["drydock.yaml:1:21", "/etc/passwd"]),
         ("layout: windows", ["drydock.yaml:1:9", "windows", "ios"]),
         ("app: [1, 2]", ["drydock.yaml:1:6"]),
-        ("app: a\napp: b", ["drydock.yaml:1:1", "`app`", "twice"]),
+        ("app: a\napp: b", ["drydock.yaml:1:1", "`app`", "duplicate key"]),
         ("app: [", ["drydock.yaml:"]),
         ("version-markers: [{default: x}]", ["drydock.yaml:1:20", "`default`", "`defaults`"]),
       ] {

@@ -187,7 +187,7 @@ struct EncryptedArchiveTests {
       let one = names["{R1}"] ?? ""
       for (arguments, words) in [
         (["--recipient", "age1nonsense"], ["--recipient", "not a recipient"]),
-        (["--recipient", one, "--passphrase-file", "words"], ["one passphrase"]),
+        (["--recipient", one, "--passphrase-file", "words"], ["only one of them"]),
         (["--recipient", one, "--no-encryption"], ["--no-encryption"]),
         (["--passphrase"], ["terminal", "--passphrase-file"]),
         (["--passphrase-file", "others"], ["is not a passphrase file"]),

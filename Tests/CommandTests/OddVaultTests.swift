@@ -231,7 +231,8 @@ import Testing
         let result = try lab.lab.drydock(command)
         #expect(
           result.succeeded
-            && result.errors.contains("Library/Caches/vault.age: the vault is where no backup"), "\(result)")
+            && result.errors.contains("Library/Caches/vault.age: the vault is excluded from backups"),
+          "\(result)")
       }
     }
   }

@@ -54,7 +54,8 @@ struct FixtureFormatTests {
       ),
       ("version: 0\nfresh: true\nreinstalled: true\n", "fixture.yaml:3:14: a fixture is `fresh` or"),
       ("version: 0\nfresh: yes\n", "fixture.yaml:2:8: `fresh` is true or false"),
-      ("", "the file is empty"), ("- 1\n", "fixture.yaml:1:1:"), ("version: 0\nversion: 1\n", "there twice"),
+      ("", "the file is empty"), ("- 1\n", "fixture.yaml:1:1:"),
+      ("version: 0\nversion: 1\n", "duplicate key"),
     ])
   func mistakes(text: String, message: String) throws {
     try FixtureLab.with { lab in

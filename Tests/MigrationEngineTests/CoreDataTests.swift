@@ -46,8 +46,8 @@ import Testing
     ("CREATE INDEX i ON ZNOTE (ZTITLE);", "up.sql:1:1: the database is a Core Data store"),
     ("DROP TABLE ZPHOTO;", "up.sql:1:1: the database is a Core Data store"),
     ("CREATE TABLE other (a);\nDROP TABLE other;", "up.sql:1:1: the database is a Core Data store"),
-    ("UPDATE Z_METADATA SET Z_PLIST = x'00';", "change Z_METADATA, which is Core Data's own"),
-    ("DELETE FROM Z_METADATA;", "change Z_METADATA, which is Core Data's own"),
+    ("UPDATE Z_METADATA SET Z_PLIST = x'00';", "change Z_METADATA, which belongs to Core Data"),
+    ("DELETE FROM Z_METADATA;", "change Z_METADATA, which belongs to Core Data"),
     (
       "INSERT INTO ZNOTE VALUES (9, 2, 1, 'x', NULL);",
       "leave 1 rows of Note with a Z_ENT that is not its own"

@@ -111,7 +111,7 @@ import Testing
     }
   }
 
-  // MARK: The way back
+  // MARK: Reverting
 
   @Test func moveTakesNewerDataBack() throws {
     try Self.with(["a": 1, "b": 2, "c": 3], ["c": 9, "b": 2]) { lab in

@@ -86,7 +86,7 @@ import Testing
       ("[1]", "{op: test, path: /5, value: 1}", "`/5` is absent, not the integer 1"),
       ("{\"a\":1}", "{op: add, path: /a, value: 2, if-exists: fail}", "`/a` exists already"),
       ("{\"a\":1}", "{op: copy, from: /z, path: /b}", "`/z` does not exist"),
-      ("{\"a\":1}", "{op: add, path: /b, value: !date 2026-11-21}", "JSON has no form for a date"),
+      ("{\"a\":1}", "{op: add, path: /b, value: !date 2026-11-21}", "JSON cannot represent a date"),
       ("{\"a\":1}", "{op: add, path: /b, value: .nan}", "JSON has no number `.nan`"),
     ])
   func failing(_ before: String, _ steps: String, _ message: String) throws {
@@ -100,7 +100,7 @@ import Testing
     ("{op: add, path: /a}", "needs the key `value`"), ("{op: move, path: /a}", "needs the key `from`"),
     ("{op: remove, path: /a, value: 1}", "`remove` takes no `value`"),
     ("{op: add, value: 1}", "needs the key `path`"),
-    ("{op: remove, path: a}", "`a` is no JSON pointer: it starts with `/`"),
+    ("{op: remove, path: a}", "`a` is not a JSON pointer: it starts with `/`"),
     ("{op: remove, path: /a~2}", "`~` is followed by 0 (a tilde) or 1 (a slash)"),
     ("{op: move, from: /a, path: /a/b}", "`/a` cannot be moved into itself"),
     ("{op: add, path: /a, value: 1, if-missing: skip}", "`add` takes no `if-missing`"),

@@ -207,7 +207,7 @@ import Testing
     }
   }
 
-  // MARK: The way back
+  // MARK: Reverting
 
   @Test(arguments: [
     "path: one", "path: one, to: new/place", "path: one, to: two, if-exists: replace",

@@ -164,10 +164,10 @@ extension VaultItem {
   }
 
   /// Whether the document has fields of the item that this version does not know.
-  public var hasUnknownFields: Bool { !unknown.isEmpty }
+  package var hasUnknownFields: Bool { !unknown.isEmpty }
 
   /// These fields as JSON, to compare.
-  public var unknownFields: SecretBytes {
+  package var unknownFields: SecretBytes {
     var bytes = JSONDocument(.object(JSONObject(unknown.fields)), isIndented: true).bytes
     return SecretBytes(wiping: &bytes)
   }

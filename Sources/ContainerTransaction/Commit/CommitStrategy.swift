@@ -83,7 +83,7 @@ struct CommitChoice {
     } catch let error as DrydockError where error.code == .permission {
       throw DrydockError(
         .notWritable,
-        "the change cannot be made: \(reason), and the container itself is not writable; "
+        "the change cannot be made: \(reason), and the container itself cannot be written; "
           + DrydockError.permissionAdvice, path: container.root, cause: error)
     }
   }
@@ -107,7 +107,7 @@ struct CommitChoice {
     do {
       state = try StateDirectory.create(for: container, .beside)
     } catch let error as DrydockError where error.code == .permission {
-      throw Refusal(reason: "the container's parent directory is not writable", cause: error)
+      throw Refusal(reason: "the container's parent directory cannot be written", cause: error)
     }
     do {
       try check(status, state)
@@ -142,9 +142,9 @@ struct CommitChoice {
     if let place = try mounts?.place(of: group) { return "it is also mounted at \(place)" }
     if status.isFixed { return "its root is immutable or append-only" }
     if let reason = try linkObstacle(group, { $0.inGroup?.id == id }) { return reason }
-    guard try group.isWritable(.root) else { return "it is not writable" }
+    guard try group.isWritable(.root) else { return "it cannot be written" }
     let above = try CommitRoot(group: id, at: group.path, tree: .root).parent
-    guard try above.isWritable(.root) else { return "its parent directory is not writable" }
+    guard try above.isWritable(.root) else { return "its parent directory cannot be written" }
     let parent = try above.status()
     let user = geteuid()
     if parent.isFixed { return "its parent directory is immutable or append-only" }
@@ -165,7 +165,7 @@ struct CommitChoice {
     guard status.device == own.device else {
       throw Refusal(reason: "the container is on another file system than its parent directory")
     }
-    guard try root.isWritable(.root) else { throw Refusal(reason: "the container's root is not writable") }
+    guard try root.isWritable(.root) else { throw Refusal(reason: "the container's root cannot be written") }
     let above = try state.rootParent()
     let (parent, user) = (try above.status(), geteuid())
     if parent.isFixed {

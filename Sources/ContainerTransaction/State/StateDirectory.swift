@@ -143,7 +143,7 @@ package struct StateDirectory: Sendable {
       }
       throw DrydockError(
         .permission,
-        "the container's state directory is not readable, so its transactions are unknown: it belongs to "
+        "the container's state directory cannot be read, so its transactions are unknown: it belongs to "
           + "\(owner ?? "another user"); run it as its owner, or as root",
         path: error.path ?? container.root, cause: error)
     } catch let error as DrydockError where error.code == .foreignState {

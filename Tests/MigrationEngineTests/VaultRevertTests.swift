@@ -8,7 +8,7 @@ import Testing
 
 @testable import MigrationEngine
 
-@Suite("The way back of steps on the vault") struct VaultWayBackTests {
+@Suite("Reverting steps on the vault") struct VaultRevertTests {
   private func withVault(_ body: (Lab) throws -> Void) throws {
     try Lab.with { lab in
       lab.deviceKeys = DeviceKeys(try AgeIdentity.generate())

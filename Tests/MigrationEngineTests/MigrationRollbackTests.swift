@@ -9,7 +9,7 @@ import Testing
 @testable import MigrationEngine
 
 /// Several transactions, and parts of them, as one rollback.
-@Suite("Going back to a version") struct RollingBackTests {
+@Suite("Going back to a version") struct MigrationRollbackTests {
   /// Six migrations over settings, a database and files; run as 1…2, 3…5 and 6.
   private func withRuns(_ targets: [Int] = [2, 5, 6], _ body: (Lab, [TreeListing]) throws -> Void) throws {
     try Lab.with { lab in

@@ -6,7 +6,7 @@ import Testing
 @testable import MigrationEngine
 
 /// Operations on files, and scripts, are taken back by themselves.
-@Suite struct FilesWayBackTests {
+@Suite struct FilesRevertTests {
   private static let files = ["a", "b", "d/1", "d/s/2", "flagged"]
 
   /// Runs steps up and down again.

@@ -8,7 +8,7 @@ import Testing
 @testable import MigrationEngine
 
 /// Each operation is taken back by itself: what it wrote, and what it replaced.
-@Suite("The way back of single steps") struct WayBackTests {
+@Suite("Reverting single steps") struct RevertTests {
   /// Runs steps up and down again, with a change by the app in between.
   private func upAndDown(
     _ steps: String, _ lab: Lab, app: (Lab) throws -> Void = { _ in }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MigrationEngine
 
-@Suite struct DocumentWayBackTests {
+@Suite struct DocumentRevertTests {
   private static let file: ContainerPath = "Documents/a.json"
 
   /// Patches a JSON file, writes what the app writes then, and takes the patch back.
