@@ -172,7 +172,8 @@ extension Container {
     let repair = Repair(accept: accept, remove: remove)
     let summary = [("accepted", accept), ("removed", remove)].filter { !$0.1.isEmpty }
       .map { "\($0.0) \($0.1.sorted().map(String.init).joined(separator: ", "))" }.joined(separator: "; ")
-    return try Transaction.run(on: self, .repair, options: options) { staged -> TransactionPlan<Void, [String]> in
+    return try Transaction.run(on: self, .repair, options: options) {
+      staged -> TransactionPlan<Void, [String]> in
       // An invalid repair is refused before a transaction begins.
       _ = try repair.run(catalog, on: staged)
       return .change((), summary: summary)

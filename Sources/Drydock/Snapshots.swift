@@ -131,7 +131,7 @@ extension Repository {
 
   /// Opens an archive by its file name, the start of its ID, `latest`, `INSTANCE@latest` or `INSTANCE@2026-11-14`.
   ///
-  /// - Throws: ``DrydockError``: `notFound`, or `ambiguous` with the candidates.
+  /// - Throws: ``DrydockError``: `notFound`, or `ambiguousArchive` with the candidates.
   public func archive(
     _ name: String = "latest", keys: AgeKeys = AgeKeys(), limit: ExpansionLimit = .standard
   ) throws -> Archive {

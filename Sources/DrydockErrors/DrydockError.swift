@@ -99,6 +99,8 @@ public struct DrydockError: Error, CustomStringConvertible, Sendable {
     case unsafeName
     /// The format's size, or a limit, is exceeded.
     case limit
+    /// Several archives or instances fit.
+    case ambiguousArchive
     /// The data is of another app, another instance or another schema version.
     case mismatch
     /// The repository is inside the container, or the other way around.
@@ -215,7 +217,7 @@ extension DrydockError.Code {
       .unsupported,
       .invalidUse, .cryptography,
       .notWritable, .checkFailed, .nothingToUndo, .damagedState, .foreignState, .missing, .exists,
-      .overlap, .stepFailed, .verifyFailed, .sql, .notBuilt, .notCaptured:
+      .ambiguousArchive, .overlap, .stepFailed, .verifyFailed, .sql, .notBuilt, .notCaptured:
       1
     // 4: validation failed.
     case .badKey, .header, .mac, .noIdentity, .payload, .armor,

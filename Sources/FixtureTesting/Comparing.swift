@@ -24,7 +24,8 @@ package enum Comparing {
   /// - Throws: `DrydockError`: `notFound`, or `notAContainer` for anything else; what opening it and the
   ///   body throw.
   package static func with<T>(
-    at path: String, configuration: ContainerConfiguration = ContainerConfiguration(), instance: String? = nil,
+    at path: String, configuration: ContainerConfiguration = ContainerConfiguration(),
+    instance: String? = nil,
     keys: AgeKeys = AgeKeys(), limit: ExpansionLimit = .standard, _ body: (Operand) throws -> T
   ) throws -> T {
     guard let resolved = realPath(path),

@@ -10,7 +10,8 @@ import Testing
 
   /// Scans a container and gives each path's rule, "" for what is taken.
   private func scan(
-    _ folder: TemporaryDirectory, exclude: [String] = [], include: [String] = [], layout: ContainerLayout? = .ios,
+    _ folder: TemporaryDirectory, exclude: [String] = [], include: [String] = [],
+    layout: ContainerLayout? = .ios,
     entersExcluded: Bool = false
   ) throws -> [String: String] {
     var configuration = ContainerConfiguration()

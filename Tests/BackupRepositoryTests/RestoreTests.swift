@@ -102,7 +102,8 @@ import Testing
     let other = try Lab(name: "other", notes: ["--uuid", "11111111-3D7E-4B8A-9C11-0E5D2F7A4B90"])
     let before = try TreeListing(other.root)
     let target = { (fromOther: Bool) in
-      try Restore.target(other.root, for: archive, configuration: ContainerConfiguration(), fromOther: fromOther)
+      try Restore.target(
+        other.root, for: archive, configuration: ContainerConfiguration(), fromOther: fromOther)
     }
     #expect(code(failure { _ = try target(false) }) == "mismatch")
     expectSame(try TreeListing(other.root), as: before)

@@ -9,7 +9,8 @@ import Testing
 @Suite struct RecoveryTests {
   private func created(_ sandbox: Sandbox) throws -> Container {
     Container(
-      planned: sandbox.root, layout: .generic, app: "a", instance: "i", configuration: ContainerConfiguration())
+      planned: sandbox.root, layout: .generic, app: "a", instance: "i",
+      configuration: ContainerConfiguration())
   }
 
   @Test func creatingAContainer() throws {

@@ -78,7 +78,9 @@ extension ContainerConfiguration {
     while true {
       let file = directory == "/" ? "/" + fileName : directory + "/" + fileName
       if FollowedStatus.identity(file) != nil { return try ContainerConfiguration(file: file) }
-      guard directory != "/", let slash = directory.lastIndex(of: "/") else { return ContainerConfiguration() }
+      guard directory != "/", let slash = directory.lastIndex(of: "/") else {
+        return ContainerConfiguration()
+      }
       directory = slash == directory.startIndex ? "/" : String(directory[..<slash])
     }
   }

@@ -34,7 +34,9 @@ public struct Container: Sendable {
   ///   - instance: overrides the instance's name.
   /// - Throws: ``DrydockError``: `notFound`, `notAContainer` (a file), `permission` (another user's link),
   ///   `badConfiguration` (groups whose roots overlap).
-  public init(at path: String, configuration: ContainerConfiguration = ContainerConfiguration(), instance: String? = nil)
+  public init(
+    at path: String, configuration: ContainerConfiguration = ContainerConfiguration(), instance: String? = nil
+  )
     throws
   {
     try Self.requireProcessFiles(path)
@@ -59,7 +61,8 @@ public struct Container: Sendable {
 
   /// A container that does not exist yet.
   package init(
-    planned root: String, layout: ContainerLayout, app: String, instance: String, configuration: ContainerConfiguration
+    planned root: String, layout: ContainerLayout, app: String, instance: String,
+    configuration: ContainerConfiguration
   ) {
     self.root = root
     anchor = root

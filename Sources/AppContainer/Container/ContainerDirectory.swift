@@ -70,7 +70,9 @@ package struct ContainerDirectory: Sendable {
   }
 
   /// An unreadable directory counts as a container, so that its error is reported.
-  private static func isContainer(_ root: String, _ type: FileType?, _ configuration: ContainerConfiguration) -> Bool {
+  private static func isContainer(_ root: String, _ type: FileType?, _ configuration: ContainerConfiguration)
+    -> Bool
+  {
     guard type == .directory || type == .symbolicLink else { return false }
     do {
       return try Container(at: root, configuration: configuration).isRecognizable

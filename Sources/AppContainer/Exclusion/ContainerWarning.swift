@@ -92,7 +92,8 @@ extension ContainerWarning {
   private struct LimitReached: Error {}
 
   private static func look(
-    at top: ContainerPath, in root: Directory, _ layout: ContainerLayout, _ left: inout Int, _ warnings: inout [Self]
+    at top: ContainerPath, in root: Directory, _ layout: ContainerLayout, _ left: inout Int,
+    _ warnings: inout [Self]
   ) throws {
     func examine(_ directory: Directory, _ name: ContainerPath, _ status: FileStatus, _ path: ContainerPath) {
       guard let found = UserContent.kind(of: name, status, in: directory) else { return }

@@ -122,7 +122,7 @@ extension Repository.Listing {
   ///
   /// Of encrypted archives that no key opens, the names count.
   ///
-  /// - Throws: `DrydockError`: `notFound`, or `ambiguous` with the candidates.
+  /// - Throws: `DrydockError`: `notFound`, or `ambiguousArchive` with the candidates.
   public func find(_ name: String) throws -> String {
     let files = items.map(\.path) + sealed.map(\.path) + unreadable.map(\.path)
     if let file = files.first(where: { lastName($0) == name }) { return file }
@@ -172,12 +172,13 @@ extension Repository.Listing {
         "\($0.label.id.prefix(idLength)) (\($0.label.time), \($0.label.instance))"
       }
       throw error(
-        .ambiguous, "\(prefix) matches \(found.count) archives; give more of the id: \(list(candidates))")
+        .ambiguousArchive,
+        "\(prefix) matches \(found.count) archives; give more of the id: \(list(candidates))")
     }
     // Copies of one archive, encrypted or not: any of them.
     guard Set(found.compactMap(\.item?.contentSize)).count <= 1 else {
       throw error(
-        .ambiguous,
+        .ambiguousArchive,
         "\(found.count) files with the id \(prefix) differ in size; find the good one with `drydock verify` and give its "
           + "file: \(list(found.map(\.fileName)))")
     }
@@ -198,7 +199,7 @@ extension Repository.Listing {
     }
     guard owners.count == 1 else {
       throw error(
-        .ambiguous,
+        .ambiguousArchive,
         "there are archives of \(owners.count) instances; use INSTANCE@\(when): "
           + list(owners.sorted().map { named($0, when, candidates) }))
     }

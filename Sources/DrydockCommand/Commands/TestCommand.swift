@@ -34,10 +34,6 @@ struct TestCommand: ParsableCommand {
   @Flag(help: "Write the goldens of the latest version first, and show the difference.") var record = false
   @Option(help: ArgumentHelp("Save the containers of failures here.", valueName: "directory")) var keep:
     String?
-  @Option(
-    help: ArgumentHelp(
-      "Kill each fixture's migration this many times: the container must be complete, old or new.",
-      valueName: "number")) var torture = 0
   @Option(help: ArgumentHelp("Also write the result as JUnit XML.", valueName: "file")) var junit: String?
   @Option(
     help: ArgumentHelp(

@@ -17,7 +17,8 @@ extension Fixture {
   ///   - deviceKeys: To whom the vault is sealed; needed when it has one.
   /// - Throws: `DrydockError`; what was made until then stays.
   package func build(
-    in work: String, configuration: ContainerConfiguration = ContainerConfiguration(), deviceKeys: DeviceKeys? = nil
+    in work: String, configuration: ContainerConfiguration = ContainerConfiguration(),
+    deviceKeys: DeviceKeys? = nil
   ) throws -> Container {
     let place = try FixturePlace(making: work, configuration)
     let fixture = try Directory(directory)

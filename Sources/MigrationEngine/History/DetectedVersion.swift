@@ -226,7 +226,8 @@ extension DetectedVersion {
     return true
   }
 
-  private static func containsFile(_ path: ContainerPath, _ layout: ContainerLayout, _ stage: StagedContainer) throws
+  private static func containsFile(_ path: ContainerPath, _ layout: ContainerLayout, _ stage: StagedContainer)
+    throws
     -> Bool
   {
     guard let status = try stage.status(of: path), !layout.neverIncluded.contains(path),

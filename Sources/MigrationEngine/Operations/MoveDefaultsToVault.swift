@@ -241,7 +241,8 @@ enum SecretForm: String, CaseIterable, Sendable {
       switch (form, type) {
       case (nil, .data?): .data(bytes)
       case (nil, _): text.map { .string($0) } ?? .data(bytes)
-      case (.text?, let type?): text.flatMap { SettingValueType(of: type)?.convert(.string($0))?.typed(like: type) }
+      case (.text?, let type?):
+        text.flatMap { SettingValueType(of: type)?.convert(.string($0))?.typed(like: type) }
       case (.text?, nil): nil
       case (.json?, _): try? JSONDocument(bytes: bytes).value.propertyListValue?.typed(like: type)
       }

@@ -205,7 +205,8 @@ public struct DefaultsOperations: Sendable {
   ///
   /// - Parameter to: the new name; the same one when nil.
   public func convert(
-    _ key: String, to: String? = nil, type: SettingValueType, suite: String? = nil, unmapped: Unmapped = .fail,
+    _ key: String, to: String? = nil, type: SettingValueType, suite: String? = nil,
+    unmapped: Unmapped = .fail,
     ifMissing: IfMissing = .skip, ifExists: IfExists = .fail,
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {
