@@ -105,7 +105,8 @@ let package = Package(
         "ContainerDiff",
         "ContainerTransaction", "BackupRepository", "MigrationEngine", "FixtureTesting", "Drydock", arguments,
       ],
-      swiftSettings: strict),
+      // Nothing here is worth the optimizer's half minute: the work is done by the modules below.
+      swiftSettings: strict + [.unsafeFlags(["-Onone"], .when(configuration: .release))]),
     .executableTarget(name: "DrydockMain", dependencies: ["DrydockCommand"], swiftSettings: strict),
 
     // Tests, and the sample app that they and the demo run as a real second process.

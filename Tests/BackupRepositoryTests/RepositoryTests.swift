@@ -62,7 +62,7 @@ import Testing
     for name in ["latest", "2026-11-30", "com.example.lab@latest"] {
       let error = failure { _ = try repository.find(name) }
       let when = name.split(separator: "@").last ?? ""
-      #expect(code(error) == "ambiguous")
+      #expect(code(error) == "ambiguousArchive")
       #expect(["red", "blue", "a@b"].allSatisfy { "\(error as Any)".contains("\($0)@\(when)") }, "\(name)")
     }
     for (name, words) in [
@@ -93,7 +93,7 @@ import Testing
     let other = try add(lab, "3.tar.zst", app: "org.two", instance: "other")
     let listing = try Repository(lab.repository).list()
     let error = failure { _ = try listing.find("main@2026-12") }
-    #expect(code(error) == "ambiguous")
+    #expect(code(error) == "ambiguousArchive")
     #expect("\(error as Any)".contains(": org.one/main@2026-12, org.two/main@2026-12"))
     #expect(try listing.find("org.one/main@2026-12") == one)
     #expect(try listing.find("org.two/main@latest") == two)
@@ -113,7 +113,7 @@ import Testing
     // What a list shows can be typed.
     #expect(listing.idLength == 11)
     let error = failure { _ = try listing.find("ABCDEF01") }
-    #expect(code(error) == "ambiguous")
+    #expect(code(error) == "ambiguousArchive")
     for words in ["abcdef01234 (2026-11-20T10:15:00Z, box0)", "abcdef01231 (2026-11-20T10:15:00Z, box1)"] {
       #expect("\(error as Any)".contains(words), "\(error as Any)")
     }
@@ -137,7 +137,7 @@ import Testing
     other.addRoot()
     _ = try other.write()
     let error = failure { _ = try Repository(lab.repository).find(report.archive.short) }
-    #expect(code(error) == "ambiguous")
+    #expect(code(error) == "ambiguousArchive")
     for name in ["copy.tar.zst", "other.tar.zst", "renamed by hand.tar.zst"] {
       #expect("\(error as Any)".contains(name))
     }

@@ -106,7 +106,7 @@ import Testing
       ((newest as NSString).lastPathComponent, newest),
     ] { #expect(try listing.find(name) == found, "\(name)") }
     let error = failure { _ = try listing.find("latest") }
-    #expect(code(error) == "ambiguous" && "\(error as Any)".contains("my box@latest, red-one@latest"))
+    #expect(code(error) == "ambiguousArchive" && "\(error as Any)".contains("my box@latest, red-one@latest"))
     #expect(code(failure { _ = try listing.find("blue@latest") }) == "notFound")
     #expect(code(failure { _ = try listing.find("0123ffff") }) == "notFound")
   }

@@ -87,12 +87,12 @@ struct BadContainerTests {
       try lab.create()
       for repository in ["Notes", "Notes/Documents", "Notes/../Notes/tmp"] {
         try lab.expectRefusal(
-          ["snapshot", "Notes", "-r", repository], exit: 1, ["inside the container", "outside"])
+          ["snapshot", "Notes", "-r", repository], exit: 1, ["inside its own container", "outside"])
       }
       try lab.run(Tools.system("ln"), "-s", lab("Notes/Documents"), lab("Link"))
-      try lab.expectRefusal(["snapshot", "Notes", "-r", "Link"], exit: 1, ["inside the container"])
+      try lab.expectRefusal(["snapshot", "Notes", "-r", "Link"], exit: 1, ["inside its own container"])
       try lab.expectRefusal(
-        ["snapshot", "Notes", "-o", "Notes/Documents/a.tar.zst"], exit: 1, ["inside the container"])
+        ["snapshot", "Notes", "-o", "Notes/Documents/a.tar.zst"], exit: 1, ["inside its own container"])
       try lab.expectRefusal(
         ["snapshot", "Notes", "-r", "."], exit: 1, ["inside the repository", "elsewhere"])
     }

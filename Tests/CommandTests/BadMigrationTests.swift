@@ -35,7 +35,7 @@ struct BadMigrationTests {
     Case(name: "0007_x.yaml", text: "steps:\n  - [\n", words: ["0007_x.yaml:"]),
     Case(
       name: "0007_x.yaml", text: "steps:\n  - defaults.set: {values: {a: 1, a: 2}}\n",
-      words: ["0007_x.yaml:2:29", "`a`", "twice"]),
+      words: ["0007_x.yaml:2:29", "duplicate key `a`"]),
     Case(
       name: "0007_x.yaml", text: "steps:\n  - files.move: {from: ../../etc, to: b}\n",
       words: ["0007_x.yaml:2:24", "not a path below a container"]),
@@ -80,7 +80,7 @@ struct BadMigrationTests {
         ["migrate", "Notes"], ["migrate", "Notes", "--dry-run"], ["migrate", "Notes", "--to", "3"],
       ] {
         try lab.expectRefusal(
-          arguments, exit: 4, ["0002_rename_settings", "was changed after it was applied"])
+          arguments, exit: 4, ["0002_rename_settings", "was modified after it was applied"])
       }
       #expect(try lab.drydock("status", "Notes").exitCode == 4)
       try lab.write(file, bytes: text)

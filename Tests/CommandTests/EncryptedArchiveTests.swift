@@ -87,14 +87,14 @@ struct EncryptedArchiveTests {
       try lab.shell(
         "age -d -i k1 A > Plain; python3 \(script) 'correct horse battery staple' age -p -o C Plain")
       try lab.succeed("verify", "C", "--data", "--passphrase-file", "words")
-      let armored = ["encrypted and armored", "age -d"]
+      let armored = ["encrypted as armored text", "age -d"]
       try lab.expectRefusal(["show", "Armored", "--identity", "k1"], exit: 4, armored)
       // What tar, zstd and age make is no archive of Drydock's.
       try lab.shell(
         "tar -c Notes | zstd -q | age -r \(one) > D; echo hello | age -r \(one) > E; age -r \(one) < /dev/null > F"
       )
       try lab.expectRefusal(
-        ["show", "D", "--identity", "k1"], exit: 4, ["not an archive written by drydock"])
+        ["show", "D", "--identity", "k1"], exit: 4, ["not an archive"])
       try lab.expectRefusal(["restore", "E", "New", "--identity", "k1"], exit: 4, ["not an archive"])
       try lab.expectRefusal(["show", "F", "--identity", "k1"], exit: 4, ["the file is empty"])
     }

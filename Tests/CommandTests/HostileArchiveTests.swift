@@ -65,7 +65,8 @@ struct HostileArchiveTests {
         if archive.noticed == .open { try lab.expectRefusal(["show", file], exit: 4, [file]) }
       }
       #expect(try lab.read("outside/file") == Array("untouched\n".utf8))
-      try lab.expectRefusal(["show", "Hostile/bomb.tar.zst", "--max-size", "many"], exit: 64, ["no size"])
+      try lab.expectRefusal(
+        ["show", "Hostile/bomb.tar.zst", "--max-size", "many"], exit: 64, ["is not a size"])
       try lab.expectRefusal(
         ["show", "Hostile/name-dot.tar.zst", "--max-size", "1kB"], exit: 4, ["--max-size"])
     }

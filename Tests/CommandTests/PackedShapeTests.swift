@@ -110,7 +110,7 @@ struct PackedShapeTests {
       try lab.succeed("snapshot", "Notes", "-o", "A.tar.zst")
       try lab.expectRefusal(
         ["inspect", "A.tar.zst"], exit: 1,
-        ["A.tar.zst: this is an archive", "drydock show", "drydock restore"],
+        ["A.tar.zst: an archive of drydock", "drydock show", "drydock restore"],
         container: nil)
     }
   }

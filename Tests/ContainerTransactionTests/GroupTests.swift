@@ -330,8 +330,8 @@ private struct Renumbering {
       let container = try Container(at: sandbox.folder("c"), configuration: configuration)
       #expect(container.missingGroups.map(\.id) == ["group.absent"])
       for (path, word) in [
-        (".groups/group.absent/x", "/Shared/absent, where no directory is"),
-        (".groups/group.shred/x", "did you mean `group.shared`?"), (".groups/x", "no group is named x"),
+        (".groups/group.absent/x", "/Shared/absent, does not exist"),
+        (".groups/group.shred/x", "did you mean `group.shared`?"), (".groups/x", "unknown group x"),
       ] {
         let error = sandbox.failure {
           _ = try Transaction.run(on: container, .migrate, summary: "t") {
@@ -380,7 +380,7 @@ private struct Renumbering {
       }
       try sandbox.put("c/.groups/own", "x")
       let error = #expect(throws: DrydockError.self) { try sandbox.container() }
-      #expect(error?.message.contains("`.groups` of its own") == true)
+      #expect(error?.message.contains("has a `.groups` directory") == true)
       // Without groups it is a directory like any other.
       #expect(try Container(at: sandbox.folder("c")).open().contents(".groups/own") == [UInt8(ascii: "x")])
     }

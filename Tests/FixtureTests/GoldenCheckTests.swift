@@ -185,7 +185,7 @@ import Testing
       try made.seal([.made("token", "made-up")], keys)
       try made.write("whole", VolatileValues(), keys)
       let edits: [(file: String, old: String, new: String, message: String, line: Int?)] = [
-        ("defaults.yaml", "  a: 16", "  a: 16\n  a: 17", "there twice", nil),
+        ("defaults.yaml", "  a: 16", "  a: 16\n  a: 17", "duplicate key", nil),
         ("defaults.yaml", "a: 16", "a: !date nonsense", "is not a date", 2),
         ("defaults.yaml", "com.example.g", "com.example.other", "has no settings for", 8),
         ("vault.yaml", "accessible", "accessable", "did you mean `accessible`", 3),
