@@ -46,7 +46,8 @@
 /// | `ArchiveFile`, `FileSystem`, `Formats`, `AgeEncryption` | bytes |
 /// | `DrydockErrors` | ``DrydockError``, its codes and their exit codes |
 ///
-/// The program `drydock` is a client of this module: its commands call these verbs and nothing below them.
+/// The program `drydock` is a client of this module: its commands call these verbs, and the modules
+/// below only for what has no verb: export, rekey, diff.
 @_exported import AgeEncryption
 @_exported import AppContainer
 @_exported import ArchiveFile

@@ -174,7 +174,6 @@ extension Commit {
     return found
   }
 
-  /// After it was taken back: what was written into the new tree meanwhile. What was made or removed there is so in the
   /// After the reversal: what was written into the new tree meanwhile is applied to the old one. What cannot be applied
   /// is kept, with the files that a process still has open.
   private func keepWritten(_ exchange: Exchange) throws -> [ContainerPath] {

@@ -2,12 +2,9 @@ import AppContainer
 import DrydockErrors
 import FileSystem
 
-/// Puts a stage in place, and remembers what it replaced: by exchange (`Commit+Exchange.swift`) or in place
-/// (`Commit+InPlace.swift`). Both prepare everything beside the live container, look at it once more, write the journal's
 /// Replaces the live container with a stage: by an atomic exchange (`AtomicExchange.swift`) or by a journaled replacement
 /// (`JournaledReplacement.swift`). Both prepare everything beside the live container, revalidate it, write the journal's
 /// record COMMIT, and only then touch it. `CommitCompletion.swift` has the rest, which a recovery runs too.
-/// Takes the mark of a main file away that comes back. Whoever could not be seen and still waits for its lock would go on
 struct Commit {
   static let tree: ContainerPath = "tree"
 
@@ -57,7 +54,6 @@ struct Commit {
   }
 
   /// Revalidates: the live container must be what was staged from.
-  /// Tells the other containers that share the groups, and writes the record COMMIT: all of it is on disk when this
   func revalidate(_ undo: UndoRecord) throws {
     guard let index else { return }
     let now = try TreeIndex(of: staged.live)
@@ -109,10 +105,7 @@ struct Commit {
     }
   }
 
-  /// Tells the other containers that share the groups, and writes the record COMMIT: all of it is on disk when this
   /// Marks the groups for other containers that share them, and writes the record COMMIT, on disk when this returns.
-  /// Puts a stage in place, and remembers what it replaced: by exchange (`Commit+Exchange.swift`) or in place
-  /// (`Commit+InPlace.swift`). Both prepare everything beside the live container, look at it once more, write the journal's
   func writeCommit(_ record: JournalRecord) throws {
     let groups = record.groups ?? []
     let marker = GroupMarker(container: staged.container, state: state, transaction: transaction)

@@ -1,7 +1,6 @@
 import AppContainer
 import FileSystem
 
-/// What follows once the container is new, and what a recovery does when that was interrupted: carry over, keep the
 /// The rest of a commit once the container is new, and what a recovery does when that was interrupted: apply concurrent
 /// changes, keep the undo entry, remove what is left. Each part is idempotent.
 struct CommitCompletion {

@@ -57,7 +57,6 @@ struct CommitLocks {
   }
 
   /// Before the new main files go again: a process may have opened one and wait for its lock.
-  /// Lets whoever could not be seen and waits for a replaced main file find its mark, while the new ones are locked yet:
   func markNew() throws { for main in new { try mark(main) } }
 
   /// The replaced main files are the live ones again.
@@ -70,7 +69,6 @@ struct CommitLocks {
     }
   }
 
-  /// Lets whoever could not be seen and waits for a replaced main file find its mark, while the new ones are locked yet:
   /// Lets an unseen process that waits for a replaced main file find its mark while the new ones are still locked: so
   /// it leaves no log or journal beside them.
   func releaseOld() { for main in old { main.lock.release() } }
@@ -83,7 +81,6 @@ struct CommitLocks {
 
 extension UndoRecord {
   /// Takes the marks from live main files: what is live after a commit, or after it was given up, has none.
-  /// What follows once the container is new, and what a recovery does when that was interrupted: carry over, keep the
   ///
   /// - Parameter side: which of the two versions is live.
   func unmarkLive(

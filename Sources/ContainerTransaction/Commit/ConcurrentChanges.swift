@@ -2,7 +2,6 @@ import AppContainer
 import DrydockErrors
 import FileSystem
 
-/// Brings into the new tree what an app wrote into the old one between the last look before the exchange and the
 /// Applies to the new tree what an app wrote into the old one between the revalidation and the exchange. It is
 /// idempotent, so it may run again after a crash.
 struct ConcurrentChanges {
@@ -59,7 +58,6 @@ struct ConcurrentChanges {
   }
 
   /// Applies one change; false when that is impossible.
-  /// What an app wrote at the very moment of a commit where the transaction had changed the same path: it is kept under
   private func carry(
     _ path: ContainerPath, _ status: IndexedStatus, replacing seen: IndexedStatus?
   ) throws -> Bool {
@@ -125,7 +123,6 @@ extension ContainerPath {
   }
 }
 
-/// What an app wrote at the very moment of a commit where the transaction had changed the same path: it is kept under
 /// Conflict copies: what an app wrote during a commit where the transaction had changed the same path, under
 /// `conflict/<transaction>/`.
 struct ConflictCopies {

@@ -19,11 +19,8 @@ import Foundation
 ///    a log that is not its own, before a crash or after it. In between its path is an empty directory, which SQLite cannot
 ///    open: where nothing is, it would make a database and remove the log. SQLite's locks on the old and on the new main
 ///    file are held all the while, and the old one is marked.
-/// 5. Whoever has open what was replaced is looked for: then all is taken back. Else directories get their metadata, and
 /// 5. A process that has open what was replaced is a reason to revert. Else directories get their metadata, and everything
 ///    is synced.
-/// 6. The second look: what was moved aside must be what the first look saw. Where an app was faster, its version is kept
-/// 6. The second look: what was moved aside must be what the first look saw. Where an app was faster, its version is kept
 /// 6. Revalidation: what was moved aside must be what the index has. Where an app was faster, its version is kept under
 ///    `conflict/`, as after an exchange. What it wrote elsewhere has never been touched. CARRIED.
 /// 7. As after an exchange: keep the undo, DONE.

@@ -294,7 +294,6 @@ struct Mover {
       try folder.renameOnto(nothingAt: move.path, old, in: live)
     } else {
       // An app has made a new one meanwhile: that stays, and the old one becomes a conflict copy.
-      /// 5. Whoever has open what was replaced is looked for: then all is taken back. Else directories get their metadata, and
       try conflicts.take(move.path, from: folder, as: old)
     }
   }

@@ -46,7 +46,6 @@ struct TreeBuilder {
     let path: ContainerPath
     let metadata: FileMetadata?
     /// Whether it must have exactly what the live one has.
-    /// After it was taken back: what was written into the new tree meanwhile. What was made or removed there is so in the
     let isKept: Bool
     /// Whether nothing changes in it: its files are linked once all directories are made.
     let isUntouched: Bool

@@ -28,7 +28,6 @@
     }
 
     /// One structure that describes a part of a process; nil when there is none.
-    /// Brings into the new tree what an app wrote into the old one between the last look before the exchange and the
     fileprivate static func information<Value>(
       _ empty: Value, _ call: (UnsafeMutableRawPointer, Int32) -> Int32
     ) -> Value? {

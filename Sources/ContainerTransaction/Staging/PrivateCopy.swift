@@ -157,7 +157,6 @@ extension StagedContainer {
   }
 }
 
-/// Finds what a program has changed in a private copy, and takes it over into the stage. A file is taken by its inode: it
 /// Stages what a program has changed in a private copy. A file is taken by its inode: it is not copied again.
 struct CopyAdoption {
   private let staged: StagedContainer

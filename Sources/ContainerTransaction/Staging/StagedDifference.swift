@@ -250,7 +250,6 @@ extension Container {
 }
 
 /// Reads the live container below a stage.
-/// Finds what a program has changed in a private copy, and takes it over into the stage. A file is taken by its inode: it
 struct LiveReader {
   let staged: StagedContainer
 

@@ -88,7 +88,6 @@ extension StagedContainer {
     if let metadata = try directory.metadata(source) { try stage.apply(metadata, to: name) }
   }
 
-  /// Takes the mark of a main file away that comes back. Whoever could not be seen and still waits for its lock would go on
   /// Removes the mark of a main file that comes back. An unseen process that still waits for its lock would continue with
   /// it: so no process may hold one.
   private func unmark(

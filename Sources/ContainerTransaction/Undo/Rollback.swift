@@ -53,7 +53,6 @@ extension Transaction {
   }
 
   /// Rolls back on a stage that is thrown away, and returns the difference that the real rollback would make.
-  /// The way back on a stage: undoes transactions one after the other, and offers what their undos still hold to whoever takes
   package static func dryRollback<Value>(
     _ container: Container, discardingNewer: Bool = false,
     options: TransactionOptions = TransactionOptions(), body: (Rollback) throws -> Value
@@ -92,7 +91,6 @@ extension Transaction {
   }
 }
 
-/// The way back on a stage: undoes transactions one after the other, and offers what their undos still hold to whoever takes
 /// A rollback on a stage: undoes transactions one after the other, and offers what their undo entries still hold to down
 /// steps.
 package final class Rollback {
@@ -113,7 +111,6 @@ package final class Rollback {
     package let kind: TransactionKind
     package let summary: String
     /// The transactions whose steps it contains: its own, or those that it has redone.
-    /// Says that a transaction was taken back by other means than its undo: as a whole, so that there is nothing left to
     package let origins: [String]
   }
 
@@ -200,7 +197,6 @@ package final class Rollback {
     }
   }
 
-  /// Says that a transaction was taken back by other means than its undo: as a whole, so that there is nothing left to
   /// Records that a transaction was reverted by down steps: as a whole, so that there is nothing left to undo, or in
   /// part.
   package func tookBack(_ candidate: Candidate, inPart: Bool) throws {
