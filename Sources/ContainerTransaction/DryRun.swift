@@ -37,7 +37,7 @@ extension Transaction {
     }
   }
 
-  /// Looks at a container through a stage that is thrown away: databases are captured when they are read.
+  /// Looks at a container through a stage that is discarded: databases are captured when they are read.
   package static func inspect<Value>(
     _ container: Container, options: TransactionOptions = TransactionOptions(),
     body: (StagedContainer) throws -> Value

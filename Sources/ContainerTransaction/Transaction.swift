@@ -47,13 +47,13 @@ public struct TransactionOutcome<Value> {
   public var conflicts: [ContainerPath]
   /// How it was put in place; nil when there was nothing to change.
   package var strategy: CommitStrategy?
-  /// What could not be made sure of, and why it was not put in place by exchange.
+  /// What could not be verified, and why it was not put in place by exchange.
   public var notes: [String]
   /// Processes that may have the container open without having been seen; nil when all could be seen.
   package var unseen: UnseenProcesses?
   /// What was found of interrupted transactions.
   public var recovered: [RecoveryReport]
-  /// False when the change is made, but putting away what it replaced failed; the next command does it.
+  /// False when the change is made, but moving what it replaced to the undo log failed; the next command does it.
   public var isFinished = true
 }
 
@@ -103,7 +103,7 @@ package enum Transaction {
   /// Runs a transaction whose change depends on what is in the container: it is planned once, inside the lock.
   ///
   /// - Parameters:
-  ///   - plan: decides, on a stage that is thrown away. A container that needs no change may be in use.
+  ///   - plan: decides, on a stage that is discarded. A container that needs no change may be in use.
   ///   - body: carries the plan out on the staged container; when it throws, nothing has changed.
   /// - Throws: ``DrydockError`` with code `changedMeanwhile` when what the plan has read has changed before the stage begins;
   ///   else as ``run(on:_:summary:source:options:body:)``.
@@ -254,7 +254,7 @@ package enum Transaction {
     return outcome
   }
 
-  /// What there is before.
+  /// The state before the change.
   private struct Before {
     /// The live root, and what a walk found in it; no index when there is nothing yet, and no groups.
     var root: Directory, index: TreeIndex?

@@ -56,7 +56,7 @@ enum Output {
     }
   }
 
-  /// Names and link targets come from containers and archives: what would command the terminal is shown as text.
+  /// Names and link targets come from containers and archives: control characters are shown as text.
   private static func plain(_ text: String) -> String {
     let isControl = { (scalar: Unicode.Scalar) in
       scalar.value < 0x20 && scalar != "\n" && scalar != "\t" || (0x7F..<0xA0).contains(scalar.value)

@@ -117,7 +117,7 @@ extension Repository.Listing {
   }
 
   /// The path of an archive by the name of its file, the beginning of its id (4 digits or more),
-  /// `INSTANCE@latest`, `INSTANCE@2026-11-14` (the newest not later, by the time that counts), and where several apps
+  /// `INSTANCE@latest`, `INSTANCE@2026-11-14` (the newest one at or before that time), and where several apps
   /// match `APP/INSTANCE@latest`. Without an instance, `latest` and a time mean the only one that there is.
   ///
   /// Of encrypted archives that no key opens, the names count.

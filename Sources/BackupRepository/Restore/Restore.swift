@@ -87,7 +87,7 @@ package enum Restore {
     }
   }
 
-  /// Does what ``run(_:_:_:finishing:)`` does on a stage that is thrown away; the archive's content is read and checked.
+  /// Does what ``run(_:_:_:finishing:)`` does on a stage that is discarded; the archive's content is read and checked.
   package static func dryRun(
     _ archive: Archive, _ target: Target, _ options: RestoreOptions = RestoreOptions(),
     finishing: (StagedContainer) throws -> Void = { _ in }

@@ -179,7 +179,7 @@ final class PendingDigest: Sendable {
   }
 }
 
-/// Hashes what was read while the next is read: at 2 GB/s it would else take as long as all else that a snapshot's
+/// Hashes what was read while the next is read: at 2 GB/s it would otherwise take as long as everything else that a snapshot's
 /// one reading thread does.
 final class HashPipeline: Sendable {
   /// A message that comes piece by piece. Unchecked: used on the pipeline's queue alone.

@@ -5,7 +5,7 @@ import FileSystem
 import Formats
 import GRDB
 
-/// A container as it will be: reads fall through to the live one, writes go to the stage.
+/// A container as it will be after the commit: reads fall through to the live one, writes go to the stage.
 ///
 /// The first change of anything about a path gives it an inode of its own in the stage, so that nothing live is
 /// ever changed through a link.
@@ -56,7 +56,7 @@ package final class StagedContainer {
     deviceKeys = options.deviceKeys
   }
 
-  /// Says that a setting's value was moved into the vault: no undo holds it in the clear then, neither this
+  /// Says that a setting's value was moved into the vault: no undo entry then stores it unencrypted, neither this
   /// transaction's nor an earlier one's.
   ///
   /// - Parameter recipients: to whose keys the undos are sealed: the vault's.

@@ -101,7 +101,7 @@ extension StagedContainer {
   }
 
   /// Changes a database: its captured copy becomes the staged one. Foreign keys are off and no transaction is
-  /// open when the body starts. The stage is thrown away on any failure, so nothing waits for the disk.
+  /// open when the body starts. The stage is discarded on any failure, so nothing waits for the disk.
   ///
   /// - Parameter keepsJournal: false for a body that throws whatever fails in it, and takes nothing back by itself: then
   ///   SQLite does not have to write down what it overwrites, and the database cannot be used after a failure.

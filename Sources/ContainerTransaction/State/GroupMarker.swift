@@ -58,7 +58,7 @@ struct GroupMarker: Codable, Sendable {
 
   /// Writes the marker of a group, on disk when this returns.
   ///
-  /// - Parameter isScratch: whether the container is thrown away, so that nothing needs to wait for the disk.
+  /// - Parameter isScratch: whether the container is discarded, so that nothing needs to wait for the disk.
   func write(_ group: String, isScratch: Bool) throws {
     var refusal: (any Error)?
     for place in try Place.all(group, isScratch: isScratch) {

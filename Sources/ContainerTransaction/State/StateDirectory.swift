@@ -11,7 +11,7 @@ import Foundation
   import Darwin
 #endif
 
-/// Drydock's own directory of a container, open to its owner only, and counting only when it is (``Directory/stateDirectory(_:)``): `.drydock-<hash of the name>/` beside it, or
+/// Drydock's own directory of a container, open to its owner only, and ignored unless it is (``Directory/stateDirectory(_:)``): `.drydock-<hash of the name>/` beside it, or
 /// `.drydock-state/` in it where changes are made in place. A container has both when it was once changed in one way
 /// and once in the other.
 ///

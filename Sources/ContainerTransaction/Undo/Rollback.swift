@@ -52,7 +52,7 @@ extension Transaction {
     }
   }
 
-  /// Rolls back on a stage that is thrown away, and returns the difference that the real rollback would make.
+  /// Rolls back on a stage that is discarded, and returns the difference that the real rollback would make.
   package static func dryRollback<Value>(
     _ container: Container, discardingNewer: Bool = false,
     options: TransactionOptions = TransactionOptions(), body: (Rollback) throws -> Value

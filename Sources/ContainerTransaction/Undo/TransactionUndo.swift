@@ -229,7 +229,7 @@ extension TransactionUndo {
   private struct States {
     /// What the transaction replaced, and what it wrote.
     var before: Vault?, written: Vault?
-    /// What is there now.
+    /// The live vault.
     var present: Vault?
   }
 

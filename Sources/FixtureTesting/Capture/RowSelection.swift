@@ -6,7 +6,7 @@ import GRDB
 struct RowSelection {
   /// The identities of the rows that are kept, in the order of the table, by table.
   private(set) var kept: [String: [[DatabaseValue]]] = [:]
-  /// Rows that refer to what is not there, by table: they are taken without it.
+  /// Rows that refer to what is not there, by table: they are copied without the referenced row.
   private(set) var dangling: [String: Set<[DatabaseValue]>] = [:]
 
   /// How many rows of a table are tried for each one that may be kept.

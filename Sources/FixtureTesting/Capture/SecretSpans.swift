@@ -53,7 +53,7 @@ struct SecretSpans {
     return index
   }
 
-  /// The first span that ends behind a place; spans are sorted.
+  /// The first span that ends after an index; spans are sorted.
   private func firstSpan(endingBehind place: String.Index) -> Int {
     var (low, high) = (0, spans.count)
     while low < high {

@@ -185,7 +185,7 @@ struct FixtureDatabase {
 
   /// Runs the statements, in one transaction unless they say where theirs begin, as dumps do.
   private func run(on database: Database) throws {
-    // The file is thrown away on any failure, so that nothing waits for the disk.
+    // The file is discarded on any failure, so that nothing waits for the disk.
     try database.execute(sql: "PRAGMA synchronous = OFF; PRAGMA foreign_keys = ON")
     var hasContent = false
     var hasMode = false

@@ -6,7 +6,7 @@ struct SQLText {
     }
 
     var kind: Kind
-    /// A name or a text without its quotes; of all else the source.
+    /// A name or a text without its quotes; for other tokens, the source text.
     var content: String
     /// As it is in the SQL.
     var source: String
