@@ -42,7 +42,7 @@ let package = Package(
     .target(name: "DrydockErrors", swiftSettings: strict),
     .target(
       name: "AgeEncryption", dependencies: ["DrydockErrors", "CLibCrypto", system], swiftSettings: strict),
-    .target(name: "Formats", dependencies: ["DrydockErrors", "AgeEncryption", yams], swiftSettings: strict),
+    .target(name: "Formats", dependencies: ["DrydockErrors", yams], swiftSettings: strict),
     .target(
       name: "FileSystem", dependencies: ["DrydockErrors", "AgeEncryption", "CPlatform", system],
       swiftSettings: strict),

@@ -271,7 +271,7 @@ struct ComparedRow {
     let values = key.map { ($0, true) } + columns.map { ($0, false) }
     let judged = names.names(
       in: values.flatMap { column, isKey in
-        [column.before, column.after].compactMap { value in value.map { (column.name, $0, isKey) } }
+        [column.before, column.after].compactMap { value in value.map { (column.name, $0.name, isKey) } }
       })
     func field(_ column: Column) -> ContainerDifference.Field {
       let name = judged[column.name] ?? .plain
@@ -368,11 +368,11 @@ extension Redactor {
 }
 
 /// What the names of a table and of its columns say about the values in them.
-struct RowNames {
+package struct RowNames {
   private let fields: SecretFields
   private let columns: [String: SecretName]
 
-  init(table: String, columns: [String]) {
+  package init(table: String, columns: [String]) {
     // A store's metadata is a property list to which apps add what they like.
     let hidden: Set<String> = table == "Z_METADATA" ? ["Z_PLIST"] : []
     let fields = SecretFields(columns: columns, of: SecretName(table))
@@ -383,12 +383,12 @@ struct RowNames {
 
   /// What is known about each column of a row.
   ///
-  /// - Parameter values: all columns of the row, and whether each belongs to its key.
-  func names(in values: [(name: String, value: RowValue, isKey: Bool)]) -> [String: SecretName] {
+  /// - Parameter values: all columns of the row, each with its text, where it is one, and whether it belongs to the key.
+  package func names(in values: [(name: String, text: String?, isKey: Bool)]) -> [String: SecretName] {
     var fields = fields
     var isNamed = false
-    for (name, value, isKey) in values {
-      if let text = value.name, fields.note(text, in: name, isKey: isKey) { isNamed = true }
+    for (name, text, isKey) in values {
+      if let text, fields.note(text, in: name, isKey: isKey) { isNamed = true }
     }
     if !isNamed { return columns }
     // The key is what names the rest, and is shown unless it is a secret itself.

@@ -24,7 +24,7 @@ enum Layering {
     ("AppContainer", ["FileSystem", "Formats", "AgeEncryption", "DrydockErrors", "GRDB", "SystemPackage"]),
     ("ArchiveFile", ["AgeEncryption", "DrydockErrors", "CLibArchive", "CLibZstd", "SystemPackage"]),
     ("FileSystem", ["AgeEncryption", "DrydockErrors", "CPlatform", "SystemPackage"]),
-    ("Formats", ["AgeEncryption", "DrydockErrors", "Yams"]),
+    ("Formats", ["DrydockErrors", "Yams"]),
     ("AgeEncryption", ["DrydockErrors", "CLibCrypto", "SystemPackage"]),
     ("DrydockErrors", []),
     ("CLibArchive", []), ("CLibCrypto", []), ("CLibZstd", []), ("CPlatform", []),

@@ -215,16 +215,7 @@ private struct Place {
   /// Gives the new file the name with `.age` where it has to have one; gives its name.
   private func rename() throws -> ContainerPath {
     guard let encryptedName else { return name }
-    do {
-      try folder.renameNew(name, in: folder, to: encryptedName)
-    } catch let error as DrydockError where error.cause as? Errno == .fileExists {
-      // The name was just taken: the archive keeps its own.
-      return name
-    } catch let error as DrydockError where error.cause as? Errno == .invalidArgument {
-      // Network file systems lack this rename; a hard link replaces nothing either.
-      try folder.link(name, in: folder, to: encryptedName)
-      try folder.removeFile(name)
-    }
-    return encryptedName
+    // When the name was just taken, the archive keeps its own.
+    return try folder.moveNew(name, in: folder, to: encryptedName) ? encryptedName : name
   }
 }

@@ -138,7 +138,7 @@ struct ArchivePlace {
   func publish(_ file: ContainerPath, in scratch: Directory, as names: [String]) throws -> String {
     for name in fileName.map({ [$0] }) ?? names {
       let target = try ContainerPath(name)
-      guard try place(file, in: scratch, as: target) else { continue }
+      guard try scratch.moveNew(file, in: folder, to: target) else { continue }
       do { try folder.sync() } catch let error as DrydockError {
         throw DrydockError(
           .io, "the archive is here, but \(error.reason); check the disk, then run `drydock verify` on it",
@@ -151,16 +151,20 @@ struct ArchivePlace {
       "an archive of that name was written meanwhile; an archive never replaces a file, run it again",
       path: folder.full(try ContainerPath(fileName ?? names.first ?? "")))
   }
+}
 
+extension Directory {
+  /// Renames a file, never replacing one.
+  ///
   /// - Returns: false when there is a file of that name.
-  private func place(_ file: ContainerPath, in scratch: Directory, as target: ContainerPath) throws -> Bool {
+  func moveNew(_ file: ContainerPath, in folder: Directory, to target: ContainerPath) throws -> Bool {
     do {
       do {
-        try scratch.renameNew(file, in: folder, to: target)
+        try renameNew(file, in: folder, to: target)
       } catch let error as DrydockError where error.cause as? Errno == .invalidArgument {
         // Network file systems lack this rename; a hard link replaces nothing either.
-        try scratch.link(file, in: folder, to: target)
-        try scratch.removeFile(file)
+        try link(file, in: folder, to: target)
+        try removeFile(file)
       }
       return true
     } catch let error as DrydockError where error.cause as? Errno == .fileExists {

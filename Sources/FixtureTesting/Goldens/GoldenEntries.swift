@@ -292,17 +292,9 @@ private struct RowSQL {
 
   /// What the names of the table and of its columns, and the texts of the row, say about its values.
   func names(key: [Int]) -> [SecretName] {
-    let plain = SecretFields(columns: columns, of: SecretName(table))
-    var fields = plain
-    for (index, value) in values.enumerated() {
-      if let text = value.content { fields.note(text, in: columns[index], isKey: key.contains(index)) }
-    }
-    return columns.enumerated().map { index, column in
-      // A store's metadata is a property list to which apps add what they like.
-      if table == "Z_METADATA", column == "Z_PLIST" { return .secret }
-      // The key is what names the rest, and is shown unless it is a secret itself.
-      return key.contains(index) ? plain[column] : max(plain[column], fields[column])
-    }
+    let names = RowNames(table: table, columns: columns).names(
+      in: zip(columns, values).enumerated().map { ($1.0, $1.1.content, key.contains($0)) })
+    return columns.map { names[$0] ?? .secret }
   }
 }
 
