@@ -65,9 +65,10 @@ import Testing
     let others = try (1..<AgeHeader.maximumStanzas).map { _ in try AgeIdentity.generate().recipient }
     let file = try Age.seal(SecretBytes([7]), to: .recipients(others + [mine.recipient]))
     #expect(try header(file).summary == "encrypted to 4096 recipients (X25519)")
-    let clock = ContinuousClock.now
-    #expect(try Age.open(file, with: AgeKeys(identities: [mine])).count == 1)
-    #expect(clock.duration(to: .now) < .seconds(10))
+    let time = try processorTime { () throws in
+      #expect(try Age.open(file, with: AgeKeys(identities: [mine])).count == 1)
+    }
+    #expect(time < .seconds(10))
     let error = #expect(throws: DrydockError.self) {
       try AgeFileStart(to: .recipients(others + [mine.recipient, try AgeIdentity.generate().recipient]))
     }

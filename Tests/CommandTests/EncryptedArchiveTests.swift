@@ -100,7 +100,7 @@ struct EncryptedArchiveTests {
     }
   }
 
-  @Test("A wrong key, or none, is exit code 4 in no time, and says how the archive is encrypted")
+  @Test("A wrong key, or none, is exit code 4 from the header alone, and says how the archive is encrypted")
   func wrongKey() throws {
     try Lab.with { lab in
       let names = try prepare(lab)
@@ -120,15 +120,13 @@ struct EncryptedArchiveTests {
             ])
         }
       }
-      // The fastest of a few: other tests run beside it.
-      let times = try (0..<5).map { _ in
-        let begun = Date()
-        let verified = try lab.drydock("verify", "A", "--data", "--identity", "k3")
+      // Nothing but the header is read: the rest of the archive may be missing.
+      try lab.write("Start", bytes: Array(lab.read("A").prefix(600)))
+      for archive in ["A", "Start"] {
+        let verified = try lab.drydock("verify", archive, "--data", "--identity", "k3")
         #expect(verified.exitCode == 4)
-        #expect(verified.output.hasPrefix("BAD A  the archive is encrypted to 2 recipients"))
-        return Date().timeIntervalSince(begun)
+        #expect(verified.output.hasPrefix("BAD \(archive)  the archive is encrypted to 2 recipients"))
       }
-      #expect(times.contains { $0 < 1 }, "\(times)")
       try lab.expectRefusal(
         ["show", "P"], exit: 4, ["with a passphrase (scrypt)", "no passphrase was given"])
       try lab.expectRefusal(

@@ -170,13 +170,9 @@ import Testing
       ]
       for command in commands {
         for (key, words) in [(nil, ["--device-key"]), ("other.txt", ["no device key opens"])] {
-          let clock = ContinuousClock()
-          let time = try clock.measure {
-            _ = try lab.lab.expectRefusal(
-              ["vault"] + command, exit: 4, words + ["encrypted to 1 recipient (X25519)"],
-              environment: ["DRYDOCK_DEVICE_KEY": key])
-          }
-          #expect(time < .seconds(20), "a wrong key is told at once")
+          _ = try lab.lab.expectRefusal(
+            ["vault"] + command, exit: 4, words + ["encrypted to 1 recipient (X25519)"],
+            environment: ["DRYDOCK_DEVICE_KEY": key])
         }
       }
       try lab.expectRefusal("vault", "set", "Notes", "s/b", exit: 4, ["device key"], key: nil)
