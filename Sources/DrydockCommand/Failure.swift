@@ -16,7 +16,7 @@ struct Failure {
     switch error {
     case let error as DrydockError:
       (code, path) = (error.code.rawValue, error.place)
-      message = Advice.message(of: error)
+      message = error.advised.message
       status = ExitStatus(rawValue: error.code.exitCode) ?? .failed
     case let error as UsageError:
       (code, message, path) = ("usage", error.message, nil)
@@ -78,44 +78,82 @@ struct Failure {
   }
 }
 
-/// Options and commands that help with an error of the library, which knows nothing of them.
+/// Options and commands that help with an error or a note of the library, which knows nothing of them.
 enum Advice {
-  /// By the beginning of the command, the code of the error, and a part of its message; the first match counts.
-  private static let table: [(command: String, code: DrydockError.Code, part: String, text: String)] = [
+  /// By the beginning of the command, the code of the error (nil for notes and any error), and a part of the text; the
+  /// first match counts.
+  private static let table: [(command: String, code: DrydockError.Code?, part: String, text: String)] = [
     ("vault set", .exists, "", "--if-exists replace gives it the new value"),
+    (
+      "vault set", .vaultLocked, "a vault needs",
+      "--device-key FILE, or DRYDOCK_DEVICE_KEY; `drydock keygen` makes one"
+    ),
     ("vault", .notFound, "no vault", "`drydock vault set` creates one"),
     ("vault", .ambiguous, "", "--account, --access-group ('' for none) or --class"),
     ("vault", .missing, "no item", "`drydock vault list` shows all items"),
     ("migrate", .notInArchive, "without a snapshot", "--no-snapshot"),
-    ("migrate", .outOfOrder, "", "--allow-out-of-order"),
+    ("rollback", .conflict, "down steps", "--discard-newer discards what the app has written since; --down"),
     ("rollback", .conflict, "", "--discard-newer discards what the app has written since"),
+    ("rollback", .vaultLocked, "discard what", "--device-key FILE, also of earlier keys, or --discard-newer"),
+    ("rollback", .usage, "name the version", "--to VERSION"),
+    ("rollback", .nothingToUndo, "name the migrations", "-m DIRECTORY"),
+    (
+      "rollback", .irreversible, "",
+      "without --down, `drydock rollback` undoes whole transactions by the undo log"
+    ),
     ("restore", .mismatch, "would be mixed into", "--migrate"),
     ("restore", .mismatch, "must be asked for", "--from-other"),
     ("restore", .mismatch, "version marker", "`drydock baseline CONTAINER --to N`"),
     ("restore", .conflict, "overwrite excluded paths", "--overwrite-excluded"),
     ("restore", .conflict, "do not keep extra paths", "leave --keep-extra out"),
+    ("restore", nil, "overwrite other devices' items", "--include-synchronizable restores it"),
+    ("restore", nil, "no device key was given", "--device-key FILE, or DRYDOCK_DEVICE_KEY"),
+    ("restore", nil, "that its vault was sealed to then", "--device-key FILE"),
     ("rekey", .overlap, "give the identity", "--identity FILE"),
+    ("fixture capture", .notCaptured, "the container has version", "leave --at out"),
+    ("fixture capture", .notCaptured, "or give the version", "--at VERSION"),
+    ("fixture capture", .notCaptured, "keep more rows", "--rows NUMBER"),
+    ("fixture capture", .notCaptured, "the device key", "--device-key FILE, or --drop PATTERN"),
+    (
+      "fixture capture", .notCaptured, "would still contain",
+      "--replace TABLE.COLUMN, --replace-key KEY, --replace-file PATTERN, --drop PATTERN, --keep NAME"
+    ),
+    ("fixture capture", .notCaptured, "leave", "--drop PATTERN"),
+    ("test", nil, "or record goldens", "`drydock test --record`"),
+    ("test", nil, ": record ", "`drydock test --record`"),
+    ("", .missingMigration, "from the history", "`drydock repair CONTAINER --remove NUMBER`"),
+    ("", .edited, "accept number", "`drydock repair CONTAINER --accept NUMBER`"),
+    ("", .outOfOrder, "", "`drydock migrate CONTAINER --allow-out-of-order`"),
+    ("", nil, "set the version", "`drydock baseline CONTAINER --to N`"),
     ("", .locked, "", "--lock-timeout SECONDS waits longer"),
     ("", .notVisible, "", "leave --require-visible out"),
     ("", .limit, "raise it if you trust", "--max-size SIZE"),
     ("", .vaultLocked, "device key", "--device-key FILE, or DRYDOCK_DEVICE_KEY"),
     ("", .noIdentity, "passphrase", "--identity-passphrase-file FILE"),
     ("", .noIdentity, "", "--identity FILE, or DRYDOCK_IDENTITY"),
-    ("", .unknownVersion, "", "`drydock baseline CONTAINER --to N`"),
+    ("", .badKey, "a secret key, not a recipient", "`drydock keygen -y FILE` prints it"),
+    ("", .badKey, "no identity", "`drydock keygen -o FILE` makes one"),
   ]
 
-  /// The message with the advice, unless it already names an option or a command.
-  static func message(of error: DrydockError) -> String {
+  /// The text with the advice, unless it already names a command.
+  static func added(to text: String, code: DrydockError.Code? = nil) -> String {
     let command = ProcessArguments.all.dropFirst().joined(separator: " ")
-    let message = error.message
-    guard !message.contains(" --"), !message.contains("(--"), !message.contains("`drydock "),
-      !message.contains("did you mean"),
+    guard !text.contains("`drydock "), !text.contains("did you mean"),
       let found = table.first(where: {
-        error.code == $0.code && command.hasPrefix($0.command)
-          && ($0.part.isEmpty || message.contains($0.part))
+        ($0.code == nil || $0.code == code) && command.hasPrefix($0.command)
+          && ($0.part.isEmpty || text.contains($0.part))
       })
-    else { return message }
-    return "\(message) (\(found.text))"
+    else { return text }
+    return "\(text)\(text.contains("\n") ? "\n  " : " ")(\(found.text))"
+  }
+}
+
+extension DrydockError {
+  /// The error with the advice for the command line.
+  var advised: DrydockError {
+    var error = self
+    error.message = Advice.added(to: message, code: code)
+    return error
   }
 }
 

@@ -31,7 +31,7 @@ struct AdoptionTests {
       }
       let status = try lab.drydock("status", "Notes")
       #expect(status.exitCode == 4, "\(status)")
-      for way in ["at: {0: 2}", "drydock baseline CONTAINER --to 2"] {
+      for way in ["at: {0: 2}", "set the version to 2"] {
         #expect(status.errors.contains(way), "\(status)")
       }
       try lab.write("drydock.yaml", Self.configuration.replacing("Version}", with: "Version, at: {0: 2}}"))

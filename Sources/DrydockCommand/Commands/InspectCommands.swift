@@ -44,7 +44,7 @@ struct InspectCommand: ParsableCommand {
     if migrations.areThere(opened.configuration), inspection.schemaVersion != nil {
       let plan = try opened.status(migrations.catalog(opened.configuration), options: options)
       if let unknown = plan.problems.first(where: { $0.code == .firstContact }) {
-        Output.note("drydock: note: \(unknown)")
+        Output.note("drydock: note: \(unknown.advised)")
       } else {
         pending = plan.pending.map(\.identifier)
       }
@@ -72,7 +72,7 @@ struct InspectCommand: ParsableCommand {
     }
     let version =
       inspection.schemaVersion.map { "\($0), by \(inspection.versionSource ?? "nothing")" }
-      ?? "unknown: \(inspection.versionProblem ?? "nothing says it")"
+      ?? "unknown: \(Advice.added(to: inspection.versionProblem ?? "nothing shows it"))"
     Output.line("schema version: \(version)")
     if let pending {
       Output.line("pending migrations: \(pending.isEmpty ? "none" : pending.joined(separator: ", "))")

@@ -137,7 +137,7 @@ struct ValidateCommand: ParsableCommand {
     var code: String, message: String, path: String?
 
     init(_ error: DrydockError) {
-      (code, message, path) = (error.code.rawValue, error.message, error.path)
+      (code, message, path) = (error.code.rawValue, error.advised.message, error.path)
     }
   }
 

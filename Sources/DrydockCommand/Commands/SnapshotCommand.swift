@@ -82,7 +82,7 @@ struct SnapshotCommand: ParsableCommand {
       } else { try opened.snapshot(to: output ?? "", options: options) }
     progress.end()
     if let problem = report.versionProblem {
-      Output.note("drydock: note: the archive does not have the schema version: \(problem)")
+      Output.note("drydock: note: the archive does not have the schema version: \(Advice.added(to: problem))")
     }
     let warnings = ContainerWarning.find(
       in: opened, excluded: report.excluded.map { ($0.path, $0.exclusion) }, secrets: lock == nil)

@@ -34,10 +34,7 @@ struct VaultSetCommand: ParsableCommand {
     try container.refuseForeign()
     let name = try item.name()
     guard try change.deviceKeys.deviceKeys() != nil else {
-      throw DrydockError(
-        .vaultLocked,
-        "a vault needs the device key; give it with --device-key FILE, or name it in DRYDOCK_DEVICE_KEY: `drydock keygen` "
-          + "makes one")
+      throw DrydockError(.vaultLocked, "a vault needs the device key")
     }
     let new = try item.item(name, value: VaultValue(file: valueFile, isText: text, mayBeEmpty: empty).read())
     try change.run(.set(new, ifExists: ifExists), on: container)
@@ -311,7 +308,7 @@ struct VaultRekeyCommand: ParsableCommand {
     let keys = try DeviceKeys(files: newKeys)
     let others = try recipients.map { text in
       do { return try AgeRecipient(text) } catch let error as DrydockError {
-        throw UsageError(message: "--recipient: \(error.message)")
+        throw UsageError(message: "--recipient: \(error.advised.message)")
       }
     }
     let all = (keys?.recipients ?? []) + others

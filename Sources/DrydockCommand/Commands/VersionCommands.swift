@@ -39,7 +39,7 @@ struct StatusCommand: ParsableCommand {
           number: $0.number, name: $0.name, state: $0.state.rawValue, record: $0.record,
           needsDeviceKey: $0.needsDeviceKey)
       }
-      (notes, problems) = (plan.notes, plan.problems.map(\.description))
+      (notes, problems) = (plan.notes, plan.problems.map(\.advised.description))
     }
   }
 
@@ -66,7 +66,7 @@ struct StatusCommand: ParsableCommand {
         })
     }
     for note in plan.notes { Output.note("drydock: note: \(note)") }
-    for problem in problems { Output.note("drydock: \(problem)") }
+    for problem in problems { Output.note("drydock: \(problem.advised)") }
     if !problems.isEmpty { throw ExitStatus.validation.code }
     if exitCode && !plan.pending.isEmpty { throw ExitStatus.pending.code }
   }
@@ -84,7 +84,8 @@ extension StatusCommand {
         if let problem = plan.problems.first {
           let more = plan.problems.count > 1 ? " (and \(plan.problems.count - 1) more)" : ""
           return BatchResult(
-            state: .failed, text: "\(version), exit \(ExitStatus.validation.rawValue): \(problem)\(more)",
+            state: .failed,
+            text: "\(version), exit \(ExitStatus.validation.rawValue): \(problem.advised)\(more)",
             document: Result(plan), exit: .validation)
         }
         if plan.pending.isEmpty {

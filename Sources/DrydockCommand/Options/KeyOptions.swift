@@ -149,7 +149,7 @@ struct RecipientOptions: ParsableArguments {
     do {
       return try AgeRecipient(text)
     } catch let error as DrydockError {
-      throw UsageError(message: "\(place): \(error.message)")
+      throw UsageError(message: "\(place): \(error.advised.message)")
     }
   }
 }

@@ -44,7 +44,7 @@ struct SuiteText {
 
   private func write(_ findings: [FixtureFinding], indent: String) {
     for finding in findings {
-      for line in FindingText(finding, from: directory).lines { Output.line(indent + line) }
+      for line in FindingText(finding, from: directory).lines { Output.line(indent + Advice.added(to: line)) }
     }
   }
 
@@ -63,7 +63,7 @@ struct SuiteText {
       let about = names[text] ?? []
       let shown = about.prefix(3).joined(separator: ", ")
       let more = about.count > 3 ? " and \(about.count - 3) more" : ""
-      Output.line("note: \(shown)\(more): \(text)".printable)
+      Output.line("note: \(shown)\(more): \(Advice.added(to: text))".printable)
     }
   }
 
