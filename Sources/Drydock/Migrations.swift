@@ -44,6 +44,8 @@ public struct MigrationOptions: Sendable {
 public struct MigrationResult: Sendable {
   /// The migrations.
   public var report: MigrationReport
+  /// The archive of ``MigrationOptions/backup``.
+  public var snapshot: String?
   /// Archives that are not encrypted and still hold a secret that was moved into the vault: rotate these secrets.
   public var exposed: [ExposedSecret] = []
   /// Archives that could not be searched for that, each with the reason.
@@ -80,42 +82,7 @@ extension Container {
   public func migrate(
     _ catalog: MigrationCatalog, options: MigrationOptions = MigrationOptions()
   ) throws -> TransactionOutcome<MigrationResult> {
-    let version = options.version
-    let transaction = options.transaction
-    var moved: [MovedSecret] = []
-    let outcome = try Transaction.run(on: self, .migrate, options: transaction) {
-      staged -> TransactionPlan<MigrationStatus, MigrationReport> in
-      // Whether a key is missing is known before anything is staged.
-      let plan = try Self.plan(staged, catalog, options)
-      let names = try plan.pending(to: version).map(\.identifier)
-      if names.isEmpty && plan.byTheApp.isEmpty {
-        return .unchanged(try Migrator.run(plan, to: version, on: staged, stamp: Self.stamp(staged)))
-      }
-      let summary =
-        names.isEmpty ? "recorded what the app migrated itself" : "ran \(names.joined(separator: ", "))"
-      return .change(
-        plan, summary: summary,
-        backUp: options.backup.map { backup in
-          { locked in
-            let report = try backUp(
-              locked, into: backup.repository, options: backup.options, schemaVersion: plan.detected.version)
-            backup.completed(report)
-            return String(report.path.split(separator: "/").last ?? "")
-          }
-        })
-    } body: { staged, plan in
-      let report = try Migrator.run(plan, to: version, on: staged, stamp: Self.stamp(staged))
-      moved = staged.movedSecrets
-      return report
-    }
-    return outcome.map {
-      var result = MigrationResult(report: $0, moved: moved)
-      if let repository = options.searchedRepository, !moved.isEmpty {
-        (result.exposed, result.notSearched) = repository.search(
-          for: moved, of: app, configuration: configuration, redactor: transaction.redactor)
-      }
-      return result
-    }
+    try migrate(catalog, options) { _ in options.version }
   }
 
   /// Runs each pending migration in a transaction by itself: what was done before a failure stays, and a rollback can stop
@@ -130,14 +97,59 @@ extension Container {
     starting: (Int) -> Void = { _ in },
     committed: (TransactionOutcome<MigrationResult>) throws -> Void
   ) throws {
-    // What keeps a later one from being run is known before the first one runs.
-    let pending = try plan(catalog, options).pending(to: options.version)
-    starting(pending.count)
-    var options = options
-    for target in pending.isEmpty ? [options.version] : pending.map({ $0.number }) {
-      options.version = target
-      try committed(migrate(catalog, options: options))
+    var (options, pending) = (options, Int.max)
+    while pending > 1 {
+      // What keeps a later one from being run keeps the first one from being run, too.
+      let outcome = try migrate(catalog, options) { plan in
+        let numbers = try plan.pending(to: options.version).map(\.number)
+        if pending == .max { starting(numbers.count) }
+        pending = numbers.count
+        return numbers.first ?? options.version
+      }
       options.backup = nil
+      try committed(outcome)
+    }
+  }
+
+  /// - Parameter target: the version to stop at.
+  private func migrate(
+    _ catalog: MigrationCatalog, _ options: MigrationOptions, to target: (MigrationStatus) throws -> Int?
+  ) throws -> TransactionOutcome<MigrationResult> {
+    var (moved, archive): ([MovedSecret], String?) = ([], nil)
+    let outcome = try Transaction.run(on: self, .migrate, options: options.transaction) {
+      staged -> TransactionPlan<(MigrationStatus, Int?), MigrationReport> in
+      let plan = try MigrationStatus(catalog, of: staged, allowingOutOfOrder: options.allowsOutOfOrder)
+      try plan.requireKeys(to: options.version, for: staged)
+      let version = try target(plan)
+      let names = try plan.pending(to: version).map(\.identifier)
+      if names.isEmpty && plan.byTheApp.isEmpty {
+        return .unchanged(try Migrator.run(plan, to: version, on: staged, stamp: Self.stamp(staged)))
+      }
+      let summary =
+        names.isEmpty ? "recorded what the app migrated itself" : "ran \(names.joined(separator: ", "))"
+      return .change(
+        (plan, version), summary: summary,
+        backUp: options.backup.map { backup in
+          { locked in
+            let report = try backUp(
+              locked, into: backup.repository, options: backup.options, schemaVersion: plan.detected.version)
+            archive = report.path
+            backup.completed(report)
+            return String(report.path.split(separator: "/").last ?? "")
+          }
+        })
+    } body: { staged, plan in
+      let report = try Migrator.run(plan.0, to: plan.1, on: staged, stamp: Self.stamp(staged))
+      moved = staged.movedSecrets
+      return report
+    }
+    return outcome.map {
+      var result = MigrationResult(report: $0, snapshot: archive, moved: moved)
+      if let repository = options.searchedRepository, !moved.isEmpty {
+        (result.exposed, result.notSearched) = repository.search(
+          for: moved, of: app, configuration: configuration, redactor: options.transaction.redactor)
+      }
+      return result
     }
   }
 
@@ -180,20 +192,6 @@ extension Container {
     } body: { staged, _ in
       try repair.run(catalog, on: staged)
     }
-  }
-
-  // MARK: Helpers
-
-  private func plan(_ catalog: MigrationCatalog, _ options: MigrationOptions) throws -> MigrationStatus {
-    try Transaction.inspect(self, options: options.transaction) { try Self.plan($0, catalog, options) }
-  }
-
-  private static func plan(
-    _ staged: StagedContainer, _ catalog: MigrationCatalog, _ options: MigrationOptions
-  ) throws -> MigrationStatus {
-    let plan = try MigrationStatus(catalog, of: staged, allowingOutOfOrder: options.allowsOutOfOrder)
-    try plan.requireKeys(to: options.version, for: staged)
-    return plan
   }
 
   /// Migrates what a stage holds.

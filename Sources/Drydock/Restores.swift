@@ -48,17 +48,21 @@ extension Archive {
   }
 
   /// What the archive would be restored to: an existing container, or one that is to be created.
+  ///
+  /// - Parameter open: opens an existing container.
   package func target(
-    _ path: String, _ configuration: ContainerConfiguration, _ instance: String?, _ options: RestoreOptions
+    _ path: String, _ configuration: ContainerConfiguration, _ instance: String?, _ options: RestoreOptions,
+    open: (() throws -> Container)? = nil
   ) throws -> Restore.Target {
     try Restore.target(
-      path, for: self, configuration: configuration, instance: instance, fromOther: options.fromOther)
+      path, for: self, configuration: configuration, instance: instance, fromOther: options.fromOther,
+      open: open)
   }
 
   package func restore(
     to target: Restore.Target, options: RestoreOptions, migrating catalog: MigrationCatalog?
   ) throws -> TransactionOutcome<RestoreResult> {
-    let options = try withSchemaVersion(options, of: target)
+    let options = checkingVersion(options, of: target)
     var migration: MigrationReport?
     guard options.isPartial, let catalog else {
       let outcome = try Restore.run(self, target, options) {
@@ -74,7 +78,7 @@ extension Archive {
   package func dryRunRestore(
     to target: Restore.Target, options: RestoreOptions, migrating catalog: MigrationCatalog?
   ) throws -> DryRunOutcome<RestoreResult> {
-    let options = try withSchemaVersion(options, of: target)
+    let options = checkingVersion(options, of: target)
     var migration: MigrationReport?
     guard options.isPartial, let catalog else {
       let outcome = try Restore.dryRun(self, target, options) {
@@ -94,18 +98,14 @@ extension Archive {
     guard catalog == nil else {
       return try dryRunRestore(to: target, options: options, migrating: catalog).value.restore
     }
-    return try Restore.plan(self, target, withSchemaVersion(options, of: target))
+    return try Restore.plan(self, target, options)
   }
 
   /// A part of an archive must be of the container's schema version.
-  private func withSchemaVersion(
-    _ options: RestoreOptions, of target: Restore.Target
-  ) throws -> RestoreOptions {
-    guard options.isPartial, options.schemaVersion == nil, case .existing(let container) = target else {
-      return options
-    }
+  private func checkingVersion(_ options: RestoreOptions, of target: Restore.Target) -> RestoreOptions {
+    guard options.isPartial, case .existing = target else { return options }
     var options = options
-    options.schemaVersion = try container.schemaVersion(options: options.transaction)
+    options.readsVersion = { schemaVersion(in: $0).number }
     return options
   }
 
@@ -173,10 +173,11 @@ extension Archive {
     }
   }
 
-  private func requireVersion(
-    _ target: Restore.Target, _ options: RestoreOptions
-  ) throws -> Int {
-    guard let version = options.schemaVersion else {
+  /// The version of the container, which the restore from the migrated copy checks again under its lock.
+  private func requireVersion(_ target: Restore.Target, _ options: RestoreOptions) throws -> Int {
+    guard case .existing(let container) = target,
+      let version = try container.schemaVersion(options: options.transaction)
+    else {
       throw DrydockError(
         .mismatch,
         "the container's schema version is not known, so that a part cannot be migrated to it; name a version "

@@ -33,10 +33,13 @@ extension Container {
     _ change: VaultChange, newKeys: DeviceKeys? = nil, options: TransactionOptions = TransactionOptions()
   ) throws -> TransactionOutcome<VaultChangeReport> {
     let options = options.with(newKeys)
-    // What is refused is refused before a transaction begins, and what it does is in its record.
-    let planned = try Transaction.inspect(self, options: options) { try change.plan($0).report }
-    return try Transaction.run(on: self, .vault, summary: planned.summary, options: options) {
-      try change.make($0)
+    return try Transaction.run(on: self, .vault, options: options) {
+      staged -> TransactionPlan<(vault: Vault, report: VaultChangeReport), VaultChangeReport> in
+      let planned = try change.plan(staged)
+      return .change(planned, summary: planned.report.summary)
+    } body: { staged, planned in
+      try staged.setVault(planned.vault)
+      return planned.report
     }
   }
 
@@ -44,17 +47,15 @@ extension Container {
   public func dryRunVaultChange(
     _ change: VaultChange, newKeys: DeviceKeys? = nil, options: TransactionOptions = TransactionOptions()
   ) throws -> DryRunOutcome<VaultChangeReport> {
-    try Transaction.dryRun(on: self, options: options.with(newKeys)) { try change.make($0) }
+    try Transaction.dryRun(on: self, options: options.with(newKeys)) { staged in
+      let planned = try change.plan(staged)
+      try staged.setVault(planned.vault)
+      return planned.report
+    }
   }
 }
 
 extension VaultChange {
-  fileprivate func make(_ staged: StagedContainer) throws -> VaultChangeReport {
-    let (vault, report) = try plan(staged)
-    try staged.setVault(vault)
-    return report
-  }
-
   fileprivate func plan(_ staged: StagedContainer) throws -> (vault: Vault, report: VaultChangeReport) {
     let keys = try staged.requireDeviceKeys("changing the vault")
     do {

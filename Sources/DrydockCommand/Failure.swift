@@ -10,29 +10,27 @@ struct Failure {
   let message: String
   let path: String?
 
-  /// Nil for what is not an error of Drydock's, such as those of the argument parser.
-  init?(_ error: any Error) {
-    let (message, path): (String, String?)
+  /// Nil for errors of others, such as the argument parser.
+  init?(known error: any Error) {
     switch error {
     case let error as DrydockError:
-      (code, path) = (error.code.rawValue, error.place)
-      message = error.advised.message
-      status = ExitStatus(rawValue: error.code.exitCode) ?? .failed
-    case let error as UsageError:
-      (code, message, path) = ("usage", error.message, nil)
-      status = .usage
+      self.init(
+        ExitStatus(rawValue: error.code.exitCode) ?? .failed, error.code.rawValue, error.advised.message,
+        error.place)
+    case let error as UsageError: self.init(.usage, "usage", error.message, nil)
     default: return nil
     }
-    // Messages are without secrets; but they quote what a command line and files of the user's say.
-    let redactor = Redactor()
-    self.message = redactor.shown(message: message)
-    self.path = path.map(redactor.shown(message:))
   }
 
-  /// An error that no module has put into its own words.
-  init(unforeseen error: any Error) {
-    (status, code, path) = (.failed, "failed", nil)
-    message = Redactor().shown(message: String(describing: error))
+  init(_ error: any Error) {
+    self = Failure(known: error) ?? Failure(.failed, "failed", String(describing: error), nil)
+  }
+
+  private init(_ status: ExitStatus, _ code: String, _ message: String, _ path: String?) {
+    // The library's messages have no secrets, but they quote command lines and the user's files.
+    let redactor = Redactor()
+    (self.status, self.code) = (status, code)
+    (self.message, self.path) = (redactor.shown(message: message), path.map(redactor.shown(message:)))
   }
 
   /// What the argument parser says of an invalid command line, without what looks like a secret in it: a
@@ -46,11 +44,10 @@ struct Failure {
     return text
   }
 
-  /// Says it: one line on standard error, and with `--json` a document on standard output.
+  /// Prints the failure: a line on standard error, and with `--json` a document on standard output.
   func report(asJSON: Bool) {
     Output.note("drydock: error: \(text)")
-    guard asJSON else { return }
-    Self.document(code: code, message: message, path: path, status: status.rawValue)
+    if asJSON { Self.document(code: code, message: message, path: path, status: status.rawValue) }
   }
 
   /// The message with its path.
@@ -58,23 +55,18 @@ struct Failure {
 
   /// A failure in JSON.
   struct Detail: Encodable, Sendable {
-    var code: String
-    var message: String
-    var path: String?
+    var code: String, message: String, path: String?
     var exitCode: Int32
   }
 
-  /// It in JSON, with the exit code of the command as a whole.
+  /// The failure in JSON, with the exit code of the command as a whole.
   func detail(status: ExitStatus) -> Detail {
     Detail(code: code, message: message, path: path, exitCode: status.rawValue)
   }
 
-  /// The one JSON document of a command that failed.
+  /// Prints the one JSON document of a command that failed.
   static func document(code: String, message: String, path: String?, status: Int32) {
-    struct Document: Encodable {
-      var error: Detail
-    }
-    Output.json(Document(error: .init(code: code, message: message, path: path, exitCode: status)))
+    Output.json(["error": Detail(code: code, message: message, path: path, exitCode: status)])
   }
 }
 
@@ -92,7 +84,7 @@ enum Advice {
     ("vault", .ambiguous, "", "--account, --access-group ('' for none) or --class"),
     ("vault", .missing, "no item", "`drydock vault list` shows all items"),
     ("migrate", .notInArchive, "without a snapshot", "--no-snapshot"),
-    ("rollback", .conflict, "down steps", "--discard-newer discards what the app has written since; --down"),
+    ("rollback", .conflict, "down steps", "--discard-newer discards what the app has written since; --down runs the steps"),
     ("rollback", .conflict, "", "--discard-newer discards what the app has written since"),
     ("rollback", .vaultLocked, "discard what", "--device-key FILE, also of earlier keys, or --discard-newer"),
     ("rollback", .usage, "name the version", "--to VERSION"),
@@ -190,17 +182,31 @@ extension TransactionOutcome {
     return isFinished ? nil : .incomplete
   }
 
-  /// Ends the program with that code.
+  /// Prints the notes, and without `--json` also the value as text, the transaction and the conflict copies.
+  ///
+  /// - Parameter undo: the command that undoes the transaction.
+  func report(
+    on container: Container, asJSON: Bool, undo: String? = "drydock rollback", text: (Value) -> Void
+  ) {
+    for line in ContainerOptions.lines(recovered, container) { Output.note("drydock: \(line)") }
+    for note in allNotes { Output.note("drydock: note: \(note)") }
+    if asJSON { return }
+    text(value)
+    if let transaction {
+      Output.advice("transaction \(transaction)\(undo.map { "; `\($0)` undoes it" } ?? "")")
+    }
+    for line in conflictLines { Output.note(line) }
+  }
+
+  /// Ends the program with the exit code, unless the outcome is clean.
   func throwUnlessClean() throws {
     if let exit { throw exit.code }
   }
 
-  /// All notes, first the unseen processes.
-  var allNotes: [String] { (unseen.map { [$0.note] } ?? []) + notes }
+  private var conflictLines: [String] {
+    conflicts.map { "drydock: the app changed it at the same moment; conflict copy kept: \($0)" }
+  }
 
   /// The lines for standard error, without the unseen processes, which are the same for a whole batch.
-  var reportLines: [String] {
-    notes.map { "drydock: note: \($0)" }
-      + conflicts.map { "drydock: the app changed it at the same moment; conflict copy kept: \($0)" }
-  }
+  var reportLines: [String] { notes.map { "drydock: note: \($0)" } + conflictLines }
 }

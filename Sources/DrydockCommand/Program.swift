@@ -98,7 +98,7 @@ struct Program: Sendable {
     let asJSON = ProcessArguments.all.contains("--json")
     let status = RootCommand.exitCode(for: error)
     // The argument parser's own: help and version, which succeed, and command lines that make no sense.
-    guard let failure = Failure(error) ?? (status == .failure ? Failure(unforeseen: error) : nil) else {
+    guard let failure = Failure(known: error) ?? (status == .failure ? Failure(error) : nil) else {
       if status == .success {
         Output.line(current.named(RootCommand.fullMessage(for: error)))
         return finish(status.rawValue)

@@ -22,23 +22,18 @@ struct ListCommand: ParsableCommand {
 
   struct Result: Encodable {
     struct Item: Encodable {
-      var path: String
-      var bytes: UInt64
+      var path: String, bytes: UInt64
       var header: ArchiveHeader
       var encryption: String?
     }
     struct Encrypted: Encodable {
-      var path: String
-      var bytes: UInt64
+      var path: String, bytes: UInt64
       var encryption: String
-      var app: String?
-      var instance: String?
-      var time: String?
-      var id: String?
+      /// What the file's name shows.
+      var app: String?, instance: String?, time: String?, id: String?
     }
     struct Unreadable: Encodable {
-      var path: String
-      var reason: String
+      var path: String, reason: String
     }
     var archives: [Item]
     var encrypted: [Encrypted]
@@ -116,12 +111,9 @@ struct ShowCommand: ParsableCommand {
       Example: drydock show Backups/com.example.notes_….tar.zst Documents
       """)
 
-  @Argument(help: "An archive: its file, or with -r its id, INSTANCE@latest, INSTANCE@2026-11-14 or latest.")
-  var archive: String
+  @OptionGroup var source: ArchiveOptions
   @Argument(help: "Only this path of the container, and what is below it.") var path: String?
-  @OptionGroup var repository: RepositoryOptions
   @OptionGroup var key: KeyOptions
-  @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
   struct Result: Encodable {
@@ -144,9 +136,7 @@ struct ShowCommand: ParsableCommand {
   }
 
   func run() throws {
-    var keys = try key.keys()
-    let file = try repository.archive(archive, common.configuration(), keys)
-    let opened = try Archive(path: file, keys: keys.opening(file), limit: expansion.limit())
+    let opened = try source.open(common.configuration(), key.keys())
     let scope = try path.map { try ContainerPath($0) }
     let inScope = { (path: ContainerPath) in scope.map { path == $0 || path.isInside($0) } ?? true }
     var entries: [Result.Entry] = []

@@ -66,7 +66,7 @@ struct DiffCommand: ParsableCommand {
     if !only.isEmpty { options.stores = Set(only) }
     options.scope = try paths.map { try ContainerPath($0) }
     options.rowLimit = all ? 10_000 : 5
-    let transaction = try wait.transaction().with(deviceKeys)
+    let transaction = try wait.transaction(deviceKeys)
     options.redactor = transaction.redactor
     let comparison = try Comparing.run(
       first, second, configuration: configuration, options: options, transaction: transaction)
@@ -113,9 +113,7 @@ struct DiffCommand: ParsableCommand {
         "neither an archive, nor a container, nor a golden; give a path, or -r REPOSITORY with an id or "
           + "INSTANCE@latest", path: name)
     }
-    let path = try repository.archive(name, configuration, keys)
-    let archive = try Archive(path: path, keys: keys.opening(path), limit: expansion.limit())
-    try body(.archive(archive), &keys)
+    try body(.archive(repository.open(name, configuration, &keys, expansion)), &keys)
   }
 }
 

@@ -29,7 +29,7 @@ struct InspectCommand: ParsableCommand {
   func run() throws { try container.reading(common.configuration(), expansion, inspect) }
 
   private func inspect(_ opened: Container) throws {
-    let options = try container.transaction().with(deviceKeys)
+    let options = try container.wait.transaction(deviceKeys)
     var inspection = try opened.inspect(options: options)
     // The private directory it was unpacked to means nothing to the user.
     if container.isForeign { inspection.root = realPath(container.path) ?? container.path }

@@ -184,6 +184,6 @@ extension MigrationValidation {
   }
 
   func report(_ problems: ArraySlice<DrydockError>) {
-    for failure in problems.compactMap(Failure.init) { Output.note("drydock: error: \(failure.text)") }
+    for failure in problems.map(Failure.init) { Output.note("drydock: error: \(failure.text)") }
   }
 }

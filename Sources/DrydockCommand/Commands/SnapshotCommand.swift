@@ -65,15 +65,13 @@ struct SnapshotCommand: ParsableCommand {
   private func take(
     _ opened: Container, _ place: Repository?, _ lock: AgeLock?
   ) throws {
-    let transaction = try container.transaction()
+    let transaction = try container.wait.transaction(lock == nil ? nil : deviceKeys)
     try place?.createIfNeeded()
     var options = SnapshotOptions()
     options.lockTimeout = transaction.lockTimeout
     options.busyTimeout = transaction.busyTimeout
     options.includesExcluded = includeExcluded
-    options.encryption = lock
-    // An archive that is not encrypted never holds items of the vault.
-    if lock != nil { options.deviceKeys = try deviceKeys.deviceKeys() }
+    (options.encryption, options.deviceKeys) = (lock, transaction.deviceKeys)
     let progress = Progress(isShown: !common.json)
     options.progress = { progress.show($0) }
     let report =

@@ -30,7 +30,14 @@ struct LogCommand: ParsableCommand {
     }
     let opened = try container.isForeign ? nil : container.open(common.configuration())
     let entries = try opened?.log() ?? []
-    let written = try output ? opened.map { try outputs(of: entries, $0) } ?? [:] : [:]
+    var written: [String: [String]] = [:]
+    if output, let opened {
+      let options = try container.wait.transaction(deviceKeys)
+      for entry in entries {
+        let texts = try ScriptLog.output(of: entry.transaction, in: opened, options: options)
+        if !texts.isEmpty { written[entry.transaction.description] = texts }
+      }
+    }
     if common.json { return Output.json(Result(transactions: entries, output: output ? written : nil)) }
     if entries.isEmpty { return Output.line("no transactions yet") }
     Output.table(
@@ -49,18 +56,6 @@ struct LogCommand: ParsableCommand {
         Output.line("  \(line)")
       }
     }
-  }
-
-  private func outputs(
-    of entries: [TransactionLogEntry], _ opened: Container
-  ) throws -> [String: [String]] {
-    let options = try TransactionOptions().with(deviceKeys)
-    var written: [String: [String]] = [:]
-    for entry in entries {
-      let texts = try ScriptLog.output(of: entry.transaction, in: opened, options: options)
-      if !texts.isEmpty { written[entry.transaction.description] = texts }
-    }
-    return written
   }
 }
 
@@ -93,7 +88,7 @@ struct RecoverCommand: ParsableCommand {
     } else {
       opened = try Container(at: container.path, configuration: configuration, instance: container.instance)
     }
-    let reports = try opened.recover(lockTimeout: container.transaction().lockTimeout)
+    let reports = try opened.recover(lockTimeout: container.wait.transaction().lockTimeout)
     if common.json {
       Output.json(
         Result(
@@ -104,15 +99,7 @@ struct RecoverCommand: ParsableCommand {
     } else if reports.isEmpty {
       Output.line("nothing was interrupted")
     } else {
-      for report in reports where report.outcome == .writtenLater {
-        Output.line(ContainerOptions.writtenLater(report, opened))
-      }
-      for report in reports where report.outcome != .writtenLater {
-        Output.line(
-          "transaction \(report.transaction) was interrupted; "
-            + (report.outcome == .old ? "the container is unchanged" : "its change is now complete"))
-        for path in report.conflicts { Output.line("  both sides changed it; conflict copy kept: \(path)") }
-      }
+      for line in ContainerOptions.lines(reports, opened) { Output.line(line) }
     }
     if reports.contains(where: { !$0.conflicts.isEmpty }) { throw ExitStatus.conflict.code }
   }

@@ -33,6 +33,13 @@ extension VaultItemClass: ExpressibleByArgument {
 
 extension VaultChange.IfExists: ExpressibleByArgument {}
 
+extension VaultAttribute {
+  /// Those that were given.
+  static func given(_ all: [(VaultAttribute, String?)]) -> [VaultAttribute: String] {
+    Dictionary(uniqueKeysWithValues: all.compactMap { pair in pair.1.map { (pair.0, $0) } })
+  }
+}
+
 /// The options that select an item.
 struct VaultAddressOptions: ParsableArguments {
   @Argument(
@@ -54,15 +61,12 @@ struct VaultAddressOptions: ParsableArguments {
   @Flag(inversion: .prefixedNo, help: "Only an item that is synchronizable, or is not.")
   var synchronizable: Bool?
 
-  /// - Throws: `UsageError` when nothing is said.
   func address() throws -> VaultAddress {
-    let given: [(VaultAttribute, String?)] = [
-      (.service, service), (.account, account), (.server, server), (.accessGroup, accessGroup),
-    ]
-    let attributes = given.compactMap { pair in pair.1.map { (pair.0, $0) } }
     let address = VaultAddress(
-      name: name, itemClass: itemClass, attributes: Dictionary(uniqueKeysWithValues: attributes),
-      isSynchronizable: synchronizable)
+      name: name, itemClass: itemClass,
+      attributes: VaultAttribute.given([
+        (.service, service), (.account, account), (.server, server), (.accessGroup, accessGroup),
+      ]), isSynchronizable: synchronizable)
     guard !address.isEmpty else {
       throw UsageError(message: "no item is named; give SERVICE/ACCOUNT, or --service and --account")
     }
@@ -86,7 +90,7 @@ struct ShownVaultItem: Encodable {
   init(_ item: VaultItem, _ redactor: Redactor) {
     name = item.description
     self.class = item.itemClass.rawValue
-    // What is for people may have a secret in it; what the item is called by has to be told.
+    // Free text may contain a secret; the attributes that name the item must be shown.
     let named = Set(item.itemClass.identifying)
     attributes = Dictionary(
       uniqueKeysWithValues: item.attributes.map { attribute, text in
@@ -100,9 +104,7 @@ struct ShownVaultItem: Encodable {
     isText = item.value.isText
     value = redactor.shown(secret: item.value)
   }
-}
 
-extension ShownVaultItem {
   /// The item as a line of a table.
   var row: [String] {
     let control = accessControl.isEmpty ? [] : ["needs \(accessControl.joined(separator: ", "))"]
@@ -137,7 +139,7 @@ struct VaultListCommand: ParsableCommand {
   func run() throws { try container.reading(common.configuration(), expansion, list) }
 
   private func list(_ opened: Container) throws {
-    let options = try container.transaction().with(deviceKeys)
+    let options = try container.wait.transaction(deviceKeys)
     let vault = try opened.vault(options: options)
     let items = vault?.sorted.map { ShownVaultItem($0, options.redactor) } ?? []
     if common.json {
@@ -194,7 +196,7 @@ struct VaultGetCommand: ParsableCommand {
       )
     }
     try container.reading(common.configuration(), expansion) { opened in
-      let options = try container.transaction().with(deviceKeys)
+      let options = try container.wait.transaction(deviceKeys)
       let item = try opened.vaultItem(address.address(), options: options)
       try write(item, options.redactor, isShown: isShown)
     }

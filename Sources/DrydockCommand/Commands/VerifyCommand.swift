@@ -66,7 +66,7 @@ struct VerifyCommand: ParsableCommand {
     let (names, unreadable) = try names(configuration, keys)
     func reportDamaged(_ path: String, _ error: any Error) throws {
       // A full disk is not the archive's fault.
-      guard let failure = Failure(error), failure.code != DrydockError.Code.noSpace.rawValue else {
+      guard let failure = Failure(known: error), failure.code != DrydockError.Code.noSpace.rawValue else {
         throw error
       }
       let path = Redactor().shown(message: path)
@@ -138,7 +138,7 @@ struct VerifyCommand: ParsableCommand {
   ) throws -> Compared {
     var options = ComparisonOptions()
     options.rowLimit = 5
-    let transaction = try wait.transaction().with(deviceKeys)
+    let transaction = try wait.transaction(deviceKeys)
     return try Container.reading(at: path, configuration: configuration, limit: expansion.limit()) { opened in
       if !ForeignContainer.isOne(path) { try ContainerOptions.recover(opened) }
       let vault = try Comparing.vault(of: archive, with: opened, transaction: transaction)

@@ -46,12 +46,12 @@ struct StatusCommand: ParsableCommand {
   func run() throws {
     let configuration = try common.configuration()
     if let batch = try container.batch(configuration, asJSON: common.json) { return try run(batch) }
-    try container.reading(configuration, expansion, show)
+    try container.one.reading(configuration, expansion, show)
   }
 
   private func show(_ opened: Container) throws {
     let plan = try opened.status(
-      migrations.catalog(opened.configuration), options: container.transaction())
+      migrations.catalog(opened.configuration), options: container.wait.transaction())
     let problems = plan.problems
     if common.json {
       Output.json(Result(plan))
@@ -76,7 +76,7 @@ extension StatusCommand {
   /// The status of every container of a batch.
   func run(_ batch: Batch) throws {
     let catalog = try migrations.catalog(batch.configuration)
-    let (options, exitCode) = (try container.transaction(), exitCode)
+    let (options, exitCode) = (try container.wait.transaction(), exitCode)
     try batch.finish(
       batch.run { container in
         let plan = try container.status(catalog, options: options)
@@ -122,25 +122,25 @@ struct BaselineCommand: ParsableCommand {
     var version: Int
     var notes: [String]
     var unseenProcesses: UnseenProcesses?
+
+    init(_ outcome: TransactionOutcome<[String]>, _ version: Int) {
+      (transaction, self.version) = (outcome.transaction?.description, version)
+      (notes, unseenProcesses) = (outcome.value + outcome.notes, outcome.unseen)
+    }
   }
 
   func run() throws {
     let configuration = try common.configuration()
     if let batch = try container.batch(configuration, asJSON: common.json) { return try run(batch) }
-    let opened = try container.open(configuration)
+    let opened = try container.one.open(configuration)
     let outcome = try opened.baseline(
-      migrations.catalog(configuration), version: to, options: container.transaction().with(use))
-    ContainerOptions.reportRecovery(outcome.recovered, opened)
-    let notes = outcome.value + outcome.notes
-    for note in outcome.value + outcome.allNotes { Output.note("drydock: note: \(note)") }
-    if common.json {
-      Output.json(
-        Result(
-          transaction: outcome.transaction?.description, version: to, notes: notes,
-          unseenProcesses: outcome.unseen))
-    } else {
+      migrations.catalog(configuration), version: to, options: container.wait.transaction(nil, use))
+    if common.json { Output.json(Result(outcome, to)) }
+    for note in outcome.value { Output.note("drydock: note: \(note)") }
+    outcome.report(on: opened, asJSON: common.json) { _ in
       Output.line("the container now has version \(to); no migration was run")
     }
+    try outcome.throwUnlessClean()
   }
 }
 
@@ -148,7 +148,7 @@ extension BaselineCommand {
   /// Sets the version of the batch's containers of unknown version; others would lose their history.
   func run(_ batch: Batch) throws {
     let catalog = try migrations.catalog(batch.configuration)
-    let options = try container.transaction().with(use)
+    let options = try container.wait.transaction(nil, use)
     try batch.finish(
       batch.run { [to] container in
         if let detected = try Self.known(container, catalog, options) {
@@ -156,13 +156,9 @@ extension BaselineCommand {
             state: .unchanged, text: "version \(detected.version) already, by \(detected.source)")
         }
         let outcome = try container.baseline(catalog, version: to, options: options)
-        let result = Result(
-          transaction: outcome.transaction?.description, version: to, notes: outcome.value + outcome.notes,
-          unseenProcesses: outcome.unseen)
-        return BatchResult(
-          state: .changed, text: "version \(to)", document: result,
-          notes: outcome.value + outcome.reportLines,
-          unseen: outcome.unseen)
+        var result = BatchResult([outcome], "version \(to)", Result(outcome, to))
+        result.notes = outcome.value.map { "drydock: note: \($0)" } + result.notes
+        return result
       })
   }
 
@@ -212,6 +208,11 @@ struct RepairCommand: ParsableCommand {
     var transaction: String?
     var notes: [String]
     var unseenProcesses: UnseenProcesses?
+
+    init(_ outcome: TransactionOutcome<[String]>) {
+      (transaction, notes) = (outcome.transaction?.description, outcome.value)
+      unseenProcesses = outcome.unseen
+    }
   }
 
   func validate() throws {
@@ -221,20 +222,12 @@ struct RepairCommand: ParsableCommand {
   func run() throws {
     let configuration = try common.configuration()
     if let batch = try container.batch(configuration, asJSON: common.json) { return try run(batch) }
-    let opened = try container.open(configuration)
+    let opened = try container.one.open(configuration)
     let outcome = try opened.repair(
       migrations.catalog(configuration), accept: accept, remove: remove,
-      options: container.transaction().with(use))
-    ContainerOptions.reportRecovery(outcome.recovered, opened)
-    for note in outcome.allNotes { Output.note("drydock: note: \(note)") }
-    if common.json {
-      Output.json(
-        Result(
-          transaction: outcome.transaction?.description, notes: outcome.value, unseenProcesses: outcome.unseen
-        ))
-    } else {
-      for line in outcome.value { Output.line(line) }
-    }
+      options: container.wait.transaction(nil, use))
+    if common.json { Output.json(Result(outcome)) }
+    outcome.report(on: opened, asJSON: common.json) { for line in $0 { Output.line(line) } }
     try outcome.throwUnlessClean()
   }
 }
@@ -246,17 +239,12 @@ extension RepairCommand {
     if let unknown = accept.first(where: { catalog.migration($0) == nil }) {
       throw UsageError(message: "--accept \(unknown): there is no migration of that number")
     }
-    let options = try container.transaction().with(use)
+    let options = try container.wait.transaction(nil, use)
     try batch.finish(
       batch.run { [accept, remove] container in
         do {
           let outcome = try container.repair(catalog, accept: accept, remove: remove, options: options)
-          let result = Result(
-            transaction: outcome.transaction?.description, notes: outcome.value,
-            unseenProcesses: outcome.unseen)
-          return BatchResult(
-            state: .changed, text: outcome.value.joined(separator: "; "), document: result,
-            exit: outcome.exit, notes: outcome.reportLines, unseen: outcome.unseen)
+          return BatchResult([outcome], outcome.value.joined(separator: "; "), Result(outcome))
         } catch let error as DrydockError where error.code == .usage {
           // This container needs no such repair.
           return BatchResult(state: .unchanged, text: error.message)

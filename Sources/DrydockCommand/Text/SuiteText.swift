@@ -76,7 +76,7 @@ enum RecordingText {
   /// error in any case.
   static func report(_ recording: FixtureSuite.Recording, isShown: Bool) {
     if let problem = recording.problem {
-      let failure = Failure(problem) ?? Failure(unforeseen: problem)
+      let failure = Failure(problem)
       Output.note("drydock: error: fixture \(recording.fixture): nothing recorded: \(failure.text)".printable)
     }
     guard isShown else { return }
