@@ -88,9 +88,9 @@ extension Container {
   /// Runs each pending migration in a transaction by itself: what was done before a failure stays, and a rollback can stop
   /// between any two. A backup is taken before the first.
   ///
-  /// - Parameters:
-  ///   - starting: called before the first transaction with their number.
-  ///   - committed: called after each transaction; once, with none, when there is nothing to do.
+  /// `starting` is called before the first transaction with their number, `committed` after each; once, with none, when there
+  /// is nothing to do.
+  ///
   /// - Throws: as ``migrate(_:options:)``; what `committed` was called with before that is done.
   public func migrateEach(
     _ catalog: MigrationCatalog, options: MigrationOptions = MigrationOptions(),
@@ -169,11 +169,9 @@ extension Container {
     }
   }
 
-  /// Brings the history in line with the migrations.
+  /// Brings the history in line with the migrations: records the new checksums of applied migrations that are accepted
+  /// although their files have changed, and removes the records of those that no longer exist.
   ///
-  /// - Parameters:
-  ///   - accept: applied migrations whose files have changed: their new checksums are recorded.
-  ///   - remove: applied migrations that no longer exist: their records are removed.
   /// - Returns: what was done.
   /// - Throws: ``DrydockError`` with code `usage` for a migration that is not in that state; nothing has changed then.
   @discardableResult

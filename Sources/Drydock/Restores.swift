@@ -17,13 +17,9 @@ public struct RestoreResult: Sendable {
 extension Archive {
   /// Makes the container at a path what the archive holds, in one transaction; creates it where nothing is yet.
   ///
-  /// What a rule excludes from backups stays as it is in the container.
+  /// What a rule excludes from backups stays as it is in the container. The directory that the path is in must exist. With
+  /// migrations, all of an archive is migrated to the latest version, a part of one to the container's version.
   ///
-  /// - Parameters:
-  ///   - path: the container, or where it is to be created. Its directory must exist.
-  ///   - configuration: what `drydock.yaml` says of the container.
-  ///   - instance: overrides the name of the container's instance.
-  ///   - catalog: migrates what is restored: all of an archive to the latest version, a part to the container's version.
   /// - Throws: ``DrydockError``: `mismatch` for another app's or instance's data, or a part of another schema version;
   ///   `inUse`, `locked`, `damaged`. Nothing has changed then.
   @discardableResult

@@ -23,10 +23,9 @@ extension Container {
     return try vault.one(address)
   }
 
-  /// Changes the vault in one transaction, which can be undone; changes nothing when the vault is already so.
+  /// Changes the vault in one transaction, which can be undone; changes nothing when the vault is already so. With the new
+  /// keys of ``VaultChange/rekey(_:)`` the result is verified by opening it with them.
   ///
-  /// - Parameter newKeys: the keys that ``VaultChange/rekey(_:)`` seals to, where they are known: the result is verified
-  ///   by opening it with them.
   /// - Throws: ``DrydockError``; nothing has changed then.
   @discardableResult
   public func changeVault(

@@ -117,7 +117,7 @@ struct Batch {
 /// What a command did to one container of a batch.
 struct BatchResult: Sendable {
   /// The container's state, for the summary.
-  enum State: String, Encodable, CaseIterable {
+  enum State: String, Encodable, CaseIterable, Sendable {
     /// The command changed it.
     case changed
     /// The command would change it.
@@ -132,7 +132,7 @@ struct BatchResult: Sendable {
   /// What was done, in a few words.
   var text: String
   /// What the command prints for one container with `--json`; nil for one that is past what was asked for.
-  var document: (any Encodable & Sendable)?
+  var document: JSONObject?
   /// What the command would exit with for this container; nil for 0.
   var exit: ExitStatus?
   /// Lines for standard error.
@@ -144,7 +144,7 @@ struct BatchResult: Sendable {
 
 extension BatchResult {
   /// The result of one or more transactions.
-  init<Value>(_ outcomes: [TransactionOutcome<Value>], _ text: String, _ document: any Encodable & Sendable) {
+  init<Value>(_ outcomes: [TransactionOutcome<Value>], _ text: String, _ document: JSONObject) {
     self.init(
       state: outcomes.allSatisfy { $0.transaction == nil } ? .unchanged : .changed, text: text,
       document: document, exit: outcomes.lazy.compactMap(\.exit).first,
@@ -173,28 +173,13 @@ extension BatchResult {
   static func text(from: Int, to: Int) -> String { from == to ? "version \(to)" : "version \(from) → \(to)" }
 }
 
-/// One line of the report with `--json`.
-private struct BatchLine: Encodable {
-  var container: String, path: String
-  var state: BatchResult.State
-  var exitCode: Int32
-  /// Notes, which also go to standard error.
-  var notes: [String]
-  /// What the command prints for one container.
-  var result: Document?
-  var error: Failure.Detail?
-
-  /// A document of any command.
-  struct Document: Encodable {
-    let value: any Encodable
-    func encode(to encoder: any Encoder) throws { try value.encode(to: encoder) }
-  }
-
-  init(_ child: ContainerDirectory.Child, _ done: BatchResult) {
-    (container, path, state, notes) = (child.name, child.path, done.state, done.notes)
-    exitCode = done.exit?.rawValue ?? 0
-    result = done.document.map { Document(value: $0) }
-    error = done.failure.map { $0.detail(status: $0.status) }
+extension BatchResult {
+  /// The line of the report with `--json`.
+  fileprivate func line(_ child: ContainerDirectory.Child) -> JSONObject {
+    [
+      "container": child.name, "path": child.path, "state": state, "exit_code": exit?.rawValue ?? 0,
+      "notes": notes, "result": document, "error": failure.map { $0.detail(status: $0.status) },
+    ]
   }
 }
 
@@ -257,7 +242,7 @@ private struct BatchRows {
       hasReportedUnseen = true
     }
     if asJSON {
-      Output.line(encoded: Output.encodedLine(BatchLine(child, result)))
+      Output.line(encoded: Output.encodedLine(result.line(child)))
       if let failure = result.failure { Output.note("drydock: error: \(failure.text)") }
     } else {
       let cells = [

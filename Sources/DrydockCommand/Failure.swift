@@ -53,20 +53,15 @@ struct Failure {
   /// The message with its path.
   var text: String { DrydockError(.io, message, path: path).description }
 
-  /// A failure in JSON.
-  struct Detail: Encodable, Sendable {
-    var code: String, message: String, path: String?
-    var exitCode: Int32
-  }
-
   /// The failure in JSON, with the exit code of the command as a whole.
-  func detail(status: ExitStatus) -> Detail {
-    Detail(code: code, message: message, path: path, exitCode: status.rawValue)
+  func detail(status: ExitStatus) -> JSONObject {
+    ["code": code, "message": message, "path": path, "exit_code": status.rawValue]
   }
 
   /// Prints the one JSON document of a command that failed.
   static func document(code: String, message: String, path: String?, status: Int32) {
-    Output.json(["error": Detail(code: code, message: message, path: path, exitCode: status)])
+    let error: JSONObject = ["code": code, "message": message, "path": path, "exit_code": status]
+    Output.json(["error": error])
   }
 }
 
@@ -84,7 +79,10 @@ enum Advice {
     ("vault", .ambiguous, "", "--account, --access-group ('' for none) or --class"),
     ("vault", .missing, "no item", "`drydock vault list` shows all items"),
     ("migrate", .notInArchive, "without a snapshot", "--no-snapshot"),
-    ("rollback", .conflict, "down steps", "--discard-newer discards what the app has written since; --down runs the steps"),
+    (
+      "rollback", .conflict, "down steps",
+      "--discard-newer discards what the app has written since; --down runs the steps"
+    ),
     ("rollback", .conflict, "", "--discard-newer discards what the app has written since"),
     ("rollback", .vaultLocked, "discard what", "--device-key FILE, also of earlier keys, or --discard-newer"),
     ("rollback", .usage, "name the version", "--to VERSION"),
@@ -180,6 +178,15 @@ extension TransactionOutcome {
   var exit: ExitStatus? {
     if !conflicts.isEmpty { return .conflict }
     return isFinished ? nil : .incomplete
+  }
+
+  /// The JSON result, with what all transactions have.
+  func document(_ members: JSONObject) -> JSONObject {
+    var document = members
+    document["transaction"] = transaction?.description
+    document["conflicts"] = conflicts
+    document["unseen_processes"] = unseen
+    return document
   }
 
   /// Prints the notes, and without `--json` also the value as text, the transaction and the conflict copies.

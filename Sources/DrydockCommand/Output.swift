@@ -35,9 +35,9 @@ enum Output {
   }
 
   /// One JSON document, keys in snake case and sorted.
-  static func json(_ value: some Encodable) {
-    write(encoded(value, .prettyPrinted) + "\n")
-  }
+  static func json(_ object: JSONObject) { json(encoding: object) }
+
+  static func json(encoding value: some Encodable) { write(encoded(value, .prettyPrinted) + "\n") }
 
   /// A line of JSON Lines, as ``encodedLine(_:)`` gives it.
   static func line(encoded text: String) { write(text + "\n") }
@@ -99,6 +99,31 @@ enum Output {
       let text = indent + cells.joined(separator: "  ")
       line(String(text.prefix(text.count - text.reversed().prefix { $0 == " " }.count)))
     }
+  }
+}
+
+/// An object of a JSON result, with the documented keys; a nil value is left out.
+struct JSONObject: Encodable, Sendable, ExpressibleByDictionaryLiteral {
+  private var members: [String: any Encodable & Sendable]
+
+  init(dictionaryLiteral elements: (String, (any Encodable & Sendable)?)...) {
+    members = Dictionary(uniqueKeysWithValues: elements.compactMap { key, value in value.map { (key, $0) } })
+  }
+
+  subscript(_ key: String) -> (any Encodable & Sendable)? {
+    get { members[key] }
+    set { members[key] = newValue }
+  }
+
+  func encode(to encoder: any Encoder) throws {
+    struct Key: CodingKey {
+      var stringValue: String
+      var intValue: Int? { nil }
+      init(stringValue: String) { self.stringValue = stringValue }
+      init?(intValue: Int) { nil }
+    }
+    var object = encoder.container(keyedBy: Key.self)
+    for (key, value) in members { try object.encode(value, forKey: Key(stringValue: key)) }
   }
 }
 

@@ -49,17 +49,6 @@ struct ExportCommand: ParsableCommand {
   @OptionGroup var copy: CopyOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
-    var path: String
-    var header: ArchiveHeader
-    var snapshot: String
-    var entries: Int
-    var contentBytes: UInt64
-    var archiveBytes: UInt64
-    var encrypted: Bool
-    var dropsVaultItems: Bool
-  }
-
   func run() throws {
     guard let place = try copy.target() ?? repository.repository.map({ .repository($0) }) else {
       throw UsageError(message: "no place for the archive; give -o FILE, --to DIRECTORY or -r REPOSITORY")
@@ -82,10 +71,12 @@ struct ExportCommand: ParsableCommand {
     progress.end()
     if common.json {
       return Output.json(
-        Result(
-          path: report.path, header: report.header, snapshot: report.snapshot, entries: report.entries,
-          contentBytes: report.contentBytes, archiveBytes: report.archiveBytes, encrypted: lock != nil,
-          dropsVaultItems: report.dropsVaultItems))
+        [
+          "path": report.path, "header": report.header, "snapshot": report.snapshot,
+          "entries": report.entries, "content_bytes": report.contentBytes,
+          "archive_bytes": report.archiveBytes, "encrypted": lock != nil,
+          "drops_vault_items": report.dropsVaultItems,
+        ])
     }
     Output.note(
       "\(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)) of content in "
@@ -131,22 +122,6 @@ struct RekeyCommand: ParsableCommand {
   var lockTimeout: Double = 0
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
-    struct Item: Encodable {
-      var source: String
-      var path: String
-      var header: ArchiveHeader
-      var archiveBytes: UInt64
-    }
-    struct Failed: Encodable {
-      var path: String
-      var code: String
-      var error: String
-    }
-    var archives: [Item] = []
-    var failed: [Failed] = []
-  }
-
   func run() throws {
     let configuration = try common.configuration()
     let target = try target()
@@ -158,7 +133,7 @@ struct RekeyCommand: ParsableCommand {
     var keys = try copy.key.keys()
     let names = try names(configuration, keys)
     let limit = try copy.expansion.limit()
-    var result = Result()
+    var (rekeyed, failed): ([JSONObject], [JSONObject]) = ([], [])
     var firstFailure: Failure?
     let progress = Progress(isShown: !common.json)
     for name in names {
@@ -178,24 +153,24 @@ struct RekeyCommand: ParsableCommand {
             ) { progress.show($0) }
           }
         progress.end()
-        result.archives.append(
-          .init(
-            source: report.source, path: report.path, header: report.header,
-            archiveBytes: report.archiveBytes))
+        rekeyed.append([
+          "source": report.source, "path": report.path, "header": report.header,
+          "archive_bytes": report.archiveBytes,
+        ])
         if !common.json { Output.line(report.path) }
       } catch {
         guard let failure = Failure(known: error) else { throw error }
         firstFailure = firstFailure ?? failure
-        result.failed.append(.init(path: path, code: failure.code, error: failure.message))
+        failed.append(["path": path, "code": failure.code, "error": failure.message])
         // The error of the only archive is the command's.
         if archives.count == 1 { throw error }
         Output.note("drydock: rekey failed: \(failure.text)")
       }
     }
-    if common.json { Output.json(result) }
+    if common.json { Output.json(["archives": rekeyed, "failed": failed]) }
     if names.isEmpty && !common.json { Output.line("no archives") }
     guard let firstFailure else { return }
-    throw (result.archives.isEmpty ? firstFailure.status : .incomplete).code
+    throw (rekeyed.isEmpty ? firstFailure.status : .incomplete).code
   }
 
   /// Where the copies go; nil to replace the archives.

@@ -98,7 +98,7 @@ struct FixtureCaptureCommand: ParsableCommand {
         operand, as: name, in: fixtures, configuration: configuration, tool: migrations.tool(configuration),
         options: options, transaction: wait.transaction(deviceKeys))
     }
-    if common.json { return Output.json(report) }
+    if common.json { return Output.json(encoding: report) }
     report.write()
   }
 

@@ -13,16 +13,6 @@ struct InspectCommand: ParsableCommand {
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
-  struct Excluded: Encodable {
-    var excluded: [ContainerInspection.Excluded]
-    var warnings: [ContainerWarning]
-  }
-
-  struct Result: Encodable {
-    var container: ContainerInspection
-    var pending: [String]?
-  }
-
   /// How many items of a vault are shown as text.
   private static let shownItems = 20
 
@@ -35,7 +25,8 @@ struct InspectCommand: ParsableCommand {
     if container.isForeign { inspection.root = realPath(container.path) ?? container.path }
     if excluded {
       if common.json {
-        return Output.json(Excluded(excluded: inspection.excluded, warnings: inspection.warnings))
+        return Output.json(
+          ["excluded": inspection.excluded, "warnings": inspection.warnings])
       }
       list(inspection.excluded)
       return Output.warn(inspection.warnings)
@@ -49,7 +40,7 @@ struct InspectCommand: ParsableCommand {
         pending = plan.pending.map(\.identifier)
       }
     }
-    if common.json { return Output.json(Result(container: inspection, pending: pending)) }
+    if common.json { return Output.json(["container": inspection, "pending": pending]) }
     write(inspection, pending)
     Output.warn(inspection.warnings)
   }
@@ -160,7 +151,7 @@ struct ExplainCommand: ParsableCommand {
       inclusion: exclusion == nil ? found.decision.inclusion : nil,
       overrides: exclusion == nil ? found.decision.exclusion : nil,
       remark: exclusion == nil ? found.kind.flatMap(remark) : nil)
-    if common.json { return Output.json(result) }
+    if common.json { return Output.json(encoding: result) }
     write(result)
   }
 

@@ -42,31 +42,32 @@ struct MigrateCommand: ParsableCommand {
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable, Sendable {
-    var transaction: String? = nil
-    /// The archive that the container was backed up to before.
-    var snapshot: String? = nil
-    var report: MigrationReport, difference: ContainerDifference? = nil
-    var exposed: [ExposedSecret] = [], notSearched: [String] = []
-    var unseenProcesses: UnseenProcesses? = nil
-    var conflicts: [ContainerPath] = []
-
-    init(_ outcome: TransactionOutcome<MigrationResult>) {
-      (transaction, snapshot) = (outcome.transaction?.description, outcome.value.snapshot)
-      (report, conflicts) = (outcome.value.report, outcome.conflicts)
-      unseenProcesses = outcome.unseen
-      (exposed, notSearched) = (outcome.value.exposed, outcome.value.notSearched)
-    }
-
-    init(_ outcome: DryRunOutcome<MigrationReport>) {
-      (report, difference) = (outcome.value, outcome.difference)
-    }
+  private static func document(_ outcome: TransactionOutcome<MigrationResult>) -> JSONObject {
+    outcome.document([
+      "snapshot": outcome.value.snapshot, "report": outcome.value.report, "exposed": outcome.value.exposed,
+      "not_searched": outcome.value.notSearched,
+    ])
   }
 
-  /// The one document of a run that commits each migration by itself.
-  struct EachResult: Encodable, Sendable {
-    var runs: [Result] = []
-    var error: Failure.Detail?
+  private static func document(_ outcome: DryRunOutcome<MigrationReport>) -> JSONObject {
+    let none: [String] = []
+    return [
+      "report": outcome.value, "difference": outcome.difference, "exposed": none, "not_searched": none,
+      "conflicts": none,
+    ]
+  }
+
+  /// What a run did that commits each migration by itself, and what ended it.
+  private struct EachResult {
+    var outcomes: [TransactionOutcome<MigrationResult>] = []
+    var failure: Failure?
+
+    var document: JSONObject {
+      [
+        "runs": outcomes.map(MigrateCommand.document),
+        "error": failure.map { $0.detail(status: .incomplete) },
+      ]
+    }
   }
 
   func validate() throws {
@@ -85,7 +86,7 @@ struct MigrateCommand: ParsableCommand {
     options.searchedRepository = repository.path(configuration).map(Repository.init)
     if each { return try runEach(opened, catalog, options) }
     let outcome = try opened.migrate(catalog, options: options)
-    if common.json { Output.json(Result(outcome)) }
+    if common.json { Output.json(Self.document(outcome)) }
     report(outcome, opened)
     try outcome.throwUnlessClean()
   }
@@ -117,7 +118,7 @@ struct MigrateCommand: ParsableCommand {
     let outcome = try opened.dryRun(
       migrations.catalog(opened.configuration), options: options(opened.configuration))
     if common.json {
-      Output.json(Result(outcome))
+      Output.json(Self.document(outcome))
     } else {
       MigrationText.write(outcome.value, verb: "would run")
       if outcome.value.changedAnything {
@@ -135,7 +136,7 @@ struct MigrateCommand: ParsableCommand {
 
   private func runEach(_ opened: Container, _ catalog: MigrationCatalog, _ options: MigrationOptions) throws {
     var exit: ExitStatus?
-    let (document, failure) = try Self.runEach(opened, catalog, options) { count in
+    let result = try Self.runEach(opened, catalog, options) { count in
       guard count > Self.commitsWorthANote else { return }
       Output.note(
         "drydock: note: --each commits \(count) times, and each commit waits for the disk; without --each there is one"
@@ -144,18 +145,17 @@ struct MigrateCommand: ParsableCommand {
       report(outcome, opened)
       exit = exit ?? outcome.exit
     }
-    if let failure {
+    if let failure = result.failure {
       failure.report(asJSON: false)
-      Output.note(
-        "drydock: committed before that: \(Output.count(document.runs.count, "migration")); `drydock rollback` reverts one "
-          + "at a time")
-      if let archive = document.runs.first?.snapshot {
+      let count = Output.count(result.outcomes.count, "migration")
+      Output.note("drydock: committed before that: \(count); `drydock rollback` reverts one at a time")
+      if let archive = result.outcomes.first?.value.snapshot {
         Output.note(
           "drydock: note: `drydock restore \(archive) \(opened.root)` restores the state before all of them")
       }
       exit = .incomplete
     }
-    if common.json { Output.json(document) }
+    if common.json { Output.json(result.document) }
     if let exit { throw exit.code }
   }
 
@@ -163,20 +163,18 @@ struct MigrateCommand: ParsableCommand {
   private static func runEach(
     _ container: Container, _ catalog: MigrationCatalog, _ options: MigrationOptions,
     starting: (Int) -> Void = { _ in }, committed: (TransactionOutcome<MigrationResult>) -> Void
-  ) throws -> (EachResult, Failure?) {
-    var document = EachResult()
+  ) throws -> EachResult {
+    var result = EachResult()
     do {
       try container.migrateEach(catalog, options: options, starting: starting) { outcome in
-        document.runs.append(Result(outcome))
+        result.outcomes.append(outcome)
         committed(outcome)
       }
-      return (document, nil)
     } catch {
-      guard document.runs.contains(where: { $0.transaction != nil }) else { throw error }
-      let failure = Failure(error)
-      document.error = failure.detail(status: .incomplete)
-      return (document, failure)
+      guard result.outcomes.contains(where: { $0.transaction != nil }) else { throw error }
+      result.failure = Failure(error)
     }
+    return result
   }
 
   // MARK: Many containers
@@ -217,22 +215,23 @@ struct MigrateCommand: ParsableCommand {
     guard each else {
       let outcome = try container.migrate(catalog, options: options)
       committed(outcome)
-      let report = outcome.value.report
-      return BatchResult([outcome], BatchResult.text(from: report.from, to: report.to), Result(outcome))
+      return result([outcome], document(outcome))
     }
-    var outcomes: [TransactionOutcome<MigrationResult>] = []
-    let (document, failure) = try runEach(container, catalog, options) { outcome in
-      committed(outcome)
-      outcomes.append(outcome)
-    }
-    let reports = document.runs.map(\.report)
-    var result = BatchResult(
-      outcomes, BatchResult.text(from: reports.first?.from ?? 0, to: reports.last?.to ?? 0), document)
-    if let failure {
+    let each = try runEach(container, catalog, options, committed: committed)
+    var result = result(each.outcomes, each.document)
+    if let failure = each.failure {
       result.exit = .incomplete
       result.text += ", then: \(failure.text), exit \(ExitStatus.incomplete.rawValue)"
     }
     return result
+  }
+
+  private static func result(
+    _ outcomes: [TransactionOutcome<MigrationResult>], _ document: JSONObject
+  ) -> BatchResult {
+    let reports = outcomes.map(\.value.report)
+    let text = BatchResult.text(from: reports.first?.from ?? 0, to: reports.last?.to ?? 0)
+    return BatchResult(outcomes, text, document)
   }
 
   private static func show(
@@ -241,10 +240,10 @@ struct MigrateCommand: ParsableCommand {
     let outcome = try container.dryRun(catalog, options: options)
     let text = BatchResult.text(from: outcome.value.from, to: outcome.value.to)
     guard outcome.value.changedAnything else {
-      return BatchResult(state: .unchanged, text: text, document: Result(outcome))
+      return BatchResult(state: .unchanged, text: text, document: document(outcome))
     }
     return BatchResult(
-      state: .pending, text: "\(text): \(BatchResult.text(outcome.difference))", document: Result(outcome),
+      state: .pending, text: "\(text): \(BatchResult.text(outcome.difference))", document: document(outcome),
       exit: exitCode ? .pending : nil)
   }
 }

@@ -61,25 +61,6 @@ struct RestoreCommand: ParsableCommand {
   /// How many preserved paths are shown as text.
   private static let shown = 100
 
-  struct Result: Encodable {
-    var transaction: String?
-    var restored: [ContainerPath]
-    var removed: [ContainerPath]
-    var spared: [RestoreReport.Preserved]
-    var restoredUnderExcluded: [ContainerPath]
-    /// Paths that came back without their set-id bits or capabilities.
-    var withoutSetID: [ContainerPath]
-    /// Groups of the archive that the container does not have.
-    var missingGroups: [String]
-    var unchanged: Int
-    var bytesRead: UInt64
-    var conflicts: [ContainerPath]
-    var unseenProcesses: UnseenProcesses?
-    var vault: RestoredVault?
-    var migration: MigrationReport?
-    var difference: ContainerDifference?
-  }
-
   func run() throws {
     let configuration = try common.configuration()
     let archive = try source.open(configuration, key.keys(), warnsOfClocks: true)
@@ -101,7 +82,10 @@ struct RestoreCommand: ParsableCommand {
     if dryRun {
       let outcome = try archive.dryRunRestore(to: target, options: options, migrating: catalog)
       if common.json {
-        Output.json(Result(outcome.value, difference: outcome.difference))
+        var document = document(outcome.value)
+        document["difference"] = outcome.difference
+        document["conflicts"] = [ContainerPath]()
+        Output.json(document)
       } else {
         Output.line("dry run: nothing was changed; a restore would change")
         DifferenceText.write(outcome.difference)
@@ -112,12 +96,7 @@ struct RestoreCommand: ParsableCommand {
     }
     guard try isConfirmed(archive, target, options, catalog) else { throw ExitStatus.failed.code }
     let outcome = try archive.restore(to: target, options: options, migrating: catalog)
-    if common.json {
-      Output.json(
-        Result(
-          outcome.value, transaction: outcome.transaction, conflicts: outcome.conflicts,
-          unseen: outcome.unseen))
-    }
+    if common.json { Output.json(outcome.document(document(outcome.value))) }
     outcome.report(on: target.container, asJSON: common.json) { write($0, isDone: true) }
     if outcome.transaction == nil, !common.json { Output.line("nothing to change") }
     try outcome.throwUnlessClean()
@@ -146,6 +125,16 @@ struct RestoreCommand: ParsableCommand {
         + "in drydock.yaml, then restore once more"
   }
 
+  private func document(_ result: RestoreResult) -> JSONObject {
+    let report = result.restore
+    return [
+      "restored": report.restored, "removed": report.removed, "spared": report.preserved,
+      "restored_under_excluded": report.restoredUnderExcluded, "without_set_id": report.withoutSetID,
+      "missing_groups": report.missingGroups, "unchanged": report.unchanged, "bytes_read": report.bytesRead,
+      "vault": report.vault, "migration": result.migration,
+    ]
+  }
+
   private func write(_ result: RestoreResult, isDone: Bool) {
     let report = result.restore
     Output.line(
@@ -170,19 +159,5 @@ struct RestoreCommand: ParsableCommand {
       )
     }
     for group in report.missingGroups { Output.line("  left in the archive: \(Self.missing(group))") }
-  }
-}
-
-extension RestoreCommand.Result {
-  init(
-    _ result: RestoreResult, transaction: TransactionID? = nil, conflicts: [ContainerPath] = [],
-    unseen: UnseenProcesses? = nil, difference: ContainerDifference? = nil
-  ) {
-    let report = result.restore
-    (self.transaction, self.conflicts, unseenProcesses) = (transaction?.description, conflicts, unseen)
-    (restored, removed, spared) = (report.restored, report.removed, report.preserved)
-    (restoredUnderExcluded, withoutSetID) = (report.restoredUnderExcluded, report.withoutSetID)
-    (missingGroups, unchanged, bytesRead) = (report.missingGroups, report.unchanged, report.bytesRead)
-    (vault, migration, self.difference) = (report.vault, result.migration, difference)
   }
 }

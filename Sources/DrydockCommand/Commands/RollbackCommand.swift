@@ -34,34 +34,18 @@ struct RollbackCommand: ParsableCommand {
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable, Sendable {
-    var transaction: String?
-    var from: Int?, to: Int?
-    var undone: [RollbackReport.Undone]
-    var migrations: [MigrationReport.Outcome]
-    var discarded: [RollbackConflict]
-    var notes: [String]
-    var unseenProcesses: UnseenProcesses?
-    var difference: ContainerDifference?
-    var conflicts: [ContainerPath]
+  private static func document(_ report: MigrationRollback.Report) -> JSONObject {
+    [
+      "from": report.from, "to": report.to, "undone": report.undone, "migrations": report.migrations,
+      "discarded": report.discarded, "notes": report.notes,
+    ]
+  }
 
-    init(_ outcome: TransactionOutcome<MigrationRollback.Report>) {
-      self.init(outcome.value)
-      (transaction, conflicts) = (outcome.transaction?.description, outcome.conflicts)
-      unseenProcesses = outcome.unseen
-    }
-
-    init(_ outcome: DryRunOutcome<MigrationRollback.Report>) {
-      self.init(outcome.value)
-      difference = outcome.difference
-    }
-
-    private init(_ report: MigrationRollback.Report) {
-      (from, to) = (report.from, report.to)
-      (undone, migrations) = (report.undone, report.migrations)
-      (discarded, notes) = (report.discarded, report.notes)
-      conflicts = []
-    }
+  private static func document(_ outcome: DryRunOutcome<MigrationRollback.Report>) -> JSONObject {
+    var document = document(outcome.value)
+    document["difference"] = outcome.difference
+    document["conflicts"] = [ContainerPath]()
+    return document
   }
 
   func validate() throws {
@@ -83,7 +67,7 @@ struct RollbackCommand: ParsableCommand {
     let opened = try container.one.open(configuration)
     let outcome = try opened.rollback(
       request, catalog: catalog(configuration), options: container.wait.transaction(deviceKeys, use))
-    if common.json { Output.json(Result(outcome)) }
+    if common.json { Output.json(outcome.document(Self.document(outcome.value))) }
     outcome.report(on: opened, asJSON: common.json, undo: redo ? nil : "drydock rollback --redo") {
       RollbackText.write($0, verb: redo ? "redone" : "rolled back", steps: "reverted")
     }
@@ -93,7 +77,7 @@ struct RollbackCommand: ParsableCommand {
   private func show(_ opened: Container) throws {
     let outcome = try opened.dryRunRollback(
       request, catalog: catalog(opened.configuration), options: container.wait.transaction(deviceKeys))
-    if common.json { return Output.json(Result(outcome)) }
+    if common.json { return Output.json(Self.document(outcome)) }
     RollbackText.write(
       outcome.value, verb: redo ? "would redo" : "would roll back", steps: "would revert")
     Output.line("dry run: nothing was changed; the difference would be")
@@ -139,7 +123,7 @@ extension RollbackCommand {
     _ options: TransactionOptions
   ) throws -> BatchResult {
     let outcome = try container.rollback(request, catalog: catalog, options: options)
-    return BatchResult([outcome], text(outcome.value, request), Result(outcome))
+    return BatchResult([outcome], text(outcome.value, request), outcome.document(document(outcome.value)))
   }
 
   private static func show(
@@ -151,7 +135,7 @@ extension RollbackCommand {
     return BatchResult(
       state: isThere ? .unchanged : .pending,
       text: text(outcome.value, request) + (isThere ? "" : ": " + BatchResult.text(outcome.difference)),
-      document: Result(outcome))
+      document: document(outcome))
   }
 
   private static func text(_ report: MigrationRollback.Report, _ request: MigrationRollback.Request) -> String

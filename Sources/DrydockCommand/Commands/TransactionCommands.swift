@@ -16,12 +16,6 @@ struct LogCommand: ParsableCommand {
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
-    var transactions: [TransactionLogEntry]
-    /// With `--output`: by transaction, a text for each stream that a script wrote to.
-    var output: [String: [String]]?
-  }
-
   func run() throws {
     if container.isForeign {
       Output.note(
@@ -38,7 +32,7 @@ struct LogCommand: ParsableCommand {
         if !texts.isEmpty { written[entry.transaction.description] = texts }
       }
     }
-    if common.json { return Output.json(Result(transactions: entries, output: output ? written : nil)) }
+    if common.json { return Output.json(["transactions": entries, "output": output ? written : nil]) }
     if entries.isEmpty { return Output.line("no transactions yet") }
     Output.table(
       entries.map { entry in
@@ -68,15 +62,6 @@ struct RecoverCommand: ParsableCommand {
   @OptionGroup var container: ContainerOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
-    struct Item: Encodable {
-      var transaction: String
-      var outcome: String
-      var conflicts: [ContainerPath]
-    }
-    var recovered: [Item]
-  }
-
   func run() throws {
     try container.refuseForeign()
     let configuration = try common.configuration()
@@ -90,12 +75,13 @@ struct RecoverCommand: ParsableCommand {
     }
     let reports = try opened.recover(lockTimeout: container.wait.transaction().lockTimeout)
     if common.json {
-      Output.json(
-        Result(
-          recovered: reports.map {
-            .init(
-              transaction: $0.transaction.description, outcome: $0.outcome.rawValue, conflicts: $0.conflicts)
-          }))
+      let recovered = reports.map { report -> JSONObject in
+        [
+          "transaction": report.transaction.description, "outcome": report.outcome.rawValue,
+          "conflicts": report.conflicts,
+        ]
+      }
+      Output.json(["recovered": recovered])
     } else if reports.isEmpty {
       Output.line("nothing was interrupted")
     } else {

@@ -152,21 +152,11 @@ struct VaultChangeOptions: ParsableArguments {
   @OptionGroup var use: UseOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
-    var transaction: String? = nil
-    var summary: String
-    var item: ShownVaultItem?
-    var recipients: [String]
-    var notes: [String]
-    var difference: ContainerDifference? = nil
-    var conflicts: [ContainerPath] = []
-    var unseenProcesses: UnseenProcesses? = nil
-
-    init(_ report: VaultChangeReport, _ redactor: Redactor) {
-      (summary, notes) = (report.summary, report.notes)
-      item = report.item.map { ShownVaultItem($0, redactor) }
-      recipients = report.recipients.map(\.description)
-    }
+  private func document(_ report: VaultChangeReport, _ redactor: Redactor) -> JSONObject {
+    [
+      "summary": report.summary, "item": report.item.map { ShownVaultItem($0, redactor) },
+      "recipients": report.recipients.map(\.description), "notes": report.notes,
+    ]
   }
 
   /// Makes a change, or shows what it would change.
@@ -175,20 +165,18 @@ struct VaultChangeOptions: ParsableArguments {
     let options = try container.wait.transaction(deviceKeys, use)
     if dryRun {
       let outcome = try opened.dryRunVaultChange(change, newKeys: newKeys, options: options)
-      var result = Result(outcome.value, options.redactor)
-      result.difference = outcome.difference
       for note in outcome.value.notes { Output.note("drydock: note: \(note)") }
-      if common.json { return Output.json(result) }
+      if common.json {
+        var document = document(outcome.value, options.redactor)
+        document["difference"] = outcome.difference
+        document["conflicts"] = [ContainerPath]()
+        return Output.json(document)
+      }
       Output.line("dry run: nothing was changed; it would have \(outcome.value.summary)")
       return DifferenceText.write(outcome.difference)
     }
     let outcome = try opened.changeVault(change, newKeys: newKeys, options: options)
-    if common.json {
-      var result = Result(outcome.value, options.redactor)
-      (result.transaction, result.conflicts) = (outcome.transaction?.description, outcome.conflicts)
-      result.unseenProcesses = outcome.unseen
-      Output.json(result)
-    }
+    if common.json { Output.json(outcome.document(document(outcome.value, options.redactor))) }
     for note in outcome.value.notes { Output.note("drydock: note: \(note)") }
     outcome.report(on: opened, asJSON: common.json) {
       Output.line($0.summary)

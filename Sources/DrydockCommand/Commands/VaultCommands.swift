@@ -75,7 +75,7 @@ struct VaultAddressOptions: ParsableArguments {
 }
 
 /// An item in results: everything but the value.
-struct ShownVaultItem: Encodable {
+struct ShownVaultItem: Encodable, Sendable {
   var name: String
   var `class`: String
   var attributes: [String: String]
@@ -129,13 +129,6 @@ struct VaultListCommand: ParsableCommand {
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
-    var vault: ContainerPath?
-    var device: String?
-    var recipients: [String]
-    var items: [ShownVaultItem]
-  }
-
   func run() throws { try container.reading(common.configuration(), expansion, list) }
 
   private func list(_ opened: Container) throws {
@@ -144,9 +137,10 @@ struct VaultListCommand: ParsableCommand {
     let items = vault?.sorted.map { ShownVaultItem($0, options.redactor) } ?? []
     if common.json {
       return Output.json(
-        Result(
-          vault: vault.map { _ in opened.vaultPath }, device: vault?.device,
-          recipients: vault?.recipients.map(\.description) ?? [], items: items))
+        [
+          "vault": vault.map { _ in opened.vaultPath }, "device": vault?.device,
+          "recipients": vault?.recipients.map(\.description) ?? [], "items": items,
+        ])
     }
     guard let vault else {
       return Output.advice("no vault; `drydock vault set` makes one at \(opened.vaultPath)")
@@ -182,11 +176,6 @@ struct VaultGetCommand: ParsableCommand {
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
-    var item: ShownVaultItem
-    var base64: String, text: String?
-  }
-
   func run() throws {
     let isShown = output == nil && isatty(STDOUT_FILENO) == 1
     guard !isShown || reveal else {
@@ -206,14 +195,13 @@ struct VaultGetCommand: ParsableCommand {
     let text = item.value.withBytes { String(validating: $0, as: UTF8.self) }
     if let output {
       try SecretFile.create(output, item.value)
-      if common.json { return Output.json(ShownVaultItem(item, redactor)) }
+      if common.json { return Output.json(encoding: ShownVaultItem(item, redactor)) }
       return Output.note("drydock: wrote \(item.value.count) bytes to \(output)")
     }
     if common.json {
+      let base64 = item.value.withBytes { Data($0).base64EncodedString() }
       return Output.json(
-        Result(
-          item: ShownVaultItem(item, redactor),
-          base64: item.value.withBytes { Data($0).base64EncodedString() }, text: text))
+        ["item": ShownVaultItem(item, redactor), "base64": base64, "text": text])
     }
     guard isShown else { return item.value.withBytes { Output.bytes($0) } }
     guard let text else {

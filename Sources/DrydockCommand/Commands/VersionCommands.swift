@@ -16,31 +16,18 @@ struct StatusCommand: ParsableCommand {
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable, Sendable {
-    struct Entry: Encodable, Sendable {
-      var number: Int
-      var name: String
-      var state: String
-      var record: MigrationRecord?
-      var needsDeviceKey: Bool
+  private static func document(_ plan: MigrationStatus) -> JSONObject {
+    let migrations = plan.entries.map { entry -> JSONObject in
+      [
+        "number": entry.number, "name": entry.name, "state": entry.state.rawValue, "record": entry.record,
+        "needs_device_key": entry.needsDeviceKey,
+      ]
     }
-    var version: Int
-    var source: String
-    var latest: Int
-    var migrations: [Entry]
-    var notes: [String]
-    var problems: [String]
-
-    init(_ plan: MigrationStatus) {
-      (version, source) = (plan.detected.version, plan.detected.source.description)
-      latest = plan.catalog.latest
-      migrations = plan.entries.map {
-        Entry(
-          number: $0.number, name: $0.name, state: $0.state.rawValue, record: $0.record,
-          needsDeviceKey: $0.needsDeviceKey)
-      }
-      (notes, problems) = (plan.notes, plan.problems.map(\.advised.description))
-    }
+    return [
+      "version": plan.detected.version, "source": plan.detected.source.description,
+      "latest": plan.catalog.latest, "migrations": migrations, "notes": plan.notes,
+      "problems": plan.problems.map(\.advised.description),
+    ]
   }
 
   func run() throws {
@@ -54,7 +41,7 @@ struct StatusCommand: ParsableCommand {
       migrations.catalog(opened.configuration), options: container.wait.transaction())
     let problems = plan.problems
     if common.json {
-      Output.json(Result(plan))
+      Output.json(Self.document(plan))
     } else {
       Output.line("version \(plan.detected.version) of \(plan.catalog.latest), by \(plan.detected.source)")
       Output.table(
@@ -86,15 +73,15 @@ extension StatusCommand {
           return BatchResult(
             state: .failed,
             text: "\(version), exit \(ExitStatus.validation.rawValue): \(problem.advised)\(more)",
-            document: Result(plan), exit: .validation)
+            document: Self.document(plan), exit: .validation)
         }
         if plan.pending.isEmpty {
-          return BatchResult(state: .unchanged, text: version, document: Result(plan))
+          return BatchResult(state: .unchanged, text: version, document: Self.document(plan))
         }
         return BatchResult(
           state: .pending,
           text: "\(version), by \(plan.detected.source); \(plan.pending.count) pending",
-          document: Result(plan), exit: exitCode ? .pending : nil)
+          document: Self.document(plan), exit: exitCode ? .pending : nil)
       })
   }
 }
@@ -117,16 +104,8 @@ struct BaselineCommand: ParsableCommand {
   @OptionGroup var use: UseOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable, Sendable {
-    var transaction: String?
-    var version: Int
-    var notes: [String]
-    var unseenProcesses: UnseenProcesses?
-
-    init(_ outcome: TransactionOutcome<[String]>, _ version: Int) {
-      (transaction, self.version) = (outcome.transaction?.description, version)
-      (notes, unseenProcesses) = (outcome.value + outcome.notes, outcome.unseen)
-    }
+  private static func document(_ outcome: TransactionOutcome<[String]>, _ version: Int) -> JSONObject {
+    outcome.document(["version": version, "notes": outcome.value + outcome.notes])
   }
 
   func run() throws {
@@ -135,7 +114,7 @@ struct BaselineCommand: ParsableCommand {
     let opened = try container.one.open(configuration)
     let outcome = try opened.baseline(
       migrations.catalog(configuration), version: to, options: container.wait.transaction(nil, use))
-    if common.json { Output.json(Result(outcome, to)) }
+    if common.json { Output.json(Self.document(outcome, to)) }
     for note in outcome.value { Output.note("drydock: note: \(note)") }
     outcome.report(on: opened, asJSON: common.json) { _ in
       Output.line("the container now has version \(to); no migration was run")
@@ -156,7 +135,7 @@ extension BaselineCommand {
             state: .unchanged, text: "version \(detected.version) already, by \(detected.source)")
         }
         let outcome = try container.baseline(catalog, version: to, options: options)
-        var result = BatchResult([outcome], "version \(to)", Result(outcome, to))
+        var result = BatchResult([outcome], "version \(to)", Self.document(outcome, to))
         result.notes = outcome.value.map { "drydock: note: \($0)" } + result.notes
         return result
       })
@@ -204,17 +183,6 @@ struct RepairCommand: ParsableCommand {
   @OptionGroup var use: UseOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable, Sendable {
-    var transaction: String?
-    var notes: [String]
-    var unseenProcesses: UnseenProcesses?
-
-    init(_ outcome: TransactionOutcome<[String]>) {
-      (transaction, notes) = (outcome.transaction?.description, outcome.value)
-      unseenProcesses = outcome.unseen
-    }
-  }
-
   func validate() throws {
     if accept.isEmpty && remove.isEmpty { throw ValidationError("name migrations with --accept or --remove") }
   }
@@ -226,7 +194,7 @@ struct RepairCommand: ParsableCommand {
     let outcome = try opened.repair(
       migrations.catalog(configuration), accept: accept, remove: remove,
       options: container.wait.transaction(nil, use))
-    if common.json { Output.json(Result(outcome)) }
+    if common.json { Output.json(outcome.document(["notes": outcome.value])) }
     outcome.report(on: opened, asJSON: common.json) { for line in $0 { Output.line(line) } }
     try outcome.throwUnlessClean()
   }
@@ -244,7 +212,8 @@ extension RepairCommand {
       batch.run { [accept, remove] container in
         do {
           let outcome = try container.repair(catalog, accept: accept, remove: remove, options: options)
-          return BatchResult([outcome], outcome.value.joined(separator: "; "), Result(outcome))
+          return BatchResult(
+            [outcome], outcome.value.joined(separator: "; "), outcome.document(["notes": outcome.value]))
         } catch let error as DrydockError where error.code == .usage {
           // This container needs no such repair.
           return BatchResult(state: .unchanged, text: error.message)

@@ -8,20 +8,23 @@ struct CatalogOptions: ParsableArguments {
     name: [.short, .long],
     help: ArgumentHelp(
       "The directory of migrations; by default `migrations:` of drydock.yaml.", valueName: "directory",
-      visibility: Program.current.plan == nil ? .default : .hidden))
+      visibility: Self.visibility))
   var migrations: String?
 
   @Option(
     help: ArgumentHelp(
       "The format of the migration files, if another tool's.", valueName: "tool",
-      visibility: Program.current.plan == nil ? .default : .hidden))
+      visibility: Self.visibility))
   var format: MigrationTool.Format?
 
   @Option(
     help: ArgumentHelp(
       "The database in drydock.yaml that they change.", valueName: "name",
-      visibility: Program.current.plan == nil ? .default : .hidden))
+      visibility: Self.visibility))
   var database: String?
+
+  /// A program with a plan needs no directory.
+  private static var visibility: ArgumentVisibility { Program.current.plan == nil ? .default : .hidden }
 
   /// The other tool whose files the migrations are; nil for Drydock's own.
   func tool(_ configuration: ContainerConfiguration) throws -> MigrationTool? {
