@@ -4,18 +4,13 @@ import ContainerTransaction
 import DrydockErrors
 import MigrationEngine
 
-/// How migrations are run.
 public struct MigrationOptions: Sendable {
-  /// A snapshot before a migration.
   public struct Backup: Sendable {
-    /// Where the archive goes.
     public var repository: Repository
-    /// How it is taken.
     public var options: SnapshotOptions
     /// Called once it is there.
     package var completed: @Sendable (SnapshotReport) -> Void
 
-    /// A snapshot into a repository.
     public init(
       into repository: Repository, options: SnapshotOptions = SnapshotOptions(),
       completed: @escaping @Sendable (SnapshotReport) -> Void = { _ in }
@@ -33,7 +28,6 @@ public struct MigrationOptions: Sendable {
   public var backup: Backup?
   /// Whose archives are searched for secrets that a migration moved into the vault.
   public var searchedRepository: Repository?
-  /// How the transaction is run.
   public var transaction = TransactionOptions()
 
   /// All pending migrations, without a snapshot.
@@ -42,7 +36,6 @@ public struct MigrationOptions: Sendable {
 
 /// What a run of migrations did, and what it found elsewhere.
 public struct MigrationResult: Sendable {
-  /// The migrations.
   public var report: MigrationReport
   /// The archive of ``MigrationOptions/backup``.
   public var snapshot: String?
@@ -50,7 +43,6 @@ public struct MigrationResult: Sendable {
   public var exposed: [ExposedSecret] = []
   /// Archives that could not be searched for that, each with the reason.
   public var notSearched: [String] = []
-  /// What was moved into the vault.
   package var moved: [MovedSecret] = []
 }
 
@@ -228,7 +220,6 @@ extension MigrationCatalog {
 }
 
 extension MigrationStatus {
-  /// The container's schema version.
   public var version: Int { detected.version }
   /// What shows the version, such as `the history`.
   public var versionSource: String { detected.source.description }

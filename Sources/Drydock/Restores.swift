@@ -8,7 +8,6 @@ import MigrationEngine
 
 /// What a restore did, and which migrations it ran first.
 public struct RestoreResult: Sendable {
-  /// The restore.
   public var restore: RestoreReport
   /// The migrations; nil when none were asked for.
   public var migration: MigrationReport?
@@ -44,15 +43,11 @@ extension Archive {
   }
 
   /// What the archive would be restored to: an existing container, or one that is to be created.
-  ///
-  /// - Parameter open: opens an existing container.
   package func target(
-    _ path: String, _ configuration: ContainerConfiguration, _ instance: String?, _ options: RestoreOptions,
-    open: (() throws -> Container)? = nil
+    _ path: String, _ configuration: ContainerConfiguration, _ instance: String?, _ options: RestoreOptions
   ) throws -> Restore.Target {
     try Restore.target(
-      path, for: self, configuration: configuration, instance: instance, fromOther: options.fromOther,
-      open: open)
+      path, for: self, configuration: configuration, instance: instance, fromOther: options.fromOther)
   }
 
   package func restore(
@@ -110,8 +105,6 @@ extension Archive {
     restore.bytesRead = bytesRead
     return RestoreResult(restore: restore, migration: migration)
   }
-
-  // MARK: A part of an archive of an older version
 
   /// Calls the body with an archive of the migrated snapshot, and the options for a restore from it.
   ///

@@ -43,10 +43,8 @@ extension Container {
 }
 
 extension MigrationRollback.Request {
-  /// Undoes the last transaction.
   public static var lastTransaction: Self { Self() }
 
-  /// Undoes the last rollback.
   public static var redo: Self {
     var request = Self()
     request.redoing = true

@@ -67,7 +67,6 @@ extension VaultChange {
 }
 
 extension TransactionOptions {
-  /// With more keys.
   fileprivate func with(_ newKeys: DeviceKeys?) -> TransactionOptions {
     guard let newKeys, let deviceKeys else { return self }
     var options = self

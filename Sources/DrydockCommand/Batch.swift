@@ -116,11 +116,8 @@ struct Batch {
 
 /// What a command did to one container of a batch.
 struct BatchResult: Sendable {
-  /// The container's state, for the summary.
   enum State: String, Encodable, CaseIterable, Sendable {
-    /// The command changed it.
     case changed
-    /// The command would change it.
     case pending
     /// There was nothing to do.
     case unchanged
@@ -143,7 +140,6 @@ struct BatchResult: Sendable {
 }
 
 extension BatchResult {
-  /// The result of one or more transactions.
   init<Value>(_ outcomes: [TransactionOutcome<Value>], _ text: String, _ document: JSONObject) {
     self.init(
       state: outcomes.allSatisfy { $0.transaction == nil } ? .unchanged : .changed, text: text,
@@ -188,9 +184,7 @@ struct BatchSummary: Encodable {
   /// The number of containers, in all and by state.
   private var summary = ["containers": 0].merging(
     BatchResult.State.allCases.map { ($0.rawValue, 0) }, uniquingKeysWith: +)
-  /// What the program exits with.
   var exitCode: Int32 = 0
-  /// What else is in the directory.
   var passedOver: [String] = []
   /// As for one container, over all of them.
   var exposed: [ExposedSecret] = [], notSearched: [String] = []

@@ -50,7 +50,6 @@ struct Failure {
     if asJSON { Self.document(code: code, message: message, path: path, status: status.rawValue) }
   }
 
-  /// The message with its path.
   var text: String { DrydockError(.io, message, path: path).description }
 
   /// The failure in JSON, with the exit code of the command as a whole.
@@ -152,21 +151,16 @@ struct UsageError: Error {
   var message: String
 }
 
-/// The exit codes, as documented.
 enum ExitStatus: Int32 {
   /// Failed; nothing changed.
   case failed = 1
-  /// Changes are pending.
   case pending = 2
-  /// Done, but incomplete.
   case incomplete = 3
   /// Edited, missing, out of order, unknown version, damaged archive, other instance.
   case validation = 4
   /// Locked, in use, or changed meanwhile.
   case busy = 5
-  /// Both sides changed the same thing.
   case conflict = 6
-  /// Invalid command line.
   case usage = 64
 
   /// Thrown at the end of a command.

@@ -4,13 +4,11 @@ import Synchronization
 
 /// Prints results to standard output, and everything else to standard error.
 enum Output {
-  /// A line of the result.
   static func line(_ text: String = "") { write(plain(text) + "\n") }
 
   /// A line of the result that names a command to run.
   static func advice(_ text: String) { line(Program.current.named(text)) }
 
-  /// A comment.
   static func note(_ text: String) {
     StandardStreams.note(plain(Program.current.named(text)) + "\n")
   }

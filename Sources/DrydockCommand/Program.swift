@@ -41,7 +41,6 @@ package enum DrydockProgram {
 
 /// The program that runs: arguments in, words or JSON out, exit codes; nothing else.
 struct Program: Sendable {
-  /// What it is called.
   var name = "drydock"
   /// Migrations that it brings with it; nil when they are in a directory.
   var plan: (any MigrationPlan.Type)?
@@ -56,7 +55,6 @@ struct Program: Sendable {
       .replacing(#/(?m)(^ *|`|Example: )drydock(?=[ :])/#) { "\($0.output.1)\(name)" }
   }
 
-  /// Runs the command line of this process.
   static func run() {
     StandardStreams.prepare()
     raiseFileLimit()

@@ -9,7 +9,7 @@ struct ReadmeTests {
   func session() throws {
     let readme = try String(contentsOfFile: Lab.repository + "/README.md", encoding: .utf8)
     let session = Transcript(try block("console", of: readme))
-    #expect(session.steps.count == 5)
+    #expect(session.steps.count == 6)
     try Lab.with { lab in
       try lab.create(photos: 3)
       try lab.write(

@@ -27,11 +27,10 @@ package enum Restore {
   /// - Parameters:
   ///   - instance: overrides the container's instance name.
   ///   - fromOther: takes another app's or instance's data.
-  ///   - open: opens an existing container.
   /// - Throws: `DrydockError` with code `mismatch` for another app's or instance's data.
   package static func target(
     _ path: String, for archive: Archive, configuration: ContainerConfiguration, instance: String? = nil,
-    fromOther: Bool = false, open: (() throws -> Container)? = nil
+    fromOther: Bool = false
   ) throws -> Target {
     let header = archive.header
     var planned = configuration
@@ -42,8 +41,7 @@ package enum Restore {
     {
       return .absent(container)
     }
-    let existing =
-      try open?() ?? Container(at: path, configuration: configuration, instance: instance)
+    let existing = try Container(at: path, configuration: configuration, instance: instance)
     if try Directory(existing.root).names().isEmpty {
       return .existing(try Container(at: path, configuration: planned, instance: instance ?? header.instance))
     }

@@ -111,11 +111,8 @@ struct DiffCommand: ParsableCommand {
 
 /// What was compared, as the result names it.
 struct ComparedOperand: Encodable, Sendable {
-  var kind: String
-  var path: String
-  var app: String?
-  var instance: String?
-  var time: String?
+  var kind: String, path: String
+  var app: String?, instance: String?, time: String?
 
   init(_ operand: Comparing.Operand, _ path: String) {
     self.path = path

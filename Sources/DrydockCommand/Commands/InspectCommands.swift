@@ -126,33 +126,36 @@ struct ExplainCommand: ParsableCommand {
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
-    var path: ContainerPath
-    var exists: Bool
-    var included: Bool
-    /// The rule that keeps it out.
-    var exclusion: Exclusion?
-    /// What takes it whatever the rules say, and the rule that would keep it out without that.
-    var inclusion: Inclusion?
-    var overrides: Exclusion?
-    /// Why it is not stored by itself although no rule keeps it out.
-    var remark: String?
-  }
-
   func run() throws { try container.reading(common.configuration(), expansion, explain) }
 
   private func explain(_ opened: Container) throws {
     let path = try ContainerPath(inner)
     let scan = ContainerScan(try opened.open(), rules: ExclusionRules(opened))
     let found = try scan.explain(path, isDirectory: inner.hasSuffix("/"))
-    let exclusion = found.decision.effective
-    let result = Result(
-      path: path, exists: found.kind != nil, included: exclusion == nil, exclusion: exclusion,
-      inclusion: exclusion == nil ? found.decision.inclusion : nil,
-      overrides: exclusion == nil ? found.decision.exclusion : nil,
-      remark: exclusion == nil ? found.kind.flatMap(remark) : nil)
-    if common.json { return Output.json(encoding: result) }
-    write(result)
+    let (exists, exclusion) = (found.kind != nil, found.decision.effective)
+    // An inclusion stores the path whatever the rules say.
+    let (inclusion, overridden) =
+      exclusion == nil ? (found.decision.inclusion, found.decision.exclusion) : (nil, nil)
+    let remark = exclusion == nil ? found.kind.flatMap(remark) : nil
+    if common.json {
+      return Output.json(
+        [
+          "path": path, "exists": exists, "included": exclusion == nil, "exclusion": exclusion,
+          "inclusion": inclusion, "overrides": overridden, "remark": remark,
+        ])
+    }
+    let verb = exclusion == nil ? "include" : "exclude"
+    Output.line(
+      "\(path): a backup " + (exists ? "\(verb)s it" : "would \(verb) it (it does not exist)"))
+    if let exclusion {
+      Output.line("  rule: \(exclusion.rule.rawValue), on \(exclusion.origin)")
+      Output.line("  \(exclusion.detail)")
+    }
+    if let inclusion {
+      Output.line("  \(inclusion.rule.rawValue), on \(inclusion.origin): \(inclusion.detail)")
+    }
+    if let overridden { Output.line("  although \(overridden.description), on \(overridden.origin)") }
+    if let remark { Output.line("  \(remark)") }
   }
 
   private func remark(_ kind: ScannedEntry.Kind) -> String? {
@@ -162,23 +165,5 @@ struct ExplainCommand: ParsableCommand {
     case .mount: "another file system is mounted here, which backups do not enter"
     case .file, .directory, .symbolicLink, .database: nil
     }
-  }
-
-  private func write(_ result: Result) {
-    let verb = result.exists ? ("includes", "excludes") : ("would include", "would exclude")
-    let missing = result.exists ? "" : " (it does not exist)"
-    if let exclusion = result.exclusion {
-      Output.line("\(result.path): a backup \(verb.1) it\(missing)")
-      Output.line("  rule: \(exclusion.rule.rawValue), on \(exclusion.origin)")
-      return Output.line("  \(exclusion.detail)")
-    }
-    Output.line("\(result.path): a backup \(verb.0) it\(missing)")
-    if let inclusion = result.inclusion {
-      Output.line("  \(inclusion.rule.rawValue), on \(inclusion.origin): \(inclusion.detail)")
-    }
-    if let overridden = result.overrides {
-      Output.line("  although \(overridden.description), on \(overridden.origin)")
-    }
-    if let remark = result.remark { Output.line("  \(remark)") }
   }
 }

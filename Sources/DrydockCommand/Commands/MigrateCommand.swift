@@ -129,8 +129,6 @@ struct MigrateCommand: ParsableCommand {
     if exitCode && outcome.value.changedAnything { throw ExitStatus.pending.code }
   }
 
-  // MARK: Each migration by itself
-
   /// From this number of commits on, a note explains the time they take.
   private static let commitsWorthANote = 20
 
@@ -176,8 +174,6 @@ struct MigrateCommand: ParsableCommand {
     }
     return result
   }
-
-  // MARK: Many containers
 
   /// Migrates every container of a batch, each in a separate transaction.
   private func run(_ batch: Batch) throws {

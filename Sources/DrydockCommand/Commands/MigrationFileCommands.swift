@@ -40,21 +40,11 @@ struct NewCommand: ParsableCommand {
   private func form(_ configuration: ContainerConfiguration) throws -> NewMigration.Form {
     if directory { return .directory }
     guard sql else { return .steps }
-    let known = configuration.databases.keys.sorted()
-    if let database = migrations.database {
-      guard known.isEmpty || known.contains(database) else {
-        throw UsageError(
-          message:
-            "drydock.yaml has no database \(database); \(NearestWord.hint(for: database, among: known))")
-      }
-      return .sql(database: database)
-    }
-    guard known.count == 1 else {
-      throw UsageError(
-        message: "say with --database which database it is for"
-          + (known.isEmpty ? "" : ": " + known.joined(separator: ", ")))
-    }
-    return .sql(database: known[0])
+    // Before drydock.yaml names databases, any name will do.
+    if let database = migrations.database, configuration.databases.isEmpty { return .sql(database: database) }
+    return try .sql(
+      database: migrations.knownDatabase(
+        migrations.database, configuration, for: "a SQL file is for one database"))
   }
 }
 

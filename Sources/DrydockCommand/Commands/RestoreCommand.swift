@@ -68,6 +68,8 @@ struct RestoreCommand: ParsableCommand {
     if source.archive == archive.path, let warning = ClockWarning(archive.header, path: archive.path) {
       Output.warn([warning])
     }
+    // What an interrupted command left is ended before the container is looked at.
+    if FileManager.default.fileExists(atPath: container.path) { _ = try container.open(configuration) }
     var options = RestoreOptions()
     options.scope = try paths.map { try ContainerPath($0) }
     options.stores = Set(stores)
@@ -75,9 +77,7 @@ struct RestoreCommand: ParsableCommand {
     (options.fromOther, options.keepsSetID) = (fromOther, keepsSetID)
     (options.includeExcluded, options.includesSynchronizable) = (includeExcluded, includeSynchronizable)
     options.transaction = try container.wait.transaction(deviceKeys, use)
-    let target = try archive.target(container.path, configuration, container.instance, options) {
-      try container.open(configuration)
-    }
+    let target = try archive.target(container.path, configuration, container.instance, options)
     let catalog = migrate ? try migrations.catalog(configuration) : nil
     if dryRun {
       let outcome = try archive.dryRunRestore(to: target, options: options, migrating: catalog)

@@ -34,7 +34,6 @@ struct InitCommand: ParsableCommand {
   }
 }
 
-/// The text that `drydock init` writes.
 struct ConfigurationTemplate {
   private let container: Container?
   private var databases: [(String, ContainerPath)] = []

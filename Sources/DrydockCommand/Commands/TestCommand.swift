@@ -102,7 +102,6 @@ struct TestCommand: ParsableCommand {
   }
 }
 
-/// Which fixtures.
 struct FixtureOptions: ParsableArguments {
   @Argument(
     help: ArgumentHelp(
@@ -125,7 +124,6 @@ struct FixtureOptions: ParsableArguments {
     directory ?? Environment["FIXTURES"] ?? configuration.fixtures
   }
 
-  /// The fixtures with what checks them.
   func suite(
     _ catalog: MigrationCatalog, _ configuration: ContainerConfiguration, _ options: SuiteOptions
   ) throws -> FixtureSuite {

@@ -40,7 +40,6 @@ extension VaultAttribute {
   }
 }
 
-/// The options that select an item.
 struct VaultAddressOptions: ParsableArguments {
   @Argument(
     help: "The item: its name as `vault list` prints it, SERVICE/ACCOUNT, or the service or server alone.")

@@ -26,7 +26,6 @@ struct ExpansionOptions: ParsableArguments {
   }
 }
 
-/// Where archives are.
 struct RepositoryOptions: ParsableArguments {
   @Option(
     name: [.short, .long],
@@ -85,7 +84,6 @@ extension RepositoryOptions {
   }
 }
 
-/// The archive that a command reads.
 struct ArchiveOptions: ParsableArguments {
   @Argument(help: "An archive: its file, or with -r its id, INSTANCE@latest, INSTANCE@2026-11-14 or latest.")
   var archive: String

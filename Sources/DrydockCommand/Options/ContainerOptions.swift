@@ -2,7 +2,6 @@ import ArgumentParser
 import Drydock
 import Foundation
 
-/// The options of every command.
 struct CommonOptions: ParsableArguments {
   @Flag(help: "Print one JSON document instead of text.")
   var json = false

@@ -60,7 +60,6 @@ struct ArchiveKeys {
   }
 }
 
-/// The keys of a container's vault.
 struct DeviceKeyOptions: ParsableArguments {
   @Option(
     name: .customLong("device-key"),
@@ -76,7 +75,6 @@ struct DeviceKeyOptions: ParsableArguments {
   }
 }
 
-/// The options that encrypt a new archive.
 struct RecipientOptions: ParsableArguments {
   @Option(
     name: .customLong("recipient"),

@@ -14,7 +14,6 @@ struct SuiteText {
     self.isShown = isShown
   }
 
-  /// A fixture is done.
   func add(_ result: FixtureResult) { if isShown { write(result) } }
 
   /// All are done: what is wrong over all fixtures, and the counts.
