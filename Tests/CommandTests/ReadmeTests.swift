@@ -7,28 +7,28 @@ import Testing
 struct ReadmeTests {
   @Test("Its session goes as it is written, with its migration")
   func session() throws {
-    let readme = try String(contentsOfFile: Lab.repository + "/README.md", encoding: .utf8)
+    let readme = try String(contentsOfFile: Sandbox.repository + "/README.md", encoding: .utf8)
     let session = Transcript(try block("console", of: readme))
     #expect(session.steps.count == 6)
-    try Lab.with { lab in
-      try lab.create(photos: 3)
-      try lab.write(
+    try Sandbox.with { sandbox in
+      try sandbox.create(photos: 3)
+      try sandbox.write(
         "drydock.yaml",
         """
         databases: {notes: Documents/database.sqlite}
         version-markers: [{defaults: dataSchemaVersion, at: {0: 0, 1: 1, 2: 2}}]
 
         """)
-      for file in try FileManager.default.contentsOfDirectory(atPath: lab("Migrations")) {
-        try lab.remove("Migrations/" + file)
+      for file in try FileManager.default.contentsOfDirectory(atPath: sandbox("Migrations")) {
+        try sandbox.remove("Migrations/" + file)
       }
-      try lab.write("Migrations/0001_theme.yaml", block("yaml", of: readme))
-      try lab.write(
+      try sandbox.write("Migrations/0001_theme.yaml", block("yaml", of: readme))
+      try sandbox.write(
         "Migrations/0002_task_names.sql",
         "-- drydock: database notes\n-- migrate:up\nALTER TABLE task RENAME COLUMN title TO name;\n")
-      for (written, got) in zip(session.steps, try session.replayed(in: lab).steps) {
+      for (written, got) in zip(session.steps, try session.replayed(in: sandbox).steps) {
         let wanted = written.output.map {
-          Transcript.normalized($0.replacing("/tmp/notes", with: lab.directory.path), in: lab)
+          Transcript.normalized($0.replacing("/tmp/notes", with: sandbox.directory.path), in: sandbox)
         }
         let results = got.output.filter { !$0.hasPrefix("! ") }
         #expect(
