@@ -33,7 +33,7 @@ public struct AgeRecipient: Sendable, Hashable, CustomStringConvertible {
     let start = text.uppercased()
     if start.hasPrefix("AGE-SECRET-KEY-") {
       return
-        "this is a secret key, not a recipient; use its public key, which `drydock keygen -y FILE` prints (age1…)"
+        "this is a secret key, not a recipient; use its public key (age1…)"
     }
     if start.hasPrefix("SSH-") || start.hasPrefix("AGE1") && start.split(separator: "1").count > 2 {
       return "this type of recipient is not supported; use an X25519 public key (age1 and 58 characters)"
@@ -116,7 +116,7 @@ package enum KeyFile {
       }
       guard !identities.isEmpty else {
         throw DrydockError(
-          .badKey, "this file has no identity; make one with `drydock keygen -o FILE`", path: path)
+          .badKey, "this file has no identity", path: path)
       }
       return identities
     }

@@ -50,7 +50,7 @@ struct VaultComparison {
   private func open(_ bytes: [UInt8]) throws -> Vault {
     guard let keys else {
       throw DrydockError(
-        .vaultLocked, "it is \(Vault.summary(of: bytes)), and no device key is at hand to open it")
+        .vaultLocked, "it is \(Vault.summary(of: bytes)), and no device key was given to open it")
     }
     return try Vault(opening: bytes, with: keys, path: path.description)
   }

@@ -14,19 +14,15 @@ extension Container {
 
 /// What is in a container: its stores with sizes and counts, and what a backup leaves out.
 public struct ContainerInspection: Sendable, Codable {
-  /// One settings file.
   public struct Settings: Sendable, Codable {
     /// Its path, size in bytes and number of keys; nil when it cannot be read.
     public var path: ContainerPath, bytes: UInt64, keys: Int?
-    /// Why it cannot be read.
     public var problem: String?
   }
 
-  /// One database.
   public struct Database: Sendable, Codable {
     /// Its path, and its size in bytes with its sidecars.
     public var path: ContainerPath, bytes: UInt64
-    /// Bytes in its write-ahead log.
     public var logBytes: UInt64
     /// Its number of tables; nil when SQLite cannot open it.
     public var tables: Int?
@@ -34,25 +30,20 @@ public struct ContainerInspection: Sendable, Codable {
 
   /// What a rule keeps out of a backup.
   public struct Excluded: Sendable, Codable {
-    /// Its path.
     public var path: ContainerPath
-    /// The rule that excludes it.
     package var rule: Exclusion
     /// Files in it and their size in bytes.
     public var files: Int, bytes: UInt64
-    /// Paths below it.
     public var pathsBelow: Int
     /// Bytes it takes on disk; a file with several hard links counts once.
     public var diskBytes: UInt64
   }
 
-  /// One group of `drydock.yaml`.
   public struct Group: Sendable, Codable {
     /// Its ID, the path of its root, and whether that exists.
     public var id: String, root: String, exists: Bool
   }
 
-  /// Its path, app, instance and layout.
   public var root: String, app: String, instance: String, layout: ContainerLayout
   /// Its groups, sorted by id.
   public var groups: [Group] = []
@@ -60,7 +51,6 @@ public struct ContainerInspection: Sendable, Codable {
   public var schemaVersion: Int?, versionSource: String?
   /// Why the schema version is not known.
   public var versionProblem: String?
-  /// The stores.
   public var settings: [Settings] = [], databases: [Database] = []
   /// The file of secrets and its size, where there is one.
   public var vault: ContainerPath?, vaultBytes: UInt64?
@@ -68,11 +58,9 @@ public struct ContainerInspection: Sendable, Codable {
   public var vaultEncryption: String?
   /// The names of its items; nil when no given key opens it.
   public var vaultItems: [String]?
-  /// Why it cannot be opened.
   public var vaultProblem: String?
   /// Files that are neither settings nor databases: their number and size in bytes.
   public var files = 0, fileBytes: UInt64 = 0
-  /// What a backup leaves out.
   public var excluded: [Excluded] = []
   /// What may not be intended.
   package var warnings: [ContainerWarning] = []

@@ -7,12 +7,7 @@ extension Container {
   /// Opens a container for reading: a directory, an `.xcappdata` bundle, or a foreign archive of either (zip, tar, tar.gz,
   /// tar.zst), which is unpacked into a private directory while the body runs.
   ///
-  /// - Parameters:
-  ///   - path: the directory, bundle or file.
-  ///   - instance: overrides the name of the instance.
-  ///   - limit: how large a foreign archive may become when it is unpacked.
-  /// - Throws: as ``Container/init(at:configuration:instance:)`` and ``ForeignContainer/with(_:limit:_:)``, and what the
-  ///   body throws; errors about what was unpacked name the file.
+  /// The limit is how large a foreign archive may become when it is unpacked. Errors about what was unpacked name the file.
   public static func reading<T>(
     at path: String, configuration: ContainerConfiguration = ContainerConfiguration(),
     instance: String? = nil,

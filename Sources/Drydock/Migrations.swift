@@ -4,18 +4,13 @@ import ContainerTransaction
 import DrydockErrors
 import MigrationEngine
 
-/// How migrations are run.
 public struct MigrationOptions: Sendable {
-  /// A snapshot before a migration.
   public struct Backup: Sendable {
-    /// Where the archive goes.
     public var repository: Repository
-    /// How it is taken.
     public var options: SnapshotOptions
     /// Called once it is there.
     package var completed: @Sendable (SnapshotReport) -> Void
 
-    /// A snapshot into a repository.
     public init(
       into repository: Repository, options: SnapshotOptions = SnapshotOptions(),
       completed: @escaping @Sendable (SnapshotReport) -> Void = { _ in }
@@ -33,7 +28,6 @@ public struct MigrationOptions: Sendable {
   public var backup: Backup?
   /// Whose archives are searched for secrets that a migration moved into the vault.
   public var searchedRepository: Repository?
-  /// How the transaction is run.
   public var transaction = TransactionOptions()
 
   /// All pending migrations, without a snapshot.
@@ -42,13 +36,13 @@ public struct MigrationOptions: Sendable {
 
 /// What a run of migrations did, and what it found elsewhere.
 public struct MigrationResult: Sendable {
-  /// The migrations.
   public var report: MigrationReport
+  /// The archive of ``MigrationOptions/backup``.
+  public var snapshot: String?
   /// Archives that are not encrypted and still hold a secret that was moved into the vault: rotate these secrets.
   public var exposed: [ExposedSecret] = []
   /// Archives that could not be searched for that, each with the reason.
   public var notSearched: [String] = []
-  /// What was moved into the vault.
   package var moved: [MovedSecret] = []
 }
 
@@ -80,13 +74,45 @@ extension Container {
   public func migrate(
     _ catalog: MigrationCatalog, options: MigrationOptions = MigrationOptions()
   ) throws -> TransactionOutcome<MigrationResult> {
-    let version = options.version
-    let transaction = options.transaction
-    var moved: [MovedSecret] = []
-    let outcome = try Transaction.run(on: self, .migrate, options: transaction) {
-      staged -> TransactionPlan<MigrationStatus, MigrationReport> in
-      // Whether a key is missing is known before anything is staged.
-      let plan = try Self.plan(staged, catalog, options)
+    try migrate(catalog, options) { _ in options.version }
+  }
+
+  /// Runs each pending migration in a transaction by itself: what was done before a failure stays, and a rollback can stop
+  /// between any two. A backup is taken before the first.
+  ///
+  /// `starting` is called before the first transaction with their number, `committed` after each; once, with none, when there
+  /// is nothing to do.
+  ///
+  /// - Throws: as ``migrate(_:options:)``; what `committed` was called with before that is done.
+  public func migrateEach(
+    _ catalog: MigrationCatalog, options: MigrationOptions = MigrationOptions(),
+    starting: (Int) -> Void = { _ in },
+    committed: (TransactionOutcome<MigrationResult>) throws -> Void
+  ) throws {
+    var (options, pending) = (options, Int.max)
+    while pending > 1 {
+      // What keeps a later one from being run keeps the first one from being run, too.
+      let outcome = try migrate(catalog, options) { plan in
+        let numbers = try plan.pending(to: options.version).map(\.number)
+        if pending == .max { starting(numbers.count) }
+        pending = numbers.count
+        return numbers.first ?? options.version
+      }
+      options.backup = nil
+      try committed(outcome)
+    }
+  }
+
+  /// - Parameter target: the version to stop at.
+  private func migrate(
+    _ catalog: MigrationCatalog, _ options: MigrationOptions, to target: (MigrationStatus) throws -> Int?
+  ) throws -> TransactionOutcome<MigrationResult> {
+    var (moved, archive): ([MovedSecret], String?) = ([], nil)
+    let outcome = try Transaction.run(on: self, .migrate, options: options.transaction) {
+      staged -> TransactionPlan<(MigrationStatus, Int?), MigrationReport> in
+      let plan = try MigrationStatus(catalog, of: staged, allowingOutOfOrder: options.allowsOutOfOrder)
+      try plan.requireKeys(to: options.version, for: staged)
+      let version = try target(plan)
       let names = try plan.pending(to: version).map(\.identifier)
       if names.isEmpty && plan.byTheApp.isEmpty {
         return .unchanged(try Migrator.run(plan, to: version, on: staged, stamp: Self.stamp(staged)))
@@ -94,50 +120,28 @@ extension Container {
       let summary =
         names.isEmpty ? "recorded what the app migrated itself" : "ran \(names.joined(separator: ", "))"
       return .change(
-        plan, summary: summary,
+        (plan, version), summary: summary,
         backUp: options.backup.map { backup in
           { locked in
             let report = try backUp(
               locked, into: backup.repository, options: backup.options, schemaVersion: plan.detected.version)
+            archive = report.path
             backup.completed(report)
             return String(report.path.split(separator: "/").last ?? "")
           }
         })
     } body: { staged, plan in
-      let report = try Migrator.run(plan, to: version, on: staged, stamp: Self.stamp(staged))
+      let report = try Migrator.run(plan.0, to: plan.1, on: staged, stamp: Self.stamp(staged))
       moved = staged.movedSecrets
       return report
     }
     return outcome.map {
-      var result = MigrationResult(report: $0, moved: moved)
+      var result = MigrationResult(report: $0, snapshot: archive, moved: moved)
       if let repository = options.searchedRepository, !moved.isEmpty {
         (result.exposed, result.notSearched) = repository.search(
-          for: moved, of: app, configuration: configuration, redactor: transaction.redactor)
+          for: moved, of: app, configuration: configuration, redactor: options.transaction.redactor)
       }
       return result
-    }
-  }
-
-  /// Runs each pending migration in a transaction by itself: what was done before a failure stays, and a rollback can stop
-  /// between any two. A backup is taken before the first.
-  ///
-  /// - Parameters:
-  ///   - starting: called before the first transaction with their number.
-  ///   - committed: called after each transaction; once, with none, when there is nothing to do.
-  /// - Throws: as ``migrate(_:options:)``; what `committed` was called with before that is done.
-  public func migrateEach(
-    _ catalog: MigrationCatalog, options: MigrationOptions = MigrationOptions(),
-    starting: (Int) -> Void = { _ in },
-    committed: (TransactionOutcome<MigrationResult>) throws -> Void
-  ) throws {
-    // What keeps a later one from being run is known before the first one runs.
-    let pending = try plan(catalog, options).pending(to: options.version)
-    starting(pending.count)
-    var options = options
-    for target in pending.isEmpty ? [options.version] : pending.map({ $0.number }) {
-      options.version = target
-      try committed(migrate(catalog, options: options))
-      options.backup = nil
     }
   }
 
@@ -157,11 +161,9 @@ extension Container {
     }
   }
 
-  /// Brings the history in line with the migrations.
+  /// Brings the history in line with the migrations: records the new checksums of applied migrations that are accepted
+  /// although their files have changed, and removes the records of those that no longer exist.
   ///
-  /// - Parameters:
-  ///   - accept: applied migrations whose files have changed: their new checksums are recorded.
-  ///   - remove: applied migrations that no longer exist: their records are removed.
   /// - Returns: what was done.
   /// - Throws: ``DrydockError`` with code `usage` for a migration that is not in that state; nothing has changed then.
   @discardableResult
@@ -180,20 +182,6 @@ extension Container {
     } body: { staged, _ in
       try repair.run(catalog, on: staged)
     }
-  }
-
-  // MARK: Helpers
-
-  private func plan(_ catalog: MigrationCatalog, _ options: MigrationOptions) throws -> MigrationStatus {
-    try Transaction.inspect(self, options: options.transaction) { try Self.plan($0, catalog, options) }
-  }
-
-  private static func plan(
-    _ staged: StagedContainer, _ catalog: MigrationCatalog, _ options: MigrationOptions
-  ) throws -> MigrationStatus {
-    let plan = try MigrationStatus(catalog, of: staged, allowingOutOfOrder: options.allowsOutOfOrder)
-    try plan.requireKeys(to: options.version, for: staged)
-    return plan
   }
 
   /// Migrates what a stage holds.
@@ -232,7 +220,6 @@ extension MigrationCatalog {
 }
 
 extension MigrationStatus {
-  /// The container's schema version.
   public var version: Int { detected.version }
   /// What shows the version, such as `the history`.
   public var versionSource: String { detected.source.description }

@@ -8,7 +8,6 @@ import MigrationEngine
 
 /// What a restore did, and which migrations it ran first.
 public struct RestoreResult: Sendable {
-  /// The restore.
   public var restore: RestoreReport
   /// The migrations; nil when none were asked for.
   public var migration: MigrationReport?
@@ -17,13 +16,9 @@ public struct RestoreResult: Sendable {
 extension Archive {
   /// Makes the container at a path what the archive holds, in one transaction; creates it where nothing is yet.
   ///
-  /// What a rule excludes from backups stays as it is in the container.
+  /// What a rule excludes from backups stays as it is in the container. The directory that the path is in must exist. With
+  /// migrations, all of an archive is migrated to the latest version, a part of one to the container's version.
   ///
-  /// - Parameters:
-  ///   - path: the container, or where it is to be created. Its directory must exist.
-  ///   - configuration: what `drydock.yaml` says of the container.
-  ///   - instance: overrides the name of the container's instance.
-  ///   - catalog: migrates what is restored: all of an archive to the latest version, a part to the container's version.
   /// - Throws: ``DrydockError``: `mismatch` for another app's or instance's data, or a part of another schema version;
   ///   `inUse`, `locked`, `damaged`. Nothing has changed then.
   @discardableResult
@@ -58,7 +53,7 @@ extension Archive {
   package func restore(
     to target: Restore.Target, options: RestoreOptions, migrating catalog: MigrationCatalog?
   ) throws -> TransactionOutcome<RestoreResult> {
-    let options = try withSchemaVersion(options, of: target)
+    let options = checkingVersion(options, of: target)
     var migration: MigrationReport?
     guard options.isPartial, let catalog else {
       let outcome = try Restore.run(self, target, options) {
@@ -74,7 +69,7 @@ extension Archive {
   package func dryRunRestore(
     to target: Restore.Target, options: RestoreOptions, migrating catalog: MigrationCatalog?
   ) throws -> DryRunOutcome<RestoreResult> {
-    let options = try withSchemaVersion(options, of: target)
+    let options = checkingVersion(options, of: target)
     var migration: MigrationReport?
     guard options.isPartial, let catalog else {
       let outcome = try Restore.dryRun(self, target, options) {
@@ -94,18 +89,14 @@ extension Archive {
     guard catalog == nil else {
       return try dryRunRestore(to: target, options: options, migrating: catalog).value.restore
     }
-    return try Restore.plan(self, target, withSchemaVersion(options, of: target))
+    return try Restore.plan(self, target, options)
   }
 
   /// A part of an archive must be of the container's schema version.
-  private func withSchemaVersion(
-    _ options: RestoreOptions, of target: Restore.Target
-  ) throws -> RestoreOptions {
-    guard options.isPartial, options.schemaVersion == nil, case .existing(let container) = target else {
-      return options
-    }
+  private func checkingVersion(_ options: RestoreOptions, of target: Restore.Target) -> RestoreOptions {
+    guard options.isPartial, case .existing = target else { return options }
     var options = options
-    options.schemaVersion = try container.schemaVersion(options: options.transaction)
+    options.readsVersion = { schemaVersion(in: $0).number }
     return options
   }
 
@@ -114,8 +105,6 @@ extension Archive {
     restore.bytesRead = bytesRead
     return RestoreResult(restore: restore, migration: migration)
   }
-
-  // MARK: A part of an archive of an older version
 
   /// Calls the body with an archive of the migrated snapshot, and the options for a restore from it.
   ///
@@ -173,10 +162,11 @@ extension Archive {
     }
   }
 
-  private func requireVersion(
-    _ target: Restore.Target, _ options: RestoreOptions
-  ) throws -> Int {
-    guard let version = options.schemaVersion else {
+  /// The version of the container, which the restore from the migrated copy checks again under its lock.
+  private func requireVersion(_ target: Restore.Target, _ options: RestoreOptions) throws -> Int {
+    guard case .existing(let container) = target,
+      let version = try container.schemaVersion(options: options.transaction)
+    else {
       throw DrydockError(
         .mismatch,
         "the container's schema version is not known, so that a part cannot be migrated to it; name a version "

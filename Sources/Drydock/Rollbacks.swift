@@ -5,9 +5,9 @@ import MigrationEngine
 extension Container {
   /// Reverts changes in one transaction: those of the last transaction, or what ``MigrationRollback/Request`` asks for.
   ///
-  /// What the app has written since stays. Where it changed the same setting, row or file, the two conflict.
+  /// What the app has written since stays. Where it changed the same setting, row or file, the two conflict. Without the
+  /// migrations nothing is reverted by down steps.
   ///
-  /// - Parameter catalog: the migrations; without them nothing is reverted by down steps.
   /// - Throws: ``DrydockError``: `nothingToUndo`; `conflict` with both sides; `irreversible`. Nothing has changed then.
   @discardableResult
   public func rollback(
@@ -43,19 +43,16 @@ extension Container {
 }
 
 extension MigrationRollback.Request {
-  /// Undoes the last transaction.
   public static var lastTransaction: Self { Self() }
 
-  /// Undoes the last rollback.
   public static var redo: Self {
     var request = Self()
     request.redoing = true
     return request
   }
 
-  /// Goes back to a schema version, undoing as many transactions as it takes.
-  ///
-  /// - Parameter discardingNewer: gives up what the app has written since where it conflicts.
+  /// Goes back to a schema version, undoing as many transactions as it takes. Can discard what the app has written since
+  /// where that conflicts.
   public static func version(_ version: Int, discardingNewer: Bool = false) -> Self {
     var request = Self()
     (request.version, request.discardingNewer) = (version, discardingNewer)

@@ -7,7 +7,6 @@ import FileSystem
 import Foundation
 import MigrationEngine
 
-/// How a snapshot is taken.
 public struct SnapshotOptions: Sendable {
   /// Who can read the archive; nil writes one that is not encrypted.
   public var encryption: AgeLock?
@@ -18,7 +17,6 @@ public struct SnapshotOptions: Sendable {
   public var includesExcluded = false
   /// Seconds to wait for the locks of the container and of the repository; 0 fails at once.
   public var lockTimeout: Double = 0
-  /// Seconds to wait for a locked database.
   public var busyTimeout: Double = 5
   /// Called from time to time with the number of content bytes stored so far.
   public var progress: (@Sendable (UInt64) -> Void)?
@@ -98,10 +96,8 @@ func schemaVersion(in staged: StagedContainer) -> (number: Int?, problem: String
 }
 
 extension Archive {
-  /// Whether it is encrypted.
   public var isEncrypted: Bool { encryption != nil }
 
-  /// The paths it holds, in order.
   public func paths() throws -> [ContainerPath] {
     var paths: [ContainerPath] = []
     try manifest.entries { paths.append($0.path) }

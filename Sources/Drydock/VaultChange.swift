@@ -5,16 +5,13 @@ import DrydockErrors
 import Formats
 import Foundation
 
-/// One change of a vault.
 public enum VaultChange: Sendable {
   /// What to do when the vault already has the item.
   public enum IfExists: String, Sendable, CaseIterable {
     case fail, keep, replace
   }
 
-  /// Adds or replaces an item.
   case set(NewVaultItem, ifExists: IfExists)
-  /// Removes an item.
   case remove(VaultAddress)
   /// Gives an item another name, other attributes, or both.
   case rename(VaultAddress, to: VaultName)
@@ -24,7 +21,6 @@ public enum VaultChange: Sendable {
   case rekey([AgeRecipient])
 }
 
-/// What a change of a vault did.
 public struct VaultChangeReport: Sendable {
   /// What was done, such as `set com.example.notes/auth`; also in the transaction log.
   public var summary: String
@@ -156,7 +152,6 @@ public struct VaultName: Sendable {
   /// Single attributes, which win over it; an empty text removes one.
   public var attributes: [VaultAttribute: String]
 
-  /// A name, attributes, or both.
   public init(_ text: String? = nil, attributes: [VaultAttribute: String] = [:]) {
     (self.text, self.attributes) = (text, attributes)
   }
@@ -173,11 +168,8 @@ public struct VaultName: Sendable {
 
 /// An item to be added to a vault, or to replace one.
 public struct NewVaultItem: Sendable {
-  /// What kind of secret it is.
   public var itemClass = VaultItemClass.genericPassword
-  /// Its name.
   public var name: VaultName
-  /// Its other text attributes.
   public var attributes: [VaultAttribute: String] = [:]
   /// When a device can read it; nil leaves it as it is, and a new item is `whenUnlocked`, as in the keychain.
   public var accessibility: VaultAccessibility?
@@ -185,10 +177,8 @@ public struct NewVaultItem: Sendable {
   public var isSynchronizable = false
   /// What a user must present to read it; nil leaves it as it is.
   public var accessControl: VaultAccessControl?
-  /// The secret.
   public var value: SecretBytes
 
-  /// An item with a value.
   public init(_ name: VaultName, value: SecretBytes) { (self.name, self.value) = (name, value) }
 
   /// The item, based on the present one: what is not given stays.

@@ -23,20 +23,22 @@ extension Container {
     return try vault.one(address)
   }
 
-  /// Changes the vault in one transaction, which can be undone; changes nothing when the vault is already so.
+  /// Changes the vault in one transaction, which can be undone; changes nothing when the vault is already so. With the new
+  /// keys of ``VaultChange/rekey(_:)`` the result is verified by opening it with them.
   ///
-  /// - Parameter newKeys: the keys that ``VaultChange/rekey(_:)`` seals to, where they are known: the result is verified
-  ///   by opening it with them.
   /// - Throws: ``DrydockError``; nothing has changed then.
   @discardableResult
   public func changeVault(
     _ change: VaultChange, newKeys: DeviceKeys? = nil, options: TransactionOptions = TransactionOptions()
   ) throws -> TransactionOutcome<VaultChangeReport> {
     let options = options.with(newKeys)
-    // What is refused is refused before a transaction begins, and what it does is in its record.
-    let planned = try Transaction.inspect(self, options: options) { try change.plan($0).report }
-    return try Transaction.run(on: self, .vault, summary: planned.summary, options: options) {
-      try change.make($0)
+    return try Transaction.run(on: self, .vault, options: options) {
+      staged -> TransactionPlan<(vault: Vault, report: VaultChangeReport), VaultChangeReport> in
+      let planned = try change.plan(staged)
+      return .change(planned, summary: planned.report.summary)
+    } body: { staged, planned in
+      try staged.setVault(planned.vault)
+      return planned.report
     }
   }
 
@@ -44,17 +46,15 @@ extension Container {
   public func dryRunVaultChange(
     _ change: VaultChange, newKeys: DeviceKeys? = nil, options: TransactionOptions = TransactionOptions()
   ) throws -> DryRunOutcome<VaultChangeReport> {
-    try Transaction.dryRun(on: self, options: options.with(newKeys)) { try change.make($0) }
+    try Transaction.dryRun(on: self, options: options.with(newKeys)) { staged in
+      let planned = try change.plan(staged)
+      try staged.setVault(planned.vault)
+      return planned.report
+    }
   }
 }
 
 extension VaultChange {
-  fileprivate func make(_ staged: StagedContainer) throws -> VaultChangeReport {
-    let (vault, report) = try plan(staged)
-    try staged.setVault(vault)
-    return report
-  }
-
   fileprivate func plan(_ staged: StagedContainer) throws -> (vault: Vault, report: VaultChangeReport) {
     let keys = try staged.requireDeviceKeys("changing the vault")
     do {
@@ -67,7 +67,6 @@ extension VaultChange {
 }
 
 extension TransactionOptions {
-  /// With more keys.
   fileprivate func with(_ newKeys: DeviceKeys?) -> TransactionOptions {
     guard let newKeys, let deviceKeys else { return self }
     var options = self

@@ -58,17 +58,6 @@ struct ContainersOptions: ParsableArguments {
       directory: try ContainerDirectory(all, configuration: configuration), configuration: configuration,
       jobs: jobs ?? most, asJSON: asJSON)
   }
-
-  /// As for one container.
-  func open(_ configuration: ContainerConfiguration) throws -> Container { try one.open(configuration) }
-
-  /// As for one container.
-  func reading<T>(
-    _ configuration: ContainerConfiguration, _ expansion: ExpansionOptions, _ body: (Container) throws -> T
-  ) throws -> T { try one.reading(configuration, expansion, body) }
-
-  /// How transactions are run.
-  func transaction() throws -> TransactionOptions { try wait.transaction() }
 }
 
 /// Runs a command on every container of a directory, and goes on when one fails. Prints a row or a JSON line for each, in
@@ -84,21 +73,24 @@ struct Batch {
   /// - Parameter work: runs on several threads.
   /// - Returns: the summary, to be printed by ``finish(_:)``.
   func run(_ work: @escaping @Sendable (Container) throws -> BatchResult) -> BatchSummary {
-    let (configuration, asJSON) = (configuration, asJSON)
-    var rows = BatchReport(names: directory.containers.map(\.name), asJSON: asJSON)
-    OrderedWork.run(directory.containers, jobs: jobs) { child in
-      Done(child, asJSON: asJSON) { notes in
+    var rows = BatchRows(names: directory.containers.map(\.name), asJSON: asJSON)
+    OrderedWork.run(directory.containers, jobs: jobs) { [configuration] child in
+      var notes: [String] = []
+      do {
         let container = try Container(at: child.path, configuration: configuration)
-        notes += try ContainerOptions.recovering(container)
-        return try work(container)
+        notes = try ContainerOptions.recovering(container)
+        var result = try work(container)
+        result.notes = notes + result.notes
+        return result
+      } catch {
+        return BatchResult(child, Failure(error), notes)
       }
-    } deliver: { child, done in
-      rows.report(child, done)
+    } deliver: { child, result in
+      rows.add(child, result)
     }
     rows.end()
-    var summary = rows.summary
-    summary.passedOver = directory.skipped
-    return summary
+    rows.summary.passedOver = directory.skipped
+    return rows.summary
   }
 
   /// Prints the summary, and throws the exit code where it is not 0.
@@ -106,14 +98,13 @@ struct Batch {
     if asJSON {
       Output.line(encoded: Output.encodedLine(summary))
     } else {
-      let counts = BatchResult.State.allCases.filter { summary.summary[$0] > 0 }.map {
-        "\(summary.summary[$0]) \($0.rawValue)"
-      }
+      let counts = BatchResult.State.allCases.map { (summary.count($0), $0.rawValue) }.filter { $0.0 > 0 }
       Output.line(
-        "\(Output.count(summary.summary.containers, "container")): \(counts.joined(separator: ", "))")
+        "\(Output.count(directory.containers.count, "container")): "
+          + counts.map { "\($0) \($1)" }.joined(separator: ", "))
     }
     if !summary.passedOver.isEmpty {
-      let shown = summary.passedOver.prefix(5).map(BatchReport.shown)
+      let shown = summary.passedOver.prefix(5).map(\.printable)
       let more = summary.passedOver.count > 5 ? " and \(summary.passedOver.count - 5) more" : ""
       Output.note(
         "drydock: note: skipped, because nothing shows that these are containers: "
@@ -121,51 +112,12 @@ struct Batch {
     }
     if summary.exitCode != 0 { throw ExitCode(summary.exitCode) }
   }
-
-  /// The result of one container until it is printed in its turn: only text.
-  struct Done: Sendable {
-    var state = BatchResult.State.failed
-    var exitCode: Int32 = 0
-    /// The row's text, or the line of JSON.
-    var text = ""
-    /// What went wrong: for the row, which has the container's name, and by itself.
-    var reason = "", error: String?
-    var notes: [String] = []
-    var unseen: UnseenProcesses?
-
-    fileprivate init(
-      _ child: ContainerDirectory.Child, asJSON: Bool, _ work: (inout [String]) throws -> BatchResult
-    ) {
-      var line: BatchLine
-      do {
-        let result = try work(&notes)
-        (state, text, exitCode) = (result.state, result.text, result.exit?.rawValue ?? 0)
-        notes += result.notes
-        unseen = result.unseen
-        line = BatchLine(
-          container: child.name, path: child.path, state: state, exitCode: exitCode, notes: notes)
-        line.result = result.document.map { .init(value: $0) }
-      } catch {
-        let failure = Failure(error) ?? Failure(unforeseen: error)
-        (exitCode, self.error) = (failure.status.rawValue, failure.text)
-        let isAboutAll = failure.path == child.path || failure.path == realPath(child.path)
-        reason = "exit \(exitCode): \(isAboutAll ? failure.message : failure.text)"
-        line = BatchLine(
-          container: child.name, path: child.path, state: state, exitCode: exitCode, notes: notes)
-        line.error = failure.detail(status: failure.status)
-      }
-      if asJSON { text = Output.encodedLine(line) }
-    }
-  }
 }
 
 /// What a command did to one container of a batch.
 struct BatchResult: Sendable {
-  /// The container's state, for the summary.
-  enum State: String, Encodable, CaseIterable {
-    /// The command changed it.
+  enum State: String, Encodable, CaseIterable, Sendable {
     case changed
-    /// The command would change it.
     case pending
     /// There was nothing to do.
     case unchanged
@@ -173,74 +125,76 @@ struct BatchResult: Sendable {
     case failed
   }
 
-  /// See ``State``.
   var state: State
   /// What was done, in a few words.
   var text: String
   /// What the command prints for one container with `--json`; nil for one that is past what was asked for.
-  var document: (any Encodable & Sendable)?
+  var document: JSONObject?
   /// What the command would exit with for this container; nil for 0.
   var exit: ExitStatus?
-  /// Notes, for standard error.
+  /// Lines for standard error.
   var notes: [String] = []
   /// Processes that may have had the container open without being seen.
   var unseen: UnseenProcesses?
+  var failure: Failure?
 }
 
-/// One line of the report with `--json`.
-struct BatchLine: Encodable {
-  /// The container's name in the directory, and its path.
-  var container: String, path: String
-  /// See ``BatchResult/State``.
-  var state: BatchResult.State
-  /// What the command would exit with for this container.
-  var exitCode: Int32
-  /// Notes, which also go to standard error.
-  var notes: [String]
-  /// What the command prints for one container.
-  var result: Document?
-  /// Why it failed.
-  var error: Failure.Detail?
+extension BatchResult {
+  init<Value>(_ outcomes: [TransactionOutcome<Value>], _ text: String, _ document: JSONObject) {
+    self.init(
+      state: outcomes.allSatisfy { $0.transaction == nil } ? .unchanged : .changed, text: text,
+      document: document, exit: outcomes.lazy.compactMap(\.exit).first,
+      notes: outcomes.flatMap(\.reportLines), unseen: outcomes.lazy.compactMap(\.unseen).first)
+    if let exit { self.text += ", exit \(exit.rawValue)" }
+  }
 
-  /// A document of any command.
-  struct Document: Encodable {
-    let value: any Encodable & Sendable
-    func encode(to encoder: any Encoder) throws { try value.encode(to: encoder) }
+  fileprivate init(_ child: ContainerDirectory.Child, _ failure: Failure, _ notes: [String]) {
+    // The row has the container's name.
+    let isAboutAll = failure.path == child.path || failure.path == realPath(child.path)
+    self.init(
+      state: .failed,
+      text: "exit \(failure.status.rawValue): \(isAboutAll ? failure.message : failure.text)",
+      exit: failure.status, notes: notes, failure: failure)
+  }
+
+  /// What would change, counted.
+  static func text(_ difference: ContainerDifference) -> String {
+    let counts = [
+      (difference.settings.count, "setting"), (difference.vault.count, "vault"),
+      (difference.databases.count, "database"), (difference.files.count, "file"),
+    ]
+    return counts.filter { $0.0 > 0 }.map { Output.count($0.0, $0.1) }.joined(separator: ", ")
+  }
+
+  static func text(from: Int, to: Int) -> String { from == to ? "version \(to)" : "version \(from) → \(to)" }
+}
+
+extension BatchResult {
+  /// The line of the report with `--json`.
+  fileprivate func line(_ child: ContainerDirectory.Child) -> JSONObject {
+    [
+      "container": child.name, "path": child.path, "state": state, "exit_code": exit?.rawValue ?? 0,
+      "notes": notes, "result": document, "error": failure.map { $0.detail(status: $0.status) },
+    ]
   }
 }
 
 /// The last line of the report with `--json`.
 struct BatchSummary: Encodable {
-  struct Counts: Encodable {
-    var containers = 0, changed = 0, pending = 0, unchanged = 0, failed = 0
-
-    subscript(_ state: BatchResult.State) -> Int {
-      get {
-        switch state {
-        case .changed: changed
-        case .pending: pending
-        case .unchanged: unchanged
-        case .failed: failed
-        }
-      }
-      set {
-        switch state {
-        case .changed: changed = newValue
-        case .pending: pending = newValue
-        case .unchanged: unchanged = newValue
-        case .failed: failed = newValue
-        }
-      }
-    }
-  }
-
-  var summary = Counts()
-  /// What the program exits with.
+  /// The number of containers, in all and by state.
+  private var summary = ["containers": 0].merging(
+    BatchResult.State.allCases.map { ($0.rawValue, 0) }, uniquingKeysWith: +)
   var exitCode: Int32 = 0
-  /// What else is in the directory.
   var passedOver: [String] = []
   /// As for one container, over all of them.
   var exposed: [ExposedSecret] = [], notSearched: [String] = []
+
+  func count(_ state: BatchResult.State) -> Int { summary[state.rawValue, default: 0] }
+
+  mutating func add(_ state: BatchResult.State) {
+    summary["containers", default: 0] += 1
+    summary[state.rawValue, default: 0] += 1
+  }
 
   /// The exit code of a batch: the one that all share; `pending` when the others succeeded; that of the first when all
   /// failed; else `incomplete`.
@@ -253,8 +207,8 @@ struct BatchSummary: Encodable {
 }
 
 /// Prints the results of a batch as they come, and counts them.
-struct BatchReport {
-  private(set) var summary = BatchSummary()
+private struct BatchRows {
+  var summary = BatchSummary()
   private let nameWidth: Int
   /// The exit codes that there were, in the order of their first container.
   private var codes: [Int32] = []
@@ -264,35 +218,31 @@ struct BatchReport {
   private static let notesShown = 3
   /// Whether unseen processes were reported, which are the same for all containers.
   private var hasReportedUnseen = false
-
   private let asJSON: Bool
 
   init(names: [String], asJSON: Bool) {
     self.asJSON = asJSON
-    nameWidth = names.map { Self.shown($0).count }.max() ?? 0
+    nameWidth = names.map(\.printable.count).max() ?? 0
   }
 
-  /// A name for people, on one line.
-  static func shown(_ name: String) -> String { ContainerPath.printable(Array(name.utf8)) }
-
-  mutating func report(_ child: ContainerDirectory.Child, _ done: Batch.Done) {
-    summary.summary.containers += 1
-    summary.summary[done.state] += 1
-    if !codes.contains(done.exitCode) { codes.append(done.exitCode) }
+  mutating func add(_ child: ContainerDirectory.Child, _ result: BatchResult) {
+    summary.add(result.state)
+    let code = result.exit?.rawValue ?? 0
+    if !codes.contains(code) { codes.append(code) }
     summary.exitCode = BatchSummary.exitCode(of: codes)
-    for note in done.notes { report(note, of: child) }
-    if let unseen = done.unseen, !hasReportedUnseen {
+    for note in result.notes { report(note, of: child) }
+    if let unseen = result.unseen, !hasReportedUnseen {
       Output.note("drydock: note: \(unseen.note)")
       hasReportedUnseen = true
     }
     if asJSON {
-      Output.line(encoded: done.text)
-      if let error = done.error { Output.note("drydock: error: \(error)") }
+      Output.line(encoded: Output.encodedLine(result.line(child)))
+      if let failure = result.failure { Output.note("drydock: error: \(failure.text)") }
     } else {
       let cells = [
-        Self.padded(Self.shown(child.name), nameWidth), Self.padded(done.state.rawValue, Self.stateWidth),
-        (done.error == nil ? done.text : done.reason).split(separator: "\n")
-          .map { $0.trimmingCharacters(in: .whitespaces) }.joined(separator: "; "),
+        Self.padded(child.name.printable, nameWidth), Self.padded(result.state.rawValue, Self.stateWidth),
+        result.text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
+          .joined(separator: "; "),
       ]
       Output.line("  " + cells.joined(separator: "  "))
     }
@@ -302,7 +252,7 @@ struct BatchReport {
   private mutating func report(_ note: String, of child: ContainerDirectory.Child) {
     let kind = note.replacing(realPath(child.path) ?? child.path, with: "")
     counts[kind, default: 0] += 1
-    if counts[kind, default: 0] <= Self.notesShown { Output.note("\(note) (\(Self.shown(child.name)))") }
+    if counts[kind, default: 0] <= Self.notesShown { Output.note("\(note) (\(child.name.printable))") }
   }
 
   /// Reports how many notes were not shown.

@@ -10,29 +10,27 @@ struct Failure {
   let message: String
   let path: String?
 
-  /// Nil for what is not an error of Drydock's, such as those of the argument parser.
-  init?(_ error: any Error) {
-    let (message, path): (String, String?)
+  /// Nil for errors of others, such as the argument parser.
+  init?(known error: any Error) {
     switch error {
     case let error as DrydockError:
-      (code, path) = (error.code.rawValue, error.place)
-      message = Advice.message(of: error)
-      status = ExitStatus(rawValue: error.code.exitCode) ?? .failed
-    case let error as UsageError:
-      (code, message, path) = ("usage", error.message, nil)
-      status = .usage
+      self.init(
+        ExitStatus(rawValue: error.code.exitCode) ?? .failed, error.code.rawValue, error.advised.message,
+        error.place)
+    case let error as UsageError: self.init(.usage, "usage", error.message, nil)
     default: return nil
     }
-    // Messages are without secrets; but they quote what a command line and files of the user's say.
-    let redactor = Redactor()
-    self.message = redactor.shown(message: message)
-    self.path = path.map(redactor.shown(message:))
   }
 
-  /// An error that no module has put into its own words.
-  init(unforeseen error: any Error) {
-    (status, code, path) = (.failed, "failed", nil)
-    message = Redactor().shown(message: String(describing: error))
+  init(_ error: any Error) {
+    self = Failure(known: error) ?? Failure(.failed, "failed", String(describing: error), nil)
+  }
+
+  private init(_ status: ExitStatus, _ code: String, _ message: String, _ path: String?) {
+    // The library's messages have no secrets, but they quote command lines and the user's files.
+    let redactor = Redactor()
+    (self.status, self.code) = (status, code)
+    (self.message, self.path) = (redactor.shown(message: message), path.map(redactor.shown(message:)))
   }
 
   /// What the argument parser says of an invalid command line, without what looks like a secret in it: a
@@ -46,76 +44,105 @@ struct Failure {
     return text
   }
 
-  /// Says it: one line on standard error, and with `--json` a document on standard output.
+  /// Prints the failure: a line on standard error, and with `--json` a document on standard output.
   func report(asJSON: Bool) {
     Output.note("drydock: error: \(text)")
-    guard asJSON else { return }
-    Self.document(code: code, message: message, path: path, status: status.rawValue)
+    if asJSON { Self.document(code: code, message: message, path: path, status: status.rawValue) }
   }
 
-  /// The message with its path.
   var text: String { DrydockError(.io, message, path: path).description }
 
-  /// A failure in JSON.
-  struct Detail: Encodable, Sendable {
-    var code: String
-    var message: String
-    var path: String?
-    var exitCode: Int32
+  /// The failure in JSON, with the exit code of the command as a whole.
+  func detail(status: ExitStatus) -> JSONObject {
+    ["code": code, "message": message, "path": path, "exit_code": status.rawValue]
   }
 
-  /// It in JSON, with the exit code of the command as a whole.
-  func detail(status: ExitStatus) -> Detail {
-    Detail(code: code, message: message, path: path, exitCode: status.rawValue)
-  }
-
-  /// The one JSON document of a command that failed.
+  /// Prints the one JSON document of a command that failed.
   static func document(code: String, message: String, path: String?, status: Int32) {
-    struct Document: Encodable {
-      var error: Detail
-    }
-    Output.json(Document(error: .init(code: code, message: message, path: path, exitCode: status)))
+    let error: JSONObject = ["code": code, "message": message, "path": path, "exit_code": status]
+    Output.json(["error": error])
   }
 }
 
-/// Options and commands that help with an error of the library, which knows nothing of them.
+/// Options and commands that help with an error or a note of the library, which knows nothing of them.
 enum Advice {
-  /// By the beginning of the command, the code of the error, and a part of its message; the first match counts.
-  private static let table: [(command: String, code: DrydockError.Code, part: String, text: String)] = [
+  /// By the beginning of the command, the code of the error (nil for notes and any error), and a part of the text; the
+  /// first match counts.
+  private static let table: [(command: String, code: DrydockError.Code?, part: String, text: String)] = [
     ("vault set", .exists, "", "--if-exists replace gives it the new value"),
+    (
+      "vault set", .vaultLocked, "a vault needs",
+      "--device-key FILE, or DRYDOCK_DEVICE_KEY; `drydock keygen` makes one"
+    ),
     ("vault", .notFound, "no vault", "`drydock vault set` creates one"),
     ("vault", .ambiguous, "", "--account, --access-group ('' for none) or --class"),
     ("vault", .missing, "no item", "`drydock vault list` shows all items"),
     ("migrate", .notInArchive, "without a snapshot", "--no-snapshot"),
-    ("migrate", .outOfOrder, "", "--allow-out-of-order"),
+    (
+      "rollback", .conflict, "down steps",
+      "--discard-newer discards what the app has written since; --down runs the steps"
+    ),
     ("rollback", .conflict, "", "--discard-newer discards what the app has written since"),
+    ("rollback", .vaultLocked, "discard what", "--device-key FILE, also of earlier keys, or --discard-newer"),
+    ("rollback", .usage, "name the version", "--to VERSION"),
+    ("rollback", .nothingToUndo, "name the migrations", "-m DIRECTORY"),
+    (
+      "rollback", .irreversible, "",
+      "without --down, `drydock rollback` undoes whole transactions by the undo log"
+    ),
     ("restore", .mismatch, "would be mixed into", "--migrate"),
     ("restore", .mismatch, "must be asked for", "--from-other"),
     ("restore", .mismatch, "version marker", "`drydock baseline CONTAINER --to N`"),
     ("restore", .conflict, "overwrite excluded paths", "--overwrite-excluded"),
     ("restore", .conflict, "do not keep extra paths", "leave --keep-extra out"),
+    ("restore", nil, "overwrite other devices' items", "--include-synchronizable restores it"),
+    ("restore", nil, "no device key was given", "--device-key FILE, or DRYDOCK_DEVICE_KEY"),
+    ("restore", nil, "that its vault was sealed to then", "--device-key FILE"),
     ("rekey", .overlap, "give the identity", "--identity FILE"),
+    ("fixture capture", .notCaptured, "the container has version", "leave --at out"),
+    ("fixture capture", .notCaptured, "or give the version", "--at VERSION"),
+    ("fixture capture", .notCaptured, "keep more rows", "--rows NUMBER"),
+    ("fixture capture", .notCaptured, "the device key", "--device-key FILE, or --drop PATTERN"),
+    (
+      "fixture capture", .notCaptured, "would still contain",
+      "--replace TABLE.COLUMN, --replace-key KEY, --replace-file PATTERN, --drop PATTERN, --keep NAME"
+    ),
+    ("fixture capture", .notCaptured, "leave", "--drop PATTERN"),
+    ("test", nil, "or record goldens", "`drydock test --record`"),
+    ("test", nil, ": record ", "`drydock test --record`"),
+    ("", .missingMigration, "from the history", "`drydock repair CONTAINER --remove NUMBER`"),
+    ("", .edited, "accept number", "`drydock repair CONTAINER --accept NUMBER`"),
+    ("", .outOfOrder, "", "`drydock migrate CONTAINER --allow-out-of-order`"),
+    ("", nil, "set the version", "`drydock baseline CONTAINER --to N`"),
     ("", .locked, "", "--lock-timeout SECONDS waits longer"),
     ("", .notVisible, "", "leave --require-visible out"),
     ("", .limit, "raise it if you trust", "--max-size SIZE"),
     ("", .vaultLocked, "device key", "--device-key FILE, or DRYDOCK_DEVICE_KEY"),
     ("", .noIdentity, "passphrase", "--identity-passphrase-file FILE"),
     ("", .noIdentity, "", "--identity FILE, or DRYDOCK_IDENTITY"),
-    ("", .unknownVersion, "", "`drydock baseline CONTAINER --to N`"),
+    ("", .badKey, "a secret key, not a recipient", "`drydock keygen -y FILE` prints it"),
+    ("", .badKey, "no identity", "`drydock keygen -o FILE` makes one"),
   ]
 
-  /// The message with the advice, unless it already names an option or a command.
-  static func message(of error: DrydockError) -> String {
+  /// The text with the advice, unless it already names a command.
+  static func added(to text: String, code: DrydockError.Code? = nil) -> String {
     let command = ProcessArguments.all.dropFirst().joined(separator: " ")
-    let message = error.message
-    guard !message.contains(" --"), !message.contains("(--"), !message.contains("`drydock "),
-      !message.contains("did you mean"),
+    guard !text.contains("`drydock "), !text.contains("did you mean"),
       let found = table.first(where: {
-        error.code == $0.code && command.hasPrefix($0.command)
-          && ($0.part.isEmpty || message.contains($0.part))
+        ($0.code == nil || $0.code == code) && command.hasPrefix($0.command)
+          && ($0.part.isEmpty || text.contains($0.part))
       })
-    else { return message }
-    return "\(message) (\(found.text))"
+    else { return text }
+    return "\(text)\(text.contains("\n") ? "\n  " : " ")(\(found.text))"
+  }
+}
+
+extension DrydockError {
+  /// The error with the advice for the command line.
+  var advised: DrydockError {
+    var error = self
+    error.message = Advice.added(to: message, code: code)
+    return error
   }
 }
 
@@ -124,21 +151,16 @@ struct UsageError: Error {
   var message: String
 }
 
-/// The exit codes, as documented.
 enum ExitStatus: Int32 {
   /// Failed; nothing changed.
   case failed = 1
-  /// Changes are pending.
   case pending = 2
-  /// Done, but incomplete.
   case incomplete = 3
   /// Edited, missing, out of order, unknown version, damaged archive, other instance.
   case validation = 4
   /// Locked, in use, or changed meanwhile.
   case busy = 5
-  /// Both sides changed the same thing.
   case conflict = 6
-  /// Invalid command line.
   case usage = 64
 
   /// Thrown at the end of a command.
@@ -152,17 +174,40 @@ extension TransactionOutcome {
     return isFinished ? nil : .incomplete
   }
 
-  /// Ends the program with that code.
+  /// The JSON result, with what all transactions have.
+  func document(_ members: JSONObject) -> JSONObject {
+    var document = members
+    document["transaction"] = transaction?.description
+    document["conflicts"] = conflicts
+    document["unseen_processes"] = unseen
+    return document
+  }
+
+  /// Prints the notes, and without `--json` also the value as text, the transaction and the conflict copies.
+  ///
+  /// - Parameter undo: the command that undoes the transaction.
+  func report(
+    on container: Container, asJSON: Bool, undo: String? = "drydock rollback", text: (Value) -> Void
+  ) {
+    for line in ContainerOptions.lines(recovered, container) { Output.note("drydock: \(line)") }
+    for note in allNotes { Output.note("drydock: note: \(note)") }
+    if asJSON { return }
+    text(value)
+    if let transaction {
+      Output.advice("transaction \(transaction)\(undo.map { "; `\($0)` undoes it" } ?? "")")
+    }
+    for line in conflictLines { Output.note(line) }
+  }
+
+  /// Ends the program with the exit code, unless the outcome is clean.
   func throwUnlessClean() throws {
     if let exit { throw exit.code }
   }
 
-  /// All notes, first the unseen processes.
-  var allNotes: [String] { (unseen.map { [$0.note] } ?? []) + notes }
+  private var conflictLines: [String] {
+    conflicts.map { "drydock: the app changed it at the same moment; conflict copy kept: \($0)" }
+  }
 
   /// The lines for standard error, without the unseen processes, which are the same for a whole batch.
-  var reportLines: [String] {
-    notes.map { "drydock: note: \($0)" }
-      + conflicts.map { "drydock: the app changed it at the same moment; conflict copy kept: \($0)" }
-  }
+  var reportLines: [String] { notes.map { "drydock: note: \($0)" } + conflictLines }
 }

@@ -4,13 +4,11 @@ import Synchronization
 
 /// Prints results to standard output, and everything else to standard error.
 enum Output {
-  /// A line of the result.
   static func line(_ text: String = "") { write(plain(text) + "\n") }
 
   /// A line of the result that names a command to run.
   static func advice(_ text: String) { line(Program.current.named(text)) }
 
-  /// A comment.
   static func note(_ text: String) {
     StandardStreams.note(plain(Program.current.named(text)) + "\n")
   }
@@ -35,9 +33,9 @@ enum Output {
   }
 
   /// One JSON document, keys in snake case and sorted.
-  static func json(_ value: some Encodable) {
-    write(encoded(value, .prettyPrinted) + "\n")
-  }
+  static func json(_ object: JSONObject) { json(encoding: object) }
+
+  static func json(encoding value: some Encodable) { write(encoded(value, .prettyPrinted) + "\n") }
 
   /// A line of JSON Lines, as ``encodedLine(_:)`` gives it.
   static func line(encoded text: String) { write(text + "\n") }
@@ -58,12 +56,8 @@ enum Output {
 
   /// Names and link targets come from containers and archives: control characters are shown as text.
   private static func plain(_ text: String) -> String {
-    let isControl = { (scalar: Unicode.Scalar) in
-      scalar.value < 0x20 && scalar != "\n" && scalar != "\t" || (0x7F..<0xA0).contains(scalar.value)
-    }
-    guard text.unicodeScalars.contains(where: isControl) else { return text }
-    return text.unicodeScalars.map { isControl($0) ? "\\u{\(String($0.value, radix: 16))}" : String($0) }
-      .joined()
+    text.split(separator: "\n", omittingEmptySubsequences: false).map { String($0).printable }
+      .joined(separator: "\n")
   }
 
   /// Bytes of the result as they are.
@@ -103,6 +97,31 @@ enum Output {
       let text = indent + cells.joined(separator: "  ")
       line(String(text.prefix(text.count - text.reversed().prefix { $0 == " " }.count)))
     }
+  }
+}
+
+/// An object of a JSON result, with the documented keys; a nil value is left out.
+struct JSONObject: Encodable, Sendable, ExpressibleByDictionaryLiteral {
+  private var members: [String: any Encodable & Sendable]
+
+  init(dictionaryLiteral elements: (String, (any Encodable & Sendable)?)...) {
+    members = Dictionary(uniqueKeysWithValues: elements.compactMap { key, value in value.map { (key, $0) } })
+  }
+
+  subscript(_ key: String) -> (any Encodable & Sendable)? {
+    get { members[key] }
+    set { members[key] = newValue }
+  }
+
+  func encode(to encoder: any Encoder) throws {
+    struct Key: CodingKey {
+      var stringValue: String
+      var intValue: Int? { nil }
+      init(stringValue: String) { self.stringValue = stringValue }
+      init?(intValue: Int) { nil }
+    }
+    var object = encoder.container(keyedBy: Key.self)
+    for (key, value) in members { try object.encode(value, forKey: Key(stringValue: key)) }
   }
 }
 

@@ -41,7 +41,6 @@ package enum DrydockProgram {
 
 /// The program that runs: arguments in, words or JSON out, exit codes; nothing else.
 struct Program: Sendable {
-  /// What it is called.
   var name = "drydock"
   /// Migrations that it brings with it; nil when they are in a directory.
   var plan: (any MigrationPlan.Type)?
@@ -56,7 +55,6 @@ struct Program: Sendable {
       .replacing(#/(?m)(^ *|`|Example: )drydock(?=[ :])/#) { "\($0.output.1)\(name)" }
   }
 
-  /// Runs the command line of this process.
   static func run() {
     StandardStreams.prepare()
     raiseFileLimit()
@@ -98,7 +96,7 @@ struct Program: Sendable {
     let asJSON = ProcessArguments.all.contains("--json")
     let status = RootCommand.exitCode(for: error)
     // The argument parser's own: help and version, which succeed, and command lines that make no sense.
-    guard let failure = Failure(error) ?? (status == .failure ? Failure(unforeseen: error) : nil) else {
+    guard let failure = Failure(known: error) ?? (status == .failure ? Failure(error) : nil) else {
       if status == .success {
         Output.line(current.named(RootCommand.fullMessage(for: error)))
         return finish(status.rawValue)

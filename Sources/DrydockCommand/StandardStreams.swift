@@ -6,7 +6,6 @@ import Synchronization
 /// A failed write does not stop a command: what it has begun is finished or taken back as ever, its locks and scratch
 /// directories go, and what it wrote last is reported when it ends. So the flag is the process's, as the stream is.
 enum StandardStreams {
-  /// Why standard output is not complete.
   enum Fault: Equatable {
     /// The reader has ended, such as `head`.
     case closedPipe
@@ -35,7 +34,6 @@ enum StandardStreams {
     signal(SIGPIPE) { _ in }
   }
 
-  /// A result, to standard output.
   static func result(_ bytes: UnsafeRawBufferPointer) {
     state.withLock { state in
       guard state.fault == nil, !bytes.isEmpty else { return }

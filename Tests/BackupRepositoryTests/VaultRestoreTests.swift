@@ -42,7 +42,7 @@ import Testing
     // And without a key nothing that may not come back is put there.
     let left = try lab.restore(archive, nil, to: lab.lab.directory("other"))
     #expect(left.value.isIncomplete && !lab.lab.exists(VaultLab.vault, in: lab.lab.directory("other")))
-    #expect(left.value.vault?.leftBehind.first?.reason.contains("--device-key") == true)
+    #expect(left.value.vault?.leftBehind.first?.reason.contains("device key") == true)
   }
 
   @Test func aNewKeySealsWhatItPutsIntoNothing() throws {

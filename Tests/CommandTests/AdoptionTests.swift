@@ -9,14 +9,14 @@ struct AdoptionTests {
     "layout: ios\nmigrations: Own\nversion-markers: [{defaults: schemaVersion}]\n"
 
   /// A container of the app's version, and two migrations that are new.
-  private func prepare(_ lab: Lab, _ name: String = "Notes", number: Int? = 7) throws {
+  private func prepare(_ sandbox: Sandbox, _ name: String = "Notes", number: Int? = 7) throws {
     let key = number.map { "<key>schemaVersion</key><integer>\($0)</integer>" } ?? ""
-    try lab.write("drydock.yaml", Self.configuration)
+    try sandbox.write("drydock.yaml", Self.configuration)
     for number in 1...2 {
-      try lab.write("Own/000\(number)_m.yaml", "steps: [defaults.set: {values: {m\(number): true}}]\n")
+      try sandbox.write("Own/000\(number)_m.yaml", "steps: [defaults.set: {values: {m\(number): true}}]\n")
     }
-    try lab.shell("mkdir -p \(name)/Documents \(name)/Library/Preferences")
-    try lab.write(
+    try sandbox.shell("mkdir -p \(name)/Documents \(name)/Library/Preferences")
+    try sandbox.write(
       "\(name)/Library/Preferences/com.example.own.plist",
       "<plist version=\"1.0\"><dict><key>theme</key><string>sepia</string>\(key)</dict></plist>\n")
   }
@@ -24,42 +24,43 @@ struct AdoptionTests {
   @Test(
     "The app's own number does not stand for migrations that nobody released: exit 4, and the two ways on")
   func firstContact() throws {
-    try Lab.with { lab in
-      try prepare(lab, number: 2)
+    try Sandbox.with { sandbox in
+      try prepare(sandbox, number: 2)
       for arguments in [["migrate", "Notes"], ["migrate", "Notes", "--dry-run"]] {
-        try lab.expectRefusal(arguments, exit: 4, ["`schemaVersion` is 2", "never released (up to 2)"])
+        try sandbox.expectRefusal(arguments, exit: 4, ["`schemaVersion` is 2", "never released (up to 2)"])
       }
-      let status = try lab.drydock("status", "Notes")
+      let status = try sandbox.drydock("status", "Notes")
       #expect(status.exitCode == 4, "\(status)")
-      for way in ["at: {0: 2}", "drydock baseline CONTAINER --to 2"] {
+      for way in ["at: {0: 2}", "set the version to 2"] {
         #expect(status.errors.contains(way), "\(status)")
       }
-      try lab.write("drydock.yaml", Self.configuration.replacing("Version}", with: "Version, at: {0: 2}}"))
-      let output = try lab.succeed("migrate", "Notes")
+      try sandbox.write(
+        "drydock.yaml", Self.configuration.replacing("Version}", with: "Version, at: {0: 2}}"))
+      let output = try sandbox.succeed("migrate", "Notes")
       #expect(output.hasPrefix("version 0 → 2\n"), "\(output)")
     }
   }
 
   @Test("`init` writes the number that it found as the one before the first migration")
   func initWritesAt() throws {
-    try Lab.with { lab in
-      try prepare(lab)
-      try lab.write("Own/releases.yaml", "- {release: \"1\", version: 2, migrations: []}\n")
+    try Sandbox.with { sandbox in
+      try prepare(sandbox)
+      try sandbox.write("Own/releases.yaml", "- {release: \"1\", version: 2, migrations: []}\n")
       func written() throws -> String {
-        try lab.remove("drydock.yaml")
-        try lab.succeed("init", "Notes")
-        return String(decoding: try lab.read("drydock.yaml"), as: UTF8.self)
+        try sandbox.remove("drydock.yaml")
+        try sandbox.succeed("init", "Notes")
+        return String(decoding: try sandbox.read("drydock.yaml"), as: UTF8.self)
       }
       #expect(try written().contains("version-markers:\n  - {defaults: \"schemaVersion\", at: {0: 7}}\n"))
-      #expect(try lab.succeed("status", "Notes", "-m", "Own").hasPrefix("version 0 of 2, by the setting"))
+      #expect(try sandbox.succeed("status", "Notes", "-m", "Own").hasPrefix("version 0 of 2, by the setting"))
       let settings = "Notes/Library/Preferences/com.example.own.plist"
-      try lab.shell("sed -i 's/>7</>0</' \(settings)")
+      try sandbox.shell("sed -i 's/>7</>0</' \(settings)")
       #expect(try written().contains("\n  - {defaults: \"schemaVersion\", absent: 0}\n"))
       // Without a number it is a proposal only.
-      try lab.shell("sed -i 's/schemaVersion/other/' \(settings)")
+      try sandbox.shell("sed -i 's/schemaVersion/other/' \(settings)")
       #expect(try written().contains("\n#   - {defaults: dataSchemaVersion, absent: 0}\n"))
-      try lab.run(
-        Tools.system("sqlite3"), lab("Notes/Documents/notes.sqlite"),
+      try sandbox.run(
+        Tools.system("sqlite3"), sandbox("Notes/Documents/notes.sqlite"),
         "CREATE TABLE t(x); PRAGMA user_version = 4")
       #expect(try written().contains("version-markers:\n  - {pragma: notes, at: {0: 4}}\n"))
     }
@@ -68,12 +69,12 @@ struct AdoptionTests {
   @Test(
     "`baseline --all` says it of those only of which nothing else does; `repair --all` repairs who needs it")
   func many() throws {
-    try Lab.with { lab in
+    try Sandbox.with { sandbox in
       for (name, number) in [("anna", nil), ("ben", 2), ("carl", 0)] as [(String, Int?)] {
-        try prepare(lab, "All/" + name, number: number)
+        try prepare(sandbox, "All/" + name, number: number)
       }
-      try lab.succeed("migrate", "All/carl", "--to", "1")
-      let result = try lab.drydock("baseline", "--all", "All", "--to", "2")
+      try sandbox.succeed("migrate", "All/carl", "--to", "1")
+      let result = try sandbox.drydock("baseline", "--all", "All", "--to", "2")
       #expect(result.exitCode == 0, "\(result)")
       let rows = result.output.split(separator: "\n").map { $0.split(separator: " ").joined(separator: " ") }
       #expect(
@@ -81,25 +82,25 @@ struct AdoptionTests {
           "anna changed version 2", "ben changed version 2",
           "carl unchanged version 1 already, by the history", "3 containers: 2 changed, 1 unchanged",
         ], "\(result)")
-      try lab.write("Own/0001_m.yaml", "steps: []\n")
-      #expect(try lab.drydock("migrate", "--all", "All").exitCode == 3)
-      let repaired = try lab.drydock("repair", "--all", "All", "--accept", "1", "--json")
+      try sandbox.write("Own/0001_m.yaml", "steps: []\n")
+      #expect(try sandbox.drydock("migrate", "--all", "All").exitCode == 3)
+      let repaired = try sandbox.drydock("repair", "--all", "All", "--accept", "1", "--json")
       #expect(repaired.exitCode == 0, "\(repaired)")
       let states = repaired.output.matches(of: #/"state":"(\w+)"/#).map { String($0.1) }
       #expect(states == ["unchanged", "unchanged", "changed"], "\(repaired)")
-      let unknown = try lab.drydock("repair", "--all", "All", "--accept", "9")
+      let unknown = try sandbox.drydock("repair", "--all", "All", "--accept", "9")
       #expect(unknown.exitCode == 64 && unknown.errors.contains("migration of that number"), "\(unknown)")
-      #expect(try lab.drydock("migrate", "--all", "All").exitCode == 0)
+      #expect(try sandbox.drydock("migrate", "--all", "All").exitCode == 0)
     }
   }
 
   @Test("A container without the number is of the version that `absent` says")
   func absent() throws {
-    try Lab.with { lab in
-      try prepare(lab, number: nil)
-      try lab.expectRefusal(["migrate", "Notes"], exit: 4, ["absent: 0"])
-      try lab.write("drydock.yaml", Self.configuration.replacing("Version}", with: "Version, absent: 0}"))
-      #expect(try lab.succeed("migrate", "Notes").hasPrefix("version 0 → 2\n"))
+    try Sandbox.with { sandbox in
+      try prepare(sandbox, number: nil)
+      try sandbox.expectRefusal(["migrate", "Notes"], exit: 4, ["absent: 0"])
+      try sandbox.write("drydock.yaml", Self.configuration.replacing("Version}", with: "Version, absent: 0}"))
+      #expect(try sandbox.succeed("migrate", "Notes").hasPrefix("version 0 → 2\n"))
     }
   }
 
@@ -107,21 +108,21 @@ struct AdoptionTests {
     "drydock's own working directory is no use of the container, and what is named from it is found afterwards"
   )
   func ownDirectory() throws {
-    try Lab.with { lab in
-      try prepare(lab, number: 0)
+    try Sandbox.with { sandbox in
+      try prepare(sandbox, number: 0)
       func drydock(_ arguments: String..., in directory: String) throws -> CommandResult {
         try Command.run(
-          lab.program, arguments, environment: lab.environment, directory: lab(directory))
+          sandbox.program, arguments, environment: sandbox.environment, directory: sandbox(directory))
       }
       let result = try drydock("migrate", ".", "--each", "-m", "../Own", in: "Notes")
       #expect(result.exitCode == 0, "\(result)")
-      #expect(try lab.succeed("status", "Notes").hasPrefix("version 2 of 2"))
+      #expect(try sandbox.succeed("status", "Notes").hasPrefix("version 2 of 2"))
       let below = try drydock("rollback", "..", "--to", "0", "-m", "../../Own", in: "Notes/Documents")
       #expect(below.exitCode == 0, "\(below)")
       // A shell would be left in a directory that is gone.
-      let shell = try Command.spawn("/bin/sh", ["-c", "echo ready; read x"], directory: lab("Notes"))
+      let shell = try Command.spawn("/bin/sh", ["-c", "echo ready; read x"], directory: sandbox("Notes"))
       try shell.waitForLine("ready")
-      try lab.expectRefusal(
+      try sandbox.expectRefusal(
         ["migrate", "Notes"], exit: 5, ["process \(shell.process)", "leave that directory and run it again"])
       shell.closeInput()
       _ = try shell.wait()
@@ -130,8 +131,8 @@ struct AdoptionTests {
 
   @Test("A late number runs with --allow-out-of-order, also each by itself")
   func lateNumbers() throws {
-    try Lab.with { lab in
-      try lab.write(
+    try Sandbox.with { sandbox in
+      try sandbox.write(
         "drydock.yaml",
         """
         layout: ios
@@ -139,22 +140,24 @@ struct AdoptionTests {
         migrations: {path: Own, format: golang-migrate, database: notes}
 
         """)
-      try lab.shell("mkdir -p Notes/Documents Notes/Library")
-      for number in [1, 20] { try lab.write("Own/\(number)_m.up.sql", "CREATE TABLE t\(number) (x);\n") }
-      try lab.succeed("migrate", "Notes")
-      for number in [5, 6, 21] { try lab.write("Own/\(number)_m.up.sql", "CREATE TABLE t\(number) (x);\n") }
+      try sandbox.shell("mkdir -p Notes/Documents Notes/Library")
+      for number in [1, 20] { try sandbox.write("Own/\(number)_m.up.sql", "CREATE TABLE t\(number) (x);\n") }
+      try sandbox.succeed("migrate", "Notes")
+      for number in [5, 6, 21] {
+        try sandbox.write("Own/\(number)_m.up.sql", "CREATE TABLE t\(number) (x);\n")
+      }
       for arguments in [
         ["migrate", "Notes"], ["migrate", "Notes", "--dry-run"], ["migrate", "Notes", "--each"],
       ] {
-        try lab.expectRefusal(arguments, exit: 4, ["0005_m", "--allow-out-of-order"])
+        try sandbox.expectRefusal(arguments, exit: 4, ["0005_m", "--allow-out-of-order"])
       }
-      #expect(try lab.drydock("status", "Notes").exitCode == 4)
-      try lab.succeed("migrate", "Notes", "--each", "--allow-out-of-order")
-      let tables = try lab.run(
-        Tools.system("sqlite3"), lab("Notes/Documents/notes.sqlite"),
+      #expect(try sandbox.drydock("status", "Notes").exitCode == 4)
+      try sandbox.succeed("migrate", "Notes", "--each", "--allow-out-of-order")
+      let tables = try sandbox.run(
+        Tools.system("sqlite3"), sandbox("Notes/Documents/notes.sqlite"),
         "SELECT group_concat(name) FROM (SELECT name FROM sqlite_schema WHERE name LIKE 't%' ORDER BY rowid)")
       #expect(tables == "t1,t20,t5,t6,t21\n")
-      #expect(try lab.drydock("status", "Notes").exitCode == 0)
+      #expect(try sandbox.drydock("status", "Notes").exitCode == 0)
     }
   }
 }

@@ -5,138 +5,139 @@ import Testing
 @Suite("Bad archives are refused, and nothing changes")
 struct BadArchiveTests {
   /// A container with a good archive of it, then changed, so that a restore has something to do.
-  private func prepare(_ lab: Lab) throws -> [UInt8] {
-    try lab.create(version: 4, photos: 4)
-    let bytes = try Array(RawFiles.read(Array(lab.snapshot().utf8)))
-    try lab.remove("Notes/Documents/Photos/IMG_0002.jpg")
-    try lab.write("Notes/Documents/empty.txt", "changed\n")
+  private func prepare(_ sandbox: Sandbox) throws -> [UInt8] {
+    try sandbox.create(version: 4, photos: 4)
+    let bytes = try Array(RawFiles.read(Array(sandbox.snapshot().utf8)))
+    try sandbox.remove("Notes/Documents/Photos/IMG_0002.jpg")
+    try sandbox.write("Notes/Documents/empty.txt", "changed\n")
     return bytes
   }
 
   /// Every way to read it says so; nothing is changed by trying.
-  private func expectRefused(_ lab: Lab, _ words: [String], readsEnd: Bool = true) throws {
-    try lab.expectRefusal(["restore", "bad.tar.zst", "Notes"], exit: 4, words)
-    try lab.expectRefusal(["restore", "bad.tar.zst", "Notes", "--dry-run"], exit: 4, words)
-    try lab.expectRefusal(["restore", "bad.tar.zst", "New"], exit: 4, words)
-    #expect(!lab.exists("New"))
-    let verified = try lab.drydock("verify", "bad.tar.zst", "--data")
+  private func expectRefused(_ sandbox: Sandbox, _ words: [String], readsEnd: Bool = true) throws {
+    try sandbox.expectRefusal(["restore", "bad.tar.zst", "Notes"], exit: 4, words)
+    try sandbox.expectRefusal(["restore", "bad.tar.zst", "Notes", "--dry-run"], exit: 4, words)
+    try sandbox.expectRefusal(["restore", "bad.tar.zst", "New"], exit: 4, words)
+    #expect(!sandbox.exists("New"))
+    let verified = try sandbox.drydock("verify", "bad.tar.zst", "--data")
     #expect(verified.exitCode == 4 && verified.output.hasPrefix("BAD bad.tar.zst  "), "\(verified)")
-    if readsEnd { try lab.expectRefusal(["show", "bad.tar.zst"], exit: 4, words) }
+    if readsEnd { try sandbox.expectRefusal(["show", "bad.tar.zst"], exit: 4, words) }
   }
 
   @Test("Cut anywhere", arguments: [0, 1, 10, 50, 90, 99])
   func cut(_ percent: Int) throws {
-    try Lab.with { lab in
-      let bytes = try prepare(lab)
-      try lab.write("bad.tar.zst", bytes: Array(bytes.prefix(bytes.count * percent / 100)))
-      try expectRefused(lab, ["bad.tar.zst"])
-      try lab.write("bad.tar.zst", bytes: bytes.dropLast())
-      try expectRefused(lab, ["bad.tar.zst"])
+    try Sandbox.with { sandbox in
+      let bytes = try prepare(sandbox)
+      try sandbox.write("bad.tar.zst", bytes: Array(bytes.prefix(bytes.count * percent / 100)))
+      try expectRefused(sandbox, ["bad.tar.zst"])
+      try sandbox.write("bad.tar.zst", bytes: bytes.dropLast())
+      try expectRefused(sandbox, ["bad.tar.zst"])
     }
   }
 
   @Test("Cut exactly at a frame's end, which passes every stock check")
   func cutAtFrame() throws {
-    try Lab.with { lab in
-      let bytes = try prepare(lab)
+    try Sandbox.with { sandbox in
+      let bytes = try prepare(sandbox)
       let starts = Self.frameStarts(bytes)
       #expect(starts.count >= 3, "an archive has frames of content, the manifest's place and the seek table")
       for start in starts.dropFirst() {
-        try lab.write("bad.tar.zst", bytes: Array(bytes.prefix(start)))
-        let stock = try Command.run(Tools.system("zstd"), ["-q", "-t", lab("bad.tar.zst")])
+        try sandbox.write("bad.tar.zst", bytes: Array(bytes.prefix(start)))
+        let stock = try Command.run(Tools.system("zstd"), ["-q", "-t", sandbox("bad.tar.zst")])
         #expect(stock.succeeded, "the cut at \(start) is at a frame's end: \(stock)")
-        try expectRefused(lab, ["bad.tar.zst"])
+        try expectRefused(sandbox, ["bad.tar.zst"])
       }
     }
   }
 
   @Test("One flipped byte, at many places")
   func flipped() throws {
-    try Lab.with { lab in
-      let bytes = try prepare(lab)
+    try Sandbox.with { sandbox in
+      let bytes = try prepare(sandbox)
       var random = SeededRandom(seed: 11)
       var places = (0..<12).map { _ in Int.random(in: 0..<bytes.count, using: &random) }
       places += [0, 4, 8, bytes.count - 1, bytes.count - 5, bytes.count - 9, bytes.count - 30]
       for place in places {
         var damaged = bytes
         damaged[place] ^= 0x20
-        try lab.write("bad.tar.zst", bytes: damaged)
-        let verified = try lab.drydock("verify", "bad.tar.zst", "--data")
+        try sandbox.write("bad.tar.zst", bytes: damaged)
+        let verified = try sandbox.drydock("verify", "bad.tar.zst", "--data")
         #expect(verified.exitCode == 4 && verified.output.hasPrefix("BAD "), "byte \(place): \(verified)")
         // A restore needs not every byte; what it gives is right, or it gives nothing.
-        let before = try lab.tree()
-        let restored = try lab.drydock("restore", "bad.tar.zst", "Notes")
+        let before = try sandbox.tree()
+        let restored = try sandbox.drydock("restore", "bad.tar.zst", "Notes")
         if restored.succeeded {
-          #expect(try lab.drydock("rollback", "Notes").succeeded)
+          #expect(try sandbox.drydock("rollback", "Notes").succeeded)
         } else {
-          lab.expect(restored, refusedWith: 4, ["bad.tar.zst"], #_sourceLocation)
+          sandbox.expect(restored, refusedWith: 4, ["bad.tar.zst"], #_sourceLocation)
         }
-        try lab.tree().expectSame(as: before, "byte \(place)")
+        try sandbox.tree().expectSame(as: before, "byte \(place)")
       }
     }
   }
 
   @Test("What is no archive at all", arguments: ["text", "empty", "zstd", "tar", "directory", "noise"])
   func foreign(_ kind: String) throws {
-    try Lab.with { lab in
-      _ = try prepare(lab)
+    try Sandbox.with { sandbox in
+      _ = try prepare(sandbox)
       var exit: Int32 = 4
       switch kind {
-      case "text": try lab.write("bad.tar.zst", "this is not an archive, only text\n")
-      case "empty": try lab.write("bad.tar.zst", "")
+      case "text": try sandbox.write("bad.tar.zst", "this is not an archive, only text\n")
+      case "empty": try sandbox.write("bad.tar.zst", "")
       case "zstd":
-        try lab.write("plain.txt", "hello\n")
-        try lab.run(Tools.system("zstd"), "-q", "-o", lab("bad.tar.zst"), lab("plain.txt"))
+        try sandbox.write("plain.txt", "hello\n")
+        try sandbox.run(Tools.system("zstd"), "-q", "-o", sandbox("bad.tar.zst"), sandbox("plain.txt"))
       case "tar":
-        try lab.run(Tools.system("tar"), "--zstd", "-cf", lab("bad.tar.zst"), "-C", lab("Notes"), "Documents")
+        try sandbox.run(
+          Tools.system("tar"), "--zstd", "-cf", sandbox("bad.tar.zst"), "-C", sandbox("Notes"), "Documents")
       case "directory":
-        try lab.run(Tools.system("mkdir"), lab("bad.tar.zst"))
+        try sandbox.run(Tools.system("mkdir"), sandbox("bad.tar.zst"))
         exit = 1
       default:
         var random = SeededRandom(seed: 3)
-        try lab.write("bad.tar.zst", bytes: random.bytes(100_000))
+        try sandbox.write("bad.tar.zst", bytes: random.bytes(100_000))
       }
       for arguments in [["restore", "bad.tar.zst", "Notes"], ["show", "bad.tar.zst"]] {
-        try lab.expectRefusal(arguments, exit: exit, ["bad.tar.zst"])
+        try sandbox.expectRefusal(arguments, exit: exit, ["bad.tar.zst"])
       }
-      #expect(try lab.drydock("verify", "bad.tar.zst").exitCode == exit)
+      #expect(try sandbox.drydock("verify", "bad.tar.zst").exitCode == exit)
     }
   }
 
   @Test("No archive there")
   func missing() throws {
-    try Lab.with { lab in
-      _ = try prepare(lab)
+    try Sandbox.with { sandbox in
+      _ = try prepare(sandbox)
       for arguments in [
         ["restore", "no.tar.zst", "Notes"], ["show", "no.tar.zst"],
       ] {
-        try lab.expectRefusal(arguments, exit: 1, ["no.tar.zst", "no such archive", "give a file"])
+        try sandbox.expectRefusal(arguments, exit: 1, ["no.tar.zst", "no such archive", "give a file"])
       }
       // One that is missing does not keep others from being verified.
-      let verified = try lab.drydock("verify", "no.tar.zst", "drydock.yaml")
+      let verified = try sandbox.drydock("verify", "no.tar.zst", "drydock.yaml")
       #expect(verified.exitCode != 0, "\(verified)")
       #expect(
         verified.output.split(separator: "\n").map { $0.prefix(16) } == [
           "BAD no.tar.zst  ", "BAD drydock.yaml",
         ])
-      try lab.expectRefusal(
+      try sandbox.expectRefusal(
         ["restore", "ffffffff", "Notes", "-r", "Backups"], exit: 1, ["ffffffff", "drydock list"])
-      try lab.expectRefusal(
+      try sandbox.expectRefusal(
         ["restore", "Nobody@latest", "Notes", "-r", "Backups"], exit: 1, ["Nobody@latest"])
     }
   }
 
   @Test("An archive of several instances must be named")
   func ambiguous() throws {
-    try Lab.with { lab in
-      try lab.create("Other", version: 4, "--uuid", "0B7E2C11-1111-4222-8333-944455556666")
-      _ = try lab.snapshot("Other")
-      _ = try prepare(lab)
-      try lab.expectRefusal(
+    try Sandbox.with { sandbox in
+      try sandbox.create("Other", version: 4, "--uuid", "0B7E2C11-1111-4222-8333-944455556666")
+      _ = try sandbox.snapshot("Other")
+      _ = try prepare(sandbox)
+      try sandbox.expectRefusal(
         ["restore", "latest", "Notes", "-r", "Backups"], exit: 1,
         ["0B7E2C11-1111-4222-8333-944455556666", "6A1F0C52-3D7E-4B8A-9C11-0E5D2F7A4B90", "INSTANCE@latest"])
       let named = "6A1F0C52-3D7E-4B8A-9C11-0E5D2F7A4B90@latest"
-      try lab.succeed("restore", named, "Notes", "-r", "Backups")
+      try sandbox.succeed("restore", named, "Notes", "-r", "Backups")
     }
   }
 

@@ -6,13 +6,13 @@ import Testing
 struct BadPlaceTests {
   // MARK: No space left
 
-  /// A tmpfs in the lab with a container, all but filled.
+  /// A tmpfs in the sandbox with a container, all but filled.
   ///
   /// - Parameter free: kilobytes that are left.
-  private func fullDisk(_ lab: Lab, free: Int) throws -> Namespace {
-    try lab.run(Tools.system("mkdir"), lab("Disk"))
+  private func fullDisk(_ sandbox: Sandbox, free: Int) throws -> Namespace {
+    try sandbox.run(Tools.system("mkdir"), sandbox("Disk"))
     return try Namespace(
-      lab,
+      sandbox,
       """
       mount -t tmpfs -o size=8m none "$0/Disk"
       cp -a "$0/Notes" "$0/Disk/Notes"
@@ -24,47 +24,47 @@ struct BadPlaceTests {
 
   @Test("No space for a migration", arguments: [0, 16, 60])
   func fullMigrate(_ free: Int) throws {
-    try Lab.with { lab in
-      try lab.create("Notes", version: 0, "--bulk-mb", "1")
-      let disk = try fullDisk(lab, free: free)
-      try expectFull(lab, disk, disk.tree("Disk/Notes"), ["migrate", "Disk/Notes"])
+    try Sandbox.with { sandbox in
+      try sandbox.create("Notes", version: 0, "--bulk-mb", "1")
+      let disk = try fullDisk(sandbox, free: free)
+      try expectFull(sandbox, disk, disk.tree("Disk/Notes"), ["migrate", "Disk/Notes"])
     }
   }
 
   @Test("No space for a restore", arguments: [0, 16, 100])
   func fullRestore(_ free: Int) throws {
-    try Lab.with { lab in
-      try lab.create("Notes", version: 4, photos: 8)
-      let archive = try lab.snapshot()
-      try lab.remove("Notes/Documents/Photos")
-      try lab.write("Notes/Documents/new.txt", "new\n")
-      let disk = try fullDisk(lab, free: free)
+    try Sandbox.with { sandbox in
+      try sandbox.create("Notes", version: 4, photos: 8)
+      let archive = try sandbox.snapshot()
+      try sandbox.remove("Notes/Documents/Photos")
+      try sandbox.write("Notes/Documents/new.txt", "new\n")
+      let disk = try fullDisk(sandbox, free: free)
       // A container that is not there yet does not appear in part.
       let result = try disk.drydock("restore", archive, "Disk/New")
-      lab.expect(result, refusedWith: 1, ["free some space"], #_sourceLocation)
+      sandbox.expect(result, refusedWith: 1, ["free some space"], #_sourceLocation)
       #expect(!RawFiles.exists(Array(disk("Disk/New").utf8)))
-      try expectFull(lab, disk, disk.tree("Disk/Notes"), ["restore", archive, "Disk/Notes"])
+      try expectFull(sandbox, disk, disk.tree("Disk/Notes"), ["restore", archive, "Disk/Notes"])
     }
   }
 
   @Test("No space for a rollback")
   func fullRollback() throws {
-    try Lab.with { lab in
-      try lab.create("Notes", version: 0)
-      try lab.succeed("migrate", "Notes")
-      try lab.run(lab.app, "touch-settings", lab("Notes"), "lastSearch", "dock")
-      let disk = try fullDisk(lab, free: 0)
-      try expectFull(lab, disk, disk.tree("Disk/Notes"), ["rollback", "Disk/Notes"])
+    try Sandbox.with { sandbox in
+      try sandbox.create("Notes", version: 0)
+      try sandbox.succeed("migrate", "Notes")
+      try sandbox.run(sandbox.app, "touch-settings", sandbox("Notes"), "lastSearch", "dock")
+      let disk = try fullDisk(sandbox, free: 0)
+      try expectFull(sandbox, disk, disk.tree("Disk/Notes"), ["rollback", "Disk/Notes"])
     }
   }
 
   /// It fails in words, the container stays as it is, and with space the same command does its work.
   private func expectFull(
-    _ lab: Lab, _ disk: Namespace, _ before: TreeListing, _ arguments: [String],
+    _ sandbox: Sandbox, _ disk: Namespace, _ before: TreeListing, _ arguments: [String],
     sourceLocation: SourceLocation = #_sourceLocation
   ) throws {
-    let result = try disk.run(lab.program, arguments)
-    lab.expect(result, refusedWith: 1, ["free some space"], sourceLocation)
+    let result = try disk.run(sandbox.program, arguments)
+    sandbox.expect(result, refusedWith: 1, ["free some space"], sourceLocation)
     let aspects = TreeListing.untouched.subtracting([.changed])
     let after = try disk.tree("Disk/Notes").differences(from: before, comparing: aspects)
     #expect(after == [], "\(result)", sourceLocation: sourceLocation)
@@ -74,28 +74,28 @@ struct BadPlaceTests {
       sourceLocation: sourceLocation)
 
     try RawFiles.remove(Array(disk("Disk/filler").utf8))
-    let again = try disk.run(lab.program, arguments)
+    let again = try disk.run(sandbox.program, arguments)
     #expect(again.succeeded, "\(again)", sourceLocation: sourceLocation)
     #expect(try !disk.tree("Disk/Notes").differences(from: before).isEmpty, sourceLocation: sourceLocation)
   }
 
   @Test("No space for an archive, at once and in the middle", arguments: [0, 64, 300])
   func fullSnapshot(_ free: Int) throws {
-    try Lab.with { lab in
-      try lab.create("Notes", version: 2, photos: 8)
-      let before = try lab.tree()
-      let disk = try fullDisk(lab, free: free)
+    try Sandbox.with { sandbox in
+      try sandbox.create("Notes", version: 2, photos: 8)
+      let before = try sandbox.tree()
+      let disk = try fullDisk(sandbox, free: free)
       try RawFiles.remove(Array(disk("Disk/Notes").utf8))
       let taken = try disk.run(
         "/bin/sh", ["-c", "cat /dev/zero > Disk/more; truncate -s -\(free)k Disk/more; df -k Disk"])
       #expect(taken.succeeded, "\(taken)")
       for place in [["-r", "Disk"], ["-o", "Disk/a.tar.zst"]] {
-        let result = try disk.run(lab.program, ["snapshot", "Notes"] + place)
-        lab.expect(result, refusedWith: 1, ["No space left"], #_sourceLocation)
+        let result = try disk.run(sandbox.program, ["snapshot", "Notes"] + place)
+        sandbox.expect(result, refusedWith: 1, ["No space left"], #_sourceLocation)
         let names = try RawFiles.names(in: Array(disk("Disk").utf8)).map { readable($0) }
         #expect(names == ["filler", "more"], "neither an archive nor a part of one is left")
       }
-      try lab.tree().expectSame(as: before, comparing: TreeListing.untouched)
+      try sandbox.tree().expectSame(as: before, comparing: TreeListing.untouched)
       try RawFiles.remove(Array(disk("Disk/filler").utf8))
       #expect(try disk.drydock("snapshot", "Notes", "-r", "Disk").succeeded)
     }
@@ -109,17 +109,17 @@ struct BadPlaceTests {
 
   @Test("A read-only file system: refused, nothing changed; what only reads works", arguments: changes)
   func readOnly(_ command: [String]) throws {
-    try Lab.with { lab in
-      let archive = try placed(lab)
+    try Sandbox.with { sandbox in
+      let archive = try placed(sandbox)
       let space = try Namespace(
-        lab, "mount --bind \"$0/Place\" \"$0/Place\"; mount -o remount,bind,ro \"$0/Place\"")
+        sandbox, "mount --bind \"$0/Place\" \"$0/Place\"; mount -o remount,bind,ro \"$0/Place\"")
       let before = try space.tree("Place")
-      let result = try space.run(lab.program, command.map { $0 == "{A}" ? archive : $0 })
-      lab.expect(result, refusedWith: 1, ["Place", "cannot be written"], #_sourceLocation)
+      let result = try space.run(sandbox.program, command.map { $0 == "{A}" ? archive : $0 })
+      sandbox.expect(result, refusedWith: 1, ["Place", "cannot be written"], #_sourceLocation)
       for reader in [
         ["inspect"], ["status"], ["migrate", "--dry-run"], ["snapshot", "-r", "Backups"], ["log"],
       ] {
-        let result = try space.run(lab.program, [reader[0], "Place/Notes"] + reader.dropFirst())
+        let result = try space.run(sandbox.program, [reader[0], "Place/Notes"] + reader.dropFirst())
         #expect(result.succeeded, "\(reader) \(result)")
       }
       try space.tree("Place").expectSame(as: before, comparing: TreeListing.untouched)
@@ -129,27 +129,29 @@ struct BadPlaceTests {
   @Test("Another user's directory around the container: changed in place")
   func otherUser() throws {
     try #require(getuid() == 0, "run as root, as CI does: only root can become another user")
-    try Lab.with { lab in
-      let archive = try placed(lab)
-      // The lab may be entered and the container is the user's own; the directory around it is not.
-      for path in ["", "Migrations", "Backups"] { try lab.run(Tools.system("chmod"), "0755", lab(path)) }
-      try lab.run(Tools.system("chmod"), "0644", archive)
-      try lab.run(Tools.system("chmod"), "0777", lab("tmp"))
+    try Sandbox.with { sandbox in
+      let archive = try placed(sandbox)
+      // The sandbox may be entered and the container is the user's own; the directory around it is not.
+      for path in ["", "Migrations", "Backups"] {
+        try sandbox.run(Tools.system("chmod"), "0755", sandbox(path))
+      }
+      try sandbox.run(Tools.system("chmod"), "0644", archive)
+      try sandbox.run(Tools.system("chmod"), "0777", sandbox("tmp"))
       let user = ["--reuid=65534", "--regid=65534", "--clear-groups"]
       // Where only the owner of a name may move it, it is no use that the directory can be written.
       for mode in ["0755", "1777"] {
-        try lab.run(Tools.system("chmod"), mode, lab("Place"))
-        try lab.run(Tools.system("chown"), "-Rh", "65534:65534", lab("Place/Notes"))
-        if mode == "1777" { try lab.run(Tools.system("chown"), "0", lab("Place/Notes")) }
-        if mode == "1777" { try lab.run(Tools.system("chmod"), "0777", lab("Place/Notes")) }
+        try sandbox.run(Tools.system("chmod"), mode, sandbox("Place"))
+        try sandbox.run(Tools.system("chown"), "-Rh", "65534:65534", sandbox("Place/Notes"))
+        if mode == "1777" { try sandbox.run(Tools.system("chown"), "0", sandbox("Place/Notes")) }
+        if mode == "1777" { try sandbox.run(Tools.system("chmod"), "0777", sandbox("Place/Notes")) }
         try expectInPlace(
-          lab, archive, mode == "0755" ? "cannot be written" : "move the container",
+          sandbox, archive, mode == "0755" ? "cannot be written" : "move the container",
           readers: [["snapshot", "Place/Notes", "-o", "tmp/\(mode).tar.zst"]], restores: mode == "0755",
-          tree: { try lab.tree("Place/Notes") }
+          tree: { try sandbox.tree("Place/Notes") }
         ) { arguments in
           try Command.run(
-            Tools.system("setpriv"), user + [lab.program] + arguments, environment: lab.environment,
-            directory: lab.directory.path)
+            Tools.system("setpriv"), user + [sandbox.program] + arguments, environment: sandbox.environment,
+            directory: sandbox.directory.path)
         }
       }
     }
@@ -160,20 +162,20 @@ struct BadPlaceTests {
     try #require(getuid() == 0, "run as root, as CI does: only root can become another user")
     let setting = try String(contentsOfFile: "/proc/sys/fs/protected_hardlinks", encoding: .utf8)
     try #require(setting == "1\n", "the system's usual setting")
-    try Lab.with { lab in
-      let archive = try placed(lab)
-      for path in ["", "Migrations"] { try lab.run(Tools.system("chmod"), "0755", lab(path)) }
-      try lab.run(Tools.system("chmod"), "0777", lab("tmp"))
-      try lab.run(Tools.system("chown"), "-Rh", "65534:65534", lab("Place"))
-      try lab.write("Place/Notes/Documents/foreign.txt", "of another user\n")
+    try Sandbox.with { sandbox in
+      let archive = try placed(sandbox)
+      for path in ["", "Migrations"] { try sandbox.run(Tools.system("chmod"), "0755", sandbox(path)) }
+      try sandbox.run(Tools.system("chmod"), "0777", sandbox("tmp"))
+      try sandbox.run(Tools.system("chown"), "-Rh", "65534:65534", sandbox("Place"))
+      try sandbox.write("Place/Notes/Documents/foreign.txt", "of another user\n")
       try expectInPlace(
-        lab, archive, "this user may not link Documents/foreign.txt", readers: [], restores: false,
-        tree: { try lab.tree("Place/Notes") }
+        sandbox, archive, "this user may not link Documents/foreign.txt", readers: [], restores: false,
+        tree: { try sandbox.tree("Place/Notes") }
       ) { arguments in
         try Command.run(
           Tools.system("setpriv"),
-          ["--reuid=65534", "--regid=65534", "--clear-groups", lab.program] + arguments,
-          environment: lab.environment, directory: lab.directory.path)
+          ["--reuid=65534", "--regid=65534", "--clear-groups", sandbox.program] + arguments,
+          environment: sandbox.environment, directory: sandbox.directory.path)
       }
     }
   }
@@ -181,10 +183,10 @@ struct BadPlaceTests {
   // MARK: Other file systems
 
   /// A file system in a file, mounted at `Disk` in a namespace of its own, with a container.
-  private func disk(_ lab: Lab, _ make: String, megabytes: Int, _ setup: String) throws -> Namespace {
+  private func disk(_ sandbox: Sandbox, _ make: String, megabytes: Int, _ setup: String) throws -> Namespace {
     try #require(getuid() == 0, "run as root, as CI does: only root can mount a file system")
     return try Namespace(
-      lab,
+      sandbox,
       """
       truncate -s \(megabytes)m "$0/disk.img"
       \(make) "$0/disk.img" > "$0/tmp/made"
@@ -209,10 +211,10 @@ struct BadPlaceTests {
 
   @Test("btrfs: a subvolume inside is changed in place; flags of directories stay")
   func subvolume() throws {
-    try Lab.with { lab in
-      let archive = try placed(lab)
+    try Sandbox.with { sandbox in
+      let archive = try placed(sandbox)
       let space = try disk(
-        lab, "mkfs.btrfs -q", megabytes: 128,
+        sandbox, "mkfs.btrfs -q", megabytes: 128,
         """
         chattr +C Notes/Library
         chattr +c Notes/Documents
@@ -237,18 +239,18 @@ struct BadPlaceTests {
         ["-c", "cd Disk/Place/Notes/Documents && btrfs subvolume create Sub > ../../made && date > Sub/file"])
       #expect(made.succeeded, "\(made)")
       try expectInPlace(
-        lab, archive, "Documents/Sub is in another subvolume", place: "Disk/Place/Notes", readers: [],
+        sandbox, archive, "Documents/Sub is in another subvolume", place: "Disk/Place/Notes", readers: [],
         restores: false, tree: { try space.tree("Disk/Place/Notes") }
-      ) { try space.run(lab.program, $0) }
+      ) { try space.run(sandbox.program, $0) }
     }
   }
 
   @Test("XFS: what counts for a project counts for it afterwards, also what is new")
   func projects() throws {
-    try Lab.with { lab in
-      let archive = try placed(lab)
+    try Sandbox.with { sandbox in
+      let archive = try placed(sandbox)
       let space = try disk(
-        lab, "mkfs.xfs -q", megabytes: 320,
+        sandbox, "mkfs.xfs -q", megabytes: 320,
         """
         cp -a Notes Other
         find Notes Other ! -type l -exec chattr -p 77 {} +
@@ -274,37 +276,40 @@ struct BadPlaceTests {
       let other = try space.run("/bin/sh", ["-c", "cd Disk/Place && chattr -p 5 ."])
       #expect(other.succeeded, "\(other)")
       try expectInPlace(
-        lab, archive, "counts for another project", place: "Disk/Place/Other", readers: [], restores: false,
+        sandbox, archive, "counts for another project", place: "Disk/Place/Other", readers: [],
+        restores: false,
         tree: { try space.tree("Disk/Place/Other") }
-      ) { try space.run(lab.program, $0) }
+      ) { try space.run(sandbox.program, $0) }
     }
   }
 
   @Test("Who may only read a container, as another user: a snapshot of its databases, nothing changed")
   func readOnlyDatabases() throws {
     try #require(getuid() == 0, "run as root, as CI does: only root can become another user")
-    try Lab.with { lab in
-      let archive = try placed(lab)
-      for path in ["", "Migrations", "Backups"] { try lab.run(Tools.system("chmod"), "0755", lab(path)) }
-      try lab.run(Tools.system("chmod"), "0644", archive)
-      try lab.run(Tools.system("chmod"), "0777", lab("tmp"))
-      try lab.run(Tools.system("chmod"), "-R", "a+rX,a-w", lab("Place/Notes"))
+    try Sandbox.with { sandbox in
+      let archive = try placed(sandbox)
+      for path in ["", "Migrations", "Backups"] {
+        try sandbox.run(Tools.system("chmod"), "0755", sandbox(path))
+      }
+      try sandbox.run(Tools.system("chmod"), "0644", archive)
+      try sandbox.run(Tools.system("chmod"), "0777", sandbox("tmp"))
+      try sandbox.run(Tools.system("chmod"), "-R", "a+rX,a-w", sandbox("Place/Notes"))
       let user = ["--reuid=65534", "--regid=65534", "--clear-groups"]
       func snapshot(_ name: String) throws -> CommandResult {
         try Command.run(
-          Tools.system("setpriv"), user + [lab.program, "snapshot", "Place/Notes", "-o", name],
-          environment: lab.environment, directory: lab.directory.path)
+          Tools.system("setpriv"), user + [sandbox.program, "snapshot", "Place/Notes", "-o", name],
+          environment: sandbox.environment, directory: sandbox.directory.path)
       }
-      var before = try lab.tree("Place")
+      var before = try sandbox.tree("Place")
       let idle = try snapshot("tmp/idle.tar.zst")
       #expect(idle.succeeded, "\(idle)")
-      try lab.tree("Place").expectSame(as: before, comparing: TreeListing.untouched)
-      let app = try Command.spawn(Tools.notesApp(), ["hold", lab("Place/Notes")])
+      try sandbox.tree("Place").expectSame(as: before, comparing: TreeListing.untouched)
+      let app = try Command.spawn(Tools.notesApp(), ["hold", sandbox("Place/Notes")])
       try app.waitForLine("ready")
-      before = try lab.tree("Place")
+      before = try sandbox.tree("Place")
       let used = try snapshot("tmp/used.tar.zst")
       #expect(used.succeeded, "\(used)")
-      try lab.tree("Place").expectSame(as: before, comparing: TreeListing.untouched)
+      try sandbox.tree("Place").expectSame(as: before, comparing: TreeListing.untouched)
       app.closeInput()
       _ = try app.wait()
     }
@@ -314,24 +319,25 @@ struct BadPlaceTests {
 
   @Test("A container that is a mount point is changed in place", arguments: ["bind", "tmpfs", "inside"])
   func mountPoint(_ kind: String) throws {
-    try Lab.with { lab in
-      let archive = try placed(lab)
+    try Sandbox.with { sandbox in
+      let archive = try placed(sandbox)
       if kind != "inside" {
-        try lab.run(Tools.system("mv"), lab("Place/Notes"), lab("Real"))
-        try lab.run(Tools.system("mkdir"), lab("Place/Notes"))
+        try sandbox.run(Tools.system("mv"), sandbox("Place/Notes"), sandbox("Real"))
+        try sandbox.run(Tools.system("mkdir"), sandbox("Place/Notes"))
       }
-      try lab.run(Tools.system("mkdir"), lab(kind == "inside" ? "Place/Notes/Documents/Mounted" : "unused"))
+      try sandbox.run(
+        Tools.system("mkdir"), sandbox(kind == "inside" ? "Place/Notes/Documents/Mounted" : "unused"))
       let mounts = [
         "bind": "mount --bind \"$0/Real\" \"$0/Place/Notes\"",
         "tmpfs": "mount -t tmpfs none \"$0/Place/Notes\"; cp -a \"$0/Real/.\" \"$0/Place/Notes/\"",
         "inside":
           "mount -t tmpfs none \"$0/Place/Notes/Documents/Mounted\"; echo mail > \"$0/Place/Notes/Documents/Mounted/mail\"",
       ]
-      let space = try Namespace(lab, mounts[kind] ?? "")
+      let space = try Namespace(sandbox, mounts[kind] ?? "")
       try expectInPlace(
-        lab, archive, "mounted", readers: [["snapshot", "Place/Notes", "-r", "Backups"]],
+        sandbox, archive, "mounted", readers: [["snapshot", "Place/Notes", "-r", "Backups"]],
         tree: { try space.tree("Place/Notes") }
-      ) { try space.run(lab.program, $0) }
+      ) { try space.run(sandbox.program, $0) }
       if kind == "inside" {
         #expect(try RawFiles.read(Array(space("Place/Notes/Documents/Mounted/mail").utf8)).count == 5)
       }
@@ -340,19 +346,20 @@ struct BadPlaceTests {
 
   @Test("A container that is bind-mounted elsewhere stays in step with itself, in place")
   func mountedElsewhere() throws {
-    try Lab.with { lab in
-      let archive = try placed(lab)
-      try lab.run(Tools.system("mkdir"), lab("Elsewhere"))
-      let space = try Namespace(lab, "mount --bind \"$0/Place/Notes\" \"$0/Elsewhere\"")
+    try Sandbox.with { sandbox in
+      let archive = try placed(sandbox)
+      try sandbox.run(Tools.system("mkdir"), sandbox("Elsewhere"))
+      let space = try Namespace(sandbox, "mount --bind \"$0/Place/Notes\" \"$0/Elsewhere\"")
       try expectInPlace(
-        lab, archive, "mounted", place: "Elsewhere", readers: [], tree: { try space.tree("Place/Notes") }
-      ) { try space.run(lab.program, $0) }
+        sandbox, archive, "mounted", place: "Elsewhere", readers: [], tree: { try space.tree("Place/Notes") }
+      ) { try space.run(sandbox.program, $0) }
     }
   }
 
   /// Migrates, rolls back and restores a container that cannot be exchanged, and is told why.
   private func expectInPlace(
-    _ lab: Lab, _ archive: String, _ reason: String, place: String = "Place/Notes", readers: [[String]],
+    _ sandbox: Sandbox, _ archive: String, _ reason: String, place: String = "Place/Notes",
+    readers: [[String]],
     restores: Bool = true,
     tree: () throws -> TreeListing, sourceLocation: SourceLocation = #_sourceLocation,
     run: ([String]) throws -> CommandResult
@@ -387,68 +394,71 @@ struct BadPlaceTests {
 
   @Test("A repository on a medium that cannot be written: read, and refused as a place for archives")
   func readOnlyRepository() throws {
-    try Lab.with { lab in
-      let archive = try placed(lab)
+    try Sandbox.with { sandbox in
+      let archive = try placed(sandbox)
       let space = try Namespace(
-        lab, "mount --bind \"$0/Backups\" \"$0/Backups\"; mount -o remount,bind,ro \"$0/Backups\"")
+        sandbox, "mount --bind \"$0/Backups\" \"$0/Backups\"; mount -o remount,bind,ro \"$0/Backups\"")
       for reader in [
         ["list"], ["verify", "--data"], ["show", "latest"],
         ["restore", "latest", "Place/Notes", "--dry-run"],
         ["restore", "latest", "Place/Notes"],
       ] {
-        let result = try space.run(lab.program, reader + ["-r", "Backups"])
+        let result = try space.run(sandbox.program, reader + ["-r", "Backups"])
         #expect(result.succeeded, "\(reader) \(result)")
       }
       let result = try space.drydock("snapshot", "Place/Notes", "-r", "Backups")
-      lab.expect(
+      sandbox.expect(
         result, refusedWith: 1, ["Backups", "Read-only file system", "choose another place"], #_sourceLocation
       )
-      #expect(try lab.names("Backups") == [(archive as NSString).lastPathComponent])
+      #expect(try sandbox.names("Backups") == [(archive as NSString).lastPathComponent])
     }
   }
 
   @Test("A repository of another user: read when it may be, and refused as a place for archives")
   func otherUsersRepository() throws {
     try #require(getuid() == 0, "run as root, as CI does: only root can become another user")
-    try Lab.with { lab in
-      let archive = try placed(lab)
-      for path in ["", "Backups"] { try lab.run(Tools.system("chmod"), "0755", lab(path)) }
-      try lab.run(Tools.system("chmod"), "0644", archive)
-      try lab.run(Tools.system("chmod"), "0777", lab("tmp"))
-      try lab.run(Tools.system("chown"), "-Rh", "65534:65534", lab("Place"))
+    try Sandbox.with { sandbox in
+      let archive = try placed(sandbox)
+      for path in ["", "Backups"] { try sandbox.run(Tools.system("chmod"), "0755", sandbox(path)) }
+      try sandbox.run(Tools.system("chmod"), "0644", archive)
+      try sandbox.run(Tools.system("chmod"), "0777", sandbox("tmp"))
+      try sandbox.run(Tools.system("chown"), "-Rh", "65534:65534", sandbox("Place"))
       func run(_ arguments: String...) throws -> CommandResult {
         try Command.run(
           Tools.system("setpriv"),
-          ["--reuid=65534", "--regid=65534", "--clear-groups", lab.program] + arguments + ["-r", "Backups"],
-          environment: lab.environment, directory: lab.directory.path)
+          ["--reuid=65534", "--regid=65534", "--clear-groups", sandbox.program] + arguments + [
+            "-r", "Backups",
+          ],
+          environment: sandbox.environment, directory: sandbox.directory.path)
       }
       for result in try [run("list"), run("verify", "latest"), run("restore", "latest", "Place/Notes")] {
         #expect(result.succeeded, "\(result)")
       }
       let refused = try run("snapshot", "Place/Notes")
-      lab.expect(refused, refusedWith: 1, ["Backups", "Permission denied", "as its owner"], #_sourceLocation)
+      sandbox.expect(
+        refused, refusedWith: 1, ["Backups", "Permission denied", "as its owner"], #_sourceLocation)
       // An archive that may not be read is named; a repository that may not be entered, too.
-      try lab.run(Tools.system("chmod"), "0600", archive)
+      try sandbox.run(Tools.system("chmod"), "0600", archive)
       let listed = try run("list")
       let reason = (archive as NSString).lastPathComponent + ": permission denied"
       #expect(listed.exitCode == 3 && listed.errors.contains(reason), "\(listed)")
-      try lab.run(Tools.system("chmod"), "0700", lab("Backups"))
-      try lab.expect(run("list"), refusedWith: 1, ["Backups", "Permission denied"], #_sourceLocation)
+      try sandbox.run(Tools.system("chmod"), "0700", sandbox("Backups"))
+      try sandbox.expect(run("list"), refusedWith: 1, ["Backups", "Permission denied"], #_sourceLocation)
     }
   }
 
   @Test("No space for an archive: none appears, nothing stays", arguments: [0, 8, 400])
   func fullRepository(_ free: Int) throws {
-    try Lab.with { lab in
-      try lab.create("Notes", version: 4, photos: 8)
-      let disk = try fullDisk(lab, free: free)
-      let before = try lab.tree()
+    try Sandbox.with { sandbox in
+      try sandbox.create("Notes", version: 4, photos: 8)
+      let disk = try fullDisk(sandbox, free: free)
+      let before = try sandbox.tree()
       try FileManager.default.createDirectory(
         atPath: disk("Disk/Backups"), withIntermediateDirectories: false)
       let result = try disk.drydock("snapshot", "Notes", "-r", "Disk/Backups")
-      lab.expect(result, refusedWith: 1, ["No space left on device"], #_sourceLocation)
+      sandbox.expect(result, refusedWith: 1, ["No space left on device"], #_sourceLocation)
       #expect(try RawFiles.names(in: Array(disk("Disk/Backups").utf8)).isEmpty)
-      try lab.tree().expectSame(as: before, comparing: TreeListing.untouched)
+      try sandbox.tree().expectSame(as: before, comparing: TreeListing.untouched)
       try RawFiles.remove(Array(disk("Disk/filler").utf8))
       let again = try disk.drydock("snapshot", "Notes", "-r", "Disk/Backups")
       #expect(again.succeeded, "\(again)")
@@ -456,10 +466,10 @@ struct BadPlaceTests {
   }
 
   /// A container in a directory of its own, with an archive of it, and something for a restore to do.
-  private func placed(_ lab: Lab) throws -> String {
-    try lab.create("Place/Notes")
-    let archive = try lab.snapshot("Place/Notes")
-    try lab.remove("Place/Notes/Documents/private.txt")
+  private func placed(_ sandbox: Sandbox) throws -> String {
+    try sandbox.create("Place/Notes")
+    let archive = try sandbox.snapshot("Place/Notes")
+    try sandbox.remove("Place/Notes/Documents/private.txt")
     return archive
   }
 }

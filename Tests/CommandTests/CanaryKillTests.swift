@@ -9,8 +9,8 @@ struct CanaryKillTests {
 
   @Test("At every step of a commit that moves a secret to the vault", arguments: ["exchange", "in-place"])
   func everyStep(_ way: String) throws {
-    try Lab.with { lab in
-      let canaries = try scene(lab, way)
+    try Sandbox.with { sandbox in
+      let canaries = try scene(sandbox, way)
       try reset(canaries)
       let known = try canaries.run(Self.files, environment: ["DRYDOCK_KILL_AT": "?"])
       let steps =
@@ -31,14 +31,14 @@ struct CanaryKillTests {
 
   @Test("At random moments, whatever the command")
   func randomMoments() throws {
-    try Lab.with { lab in
-      let canaries = try scene(lab, "exchange")
+    try Sandbox.with { sandbox in
+      let canaries = try scene(sandbox, "exchange")
       try reset(canaries)
       try canaries.run(["snapshot", "Trial", "-o", "plain.tar.zst", "--no-encryption"])
       try canaries.run([
         "snapshot", "Trial", "-o", "sealed.tar.zst.age", "--recipients-file", "Keys/identity.pub",
       ])
-      let identity = ["--identity", lab(CanaryLab.identity)]
+      let identity = ["--identity", sandbox(CanarySandbox.identity)]
       let commands: [[String]] = [
         Self.files, ["migrate", "Trial", "--dry-run"], ["inspect", "Trial"],
         ["snapshot", "Trial", "-o", "Sealed/new.tar.zst.age", "--recipients-file", "Keys/identity.pub"],
@@ -52,7 +52,7 @@ struct CanaryKillTests {
         ] + identity,
         ["vault", "set", "Trial", "a/b", "--value-file", "Keys/first"],
       ]
-      try lab.run(Tools.system("mkdir"), lab("Sealed"))
+      try sandbox.run(Tools.system("mkdir"), sandbox("Sealed"))
       var random = SeededRandom(seed: 5)
       var killed = 0
       for (number, command) in (commands + commands).enumerated() {
@@ -61,7 +61,7 @@ struct CanaryKillTests {
         if number < commands.count { try canaries.run(command) }
         let duration = number < commands.count ? Date().timeIntervalSince(start) : 0.1
         try reset(canaries)
-        let running = try lab.start(command, environment: canaries.environment)
+        let running = try sandbox.start(command, environment: canaries.environment)
         usleep(UInt32(Double.random(in: 0.2...0.95, using: &random) * duration * 1e6))
         running.kill()
         let result = try running.wait()
@@ -77,26 +77,28 @@ struct CanaryKillTests {
     }
   }
 
-  private func scene(_ lab: Lab, _ way: String) throws -> CanaryLab {
-    let canaries = try CanaryLab(lab, container: "Template", version: 4)
-    canaries.environment = ["DRYDOCK_DEVICE_KEY": lab(CanaryLab.device), "DRYDOCK_COMMIT": way]
+  private func scene(_ sandbox: Sandbox, _ way: String) throws -> CanarySandbox {
+    let canaries = try CanarySandbox(sandbox, container: "Template", version: 4)
+    canaries.environment = ["DRYDOCK_DEVICE_KEY": sandbox(CanarySandbox.device), "DRYDOCK_COMMIT": way]
     try canaries.run(["vault", "set", "Template", "com.example.notes/first", "--value-file", "Keys/first"])
     return canaries
   }
 
-  private func reset(_ canaries: CanaryLab) throws {
-    let lab = canaries.lab
-    for name in try lab.names() where ["Trial", "Fresh"].contains(name) || name.hasPrefix(".drydock-") {
-      try lab.remove(name)
+  private func reset(_ canaries: CanarySandbox) throws {
+    let sandbox = canaries.sandbox
+    for name in try sandbox.names() where ["Trial", "Fresh"].contains(name) || name.hasPrefix(".drydock-") {
+      try sandbox.remove(name)
     }
-    if lab.exists("Sealed") { for name in try lab.names("Sealed") { try lab.remove("Sealed/" + name) } }
+    if sandbox.exists("Sealed") {
+      for name in try sandbox.names("Sealed") { try sandbox.remove("Sealed/" + name) }
+    }
     canaries.moved = []
-    try lab.copy("Template", to: "Trial")
-    if lab.exists("Trial/.drydock-state") { try lab.remove("Trial/.drydock-state") }
+    try sandbox.copy("Template", to: "Trial")
+    if sandbox.exists("Trial/.drydock-state") { try sandbox.remove("Trial/.drydock-state") }
   }
 
   /// Right after the kill, after the next command, and once the token is in the vault.
-  private func check(_ canaries: CanaryLab, _ context: String) throws {
+  private func check(_ canaries: CanarySandbox, _ context: String) throws {
     try canaries.searchDisk("\(context), killed", isKilled: true)
     #expect(try canaries.run(["recover", "Trial"]).succeeded, "\(context)")
     // A restore that was to make it may have left its stage, and no container yet.

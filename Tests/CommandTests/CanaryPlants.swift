@@ -3,7 +3,7 @@ import TestSupport
 
 /// Plants canaries in every store of a container.
 struct CanaryPlants {
-  let lab: Lab
+  let sandbox: Sandbox
   let container: String
 
   /// Plants them; `place` tells containers apart, so that a comparison has both sides to show.
@@ -31,7 +31,7 @@ struct CanaryPlants {
       "pem": "-----BEGIN " + "PRIVATE KEY-----\n\(secret)\n-----END PRIVATE KEY-----",
       "gh" + "p_\(secret)\(secret)": "a key that is a secret itself",
     ]
-    try change(Lab.settings) { $0.merge(pairs) { $1 } }
+    try change(Sandbox.settings) { $0.merge(pairs) { $1 } }
     try change(Self.other, .xml) { $0 = pairs.filter { $0.key != "auth_token" } }
   }
 
@@ -42,21 +42,22 @@ struct CanaryPlants {
   ) throws {
     let file = "\(container)/\(path)"
     var values: [String: Any] = [:]
-    if lab.exists(file) {
-      let object = try PropertyListSerialization.propertyList(from: Data(lab.read(file)), format: nil)
+    if sandbox.exists(file) {
+      let object = try PropertyListSerialization.propertyList(from: Data(sandbox.read(file)), format: nil)
       values = object as? [String: Any] ?? [:]
     }
     body(&values)
     let data = try PropertyListSerialization.data(fromPropertyList: values, format: format, options: 0)
-    try lab.write(file, bytes: Array(data))
+    try sandbox.write(file, bytes: Array(data))
   }
 
   private func database(_ place: String) throws {
     let secret = Canary.plain.value(place)
     let hex = Data("bplist00 \(secret)".utf8).map { String(format: "%02x", $0) }.joined()
-    let database = lab.exists("\(container)/\(Lab.newDatabase)") ? Lab.newDatabase : Lab.oldDatabase
-    try lab.run(
-      Tools.system("sqlite3"), lab("\(container)/\(database)"),
+    let database =
+      sandbox.exists("\(container)/\(Sandbox.newDatabase)") ? Sandbox.newDatabase : Sandbox.oldDatabase
+    try sandbox.run(
+      Tools.system("sqlite3"), sandbox("\(container)/\(database)"),
       """
       CREATE TABLE IF NOT EXISTS login(id INTEGER PRIMARY KEY, user TEXT, password TEXT CHECK (password <> 'x'), pin);
       CREATE TABLE IF NOT EXISTS setting(name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -75,7 +76,8 @@ struct CanaryPlants {
 
   private func files(_ place: String) throws {
     let secret = Canary.plain.value(place)
-    try lab.write("\(container)/Documents/secret.txt", "password: \(secret)\n")
-    try lab.write("\(container)/Documents/state.json", #"{"version": "\#(secret)", "token": "\#(secret)"}"#)
+    try sandbox.write("\(container)/Documents/secret.txt", "password: \(secret)\n")
+    try sandbox.write(
+      "\(container)/Documents/state.json", #"{"version": "\#(secret)", "token": "\#(secret)"}"#)
   }
 }

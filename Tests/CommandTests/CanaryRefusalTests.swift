@@ -56,12 +56,12 @@ struct CanaryRefusalTests {
 
   @Test("Migrations on secrets, in dry runs and in earnest", arguments: ["exchange", "in-place"])
   func migrations(_ way: String) throws {
-    try Lab.with { lab in
-      let canaries = try CanaryLab(lab, version: 0)
+    try Sandbox.with { sandbox in
+      let canaries = try CanarySandbox(sandbox, version: 0)
       let isInPlace = way == "in-place"
-      canaries.environment = ["DRYDOCK_DEVICE_KEY": lab(CanaryLab.device), "DRYDOCK_COMMIT": way]
+      canaries.environment = ["DRYDOCK_DEVICE_KEY": sandbox(CanarySandbox.device), "DRYDOCK_COMMIT": way]
       try canaries.run(["vault", "set", "Notes", "com.example.notes/first", "--value-file", "Keys/first"])
-      try lab.copy("Notes", to: "Template")
+      try sandbox.copy("Notes", to: "Template")
       let bodies =
         Self.migrations.map { "steps:\n  \($0)\n" }
         + Self.statements.map {
@@ -71,7 +71,7 @@ struct CanaryRefusalTests {
         + Self.checks.map { "steps: [defaults.set-default: {values: {a: 1}}]\ncheck:\n  \($0)\n" }
       var (done, refused) = (0, 0)
       for (number, body) in bodies.enumerated() where number.isMultiple(of: 2) == isInPlace {
-        try lab.write("Own/0001_own.yaml", body)
+        try sandbox.write("Own/0001_own.yaml", body)
         try canaries.run(["migrate", "Notes", "-m", "Own", "--dry-run"] + (isInPlace ? ["--json"] : []))
         let result = try canaries.run(["migrate", "Notes", "-m", "Own"])
         #expect(!result.errors.contains("0001_own.yaml:") || result.exitCode == 1, "\(body)\n\(result)")
@@ -86,16 +86,16 @@ struct CanaryRefusalTests {
 
   @Test("Keys that do not fit, and files that are damaged")
   func damage() throws {
-    try Lab.with { lab in
-      let canaries = try CanaryLab(lab)
-      canaries.environment = ["DRYDOCK_DEVICE_KEY": lab(CanaryLab.device)]
+    try Sandbox.with { sandbox in
+      let canaries = try CanarySandbox(sandbox)
+      canaries.environment = ["DRYDOCK_DEVICE_KEY": sandbox(CanarySandbox.device)]
       try canaries.run(["vault", "set", "Notes", "com.example.notes/first", "--value-file", "Keys/first"])
       try canaries.run(["snapshot", "Notes", "-o", "plain.tar.zst"])
       try canaries.run([
         "snapshot", "Notes", "-o", "sealed.tar.zst.age", "--recipients-file", "Keys/identity.pub",
       ])
-      try lab.copy("Notes", to: "Changed")
-      try CanaryPlants(lab: lab, container: "Changed").plant("b")
+      try sandbox.copy("Notes", to: "Changed")
+      try CanaryPlants(sandbox: sandbox, container: "Changed").plant("b")
       try canaries.run(["restore", "plain.tar.zst", "Changed", "--from-other"])
 
       for file in ["other.txt", "garbage.txt", "passphrase.txt", "identity.pub", "nowhere"] {
@@ -107,7 +107,7 @@ struct CanaryRefusalTests {
         try canaries.run(["snapshot", "Notes", "-o", "x/y", "--recipients-file", key])
         try canaries.run(["verify", "sealed.tar.zst.age", "--identity", key, "--json"])
       }
-      let secretKey = ["snapshot", "Notes", "-o", "x.age", "--recipients-file", CanaryLab.identity]
+      let secretKey = ["snapshot", "Notes", "-o", "x.age", "--recipients-file", CanarySandbox.identity]
       #expect(try canaries.run(secretKey).exitCode == 4)
       try canaries.run(["snapshot", "Notes", "-o", "x.age", "--passphrase-file", "Keys/garbage.txt"])
 
@@ -118,31 +118,31 @@ struct CanaryRefusalTests {
         ["verify", "plain.tar.zst", "--data", "--container", "Notes"], ["show", "sealed.tar.zst.age"],
         ["restore", "plain.tar.zst", "Notes", "--dry-run", "--json"], ["log", "Changed"],
         ["rollback", "Changed"],
-        ["restore", "sealed.tar.zst.age", "Again", "--identity", CanaryLab.identity],
+        ["restore", "sealed.tar.zst.age", "Again", "--identity", CanarySandbox.identity],
       ]
-      let state = try #require(try lab.names().first { $0.hasPrefix(".drydock-") })
-      let undo = try lab.names(state + "/undo").first ?? "-"
+      let state = try #require(try sandbox.names().first { $0.hasPrefix(".drydock-") })
+      let undo = try sandbox.names(state + "/undo").first ?? "-"
       var random = SeededRandom(seed: 11)
       for file in [
-        "\(state)/undo/\(undo)/record.json", "\(state)/journal", "Notes/" + Lab.settings,
-        "Notes/" + Lab.oldDatabase, "Notes/Library/Vault/vault.age", "plain.tar.zst",
+        "\(state)/undo/\(undo)/record.json", "\(state)/journal", "Notes/" + Sandbox.settings,
+        "Notes/" + Sandbox.oldDatabase, "Notes/Library/Vault/vault.age", "plain.tar.zst",
         "sealed.tar.zst.age", "drydock.yaml",
       ] {
-        let whole = try lab.read(file)
+        let whole = try sandbox.read(file)
         for damage in 0..<3 {
           var bytes = whole
           if damage == 0 { bytes.removeLast(bytes.count / 3) }
           if damage == 1 { bytes = Array("<plist><dict><key>a</key><".utf8) + bytes + Array("<".utf8) }
           if damage == 2 { for _ in 0..<9 { bytes[Int.random(in: 0..<bytes.count, using: &random)] ^= 0x24 } }
-          try lab.write(file, bytes: bytes)
+          try sandbox.write(file, bytes: bytes)
           let reader = readers[Int.random(in: readers.indices, using: &random)]
           for line in [reader] + readers.filter({ ($0.last ?? "").hasPrefix("-") == (damage == 2) }).prefix(4)
           {
             try canaries.run(line)
-            for made in ["x.tar.zst", "Again"] where lab.exists(made) { try lab.remove(made) }
+            for made in ["x.tar.zst", "Again"] where sandbox.exists(made) { try sandbox.remove(made) }
           }
         }
-        try lab.write(file, bytes: whole)
+        try sandbox.write(file, bytes: whole)
       }
       try canaries.searchDisk("at the end")
     }

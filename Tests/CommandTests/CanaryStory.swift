@@ -13,12 +13,12 @@ struct CanaryStory {
     /// Exit codes that are as they should be.
     var exits: Set<Int32> = [0]
     /// Done before it.
-    var before: (@Sendable (CanaryLab) throws -> Void)?
+    var before: (@Sendable (CanarySandbox) throws -> Void)?
   }
 
   static func step(
     _ line: String, input: String = "", prints: Bool = false, exits: Set<Int32> = [0],
-    before: (@Sendable (CanaryLab) throws -> Void)? = nil
+    before: (@Sendable (CanarySandbox) throws -> Void)? = nil
   ) -> Step {
     Step(
       words: line.split(separator: " ").map(String.init), input: input, prints: prints, exits: exits,
@@ -61,7 +61,7 @@ struct CanaryStory {
     // Fixtures, which are for everybody's eyes.
     step(
       "fixture capture Notes used --fixtures Fixtures --rows 3",
-      before: { try $0.lab.write("Fixtures/README", "") }),
+      before: { try $0.sandbox.write("Fixtures/README", "") }),
     step(
       "fixture capture sealed.tar.zst.age archived --fixtures Fixtures --identity Keys/identity.txt --replace-key email"
     ),
@@ -69,13 +69,13 @@ struct CanaryStory {
     step(
       "diff Notes Changed --all",
       before: { canaries in
-        try canaries.lab.copy("Notes", to: "Changed")
-        try CanaryPlants(lab: canaries.lab, container: "Changed").plant("b")
+        try canaries.sandbox.copy("Notes", to: "Changed")
+        try CanaryPlants(sandbox: canaries.sandbox, container: "Changed").plant("b")
       }), step("diff Notes Changed --exit-code", exits: [2]), step("diff Changed Notes --only defaults"),
     step("diff Changed Notes --only databases --all"), step("diff Changed Notes --only vault"),
     step("diff Changed Notes --only files"), step("diff plain.tar.zst Changed --all"),
     step("diff Changed sealed.tar.zst.age --all --identity Keys/identity.txt"),
-    step("diff Changed Empty --all", before: { try $0.lab.create("Empty", version: 0, "--signed-out") }),
+    step("diff Changed Empty --all", before: { try $0.sandbox.create("Empty", version: 0, "--signed-out") }),
     step("diff Empty Changed --all"), step("verify plain.tar.zst --container Changed", exits: [2]),
     step("export plain.tar.zst -o copied.tar.zst", exits: [0]),
     step(
@@ -87,7 +87,7 @@ struct CanaryStory {
     step("rekey plain.tar.zst --recipients-file Keys/identity.pub --to Sealed"),
     step(
       "rekey -r Sealed --identity Keys/identity.txt --identity Keys/other.txt --recipients-file Keys/new.pub --replace",
-      before: { try $0.lab.copy("Keys/device2.pub", to: "Keys/new.pub") }),
+      before: { try $0.sandbox.copy("Keys/device2.pub", to: "Keys/new.pub") }),
     // Coming back, and what the app changed on both sides.
     step("restore plain.tar.zst Changed --from-other --dry-run", exits: [0, 3]),
     step("restore plain.tar.zst Changed --from-other", exits: [0, 3]),
@@ -95,7 +95,7 @@ struct CanaryStory {
     step(
       "rollback Changed", exits: [6],
       before: {
-        try CanaryPlants(lab: $0.lab, container: "Changed").change(Lab.settings) {
+        try CanaryPlants(sandbox: $0.sandbox, container: "Changed").change(Sandbox.settings) {
           $0["password"] = Canary.plain.value("c")
           $0["credentials"] = ["inner": Canary.plain.value("c")]
         }
@@ -120,7 +120,8 @@ struct CanaryStory {
     step(
       "test secret --keep Failed --junit report.xml", exits: [1],
       before: {
-        try CanaryPlants(lab: $0.lab, container: "Fixtures/secret/container").change(Lab.settings) {
+        try CanaryPlants(sandbox: $0.sandbox, container: "Fixtures/secret/container").change(Sandbox.settings)
+        {
           $0["password"] = Canary.plain.value("golden")
           $0["credentials"] = ["inner": Canary.plain.value("golden")]
         }
@@ -141,10 +142,10 @@ struct CanaryStory {
       "repair Notes --accept 6",
       before: {
         let file = "Migrations/0006_repair_theme.yaml"
-        try $0.lab.write(file, String(decoding: $0.lab.read(file), as: UTF8.self) + "# edited\n")
+        try $0.sandbox.write(file, String(decoding: $0.sandbox.read(file), as: UTF8.self) + "# edited\n")
       }), step("release 1.0"), step("new photos"),
     step("baseline Changed --to 6"), step("recover Notes"),
-    step("init Notes", before: { try $0.lab.remove("drydock.yaml") }),
+    step("init Notes", before: { try $0.sandbox.remove("drydock.yaml") }),
   ]
 
   /// Leaf commands of the program, as it names them itself: `inspect`, `vault set`.

@@ -23,8 +23,8 @@ struct CanaryTests {
       #expect(!needles.found(in: encoded).isEmpty, "\(shift)")
     }
     #expect(needles.found(in: "pin = \(Canary.pin)") != [] && needles.found(in: "nothing") == [])
-    try Lab.with { lab in
-      let canaries = try CanaryLab(lab)
+    try Sandbox.with { sandbox in
+      let canaries = try CanarySandbox(sandbox)
       try canaries.searchDisk("before")
       for (kind, path) in [
         (Canary.plain, "tmp/x"), (.plain, "drydock.yaml"), (.plain, ".drydock-0123456789abcdef/journal"),
@@ -33,9 +33,9 @@ struct CanaryTests {
         (.sealed, "Notes/x"), (.plain, "a.tar.zst.age"), (.plain, "Migrations/x"),
         (.plain, "\(Canary.plain.rawValue).age"),
       ] as [(Canary, String)] {
-        try lab.write(path, kind.value("x"))
+        try sandbox.write(path, kind.value("x"))
         #expect(try !canaries.foundOnDisk().isEmpty, "\(path)")
-        if path != "drydock.yaml" { try lab.remove(path) } else { try lab.write(path, "") }
+        if path != "drydock.yaml" { try sandbox.remove(path) } else { try sandbox.write(path, "") }
       }
       try canaries.searchDisk("after")
     }
@@ -59,11 +59,12 @@ struct CanaryTests {
 
   @Test("No command sings, in words or JSON, by flags or variables", arguments: ["text", "json"])
   func story(_ mode: String) throws {
-    try Lab.with { lab in
-      let canaries = try CanaryLab(lab)
+    try Sandbox.with { sandbox in
+      let canaries = try CanarySandbox(sandbox)
       let isJSON = mode == "json"
       canaries.environment = [
-        "DRYDOCK_DEVICE_KEY": lab(CanaryLab.device), "DRYDOCK_COMMIT": isJSON ? "in-place" : "exchange",
+        "DRYDOCK_DEVICE_KEY": sandbox(CanarySandbox.device),
+        "DRYDOCK_COMMIT": isJSON ? "in-place" : "exchange",
       ]
       if isJSON { canaries.environment.merge(try Self.variables(canaries)) { $1 } }
       // A passphrase costs a second each time, by design.
@@ -78,47 +79,47 @@ struct CanaryTests {
       }
       try canaries.searchDisk("at the end")
       try canaries.searchArchives([.sealed])
-      for archive in ["plain.tar.zst", "copied.tar.zst"] { try lab.remove(archive) }
-      try lab.remove("Backups")
+      for archive in ["plain.tar.zst", "copied.tar.zst"] { try sandbox.remove(archive) }
+      try sandbox.remove("Backups")
       try canaries.searchArchives([.moved])
     }
   }
 
   @Test("What is plain, or a key, can be read by its owner only")
   func modes() throws {
-    try Lab.with { lab in
-      let canaries = try CanaryLab(lab)
-      canaries.environment = ["DRYDOCK_DEVICE_KEY": lab(CanaryLab.device)]
+    try Sandbox.with { sandbox in
+      let canaries = try CanarySandbox(sandbox)
+      canaries.environment = ["DRYDOCK_DEVICE_KEY": sandbox(CanarySandbox.device)]
       for line in [
         "snapshot Notes -o plain.tar.zst", "export plain.tar.zst -o copy.tar.zst",
         "snapshot Notes -r Backups",
         "keygen -o new.txt", "vault set Notes a/b --value-file Keys/first",
         "vault get Notes a/b --output got",
       ] { #expect(try canaries.run(line.split(separator: " ").map(String.init)).succeeded, "\(line)") }
-      let state = try #require(try lab.names().first { $0.hasPrefix(".drydock-") })
+      let state = try #require(try sandbox.names().first { $0.hasPrefix(".drydock-") })
       let wanted: [(String, mode_t)] = [
         ("plain.tar.zst", 0o600), ("copy.tar.zst", 0o600), ("new.txt", 0o600), ("got", 0o600),
         ("Backups", 0o700),
         (state, 0o700), ("Notes/Library/Vault/vault.age", 0o600),
       ]
       for (path, mode) in wanted {
-        #expect(try RawFiles.status(Array(lab(path).utf8)).st_mode & 0o777 == mode, "\(path)")
+        #expect(try RawFiles.status(Array(sandbox(path).utf8)).st_mode & 0o777 == mode, "\(path)")
       }
     }
   }
 
   /// Every variable that the program knows, by its source; a new one must be tried here.
-  private static func variables(_ canaries: CanaryLab) throws -> [String: String?] {
-    let lab = canaries.lab
+  private static func variables(_ canaries: CanarySandbox) throws -> [String: String?] {
+    let sandbox = canaries.sandbox
     let values: [String: String?] = [
-      "CONFIG": lab("drydock.yaml"), "LOCK_TIMEOUT": "1", "BUSY_TIMEOUT": "1", "COMMIT": "in-place",
-      "MIGRATIONS": lab("Migrations"), "FIXTURES": lab("Fixtures"), "MAX_SIZE": "1GB",
-      "REPOSITORY": lab("Backups"),
-      "IDENTITY": "\(lab("Keys/other.txt")):\(lab(CanaryLab.identity))",
-      "DEVICE_KEY": "\(lab(CanaryLab.device)):\(lab("Keys/device2.txt"))",
+      "CONFIG": sandbox("drydock.yaml"), "LOCK_TIMEOUT": "1", "BUSY_TIMEOUT": "1", "COMMIT": "in-place",
+      "MIGRATIONS": sandbox("Migrations"), "FIXTURES": sandbox("Fixtures"), "MAX_SIZE": "1GB",
+      "REPOSITORY": sandbox("Backups"),
+      "IDENTITY": "\(sandbox("Keys/other.txt")):\(sandbox(CanarySandbox.identity))",
+      "DEVICE_KEY": "\(sandbox(CanarySandbox.device)):\(sandbox("Keys/device2.txt"))",
       "RECIPIENTS": try canaries.recipient("identity"), "KILL_AT": nil,
     ]
-    let folder = Lab.repository + "/Sources/DrydockCommand"
+    let folder = Sandbox.repository + "/Sources/DrydockCommand"
     var known: Set<String> = []
     for file in FileManager.default.enumerator(atPath: folder)?.compactMap({ $0 as? String }) ?? []
     where file.hasSuffix(".swift") {
@@ -131,13 +132,14 @@ struct CanaryTests {
 
   @Test("Command lines that make no sense do not repeat what is secret in them")
   func nonsense() throws {
-    try Lab.with { lab in
-      let canaries = try CanaryLab(lab)
+    try Sandbox.with { sandbox in
+      let canaries = try CanarySandbox(sandbox)
       let key =
-        String(decoding: try lab.read(CanaryLab.identity), as: UTF8.self).split(separator: "\n").last ?? ""
+        String(decoding: try sandbox.read(CanarySandbox.identity), as: UTF8.self).split(separator: "\n").last
+        ?? ""
       let token = "gh" + "p_" + Canary.sealed.value("argument") + Canary.sealed.value("argument")
       let address = "https://ada:\(Canary.sealed.value("url"))@example.com/x"
-      for command in try CanaryStory.commands(of: lab.program) {
+      for command in try CanaryStory.commands(of: sandbox.program) {
         let words = command.split(separator: " ").map(String.init)
         try canaries.run(words + ["--help"])
         try canaries.run(words + [String(key)])

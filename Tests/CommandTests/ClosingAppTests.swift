@@ -7,34 +7,34 @@ import Testing
   @Test("A file that goes while the new tree is built: nothing is changed, exit 5") func removedWhileLinked()
     throws
   {
-    try Lab.with { lab in
-      try lab.create()
+    try Sandbox.with { sandbox in
+      try sandbox.create()
       let directory = "Notes/Library/Preferences/Databases/"
       let names = (0..<300).map { "\(directory)\($0).sqlite-shm" }
-      for name in names { try lab.write(name, "x") }
-      var before = try lab.tree()
+      for name in names { try sandbox.write(name, "x") }
+      var before = try sandbox.tree()
       let running = try Command.spawn(
         Tools.system("strace"),
         [
           "-f", "-qq", "-o", "/dev/null", "-e", "trace=linkat", "-e", "inject=linkat:delay_enter=3000",
-          lab.program, "migrate", "Notes", "--to", "1",
-        ], environment: lab.environment, input: [], directory: lab.directory.path)
+          sandbox.program, "migrate", "Notes", "--to", "1",
+        ], environment: sandbox.environment, input: [], directory: sandbox.directory.path)
       func links(_ name: String) -> UInt {
         var status = stat()
-        return stat(lab(name), &status) == 0 ? UInt(status.st_nlink) : 0
+        return stat(sandbox(name), &status) == 0 ? UInt(status.st_nlink) : 0
       }
       let deadline = ContinuousClock.now + .seconds(60)
       while !names.contains(where: { links($0) > 1 }), ContinuousClock.now < deadline {
         Thread.sleep(forTimeInterval: 0.001)
       }
       let removed = try #require(names.last { links($0) == 1 })
-      try lab.remove(removed)
+      try sandbox.remove(removed)
       before = before.without(String(removed.dropFirst("Notes/".count)))
       let result = try running.wait()
       #expect(result.exitCode == 5, "\(result)")
       #expect(result.errors.contains("run it again"), "\(result)")
-      #expect(try lab.tree().differences(from: before, comparing: [.content, .mode]) == [])
-      try lab.succeed("migrate", "Notes", "--to", "1")
+      #expect(try sandbox.tree().differences(from: before, comparing: [.content, .mode]) == [])
+      try sandbox.succeed("migrate", "Notes", "--to", "1")
     }
   }
 }

@@ -20,26 +20,26 @@ struct DamagedCommitTests {
   @Test("Nothing is removed, and no command says that all is well", arguments: damages)
   func nothingIsRemoved(_ damage: String) throws {
     for (way, step) in Self.moments {
-      try Lab.with { lab in
-        var lab = lab
-        lab.commit = way
-        try lab.create()
-        let killed = try lab.drydock(["migrate", "Notes"], environment: ["DRYDOCK_KILL_AT": step])
+      try Sandbox.with { sandbox in
+        var sandbox = sandbox
+        sandbox.commit = way
+        try sandbox.create()
+        let killed = try sandbox.drydock(["migrate", "Notes"], environment: ["DRYDOCK_KILL_AT": step])
         #expect(killed.signal == SIGKILL, "\(killed)")
-        let state = try lab.names().first { $0.hasPrefix(".drydock-") } ?? "Notes/.drydock-state"
-        try lab.run("/bin/sh", "-c", damage, lab(state + "/journal"))
-        let before = try (lab.tree(), lab.tree(state))
+        let state = try sandbox.names().first { $0.hasPrefix(".drydock-") } ?? "Notes/.drydock-state"
+        try sandbox.run("/bin/sh", "-c", damage, sandbox(state + "/journal"))
+        let before = try (sandbox.tree(), sandbox.tree(state))
         for command in [
           ["recover", "Notes"], ["migrate", "Notes"], ["rollback", "Notes"],
           ["snapshot", "Notes", "-o", "A"],
         ] {
-          let refused = try lab.drydock(command)
+          let refused = try sandbox.drydock(command)
           #expect(
             refused.exitCode == 1 && refused.errors.contains("journal"),
             "\(damage) \(way) \(step): \(refused)")
         }
-        try lab.tree().expectSame(as: before.0, comparing: TreeListing.untouched)
-        try lab.tree(state).expectSame(as: before.1, comparing: TreeListing.copied)
+        try sandbox.tree().expectSame(as: before.0, comparing: TreeListing.untouched)
+        try sandbox.tree(state).expectSame(as: before.1, comparing: TreeListing.copied)
       }
     }
   }
@@ -48,20 +48,20 @@ struct DamagedCommitTests {
     "Killed while what a commit is going to do was being written down: the container is the old one",
     arguments: [("exchange", "trees"), ("in-place", "plan")])
   func halfAList(way: String, file: String) throws {
-    try Lab.with { lab in
-      var lab = lab
-      lab.commit = way
-      try lab.create()
+    try Sandbox.with { sandbox in
+      var sandbox = sandbox
+      sandbox.commit = way
+      try sandbox.create()
       let folders = ["Notes/Documents", "Notes/Library"]
-      let old = try folders.map { try lab.tree($0) }
-      let killed = try lab.drydock(["migrate", "Notes"], environment: ["DRYDOCK_KILL_AT": "tree-built"])
+      let old = try folders.map { try sandbox.tree($0) }
+      let killed = try sandbox.drydock(["migrate", "Notes"], environment: ["DRYDOCK_KILL_AT": "tree-built"])
       #expect(killed.signal == SIGKILL, "\(killed)")
-      let state = try lab.names().first { $0.hasPrefix(".drydock-") } ?? "Notes/.drydock-state"
-      try lab.run("/bin/sh", "-c", "cd \"$0\"/stage/*/ && : > $1.new && rm $1", lab(state), file)
-      let recovered = try lab.drydock(["recover", "Notes"])
+      let state = try sandbox.names().first { $0.hasPrefix(".drydock-") } ?? "Notes/.drydock-state"
+      try sandbox.run("/bin/sh", "-c", "cd \"$0\"/stage/*/ && : > $1.new && rm $1", sandbox(state), file)
+      let recovered = try sandbox.drydock(["recover", "Notes"])
       #expect(recovered.exitCode == 0, "\(recovered)")
       for (folder, old) in zip(folders, old) {
-        try lab.tree(folder).expectSame(as: old, comparing: TreeListing.copied)
+        try sandbox.tree(folder).expectSame(as: old, comparing: TreeListing.copied)
       }
     }
   }

@@ -42,19 +42,19 @@ struct EncryptedKillTests {
       reset: "rm -f Backups/*"),
   ]
 
-  private func prepare(_ lab: Lab) throws -> String {
-    let recipient = try lab.key("key")
+  private func prepare(_ sandbox: Sandbox) throws -> String {
+    let recipient = try sandbox.key("key")
     let canary = Self.canary
     for (name, version) in [("Notes", 4), ("Older", 0)] {
       // A database whose last rows are in its log only: it must be copied to be read.
-      try lab.create(name, version: version, photos: 3, "--leave-wal", "--bulk-mb", "3")
-      try lab.shell(
+      try sandbox.create(name, version: version, photos: 3, "--leave-wal", "--bulk-mb", "3")
+      try sandbox.shell(
         """
         cd \(name); echo '\(canary)' > Documents/\(Self.name).txt; head -c 3000000 /dev/urandom > Documents/noise
         for n in 1 2 3 4 5 6 7 8 9; do echo "$n \(canary)" > Documents/note-$n; done
         """)
-      let database = version == 0 ? Lab.oldDatabase : Lab.newDatabase
-      try lab.python(
+      let database = version == 0 ? Sandbox.oldDatabase : Sandbox.newDatabase
+      try sandbox.python(
         """
         import sqlite3, os, signal
         c = sqlite3.connect('\(name)/\(database)'); c.execute('PRAGMA journal_mode=WAL')
@@ -62,10 +62,10 @@ struct EncryptedKillTests {
         c.commit(); os.kill(os.getpid(), signal.SIGKILL)
         """, killsItself: true)
     }
-    try lab.create("Empty", version: 4)
-    try lab.shell("cp -a Empty Trial; mkdir Backups")
-    try lab.sealed("A.age", to: recipient)
-    try lab.sealed("Old.age", to: recipient, container: "Older")
+    try sandbox.create("Empty", version: 4)
+    try sandbox.shell("cp -a Empty Trial; mkdir Backups")
+    try sandbox.sealed("A.age", to: recipient)
+    try sandbox.sealed("Old.age", to: recipient, container: "Older")
     return recipient
   }
 
@@ -73,55 +73,55 @@ struct EncryptedKillTests {
 
   /// Where plain data is that should not be. What can be undone has the names of its paths in its record, in the
   /// container's private state.
-  private func remaining(_ lab: Lab) throws -> [String] {
-    let names = try lab.files(with: Self.name, except: Self.containers)
-    return try lab.files(with: Self.canary, except: Self.containers)
+  private func remaining(_ sandbox: Sandbox) throws -> [String] {
+    let names = try sandbox.files(with: Self.name, except: Self.containers)
+    return try sandbox.files(with: Self.canary, except: Self.containers)
       + names.filter { $0.wholeMatch(of: #/\./\.drydock-[0-9a-f]+/undo/[^/]+/record\.json/#) == nil }
   }
 
   @Test("Of each command")
   func nothingIsLeft() throws {
-    try Lab.with { lab in
-      let recipient = try prepare(lab)
-      #expect(try remaining(lab) == [])
-      for scene in Self.scenes { try kill(scene, lab, recipient) }
+    try Sandbox.with { sandbox in
+      let recipient = try prepare(sandbox)
+      #expect(try remaining(sandbox) == [])
+      for scene in Self.scenes { try kill(scene, sandbox, recipient) }
     }
   }
 
-  private func kill(_ scene: Scene, _ lab: Lab, _ recipient: String) throws {
+  private func kill(_ scene: Scene, _ sandbox: Sandbox, _ recipient: String) throws {
     let environment = ["DRYDOCK_IDENTITY": "key"]
     let arguments = scene.arguments.map { $0 == "{R}" ? recipient : $0 }
     let begun = Date()
-    let complete = try lab.drydock(arguments, environment: environment)
+    let complete = try sandbox.drydock(arguments, environment: environment)
     let whole = Date().timeIntervalSince(begun)
     #expect(complete.succeeded, "\(complete)")
-    #expect(try remaining(lab) == [], "\(scene.name), after a complete run")
-    try lab.shell(scene.reset)
+    #expect(try remaining(sandbox) == [], "\(scene.name), after a complete run")
+    try sandbox.shell(scene.reset)
 
     var random = SeededRandom(seed: 5)
     var (kills, left) = (0, 0)
     for attempt in 0..<40 where kills < 6 || left == 0 {
-      let running = try lab.start(arguments, environment: environment)
+      let running = try sandbox.start(arguments, environment: environment)
       // Every second one once there is something that could be left.
       let waits = !attempt.isMultiple(of: 2)
-      while waits, running.isRunning, try lab.names("tmp").isEmpty { usleep(100) }
+      while waits, running.isRunning, try sandbox.names("tmp").isEmpty { usleep(100) }
       usleep(UInt32(Double.random(in: 0...(waits ? whole / 4 : whole), using: &random) * 1e6))
       running.kill()
       kills += try running.wait().signal == nil ? 0 : 1
-      let after = try lab.files(with: Self.canary, except: Self.containers)
-      left += try after.isEmpty && lab.names("tmp").isEmpty ? 0 : 1
+      let after = try sandbox.files(with: Self.canary, except: Self.containers)
+      left += try after.isEmpty && sandbox.names("tmp").isEmpty ? 0 : 1
       // What is left is below a directory that only its owner can enter, and none of it beside the archives.
       #expect(
         after.allSatisfy { $0.hasPrefix("./tmp/drydock-scratch-") || $0.hasPrefix("./.drydock-") },
         "\(scene.name): \(after)")
-      let open = try lab.shell(
+      let open = try sandbox.shell(
         "find tmp/drydock-scratch-* .drydock-* -maxdepth 0 -perm /077 2>/dev/null || true")
       #expect(open.isEmpty, "\(scene.name): \(open)")
-      let next = try lab.drydock(scene.next)
+      let next = try sandbox.drydock(scene.next)
       #expect(next.succeeded, "\(next)")
-      #expect(try remaining(lab) == [], "\(scene.name), attempt \(attempt)")
-      #expect(try lab.names("tmp") == [], "\(scene.name), attempt \(attempt)")
-      try lab.shell(scene.reset)
+      #expect(try remaining(sandbox) == [], "\(scene.name), attempt \(attempt)")
+      #expect(try sandbox.names("tmp") == [], "\(scene.name), attempt \(attempt)")
+      try sandbox.shell(scene.reset)
     }
     print("\(scene.name): \(kills) kills, \(left) left plain data for the next command")
     // Kills that all came too early or too late would prove nothing.
@@ -129,7 +129,7 @@ struct EncryptedKillTests {
   }
 }
 
-extension Lab {
+extension Sandbox {
   /// Runs a Python script that may end itself by a signal.
   fileprivate func python(_ script: String, killsItself: Bool) throws {
     let result = try Command.run(Tools.system("python3"), ["-c", script], directory: directory.path)

@@ -7,25 +7,25 @@ import Testing
 @Suite(.timeLimit(.minutes(2))) struct ExactSettingsTests {
   private static let composed = "caf\u{E9}", decomposed = "cafe\u{301}"
 
-  private func change(_ lab: Lab, _ name: String, _ body: (inout PropertyListFile) -> Void) throws {
-    let path = "\(name)/\(Lab.settings)"
-    var file = try PropertyListFile(bytes: lab.read(path))
+  private func change(_ sandbox: Sandbox, _ name: String, _ body: (inout PropertyListFile) -> Void) throws {
+    let path = "\(name)/\(Sandbox.settings)"
+    var file = try PropertyListFile(bytes: sandbox.read(path))
     body(&file)
-    try lab.write(path, bytes: file.encoded())
+    try sandbox.write(path, bytes: file.encoded())
   }
 
   @Test("diff and verify --container find text that differs in its spelling alone")
   func spelling() throws {
-    try Lab.with { lab in
-      try lab.create()
-      try change(lab, "Notes") { $0.root["place"] = .string(Self.composed) }
-      let archive = try lab.snapshot()
-      #expect(try lab.drydock("verify", archive, "--container", "Notes").exitCode == 0)
-      try lab.copy("Notes", to: "Other")
-      try change(lab, "Other") { $0.root["place"] = .string(Self.decomposed) }
-      let diff = try lab.drydock("diff", "Notes", "Other", "--exit-code")
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      try change(sandbox, "Notes") { $0.root["place"] = .string(Self.composed) }
+      let archive = try sandbox.snapshot()
+      #expect(try sandbox.drydock("verify", archive, "--container", "Notes").exitCode == 0)
+      try sandbox.copy("Notes", to: "Other")
+      try change(sandbox, "Other") { $0.root["place"] = .string(Self.decomposed) }
+      let diff = try sandbox.drydock("diff", "Notes", "Other", "--exit-code")
       #expect(diff.exitCode == 2 && diff.output.contains("~ place"), "\(diff)")
-      let verified = try lab.drydock("verify", archive, "--container", "Other")
+      let verified = try sandbox.drydock("verify", archive, "--container", "Other")
       #expect(verified.exitCode != 0, "\(verified)")
     }
   }
@@ -33,16 +33,16 @@ import Testing
   @Test(
     "A migration keeps both spellings of a key, and changes the one it names", arguments: ["binary", "xml"])
   func keys(_ format: String) throws {
-    try Lab.with { lab in
-      try lab.create()
-      try change(lab, "Notes") { file in
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      try change(sandbox, "Notes") { file in
         file.format = format == "xml" ? .xml : .binary
         file.root[Self.composed] = "one"
         file.root[Self.decomposed] = "two"
         file.root["zero"] = .real(-0.0)
       }
-      try lab.remove("Migrations")
-      try lab.write(
+      try sandbox.remove("Migrations")
+      try sandbox.write(
         "Migrations/0001_spelled.yaml",
         """
         description: One of two keys
@@ -52,42 +52,44 @@ import Testing
           - defaults.set:
               values: {other: 1}
         """)
-      try lab.succeed("migrate", "Notes")
-      let root = try PropertyListFile(bytes: lab.read("Notes/" + Lab.settings)).root
+      try sandbox.succeed("migrate", "Notes")
+      let root = try PropertyListFile(bytes: sandbox.read("Notes/" + Sandbox.settings)).root
       #expect(root[Self.composed] == "one" && root[Self.decomposed] == nil && root["bar"] == "two")
       #expect(root["zero"] == .real(-0.0))
-      try lab.succeed("rollback", "Notes")
-      let back = try PropertyListFile(bytes: lab.read("Notes/" + Lab.settings)).root
+      try sandbox.succeed("rollback", "Notes")
+      let back = try PropertyListFile(bytes: sandbox.read("Notes/" + Sandbox.settings)).root
       #expect(back[Self.composed] == "one" && back[Self.decomposed] == "two" && back["bar"] == nil)
     }
   }
 
   @Test("Settings that cannot be read say why, in JSON too")
   func damaged() throws {
-    try Lab.with { lab in
-      try lab.create()
-      try lab.write("Notes/" + Lab.settings, "<plist><dict>\n<key>a</key></dict></plist>\n")
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      try sandbox.write("Notes/" + Sandbox.settings, "<plist><dict>\n<key>a</key></dict></plist>\n")
       let problem = "the XML property list is corrupt: line 2: a key without a value"
-      #expect(try lab.drydock("inspect", "Notes").output.contains("cannot be read: " + problem))
-      #expect(try lab.drydock("inspect", "Notes", "--json").output.contains("\"problem\" : \"\(problem)\""))
+      #expect(try sandbox.drydock("inspect", "Notes").output.contains("cannot be read: " + problem))
+      #expect(
+        try sandbox.drydock("inspect", "Notes", "--json").output.contains("\"problem\" : \"\(problem)\""))
     }
   }
 
   @Test("A database of an odd size is captured as a database")
   func oddSize() throws {
-    try Lab.with { lab in
-      try lab.create()
+    try Sandbox.with { sandbox in
+      try sandbox.create()
       let path = "Notes/Documents/odd.db"
-      try lab.run(
-        Tools.system("sqlite3"), lab(path), "CREATE TABLE t(a); INSERT INTO t VALUES (1), (2), (3)")
-      let whole = try lab.read(path)
-      try lab.write(path, bytes: whole + [1, 2, 3])
-      #expect(try lab.drydock("inspect", "Notes").output.contains("Documents/odd.db"))
-      let archive = try lab.snapshot()
-      #expect(try lab.succeed("show", archive, "--json").contains("odd.db"))
-      try lab.succeed("restore", archive, "Again")
-      #expect(try lab.read("Again/Documents/odd.db").count == whole.count)
-      let rows = try lab.run(Tools.system("sqlite3"), lab("Again/Documents/odd.db"), "SELECT sum(a) FROM t")
+      try sandbox.run(
+        Tools.system("sqlite3"), sandbox(path), "CREATE TABLE t(a); INSERT INTO t VALUES (1), (2), (3)")
+      let whole = try sandbox.read(path)
+      try sandbox.write(path, bytes: whole + [1, 2, 3])
+      #expect(try sandbox.drydock("inspect", "Notes").output.contains("Documents/odd.db"))
+      let archive = try sandbox.snapshot()
+      #expect(try sandbox.succeed("show", archive, "--json").contains("odd.db"))
+      try sandbox.succeed("restore", archive, "Again")
+      #expect(try sandbox.read("Again/Documents/odd.db").count == whole.count)
+      let rows = try sandbox.run(
+        Tools.system("sqlite3"), sandbox("Again/Documents/odd.db"), "SELECT sum(a) FROM t")
       #expect(rows == "6\n")
     }
   }

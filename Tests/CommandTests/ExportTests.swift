@@ -8,13 +8,15 @@ struct ExportTests {
     "The same snapshot under a new id: verified, restored, and opened by stock tools",
     arguments: [false, true])
   func roundTrip(_ includesExcluded: Bool) throws {
-    try Lab.with { lab in
-      try lab.create()
-      try lab.succeed(
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      try sandbox.succeed(
         "snapshot", "Notes", "-o", "A.tar.zst", includesExcluded ? "--include-excluded" : "--json")
-      let exported = try lab.document("export", "A.tar.zst", "-o", "B.tar.zst")
-      #expect(exported["path"] as? String == lab("B.tar.zst"))
-      let (one, other) = (try lab.document("show", "A.tar.zst"), try lab.document("show", "B.tar.zst"))
+      let exported = try sandbox.document("export", "A.tar.zst", "-o", "B.tar.zst")
+      #expect(exported["path"] as? String == sandbox("B.tar.zst"))
+      let (one, other) = (
+        try sandbox.document("show", "A.tar.zst"), try sandbox.document("show", "B.tar.zst")
+      )
       for key in ["snapshot", "entries", "excluded", "skipped"] {
         #expect(one[key] as? NSObject == other[key] as? NSObject, "\(key)")
       }
@@ -24,14 +26,14 @@ struct ExportTests {
       for key in ["archive", "exported_from"] { (header[key], new[key]) = (nil, nil) }
       #expect(header as NSDictionary == new as NSDictionary)
 
-      #expect(try lab.succeed("verify", "B.tar.zst", "--data").contains("every byte"))
+      #expect(try sandbox.succeed("verify", "B.tar.zst", "--data").contains("every byte"))
       let option = includesExcluded ? "--include-excluded" : "--yes"
-      try lab.succeed("restore", "A.tar.zst", "FromA", option)
-      try lab.succeed("restore", "B.tar.zst", "FromB", option)
-      try lab.tree("FromB").expectSame(as: lab.tree("FromA"))
-      #expect(try lab.names("FromB").contains("Documents"))
+      try sandbox.succeed("restore", "A.tar.zst", "FromA", option)
+      try sandbox.succeed("restore", "B.tar.zst", "FromB", option)
+      try sandbox.tree("FromB").expectSame(as: sandbox.tree("FromA"))
+      #expect(try sandbox.names("FromB").contains("Documents"))
       let list = {
-        try lab.run(Tools.system("tar"), "--zstd", "-tvf", $0).replacing(
+        try sandbox.run(Tools.system("tar"), "--zstd", "-tvf", $0).replacing(
           #/(manifest.sqlite|drydock.json)$/#, with: "")
       }
       let plain = { (name: String) in
@@ -43,61 +45,61 @@ struct ExportTests {
 
   @Test("Into a repository, from one, and what is there is never replaced")
   func places() throws {
-    try Lab.with { lab in
-      try lab.create()
-      try lab.succeed("snapshot", "Notes", "-r", "Backups")
-      try lab.run(Tools.system("mkdir"), "Elsewhere")
-      try lab.succeed("export", "latest", "-r", "Backups", "--to", "Elsewhere")
-      #expect(try lab.names("Elsewhere").count == 1)
-      let name = try #require(try lab.names("Elsewhere").first)
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      try sandbox.succeed("snapshot", "Notes", "-r", "Backups")
+      try sandbox.run(Tools.system("mkdir"), "Elsewhere")
+      try sandbox.succeed("export", "latest", "-r", "Backups", "--to", "Elsewhere")
+      #expect(try sandbox.names("Elsewhere").count == 1)
+      let name = try #require(try sandbox.names("Elsewhere").first)
       #expect(name.hasPrefix("com.example.notes_6A1F0C52"))
-      try lab.succeed("export", "Elsewhere/" + name, "-r", "Backups")
-      #expect(try lab.names("Backups").count == 2)
-      #expect(try lab.succeed("verify", "-r", "Backups", "--data").split(separator: "\n").count == 2)
-      try lab.write("there", "mine")
-      try lab.expectRefusal(["export", "Elsewhere/" + name, "-o", "there"], exit: 1, ["already exists"])
-      #expect(try lab.read("there") == Array("mine".utf8))
-      try lab.expectRefusal(["export", "Elsewhere/" + name], exit: 64, ["no place for the archive"])
-      try lab.expectRefusal(
+      try sandbox.succeed("export", "Elsewhere/" + name, "-r", "Backups")
+      #expect(try sandbox.names("Backups").count == 2)
+      #expect(try sandbox.succeed("verify", "-r", "Backups", "--data").split(separator: "\n").count == 2)
+      try sandbox.write("there", "mine")
+      try sandbox.expectRefusal(["export", "Elsewhere/" + name, "-o", "there"], exit: 1, ["already exists"])
+      #expect(try sandbox.read("there") == Array("mine".utf8))
+      try sandbox.expectRefusal(["export", "Elsewhere/" + name], exit: 64, ["no place for the archive"])
+      try sandbox.expectRefusal(
         ["export", "Elsewhere/" + name, "-o", "x", "--to", "Elsewhere"], exit: 64, ["either -o FILE"])
     }
   }
 
   @Test("A flipped bit anywhere leaves no file")
   func damaged() throws {
-    try Lab.with { lab in
-      try lab.create()
-      try lab.succeed("snapshot", "Notes", "-o", "A.tar.zst")
-      let bytes = try lab.read("A.tar.zst")
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      try sandbox.succeed("snapshot", "Notes", "-o", "A.tar.zst")
+      let bytes = try sandbox.read("A.tar.zst")
       var random = SeededRandom(seed: 7)
       for _ in 0..<12 {
         var damaged = bytes
         damaged[Int.random(in: 0..<bytes.count, using: &random)] ^= 0x10
-        try lab.write("D.tar.zst", bytes: damaged)
-        let result = try lab.drydock("export", "D.tar.zst", "-o", "E.tar.zst")
+        try sandbox.write("D.tar.zst", bytes: damaged)
+        let result = try sandbox.drydock("export", "D.tar.zst", "-o", "E.tar.zst")
         #expect(result.exitCode == 4, "\(result)")
-        #expect(try !lab.names().contains { $0 == "E.tar.zst" || $0.hasPrefix(".drydock") })
-        #expect(try lab.names("tmp") == [])
+        #expect(try !sandbox.names().contains { $0 == "E.tar.zst" || $0.hasPrefix(".drydock") })
+        #expect(try sandbox.names("tmp") == [])
       }
     }
   }
 
   @Test("A killed export leaves nothing after the next one")
   func killed() throws {
-    try Lab.with { lab in
-      try lab.create()
-      try lab.python("import os; open('Notes/Documents/large', 'wb').write(os.urandom(60 << 20))")
-      try lab.succeed("snapshot", "Notes", "-o", "A.tar.zst")
-      try lab.run(Tools.system("mkdir"), "Elsewhere")
-      let command = try lab.start(["export", "A.tar.zst", "--to", "Elsewhere"])
-      while try lab.names("Elsewhere").isEmpty, command.isRunning { usleep(1000) }
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      try sandbox.python("import os; open('Notes/Documents/large', 'wb').write(os.urandom(60 << 20))")
+      try sandbox.succeed("snapshot", "Notes", "-o", "A.tar.zst")
+      try sandbox.run(Tools.system("mkdir"), "Elsewhere")
+      let command = try sandbox.start(["export", "A.tar.zst", "--to", "Elsewhere"])
+      while try sandbox.names("Elsewhere").isEmpty, command.isRunning { usleep(1000) }
       command.kill()
       let result = try command.wait()
       #expect(result.signal == SIGKILL, "\(result)")
-      #expect(try lab.names("Elsewhere").allSatisfy { $0.hasPrefix(".drydock-writing-") })
-      try lab.succeed("export", "A.tar.zst", "--to", "Elsewhere")
-      #expect(try lab.names("Elsewhere").count == 1)
-      try lab.succeed("verify", "-r", "Elsewhere", "--data")
+      #expect(try sandbox.names("Elsewhere").allSatisfy { $0.hasPrefix(".drydock-writing-") })
+      try sandbox.succeed("export", "A.tar.zst", "--to", "Elsewhere")
+      #expect(try sandbox.names("Elsewhere").count == 1)
+      try sandbox.succeed("verify", "-r", "Elsewhere", "--data")
     }
   }
 }

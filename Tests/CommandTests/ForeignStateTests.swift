@@ -11,16 +11,16 @@ struct ForeignStateTests {
     ["status", "Place/Notes"], ["explain", "Place/Notes", "Documents"],
   ]
 
-  private func shell(_ lab: Lab, _ script: String) throws -> String {
-    try lab.run("/bin/sh", "-ec", "cd '\(lab(""))'\n" + script)
+  private func shell(_ sandbox: Sandbox, _ script: String) throws -> String {
+    try sandbox.run("/bin/sh", "-ec", "cd '\(sandbox(""))'\n" + script)
   }
 
   /// A container of user 65534 in that user's directory, and somebody else's directory.
-  private func placed(_ lab: Lab) throws {
+  private func placed(_ sandbox: Sandbox) throws {
     try #require(getuid() == 0, "run as root, as CI does: only root can become another user")
-    try lab.create()
+    try sandbox.create()
     _ = try shell(
-      lab,
+      sandbox,
       """
       mkdir Place Victim; mv Notes Place/Notes; echo safe > Victim/file
       chown -hR 65534:65534 Place
@@ -29,78 +29,80 @@ struct ForeignStateTests {
 
   /// A state directory as an attacker writes it: by its journal a commit was interrupted that is to exchange the victim's
   /// directory for one of the attacker's.
-  private func plant(_ lab: Lab) throws -> String {
-    let name = try shell(lab, "printf %s Notes | sha256sum | cut -c1-16").trimmingCharacters(in: .newlines)
+  private func plant(_ sandbox: Sandbox) throws -> String {
+    let name = try shell(sandbox, "printf %s Notes | sha256sum | cut -c1-16").trimmingCharacters(
+      in: .newlines)
     let state = "Place/.drydock-" + name
     func inode(_ path: String) throws -> String {
-      try shell(lab, "stat -c %i '\(path)'").trimmingCharacters(in: .newlines)
+      try shell(sandbox, "stat -c %i '\(path)'").trimmingCharacters(in: .newlines)
     }
     let stage = "\(state)/stage/\(Self.transaction)"
     _ = try shell(
-      lab,
+      sandbox,
       "mkdir -p \(stage)/tree-1 \(stage)/tree \(state)/undo \(state)/conflict; echo evil > \(stage)/tree-1/file"
     )
     let own = try "{\"device\":1,\"inode\":\(inode("Place/Notes"))}"
     let old = try "{\"device\":1,\"inode\":\(inode("Victim"))}"
     let new = try "{\"device\":1,\"inode\":\(inode(stage + "/tree-1"))}"
     let end = "\"time\":\"2026-01-01T00:00:00Z\",\"transaction\":\"\(Self.transaction)\""
-    try lab.write(
+    try sandbox.write(
       state + "/journal",
       """
       {"kind":"migrate","step":"begin","summary":"s",\(end)}
-      {"groups":[{"after":\(new),"before":\(old),"id":"g","root":"\(lab("Victim"))","tree":"tree-1"}],\
+      {"groups":[{"after":\(new),"before":\(old),"id":"g","root":"\(sandbox("Victim"))","tree":"tree-1"}],\
       "rootAfter":\(own),"rootBefore":{"device":1,"inode":1},"step":"commit",\(end)}
 
       """)
-    _ = try shell(lab, "chmod -R go-rwx \(state); chown -hR 65534:65534 \(state)")
+    _ = try shell(sandbox, "chmod -R go-rwx \(state); chown -hR 65534:65534 \(state)")
     return state
   }
 
   @Test("A planted one changes nothing: who reads goes on without it, who writes is refused")
   func planted() throws {
-    try Lab.with { lab in
-      try placed(lab)
-      let state = try plant(lab)
-      let before = try (lab.tree("Victim"), lab.tree("Place"))
+    try Sandbox.with { sandbox in
+      try placed(sandbox)
+      let state = try plant(sandbox)
+      let before = try (sandbox.tree("Victim"), sandbox.tree("Place"))
       for command in Self.readers {
-        let read = try lab.drydock(command)
+        let read = try sandbox.drydock(command)
         #expect(read.succeeded, "\(command): \(read)")
         #expect(read.errors.contains("belongs to user 65534"), "\(command): \(read)")
       }
       for command in [["recover", "Place/Notes"], ["migrate", "Place/Notes"], ["rollback", "Place/Notes"]] {
-        let refused = try lab.drydock(command)
-        lab.expect(
-          refused, refusedWith: 1, [lab(state), "belongs to user 65534", "as that user"], #_sourceLocation)
+        let refused = try sandbox.drydock(command)
+        sandbox.expect(
+          refused, refusedWith: 1, [sandbox(state), "belongs to user 65534", "as that user"], #_sourceLocation
+        )
       }
-      try lab.tree("Victim").expectSame(as: before.0, comparing: TreeListing.untouched)
-      try lab.tree("Place").expectSame(as: before.1)
+      try sandbox.tree("Victim").expectSame(as: before.0, comparing: TreeListing.untouched)
+      try sandbox.tree("Place").expectSame(as: before.1)
     }
   }
 
   @Test("One that seems root's own opens nothing that the configuration does not name")
   func trusted() throws {
-    try Lab.with { lab in
-      try placed(lab)
-      let state = try plant(lab)
-      _ = try shell(lab, "chown -hR 0:0 \(state)")
-      let before = try lab.tree("Victim")
+    try Sandbox.with { sandbox in
+      try placed(sandbox)
+      let state = try plant(sandbox)
+      _ = try shell(sandbox, "chown -hR 0:0 \(state)")
+      let before = try sandbox.tree("Victim")
       for command in Self.readers + [["recover", "Place/Notes"], ["migrate", "Place/Notes"]] {
-        let refused = try lab.drydock(command)
-        lab.expect(refused, refusedWith: 5, [lab("Victim"), "does not name"], #_sourceLocation)
+        let refused = try sandbox.drydock(command)
+        sandbox.expect(refused, refusedWith: 5, [sandbox("Victim"), "does not name"], #_sourceLocation)
       }
       // A path that leads out, and an id that is one.
-      let journal = String(decoding: try lab.read(state + "/journal"), as: UTF8.self)
+      let journal = String(decoding: try sandbox.read(state + "/journal"), as: UTF8.self)
       for (text, by) in [
         ("\"rootBefore\"", "\"place\":\"../../Victim\",\"rootBefore\""),
         ("\"tree\":\"tree-1\"", "\"tree\":\"../../../../Victim\""),
         ("\"tree\":\"tree-1\"", "\"tree\":\"tree-1/file\""),
         (Self.transaction, "../../Victim"), ("\"groups\"", "\"undoes\":[\"../../Victim\"],\"groups\""),
       ] {
-        try lab.write(state + "/journal", journal.replacing(text, with: by))
-        let refused = try lab.drydock("recover", "Place/Notes")
-        lab.expect(refused, refusedWith: 1, ["/journal", "cannot be read"], #_sourceLocation)
+        try sandbox.write(state + "/journal", journal.replacing(text, with: by))
+        let refused = try sandbox.drydock("recover", "Place/Notes")
+        sandbox.expect(refused, refusedWith: 1, ["/journal", "cannot be read"], #_sourceLocation)
       }
-      try lab.tree("Victim").expectSame(as: before, comparing: TreeListing.untouched)
+      try sandbox.tree("Victim").expectSame(as: before, comparing: TreeListing.untouched)
     }
   }
 
@@ -108,47 +110,48 @@ struct ForeignStateTests {
     "One in which others can write, and what is no directory",
     arguments: ["chmod 770 S", "rm -r S; ln -s ../Victim S"])
   func writable(_ change: String) throws {
-    try Lab.with { lab in
-      try placed(lab)
-      let state = try plant(lab)
-      _ = try shell(lab, "chown -hR 0:0 \(state); " + change.replacing("S", with: state))
-      let before = try lab.tree("Victim")
-      let read = try lab.drydock("snapshot", "Place/Notes", "-r", "Backups")
+    try Sandbox.with { sandbox in
+      try placed(sandbox)
+      let state = try plant(sandbox)
+      _ = try shell(sandbox, "chown -hR 0:0 \(state); " + change.replacing("S", with: state))
+      let before = try sandbox.tree("Victim")
+      let read = try sandbox.drydock("snapshot", "Place/Notes", "-r", "Backups")
       #expect(read.succeeded && read.errors.contains("is not used"), "\(read)")
-      let refused = try lab.drydock("migrate", "Place/Notes")
-      lab.expect(refused, refusedWith: 1, [lab(state), "is not used"], #_sourceLocation)
-      try lab.tree("Victim").expectSame(as: before, comparing: TreeListing.untouched)
+      let refused = try sandbox.drydock("migrate", "Place/Notes")
+      sandbox.expect(refused, refusedWith: 1, [sandbox(state), "is not used"], #_sourceLocation)
+      try sandbox.tree("Victim").expectSame(as: before, comparing: TreeListing.untouched)
     }
   }
 
   @Test("One inside is believed only as far as it forbids")
   func inside() throws {
-    try Lab.with { lab in
-      var lab = lab
-      lab.commit = "in-place"
-      try placed(lab)
-      let killed = try lab.drydock(["migrate", "Place/Notes"], environment: ["DRYDOCK_KILL_AT": "moved:2"])
+    try Sandbox.with { sandbox in
+      var sandbox = sandbox
+      sandbox.commit = "in-place"
+      try placed(sandbox)
+      let killed = try sandbox.drydock(
+        ["migrate", "Place/Notes"], environment: ["DRYDOCK_KILL_AT": "moved:2"])
       #expect(killed.signal == SIGKILL, "\(killed)")
-      _ = try shell(lab, "chown -hR 65534:65534 Place")
-      let before = try lab.tree("Place")
+      _ = try shell(sandbox, "chown -hR 65534:65534 Place")
+      let before = try sandbox.tree("Place")
       for command in [["snapshot", "Place/Notes", "-r", "Backups"], ["inspect", "Place/Notes"]] {
-        let refused = try lab.drydock(command)
-        lab.expect(refused, refusedWith: 5, ["interrupted", "neither old nor new"], #_sourceLocation)
+        let refused = try sandbox.drydock(command)
+        sandbox.expect(refused, refusedWith: 5, ["interrupted", "neither old nor new"], #_sourceLocation)
       }
-      let refused = try lab.drydock("recover", "Place/Notes")
-      lab.expect(refused, refusedWith: 1, [".drydock-state", "belongs to user 65534"], #_sourceLocation)
-      let migrated = try lab.drydock("migrate", "Place/Notes")
-      lab.expect(migrated, refusedWith: 5, ["interrupted", "neither old nor new"], #_sourceLocation)
-      try lab.tree("Place").expectSame(as: before)
+      let refused = try sandbox.drydock("recover", "Place/Notes")
+      sandbox.expect(refused, refusedWith: 1, [".drydock-state", "belongs to user 65534"], #_sourceLocation)
+      let migrated = try sandbox.drydock("migrate", "Place/Notes")
+      sandbox.expect(migrated, refusedWith: 5, ["interrupted", "neither old nor new"], #_sourceLocation)
+      try sandbox.tree("Place").expectSame(as: before)
       // Its owner ends it; what is left of it is in nobody's way who reads.
-      let owner = ["--reuid=65534", "--regid=65534", "--clear-groups", lab.program]
-      for path in ["", "Migrations"] { try lab.run(Tools.system("chmod"), "0755", lab(path)) }
-      try lab.run(Tools.system("chmod"), "1777", lab("tmp"))
+      let owner = ["--reuid=65534", "--regid=65534", "--clear-groups", sandbox.program]
+      for path in ["", "Migrations"] { try sandbox.run(Tools.system("chmod"), "0755", sandbox(path)) }
+      try sandbox.run(Tools.system("chmod"), "1777", sandbox("tmp"))
       let recovered = try Command.run(
-        Tools.system("setpriv"), owner + ["recover", "Place/Notes"], environment: lab.environment,
-        directory: lab.directory.path)
+        Tools.system("setpriv"), owner + ["recover", "Place/Notes"], environment: sandbox.environment,
+        directory: sandbox.directory.path)
       #expect(recovered.succeeded, "\(recovered)")
-      let read = try lab.drydock("snapshot", "Place/Notes", "-r", "Backups")
+      let read = try sandbox.drydock("snapshot", "Place/Notes", "-r", "Backups")
       #expect(read.succeeded && read.errors.contains("belongs to user 65534"), "\(read)")
     }
   }

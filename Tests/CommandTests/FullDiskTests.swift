@@ -5,11 +5,11 @@ import Testing
 /// What a full or failing disk does at every moment: it is told as that, with the place, and nothing is lost for it.
 @Suite("Full and failing disks", .serialized)
 struct FullDiskTests {
-  /// A tmpfs in the lab, at `Disk`, with copies of all that is named.
-  private func disk(_ lab: Lab, megabytes: Int, _ names: String) throws -> Namespace {
-    try lab.shell("mkdir -p Disk")
+  /// A tmpfs in the sandbox, at `Disk`, with copies of all that is named.
+  private func disk(_ sandbox: Sandbox, megabytes: Int, _ names: String) throws -> Namespace {
+    try sandbox.shell("mkdir -p Disk")
     return try Namespace(
-      lab,
+      sandbox,
       #"mount -t tmpfs -o size=\#(megabytes)m none "$0/Disk"; cd "$0"; for n in \#(names); do cp -a "$n" Disk/; done"#
     )
   }
@@ -26,43 +26,44 @@ struct FullDiskTests {
 
   @Test("A rollback in which a copy fails is refused, or can be redone: no record is made of half a copy")
   func rollback() throws {
-    try Lab.with { lab in
+    try Sandbox.with { sandbox in
       // The undo keeps a database with its log: to know its content takes copies of both.
-      try lab.create("Notes", version: 0, "--leave-wal")
-      try lab.succeed("migrate", "Notes")
-      try lab.shell("mkdir Kept; mv Notes .drydock-* Kept")
+      try sandbox.create("Notes", version: 0, "--leave-wal")
+      try sandbox.succeed("migrate", "Notes")
+      try sandbox.shell("mkdir Kept; mv Notes .drydock-* Kept")
       var ends: [Int32] = []
       for count in 1...10 {
-        try lab.shell("rm -rf Notes .drydock-*; cp -a Kept/. .")
-        let before = try lab.tree()
-        let result = try traced(lab, "copy_file_range:error=ENOSPC:when=\(count)", ["rollback", "Notes"])
+        try sandbox.shell("rm -rf Notes .drydock-*; cp -a Kept/. .")
+        let before = try sandbox.tree()
+        let result = try traced(sandbox, "copy_file_range:error=ENOSPC:when=\(count)", ["rollback", "Notes"])
         ends.append(result.exitCode)
         guard !result.succeeded else {
-          try lab.succeed("rollback", "Notes", "--redo")
+          try sandbox.succeed("rollback", "Notes", "--redo")
           continue
         }
-        lab.expect(result, refusedWith: 1, ["No space left on device", lab(".drydock-")], #_sourceLocation)
+        sandbox.expect(
+          result, refusedWith: 1, ["No space left on device", sandbox(".drydock-")], #_sourceLocation)
         let aspects = TreeListing.untouched.subtracting([.changed])
-        #expect(try lab.tree().differences(from: before, comparing: aspects) == [], "\(count)")
+        #expect(try sandbox.tree().differences(from: before, comparing: aspects) == [], "\(count)")
       }
       #expect(ends.first == 1 && ends.last == 0, "from the first copy to behind the last: \(ends)")
     }
   }
 
   /// Runs `drydock` under `strace`, which makes one of its calls fail.
-  private func traced(_ lab: Lab, _ fault: String, _ arguments: [String]) throws -> CommandResult {
+  private func traced(_ sandbox: Sandbox, _ fault: String, _ arguments: [String]) throws -> CommandResult {
     let trace = "trace=" + fault.prefix { $0 != ":" }
     return try Command.run(
       Tools.system("strace"),
-      ["-f", "-qq", "-o", "/dev/null", "-e", trace, "-e", "inject=" + fault, lab.program] + arguments,
-      environment: lab.environment, directory: lab.directory.path)
+      ["-f", "-qq", "-o", "/dev/null", "-e", trace, "-e", "inject=" + fault, sandbox.program] + arguments,
+      environment: sandbox.environment, directory: sandbox.directory.path)
   }
 
   @Test("A disk that is full in the middle of a migration's SQL is no mistake at its line")
   func statement() throws {
-    try Lab.with { lab in
-      try lab.create("Notes", version: Lab.latest)
-      try lab.write(
+    try Sandbox.with { sandbox in
+      try sandbox.create("Notes", version: Sandbox.latest)
+      try sandbox.write(
         "Migrations/0007_grow.sql",
         """
         -- drydock: database notes
@@ -70,9 +71,10 @@ struct FullDiskTests {
         CREATE TABLE big AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9000)
           SELECT i, randomblob(1000) AS x FROM n;
         """)
-      let disk = try disk(lab, megabytes: 6, "Notes")
+      let disk = try disk(sandbox, megabytes: 6, "Notes")
       let result = try disk.drydock("migrate", "Disk/Notes")
-      lab.expect(result, refusedWith: 1, [lab("Disk/.drydock-"), "no space is left here"], #_sourceLocation)
+      sandbox.expect(
+        result, refusedWith: 1, [sandbox("Disk/.drydock-"), "no space is left here"], #_sourceLocation)
       #expect(!result.errors.contains("0007_grow.sql"), "\(result)")
       // With another database that does not fit, before any statement.
       let json = try disk.drydock("migrate", "Disk/Notes", "--json")
@@ -83,12 +85,12 @@ struct FullDiskTests {
 
   @Test("Whatever has no space left names the place")
   func places() throws {
-    try Lab.with { lab in
-      try lab.create("Notes", version: 4, photos: 8, "--bulk-mb", "1")
-      let recipient = try lab.key("key")
-      try lab.sealed("A", to: recipient)
-      try lab.shell("mkdir -p Disk")
-      let disk = try disk(lab, megabytes: 1, "")
+    try Sandbox.with { sandbox in
+      try sandbox.create("Notes", version: 4, photos: 8, "--bulk-mb", "1")
+      let recipient = try sandbox.key("key")
+      try sandbox.sealed("A", to: recipient)
+      try sandbox.shell("mkdir -p Disk")
+      let disk = try disk(sandbox, megabytes: 1, "")
       var failures = 0
       for free in [0, 12, 200] {
         try fill(disk, leaving: free)
@@ -99,14 +101,14 @@ struct FullDiskTests {
           (true, ["snapshot", "Notes", "-o", "B", "--recipient", recipient]),
           (true, ["verify", "A", "--identity", "key"]), (true, ["diff", "A", "Notes", "--identity", "key"]),
         ] {
-          let variable = temporary ? ["TMPDIR=\(lab("Disk"))"] : []
-          let result = try disk.run("/usr/bin/env", variable + [lab.program] + arguments)
-          try lab.shell("rm -f B")
+          let variable = temporary ? ["TMPDIR=\(sandbox("Disk"))"] : []
+          let result = try disk.run("/usr/bin/env", variable + [sandbox.program] + arguments)
+          try sandbox.shell("rm -f B")
           let cleared = try disk.run("/bin/sh", ["-c", "rm -f Disk/*.tar.zst*; ls -A Disk"])
           #expect(cleared.output == "filler\n", "\(arguments) \(cleared)")
           if result.succeeded || arguments[0] == "diff" && result.exitCode == 2 { continue }
           failures += 1
-          lab.expect(result, refusedWith: 1, [lab("Disk")], #_sourceLocation)
+          sandbox.expect(result, refusedWith: 1, [sandbox("Disk")], #_sourceLocation)
           #expect(result.errors.contains("space") || result.errors.contains("disk is full"), "\(result)")
         }
       }
@@ -116,14 +118,14 @@ struct FullDiskTests {
 
   @Test("What fails after a change is made does not say that nothing was changed")
   func afterTheChange() throws {
-    try Lab.with { lab in
-      try lab.create()
-      try lab.succeed("migrate", "Notes")
-      let state = try #require(try lab.names().first { $0.hasPrefix(".drydock-") })
-      let undo = try #require(try lab.names(state + "/undo").first)
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      try sandbox.succeed("migrate", "Notes")
+      let state = try #require(try sandbox.names().first { $0.hasPrefix(".drydock-") })
+      let undo = try #require(try sandbox.names(state + "/undo").first)
       // The undo of what was rolled back goes with the rollback, but for what is mounted there.
       let space = try Namespace(
-        lab,
+        sandbox,
         #"mkdir "$0/\#(state)/undo/\#(undo)/held"; mount -t tmpfs none "$0/\#(state)/undo/\#(undo)/held""#)
       let result = try space.drydock("rollback", "Notes")
       #expect(result.exitCode == 3, "\(result)")
@@ -136,13 +138,14 @@ struct FullDiskTests {
 
   @Test("An archive that is published is not denied, whichever sync fails; one that is not leaves nothing")
   func syncs() throws {
-    try Lab.with { lab in
-      try lab.create()
+    try Sandbox.with { sandbox in
+      try sandbox.create()
       var (kept, gone) = (0, 0)
       for count in 1...4 {
-        try lab.shell("rm -rf Backups; mkdir Backups")
-        let result = try traced(lab, "fsync:error=EIO:when=\(count)", ["snapshot", "Notes", "-r", "Backups"])
-        let names = try lab.names("Backups")
+        try sandbox.shell("rm -rf Backups; mkdir Backups")
+        let result = try traced(
+          sandbox, "fsync:error=EIO:when=\(count)", ["snapshot", "Notes", "-r", "Backups"])
+        let names = try sandbox.names("Backups")
         guard !result.succeeded else { continue }
         #expect(result.exitCode == 1 && names.count < 2, "\(names) \(result)")
         guard let name = names.first else {
@@ -151,7 +154,7 @@ struct FullDiskTests {
         }
         kept += 1
         #expect(result.errors.contains(name) && !result.errors.contains("nothing was changed"), "\(result)")
-        try lab.succeed("verify", "Backups/" + name, "--data")
+        try sandbox.succeed("verify", "Backups/" + name, "--data")
       }
       #expect(kept > 0 && gone > 0, "\(kept) \(gone)")
     }
@@ -160,20 +163,20 @@ struct FullDiskTests {
   @Test("A state that may not be read is not taken for none")
   func unreadableState() throws {
     try #require(getuid() == 0, "run as root, as CI does: only root can become another user")
-    try Lab.with { lab in
-      try lab.create()
-      try lab.succeed("migrate", "Notes")
-      try lab.shell(
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      try sandbox.succeed("migrate", "Notes")
+      try sandbox.shell(
         "chmod 0755 . Migrations; chmod 0777 tmp; chmod 0644 device.key; chown -Rh 65534:65534 Notes")
       for command in ["rollback", "log"] {
         let result = try Command.run(
           Tools.system("setpriv"),
-          ["--reuid=65534", "--regid=65534", "--clear-groups", lab.program, command, "Notes"],
-          environment: lab.environment, directory: lab.directory.path)
-        lab.expect(
+          ["--reuid=65534", "--regid=65534", "--clear-groups", sandbox.program, command, "Notes"],
+          environment: sandbox.environment, directory: sandbox.directory.path)
+        sandbox.expect(
           result, refusedWith: 1, [".drydock-", "cannot be read", "belongs to root"], #_sourceLocation)
       }
-      try lab.succeed("rollback", "Notes")
+      try sandbox.succeed("rollback", "Notes")
     }
   }
 }

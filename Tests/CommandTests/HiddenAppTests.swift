@@ -8,13 +8,13 @@ struct HiddenAppTests {
   static let path = "Notes/Documents/notes.sqlite"
 
   /// A container with one database, and a migration of it.
-  private func prepare(_ lab: Lab, isLogged: Bool) throws {
-    try lab.write(
+  private func prepare(_ sandbox: Sandbox, isLogged: Bool) throws {
+    try sandbox.write(
       "drydock.yaml",
       "app: com.example.hidden\nlayout: generic\nmigrations: Own\ndatabases: {notes: Documents/notes.sqlite}\n"
         + "version-markers: [{pragma: notes}]\n"
     )
-    try lab.write(
+    try sandbox.write(
       "Own/0001_change.sql",
       """
       -- drydock: database notes
@@ -35,29 +35,31 @@ struct HiddenAppTests {
       database.execute("COMMIT")
       database.close()
       """
-    try lab.run(Tools.system("python3"), "-c", script, lab(Self.path), String(isLogged))
+    try sandbox.run(Tools.system("python3"), "-c", script, sandbox(Self.path), String(isLogged))
   }
 
   /// Runs `drydock` where it sees no process but its own.
-  private func hidden(_ lab: Lab, _ arguments: [String], killedAt step: String?) throws -> CommandResult {
+  private func hidden(_ sandbox: Sandbox, _ arguments: [String], killedAt step: String?) throws
+    -> CommandResult
+  {
     let unshare = getuid() == 0 ? ["-pf", "--mount-proc"] : ["-rpf", "--mount-proc"]
     // The first process of a namespace is not killed by itself.
     return try Command.run(
       Tools.system("unshare"),
-      unshare + ["/bin/sh", "-c", "cd \"$0\" && \"$@\"; exit $?", lab.directory.path, lab.program]
+      unshare + ["/bin/sh", "-c", "cd \"$0\" && \"$@\"; exit $?", sandbox.directory.path, sandbox.program]
         + arguments,
-      environment: lab.environment.merging(["DRYDOCK_KILL_AT": step]) { $1 })
+      environment: sandbox.environment.merging(["DRYDOCK_KILL_AT": step]) { $1 })
   }
 
   /// What `PRAGMA integrity_check` says, and the rows that the app wrote.
-  private func state(_ lab: Lab, _ path: String = Self.path) throws -> (check: String, rows: [Int]) {
+  private func state(_ sandbox: Sandbox, _ path: String = Self.path) throws -> (check: String, rows: [Int]) {
     let script = """
       import sqlite3, sys
       database = sqlite3.connect(sys.argv[1])
       print(database.execute("PRAGMA integrity_check").fetchall()[0][0])
       for row in database.execute("SELECT id FROM note WHERE id >= 100000"): print(row[0])
       """
-    let lines = try lab.run(Tools.system("python3"), "-c", script, lab(path)).split(separator: "\n")
+    let lines = try sandbox.run(Tools.system("python3"), "-c", script, sandbox(path)).split(separator: "\n")
     return (String(lines[0]), lines.dropFirst().compactMap { Int($0) })
   }
 
@@ -71,18 +73,18 @@ struct HiddenAppTests {
     let other = strategy == "exchange" ? "placed" : "exchanged"
     for isLogged in [false, true] {
       for step in Self.steps where step != other {
-        try Lab.with { lab in
-          var lab = lab
-          lab.commit = strategy
-          try prepare(lab, isLogged: isLogged)
+        try Sandbox.with { sandbox in
+          var sandbox = sandbox
+          sandbox.commit = strategy
+          try prepare(sandbox, isLogged: isLogged)
           let name = "\(strategy)-\(isLogged)-\(step)"
-          try app.open(name, .early, lab(Self.path))
-          let result = try hidden(lab, ["migrate", "Notes"], killedAt: step)
+          try app.open(name, .early, sandbox(Self.path))
+          let result = try hidden(sandbox, ["migrate", "Notes"], killedAt: step)
           try #require(result.exitCode == 137 || result.exitCode == 5, "\(name): \(result)")
           let report = try app.wait(name)
-          let recovered = try lab.drydock("recover", "Notes")
+          let recovered = try sandbox.drydock("recover", "Notes")
           #expect(recovered.succeeded, "\(name): \(recovered)")
-          let now = try state(lab)
+          let now = try state(sandbox)
           #expect(
             now.check == "ok" && Set(report.rows).isSubset(of: now.rows), "\(name): \(now) \(report.lines)")
           #expect(report.rows.count == 6 || report.errors.count == 1, "\(name): \(report.lines)")
@@ -95,20 +97,20 @@ struct HiddenAppTests {
   func whole(_ strategy: String) throws {
     let app = try WritingApp()
     for isLogged in [false, true] {
-      try Lab.with { lab in
-        var lab = lab
-        lab.commit = strategy
-        try prepare(lab, isLogged: isLogged)
-        let before = try lab.read(Self.path)
+      try Sandbox.with { sandbox in
+        var sandbox = sandbox
+        sandbox.commit = strategy
+        try prepare(sandbox, isLogged: isLogged)
+        let before = try sandbox.read(Self.path)
         let name = "\(strategy)-\(isLogged)"
-        try app.open(name, .early, lab(Self.path))
-        let result = try hidden(lab, ["migrate", "Notes"], killedAt: nil)
+        try app.open(name, .early, sandbox(Self.path))
+        let result = try hidden(sandbox, ["migrate", "Notes"], killedAt: nil)
         try #require(result.succeeded, "\(result)")
         let report = try app.wait(name)
         #expect(report.rows.isEmpty && report.errors == ["file is not a database"], "\(report.lines)")
-        #expect(try state(lab).check == "ok")
-        try lab.succeed("rollback", "Notes")
-        #expect(try lab.read(Self.path) == before)
+        #expect(try state(sandbox).check == "ok")
+        try sandbox.succeed("rollback", "Notes")
+        #expect(try sandbox.read(Self.path) == before)
       }
     }
   }
@@ -122,18 +124,18 @@ struct HiddenAppTests {
   func slow(_ strategy: String) throws {
     let app = try WritingApp()
     for number in 0..<6 {
-      try Lab.with { lab in
-        var lab = lab
-        lab.commit = strategy
-        try prepare(lab, isLogged: number % 2 == 0)
+      try Sandbox.with { sandbox in
+        var sandbox = sandbox
+        sandbox.commit = strategy
+        try prepare(sandbox, isLogged: number % 2 == 0)
         let name = "\(strategy)-slow-\(number)"
-        try app.start(name, .late, lab(Self.path))
+        try app.start(name, .late, sandbox(Self.path))
         let result = try Command.run(
-          Tools.system("strace"), Self.slowly + [lab.program, "migrate", "Notes"],
-          environment: lab.environment, directory: lab.directory.path)
+          Tools.system("strace"), Self.slowly + [sandbox.program, "migrate", "Notes"],
+          environment: sandbox.environment, directory: sandbox.directory.path)
         let report = try app.wait(name)
         #expect([0, 5].contains(result.exitCode), "\(name): \(result)")
-        let now = try state(lab)
+        let now = try state(sandbox)
         #expect(
           now.check == "ok" && Set(report.rows).isSubset(of: now.rows), "\(name): \(now) \(report.lines)")
         #expect(report.rows.count == 6 || report.errors.count == 1, "\(name): \(report.lines)")
@@ -147,29 +149,29 @@ struct HiddenAppTests {
     let app = try WritingApp()
     for (number, step) in ["committed", "moved:1", "moved:2", "placed"].enumerated() {
       for delay in [0.0, 100, 250, 400] {
-        try Lab.with { lab in
-          var lab = lab
-          lab.commit = "in-place"
-          try prepare(lab, isLogged: number % 2 == 0)
-          let killed = try lab.drydock(["migrate", "Notes"], environment: ["DRYDOCK_KILL_AT": step])
+        try Sandbox.with { sandbox in
+          var sandbox = sandbox
+          sandbox.commit = "in-place"
+          try prepare(sandbox, isLogged: number % 2 == 0)
+          let killed = try sandbox.drydock(["migrate", "Notes"], environment: ["DRYDOCK_KILL_AT": step])
           let name = "recovery-\(step)-\(delay)"
           try #require(killed.signal == SIGKILL, "\(name): \(killed)")
-          try app.start(name, .rows, lab(Self.path), delay: delay)
+          try app.start(name, .rows, sandbox(Self.path), delay: delay)
           let slow = try Command.run(
-            Tools.system("strace"), Self.slowly + [lab.program, "recover", "Notes"],
-            environment: lab.environment, directory: lab.directory.path)
+            Tools.system("strace"), Self.slowly + [sandbox.program, "recover", "Notes"],
+            environment: sandbox.environment, directory: sandbox.directory.path)
           let report = try app.wait(name)
           #expect([0, 5, 6].contains(slow.exitCode), "\(name): \(slow)")
-          let last = try lab.drydock("recover", "Notes")
+          let last = try sandbox.drydock("recover", "Notes")
           #expect([0, 6].contains(last.exitCode), "\(name): \(last)")
-          let now = try state(lab)
+          let now = try state(sandbox)
           #expect(now.check == "ok", "\(name): \(now)")
           // What is not live was kept, and said so.
           if Set(report.rows).isSubset(of: now.rows) { return }
           #expect(slow.exitCode == 6 || last.exitCode == 6, "\(name): \(report.lines) \(slow) \(last)")
-          let kept = try lab.run("/bin/sh", "-c", "find Notes/.drydock-state/conflict -name notes.sqlite")
+          let kept = try sandbox.run("/bin/sh", "-c", "find Notes/.drydock-state/conflict -name notes.sqlite")
             .split(separator: "\n").map(String.init)
-          let found = try kept.flatMap { try state(lab, $0).rows }
+          let found = try kept.flatMap { try state(sandbox, $0).rows }
           #expect(Set(report.rows).isSubset(of: found), "\(name): \(report.lines), kept \(found)")
         }
       }

@@ -5,44 +5,44 @@ import Testing
 @Suite("The committed hostile archives, by the program")
 struct HostileArchiveTests {
   /// The hostile ones as a repository of their own, beside which nothing may change.
-  private func prepare(_ lab: Lab) throws -> [HostileArchive] {
-    try lab.write("Notes/file", "mine\n")
-    try lab.write("outside/file", "untouched\n")
-    try lab.run(Tools.system("mkdir"), lab("Hostile"))
+  private func prepare(_ sandbox: Sandbox) throws -> [HostileArchive] {
+    try sandbox.write("Notes/file", "mine\n")
+    try sandbox.write("outside/file", "untouched\n")
+    try sandbox.run(Tools.system("mkdir"), sandbox("Hostile"))
     let archives = try HostileArchive.all().filter { $0.noticed != .never }
-    for archive in archives { try lab.run(Tools.system("cp"), archive.path, lab("Hostile")) }
+    for archive in archives { try sandbox.run(Tools.system("cp"), archive.path, sandbox("Hostile")) }
     return archives
   }
 
   @Test("verify --data says of each what is wrong")
   func verify() throws {
-    try Lab.with { lab in
-      let archives = try prepare(lab)
-      let before = try lab.tree(".").without("tmp")
+    try Sandbox.with { sandbox in
+      let archives = try prepare(sandbox)
+      let before = try sandbox.tree(".").without("tmp")
       let files = archives.map { "Hostile/" + $0.description + ".tar.zst" }
-      let verified = try lab.drydock(["verify", "--data"] + files)
+      let verified = try sandbox.drydock(["verify", "--data"] + files)
       #expect(verified.exitCode == 4)
       let lines = verified.output.split(separator: "\n")
       #expect(lines.count == files.count)
       for (line, file) in zip(lines, files) { #expect(line.hasPrefix("BAD \(file)  "), "\(line)") }
-      let structure = try lab.drydock(["verify"] + files)
+      let structure = try sandbox.drydock(["verify"] + files)
       let bad = structure.output.split(separator: "\n").filter { $0.hasPrefix("BAD ") }
       #expect(bad.count == archives.filter { $0.noticed != .data }.count)
       #expect(structure.exitCode == 4)
       // A list tells which it cannot read, and goes on.
-      let listed = try lab.drydock("list", "-r", "Hostile")
+      let listed = try sandbox.drydock("list", "-r", "Hostile")
       #expect(listed.exitCode == 3 && !listed.errors.contains("error:"), "\(listed)")
-      try lab.tree(".").without("tmp").expectSame(as: before)
+      try sandbox.tree(".").without("tmp").expectSame(as: before)
     }
   }
 
   @Test("What would command the terminal is shown as text")
   func escapes() throws {
-    try Lab.with { lab in
-      try lab.create(version: 4)
-      let link = lab("Notes/Documents/link")
+    try Sandbox.with { sandbox in
+      try sandbox.create(version: 4)
+      let link = sandbox("Notes/Documents/link")
       try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "\u{1B}[2Jgone")
-      let shown = try lab.succeed("show", try lab.snapshot())
+      let shown = try sandbox.succeed("show", try sandbox.snapshot())
       #expect(!shown.contains("\u{1B}"))
       #expect(shown.contains("Documents/link → \\x1b[2Jgone"))
     }
@@ -50,8 +50,8 @@ struct HostileArchiveTests {
 
   @Test("show and restore refuse what they would have to read")
   func restore() throws {
-    try Lab.with { lab in
-      let archives = try prepare(lab)
+    try Sandbox.with { sandbox in
+      let archives = try prepare(sandbox)
       // One of each kind: the library's tests try all.
       let examples = [
         "bomb", "entry-path-up-file", "extent-shared", "sql-view", "tree-cycle", "location-hash",
@@ -60,14 +60,14 @@ struct HostileArchiveTests {
       ]
       for archive in archives where examples.contains(archive.description) {
         let file = "Hostile/" + archive.description + ".tar.zst"
-        try lab.expectRefusal(["restore", file, "Notes", "--from-other"], exit: 4, [file])
-        try lab.expectRefusal(["restore", file, "New"], exit: 4, [file])
-        if archive.noticed == .open { try lab.expectRefusal(["show", file], exit: 4, [file]) }
+        try sandbox.expectRefusal(["restore", file, "Notes", "--from-other"], exit: 4, [file])
+        try sandbox.expectRefusal(["restore", file, "New"], exit: 4, [file])
+        if archive.noticed == .open { try sandbox.expectRefusal(["show", file], exit: 4, [file]) }
       }
-      #expect(try lab.read("outside/file") == Array("untouched\n".utf8))
-      try lab.expectRefusal(
+      #expect(try sandbox.read("outside/file") == Array("untouched\n".utf8))
+      try sandbox.expectRefusal(
         ["show", "Hostile/bomb.tar.zst", "--max-size", "many"], exit: 64, ["is not a size"])
-      try lab.expectRefusal(
+      try sandbox.expectRefusal(
         ["show", "Hostile/name-dot.tar.zst", "--max-size", "1kB"], exit: 4, ["--max-size"])
     }
   }

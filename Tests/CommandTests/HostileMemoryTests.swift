@@ -10,7 +10,9 @@ struct HostileMemoryTests {
   /// Runs `drydock`, started by a small process: what a program has counts from the memory of the one that started it.
   ///
   /// - Returns: its result, and the largest memory that it took, in KiB.
-  private func measured(_ lab: Lab, _ arguments: [String]) throws -> (result: CommandResult, memory: Int) {
+  private func measured(_ sandbox: Sandbox, _ arguments: [String]) throws -> (
+    result: CommandResult, memory: Int
+  ) {
     let script = """
       import resource, subprocess, sys
       code = subprocess.run(sys.argv[2:]).returncode
@@ -18,9 +20,9 @@ struct HostileMemoryTests {
       sys.exit(code)
       """
     let result = try Command.run(
-      Tools.system("python3"), ["-c", script, lab("memory"), lab.program] + arguments,
-      environment: lab.environment, directory: lab.directory.path)
-    let memory = try #require(Int(String(decoding: lab.read("memory"), as: UTF8.self)))
+      Tools.system("python3"), ["-c", script, sandbox("memory"), sandbox.program] + arguments,
+      environment: sandbox.environment, directory: sandbox.directory.path)
+    let memory = try #require(Int(String(decoding: sandbox.read("memory"), as: UTF8.self)))
     return (result, memory)
   }
 
@@ -34,35 +36,36 @@ struct HostileMemoryTests {
       "INSERT INTO excluded VALUES ('x', 'layout', 'x', replace(hex(zeroblob(100000000)), '00', 'aa'))",
     ]) func largeList(_ sql: String) throws
   {
-    try Lab.with { lab in
-      try lab.write("Notes/file", "mine\n")
-      let make = Lab.repository + "/Tests/BackupRepositoryTests/HostileArchives/make.py"
-      try lab.run(Tools.system("python3"), make, "large", sql, lab("A"))
-      #expect(try RawFiles.status(Array(lab("A").utf8)).st_size < 2_000_000)
+    try Sandbox.with { sandbox in
+      try sandbox.write("Notes/file", "mine\n")
+      let make = Sandbox.repository + "/Tests/BackupRepositoryTests/HostileArchives/make.py"
+      try sandbox.run(Tools.system("python3"), make, "large", sql, sandbox("A"))
+      #expect(try RawFiles.status(Array(sandbox("A").utf8)).st_size < 2_000_000)
       for arguments in [
         ["show", "A"], ["verify", "A", "--data"], ["restore", "A", "Notes", "--from-other"],
       ] {
-        let (result, memory) = try measured(lab, arguments)
+        let (result, memory) = try measured(sandbox, arguments)
         #expect(
           result.exitCode == 4 && (result.output + result.errors).contains("--max-size"),
           "\(arguments) \(result)")
         #expect((1000..<Self.limit).contains(memory), "\(arguments): \(memory) KiB")
       }
-      #expect(try lab.read("Notes/file") == Array("mine\n".utf8))
+      #expect(try sandbox.read("Notes/file") == Array("mine\n".utf8))
     }
   }
 
   @Test("A passphrase that takes 4 GiB to try")
   func passphrase() throws {
-    try Lab.with { lab in
-      try lab.write("secret", "made up\n")
+    try Sandbox.with { sandbox in
+      try sandbox.write("secret", "made up\n")
       let salt = String(repeating: "A", count: 22), body = String(repeating: "A", count: 43)
-      try lab.write(
+      try sandbox.write(
         "A.tar.zst.age",
         "age-encryption.org/v1\n-> scrypt \(salt) 22\n\(body)\n--- \(body)\n"
           + String(repeating: "x", count: 100))
       for command in [["show"], ["verify"]] {
-        let (result, memory) = try measured(lab, command + ["A.tar.zst.age", "--passphrase-file", "secret"])
+        let (result, memory) = try measured(
+          sandbox, command + ["A.tar.zst.age", "--passphrase-file", "secret"])
         #expect(result.exitCode == 4 && (result.output + result.errors).contains("256 MiB"), "\(result)")
         #expect((1000..<Self.limit).contains(memory), "\(memory) KiB")
       }

@@ -5,11 +5,11 @@ import Testing
 /// What the commands know, keep and write to disk when they end what was interrupted.
 @Suite("What an interruption leaves")
 struct InterruptedLeftoverTests {
-  private func kill(_ lab: Lab, _ step: String) throws -> (state: String, stage: String) {
-    let killed = try lab.drydock(["migrate", "Notes"], environment: ["DRYDOCK_KILL_AT": step])
+  private func kill(_ sandbox: Sandbox, _ step: String) throws -> (state: String, stage: String) {
+    let killed = try sandbox.drydock(["migrate", "Notes"], environment: ["DRYDOCK_KILL_AT": step])
     #expect(killed.signal == SIGKILL, "\(killed)")
-    let state = try lab.names().first { $0.hasPrefix(".drydock-") } ?? "Notes/.drydock-state"
-    return (state, state + "/stage/" + (try #require(try lab.names(state + "/stage").first)))
+    let state = try sandbox.names().first { $0.hasPrefix(".drydock-") } ?? "Notes/.drydock-state"
+    return (state, state + "/stage/" + (try #require(try sandbox.names(state + "/stage").first)))
   }
 
   @Test("A damaged journal: the container is called whole only where it is", arguments: ["commit", "begin"])
@@ -19,20 +19,21 @@ struct InterruptedLeftoverTests {
       ("exchange", "exchanged", ["the container is whole, but"]),
       ("exchange", "done", ["the container is whole: no transaction was interrupted"]),
     ] {
-      try Lab.with { lab in
-        var lab = lab
-        lab.commit = way
-        try lab.create()
-        let (state, stage) = try kill(lab, step)
-        if step == "done" { try lab.remove(record == "commit" ? stage : state + "/stage") }
-        let journal = String(decoding: try lab.read(state + "/journal"), as: UTF8.self)
-        try lab.write(state + "/journal", journal.replacing("\"step\":\"\(record)\"", with: "\"step\":\"c"))
+      try Sandbox.with { sandbox in
+        var sandbox = sandbox
+        sandbox.commit = way
+        try sandbox.create()
+        let (state, stage) = try kill(sandbox, step)
+        if step == "done" { try sandbox.remove(record == "commit" ? stage : state + "/stage") }
+        let journal = String(decoding: try sandbox.read(state + "/journal"), as: UTF8.self)
+        try sandbox.write(
+          state + "/journal", journal.replacing("\"step\":\"\(record)\"", with: "\"step\":\"c"))
         for command in [
           ["recover", "Notes"], ["snapshot", "Notes", "-r", "Backups"], ["migrate", "Notes"],
         ] {
-          let refused = try lab.drydock(command)
-          let place = step == "done" ? [] : [lab(stage)]
-          lab.expect(refused, refusedWith: 1, ["journal"] + words + place, #_sourceLocation)
+          let refused = try sandbox.drydock(command)
+          let place = step == "done" ? [] : [sandbox(stage)]
+          sandbox.expect(refused, refusedWith: 1, ["journal"] + words + place, #_sourceLocation)
         }
       }
     }
@@ -40,14 +41,14 @@ struct InterruptedLeftoverTests {
 
   @Test("A pipe as journal is refused, not waited for")
   func journalThatIsNoFile() throws {
-    try Lab.with { lab in
-      try lab.create()
-      let (state, _) = try kill(lab, "exchanged")
-      try lab.remove(state + "/journal")
-      try lab.shell("mkfifo \(state)/journal")
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      let (state, _) = try kill(sandbox, "exchanged")
+      try sandbox.remove(state + "/journal")
+      try sandbox.shell("mkfifo \(state)/journal")
       for command in [["recover", "Notes"], ["migrate", "Notes"], ["status", "Notes"]] {
-        lab.expect(
-          try lab.drydock(command), refusedWith: 1,
+        sandbox.expect(
+          try sandbox.drydock(command), refusedWith: 1,
           ["the journal is not a file", "the container is whole, but"],
           #_sourceLocation)
       }
@@ -56,22 +57,23 @@ struct InterruptedLeftoverTests {
 
   @Test("After a rollback that was killed the app goes on: its database is live, and nobody's leftover")
   func rollbackThenUse() throws {
-    try Lab.with { lab in
-      try lab.create()
-      try lab.succeed("migrate", "Notes")
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      try sandbox.succeed("migrate", "Notes")
       for step in ["exchanged", "carried", "undo-kept", "old-removed", "done"] {
-        let killed = try lab.drydock(["rollback", "Notes"], environment: ["DRYDOCK_KILL_AT": step])
+        let killed = try sandbox.drydock(["rollback", "Notes"], environment: ["DRYDOCK_KILL_AT": step])
         #expect(killed.signal == SIGKILL, "\(step): \(killed)")
         for _ in 0..<2 {
-          try lab.run(
-            Tools.system("sqlite3"), lab("Notes/" + Lab.oldDatabase), "CREATE TABLE IF NOT EXISTS later(x)",
+          try sandbox.run(
+            Tools.system("sqlite3"), sandbox("Notes/" + Sandbox.oldDatabase),
+            "CREATE TABLE IF NOT EXISTS later(x)",
             "INSERT INTO later VALUES (1)")
           for command in [["recover", "Notes"], ["status", "Notes"]] {
-            let result = try lab.drydock(command)
+            let result = try sandbox.drydock(command)
             #expect(result.succeeded && !result.errors.contains("still had them open"), "\(step): \(result)")
           }
         }
-        try lab.succeed("rollback", "Notes", "--redo", "--discard-newer")
+        try sandbox.succeed("rollback", "Notes", "--redo", "--discard-newer")
       }
     }
   }
@@ -79,38 +81,39 @@ struct InterruptedLeftoverTests {
   @Test(
     "What comes into the old tree after all looks is kept", arguments: ["exchanged", "carried", "undo-kept"])
   func lateFile(_ step: String) throws {
-    try Lab.with { lab in
-      try lab.create()
-      let (state, stage) = try kill(lab, step)
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      let (state, stage) = try kill(sandbox, step)
       // As a program does that has a directory of the old tree open.
-      try lab.write(stage + "/tree/Documents/late.txt", "late")
-      let recovered = try lab.drydock("recover", "Notes")
+      try sandbox.write(stage + "/tree/Documents/late.txt", "late")
+      let recovered = try sandbox.drydock("recover", "Notes")
       if step == "exchanged" {
-        #expect(recovered.succeeded && lab.exists("Notes/Documents/late.txt"), "\(recovered)")
+        #expect(recovered.succeeded && sandbox.exists("Notes/Documents/late.txt"), "\(recovered)")
       } else {
         #expect(recovered.exitCode == 6 && recovered.output.contains("Documents/late.txt"), "\(recovered)")
         let transaction = (stage as NSString).lastPathComponent
-        #expect(try lab.read("\(state)/conflict/\(transaction)/Documents/late.txt") == Array("late".utf8))
+        #expect(try sandbox.read("\(state)/conflict/\(transaction)/Documents/late.txt") == Array("late".utf8))
       }
-      #expect(try lab.names(state + "/stage") == [])
+      #expect(try sandbox.names(state + "/stage") == [])
     }
   }
 
   @Test("What is carried over is on disk before the journal says so")
   func syncedFirst() throws {
-    try Lab.with { lab in
-      try lab.create()
-      let (_, stage) = try kill(lab, "exchanged")
-      try lab.write(stage + "/tree/Documents/late.txt", "late")
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      let (_, stage) = try kill(sandbox, "exchanged")
+      try sandbox.write(stage + "/tree/Documents/late.txt", "late")
       let traced = try Command.run(
         Tools.system("strace"),
         [
-          "-f", "-o", lab("trace"), "-e", "trace=renameat2,renameat,syncfs,pwrite64", lab.program, "recover",
+          "-f", "-o", sandbox("trace"), "-e", "trace=renameat2,renameat,syncfs,pwrite64", sandbox.program,
+          "recover",
           "Notes",
         ],
-        environment: lab.environment, directory: lab.directory.path)
+        environment: sandbox.environment, directory: sandbox.directory.path)
       #expect(traced.succeeded, "\(traced)")
-      let calls = String(decoding: try lab.read("trace"), as: UTF8.self).split(separator: "\n")
+      let calls = String(decoding: try sandbox.read("trace"), as: UTF8.self).split(separator: "\n")
       let moved = try #require(calls.firstIndex { $0.contains("late.txt") })
       let carried = try #require(calls.firstIndex { $0.contains("pwrite64") && $0.contains("carried") })
       #expect(moved < carried && calls[moved..<carried].contains { $0.contains("syncfs") }, "\(calls)")
@@ -119,24 +122,24 @@ struct InterruptedLeftoverTests {
 
   @Test("More databases than open files are allowed: raised where it may be, else refused first")
   func manyDatabases() throws {
-    try Lab.with { lab in
-      try lab.create()
-      try lab.run(
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      try sandbox.run(
         "/bin/sh", "-ec",
         "cd Notes/Documents; sqlite3 d1.db 'CREATE TABLE t(x)'; for n in $(seq 2 150); do cp d1.db d$n.db; done"
       )
-      let before = try lab.tree()
+      let before = try sandbox.tree()
       func migrate(_ soft: Int, _ hard: Int) throws -> CommandResult {
         try Command.run(
-          Tools.system("prlimit"), ["--nofile=\(soft):\(hard)", lab.program, "migrate", "Notes"],
-          environment: lab.environment, directory: lab.directory.path)
+          Tools.system("prlimit"), ["--nofile=\(soft):\(hard)", sandbox.program, "migrate", "Notes"],
+          environment: sandbox.environment, directory: sandbox.directory.path)
       }
       let refused = try migrate(100, 200)
-      lab.expect(
+      sandbox.expect(
         refused, refusedWith: 1,
         ["databases, which are kept locked", "200", "ulimit -n", "nothing was changed"],
         #_sourceLocation)
-      try lab.tree().expectSame(as: before, comparing: TreeListing.untouched)
+      try sandbox.tree().expectSame(as: before, comparing: TreeListing.untouched)
       let done = try migrate(100, 1000)
       #expect(done.succeeded, "\(done)")
     }

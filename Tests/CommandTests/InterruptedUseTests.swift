@@ -37,32 +37,32 @@ struct InterruptedUseTests {
     INSERT INTO t VALUES ('one');
     """
 
-  private func prepare(_ lab: Lab, _ mode: Mode) throws {
-    try lab.create()
-    try lab.write("Own/0001_own.yaml", Self.migration)
-    try lab.write("drydock.yaml", Self.configuration)
+  private func prepare(_ sandbox: Sandbox, _ mode: Mode) throws {
+    try sandbox.create()
+    try sandbox.write("Own/0001_own.yaml", Self.migration)
+    try sandbox.write("drydock.yaml", Self.configuration)
     try sqlite(
-      lab, "Notes/" + Self.database, mode.statement + Self.rows)
+      sandbox, "Notes/" + Self.database, mode.statement + Self.rows)
     if mode == .walWithLog {
-      try sqlite(lab, "Notes/" + Self.database, Mode.leavingLog + "INSERT INTO t VALUES ('logged');")
-      #expect(lab.exists("Notes/\(Self.database)-wal"))
+      try sqlite(sandbox, "Notes/" + Self.database, Mode.leavingLog + "INSERT INTO t VALUES ('logged');")
+      #expect(sandbox.exists("Notes/\(Self.database)-wal"))
     }
   }
 
   @discardableResult
-  private func sqlite(_ lab: Lab, _ path: String, _ script: String) throws -> CommandResult {
-    try Command.run(Tools.system("sqlite3"), ["-bail", lab(path)], input: Array(script.utf8))
+  private func sqlite(_ sandbox: Sandbox, _ path: String, _ script: String) throws -> CommandResult {
+    try Command.run(Tools.system("sqlite3"), ["-bail", sandbox(path)], input: Array(script.utf8))
   }
 
-  private func rows(_ lab: Lab, _ path: String) throws -> [String] {
+  private func rows(_ sandbox: Sandbox, _ path: String) throws -> [String] {
     let found = try sqlite(
-      lab, path, "PRAGMA integrity_check; SELECT x FROM t WHERE x NOT LIKE 'row %' ORDER BY rowid;")
+      sandbox, path, "PRAGMA integrity_check; SELECT x FROM t WHERE x NOT LIKE 'row %' ORDER BY rowid;")
     return found.succeeded ? found.output.split(separator: "\n").map(String.init) : ["\(found)"]
   }
 
   /// The databases that were kept as conflicts, each with its log.
-  private func kept(_ lab: Lab) throws -> [String] {
-    let listed = try lab.run(
+  private func kept(_ sandbox: Sandbox) throws -> [String] {
+    let listed = try sandbox.run(
       "/bin/sh", "-c", "find Notes/.drydock-state/conflict -name 'own.sqlite*' 2>/dev/null || true")
     return listed.split(separator: "\n").map(String.init)
       .filter { !$0.contains("-wal") && !$0.contains("-shm") && !$0.contains("-journal") }
@@ -72,23 +72,25 @@ struct InterruptedUseTests {
   enum Writing: CaseIterable, Sendable { case inside, replacing }
 
   /// - Returns: whether the app was told that it is written.
-  private func write(_ lab: Lab, _ mode: Mode, _ writing: Writing) throws -> Bool {
+  private func write(_ sandbox: Sandbox, _ mode: Mode, _ writing: Writing) throws -> Bool {
     let insert = "INSERT INTO t(x) VALUES ('told');"
     let start = (mode == .delete ? "" : Mode.leavingLog) + mode.statement
     guard writing == .replacing else {
       return try sqlite(
-        lab, "Notes/" + Self.database, start + "CREATE TABLE IF NOT EXISTS t(x);" + insert
+        sandbox, "Notes/" + Self.database, start + "CREATE TABLE IF NOT EXISTS t(x);" + insert
       ).succeeded
     }
     let new = "Notes/Documents/new.sqlite"
-    guard try sqlite(lab, "Notes/" + Self.database, "SELECT 1 FROM t; VACUUM INTO '\(lab(new))';").succeeded,
-      try sqlite(lab, new, insert).succeeded
+    guard
+      try sqlite(sandbox, "Notes/" + Self.database, "SELECT 1 FROM t; VACUUM INTO '\(sandbox(new))';")
+        .succeeded,
+      try sqlite(sandbox, new, insert).succeeded
     else {
-      try lab.shell("rm -f \(new)")
+      try sandbox.shell("rm -f \(new)")
       return false
     }
     // Its log first, as it holds nothing by now.
-    try lab.shell(
+    try sandbox.shell(
       "rm -f Notes/\(Self.database)-wal Notes/\(Self.database)-shm && mv \(new) Notes/\(Self.database)")
     return true
   }
@@ -97,32 +99,32 @@ struct InterruptedUseTests {
     "In place, killed at each move: the row is in the database, or in one that is kept",
     arguments: Mode.allCases, Writing.allCases)
   func everyMove(_ mode: Mode, _ writing: Writing) throws {
-    try Lab.with { lab in
-      var lab = lab
-      lab.commit = "in-place"
-      try prepare(lab, mode)
-      try lab.run(Tools.system("mv"), lab("Notes"), lab("Template"))
+    try Sandbox.with { sandbox in
+      var sandbox = sandbox
+      sandbox.commit = "in-place"
+      try prepare(sandbox, mode)
+      try sandbox.run(Tools.system("mv"), sandbox("Notes"), sandbox("Template"))
       var (told, back, moves) = (0, 0, 0)
       for step in ["committed"] + (1...40).map({ "moved:\($0)" }) + ["placed"] {
-        for name in ["Notes"] where lab.exists(name) { try lab.remove(name) }
-        try lab.copy("Template", to: "Notes")
-        let killed = try lab.drydock(
+        for name in ["Notes"] where sandbox.exists(name) { try sandbox.remove(name) }
+        try sandbox.copy("Template", to: "Notes")
+        let killed = try sandbox.drydock(
           ["migrate", "Notes", "-m", "Own"], environment: ["DRYDOCK_KILL_AT": step])
         if killed.succeeded { continue }
         moves += step.hasPrefix("moved:") ? 1 : 0
         #expect(killed.signal == SIGKILL, "\(step): \(killed)")
-        let isTold = try write(lab, mode, writing)
-        let recovered = try lab.drydock("recover", "Notes")
+        let isTold = try write(sandbox, mode, writing)
+        let recovered = try sandbox.drydock("recover", "Notes")
         #expect([0, 6].contains(recovered.exitCode), "\(step): \(recovered)")
-        let conflicts = try kept(lab)
-        let live = try rows(lab, "Notes/" + Self.database)
+        let conflicts = try kept(sandbox)
+        let live = try rows(sandbox, "Notes/" + Self.database)
         let wanted = mode == .walWithLog ? ["ok", "one", "logged"] : ["ok", "one"]
         #expect(Array(live.prefix(wanted.count)) == wanted, "\(mode), \(step): \(live) \(recovered)")
         back += recovered.output.contains("the container is unchanged") ? 1 : 0
         guard isTold else { continue }
         told += 1
         if live.contains("told") { continue }
-        let found = try conflicts.map { try rows(lab, $0) }
+        let found = try conflicts.map { try rows(sandbox, $0) }
         #expect(found.contains { $0.first == "ok" && $0.contains("told") }, "\(mode), \(step): \(found)")
         #expect(recovered.exitCode == 6 && recovered.output.contains(Self.database), "\(step): \(recovered)")
       }
@@ -134,31 +136,33 @@ struct InterruptedUseTests {
     "While the app runs, nothing is ended, and only what is whole is read",
     arguments: ["in-place", "exchange"])
   func inUse(_ way: String) throws {
-    try Lab.with { lab in
-      var lab = lab
-      lab.commit = way
-      try prepare(lab, .wal)
+    try Sandbox.with { sandbox in
+      var sandbox = sandbox
+      sandbox.commit = way
+      try prepare(sandbox, .wal)
       let step = way == "in-place" ? "committed" : "exchanged"
-      let killed = try lab.drydock(["migrate", "Notes", "-m", "Own"], environment: ["DRYDOCK_KILL_AT": step])
+      let killed = try sandbox.drydock(
+        ["migrate", "Notes", "-m", "Own"], environment: ["DRYDOCK_KILL_AT": step])
       #expect(killed.signal == SIGKILL, "\(killed)")
-      let app = try Command.spawn(lab.app, ["hold", lab("Notes")])
+      let app = try Command.spawn(sandbox.app, ["hold", sandbox("Notes")])
       try app.waitForLine("ready")
-      let before = try lab.tree()
-      lab.expect(
-        try lab.drydock("recover", "Notes"), refusedWith: 5, ["interrupted", "in use", "drydock recover"],
+      let before = try sandbox.tree()
+      sandbox.expect(
+        try sandbox.drydock("recover", "Notes"), refusedWith: 5,
+        ["interrupted", "in use", "drydock recover"],
         #_sourceLocation)
-      let refused = try lab.drydock("rollback", "Notes")
+      let refused = try sandbox.drydock("rollback", "Notes")
       #expect(refused.exitCode == 5 && refused.errors.contains("when the app is closed"), "\(refused)")
       for command in [["snapshot", "Notes", "-r", "Backups"], ["inspect", "Notes"]] {
-        let read = try lab.drydock(command)
+        let read = try sandbox.drydock(command)
         #expect(read.exitCode == (way == "in-place" ? 5 : 0), "\(read)")
         #expect(read.errors.contains("when the app is closed"), "\(read)")
       }
-      try lab.tree().expectSame(as: before, comparing: TreeListing.untouched)
+      try sandbox.tree().expectSame(as: before, comparing: TreeListing.untouched)
       app.closeInput()
       _ = try app.wait()
-      #expect(try lab.drydock("recover", "Notes").output.contains("its change is now complete"))
-      #expect(try rows(lab, "Notes/" + Self.database) == ["ok", "one"])
+      #expect(try sandbox.drydock("recover", "Notes").output.contains("its change is now complete"))
+      #expect(try rows(sandbox, "Notes/" + Self.database) == ["ok", "one"])
     }
   }
 }

@@ -43,14 +43,14 @@ struct JSONTests {
 
   @Test("Every command prints one document, and keys are snake case")
   func success() throws {
-    try Lab.with { lab in
-      try lab.create()
-      try lab.addFixture("v0")
-      let archive = try lab.snapshot()
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      try sandbox.addFixture("v0")
+      let archive = try sandbox.snapshot()
       var seen: Set<String> = []
       for arguments in Self.successes + Self.vaultSuccesses.map({ ["vault"] + $0 }) {
         let words = arguments.map { $0 == "{A}" ? archive : $0 } + ["--json"]
-        let result = try lab.drydock(words)
+        let result = try sandbox.drydock(words)
         #expect(result.succeeded, "\(words) \(result)")
         let document = try Self.document(result)
         #expect(document["error"] == nil)
@@ -59,24 +59,24 @@ struct JSONTests {
       }
       // An applied migration is edited, and the edit accepted.
       let edited = "Migrations/0001_default_settings.yaml"
-      _ = try lab.succeed("migrate", "Again", "--to", "1")
-      try lab.write(edited, String(decoding: lab.read(edited), as: UTF8.self) + "# edited\n")
-      let repaired = try Self.document(lab.drydock("repair", "Again", "--accept", "1", "--json"))
+      _ = try sandbox.succeed("migrate", "Again", "--to", "1")
+      try sandbox.write(edited, String(decoding: sandbox.read(edited), as: UTF8.self) + "# edited\n")
+      let repaired = try Self.document(sandbox.drydock("repair", "Again", "--accept", "1", "--json"))
       #expect((repaired["notes"] as? [String])?.count == 1)
-      let text = try lab.drydock("init", "--json", "Notes")
+      let text = try sandbox.drydock("init", "--json", "Notes")
       #expect(text.exitCode == 1, "drydock.yaml is there already: \(text)")
-      try lab.remove("drydock.yaml")
-      _ = try Self.document(lab.drydock("init", "--json", "Notes"))
+      try sandbox.remove("drydock.yaml")
+      _ = try Self.document(sandbox.drydock("init", "--json", "Notes"))
       #expect(seen.union(["init", "repair"]) == Set(try HelpTests.commands()), "a command is not tried here")
     }
   }
 
   @Test("A path that is a key stays as it is")
   func dataKeys() throws {
-    try Lab.with { lab in
-      try lab.create()
-      try Self.breakDatabase(in: lab)
-      let document = try Self.document(lab.drydock("snapshot", "Notes", "-r", "Backups", "--json"))
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      try Self.breakDatabase(in: sandbox)
+      let document = try Self.document(sandbox.drydock("snapshot", "Notes", "-r", "Backups", "--json"))
       let raw = try #require(document["raw_databases"] as? [String: String])
       #expect(Array(raw.keys) == [Self.brokenDatabase])
     }
@@ -84,26 +84,26 @@ struct JSONTests {
 
   @Test("What a document says is so")
   func content() throws {
-    try Lab.with { lab in
-      try lab.create()
-      let inspected = try Self.document(lab.drydock("inspect", "Notes", "--json"))
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      let inspected = try Self.document(sandbox.drydock("inspect", "Notes", "--json"))
       let container = try #require(inspected["container"] as? [String: Any])
       #expect(container["app"] as? String == "com.example.notes")
       #expect(container["schema_version"] as? Int == 0)
-      #expect((inspected["pending"] as? [String])?.count == Lab.latest)
+      #expect((inspected["pending"] as? [String])?.count == Sandbox.latest)
 
-      let snapshot = try Self.document(lab.drydock("snapshot", "Notes", "-r", "Backups", "--json"))
+      let snapshot = try Self.document(sandbox.drydock("snapshot", "Notes", "-r", "Backups", "--json"))
       let path = try #require(snapshot["path"] as? String)
       #expect(snapshot["archive_bytes"] as? Int == (try RawFiles.read(Array(path.utf8)).count))
 
-      let pending = try lab.drydock("status", "Notes", "--json", "--exit-code")
+      let pending = try sandbox.drydock("status", "Notes", "--json", "--exit-code")
       #expect(pending.exitCode == 2)
       let entries = try #require(try Self.document(pending)["migrations"] as? [[String: Any]])
-      #expect(entries.map { $0["state"] as? String } == Array(repeating: "pending", count: Lab.latest))
+      #expect(entries.map { $0["state"] as? String } == Array(repeating: "pending", count: Sandbox.latest))
 
-      let migrated = try Self.document(lab.drydock("migrate", "Notes", "--json"))
+      let migrated = try Self.document(sandbox.drydock("migrate", "Notes", "--json"))
       let transaction = try #require(migrated["transaction"] as? String)
-      let log = try Self.document(lab.drydock("log", "Notes", "--json"))
+      let log = try Self.document(sandbox.drydock("log", "Notes", "--json"))
       let transactions = try #require(log["transactions"] as? [[String: Any]])
       #expect(transactions.map { $0["transaction"] as? String } == [transaction])
       #expect(transactions.map { $0["state"] as? String } == ["undoable"])
@@ -132,9 +132,9 @@ struct JSONTests {
 
   @Test("A failure is one document too, with the exit code; words go to standard error", arguments: failures)
   func failure(_ exit: Int32, _ arguments: [String]) throws {
-    try Lab.with { lab in
-      try lab.create()
-      let result = try lab.drydock(arguments + ["--json"])
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      let result = try sandbox.drydock(arguments + ["--json"])
       #expect(result.exitCode == exit, "\(result)")
       let error = try #require(try Self.document(result)["error"] as? [String: Any], "\(result)")
       #expect(error["exit_code"] as? Int == Int(exit))
@@ -147,14 +147,15 @@ struct JSONTests {
 
   @Test("A difference is told by store")
   func difference() throws {
-    try Lab.with { lab in
-      try lab.create()
-      let archive = try lab.snapshot()
-      try lab.run(
-        Tools.system("sqlite3"), lab("Notes/" + Lab.oldDatabase), "UPDATE task SET title = 'New' WHERE id = 1"
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      let archive = try sandbox.snapshot()
+      try sandbox.run(
+        Tools.system("sqlite3"), sandbox("Notes/" + Sandbox.oldDatabase),
+        "UPDATE task SET title = 'New' WHERE id = 1"
       )
-      try lab.write("Notes/Documents/new.txt", "new")
-      let result = try lab.drydock("diff", archive, "Notes", "--json", "--exit-code")
+      try sandbox.write("Notes/Documents/new.txt", "new")
+      let result = try sandbox.drydock("diff", archive, "Notes", "--json", "--exit-code")
       #expect(result.exitCode == 2)
       let document = try Self.document(result)
       #expect(Self.oddKeys(document) == [] && document["equal"] as? Bool == false)
@@ -169,7 +170,7 @@ struct JSONTests {
       let row = try #require((table["rows"] as? [[String: Any]])?.first)
       #expect((row["columns"] as? [[String: Any]])?.first?["after"] as? String == "\"New\"")
 
-      let verified = try lab.drydock("verify", archive, "--container", "Notes", "--json")
+      let verified = try sandbox.drydock("verify", archive, "--container", "Notes", "--json")
       #expect(verified.exitCode == 2)
       let container = try #require(try Self.document(verified)["container"] as? [String: Any])
       #expect(container["equal"] as? Bool == false && container["difference"] != nil)
@@ -178,9 +179,9 @@ struct JSONTests {
 
   @Test("A damaged archive is told in the document, with exit code 4")
   func damaged() throws {
-    try Lab.with { lab in
-      try lab.write("text.tar.zst", "not an archive\n")
-      let result = try lab.drydock("verify", "text.tar.zst", "--json")
+    try Sandbox.with { sandbox in
+      try sandbox.write("text.tar.zst", "not an archive\n")
+      let result = try sandbox.drydock("verify", "text.tar.zst", "--json")
       #expect(result.exitCode == 4)
       let archives = try #require(try Self.document(result)["archives"] as? [[String: Any]])
       #expect(archives.map { $0["ok"] as? Bool } == [false])
@@ -191,10 +192,10 @@ struct JSONTests {
   static let brokenDatabase = "Documents/BrokenBase.sqlite"
 
   /// A database that SQLite cannot read, with something in its log.
-  static func breakDatabase(in lab: Lab) throws {
+  static func breakDatabase(in sandbox: Sandbox) throws {
     let header = Array("SQLite format 3\0".utf8)
-    try lab.write("Notes/" + brokenDatabase, bytes: header + Array(repeating: 7, count: 5104))
-    try lab.write(
+    try sandbox.write("Notes/" + brokenDatabase, bytes: header + Array(repeating: 7, count: 5104))
+    try sandbox.write(
       "Notes/\(brokenDatabase)-wal", bytes: [0x37, 0x7f, 0x06, 0x82] + Array(repeating: 7, count: 5000))
   }
 

@@ -3,24 +3,24 @@ import TestSupport
 
 /// The journal beside a container, looked at from outside.
 struct Journal {
-  private let lab: Lab
+  private let sandbox: Sandbox
   private let start: Int
 
-  init(_ lab: Lab) {
-    self.lab = lab
-    start = Self.lines(lab).count
+  init(_ sandbox: Sandbox) {
+    self.sandbox = sandbox
+    start = Self.lines(sandbox).count
   }
 
   /// The number of records written since: 1 when the transaction has begun, 2 when its commit has.
-  var records: Int { Self.lines(lab).count - start }
+  var records: Int { Self.lines(sandbox).count - start }
 
   /// Whether any transaction was ever begun.
-  var hasBegun: Bool { !Self.lines(lab).isEmpty }
+  var hasBegun: Bool { !Self.lines(sandbox).isEmpty }
 
   /// The transaction that has begun and neither ended nor been given up.
   var interrupted: String? {
     var open: String?
-    for line in Self.lines(lab) {
+    for line in Self.lines(sandbox) {
       let record = try? JSONSerialization.jsonObject(with: Data(line)) as? [String: Any]
       guard let step = record?["step"] as? String, let transaction = record?["transaction"] as? String else {
         continue
@@ -34,7 +34,7 @@ struct Journal {
   /// Whether a commit in place stands half way: the container is neither old nor new.
   var isHalfDone: Bool {
     var isHalf = false
-    for line in Self.lines(lab) {
+    for line in Self.lines(sandbox) {
       let record = try? JSONSerialization.jsonObject(with: Data(line)) as? [String: Any]
       switch record?["step"] as? String {
       case "commit": isHalf = record?["inPlace"] as? Bool == true
@@ -49,7 +49,7 @@ struct Journal {
   /// right after the exchange (Transactions, "Commit by exchange"). A kill between the two leaves it moved.
   var above: [String] {
     var above: [String] = []
-    for line in Self.lines(lab) {
+    for line in Self.lines(sandbox) {
       let record = try? JSONSerialization.jsonObject(with: Data(line)) as? [String: Any]
       switch record?["step"] as? String {
       case "commit":
@@ -63,8 +63,9 @@ struct Journal {
   }
 
   /// The complete lines; what a crash cut does not count.
-  private static func lines(_ lab: Lab) -> [ArraySlice<UInt8>] {
-    guard let state = try? KillScene.state(in: lab), let bytes = try? lab.read(state + "/journal") else {
+  private static func lines(_ sandbox: Sandbox) -> [ArraySlice<UInt8>] {
+    guard let state = try? KillScene.state(in: sandbox), let bytes = try? sandbox.read(state + "/journal")
+    else {
       return []
     }
     return bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).dropLast()

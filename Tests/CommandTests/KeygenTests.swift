@@ -7,55 +7,57 @@ import Testing
 struct KeygenTests {
   @Test("The file is its owner's alone, whatever the mask says, and each key is another")
   func modes() throws {
-    try Lab.with { lab in
+    try Sandbox.with { sandbox in
       for (number, mask) in ["000", "022", "077"].enumerated() {
         let result = try Command.run(
-          "/bin/sh", ["-c", "umask \(mask); \"$0\" keygen -o key\(number)", lab.program],
-          environment: lab.environment, directory: lab.directory.path)
+          "/bin/sh", ["-c", "umask \(mask); \"$0\" keygen -o key\(number)", sandbox.program],
+          environment: sandbox.environment, directory: sandbox.directory.path)
         #expect(result.succeeded && result.output.isEmpty, "\(result)")
-        let status = try RawFiles.status(Array(lab("key\(number)").utf8))
+        let status = try RawFiles.status(Array(sandbox("key\(number)").utf8))
         #expect(status.st_mode & 0o7777 == 0o600)
       }
-      let keys = try (0..<3).map { try RawFiles.read(Array(lab("key\($0)").utf8)) }
+      let keys = try (0..<3).map { try RawFiles.read(Array(sandbox("key\($0)").utf8)) }
       #expect(Set(keys).count == 3)
     }
   }
 
   @Test("What is there already stays as it is: a file, a link to one, a link to nothing, a directory")
   func nothingIsReplaced() throws {
-    try Lab.with { lab in
-      try lab.write("file", "kept")
-      try FileManager.default.createSymbolicLink(atPath: lab("link"), withDestinationPath: "file")
-      try FileManager.default.createSymbolicLink(atPath: lab("dangling"), withDestinationPath: "new")
+    try Sandbox.with { sandbox in
+      try sandbox.write("file", "kept")
+      try FileManager.default.createSymbolicLink(atPath: sandbox("link"), withDestinationPath: "file")
+      try FileManager.default.createSymbolicLink(atPath: sandbox("dangling"), withDestinationPath: "new")
       for name in ["file", "link", "dangling", "tmp"] {
-        let result = try lab.drydock("keygen", "-o", name)
+        let result = try sandbox.drydock("keygen", "-o", name)
         #expect(result.exitCode == 1 && result.errors.contains("already exists"), "\(result)")
         #expect(!result.errors.contains("AGE-SECRET") && !result.errors.contains("Public key"))
       }
-      #expect(try RawFiles.read(Array(lab("file").utf8)) == Data("kept".utf8))
-      #expect(!RawFiles.exists(Array(lab("new").utf8)))
+      #expect(try RawFiles.read(Array(sandbox("file").utf8)) == Data("kept".utf8))
+      #expect(!RawFiles.exists(Array(sandbox("new").utf8)))
     }
   }
 
   @Test("A key file that cannot be written whole is not left behind")
   func fullDisk() throws {
-    try Lab.with { lab in
+    try Sandbox.with { sandbox in
       // A limit on the size of files stands for a full disk; its signal is ignored, so that the call fails.
       let result = try Command.run(
         "/bin/sh",
-        ["-c", "trap '' XFSZ; ulimit -f 0; \"$0\" keygen -o key.txt >/dev/null 2>/dev/null", lab.program],
-        environment: lab.environment, directory: lab.directory.path)
+        [
+          "-c", "trap '' XFSZ; ulimit -f 0; \"$0\" keygen -o key.txt >/dev/null 2>/dev/null", sandbox.program,
+        ],
+        environment: sandbox.environment, directory: sandbox.directory.path)
       #expect(result.exitCode == 1, "\(result)")
-      #expect(!RawFiles.exists(Array(lab("key.txt").utf8)))
+      #expect(!RawFiles.exists(Array(sandbox("key.txt").utf8)))
     }
   }
 
   @Test("At a terminal the key is shown once, and no remark is made")
   func terminal() throws {
-    try Lab.with { lab in
-      let script = Lab.repository + "/Tests/AgeEncryptionTests/at_terminal.py"
+    try Sandbox.with { sandbox in
+      let script = Sandbox.repository + "/Tests/AgeEncryptionTests/at_terminal.py"
       let result = try Command.run(
-        Tools.system("python3"), [script, "", lab.program, "keygen"], environment: lab.environment)
+        Tools.system("python3"), [script, "", sandbox.program, "keygen"], environment: sandbox.environment)
       #expect(result.succeeded)
       #expect(result.errors.contains("# public key: age1") && !result.errors.contains("Public key:"))
     }

@@ -14,7 +14,7 @@ struct KillScene {
     case old, new
   }
 
-  let lab: Lab
+  let sandbox: Sandbox
   let operation: Operation
   let arguments: [String]
   /// What the operation makes of a copy, and how that copy was before.
@@ -30,8 +30,8 @@ struct KillScene {
   /// Sealed anew, a vault is another file each time.
   private static let vault = "Library/Vault/vault.age"
 
-  init(_ operation: Operation, in lab: Lab) throws {
-    self.lab = lab
+  init(_ operation: Operation, in sandbox: Sandbox) throws {
+    self.sandbox = sandbox
     self.operation = operation
     // Named like the trials: the state beside a container is found by the container's name.
     let trial = Self.trial
@@ -39,42 +39,42 @@ struct KillScene {
     case .migrate:
       arguments = ["migrate", trial]
       // As an app leaves it that was killed itself: rows that are in the log only.
-      try lab.create(trial, version: 0, "--leave-wal")
+      try sandbox.create(trial, version: 0, "--leave-wal")
       // What this keeps holds the token, too.
-      try lab.succeed("migrate", trial, "--to", "2")
+      try sandbox.succeed("migrate", trial, "--to", "2")
     case .restore:
-      try lab.create(trial, version: 4)
-      let archive = try lab.snapshot(trial)
+      try sandbox.create(trial, version: 4)
+      let archive = try sandbox.snapshot(trial)
       arguments = ["restore", archive, trial]
-      try lab.remove("\(trial)/Documents/private.txt")
-      try lab.remove("\(trial)/Documents/Photos")
-      try lab.write("\(trial)/Documents/empty.txt", "no longer\n")
-      try lab.write("\(trial)/Documents/Stranger/new.txt", "a stranger\n")
-      try lab.write("\(trial)/Library/Caches/fresh.bin", "spared\n")
-      try lab.run(lab.app, "touch-settings", lab(trial), "theme", "light")
-      try lab.run(
-        Tools.system("sqlite3"), lab("\(trial)/\(Lab.newDatabase)"),
+      try sandbox.remove("\(trial)/Documents/private.txt")
+      try sandbox.remove("\(trial)/Documents/Photos")
+      try sandbox.write("\(trial)/Documents/empty.txt", "no longer\n")
+      try sandbox.write("\(trial)/Documents/Stranger/new.txt", "a stranger\n")
+      try sandbox.write("\(trial)/Library/Caches/fresh.bin", "spared\n")
+      try sandbox.run(sandbox.app, "touch-settings", sandbox(trial), "theme", "light")
+      try sandbox.run(
+        Tools.system("sqlite3"), sandbox("\(trial)/\(Sandbox.newDatabase)"),
         "DELETE FROM task; PRAGMA user_version = 9")
     case .rollback:
-      try lab.create(trial, version: 0, "--leave-wal")
-      try lab.succeed("migrate", trial)
-      try lab.run(lab.app, "touch-settings", lab(trial), "lastSearch", "dock")
+      try sandbox.create(trial, version: 0, "--leave-wal")
+      try sandbox.succeed("migrate", trial)
+      try sandbox.run(sandbox.app, "touch-settings", sandbox(trial), "lastSearch", "dock")
       arguments = ["rollback", trial]
     }
-    try lab.run(Tools.system("mv"), "--", lab(trial), lab("Template"))
+    try sandbox.run(Tools.system("mv"), "--", sandbox(trial), sandbox("Template"))
     // A state in the container moves with it.
-    if let state = try Self.state(in: lab), !state.hasSuffix(Self.inside) {
-      try lab.run(Tools.system("mv"), "--", lab(state), lab("TemplateState"))
+    if let state = try Self.state(in: sandbox), !state.hasSuffix(Self.inside) {
+      try sandbox.run(Tools.system("mv"), "--", sandbox(state), sandbox("TemplateState"))
     }
 
     var durations: [(Double, Double, Double)] = []
     var listings: (TreeListing, TreeListing)?
     for _ in 0..<3 {
-      try Self.reset(lab)
-      let before = try Self.tree(lab)
-      let journal = Journal(lab)
+      try Self.reset(sandbox)
+      let before = try Self.tree(sandbox)
+      let journal = Journal(sandbox)
       let start = Date()
-      let running = try lab.start(arguments)
+      let running = try sandbox.start(arguments)
       let moments = [1, 2].map { count in
         while running.isRunning, journal.records < count { usleep(100) }
         return Date().timeIntervalSince(start)
@@ -82,7 +82,7 @@ struct KillScene {
       let result = try running.wait()
       durations.append((moments[0], moments[1], Date().timeIntervalSince(start)))
       guard result.succeeded else { throw SystemFailure("\(operation): \(result)") }
-      listings = (before, try Self.tree(lab))
+      listings = (before, try Self.tree(sandbox))
     }
     durations.sort { $0.2 < $1.2 }
     duration = durations[1]
@@ -95,18 +95,22 @@ struct KillScene {
 
   /// A fresh copy of the container and its state, as if nothing had happened yet; gives how it looks.
   func reset() throws -> TreeListing {
-    try Self.reset(lab)
-    return try Self.tree(lab)
+    try Self.reset(sandbox)
+    return try Self.tree(sandbox)
   }
 
   /// The container without Drydock's state in it.
-  private static func tree(_ lab: Lab) throws -> TreeListing { try lab.tree(trial).without(inside) }
+  private static func tree(_ sandbox: Sandbox) throws -> TreeListing {
+    try sandbox.tree(trial).without(inside)
+  }
 
-  private static func reset(_ lab: Lab) throws {
-    for name in try lab.names() where name == trial || name.hasPrefix(".drydock-") { try lab.remove(name) }
-    for name in try lab.names("tmp") { try lab.remove("tmp/" + name) }
-    try lab.copy("Template", to: trial)
-    if lab.exists("TemplateState") { try lab.copy("TemplateState", to: stateName(of: trial)) }
+  private static func reset(_ sandbox: Sandbox) throws {
+    for name in try sandbox.names() where name == trial || name.hasPrefix(".drydock-") {
+      try sandbox.remove(name)
+    }
+    for name in try sandbox.names("tmp") { try sandbox.remove("tmp/" + name) }
+    try sandbox.copy("Template", to: trial)
+    if sandbox.exists("TemplateState") { try sandbox.copy("TemplateState", to: stateName(of: trial)) }
   }
 
   // MARK: Judging
@@ -114,7 +118,7 @@ struct KillScene {
   /// How the container stands, before any other command has looked at it; what is neither wholly old nor wholly
   /// new is recorded. While a commit in place is half done it may be a mixture: then it will be new.
   func outcome(_ before: TreeListing, _ context: String) throws -> Outcome? {
-    if Journal(lab).isHalfDone { return .new }
+    if Journal(sandbox).isHalfDone { return .new }
     let (outcome, report) = try standing(before)
     if outcome == nil { Issue.record("\(operation), \(context): neither old nor new\n\(report)") }
     return outcome
@@ -122,12 +126,12 @@ struct KillScene {
 
   /// How the container stands; neither old nor new is nil, and a report of what differs from both.
   func standing(_ before: TreeListing) throws -> (outcome: Outcome?, report: String) {
-    let now = try Self.tree(lab)
+    let now = try Self.tree(sandbox)
     let fromOld = now.differences(
       from: before, comparing: TreeListing.untouched.subtracting([.changed]), ignoringTimesOf: timesOfTheState
     )
     if fromOld.isEmpty { return (.old, "") }
-    let fromNew = differencesFromNew(now, ignoringTimesOf: Journal(lab).above)
+    let fromNew = differencesFromNew(now, ignoringTimesOf: Journal(sandbox).above)
     if fromNew.isEmpty { return (.new, "") }
     return (nil, (["From the old one:"] + fromOld + ["From the new one:"] + fromNew).joined(separator: "\n"))
   }
@@ -135,7 +139,7 @@ struct KillScene {
   /// Where the state in the container is made or removed, the root's time moves and is put back: a kill just then leaves
   /// it moved (Transactions, "In place"). Once a transaction has begun nothing of the kind is forgiven.
   private var timesOfTheState: [String] {
-    lab.commit == "in-place" && !Journal(lab).hasBegun ? [""] : []
+    sandbox.commit == "in-place" && !Journal(sandbox).hasBegun ? [""] : []
   }
 
   /// What differs from the result of a complete run. Times count where a complete run keeps them.
@@ -158,7 +162,7 @@ struct KillScene {
   func checkWhatFollows(
     _ outcome: Outcome, interrupted: String?, next: [String], _ before: TreeListing, _ context: String
   ) throws {
-    let result = try lab.drydock(next)
+    let result = try sandbox.drydock(next)
     #expect(result.succeeded, "\(operation), \(context): \(result)")
     let said = result.errors + (next.first == "recover" ? result.output : "")
     if let interrupted {
@@ -170,13 +174,14 @@ struct KillScene {
     }
     let left = try leftovers()
     #expect(left == [], "\(operation), \(context)")
-    let after = try Self.tree(lab)
+    let after = try Self.tree(sandbox)
     // Once it was moved, the token is in the settings or it is sealed, and nowhere else.
     if operation == .rollback || (operation == .migrate && outcome == .new) {
       let isBack = operation == .rollback && outcome == .new
-      let holders = try lab.tokenHolders().filter { !$0.hasPrefix("Template") }
+      let holders = try sandbox.tokenHolders().filter { !$0.hasPrefix("Template") }
       #expect(
-        holders == (isBack ? ["\(Self.trial)/\(Lab.settings)"] : []), "\(operation), \(context), \(outcome)")
+        holders == (isBack ? ["\(Self.trial)/\(Sandbox.settings)"] : []),
+        "\(operation), \(context), \(outcome)")
     }
     switch outcome {
     case .old:
@@ -185,16 +190,16 @@ struct KillScene {
         after.differences(from: before, comparing: aspects, ignoringTimesOf: timesOfTheState) == [],
         "\(operation), \(context)")
       // The lock is free, nothing is in the way: the same command completes.
-      let again = try lab.drydock(arguments)
+      let again = try sandbox.drydock(arguments)
       #expect(again.succeeded, "\(operation), \(context), once more: \(again)")
-      #expect(differencesFromNew(try Self.tree(lab)) == [], "\(operation), \(context), once more")
+      #expect(differencesFromNew(try Self.tree(sandbox)) == [], "\(operation), \(context), once more")
     case .new:
       #expect(differencesFromNew(after) == [], "\(operation), \(context)")
       // What an interrupted command has done can be undone like anything else.
-      let undo = try lab.drydock(
+      let undo = try sandbox.drydock(
         operation == .rollback ? ["rollback", Self.trial, "--redo"] : ["rollback", Self.trial])
       #expect(undo.succeeded, "\(operation), \(context), undone: \(undo)")
-      let undone = try Self.tree(lab)
+      let undone = try Self.tree(sandbox)
       #expect(
         undone.differences(from: before, comparing: aspectsOfUndo) == [], "\(operation), \(context), undone")
     }
@@ -209,19 +214,19 @@ struct KillScene {
 
   /// What must not be there once a command has cleaned up.
   func leftovers() throws -> [String] {
-    var found = try lab.names("tmp").map { "tmp/" + $0 }
-    if let state = try Self.state(in: lab) {
-      let names = try lab.names(state)
+    var found = try sandbox.names("tmp").map { "tmp/" + $0 }
+    if let state = try Self.state(in: sandbox) {
+      let names = try sandbox.names(state)
       // Killed while the state directory itself was made, there is no place for stages yet.
-      if names.contains("stage") { found += try lab.names(state + "/stage").map { "stage/" + $0 } }
+      if names.contains("stage") { found += try sandbox.names(state + "/stage").map { "stage/" + $0 } }
       found += names.filter { $0.hasPrefix("probe") }
     }
     return found
   }
 
-  static func state(in lab: Lab) throws -> String? {
-    try lab.names().first { $0.hasPrefix(".drydock-") }
-      ?? (lab.exists(trial + "/" + inside) ? trial + "/" + inside : nil)
+  static func state(in sandbox: Sandbox) throws -> String? {
+    try sandbox.names().first { $0.hasPrefix(".drydock-") }
+      ?? (sandbox.exists(trial + "/" + inside) ? trial + "/" + inside : nil)
   }
 
   private static func stateName(of container: String) throws -> String {

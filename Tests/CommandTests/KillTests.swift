@@ -31,12 +31,12 @@ struct KillTests {
 
   @Test("At every step of a commit", arguments: KillScene.Operation.allCases, ["exchange", "in-place"])
   func everyStep(_ operation: KillScene.Operation, _ way: String) throws {
-    try Lab.with { lab in
-      var lab = lab
-      lab.commit = way
-      let scene = try KillScene(operation, in: lab)
+    try Sandbox.with { sandbox in
+      var sandbox = sandbox
+      sandbox.commit = way
+      let scene = try KillScene(operation, in: sandbox)
       // The program itself names the steps: one that is new must be tried here too.
-      let known = try lab.drydock(scene.arguments, environment: ["DRYDOCK_KILL_AT": "?"])
+      let known = try sandbox.drydock(scene.arguments, environment: ["DRYDOCK_KILL_AT": "?"])
       #expect(known.exitCode == 64)
       let list = known.errors.trimmingCharacters(in: .newlines).split(separator: "one of ").last ?? ""
       let common = list.split(separator: ", ").map(String.init).filter { !Self.specialSteps.contains($0) }
@@ -47,14 +47,14 @@ struct KillTests {
       let sealing = Self.stepsOfSealing.prefix(operation == .migrate ? 4 : operation == .rollback ? 2 : 0)
       for (number, (step, wanted)) in (sealing + steps).enumerated() {
         let before = try scene.reset()
-        let result = try lab.drydock(scene.arguments, environment: ["DRYDOCK_KILL_AT": step])
+        let result = try sandbox.drydock(scene.arguments, environment: ["DRYDOCK_KILL_AT": step])
         // There are not that many moves.
         if result.succeeded && step.hasPrefix("moved:") && moves > 2 { break }
         if step.hasPrefix("moved:") { moves += 1 }
         #expect(result.signal == SIGKILL, "\(operation), \(step): \(result)")
         let outcome = try scene.outcome(before, step)
         #expect(outcome == wanted, "\(operation), \(step)")
-        let interrupted = Journal(lab).interrupted
+        let interrupted = Journal(sandbox).interrupted
         #expect((interrupted == nil) == (step == "done"), "\(operation), \(step)")
         guard let outcome else { continue }
         let next = number.isMultiple(of: 2) ? "log" : "recover"
@@ -66,31 +66,32 @@ struct KillTests {
 
   @Test("A container that a restore makes appears whole, or not at all")
   func created() throws {
-    try Lab.with { lab in
-      try lab.create(version: 4)
-      let archive = try lab.snapshot()
-      try lab.succeed("restore", archive, "Wanted")
-      let wanted = try lab.tree("Wanted")
+    try Sandbox.with { sandbox in
+      try sandbox.create(version: 4)
+      let archive = try sandbox.snapshot()
+      try sandbox.succeed("restore", archive, "Wanted")
+      let wanted = try sandbox.tree("Wanted")
       for (number, (step, outcome)) in Self.steps.enumerated() {
-        let result = try lab.drydock(["restore", archive, "Made"], environment: ["DRYDOCK_KILL_AT": step])
+        let result = try sandbox.drydock(
+          ["restore", archive, "Made"], environment: ["DRYDOCK_KILL_AT": step])
         if result.succeeded {
           // There is no old tree: nothing is walked again, carried over or removed.
           #expect(step == "rewalked" || step == "carried" || step == "old-removed", "\(step)")
         } else {
           #expect(result.signal == SIGKILL, "\(step): \(result)")
         }
-        #expect(lab.exists("Made") == (result.succeeded || outcome == .new), "\(step)")
-        if lab.exists("Made") { try lab.tree("Made").expectSame(as: wanted, step) }
+        #expect(sandbox.exists("Made") == (result.succeeded || outcome == .new), "\(step)")
+        if sandbox.exists("Made") { try sandbox.tree("Made").expectSame(as: wanted, step) }
         // Once made it is an instance of its own, named by its directory.
         let again = ["restore", archive, "Made", "--from-other"]
-        let next = try lab.drydock(number.isMultiple(of: 2) ? ["recover", "Made"] : again)
+        let next = try sandbox.drydock(number.isMultiple(of: 2) ? ["recover", "Made"] : again)
         #expect(next.succeeded, "\(step): \(next)")
-        if !lab.exists("Made") { try lab.succeed("restore", archive, "Made") }
-        try lab.tree("Made").expectSame(as: wanted, "\(step), at the end")
-        try lab.succeed("rollback", "Made")
-        #expect(try lab.names("tmp") == [])
-        for name in try lab.names() where name == "Made" || name.hasPrefix(".drydock-") {
-          try lab.remove(name)
+        if !sandbox.exists("Made") { try sandbox.succeed("restore", archive, "Made") }
+        try sandbox.tree("Made").expectSame(as: wanted, "\(step), at the end")
+        try sandbox.succeed("rollback", "Made")
+        #expect(try sandbox.names("tmp") == [])
+        for name in try sandbox.names() where name == "Made" || name.hasPrefix(".drydock-") {
+          try sandbox.remove(name)
         }
       }
     }
@@ -98,24 +99,25 @@ struct KillTests {
 
   @Test("A tree that is neither old nor new is noticed")
   func judge() throws {
-    try Lab.with { lab in
-      let scene = try KillScene(.migrate, in: lab)
+    try Sandbox.with { sandbox in
+      let scene = try KillScene(.migrate, in: sandbox)
       let trial = KillScene.trial
       let touch = try Tools.system("touch")
       let damages: [() throws -> Void] = [
-        { try lab.remove("\(trial)/Documents/private.txt") },
-        { try lab.write("\(trial)/Documents/new.txt", "new\n") },
-        { try lab.run(touch, lab("\(trial)/Documents/private.txt")) },
-        { try lab.run(touch, "-h", lab("\(trial)/Documents/Latest.md")) },
+        { try sandbox.remove("\(trial)/Documents/private.txt") },
+        { try sandbox.write("\(trial)/Documents/new.txt", "new\n") },
+        { try sandbox.run(touch, sandbox("\(trial)/Documents/private.txt")) },
+        { try sandbox.run(touch, "-h", sandbox("\(trial)/Documents/Latest.md")) },
         {
-          try lab.write(
-            "\(trial)/\(Lab.settings)", bytes: try lab.read("\(trial)/\(Lab.settings)").reversed())
+          try sandbox.write(
+            "\(trial)/\(Sandbox.settings)", bytes: try sandbox.read("\(trial)/\(Sandbox.settings)").reversed()
+          )
         },
       ]
       for isMigrated in [false, true] {
         for damage in damages {
           let before = try scene.reset()
-          if isMigrated { try lab.succeed("migrate", trial) }
+          if isMigrated { try sandbox.succeed("migrate", trial) }
           #expect(try scene.standing(before).outcome == (isMigrated ? .new : .old))
           try damage()
           #expect(try scene.standing(before).outcome == nil)
@@ -129,10 +131,10 @@ struct KillTests {
 
   @Test("At random moments", arguments: KillScene.Operation.allCases, ["exchange", "in-place"])
   func randomMoments(_ operation: KillScene.Operation, _ way: String) throws {
-    try Lab.with { lab in
-      var lab = lab
-      lab.commit = way
-      let scene = try KillScene(operation, in: lab)
+    try Sandbox.with { sandbox in
+      var sandbox = sandbox
+      sandbox.commit = way
+      let scene = try KillScene(operation, in: sandbox)
       var random = SeededRandom(seed: 0x6472_7964)
       var counts: [String: Int] = [:]
       var (kills, attempts) = (0, 0)
@@ -147,7 +149,7 @@ struct KillTests {
         #expect(result.signal == SIGKILL || result.succeeded, "\(operation), \(context): \(result)")
         guard let outcome = try scene.outcome(before, context), result.signal != nil else { continue }
         kills += 1
-        let interrupted = Journal(lab).interrupted
+        let interrupted = Journal(sandbox).interrupted
         counts[interrupted == nil ? "\(outcome) with nothing begun or all done" : "\(outcome)", default: 0] +=
           1
         try scene.checkWhatFollows(
@@ -172,8 +174,8 @@ struct KillTests {
       case 1, 2: (1, duration.commit - duration.begin)
       default: (2, duration.end - duration.commit)
       }
-    let journal = Journal(scene.lab)
-    let running = try scene.lab.start(scene.arguments)
+    let journal = Journal(scene.sandbox)
+    let running = try scene.sandbox.start(scene.arguments)
     while running.isRunning, journal.records < records { usleep(50) }
     usleep(UInt32(Double.random(in: 0...max(span, 0), using: &random) * 1e6))
     running.kill()
@@ -187,24 +189,25 @@ struct KillTests {
       ["migrate", "Trial", "--dry-run"], ["status", "Trial"],
     ])
   func mixture(_ reader: [String]) throws {
-    try Lab.with { lab in
-      var lab = lab
-      lab.commit = "in-place"
-      try lab.create("Trial", version: 0, "--leave-wal")
-      let killed = try lab.drydock(["migrate", "Trial"], environment: ["DRYDOCK_KILL_AT": "moved:3"])
+    try Sandbox.with { sandbox in
+      var sandbox = sandbox
+      sandbox.commit = "in-place"
+      try sandbox.create("Trial", version: 0, "--leave-wal")
+      let killed = try sandbox.drydock(["migrate", "Trial"], environment: ["DRYDOCK_KILL_AT": "moved:3"])
       #expect(killed.signal == SIGKILL)
       // Somebody who reads keeps the recovery out.
       let holder = try Command.spawn(
-        Tools.system("flock"), ["-s", lab("Trial"), "-c", "echo locked; exec cat"])
+        Tools.system("flock"), ["-s", sandbox("Trial"), "-c", "echo locked; exec cat"])
       try holder.waitForLine("locked")
-      let refused = try lab.drydock(reader)
-      lab.expect(refused, refusedWith: 5, ["Trial", "interrupted", "drydock recover"], #_sourceLocation)
+      let refused = try sandbox.drydock(reader)
+      sandbox.expect(refused, refusedWith: 5, ["Trial", "interrupted", "drydock recover"], #_sourceLocation)
       holder.closeInput()
       _ = try holder.wait()
       // Nobody in the way: it is recovered first.
-      let result = try lab.drydock(reader)
+      let result = try sandbox.drydock(reader)
       #expect(result.succeeded && result.errors.contains("recovered"), "\(result)")
-      #expect(lab.exists("Trial/" + Lab.newDatabase) && !lab.exists("Trial/" + Lab.oldDatabase))
+      #expect(
+        sandbox.exists("Trial/" + Sandbox.newDatabase) && !sandbox.exists("Trial/" + Sandbox.oldDatabase))
     }
   }
 
@@ -212,62 +215,62 @@ struct KillTests {
     "What only looks leaves nothing for longer than until the next look",
     arguments: [["inspect", "Notes"], ["migrate", "Notes", "--dry-run"], ["show", "{A}"]])
   func looks(_ command: [String]) throws {
-    try Lab.with { lab in
-      try lab.create("Notes", version: 0, "--leave-wal", "--bulk-mb", "4")
-      let archive = try lab.snapshot()
+    try Sandbox.with { sandbox in
+      try sandbox.create("Notes", version: 0, "--leave-wal", "--bulk-mb", "4")
+      let archive = try sandbox.snapshot()
       let arguments = command.map { $0 == "{A}" ? archive : $0 }
-      let before = try lab.tree()
+      let before = try sandbox.tree()
       var left = 0
       for _ in 0..<5 {
-        let running = try lab.start(arguments)
-        while running.isRunning, try lab.names("tmp").isEmpty { usleep(20) }
+        let running = try sandbox.start(arguments)
+        while running.isRunning, try sandbox.names("tmp").isEmpty { usleep(20) }
         running.kill()
         _ = try running.wait()
-        if try !lab.names("tmp").isEmpty { left += 1 }
-        let result = try lab.drydock(arguments)
+        if try !sandbox.names("tmp").isEmpty { left += 1 }
+        let result = try sandbox.drydock(arguments)
         #expect(result.succeeded, "\(result)")
-        #expect(try lab.names("tmp") == [])
+        #expect(try sandbox.names("tmp") == [])
       }
       #expect(left > 0, "no kill came while there was something to leave")
-      try lab.tree().expectSame(as: before, comparing: TreeListing.untouched)
+      try sandbox.tree().expectSame(as: before, comparing: TreeListing.untouched)
     }
   }
 
   @Test("A snapshot leaves nothing but itself")
   func snapshot() throws {
-    try Lab.with { lab in
-      try lab.create("Notes", version: 2, photos: 6, "--leave-wal")
-      try lab.run(Tools.system("mkdir"), lab("Backups"))
-      let before = try lab.tree()
+    try Sandbox.with { sandbox in
+      try sandbox.create("Notes", version: 2, photos: 6, "--leave-wal")
+      try sandbox.run(Tools.system("mkdir"), sandbox("Backups"))
+      let before = try sandbox.tree()
       let start = Date()
-      try lab.remove(try lab.snapshot().replacing(lab.directory.path + "/", with: ""))
+      try sandbox.remove(try sandbox.snapshot().replacing(sandbox.directory.path + "/", with: ""))
       let whole = Date().timeIntervalSince(start)
       var random = SeededRandom(seed: 7)
       var finished = 0
       for kill in 0..<30 {
-        let running = try lab.start(["snapshot", "Notes", "-r", "Backups"])
+        let running = try sandbox.start(["snapshot", "Notes", "-r", "Backups"])
         if kill.isMultiple(of: 3) {
           usleep(UInt32(Double.random(in: 0...whole, using: &random) * 1e6))
         } else {
-          while running.isRunning, try lab.names("Backups").isEmpty { usleep(100) }
+          while running.isRunning, try sandbox.names("Backups").isEmpty { usleep(100) }
           usleep(UInt32(Double.random(in: 0...whole / 3, using: &random) * 1e6))
         }
         running.kill()
         _ = try running.wait()
-        let untouched = try lab.tree().differences(from: before, comparing: TreeListing.untouched)
+        let untouched = try sandbox.tree().differences(from: before, comparing: TreeListing.untouched)
         #expect(untouched == [], "kill \(kill)")
         // An archive is there whole, or not at all.
-        let archives = try lab.names("Backups").filter { $0.hasSuffix(".tar.zst") }
+        let archives = try sandbox.names("Backups").filter { $0.hasSuffix(".tar.zst") }
         for archive in archives {
           finished += 1
-          try lab.succeed("verify", "--data", "Backups/" + archive)
-          try lab.remove("Backups/" + archive)
+          try sandbox.succeed("verify", "--data", "Backups/" + archive)
+          try sandbox.remove("Backups/" + archive)
         }
         // The next one removes what the killed one left.
-        let next = try lab.snapshot()
-        #expect(try lab.names("Backups").map { lab("Backups/" + $0) } == [next], "kill \(kill)")
-        #expect(try lab.names("tmp") == [], "kill \(kill)")
-        try lab.remove(String(next.dropFirst(lab.directory.path.count + 1)))
+        let next = try sandbox.snapshot()
+        #expect(try sandbox.names("Backups").map { sandbox("Backups/" + $0) } == [next], "kill \(kill)")
+        #expect(try sandbox.names("tmp") == [], "kill \(kill)")
+        try sandbox.remove(String(next.dropFirst(sandbox.directory.path.count + 1)))
       }
       print("snapshot: 30 kills: \(finished) had published its archive")
       #expect(finished < 30)

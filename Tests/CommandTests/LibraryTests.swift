@@ -9,11 +9,11 @@ struct LibraryTests {
   /// this package.
   private func compile(_ sources: [String], _ arguments: String...) throws -> CommandResult {
     let built = (try Tools.drydock() as NSString).deletingLastPathComponent
-    let checkouts = "\(Lab.repository)/.build/checkouts"
+    let checkouts = "\(Sandbox.repository)/.build/checkouts"
     let maps = [
-      "\(built)/CPlatform.build", "\(Lab.repository)/Sources/CLibCrypto",
-      "\(Lab.repository)/Sources/CLibZstd",
-      "\(Lab.repository)/Sources/CLibArchive", "\(checkouts)/swift-system/Sources/CSystem/include",
+      "\(built)/CPlatform.build", "\(Sandbox.repository)/Sources/CLibCrypto",
+      "\(Sandbox.repository)/Sources/CLibZstd",
+      "\(Sandbox.repository)/Sources/CLibArchive", "\(checkouts)/swift-system/Sources/CSystem/include",
       "\(checkouts)/Yams/Sources/CYaml/include", "\(checkouts)/GRDB.swift/Sources/GRDBSQLite",
       "\(checkouts)/swift-subprocess/Sources/_SubprocessCShims/include",
     ].flatMap { ["-Xcc", "-fmodule-map-file=\($0)/module.modulemap", "-Xcc", "-I\($0)"] }
@@ -37,18 +37,19 @@ struct LibraryTests {
   @Test("The program of the guide compiles without this package's name, and runs")
   func guide() throws {
     let guide = try String(
-      contentsOfFile: "\(Lab.repository)/Sources/Drydock/Drydock.docc/Library.md", encoding: .utf8)
+      contentsOfFile: "\(Sandbox.repository)/Sources/Drydock/Drydock.docc/Library.md", encoding: .utf8)
     let program = try #require(guide.firstMatch(of: #/(?s)\n```swift\n(import Drydock\n.*?)```\n/#))
-    try Lab.with { lab in
-      try lab.create()
-      let before = try lab.tree()
-      try lab.write("main.swift", String(program.output.1))
-      try lab.write("objects", objects())
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      let before = try sandbox.tree()
+      try sandbox.write("main.swift", String(program.output.1))
+      try sandbox.write("objects", objects())
       let compiled = try compile(
-        [lab("main.swift"), "@\(lab("objects"))"], "-o", lab("program"), "-lsqlite3", "-lcrypto", "-lzstd",
+        [sandbox("main.swift"), "@\(sandbox("objects"))"], "-o", sandbox("program"), "-lsqlite3", "-lcrypto",
+        "-lzstd",
         "-larchive")
       try #require(compiled.succeeded, "\(compiled)")
-      let output = try lab.run(lab("program"))
+      let output = try sandbox.run(sandbox("program"))
       let expected: [Regex<Substring>] = [
         /com.example.notes: 1 database, \d+ files/, /version 0 of 6, 6 pending/, /backed up \d+ paths/,
         /would change \d+ settings/, /version 0 → 6/, /back to version 0/, /restored \d+ paths/,
@@ -60,19 +61,19 @@ struct LibraryTests {
       for (line, pattern) in zip(lines, expected) {
         #expect(line.wholeMatch(of: pattern) != nil, "\(line)")
       }
-      #expect(try lab.tree().differences(from: before, comparing: [.content, .mode]) == [])
-      #expect(try lab.tree("Copy").entries.count > 5)
+      #expect(try sandbox.tree().differences(from: before, comparing: [.content, .mode]) == [])
+      #expect(try sandbox.tree("Copy").entries.count > 5)
     }
   }
 
   @Test("The other examples of the guide, and the tool over a plan, need nothing that is not public")
   func examples() throws {
     let guide = try String(
-      contentsOfFile: "\(Lab.repository)/Sources/Drydock/Drydock.docc/Library.md", encoding: .utf8)
+      contentsOfFile: "\(Sandbox.repository)/Sources/Drydock/Drydock.docc/Library.md", encoding: .utf8)
     let examples = guide.matches(of: #/(?s)\n```swift\n(var options.*?)```\n/#).map { String($0.output.1) }
     #expect(examples.count == 2)
     try TemporaryDirectory.with { directory in
-      var sources = ["Plan", "Tool"].map { "\(Lab.repository)/Tests/NotesTool/Notes\($0).swift" }
+      var sources = ["Plan", "Tool"].map { "\(Sandbox.repository)/Tests/NotesTool/Notes\($0).swift" }
       let text =
         "import Drydock\n"
         + examples.enumerated().map { number, text in

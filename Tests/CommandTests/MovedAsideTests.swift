@@ -23,16 +23,17 @@ struct MovedAsideTests {
 
       """
 
-  private func prepare(_ lab: Lab, _ migration: String) throws {
-    try lab.create()
-    try lab.write("Notes/Documents/only.txt", "the only copy")
-    try lab.write("Groups/one/keep.txt", "keep")
-    try lab.write("Drop/0001_drop.yaml", migration)
-    try lab.write("drydock.yaml", Self.configuration)
+  private func prepare(_ sandbox: Sandbox, _ migration: String) throws {
+    try sandbox.create()
+    try sandbox.write("Notes/Documents/only.txt", "the only copy")
+    try sandbox.write("Groups/one/keep.txt", "keep")
+    try sandbox.write("Drop/0001_drop.yaml", migration)
+    try sandbox.write("drydock.yaml", Self.configuration)
   }
 
-  private func kill(_ lab: Lab, _ step: String) throws {
-    let killed = try lab.drydock(["migrate", "Notes", "-m", "Drop"], environment: ["DRYDOCK_KILL_AT": step])
+  private func kill(_ sandbox: Sandbox, _ step: String) throws {
+    let killed = try sandbox.drydock(
+      ["migrate", "Notes", "-m", "Drop"], environment: ["DRYDOCK_KILL_AT": step])
     #expect(killed.signal == SIGKILL, "\(killed)")
   }
 
@@ -40,54 +41,56 @@ struct MovedAsideTests {
     "A container that is not there is put back first",
     arguments: ["committed", "exchanged", "carried", "undo-kept"])
   func container(_ step: String) throws {
-    try Lab.with { lab in
-      try prepare(lab, Self.migration)
-      try lab.remove("drydock.yaml")
-      try lab.write("drydock.yaml", Self.configuration.replacing(/groups.*\n/, with: ""))
-      let archive = try lab.snapshot()
-      try kill(lab, step)
-      try lab.run(Tools.system("mv"), lab("Notes"), lab("Aside"))
-      let state = try #require(try lab.names().first { $0.hasPrefix(".drydock-") })
-      let before = try lab.tree(state)
+    try Sandbox.with { sandbox in
+      try prepare(sandbox, Self.migration)
+      try sandbox.remove("drydock.yaml")
+      try sandbox.write("drydock.yaml", Self.configuration.replacing(/groups.*\n/, with: ""))
+      let archive = try sandbox.snapshot()
+      try kill(sandbox, step)
+      try sandbox.run(Tools.system("mv"), sandbox("Notes"), sandbox("Aside"))
+      let state = try #require(try sandbox.names().first { $0.hasPrefix(".drydock-") })
+      let before = try sandbox.tree(state)
       for command in [["recover", "Notes"], ["restore", archive, "Notes"]] {
-        let refused = try lab.drydock(command)
-        lab.expect(
-          refused, refusedWith: 5, [lab("Notes"), "interrupted", lab(state) + "/stage/"], #_sourceLocation)
+        let refused = try sandbox.drydock(command)
+        sandbox.expect(
+          refused, refusedWith: 5, [sandbox("Notes"), "interrupted", sandbox(state) + "/stage/"],
+          #_sourceLocation)
       }
-      try lab.tree(state).expectSame(as: before, comparing: TreeListing.copied)
-      #expect(!lab.exists("Notes"))
-      try lab.run(Tools.system("mv"), lab("Aside"), lab("Notes"))
-      try lab.succeed("recover", "Notes")
-      if step != "committed" { try lab.succeed("rollback", "Notes") }
-      #expect(try lab.read("Notes/Documents/only.txt") == Array("the only copy".utf8))
+      try sandbox.tree(state).expectSame(as: before, comparing: TreeListing.copied)
+      #expect(!sandbox.exists("Notes"))
+      try sandbox.run(Tools.system("mv"), sandbox("Aside"), sandbox("Notes"))
+      try sandbox.succeed("recover", "Notes")
+      if step != "committed" { try sandbox.succeed("rollback", "Notes") }
+      #expect(try sandbox.read("Notes/Documents/only.txt") == Array("the only copy".utf8))
     }
   }
 
   @Test("A group that is not there, or is not named", arguments: ["partly-exchanged", "exchanged"])
   func group(_ step: String) throws {
-    try Lab.with { lab in
-      try prepare(lab, Self.migrationOfBoth)
-      try kill(lab, step)
-      let state = try #require(try lab.names().first { $0.hasPrefix(".drydock-") })
-      let before = try (lab.tree(state), lab.tree("Notes"), lab.tree("Groups/one"))
+    try Sandbox.with { sandbox in
+      try prepare(sandbox, Self.migrationOfBoth)
+      try kill(sandbox, step)
+      let state = try #require(try sandbox.names().first { $0.hasPrefix(".drydock-") })
+      let before = try (sandbox.tree(state), sandbox.tree("Notes"), sandbox.tree("Groups/one"))
       func expectRefusal() throws {
-        let refused = try lab.drydock("recover", "Notes")
-        lab.expect(
-          refused, refusedWith: 5, [lab("Groups/one"), "group.one", lab(state) + "/stage/"], #_sourceLocation)
-        try lab.tree(state).expectSame(as: before.0)
-        try lab.tree("Notes").expectSame(as: before.1)
+        let refused = try sandbox.drydock("recover", "Notes")
+        sandbox.expect(
+          refused, refusedWith: 5, [sandbox("Groups/one"), "group.one", sandbox(state) + "/stage/"],
+          #_sourceLocation)
+        try sandbox.tree(state).expectSame(as: before.0)
+        try sandbox.tree("Notes").expectSame(as: before.1)
       }
-      try lab.run(Tools.system("mv"), lab("Groups/one"), lab("Groups/aside"))
+      try sandbox.run(Tools.system("mv"), sandbox("Groups/one"), sandbox("Groups/aside"))
       try expectRefusal()
-      try lab.run(Tools.system("mv"), lab("Groups/aside"), lab("Groups/one"))
-      try lab.write("drydock.yaml", Self.configuration.replacing(/groups.*\n/, with: ""))
+      try sandbox.run(Tools.system("mv"), sandbox("Groups/aside"), sandbox("Groups/one"))
+      try sandbox.write("drydock.yaml", Self.configuration.replacing(/groups.*\n/, with: ""))
       try expectRefusal()
-      try lab.tree("Groups/one").expectSame(as: before.2)
-      try lab.write("drydock.yaml", Self.configuration)
-      try lab.succeed("recover", "Notes")
-      #expect(lab.exists("Groups/one/made.txt") && !lab.exists("Notes/Documents/only.txt"))
-      try lab.succeed("rollback", "Notes")
-      #expect(try lab.read("Notes/Documents/only.txt") == Array("the only copy".utf8))
+      try sandbox.tree("Groups/one").expectSame(as: before.2)
+      try sandbox.write("drydock.yaml", Self.configuration)
+      try sandbox.succeed("recover", "Notes")
+      #expect(sandbox.exists("Groups/one/made.txt") && !sandbox.exists("Notes/Documents/only.txt"))
+      try sandbox.succeed("rollback", "Notes")
+      #expect(try sandbox.read("Notes/Documents/only.txt") == Array("the only copy".utf8))
     }
   }
 }

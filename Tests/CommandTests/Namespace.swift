@@ -5,36 +5,36 @@ import TestSupport
 /// process that holds it, even when the test crashes.
 final class Namespace {
   private let holder: RunningCommand
-  private let lab: Lab
+  private let sandbox: Sandbox
 
-  /// - Parameter setup: shell commands that mount; `$0` is the lab.
-  init(_ lab: Lab, _ setup: String) throws {
-    self.lab = lab
+  /// - Parameter setup: shell commands that mount; `$0` is the sandbox.
+  init(_ sandbox: Sandbox, _ setup: String) throws {
+    self.sandbox = sandbox
     let unshare = getuid() == 0 ? ["-m"] : ["-rm"]
     // `exec cat`: the holder lives until its input ends.
     holder = try Command.spawn(
       Tools.system("unshare"),
-      unshare + ["/bin/sh", "-ec", setup + "\necho mounted\nexec cat", lab.directory.path])
+      unshare + ["/bin/sh", "-ec", setup + "\necho mounted\nexec cat", sandbox.directory.path])
     try holder.waitForLine("mounted")
   }
 
   deinit { holder.kill() }
 
-  /// A path of the lab as it is in the namespace, for this process to look at.
-  func callAsFunction(_ path: String) -> String { "/proc/\(holder.process)/root" + lab(path) }
+  /// A path of the sandbox as it is in the namespace, for this process to look at.
+  func callAsFunction(_ path: String) -> String { "/proc/\(holder.process)/root" + sandbox(path) }
 
   func tree(_ path: String = "Notes") throws -> TreeListing { try TreeListing(self(path)) }
 
-  /// Runs a program in the namespace, in the lab's directory.
+  /// Runs a program in the namespace, in the sandbox's directory.
   func run(_ program: String, _ arguments: [String]) throws -> CommandResult {
     let user = getuid() == 0 ? [] : ["-U", "--preserve-credentials"]
     let enter = ["-t", String(holder.process), "-m"] + user
     return try Command.run(
       Tools.system("nsenter"),
-      enter + ["/bin/sh", "-c", "cd \"$0\" && exec \"$@\"", lab.directory.path, program] + arguments,
-      environment: lab.environment)
+      enter + ["/bin/sh", "-c", "cd \"$0\" && exec \"$@\"", sandbox.directory.path, program] + arguments,
+      environment: sandbox.environment)
   }
 
   /// Runs `drydock`.
-  func drydock(_ arguments: String...) throws -> CommandResult { try run(lab.program, arguments) }
+  func drydock(_ arguments: String...) throws -> CommandResult { try run(sandbox.program, arguments) }
 }

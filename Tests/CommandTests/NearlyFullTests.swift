@@ -17,14 +17,14 @@ import Testing
 
   @Test("Blocks of 1 KiB: a migration without space fails, and no signal ends it") func smallBlocks() throws {
     try #require(getuid() == 0, "run as root, as CI does: only root mounts a file system in a file")
-    try Lab.with { lab in
-      try lab.create()
+    try Sandbox.with { sandbox in
+      try sandbox.create()
       let space = try Namespace(
-        lab,
+        sandbox,
         """
         cd "$0"; truncate -s 8M disk; mkfs.ext4 -q -F -b 1024 -m 0 disk; mkdir Place; mount -o loop disk Place
         """)
-      let result = try space.run("/bin/sh", ["-ec", Self.migrations, lab.program])
+      let result = try space.run("/bin/sh", ["-ec", Self.migrations, sandbox.program])
       #expect(result.succeeded, "\(result)")
       let codes = result.output.split(separator: "\n").map { $0.split(separator: " ").last }
       #expect(codes.count == 5 && codes.allSatisfy { $0 == "0" || $0 == "1" }, "\(result.output)")

@@ -5,14 +5,16 @@ import Testing
 /// The example of the guide on migrations in Swift, as a program of its own.
 @Suite("A tool over a plan in Swift")
 struct NotesToolTests {
-  private func tool(_ lab: Lab, _ arguments: String...) throws -> CommandResult {
+  private func tool(_ sandbox: Sandbox, _ arguments: String...) throws -> CommandResult {
     try Command.run(
-      Tools.built("NotesTool"), arguments, environment: lab.environment, directory: lab.directory.path)
+      Tools.built("NotesTool"), arguments, environment: sandbox.environment, directory: sandbox.directory.path
+    )
   }
 
-  private func succeed(_ lab: Lab, _ arguments: [String]) throws -> String {
+  private func succeed(_ sandbox: Sandbox, _ arguments: [String]) throws -> String {
     let result = try Command.run(
-      Tools.built("NotesTool"), arguments, environment: lab.environment, directory: lab.directory.path)
+      Tools.built("NotesTool"), arguments, environment: sandbox.environment, directory: sandbox.directory.path
+    )
     guard result.succeeded else { throw SystemFailure("NotesTool \(arguments): \(result)") }
     return result.output
   }
@@ -20,7 +22,7 @@ struct NotesToolTests {
   @Test(
     "The guide's example is this program's text, and its program has five lines", arguments: ["Plan", "Tool"])
   func guide(_ part: String) throws {
-    let root = Lab.repository
+    let root = Sandbox.repository
     let source = try String(contentsOfFile: "\(root)/Tests/NotesTool/Notes\(part).swift", encoding: .utf8)
     let guide = try String(
       contentsOfFile: "\(root)/Sources/Drydock/Drydock.docc/SwiftMigrations.md", encoding: .utf8)
@@ -30,72 +32,77 @@ struct NotesToolTests {
 
   @Test("Status, validate, dry run, migrate and rollback work over the plan")
   func story() throws {
-    try Lab.with { lab in
-      try lab.create()
-      let before = try lab.tree()
-      let status = try succeed(lab, ["status", "Notes"])
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      let before = try sandbox.tree()
+      let status = try succeed(sandbox, ["status", "Notes"])
       #expect(status.hasPrefix("version 0 of 4, by the setting `dataSchemaVersion`\n"), "\(status)")
       #expect(status.contains(/4  pending  token_to_vault +needs the device key/))
       #expect(
-        try succeed(lab, ["validate"]).hasPrefix("4 migrations, in order\n  0001_rename_settings  New names"))
-      let inspected = try succeed(lab, ["inspect", "Notes"])
+        try succeed(sandbox, ["validate"]).hasPrefix(
+          "4 migrations, in order\n  0001_rename_settings  New names"))
+      let inspected = try succeed(sandbox, ["inspect", "Notes"])
       #expect(
         inspected.contains("pending migrations: 0001_rename_settings, 0002_move_database"), "\(inspected)")
-      let dry = try tool(lab, "migrate", "Notes", "--dry-run", "--exit-code")
+      let dry = try tool(sandbox, "migrate", "Notes", "--dry-run", "--exit-code")
       #expect(dry.exitCode == 2 && dry.output.contains("+ theme: \"dark\""), "\(dry)")
-      #expect(dry.output.contains("+ column isCompleted") && !dry.output.contains(Lab.token))
-      #expect(try lab.tree().differences(from: before, comparing: TreeListing.untouched) == [])
+      #expect(dry.output.contains("+ column isCompleted") && !dry.output.contains(Sandbox.token))
+      #expect(try sandbox.tree().differences(from: before, comparing: TreeListing.untouched) == [])
 
-      let migrated = try succeed(lab, ["migrate", "Notes"])
+      let migrated = try succeed(sandbox, ["migrate", "Notes"])
       #expect(migrated.contains("ran tidy_tasks: isDone becomes isCompleted"))
       #expect(migrated.contains("`NotesTool rollback` undoes it"))
-      let settings = try lab.settings()
+      let settings = try sandbox.settings()
       #expect(settings.contains("theme = dark") && settings.contains("window = 21 bytes"), "\(settings)")
       #expect(!settings.contains { $0.hasPrefix("auth_token") })
-      #expect(try lab.tokenHolders() == [])
-      #expect(try succeed(lab, ["status", "Notes", "--exit-code"]).contains("4  applied  token_to_vault"))
-      #expect(try succeed(lab, ["vault", "list", "Notes"]).contains("com.example.notes/auth"))
+      #expect(try sandbox.tokenHolders() == [])
+      #expect(
+        try succeed(sandbox, ["status", "Notes", "--exit-code"]).contains("4  applied  token_to_vault"))
+      #expect(try succeed(sandbox, ["vault", "list", "Notes"]).contains("com.example.notes/auth"))
 
       // By steps: the closures' own way back, and that of operations.
-      let down = try succeed(lab, ["rollback", "Notes", "--down", "--to", "2"])
+      let down = try succeed(sandbox, ["rollback", "Notes", "--down", "--to", "2"])
       #expect(down.contains("token_to_vault") && down.contains("tidy_tasks"), "\(down)")
-      let back = try lab.settings()
+      let back = try sandbox.settings()
       #expect(
-        back.contains("auth_token = \(Lab.token)") && !back.contains { $0.hasPrefix("window =") }, "\(back)")
-      #expect(try succeed(lab, ["status", "Notes"]).hasPrefix("version 2 of 4, by the history\n"))
-      _ = try succeed(lab, ["migrate", "Notes"])
-      _ = try succeed(lab, ["rollback", "Notes", "--down", "--to", "0"])
-      #expect(try lab.settings().contains("dark_mode = true"))
-      #expect(lab.exists("Notes/\(Lab.oldDatabase)") && !lab.exists("Notes/\(Lab.newDatabase)"))
-      _ = try succeed(lab, ["migrate", "Notes"])
+        back.contains("auth_token = \(Sandbox.token)") && !back.contains { $0.hasPrefix("window =") },
+        "\(back)")
+      #expect(try succeed(sandbox, ["status", "Notes"]).hasPrefix("version 2 of 4, by the history\n"))
+      _ = try succeed(sandbox, ["migrate", "Notes"])
+      _ = try succeed(sandbox, ["rollback", "Notes", "--down", "--to", "0"])
+      #expect(try sandbox.settings().contains("dark_mode = true"))
+      #expect(
+        sandbox.exists("Notes/\(Sandbox.oldDatabase)") && !sandbox.exists("Notes/\(Sandbox.newDatabase)"))
+      _ = try succeed(sandbox, ["migrate", "Notes"])
 
-      _ = try succeed(lab, ["rollback", "Notes", "--to", "0"])
-      #expect(try lab.settings().contains("dark_mode = true"))
+      _ = try succeed(sandbox, ["rollback", "Notes", "--to", "0"])
+      #expect(try sandbox.settings().contains("dark_mode = true"))
     }
   }
 
   @Test("Help and messages have the program's own name, and nothing of a directory of migrations")
   func help() throws {
-    try Lab.with { lab in
+    try Sandbox.with { sandbox in
       for command in ["", "migrate", "status", "validate", "rollback"] {
-        let help = try succeed(lab, command.isEmpty ? ["--help"] : [command, "--help"])
+        let help = try succeed(sandbox, command.isEmpty ? ["--help"] : [command, "--help"])
         #expect(help.contains("USAGE: NotesTool \(command)"), "\(help)")
         #expect(help.contains("  NotesTool ") || help.contains("Example: NotesTool "), "\(help)")
         let others = help.matches(of: /(?m)(^ *|`|: )drydock [a-z]/).map { String($0.output.0) }
         #expect(others == [], "\(help)")
         #expect(!help.contains(" -m "), "\(help)")
       }
-      #expect(try lab.succeed("--help").contains("  drydock migrate Notes -m Migrations --dry-run\n"))
+      #expect(try sandbox.succeed("--help").contains("  drydock migrate Notes -m Migrations --dry-run\n"))
       let refused: [([String], String)] = [
         (["migrate", "Notes", "-m", "Migrations"], "NotesTool has built-in migrations: leave -m out"),
         (["new", "name"], "the migrations of NotesTool are in Swift, in NotesPlan, not in files"),
         (["release", "1.0"], "the migrations of NotesTool are in Swift, in NotesPlan, not in files"),
         (["stauts", "Notes"], "there is no command stauts; did you mean `status`?"),
       ]
-      try lab.create()
+      try sandbox.create()
       for (arguments, message) in refused {
         let result = try Command.run(
-          Tools.built("NotesTool"), arguments, environment: lab.environment, directory: lab.directory.path)
+          Tools.built("NotesTool"), arguments, environment: sandbox.environment,
+          directory: sandbox.directory.path)
         #expect(result.exitCode == 64 && result.errors.hasPrefix("NotesTool: error: \(message)"), "\(result)")
       }
     }

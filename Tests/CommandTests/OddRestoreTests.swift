@@ -13,53 +13,54 @@ import Testing
     chmod 555 Box/closed/empty Box/closed; printf 'app: com.example.box\\n' > drydock.yaml
     """
 
-  private func with(_ body: (Lab) throws -> Void) throws {
+  private func with(_ body: (Sandbox) throws -> Void) throws {
     try #require(getuid() == 0, "run as root, as CI does: only root can become another user")
-    try Lab.with { lab in
-      try lab.run("/bin/sh", "-ec", Self.make)
-      try lab.succeed("snapshot", "Box", "-o", "Box.tar.zst")
-      try lab.run("/bin/sh", "-c", "chmod 755 .; chmod 644 Box.tar.zst; chmod 777 tmp; mkdir -m 777 Place")
-      try body(lab)
+    try Sandbox.with { sandbox in
+      try sandbox.run("/bin/sh", "-ec", Self.make)
+      try sandbox.succeed("snapshot", "Box", "-o", "Box.tar.zst")
+      try sandbox.run(
+        "/bin/sh", "-c", "chmod 755 .; chmod 644 Box.tar.zst; chmod 777 tmp; mkdir -m 777 Place")
+      try body(sandbox)
     }
   }
 
   @Test("A user restores what root has made", arguments: ["automatic", "in-place"])
   func byAUser(_ way: String) throws {
-    try with { lab in
+    try with { sandbox in
       func drydock(_ arguments: String...) throws -> CommandResult {
         try Command.run(
           Tools.system("setpriv"),
-          ["--reuid=65534", "--regid=65534", "--clear-groups", lab.program] + arguments,
-          environment: lab.environment.merging(["DRYDOCK_COMMIT": way]) { $1 },
-          directory: lab.directory.path)
+          ["--reuid=65534", "--regid=65534", "--clear-groups", sandbox.program] + arguments,
+          environment: sandbox.environment.merging(["DRYDOCK_COMMIT": way]) { $1 },
+          directory: sandbox.directory.path)
       }
       let made = try drydock("restore", "Box.tar.zst", "Place/Box", "--from-other", "--keep-set-id")
       #expect(made.succeeded, "\(made)")
-      let restored = try lab.tree("Place/Box")
+      let restored = try sandbox.tree("Place/Box")
       // No set-id bits for somebody whom they were not meant for.
       #expect(restored["owned"]?.mode == 0o755 && restored["own"]?.mode == 0o755)
       #expect(restored["closed"]?.mode == 0o555 && restored["closed/empty"]?.mode == 0o555)
       #expect(restored["closed"]?.attributes.isEmpty == false)
       let lines = try restored.differences(
-        from: lab.tree("Box"), comparing: [.type, .content, .linkTarget, .modified])
+        from: sandbox.tree("Box"), comparing: [.type, .content, .linkTarget, .modified])
       #expect(lines == [])
       let again = try drydock("restore", "Box.tar.zst", "Place/Box", "--from-other", "--keep-set-id")
       #expect(again.output.contains("nothing to change"), "\(again)")
 
-      try lab.run(
+      try sandbox.run(
         "/bin/sh", "-ec",
         """
         cd Place/Box; chmod 755 closed; rm closed/file; setfattr -x user.drydock closed; chmod 555 closed
         mkdir -p new/empty; echo new > new/file; echo changed > own; chmod 555 new/empty new; chown -R 65534:65534 .
         """)
-      let damaged = try lab.tree("Place/Box").without(".drydock-state")
+      let damaged = try sandbox.tree("Place/Box").without(".drydock-state")
       let back = try drydock("restore", "Box.tar.zst", "Place/Box", "--from-other", "--keep-set-id")
       #expect(back.succeeded, "\(back)")
-      let after = try lab.tree("Place/Box").without(".drydock-state")
+      let after = try sandbox.tree("Place/Box").without(".drydock-state")
       #expect(after.differences(from: restored, ignoringTimesOf: [""]) == [])
       let undone = try drydock("rollback", "Place/Box")
       #expect(undone.succeeded, "\(undone)")
-      let rolledBack = try lab.tree("Place/Box").without(".drydock-state")
+      let rolledBack = try sandbox.tree("Place/Box").without(".drydock-state")
       #expect(rolledBack.differences(from: damaged, ignoringTimesOf: [""]) == [])
       #expect(try drydock("recover", "Place/Box").output.contains("nothing was interrupted"))
     }
@@ -67,25 +68,25 @@ import Testing
 
   @Test("A directory with an attribute that a user may not set is left where it is")
   func foreignAttribute() throws {
-    try with { lab in
-      let user = ["--reuid=65534", "--regid=65534", "--clear-groups", lab.program]
-      try lab.run(
+    try with { sandbox in
+      let user = ["--reuid=65534", "--regid=65534", "--clear-groups", sandbox.program]
+      try sandbox.run(
         "/bin/sh", "-ec",
         "cp -a Box Place/Box; setfattr -n security.drydock -v x Place/Box/closed; chown -R 65534:65534 Place/Box"
       )
-      try lab.write("Place/Box/own", "changed")
+      try sandbox.write("Place/Box/own", "changed")
       let result = try Command.run(
         Tools.system("setpriv"), user + ["restore", "Box.tar.zst", "Place/Box"],
-        environment: lab.environment, directory: lab.directory.path)
+        environment: sandbox.environment, directory: sandbox.directory.path)
       #expect(result.succeeded && result.errors.contains("cannot reproduce"), "\(result)")
-      #expect(try lab.read("Place/Box/own") == Array("three\n".utf8))
-      #expect(try lab.tree("Place/Box")["closed"]?.attributes.count == 2)
+      #expect(try sandbox.read("Place/Box/own") == Array("three\n".utf8))
+      #expect(try sandbox.tree("Place/Box")["closed"]?.attributes.count == 2)
     }
   }
 
   @Test("No attributes and no count of free blocks; a lower layer", arguments: ["ramfs", "overlay"])
   func fileSystems(_ kind: String) throws {
-    try with { lab in
+    try with { sandbox in
       let setup = [
         "ramfs": "mount -t ramfs none \"$0/Place\"",
         "overlay": """
@@ -93,17 +94,17 @@ import Testing
         mount -t overlay -o "lowerdir=$0/Lower,upperdir=$0/tmp/u,workdir=$0/tmp/w" none "$0/Place"
         """,
       ]
-      let space = try Namespace(lab, setup[kind] ?? "")
+      let space = try Namespace(sandbox, setup[kind] ?? "")
       let restore = ["restore", "Box.tar.zst", "Place/Box", "--keep-set-id"]
-      if kind == "ramfs" { #expect(try space.run(lab.program, restore).succeeded) }
+      if kind == "ramfs" { #expect(try space.run(sandbox.program, restore).succeeded) }
       let before = try space.tree("Place/Box")
       _ = try space.run("/bin/sh", ["-ec", "echo changed > Place/Box/own"])
-      let result = try space.run(lab.program, restore)
+      let result = try space.run(sandbox.program, restore)
       #expect(result.succeeded, "\(result)")
       let lines = try space.tree("Place/Box").without(".drydock-state")
         .differences(from: before, ignoringTimesOf: [""])
       #expect(lines == [])
-      let second = try space.run(lab.program, restore)
+      let second = try space.run(sandbox.program, restore)
       #expect(second.output.contains("nothing to change"), "\(second)")
       let undone = try space.drydock("rollback", "Place/Box")
       #expect(undone.succeeded, "\(undone)")
@@ -113,17 +114,17 @@ import Testing
 
   @Test("What a name or link says is one line and commands no terminal")
   func names() throws {
-    try Lab.with { lab in
-      try lab.write("drydock.yaml", "app: com.example.box\n")
-      try lab.write("Box/a\nb", "x")
-      try lab.write("Box/\u{1b}[31mred", "x")
-      try lab.write("Box/\u{202e}txt.exe", "x")
-      try lab.run("/bin/sh", "-c", "ln -s \"$(printf 'one\\ntwo\\t\\342\\200\\256')\" Box/link")
-      try lab.succeed("snapshot", "Box", "-o", "Box.tar.zst")
-      let shown = try lab.succeed("show", "Box.tar.zst")
-      try lab.remove("Box/a\nb")
-      let dry = try lab.succeed("restore", "Box.tar.zst", "Box", "--dry-run")
-      for text in [shown, dry, try lab.succeed("restore", "Box.tar.zst", "Box")] {
+    try Sandbox.with { sandbox in
+      try sandbox.write("drydock.yaml", "app: com.example.box\n")
+      try sandbox.write("Box/a\nb", "x")
+      try sandbox.write("Box/\u{1b}[31mred", "x")
+      try sandbox.write("Box/\u{202e}txt.exe", "x")
+      try sandbox.run("/bin/sh", "-c", "ln -s \"$(printf 'one\\ntwo\\t\\342\\200\\256')\" Box/link")
+      try sandbox.succeed("snapshot", "Box", "-o", "Box.tar.zst")
+      let shown = try sandbox.succeed("show", "Box.tar.zst")
+      try sandbox.remove("Box/a\nb")
+      let dry = try sandbox.succeed("restore", "Box.tar.zst", "Box", "--dry-run")
+      for text in [shown, dry, try sandbox.succeed("restore", "Box.tar.zst", "Box")] {
         let isDeceiving = text.unicodeScalars.contains { ($0.value < 32 && $0 != "\n") || $0 == "\u{202e}" }
         #expect(!isDeceiving && !text.contains("\nb") && !text.contains("\ntwo"), "\(text)")
       }

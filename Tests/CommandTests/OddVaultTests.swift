@@ -7,31 +7,31 @@ import Testing
   /// On a device the keychain outlives the app: the container is new, its vault is not.
   @Test func aVaultFromBeforeInANewContainer() throws {
     for layout in ["ios", "android", "generic"] {
-      try VaultLab.with { lab in
-        try lab.set("s/a", "kept")
-        let sealed = try lab.lab.read(VaultLab.path)
-        try lab.lab.remove("Notes")
+      try VaultSandbox.with { sandbox in
+        try sandbox.set("s/a", "kept")
+        let sealed = try sandbox.sandbox.read(VaultSandbox.path)
+        try sandbox.sandbox.remove("Notes")
         let place = ["ios": "Library/Vault/vault.age", "android": "files/vault.age"][layout] ?? "vault.age"
-        let yaml = try String(decoding: lab.lab.read("drydock.yaml"), as: UTF8.self)
-        try lab.lab.write("drydock.yaml", yaml.replacing("layout: ios", with: "layout: \(layout)"))
-        try lab.lab.write("Notes/\(place)", bytes: sealed)
-        #expect(try lab.succeed("status", "Notes").contains("version 0 of"), "\(layout)")
-        try lab.succeed("migrate", "Notes", "--to", "4")
-        #expect(try lab.lab.read("Notes/\(place)") == sealed)
-        #expect(try lab.value("s/a") == Array("kept".utf8))
-        #expect(try lab.succeed("status", "Notes").contains("version 4 of"))
+        let yaml = try String(decoding: sandbox.sandbox.read("drydock.yaml"), as: UTF8.self)
+        try sandbox.sandbox.write("drydock.yaml", yaml.replacing("layout: ios", with: "layout: \(layout)"))
+        try sandbox.sandbox.write("Notes/\(place)", bytes: sealed)
+        #expect(try sandbox.succeed("status", "Notes").contains("version 0 of"), "\(layout)")
+        try sandbox.succeed("migrate", "Notes", "--to", "4")
+        #expect(try sandbox.sandbox.read("Notes/\(place)") == sealed)
+        #expect(try sandbox.value("s/a") == Array("kept".utf8))
+        #expect(try sandbox.succeed("status", "Notes").contains("version 4 of"))
       }
     }
   }
 
   @Test func anythingElseInItIsNoNewContainer() throws {
-    try VaultLab.with { lab in
-      try lab.set("s/a", "x")
-      let sealed = try lab.lab.read(VaultLab.path)
-      try lab.lab.remove("Notes")
-      try lab.lab.write(VaultLab.path, bytes: sealed)
-      try lab.lab.write("Notes/Library/Vault/notes.txt", "mine")
-      let result = try lab.drydock("status", "Notes")
+    try VaultSandbox.with { sandbox in
+      try sandbox.set("s/a", "x")
+      let sealed = try sandbox.sandbox.read(VaultSandbox.path)
+      try sandbox.sandbox.remove("Notes")
+      try sandbox.sandbox.write(VaultSandbox.path, bytes: sealed)
+      try sandbox.sandbox.write("Notes/Library/Vault/notes.txt", "mine")
+      let result = try sandbox.drydock("status", "Notes")
       #expect(result.exitCode == 4 && result.errors.contains("version is unknown"), "\(result)")
     }
   }
@@ -39,35 +39,35 @@ import Testing
   /// Vault commands say what is wrong, and everything else goes on.
   @Test(arguments: ["damaged", "cut", "text", "empty", "passphrase", "json", "newer", "twice"])
   func aVaultThatCannotBeOpened(kind: String) throws {
-    try VaultLab.with { lab in
-      try lab.set("s/a", "x")
-      let words = try spoil(kind, lab)
-      let damaged = try lab.lab.read(VaultLab.path)
+    try VaultSandbox.with { sandbox in
+      try sandbox.set("s/a", "x")
+      let words = try spoil(kind, sandbox)
+      let damaged = try sandbox.sandbox.read(VaultSandbox.path)
       for command in [["list", "Notes"], ["get", "Notes", "s/a"], ["remove", "Notes", "s/a"]] {
-        try lab.lab.expectRefusal(
+        try sandbox.sandbox.expectRefusal(
           ["vault"] + command, exit: 4, ["Library/Vault/vault.age"] + words,
           environment: ["DRYDOCK_DEVICE_KEY": "device.txt"])
       }
-      let set = try lab.drydock("vault", "set", "Notes", "s/b", input: [1])
+      let set = try sandbox.drydock("vault", "set", "Notes", "s/b", input: [1])
       #expect(set.exitCode == 4 && words.allSatisfy(set.errors.contains), "\(set)")
       // All else is as ever.
-      let inspected = try lab.succeed("inspect", "Notes")
+      let inspected = try sandbox.succeed("inspect", "Notes")
       #expect(inspected.contains("cannot be opened: "), "\(inspected)")
-      try lab.succeed("snapshot", "Notes", "-o", "A.tar.zst")
-      try lab.succeed("migrate", "Notes", "--to", "4")
-      #expect(try lab.lab.read(VaultLab.path) == damaged)
-      let difference = try lab.succeed("diff", "A.tar.zst", "Notes")
+      try sandbox.succeed("snapshot", "Notes", "-o", "A.tar.zst")
+      try sandbox.succeed("migrate", "Notes", "--to", "4")
+      #expect(try sandbox.sandbox.read(VaultSandbox.path) == damaged)
+      let difference = try sandbox.succeed("diff", "A.tar.zst", "Notes")
       #expect(!difference.contains("vault "), "its bytes are the same: \(difference)")
-      try lab.succeed("rollback", "Notes")
-      try lab.lab.write("Notes/Documents/new.txt", "x")
-      try lab.succeed("restore", "A.tar.zst", "Notes", "--yes")
-      try lab.lab.remove(VaultLab.path)
-      try lab.succeed("restore", "A.tar.zst", "Notes", "--only", "defaults", "--only", "files")
-      #expect(!lab.lab.exists(VaultLab.path))
+      try sandbox.succeed("rollback", "Notes")
+      try sandbox.sandbox.write("Notes/Documents/new.txt", "x")
+      try sandbox.succeed("restore", "A.tar.zst", "Notes", "--yes")
+      try sandbox.sandbox.remove(VaultSandbox.path)
+      try sandbox.succeed("restore", "A.tar.zst", "Notes", "--only", "defaults", "--only", "files")
+      #expect(!sandbox.sandbox.exists(VaultSandbox.path))
       // An item that nobody can look into does not come back; the rest does.
-      let restored = try lab.drydock("restore", "A.tar.zst", "Notes")
+      let restored = try sandbox.drydock("restore", "A.tar.zst", "Notes")
       #expect([0, 3].contains(restored.exitCode), "\(restored)")
-      #expect(!lab.lab.exists("Notes/Documents/new.txt"))
+      #expect(!sandbox.sandbox.exists("Notes/Documents/new.txt"))
     }
   }
 
@@ -84,68 +84,68 @@ import Testing
     """
 
   /// Makes the vault one that cannot be opened; gives words of the message.
-  private func spoil(_ kind: String, _ lab: VaultLab) throws -> [String] {
-    var bytes = try lab.lab.read(VaultLab.path)
+  private func spoil(_ kind: String, _ sandbox: VaultSandbox) throws -> [String] {
+    var bytes = try sandbox.sandbox.read(VaultSandbox.path)
     switch kind {
     case "damaged":
       bytes[bytes.count - 30] ^= 1
-      try lab.lab.write(VaultLab.path, bytes: bytes)
+      try sandbox.sandbox.write(VaultSandbox.path, bytes: bytes)
       return ["the vault's file is corrupt"]
     case "cut":
-      try lab.lab.write(VaultLab.path, bytes: Array(bytes.prefix(120)))
+      try sandbox.sandbox.write(VaultSandbox.path, bytes: Array(bytes.prefix(120)))
       return ["the vault's file is corrupt"]
     case "text":
-      try lab.lab.write(VaultLab.path, "password: made-up\n")
+      try sandbox.sandbox.write(VaultSandbox.path, "password: made-up\n")
       return ["not an age file"]
     case "empty":
-      try lab.lab.write(VaultLab.path, "")
+      try sandbox.sandbox.write(VaultSandbox.path, "")
       return ["empty"]
     case "passphrase":
-      try lab.lab.write(VaultLab.path, Self.sealedWithAPassphrase)
+      try sandbox.sandbox.write(VaultSandbox.path, Self.sealedWithAPassphrase)
       return ["encrypted with a passphrase (scrypt)", "age -r"]
     case "json":
-      try lab.write("{\"format\": 1, ")
+      try sandbox.write("{\"format\": 1, ")
       return ["the vault document is not valid JSON", "line 1, column"]
     case "newer":
-      try lab.write(lab.document([]).replacing("\"format\": 1", with: "\"format\": 7"))
+      try sandbox.write(sandbox.document([]).replacing("\"format\": 1", with: "\"format\": 7"))
       return ["format 7", "use a newer Drydock"]
     default:
-      try lab.write(lab.document([#", "account": "a""#, #", "account": "a", "label": "x""#]))
+      try sandbox.write(sandbox.document([#", "account": "a""#, #", "account": "a", "label": "x""#]))
       return ["two items /a"]
     }
   }
 
   @Test func armoredIsReadAndRewrittenBinary() throws {
-    try VaultLab.with { lab in
-      try lab.write(
-        lab.document([#", "service": "s""#]), ["-a", "-r", lab.recipient(of: "device.txt")])
-      #expect(try lab.lab.read(VaultLab.path).starts(with: "-----BEGIN AGE".utf8))
-      #expect(try lab.value("s") == Array("made-up".utf8))
-      #expect(try lab.succeed("inspect", "Notes").contains("1 item, encrypted to 1 recipient (X25519)"))
-      try lab.set("t", "x")
-      #expect(try lab.lab.read(VaultLab.path).starts(with: "age-encryption.org/v1\n".utf8))
-      #expect(try lab.names() == ["s", "t"])
+    try VaultSandbox.with { sandbox in
+      try sandbox.write(
+        sandbox.document([#", "service": "s""#]), ["-a", "-r", sandbox.recipient(of: "device.txt")])
+      #expect(try sandbox.sandbox.read(VaultSandbox.path).starts(with: "-----BEGIN AGE".utf8))
+      #expect(try sandbox.value("s") == Array("made-up".utf8))
+      #expect(try sandbox.succeed("inspect", "Notes").contains("1 item, encrypted to 1 recipient (X25519)"))
+      try sandbox.set("t", "x")
+      #expect(try sandbox.sandbox.read(VaultSandbox.path).starts(with: "age-encryption.org/v1\n".utf8))
+      #expect(try sandbox.names() == ["s", "t"])
     }
   }
 
   @Test func itemsThatLackWhatOthersHave() throws {
-    try VaultLab.with { lab in
-      try lab.write(
-        lab.document([
+    try VaultSandbox.with { sandbox in
+      try sandbox.write(
+        sandbox.document([
           "", #", "account": "a""#, #", "service": "s""#, #", "service": "s", "account": "a""#,
           #", "service": "s", "account": "a", "access_group": "g1""#,
           #", "service": "s", "account": "a", "access_group": "g2""#,
           #", "service": "s", "account": "a", "synchronizable": true"#,
         ]))
       #expect(
-        try lab.names() == [
+        try sandbox.names() == [
           "(no name)", "/a", "s", "s/a", "s/a [synchronizable]", "s/a [g1]", "s/a [g2]",
         ])
       // An address that fits several lists them, and changes nothing.
       let several = ["4 items match s/a: s/a, s/a [synchronizable], s/a [g1], s/a [g2]"]
-      try lab.expectRefusal("vault", "get", "Notes", "s/a", exit: 4, several)
-      try lab.expectRefusal("vault", "remove", "Notes", "s/a", exit: 4, several)
-      try lab.expectRefusal(
+      try sandbox.expectRefusal("vault", "get", "Notes", "s/a", exit: 4, several)
+      try sandbox.expectRefusal("vault", "remove", "Notes", "s/a", exit: 4, several)
+      try sandbox.expectRefusal(
         "vault", "remove", "Notes", "s/a", "--access-group", "", exit: 4,
         ["2 items match s/a, no access group"]
       )
@@ -154,81 +154,82 @@ import Testing
         ["s/a", "--access-group", "", "--no-synchronizable"], ["s"], ["/a"],
         ["--service", "", "--account", ""],
       ] {
-        let removed = try lab.lab.drydock(
+        let removed = try sandbox.sandbox.drydock(
           ["vault", "remove", "Notes"] + arguments, environment: ["DRYDOCK_DEVICE_KEY": "device.txt"])
         #expect(removed.succeeded, "\(arguments): \(removed)")
       }
-      #expect(try lab.names() == [])
+      #expect(try sandbox.names() == [])
       // An empty vault is a vault.
-      #expect(try lab.succeed("vault", "list", "Notes").contains("0 items, sealed to 1 key"))
-      try lab.set("again", "x")
+      #expect(try sandbox.succeed("vault", "list", "Notes").contains("0 items, sealed to 1 key"))
+      try sandbox.set("again", "x")
     }
   }
 
   @Test func anEmptyFileInsideIsNoDocument() throws {
-    try VaultLab.with { lab in
-      try lab.write("")
-      try lab.expectRefusal("vault", "list", "Notes", exit: 4, ["unexpected end of input"])
-      try lab.write("{}")
-      try lab.expectRefusal("vault", "list", "Notes", exit: 4, ["has no format"])
+    try VaultSandbox.with { sandbox in
+      try sandbox.write("")
+      try sandbox.expectRefusal("vault", "list", "Notes", exit: 4, ["unexpected end of input"])
+      try sandbox.write("{}")
+      try sandbox.expectRefusal("vault", "list", "Notes", exit: 4, ["has no format"])
     }
   }
 
   @Test func namesOfAllKinds() throws {
-    try VaultLab.with { lab in
-      try lab.write(
-        lab.document([
+    try VaultSandbox.with { sandbox in
+      try sandbox.write(
+        sandbox.document([
           #", "service": "Zoë 😀", "account": "日本""#,
           #", "service": "a\nb\u001b[2J", "account": "\u202eevil""#,
           #", "service": "é""#, #", "service": "e\u0301""#,
         ]))
-      let list = try lab.succeed("vault", "list", "Notes")
+      let list = try sandbox.succeed("vault", "list", "Notes")
       #expect(list.split(separator: "\n").count == 5, "one line each: \(list)")
       #expect(list.contains("Zoë 😀/日本") && list.contains("a\\x0ab\\x1b[2J/\\xe2\\x80\\xaeevil"))
       #expect(!list.unicodeScalars.contains("\u{1b}") && !list.unicodeScalars.contains("\u{202e}"))
-      #expect(try lab.value("Zoë 😀/日本") == Array("made-up".utf8))
-      #expect(try lab.value("a\nb\u{1b}[2J/\u{202e}evil") == Array("made-up".utf8))
+      #expect(try sandbox.value("Zoë 😀/日本") == Array("made-up".utf8))
+      #expect(try sandbox.value("a\nb\u{1b}[2J/\u{202e}evil") == Array("made-up".utf8))
       #expect(
-        try lab.value("a\\x0ab\\x1b[2J/\\xe2\\x80\\xaeevil") == Array("made-up".utf8), "as it is printed")
-      let removed = try lab.succeed("vault", "remove", "Notes", "a\nb\u{1b}[2J/\u{202e}evil")
+        try sandbox.value("a\\x0ab\\x1b[2J/\\xe2\\x80\\xaeevil") == Array("made-up".utf8), "as it is printed")
+      let removed = try sandbox.succeed("vault", "remove", "Notes", "a\nb\u{1b}[2J/\u{202e}evil")
       #expect(removed.hasPrefix("removed a\\x0ab\\x1b[2J/"))
-      #expect(!(try lab.succeed("log", "Notes")).unicodeScalars.contains("\u{1b}"))
+      #expect(!(try sandbox.succeed("log", "Notes")).unicodeScalars.contains("\u{1b}"))
       // Texts that Unicode takes for equal are two names.
-      #expect(try lab.names().count == 3)
+      #expect(try sandbox.names().count == 3)
     }
   }
 
   @Test func whatIsUnknownStays() throws {
-    try VaultLab.with { lab in
-      let document = try lab.document([#", "service": "s", "later": {"a": [1, "x"]}"#])
-      try lab.write(document.replacing("\"format\": 1,", with: #""format": 1, "app": {"v": 2},"#))
-      try lab.set("s", "new", "--if-exists", "replace")
-      let opened = try lab.lab.run(
-        Tools.system("age"), "-d", "-i", lab.lab("device.txt"), lab.lab(VaultLab.path))
+    try VaultSandbox.with { sandbox in
+      let document = try sandbox.document([#", "service": "s", "later": {"a": [1, "x"]}"#])
+      try sandbox.write(document.replacing("\"format\": 1,", with: #""format": 1, "app": {"v": 2},"#))
+      try sandbox.set("s", "new", "--if-exists", "replace")
+      let opened = try sandbox.sandbox.run(
+        Tools.system("age"), "-d", "-i", sandbox.sandbox("device.txt"), sandbox.sandbox(VaultSandbox.path))
       #expect(opened.contains(#""app": {"v": 2}"#) && opened.contains(#""later": {"a": [1, "x"]}"#))
     }
   }
 
   @Test func tenThousandItems() throws {
-    try VaultLab.with { lab in
-      try lab.write(lab.document((0..<10_000).map { #", "service": "s\#($0 % 9)", "account": "\#($0)""# }))
-      #expect(try lab.names().count == 10_000)
-      try lab.expectRefusal(
+    try VaultSandbox.with { sandbox in
+      try sandbox.write(
+        sandbox.document((0..<10_000).map { #", "service": "s\#($0 % 9)", "account": "\#($0)""# }))
+      #expect(try sandbox.names().count == 10_000)
+      try sandbox.expectRefusal(
         "vault", "get", "Notes", "s3", exit: 4, ["items match s3", "more; name more attributes"])
-      try lab.set("s3/4711", "x")
-      #expect(try lab.value("s3/4711") == Array("x".utf8))
-      let inspected = try lab.succeed("inspect", "Notes")
+      try sandbox.set("s3/4711", "x")
+      #expect(try sandbox.value("s3/4711") == Array("x".utf8))
+      let inspected = try sandbox.succeed("inspect", "Notes")
       #expect(inspected.contains("10001 items") && inspected.contains("… and 9981 more"), "\(inspected)")
     }
   }
 
   @Test func aVaultThatNoBackupTakesIsWarnedAbout() throws {
-    try VaultLab.with { lab in
-      let yaml = try String(decoding: lab.lab.read("drydock.yaml"), as: UTF8.self)
-      try lab.lab.write("drydock.yaml", yaml + "vault: Library/Caches/vault.age\n")
-      try lab.set("s", "x")
+    try VaultSandbox.with { sandbox in
+      let yaml = try String(decoding: sandbox.sandbox.read("drydock.yaml"), as: UTF8.self)
+      try sandbox.sandbox.write("drydock.yaml", yaml + "vault: Library/Caches/vault.age\n")
+      try sandbox.set("s", "x")
       for command in [["inspect", "Notes"], ["snapshot", "Notes", "-o", "A.tar.zst"]] {
-        let result = try lab.lab.drydock(command)
+        let result = try sandbox.sandbox.drydock(command)
         #expect(
           result.succeeded
             && result.errors.contains("Library/Caches/vault.age: the vault is excluded from backups"),
@@ -239,17 +240,17 @@ import Testing
 
   /// What the app had before may open something still.
   @Test func anEarlierValueOfAMovedSetting() throws {
-    try VaultLab.with { vault in
-      let lab = vault.lab
-      try lab.succeed("migrate", "Notes", "--to", "2")
-      try lab.run(lab.app, "touch-settings", lab("Notes"), "auth_token", "second-made-up-token")
-      try lab.succeed("migrate", "Notes", "--to", "5")
-      for token in [Lab.token, "second-made-up-token"] {
-        let found = try lab.run("/bin/sh", "-c", "grep -rl \(token) Notes/Library .drydock-* || true")
+    try VaultSandbox.with { vault in
+      let sandbox = vault.sandbox
+      try sandbox.succeed("migrate", "Notes", "--to", "2")
+      try sandbox.run(sandbox.app, "touch-settings", sandbox("Notes"), "auth_token", "second-made-up-token")
+      try sandbox.succeed("migrate", "Notes", "--to", "5")
+      for token in [Sandbox.token, "second-made-up-token"] {
+        let found = try sandbox.run("/bin/sh", "-c", "grep -rl \(token) Notes/Library .drydock-* || true")
         #expect(found.isEmpty, "\(found)")
       }
-      for _ in 0..<2 { try lab.succeed("rollback", "Notes") }
-      let settings = try lab.read("Notes/" + Lab.settings)
+      for _ in 0..<2 { try sandbox.succeed("rollback", "Notes") }
+      let settings = try sandbox.read("Notes/" + Sandbox.settings)
       #expect(String(decoding: settings, as: UTF8.self).contains("second-made-up-token"))
     }
   }

@@ -11,29 +11,29 @@ struct OtherMountTests {
 
   @Test("In another mount namespace: what is mounted there stays the container", arguments: sources)
   func elsewhere(_ source: String) throws {
-    try Lab.with { lab in
-      try lab.create()
-      try lab.write("Data/empty", "")
-      let space = try Namespace(lab, "mount --bind \"$0/\(source)\" \"$0/Data\"")
-      let migrated = try lab.drydock("migrate", "Notes")
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      try sandbox.write("Data/empty", "")
+      let space = try Namespace(sandbox, "mount --bind \"$0/\(source)\" \"$0/Data\"")
+      let migrated = try sandbox.drydock("migrate", "Notes")
       #expect(migrated.succeeded && migrated.errors.contains("changed in place: "), "\(migrated)")
-      #expect(migrated.errors.contains("is also mounted at \(lab("Data"))"), "\(migrated)")
-      try space.tree("Data").expectSame(as: lab.tree(source), comparing: TreeListing.copied)
+      #expect(migrated.errors.contains("is also mounted at \(sandbox("Data"))"), "\(migrated)")
+      try space.tree("Data").expectSame(as: sandbox.tree(source), comparing: TreeListing.copied)
       try RawFiles.write(Array("mine".utf8), to: Array(space("Data/written").utf8))
-      #expect(try lab.read("\(source)/written") == Array("mine".utf8))
+      #expect(try sandbox.read("\(source)/written") == Array("mine".utf8))
     }
   }
 
   @Test("What is mounted from beside it does not matter")
   func beside() throws {
-    try Lab.with { lab in
-      try lab.create()
-      try lab.create("Notes2")
-      try lab.write("Data/empty", "")
-      let space = try Namespace(lab, "mount --bind \"$0/Notes2\" \"$0/Data\"")
-      let migrated = try lab.drydock("migrate", "Notes")
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      try sandbox.create("Notes2")
+      try sandbox.write("Data/empty", "")
+      let space = try Namespace(sandbox, "mount --bind \"$0/Notes2\" \"$0/Data\"")
+      let migrated = try sandbox.drydock("migrate", "Notes")
       #expect(migrated.succeeded && !migrated.errors.contains("in place"), "\(migrated)")
-      try space.tree("Data").expectSame(as: lab.tree("Notes2"), comparing: TreeListing.copied)
+      try space.tree("Data").expectSame(as: sandbox.tree("Notes2"), comparing: TreeListing.copied)
     }
   }
 }

@@ -7,18 +7,20 @@ struct OutputTests {
   private static let device = "cannot write standard output: No space left on device"
 
   /// Runs `drydock` with a redirection of the shell's.
-  private func drydock(_ lab: Lab, _ arguments: [String], _ redirection: String) throws -> CommandResult {
+  private func drydock(_ sandbox: Sandbox, _ arguments: [String], _ redirection: String) throws
+    -> CommandResult
+  {
     try Command.run(
-      "/bin/sh", ["-c", "exec \"$0\" \"$@\" \(redirection)", lab.program] + arguments,
-      environment: lab.environment, directory: lab.directory.path)
+      "/bin/sh", ["-c", "exec \"$0\" \"$@\" \(redirection)", sandbox.program] + arguments,
+      environment: sandbox.environment, directory: sandbox.directory.path)
   }
 
   @Test("Every command on a full device does its work, says what is missing, and exits with 1")
   func fullDevice() throws {
-    try Lab.with { lab in
-      try lab.create()
-      try lab.addFixture("v0")
-      let archive = try lab.snapshot()
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      try sandbox.addFixture("v0")
+      let archive = try sandbox.snapshot()
       let silent = [["vault", "get", "Notes", "s/a", "--output", "value.txt"], ["keygen", "-o", "key.txt"]]
       let others = [
         ["log", "Notes", "--json"], ["status", "Notes", "--json"], ["vault", "list", "Notes", "--json"],
@@ -29,7 +31,7 @@ struct OutputTests {
       // What prints a document prints a text, too: `JSONTests` keeps the list complete.
       for words in JSONTests.successes + JSONTests.vaultSuccesses.map({ ["vault"] + $0 }) + others {
         let words = words.map { $0 == "{A}" ? archive : $0 }
-        let result = try drydock(lab, words, "> /dev/full")
+        let result = try drydock(sandbox, words, "> /dev/full")
         if silent.contains(words) {
           #expect(result.succeeded, "\(words) \(result)")
         } else {
@@ -39,26 +41,26 @@ struct OutputTests {
         #expect(!result.errors.contains("Public key") || silent.contains(words), "\(words) \(result)")
       }
       // The work was done, each time.
-      #expect(try lab.names("Backups").count == 2)
-      try lab.succeed("verify", "Copy.tar.zst", "--data")
-      #expect(try lab.succeed("log", "Notes").split(separator: "\n").count > 5)
-      #expect(try lab.names("tmp") == [])
+      #expect(try sandbox.names("Backups").count == 2)
+      try sandbox.succeed("verify", "Copy.tar.zst", "--data")
+      #expect(try sandbox.succeed("log", "Notes").split(separator: "\n").count > 5)
+      #expect(try sandbox.names("tmp") == [])
       // Whatever failed before keeps its code and its message.
-      let failed = try drydock(lab, ["show", "drydock.yaml", "--json"], "> /dev/full")
+      let failed = try drydock(sandbox, ["show", "drydock.yaml", "--json"], "> /dev/full")
       #expect(failed.exitCode == 4 && failed.errors.contains("not an archive"), "\(failed)")
     }
   }
 
   @Test("A value that does not fit on the disk is an error, not a part of a value")
   func partOfAValue() throws {
-    try VaultLab.with { vault in
-      let lab = vault.lab
+    try VaultSandbox.with { vault in
+      let sandbox = vault.sandbox
       let value = Array(String(repeating: "made-up ", count: 25_000).utf8)
       try vault.run(["vault", "set", "Notes", "s/big"], value)
-      try lab.shell("mkdir small")
-      let small = try Namespace(lab, #"mount -t tmpfs -o size=64k tmpfs "$0/small""#)
+      try sandbox.shell("mkdir small")
+      let small = try Namespace(sandbox, #"mount -t tmpfs -o size=64k tmpfs "$0/small""#)
       let get = #"exec "$0" vault get Notes s/big --device-key device.txt > small/value"#
-      let full = try small.run("/bin/sh", ["-c", get, lab.program])
+      let full = try small.run("/bin/sh", ["-c", get, sandbox.program])
       #expect(full.exitCode == 1 && full.errors.contains(Self.device), "\(full)")
 
       // A pipe that its owner made non-blocking is slow, and no error.
@@ -73,8 +75,8 @@ struct OutputTests {
         print(total, command.wait())
         """
       #expect(
-        try lab.run(
-          Tools.system("python3"), "-c", reader, lab.program, "vault", "get", "Notes", "s/big",
+        try sandbox.run(
+          Tools.system("python3"), "-c", reader, sandbox.program, "vault", "get", "Notes", "s/big",
           "--device-key",
           "device.txt") == "\(value.count) 0\n")
     }
@@ -82,47 +84,47 @@ struct OutputTests {
 
   @Test("A closed standard output is an error, and nothing that is opened later takes its place")
   func closed() throws {
-    try Lab.with { lab in
-      try lab.create()
+    try Sandbox.with { sandbox in
+      try sandbox.create()
       for words in [["snapshot", "Notes", "-o", "A"], ["migrate", "Notes"], ["log", "Notes"]] {
-        let result = try drydock(lab, words, "<&- >&-")
+        let result = try drydock(sandbox, words, "<&- >&-")
         #expect(result.exitCode == 1, "\(words) \(result)")
         #expect(
           result.errors.contains("cannot write standard output: Bad file descriptor"), "\(words) \(result)"
         )
       }
-      try lab.succeed("verify", "A", "--data")
-      #expect(try lab.succeed("status", "Notes").contains("version \(Lab.latest)"))
+      try sandbox.succeed("verify", "A", "--data")
+      #expect(try sandbox.succeed("status", "Notes").contains("version \(Sandbox.latest)"))
       // Nobody hears it, but it is done.
-      let silent = try drydock(lab, ["rollback", "Notes"], "2>&-")
+      let silent = try drydock(sandbox, ["rollback", "Notes"], "2>&-")
       #expect(silent.succeeded && silent.errors.isEmpty, "\(silent)")
-      try lab.succeed("verify", "A", "--container", "Notes")
+      try sandbox.succeed("verify", "A", "--container", "Notes")
     }
   }
 
   @Test("A reader that has gone ends the command quietly, by the usual signal, when its work is done")
   func closedPipe() throws {
-    try Lab.with { lab in
-      try lab.create()
-      try lab.sealed("A", to: lab.key("key"))
-      try lab.shell("mkfifo pipe")
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      try sandbox.sealed("A", to: sandbox.key("key"))
+      try sandbox.shell("mkfifo pipe")
       let gone = "3<>pipe 1>pipe 3<&-"
       for words in [
         ["migrate", "Notes", "--to", "3"], ["migrate", "--all", ".", "--jobs", "2"], ["log", "Notes"],
         ["diff", "A", "Notes", "--identity", "key"], ["--help"],
       ] {
-        let result = try drydock(lab, words, gone)
+        let result = try drydock(sandbox, words, gone)
         #expect(result.signal == SIGPIPE && !result.errors.contains("error"), "\(words) \(result)")
-        #expect(try lab.names("tmp") == [], "\(words)")
+        #expect(try sandbox.names("tmp") == [], "\(words)")
       }
-      #expect(try lab.succeed("status", "Notes").contains("version \(Lab.latest)"))
-      #expect(try lab.succeed("recover", "Notes") == "nothing was interrupted\n")
+      #expect(try sandbox.succeed("status", "Notes").contains("version \(Sandbox.latest)"))
+      #expect(try sandbox.succeed("recover", "Notes") == "nothing was interrupted\n")
       // A script of a migration has the signal as it is in a shell.
-      try lab.write(
+      try sandbox.write(
         "Migrations/0007_piped/migration.yaml", "steps:\n  - script: {run: piped}\n")
-      try lab.write("Migrations/0007_piped/piped", "#!/bin/sh\nkill -PIPE $$\necho deaf >&2\n")
-      try lab.shell("chmod +x Migrations/0007_piped/piped")
-      let script = try lab.drydock("migrate", "Notes")
+      try sandbox.write("Migrations/0007_piped/piped", "#!/bin/sh\nkill -PIPE $$\necho deaf >&2\n")
+      try sandbox.shell("chmod +x Migrations/0007_piped/piped")
+      let script = try sandbox.drydock("migrate", "Notes")
       #expect(
         script.exitCode == 1 && script.errors.contains("signal") && !script.errors.contains("deaf"),
         "\(script)")

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-extension Lab {
+extension Sandbox {
   /// A command line that is refused: the exit code as documented, one message with all these words, nothing on
   /// standard output, no stack trace, and neither the container nor the directory around it is touched.
   @discardableResult
@@ -41,7 +41,7 @@ extension Lab {
     }
   }
 
-  /// The names in the lab but for Drydock's own state, which a transaction makes before it can know more.
+  /// The names in the sandbox but for Drydock's own state, which a transaction makes before it can know more.
   private func visibleNames() throws -> [String] {
     try names().filter { !$0.hasPrefix(".drydock-") }
   }

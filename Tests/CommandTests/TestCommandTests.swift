@@ -6,22 +6,22 @@ import Testing
 @Suite("drydock test")
 struct TestCommandTests {
   /// One fixture that passes and one that fails, told apart by what is expected.
-  private func withFixtures(_ body: (Lab) throws -> Void) throws {
-    try Lab.with { lab in
-      for name in ["v5", "v6"] { try lab.addFixture(name) }
+  private func withFixtures(_ body: (Sandbox) throws -> Void) throws {
+    try Sandbox.with { sandbox in
+      for name in ["v5", "v6"] { try sandbox.addFixture(name) }
       let file = "Fixtures/v5/fixture.yaml"
-      let text = String(decoding: try lab.read(file), as: UTF8.self)
+      let text = String(decoding: try sandbox.read(file), as: UTF8.self)
       let wrong = text.replacing(/theme: \w+\n/, with: "theme: sepia\n")
       #expect(text != wrong)
-      try lab.write(file, wrong)
-      try body(lab)
+      try sandbox.write(file, wrong)
+      try body(sandbox)
     }
   }
 
   @Test("A failure is exit code 1 and one document, which names the fixture and what is wrong")
   func json() throws {
-    try withFixtures { lab in
-      let result = try lab.drydock("test", "v5", "v6", "--json", "--jobs", "2")
+    try withFixtures { sandbox in
+      let result = try sandbox.drydock("test", "v5", "v6", "--json", "--jobs", "2")
       #expect(result.exitCode == 1 && result.errors.isEmpty, "\(result)")
       let document = try JSONTests.document(result)
       #expect(JSONTests.oddKeys(document) == [])
@@ -31,29 +31,30 @@ struct TestCommandTests {
       #expect(fixtures.map { $0["state"] as? String } == ["failed", "passed"])
       let finding = try #require((fixtures[0]["findings"] as? [[String: Any]])?.first)
       #expect(finding["check"] as? String == "expectation")
-      #expect((try lab.drydock("test", "v6", "--json")).exitCode == 0)
+      #expect((try sandbox.drydock("test", "v6", "--json")).exitCode == 0)
     }
   }
 
   @Test("The JUnit file is valid, its directory is made, and it is written when all pass, too")
   func junit() throws {
-    try withFixtures { lab in
+    try withFixtures { sandbox in
       for (name, exit, failures) in [("v5", Int32(1), 1), ("v6", 0, 0)] {
         let file = "reports/\(name)/drydock.xml"
-        let result = try lab.drydock("test", name, "--junit", file)
+        let result = try sandbox.drydock("test", name, "--junit", file)
         #expect(result.exitCode == exit, "\(result)")
-        let schema = Lab.repository + "/Tests/FixtureTests/Schemas/junit-10.xsd"
-        let checked = try Command.run(Tools.system("xmllint"), ["--noout", "--schema", schema, lab(file)])
+        let schema = Sandbox.repository + "/Tests/FixtureTests/Schemas/junit-10.xsd"
+        let checked = try Command.run(
+          Tools.system("xmllint"), ["--noout", "--schema", schema, sandbox(file)])
         #expect(checked.succeeded, "\(checked)")
-        let text = String(decoding: try lab.read(file), as: UTF8.self)
+        let text = String(decoding: try sandbox.read(file), as: UTF8.self)
         #expect(text.contains("failures=\"\(failures)\"") && text.contains("<testcase name=\"\(name)\""))
       }
       // Before minutes of checks, not after.
-      let directory = try lab.drydock("test", "v5", "--junit", "reports")
+      let directory = try sandbox.drydock("test", "v5", "--junit", "reports")
       #expect(directory.exitCode == 64 && directory.output.isEmpty, "\(directory)")
-      let keep = try lab.drydock("test", "v5", "--keep", "drydock.yaml")
+      let keep = try sandbox.drydock("test", "v5", "--keep", "drydock.yaml")
       #expect(keep.exitCode == 64 && keep.output.isEmpty, "\(keep)")
-      let file = try lab.drydock("test", "v5", "--junit", "drydock.yaml/report.xml")
+      let file = try sandbox.drydock("test", "v5", "--junit", "drydock.yaml/report.xml")
       #expect(file.exitCode == 1 && file.output.isEmpty, "\(file)")
       #expect(file.errors.hasPrefix("drydock: error: drydock.yaml/report.xml: the report cannot be written"))
     }
@@ -61,20 +62,20 @@ struct TestCommandTests {
 
   @Test("In GitHub Actions failures are shown at their files, and the summary is added to what is there")
   func gitHub() throws {
-    try withFixtures { lab in
-      try lab.write("summary.md", "before\n")
-      let result = try lab.drydock(
+    try withFixtures { sandbox in
+      try sandbox.write("summary.md", "before\n")
+      let result = try sandbox.drydock(
         ["test", "v5", "v6"],
         environment: [
-          "GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": lab.directory.path,
-          "GITHUB_STEP_SUMMARY": lab("summary.md"),
+          "GITHUB_ACTIONS": "true", "GITHUB_WORKSPACE": sandbox.directory.path,
+          "GITHUB_STEP_SUMMARY": sandbox("summary.md"),
         ])
       #expect(result.exitCode == 1)
       let lines = result.errors.split(separator: "\n")
       #expect(lines.count == 1, "\(result)")
       #expect(lines.first?.hasPrefix("::error file=Fixtures/v5/fixture.yaml,") == true, "\(result)")
       #expect(lines.first?.contains("title=fixture v5%3A expectation::expectation: ") == true, "\(result)")
-      let summary = String(decoding: try lab.read("summary.md"), as: UTF8.self)
+      let summary = String(decoding: try sandbox.read("summary.md"), as: UTF8.self)
       #expect(summary.hasPrefix("before\n### ❌ Migration tests\n\n2 fixtures: 1 passed, 1 failed\n"))
       #expect(summary.contains("<b>v5</b>") && summary.contains("sepia"))
     }
@@ -82,17 +83,17 @@ struct TestCommandTests {
 
   @Test("Fixtures are named, or given as directories; one directory of fixtures means all of it")
   func choice() throws {
-    try withFixtures { lab in
-      let elsewhere = lab("elsewhere")
-      try lab.run(Tools.system("cp"), "-a", lab("Fixtures"), elsewhere)
-      let whole = try lab.drydock("test", "elsewhere", "--filter", "v6")
+    try withFixtures { sandbox in
+      let elsewhere = sandbox("elsewhere")
+      try sandbox.run(Tools.system("cp"), "-a", sandbox("Fixtures"), elsewhere)
+      let whole = try sandbox.drydock("test", "elsewhere", "--filter", "v6")
       #expect(whole.output.contains("1 fixture: 1 passed"), "\(whole)")
       // Twice the same, once by its directory.
-      let twice = try lab.drydock("test", "v6", "Fixtures/v6")
+      let twice = try sandbox.drydock("test", "v6", "Fixtures/v6")
       #expect(twice.exitCode == 0 && twice.output.contains("1 fixture: 1 passed"), "\(twice)")
-      let two = try lab.drydock("test", "v6", "elsewhere/v6")
+      let two = try sandbox.drydock("test", "v6", "elsewhere/v6")
       #expect(two.exitCode == 64 && two.errors.contains("two fixtures are called v6, "), "\(two)")
-      let variable = try lab.drydock(["test", "v6"], environment: ["DRYDOCK_FIXTURES": elsewhere])
+      let variable = try sandbox.drydock(["test", "v6"], environment: ["DRYDOCK_FIXTURES": elsewhere])
       #expect(variable.exitCode == 0, "\(variable)")
     }
   }
@@ -100,29 +101,29 @@ struct TestCommandTests {
   @Test("The pipelines of the guide run commands that there are, and their report is where they look for it")
   func guide() throws {
     let guide = try String(
-      contentsOfFile: "\(Lab.repository)/Sources/Drydock/Drydock.docc/Pipelines.md", encoding: .utf8)
+      contentsOfFile: "\(Sandbox.repository)/Sources/Drydock/Drydock.docc/Pipelines.md", encoding: .utf8)
     let commands = Set(guide.matches(of: /(?m)^ +(?:run:|-) (drydock .*)$/).map { String($0.output.1) })
     #expect(commands.count == 2)
-    try withFixtures { lab in
-      let path = (lab.program as NSString).deletingLastPathComponent
+    try withFixtures { sandbox in
+      let path = (sandbox.program as NSString).deletingLastPathComponent
       for command in commands.sorted(by: >) {
         let result = try Command.run(
-          "/bin/sh", ["-c", command], environment: lab.environment.merging(["PATH": path]) { $1 },
-          directory: lab.directory.path)
+          "/bin/sh", ["-c", command], environment: sandbox.environment.merging(["PATH": path]) { $1 },
+          directory: sandbox.directory.path)
         let isTest = command.hasPrefix("drydock test ")
         #expect(result.exitCode == (isTest ? 1 : 0), "\(result)")
-        if isTest { #expect(lab.exists("reports/drydock.xml") && lab.exists("failed/v5")) }
+        if isTest { #expect(sandbox.exists("reports/drydock.xml") && sandbox.exists("failed/v5")) }
       }
     }
   }
 
   @Test("A program with a plan in Swift tests it")
   func plan() throws {
-    try Lab.with { lab in
-      try lab.addFixture("v0")
+    try Sandbox.with { sandbox in
+      try sandbox.addFixture("v0")
       // Of the plan's own versions there are none.
-      if lab.exists("Fixtures/v0/expected") { try lab.remove("Fixtures/v0/expected") }
-      try lab.write(
+      if sandbox.exists("Fixtures/v0/expected") { try sandbox.remove("Fixtures/v0/expected") }
+      try sandbox.write(
         "Fixtures/v0/fixture.yaml",
         """
         version: 0
@@ -134,8 +135,8 @@ struct TestCommandTests {
         """)
       func test(_ words: String...) throws -> CommandResult {
         try Command.run(
-          Tools.built("NotesTool"), ["test"] + words, environment: lab.environment,
-          directory: lab.directory.path)
+          Tools.built("NotesTool"), ["test"] + words, environment: sandbox.environment,
+          directory: sandbox.directory.path)
       }
       let result = try test("v0")
       #expect(result.exitCode == 0 && result.output.contains("v0  passed         version 0 → 4"), "\(result)")

@@ -6,43 +6,43 @@ import Testing
 /// `sqlite3` makes of the same statements, and goes back to nothing.
 @Suite("Other tools' folders")
 struct ToolFolderTests {
-  private static let folders = Lab.repository + "/Tests/CommandTests/ToolFolders"
+  private static let folders = Sandbox.repository + "/Tests/CommandTests/ToolFolders"
 
   /// Schema and rows as text, without what the tool keeps; blanks aside, which a stripped type of a column leaves.
-  private func dump(_ lab: Lab, _ path: String) throws -> [String] {
+  private func dump(_ sandbox: Sandbox, _ path: String) throws -> [String] {
     let tables = ["schema_migrations", "goose_db_version", "sqlite_sequence", "version_unique"]
-    return try lab.run(Tools.system("sqlite3"), lab(path), ".dump --nosys")
+    return try sandbox.run(Tools.system("sqlite3"), sandbox(path), ".dump --nosys")
       .replacing(/\s+/, with: " ").replacing(/\ (?=[,)])/, with: "").split(separator: "; ").map(String.init)
       .filter { line in !tables.contains { line.contains($0) } && !line.hasPrefix("PRAGMA") }.sorted()
   }
 
   @Test(arguments: ["dbmate", "goose", "golang-migrate", "sqldelight"])
   func givesWhatSQLiteGives(_ format: String) throws {
-    try Lab.with { lab in
-      try lab.write(
+    try Sandbox.with { sandbox in
+      try sandbox.write(
         "drydock.yaml",
         "app: com.example.books\nlayout: generic\ndatabases: {books: Documents/books.sqlite}\n"
           + "migrations: {path: \(Self.folders)/\(format), format: \(format), database: books}\n")
       let path = "Notes/Documents/books.sqlite"
-      try lab.write("Notes/Documents/readme.txt", "a container")
+      try sandbox.write("Notes/Documents/readme.txt", "a container")
       if format == "sqldelight" {
-        try lab.run(
-          Tools.system("sqlite3"), lab(path),
+        try sandbox.run(
+          Tools.system("sqlite3"), sandbox(path),
           """
           CREATE TABLE book (id INTEGER PRIMARY KEY, title TEXT NOT NULL); INSERT INTO book VALUES (1, 'One');
           PRAGMA user_version = 1;
           """)
       }
-      try lab.succeed("validate")
-      try lab.succeed("migrate", "Notes")
+      try sandbox.succeed("validate")
+      try sandbox.succeed("migrate", "Notes")
       let made = try Command.run(
-        Tools.system("sqlite3"), [lab("expected.sqlite")],
+        Tools.system("sqlite3"), [sandbox("expected.sqlite")],
         input: Array(RawFiles.read(Array("\(Self.folders)/\(format).sql".utf8))))
       #expect(made.succeeded, "\(made)")
-      #expect(try dump(lab, path) == dump(lab, "expected.sqlite"))
+      #expect(try dump(sandbox, path) == dump(sandbox, "expected.sqlite"))
       guard format != "sqldelight" else { return }
-      try lab.succeed("rollback", "Notes", "--down", "--to", "0")
-      let left = try dump(lab, path).filter { $0.hasPrefix("CREATE") || $0.hasPrefix("INSERT") }
+      try sandbox.succeed("rollback", "Notes", "--down", "--to", "0")
+      let left = try dump(sandbox, path).filter { $0.hasPrefix("CREATE") || $0.hasPrefix("INSERT") }
       #expect(left == [], "\(left)")
     }
   }

@@ -31,22 +31,23 @@ struct Transcript: Equatable {
     (heading + steps.flatMap { ["$ " + $0.command] + $0.output }).map { $0 + "\n" }.joined()
   }
 
-  /// Runs every command in the lab, and gives the session as it went this time.
-  func replayed(in lab: Lab) throws -> Transcript {
+  /// Runs every command in the sandbox, and gives the session as it went this time.
+  func replayed(in sandbox: Sandbox) throws -> Transcript {
     var replayed = self
-    let programs = (lab.program as NSString).deletingLastPathComponent
+    let programs = (sandbox.program as NSString).deletingLastPathComponent
     let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
     // A session says itself where the device key is.
-    let environment = lab.environment.merging(["PATH": "\(programs):\(path)", "DRYDOCK_DEVICE_KEY": nil]) {
+    let environment = sandbox.environment.merging(["PATH": "\(programs):\(path)", "DRYDOCK_DEVICE_KEY": nil])
+    {
       $1
     }
     for (number, step) in steps.enumerated() {
       let result = try Command.run(
-        "/bin/sh", ["-c", step.command], environment: environment, directory: lab.directory.path)
+        "/bin/sh", ["-c", step.command], environment: environment, directory: sandbox.directory.path)
       var output = lines(result.output) + lines(result.errors).map { "! " + $0 }
       if let signal = result.signal { output.append("[signal \(signal)]") }
       if result.signal == nil, result.exitCode != 0 { output.append("[exit \(result.exitCode)]") }
-      replayed.steps[number].output = output.map { Self.normalized($0, in: lab) }
+      replayed.steps[number].output = output.map { Self.normalized($0, in: sandbox) }
     }
     return replayed
   }
@@ -58,8 +59,8 @@ struct Transcript: Equatable {
   }
 
   /// Puts a placeholder for everything that is another each time.
-  static func normalized(_ line: String, in lab: Lab) -> String {
-    var line = line.replacing(lab.directory.path, with: "{HERE}")
+  static func normalized(_ line: String, in sandbox: Sandbox) -> String {
+    var line = line.replacing(sandbox.directory.path, with: "{HERE}")
     line.replace(/com\.example\.notes_[0-9A-Za-z-]+_\d{8}T\d{6}Z_[0-9a-f]{8}\.tar\.zst/, with: "{ARCHIVE}")
     line.replace(/\d{8}T\d{6}Z-[0-9a-f]{8}/, with: "{ID}")
     line.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/, with: "{TIME}")

@@ -6,7 +6,7 @@ import Testing
 /// tests with `UPDATE_TRANSCRIPTS=1`, and read the difference before it is committed.
 @Suite("Transcripts")
 struct TranscriptTests {
-  static let folder = Lab.repository + "/Tests/CommandTests/Transcripts"
+  static let folder = Sandbox.repository + "/Tests/CommandTests/Transcripts"
 
   static func names() throws -> [String] {
     try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.hasSuffix(".txt") }.sorted()
@@ -17,7 +17,7 @@ struct TranscriptTests {
     let file = Self.folder + "/" + name
     let written = Transcript(try String(contentsOfFile: file, encoding: .utf8))
     #expect(!written.steps.isEmpty)
-    let replayed = try Lab.with { try written.replayed(in: $0) }
+    let replayed = try Sandbox.with { try written.replayed(in: $0) }
     let variables = ProcessInfo.processInfo.environment
     if variables["UPDATE_TRANSCRIPTS"] != nil {
       try #require(variables["CI"] == nil, "transcripts are recorded by a person, never by CI")
@@ -49,15 +49,15 @@ struct TranscriptTests {
 
   @Test("A placeholder stands for what is another each time, and for nothing else")
   func placeholders() throws {
-    try Lab.with { lab in
+    try Sandbox.with { sandbox in
       let line = """
-        \(lab("Backups"))/com.example.notes_6A1F-0C_20261120T101500Z_1f2e3d4c.tar.zst  12 kB  20261120T101500Z-1f2e3d4c \
+        \(sandbox("Backups"))/com.example.notes_6A1F-0C_20261120T101500Z_1f2e3d4c.tar.zst  12 kB  20261120T101500Z-1f2e3d4c \
         2026-11-20T10:15:00Z in 3 ms, 4 files
         """
       #expect(
-        Transcript.normalized(line, in: lab)
+        Transcript.normalized(line, in: sandbox)
           == "{HERE}/Backups/{ARCHIVE}  {SIZE}  {ID} {TIME} in {MS} ms, 4 files")
-      #expect(Transcript.normalized("    9 keys,     3 files", in: lab) == "    9 keys,  3 files")
+      #expect(Transcript.normalized("    9 keys,     3 files", in: sandbox) == "    9 keys,  3 files")
     }
   }
 

@@ -25,40 +25,40 @@ import Testing
   }
 
   @Test("A PID namespace of its own") func namespace() throws {
-    try Lab.with { lab in
-      try lab.create()
+    try Sandbox.with { sandbox in
+      try sandbox.create()
       try expectNote("outside this PID namespace", "outside_namespace") { arguments in
         try Command.run(
-          Tools.system("unshare"), ["--pid", "--fork", "--mount-proc", lab.program] + arguments,
-          environment: lab.environment, directory: lab.directory.path)
+          Tools.system("unshare"), ["--pid", "--fork", "--mount-proc", sandbox.program] + arguments,
+          environment: sandbox.environment, directory: sandbox.directory.path)
       }
     }
   }
 
   @Test("A PID namespace of its own, with the outer /proc: this process has another number there")
   func outerProcesses() throws {
-    try Lab.with { lab in
-      try lab.create()
+    try Sandbox.with { sandbox in
+      try sandbox.create()
       let done = try Command.run(
-        Tools.system("unshare"), ["--pid", "--fork", lab.program, "migrate", "Notes", "--to", "1"],
-        environment: lab.environment, directory: lab.directory.path)
+        Tools.system("unshare"), ["--pid", "--fork", sandbox.program, "migrate", "Notes", "--to", "1"],
+        environment: sandbox.environment, directory: sandbox.directory.path)
       #expect(done.exitCode == 0, "\(done)")
     }
   }
 
   @Test("A user for whom /proc hides the processes of others") func hidden() throws {
     try #require(getuid() == 0, "run as root, as CI does: only root can become another user")
-    try Lab.with { lab in
-      try lab.create()
-      for path in ["", "Migrations"] { try lab.run(Tools.system("chmod"), "0755", lab(path)) }
-      try lab.run(Tools.system("chmod"), "0777", lab("tmp"))
-      try lab.run(Tools.system("chown"), "-Rh", "65534:65534", lab("Notes"))
-      let space = try Namespace(lab, "mount -t proc -o hidepid=2 proc /proc")
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      for path in ["", "Migrations"] { try sandbox.run(Tools.system("chmod"), "0755", sandbox(path)) }
+      try sandbox.run(Tools.system("chmod"), "0777", sandbox("tmp"))
+      try sandbox.run(Tools.system("chown"), "-Rh", "65534:65534", sandbox("Notes"))
+      let space = try Namespace(sandbox, "mount -t proc -o hidepid=2 proc /proc")
       let app = try Command.spawn(
-        "/bin/sh", ["-c", "exec 5<\"$0\"; echo ready; cat", lab("Notes/Documents")])
+        "/bin/sh", ["-c", "exec 5<\"$0\"; echo ready; cat", sandbox("Notes/Documents")])
       try app.waitForLine("ready")
       try expectNote("hidepid", "hidden") { arguments in
-        try space.run(Tools.system("setpriv"), Self.user + [lab.program] + arguments)
+        try space.run(Tools.system("setpriv"), Self.user + [sandbox.program] + arguments)
       }
       app.closeInput()
       _ = try app.wait()
@@ -70,7 +70,7 @@ import Testing
   private static let overlay = """
     cd "$0"; mkdir Lower Upper Place; mv Notes Lower/Notes; mount -t tmpfs none Upper; mkdir Upper/up Upper/work
     mount -t overlay overlay -o lowerdir=Lower,upperdir=Upper/up,workdir=Upper/work Place
-    mkfifo ready; python3 map.py Place/Notes/\(Lab.settings) > ready & read line < "$0/ready"
+    mkfifo ready; python3 map.py Place/Notes/\(Sandbox.settings) > ready & read line < "$0/ready"
     """
   private static let map = """
     import ctypes, os, signal, sys
@@ -86,25 +86,25 @@ import Testing
 
   @Test("A file that is mapped and closed, on an overlay of two file systems") func mappedOnOverlay() throws {
     try #require(getuid() == 0, "run as root, as CI does: only root mounts an overlay of file systems")
-    try Lab.with { lab in
-      try lab.create()
-      try lab.write("map.py", Self.map)
-      let space = try Namespace(lab, Self.overlay)
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      try sandbox.write("map.py", Self.map)
+      let space = try Namespace(sandbox, Self.overlay)
       let refused = try space.drydock("migrate", "Place/Notes", "--to", "1")
       #expect(refused.exitCode == 5, "\(refused)")
-      #expect(refused.errors.contains("has \(Lab.settings) mapped into memory"), "\(refused)")
+      #expect(refused.errors.contains("has \(Sandbox.settings) mapped into memory"), "\(refused)")
     }
   }
 
   @Test("The first change of what is in a lower layer") func firstChangeOnOverlay() throws {
     try #require(getuid() == 0, "run as root, as CI does: only root mounts an overlay of file systems")
-    try Lab.with { lab in
-      try lab.create()
+    try Sandbox.with { sandbox in
+      try sandbox.create()
       let mount = """
         cd "$0"; mkdir Lower Upper Place; mv Notes Lower/Notes; mount -t tmpfs none Upper; mkdir Upper/up Upper/work
         mount -t overlay overlay -o lowerdir=Lower,upperdir=Upper/up,workdir=Upper/work Place
         """
-      let space = try Namespace(lab, mount)
+      let space = try Namespace(sandbox, mount)
       let migrated = try space.drydock("migrate", "Place/Notes")
       #expect(migrated.succeeded && migrated.errors.contains("overlay"), "\(migrated)")
       let back = try space.drydock("rollback", "Place/Notes")
@@ -115,15 +115,15 @@ import Testing
   @Test("Without /proc nothing is done by half", arguments: ["umount -l /proc", "mount -t tmpfs none /proc"])
   func withoutProcesses(_ setup: String) throws {
     try #require(getuid() == 0, "run as root, as CI does: only root takes /proc away")
-    try Lab.with { lab in
-      try lab.create()
-      let archive = try lab.snapshot()
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      let archive = try sandbox.snapshot()
       let independent = [["--version"], ["list", "-r", "Backups"], ["show", archive], ["verify", archive]]
-      let expected = try independent.map { try lab.drydock($0) }
-      let before = try lab.tree()
-      let space = try Namespace(lab, setup)
+      let expected = try independent.map { try sandbox.drydock($0) }
+      let before = try sandbox.tree()
+      let space = try Namespace(sandbox, setup)
       for (arguments, expected) in zip(independent, expected) {
-        let result = try space.run(lab.program, arguments)
+        let result = try space.run(sandbox.program, arguments)
         #expect(result.exitCode == 0 && result.output == expected.output, "\(arguments) \(result)")
       }
       #expect(try space.drydock("no-such-command").exitCode == 64)
@@ -133,12 +133,12 @@ import Testing
         ["verify", archive, "--container", "Notes"], ["diff", archive, "Notes"], ["log", "Notes"],
         ["rollback", "Notes"], ["recover", "Notes"], ["vault", "list", "Notes"],
       ] {
-        let result = try space.run(lab.program, arguments)
+        let result = try space.run(sandbox.program, arguments)
         #expect(
           result.exitCode == 1 && result.errors.contains("/proc, which is needed"), "\(arguments) \(result)")
       }
-      try lab.tree().expectSame(as: before)
-      #expect(try lab.names("Backups").count == 1)
+      try sandbox.tree().expectSame(as: before)
+      #expect(try sandbox.names("Backups").count == 1)
     }
   }
 }

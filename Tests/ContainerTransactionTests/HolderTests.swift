@@ -172,7 +172,7 @@ import Testing
       // Once.
       #expect(try Transaction.recover(sandbox.container()).isEmpty)
       let error = try #require(sandbox.failure { try sandbox.rollback(commit: strategy) })
-      #expect(error.code == .conflict && error.message.contains("--discard-newer"), "\(error)")
+      #expect(error.code == .conflict && error.message.contains("nothing was changed"), "\(error)")
       #expect(error.message.contains(undo.full(ContainerPath(name: name))) && error.message.contains(path))
       try sandbox.rollback(discardingNewer: true, commit: strategy)
       #expect(try sandbox.text("Documents/keep.txt") == "keep" + lines)

@@ -233,7 +233,7 @@ struct SuiteCheckTests {
       let notes = try lab.run().fixtures.flatMap(\.notes).filter { $0.contains("record") }
       #expect(
         notes == [
-          "only what `expect` names is compared: record a golden of version 3 with `drydock test --record`"
+          "only what `expect` names is compared: record a golden of version 3"
         ])
     }
   }

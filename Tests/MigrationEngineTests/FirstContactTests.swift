@@ -23,7 +23,7 @@ import Testing
       #expect(try lab.plan().entries.map(\.state) == [.unknown, .unknown, .unknown])
       let message = try #require(problems.first?.message)
       #expect(message.contains("the setting `v` is 3"), "\(message)")
-      #expect(message.contains("`at: {0: 3}`") && message.contains("`drydock baseline CONTAINER --to 3`"))
+      #expect(message.contains("`at: {0: 3}`") && message.contains("set the version to 3"))
       #expect(failure { try lab.migrate() }.code == .firstContact)
       #expect(try lab.settings() == ["v": .integer(3)])
       #expect(try lab.history() == nil)

@@ -155,7 +155,7 @@ import Testing
         Issue.record("no conflict")
       } catch let error as DrydockError {
         #expect(error.code == .conflict)
-        for part in ["Documents/b.txt", "changed by the app", "--discard-newer", "--down"] {
+        for part in ["Documents/b.txt", "changed by the app", "down steps"] {
           #expect(error.message.contains(part), "\(part) in \(error.message)")
         }
       }

@@ -24,7 +24,7 @@ import Testing
       try lab.removeMigration("0002_m.yaml")
       try lab.migration("0002_other.yaml", "steps: []\n")
       #expect(try lab.plan().problems.map(\.code) == [.edited])
-      #expect(try lab.plan().problems[0].message.contains("drydock repair CONTAINER --accept 2"))
+      #expect(try lab.plan().problems[0].message.contains("accept number 2"))
       for (wrong, word) in [
         (Repair(accept: [1]), "0001_m is applied"), (Repair(remove: [2]), "is edited"),
         (Repair(accept: [9]), "there is no migration 9"),

@@ -116,7 +116,7 @@ package struct VaultReturn: Sendable, Equatable {
       case .accessControl: "under access control, restored to its own device only"
       case .notEncrypted: "from a plain archive, restored to its own device only"
       case .synchronizable:
-        "synchronizable, and would overwrite other devices' items; --include-synchronizable restores it"
+        "synchronizable, and would overwrite other devices' items"
       }
     }
   }

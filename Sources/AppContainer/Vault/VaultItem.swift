@@ -78,7 +78,7 @@ extension VaultItem {
   /// The identity of an item in its vault.
   public struct ID: Sendable {
     public let itemClass: VaultItemClass
-    /// The identifying attributes of the class (``VaultItemClass/identifying``).
+    /// The identifying attributes of the class (`VaultItemClass.identifying`).
     public let attributes: [VaultAttribute: String]
     public let isSynchronizable: Bool
     /// The identity as bytes: as in the keychain, texts that Unicode considers equal may differ.

@@ -105,7 +105,7 @@ public struct Repository: Sendable {
       present.identity == item.identity, present.size == item.size, present.modified == item.modified
     else {
       throw DrydockError(
-        .notFound, "the archive is gone or was replaced; `drydock list -r` lists the archives",
+        .notFound, "the archive is gone or was replaced; `drydock list` lists the archives",
         path: item.path)
     }
     do {

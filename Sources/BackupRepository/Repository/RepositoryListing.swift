@@ -165,7 +165,7 @@ extension Repository.Listing {
     }
     // A readable one is preferred to its sealed copies.
     guard let best = found.first(where: { $0.item != nil }) ?? found.first else {
-      throw error(.notFound, "no archive matches \(prefix); `drydock list -r` lists the archives")
+      throw error(.notFound, "no archive matches \(prefix); `drydock list` lists the archives")
     }
     guard found.allSatisfy({ $0.label.mayBe(best.label) }) else {
       let candidates = found.map {
@@ -271,7 +271,7 @@ enum ArchiveReference: Equatable {
         throw DrydockError(
           .notFound,
           "no archive matches \(text.printable); give the beginning of an id, INSTANCE@latest or INSTANCE@2026-11-14: "
-            + "see `drydock list -r`", path: repository)
+            + "see `drydock list`", path: repository)
       }
       guard text.count >= Self.shortestID else {
         throw DrydockError(

@@ -65,7 +65,6 @@ package enum Restore {
     _ archive: Archive, _ target: Target, _ options: RestoreOptions = RestoreOptions(),
     finishing: (StagedContainer) throws -> Void = { _ in }
   ) throws -> TransactionOutcome<RestoreReport> {
-    try refusePartialOfOtherVersion(archive, options)
     let summary = options.summary ?? summary(archive.header)
     var transaction = options.transaction
     // The archive's databases come back as they were, damaged ones too: their hashes are checked instead.
@@ -92,7 +91,6 @@ package enum Restore {
     _ archive: Archive, _ target: Target, _ options: RestoreOptions = RestoreOptions(),
     finishing: (StagedContainer) throws -> Void = { _ in }
   ) throws -> DryRunOutcome<RestoreReport> {
-    try refusePartialOfOtherVersion(archive, options)
     var transaction = options.transaction
     transaction.checksResult = false
     switch target {
@@ -133,13 +131,17 @@ package enum Restore {
     }?.source
   }
 
-  private static func refusePartialOfOtherVersion(_ archive: Archive, _ options: RestoreOptions) throws {
-    guard options.isPartial, archive.header.schemaVersion != options.schemaVersion else { return }
+  private static func refusePartialOfOtherVersion(
+    _ archive: Archive, _ staged: StagedContainer, _ options: RestoreOptions
+  ) throws {
+    guard options.isPartial else { return }
+    let version = try options.readsVersion?(staged)
+    guard archive.header.schemaVersion != version else { return }
     let name = { (version: Int?) in version.map { "schema version \($0)" } ?? "an unknown schema version" }
     throw DrydockError(  // rule 9
       .mismatch,
       "a part of an archive of \(name(archive.header.schemaVersion)) would be mixed into a container of "
-        + "\(name(options.schemaVersion)); restore all of it, or migrate it to that version",
+        + "\(name(version)); restore all of it, or migrate it to that version",
       path: archive.path)
   }
 
@@ -149,6 +151,7 @@ package enum Restore {
     _ archive: Archive, _ staged: StagedContainer, _ options: RestoreOptions,
     _ finishing: (StagedContainer) throws -> Void
   ) throws -> RestoreReport {
+    try refusePartialOfOtherVersion(archive, staged, options)
     try archive.checkExpansion()
     let plan = try RestorePlan(archive, staged, options)
     for path in plan.removals where try staged.status(of: path) != nil {
@@ -272,8 +275,8 @@ public struct RestoreOptions: Sendable {
   public var keepsSetID = false
   /// Takes another app's or instance's data.
   public var fromOther = false
-  /// The container's schema version as far as it is known, for a partial restore.
-  package var schemaVersion: Int?
+  /// Reads the container's schema version, as far as it is known, for a partial restore.
+  package var readsVersion: (@Sendable (StagedContainer) throws -> Int?)?
   /// The transaction's line in the log; by default which archive was restored.
   package var summary: String?
   /// How the transaction is run; its device keys open the vault.

@@ -116,7 +116,7 @@ struct VaultPlan {
   private mutating func leave(_ staying: [VaultExtract.Staying], _ way: VaultReturn) {
     let more =
       report.isSameDevice == true
-      ? "; this is that device: give the key that its vault was sealed to then, with --device-key" : ""
+      ? "; this is that device: give the key that its vault was sealed to then" : ""
     for item in staying {
       let refusal = way.refusal(
         of: item.accessibility, item.accessControl, isSynchronizable: item.isSynchronizable)
@@ -289,7 +289,7 @@ enum ArchivedVault {
   }
 
   static let noKey =
-    "no device key is at hand; give it with --device-key FILE, or name it in DRYDOCK_DEVICE_KEY"
+    "no device key was given"
 
   var items: [VaultItem.ID: VaultItem] {
     switch self {

@@ -47,7 +47,7 @@ package struct ContainerLock: Sendable {
     guard let root = locked else {
       throw DrydockError(
         .locked,
-        "locked by \(try LockHolders.names(path)); wait for it, or give --lock-timeout SECONDS", path: path)
+        "locked by \(try LockHolders.names(path)); wait for it", path: path)
     }
     return root
   }

@@ -35,8 +35,8 @@ struct UseGuard {
     if requiresVisible, let unseen {
       throw DrydockError(
         .notVisible,
-        "not all processes can be seen: \(unseen.description); run this as root and outside of containers, or without "
-          + "--require-visible", path: container.root)
+        "not all processes can be seen: \(unseen.description); run this as root and outside of "
+          + "containers", path: container.root)
     }
     var locks: [ContainerPath: DatabaseLock] = [:]
     let units = try index.databaseCandidates(named: root.databases).compactMap { path in

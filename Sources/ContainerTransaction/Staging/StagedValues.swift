@@ -46,8 +46,8 @@ extension StagedContainer {
     let sealed = try sealedVault().map { " (it is \(Vault.summary(of: $0)))" } ?? ""
     throw DrydockError(
       .vaultLocked,
-      "\(doing) needs the device key\(sealed), and none is at hand; give it with --device-key FILE, or name it in "
-        + "DRYDOCK_DEVICE_KEY", path: container.vaultPath.description)
+      "\(doing) needs the device key\(sealed), and "
+        + "none was given", path: container.vaultPath.description)
   }
 
   /// The vault as it will be; nil when there is none.

@@ -178,8 +178,7 @@ package final class Rollback {
     DrydockError(
       .conflict,
       "the app has since changed what would be rolled back; nothing was changed: "
-        + conflicts.map(\.description).joined(separator: "; ")
-        + ". Give --discard-newer to discard what the app wrote there", path: staged.container.root)
+        + conflicts.map(\.description).joined(separator: "; "), path: staged.container.root)
   }
 
   // MARK: By down steps

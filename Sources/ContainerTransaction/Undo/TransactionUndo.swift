@@ -248,7 +248,7 @@ extension TransactionUndo {
         written: try vault(written(change), keys, change),
         present: try staged.vault())
     } catch let error as DrydockError where error.code == .vaultLocked {
-      throw locked(change, "the key at hand does not open all of it; ", error)
+      throw locked(change, "the given key does not open all of it; ", error)
     } catch let error as DrydockError where error.code == .badVault {
       // One of the three is damaged: then there are no items to compare.
       return try undoWhole(change)
@@ -268,7 +268,7 @@ extension TransactionUndo {
     DrydockError(
       .vaultLocked,
       "the vault has changed since, and its items cannot be compared without the device key: \(why)give "
-        + "it with --device-key (earlier ones, too), or --discard-newer to discard what was written since",
+        + "it, or discard what was written since",
       path: change.path.description, cause: cause)
   }
 

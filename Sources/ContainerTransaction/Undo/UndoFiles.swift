@@ -45,7 +45,7 @@ struct UndoFiles {
         throw DrydockError(
           .vaultLocked,
           "what this transaction replaced is kept sealed, since it holds a setting that is now in the vault; give the "
-            + "device key with --device-key FILE or DRYDOCK_DEVICE_KEY", path: path)
+            + "device key", path: path)
       }
       return try Age.open(directory.contents(Self.sealed(name)), with: keys)
     } catch let error as DrydockError where error.code == .noIdentity {
@@ -94,7 +94,7 @@ struct UndoFiles {
       .conflict,
       "the version that was kept was written to after it was replaced, by a program that had it open or through "
         + "another hard link; nothing was changed. It is \(directory.full(name)), the newer one is "
-        + "\(staged.live.full(change.path)). Give --discard-newer to put it back as it is",
+        + "\(staged.live.full(change.path))",
       path: change.path.description)
   }
 

@@ -20,32 +20,6 @@ struct ListCommand: ParsableCommand {
   @OptionGroup var key: KeyOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
-    struct Item: Encodable {
-      var path: String
-      var bytes: UInt64
-      var header: ArchiveHeader
-      var encryption: String?
-    }
-    struct Encrypted: Encodable {
-      var path: String
-      var bytes: UInt64
-      var encryption: String
-      var app: String?
-      var instance: String?
-      var time: String?
-      var id: String?
-    }
-    struct Unreadable: Encodable {
-      var path: String
-      var reason: String
-    }
-    var archives: [Item]
-    var encrypted: [Encrypted]
-    var unreadable: [Unreadable]
-    var clockWarnings: [ClockWarning]
-  }
-
   func run() throws {
     guard let path = try repository.path(common.configuration()) else {
       throw UsageError(message: "no repository is named; give -r DIRECTORY, or `repository:` in drydock.yaml")
@@ -53,19 +27,7 @@ struct ListCommand: ParsableCommand {
     let listing = try Repository(path).list(keys: key.keys().all)
       .filtered(app: app, instance: instance)
     if common.json {
-      Output.json(
-        Result(
-          archives: listing.items.map {
-            .init(
-              path: $0.path, bytes: $0.size, header: $0.header, encryption: $0.encryption?.description)
-          },
-          encrypted: listing.sealed.map {
-            .init(
-              path: $0.path, bytes: $0.size, encryption: $0.encryption.description, app: $0.label?.app,
-              instance: $0.label?.instance, time: $0.label?.time, id: $0.label?.id)
-          },
-          unreadable: listing.unreadable.map { .init(path: $0.path, reason: $0.reason) },
-          clockWarnings: listing.clockWarnings()))
+      Output.json(document(listing))
     } else {
       write(listing)
       Output.warn(listing.clockWarnings())
@@ -74,6 +36,26 @@ struct ListCommand: ParsableCommand {
       }
     }
     if !listing.unreadable.isEmpty { throw ExitStatus.incomplete.code }
+  }
+
+  private func document(_ listing: Repository.Listing) -> JSONObject {
+    [
+      "archives": listing.items.map { item -> JSONObject in
+        [
+          "path": item.path, "bytes": item.size, "header": item.header,
+          "encryption": item.encryption?.description,
+        ]
+      },
+      "encrypted": listing.sealed.map { item -> JSONObject in
+        [
+          "path": item.path, "bytes": item.size, "encryption": item.encryption.description,
+          "app": item.label?.app, "instance": item.label?.instance, "time": item.label?.time,
+          "id": item.label?.id,
+        ]
+      },
+      "unreadable": listing.unreadable.map { ["path": $0.path, "reason": $0.reason] },
+      "clock_warnings": listing.clockWarnings(),
+    ]
   }
 
   private func write(_ listing: Repository.Listing) {
@@ -116,40 +98,23 @@ struct ShowCommand: ParsableCommand {
       Example: drydock show Backups/com.example.notes_….tar.zst Documents
       """)
 
-  @Argument(help: "An archive: its file, or with -r its id, INSTANCE@latest, INSTANCE@2026-11-14 or latest.")
-  var archive: String
+  @OptionGroup var source: ArchiveOptions
   @Argument(help: "Only this path of the container, and what is below it.") var path: String?
-  @OptionGroup var repository: RepositoryOptions
   @OptionGroup var key: KeyOptions
-  @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
-    struct Entry: Encodable {
-      var path: ContainerPath
-      var kind: String
-      var mode: String
-      var bytes: UInt64
-      var sha256: String?
-      var linkTarget: String?
-      var hardLink: ContainerPath?
-    }
-    var header: ArchiveHeader
-    var encryption: String?
-    var snapshot: String
-    var entries: [Entry]
-    var excluded: [ExcludedPath]
-    var skipped: [SkippedPath]
-    var vaultItems: [String]?
+  struct Entry: Encodable, Sendable {
+    var path: ContainerPath
+    var kind: String, mode: String
+    var bytes: UInt64, sha256: String?
+    var linkTarget: String?, hardLink: ContainerPath?
   }
 
   func run() throws {
-    var keys = try key.keys()
-    let file = try repository.archive(archive, common.configuration(), keys)
-    let opened = try Archive(path: file, keys: keys.opening(file), limit: expansion.limit())
+    let opened = try source.open(common.configuration(), key.keys())
     let scope = try path.map { try ContainerPath($0) }
     let inScope = { (path: ContainerPath) in scope.map { path == $0 || path.isInside($0) } ?? true }
-    var entries: [Result.Entry] = []
+    var entries: [Entry] = []
     try opened.manifest.entries { entry in
       guard inScope(entry.path) else { return }
       entries.append(
@@ -170,9 +135,11 @@ struct ShowCommand: ParsableCommand {
     let vaultItems = try scope == nil ? opened.vaultExtract()?.document.sorted.map(\.description) : nil
     if common.json {
       return Output.json(
-        Result(
-          header: opened.header, encryption: opened.encryption?.description, snapshot: opened.snapshot,
-          entries: entries, excluded: excluded, skipped: skipped, vaultItems: vaultItems))
+        [
+          "header": opened.header, "encryption": opened.encryption?.description,
+          "snapshot": opened.snapshot, "entries": entries, "excluded": excluded, "skipped": skipped,
+          "vault_items": vaultItems,
+        ])
     }
     let header = opened.header
     Output.line(

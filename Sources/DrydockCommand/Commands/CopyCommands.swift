@@ -1,6 +1,30 @@
 import ArgumentParser
 import Drydock
 
+/// The options of commands that write a copy of an archive.
+struct CopyOptions: ParsableArguments {
+  @Option(
+    name: .shortAndLong, help: ArgumentHelp("Write this file, which must not exist.", valueName: "file"))
+  var output: String?
+  @Option(
+    name: .customLong("to"),
+    help: ArgumentHelp("Write into this directory of archives.", valueName: "directory"))
+  var directory: String?
+  @OptionGroup var key: SourceKeyOptions
+  @OptionGroup var recipients: RecipientOptions
+  @OptionGroup var expansion: ExpansionOptions
+
+  /// Where the copy goes; nil when no place is given.
+  func target() throws -> SnapshotRequest.Target? {
+    switch (output, directory) {
+    case (let file?, nil): return .file(file)
+    case (nil, let directory?): return .repository(directory)
+    case (nil, nil): return nil
+    default: throw UsageError(message: "give either -o FILE or --to DIRECTORY")
+    }
+  }
+}
+
 struct ExportCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "export", abstract: "Copy an archive's snapshot to a new full archive.",
@@ -22,49 +46,24 @@ struct ExportCommand: ParsableCommand {
   @Argument(help: "An archive: its file, or with -r its id, INSTANCE@latest, INSTANCE@2026-11-14 or latest.")
   var archive: String
   @OptionGroup var repository: RepositoryOptions
-  @Option(
-    name: .shortAndLong, help: ArgumentHelp("Write this file, which must not exist.", valueName: "file"))
-  var output: String?
-  @Option(
-    name: .customLong("to"),
-    help: ArgumentHelp("Write into this directory of archives instead.", valueName: "directory"))
-  var target: String?
-  @OptionGroup var key: SourceKeyOptions
-  @OptionGroup var recipients: RecipientOptions
-  @OptionGroup var expansion: ExpansionOptions
+  @OptionGroup var copy: CopyOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
-    var path: String
-    var header: ArchiveHeader
-    var snapshot: String
-    var entries: Int
-    var contentBytes: UInt64
-    var archiveBytes: UInt64
-    var encrypted: Bool
-    var dropsVaultItems: Bool
-  }
-
   func run() throws {
-    let place: SnapshotRequest.Target
-    switch (output, target ?? (output == nil ? repository.repository : nil)) {
-    case (let file?, nil): place = .file(file)
-    case (nil, let directory?): place = .repository(directory)
-    case (nil, nil):
+    guard let place = try copy.target() ?? repository.repository.map({ .repository($0) }) else {
       throw UsageError(message: "no place for the archive; give -o FILE, --to DIRECTORY or -r REPOSITORY")
-    default: throw UsageError(message: "give either -o FILE or --to DIRECTORY")
     }
     let configuration = try common.configuration()
-    var keys = try key.keys()
+    var keys = try copy.key.keys()
+    let lock = try copy.recipients.lock(configuration)
     let file = try repository.archive(archive, configuration, keys)
-    let lock = try recipients.lock(configuration)
-    if lock == nil, !recipients.noEncryption, let encryption = try ArchiveEncryption.of(path: file) {
+    if lock == nil, !copy.recipients.noEncryption, let encryption = try ArchiveEncryption.of(path: file) {
       throw UsageError(
         message:
-          "\(file) is \(encryption), and the new archive would not be; give --recipient age1…, or --no-encryption if "
-          + "anyone may read it")
+          "\(file) is \(encryption), and the new archive would not be; give --recipient age1…, or "
+          + "--no-encryption if anyone may read it")
     }
-    let opened = try Archive(path: file, keys: keys.opening(file), limit: expansion.limit())
+    let opened = try Archive(path: file, keys: keys.opening(file), limit: copy.expansion.limit())
     let progress = Progress(isShown: !common.json)
     let report = try Export.run(
       opened, to: place, encryption: lock, tool: DrydockVersion.tool
@@ -72,10 +71,12 @@ struct ExportCommand: ParsableCommand {
     progress.end()
     if common.json {
       return Output.json(
-        Result(
-          path: report.path, header: report.header, snapshot: report.snapshot, entries: report.entries,
-          contentBytes: report.contentBytes, archiveBytes: report.archiveBytes, encrypted: lock != nil,
-          dropsVaultItems: report.dropsVaultItems))
+        [
+          "path": report.path, "header": report.header, "snapshot": report.snapshot,
+          "entries": report.entries, "content_bytes": report.contentBytes,
+          "archive_bytes": report.archiveBytes, "encrypted": lock != nil,
+          "drops_vault_items": report.dropsVaultItems,
+        ])
     }
     Output.note(
       "\(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)) of content in "
@@ -113,93 +114,78 @@ struct RekeyCommand: ParsableCommand {
     help: "Archives: files, or with -r ids, INSTANCE@latest …; none means all of the repository.")
   var archives: [String] = []
   @OptionGroup var repository: RepositoryOptions
-  @Option(
-    name: .shortAndLong, help: ArgumentHelp("Write this file, which must not exist.", valueName: "file"))
-  var output: String?
-  @Option(
-    name: .customLong("to"),
-    help: ArgumentHelp("Write into this directory of archives.", valueName: "directory"))
-  var target: String?
   @Flag(help: "Replace each old archive with the new one.") var replace = false
-  @OptionGroup var key: SourceKeyOptions
-  @OptionGroup var recipients: RecipientOptions
-  @OptionGroup var expansion: ExpansionOptions
+  @OptionGroup var copy: CopyOptions
   @Option(
     help: ArgumentHelp(
       "Seconds to wait for commands that write to the repository; by default 0.", valueName: "seconds"))
   var lockTimeout: Double = 0
   @OptionGroup var common: CommonOptions
 
-  private enum Place { case file(String), directory(String), same }
-
-  struct Result: Encodable {
-    struct Item: Encodable {
-      var source: String
-      var path: String
-      var header: ArchiveHeader
-      var archiveBytes: UInt64
-    }
-    struct Failed: Encodable {
-      var path: String
-      var code: String
-      var error: String
-    }
-    var archives: [Item] = []
-    var failed: [Failed] = []
-  }
-
   func run() throws {
     let configuration = try common.configuration()
-    let place = try place()
-    guard let lock = try recipients.lock(configuration) else {
+    let target = try target()
+    guard let lock = try copy.recipients.lock(configuration) else {
       throw UsageError(
         message: "no recipients are given; use --recipient age1… or --passphrase-file FILE "
           + "(`drydock export --no-encryption` writes an unencrypted copy)")
     }
-    var keys = try key.keys()
+    var keys = try copy.key.keys()
     let names = try names(configuration, keys)
-    var result = Result()
+    let limit = try copy.expansion.limit()
+    var (rekeyed, failed): ([JSONObject], [JSONObject]) = ([], [])
     var firstFailure: Failure?
     let progress = Progress(isShown: !common.json)
     for name in names {
       var path = name
       do {
         path = try repository.archive(name, configuration, keys)
-        let report = try rekey(path, keys.opening(path), place, lock) { progress.show($0) }
+        let opening = try keys.opening(path)
+        let report =
+          if let target {
+            try Rekey.copy(
+              Archive(path: path, keys: opening, limit: limit), to: target, encryption: lock,
+              lockTimeout: lockTimeout
+            ) { progress.show($0) }
+          } else {
+            try Rekey.replace(
+              path: path, keys: opening, limit: limit, encryption: lock, lockTimeout: lockTimeout
+            ) { progress.show($0) }
+          }
         progress.end()
-        result.archives.append(
-          .init(
-            source: report.source, path: report.path, header: report.header,
-            archiveBytes: report.archiveBytes))
+        rekeyed.append([
+          "source": report.source, "path": report.path, "header": report.header,
+          "archive_bytes": report.archiveBytes,
+        ])
         if !common.json { Output.line(report.path) }
       } catch {
-        guard let failure = Failure(error) else { throw error }
+        guard let failure = Failure(known: error) else { throw error }
         firstFailure = firstFailure ?? failure
-        result.failed.append(.init(path: path, code: failure.code, error: failure.message))
-        // The one that was asked for: its error is the result.
+        failed.append(["path": path, "code": failure.code, "error": failure.message])
+        // The error of the only archive is the command's.
         if archives.count == 1 { throw error }
         Output.note("drydock: rekey failed: \(failure.text)")
       }
     }
-    if common.json { Output.json(result) }
+    if common.json { Output.json(["archives": rekeyed, "failed": failed]) }
     if names.isEmpty && !common.json { Output.line("no archives") }
     guard let firstFailure else { return }
-    throw (result.archives.isEmpty ? firstFailure.status : .incomplete).code
+    throw (rekeyed.isEmpty ? firstFailure.status : .incomplete).code
   }
 
-  private func place() throws -> Place {
-    switch (output, target, replace) {
-    case (let file?, nil, false):
-      guard archives.count == 1 else {
-        throw UsageError(message: "-o FILE is for one archive; give --to DIRECTORY")
-      }
-      return .file(file)
-    case (nil, let directory?, false): return .directory(directory)
-    case (nil, nil, true): return .same
-    case (nil, nil, false):
-      throw UsageError(message: "no place for the copy; give -o FILE or --to DIRECTORY, or --replace")
-    default: throw UsageError(message: "give one of -o FILE, --to DIRECTORY and --replace")
+  /// Where the copies go; nil to replace the archives.
+  private func target() throws -> SnapshotRequest.Target? {
+    let target = try copy.target()
+    guard replace != (target != nil) else {
+      throw UsageError(
+        message: replace
+          ? "give one of -o FILE, --to DIRECTORY and --replace"
+          : "no place for the copy; give -o FILE or --to DIRECTORY, or --replace")
     }
+    if copy.output != nil, archives.count != 1 {
+      throw UsageError(message: "-o FILE is for one archive; give --to DIRECTORY")
+    }
+    return target
   }
 
   private func names(_ configuration: ContainerConfiguration, _ keys: ArchiveKeys) throws -> [String] {
@@ -209,22 +195,5 @@ struct RekeyCommand: ParsableCommand {
     }
     let listing = try Repository(path).list(keys: keys.quick)
     return listing.items.map(\.path) + listing.sealed.map(\.path) + listing.unreadable.map(\.path)
-  }
-
-  private func rekey(
-    _ path: String, _ keys: AgeKeys, _ place: Place, _ lock: AgeLock, progress: @escaping (UInt64) -> Void
-  ) throws -> RekeyReport {
-    let limit = try expansion.limit()
-    let target: SnapshotRequest.Target
-    switch place {
-    case .same:
-      return try Rekey.replace(
-        path: path, keys: keys, limit: limit, encryption: lock, lockTimeout: lockTimeout, progress: progress)
-    case .file(let file): target = .file(file)
-    case .directory(let directory): target = .repository(directory)
-    }
-    return try Rekey.copy(
-      Archive(path: path, keys: keys, limit: limit), to: target, encryption: lock, lockTimeout: lockTimeout,
-      progress: progress)
   }
 }

@@ -11,7 +11,7 @@ struct DiffCommand: ParsableCommand {
       file: - is only in A, + is only in B, ~ differs. Secrets are not shown. Paths
       that rules exclude from backups are ignored, except against a golden, which
       holds a whole container; there, nondeterministic values of the fixture are
-      ignored. Nothing is changed, and the containers may be in use.
+      ignored. Containers are only read, and may be in use.
 
       Examples:
         drydock diff Notes@latest Notes -r Backups
@@ -42,15 +42,6 @@ struct DiffCommand: ParsableCommand {
   @OptionGroup var wait: WaitOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
-    var a: ComparedOperand, b: ComparedOperand
-    var equal: Bool
-    var compared: Int
-    var notCompared: [NotCompared]
-    var bytesRead: UInt64?
-    var difference: ContainerDifference
-  }
-
   func run() throws {
     let configuration = try common.configuration()
     var keys = try key.keys()
@@ -66,7 +57,7 @@ struct DiffCommand: ParsableCommand {
     if !only.isEmpty { options.stores = Set(only) }
     options.scope = try paths.map { try ContainerPath($0) }
     options.rowLimit = all ? 10_000 : 5
-    let transaction = try wait.transaction().with(deviceKeys)
+    let transaction = try wait.transaction(deviceKeys)
     options.redactor = transaction.redactor
     let comparison = try Comparing.run(
       first, second, configuration: configuration, options: options, transaction: transaction)
@@ -75,10 +66,11 @@ struct DiffCommand: ParsableCommand {
     let bytesRead = archives.isEmpty ? nil : archives.map(\.bytesRead).reduce(0, +)
     if common.json {
       Output.json(
-        Result(
-          a: ComparedOperand(first, a), b: ComparedOperand(second, b), equal: difference.isEmpty,
-          compared: comparison.compared, notCompared: comparison.notCompared, bytesRead: bytesRead,
-          difference: difference))
+        [
+          "a": ComparedOperand(first, a), "b": ComparedOperand(second, b), "equal": difference.isEmpty,
+          "compared": comparison.compared, "not_compared": comparison.notCompared, "bytes_read": bytesRead,
+          "difference": difference,
+        ])
     } else {
       Output.line("a: \(ComparedOperand(first, a).text)")
       Output.line("b: \(ComparedOperand(second, b).text)")
@@ -113,19 +105,14 @@ struct DiffCommand: ParsableCommand {
         "neither an archive, nor a container, nor a golden; give a path, or -r REPOSITORY with an id or "
           + "INSTANCE@latest", path: name)
     }
-    let path = try repository.archive(name, configuration, keys)
-    let archive = try Archive(path: path, keys: keys.opening(path), limit: expansion.limit())
-    try body(.archive(archive), &keys)
+    try body(.archive(repository.open(name, configuration, &keys, expansion)), &keys)
   }
 }
 
 /// What was compared, as the result names it.
-struct ComparedOperand: Encodable {
-  var kind: String
-  var path: String
-  var app: String?
-  var instance: String?
-  var time: String?
+struct ComparedOperand: Encodable, Sendable {
+  var kind: String, path: String
+  var app: String?, instance: String?, time: String?
 
   init(_ operand: Comparing.Operand, _ path: String) {
     self.path = path

@@ -96,9 +96,9 @@ struct FixtureCaptureCommand: ParsableCommand {
       if case .container(let container) = operand { try ContainerOptions.recover(container) }
       return try Capturing.run(
         operand, as: name, in: fixtures, configuration: configuration, tool: migrations.tool(configuration),
-        options: options, transaction: wait.transaction().with(deviceKeys))
+        options: options, transaction: wait.transaction(deviceKeys))
     }
-    if common.json { return Output.json(report) }
+    if common.json { return Output.json(encoding: report) }
     report.write()
   }
 

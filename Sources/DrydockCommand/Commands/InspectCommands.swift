@@ -13,29 +13,20 @@ struct InspectCommand: ParsableCommand {
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
-  struct Excluded: Encodable {
-    var excluded: [ContainerInspection.Excluded]
-    var warnings: [ContainerWarning]
-  }
-
-  struct Result: Encodable {
-    var container: ContainerInspection
-    var pending: [String]?
-  }
-
   /// How many items of a vault are shown as text.
   private static let shownItems = 20
 
   func run() throws { try container.reading(common.configuration(), expansion, inspect) }
 
   private func inspect(_ opened: Container) throws {
-    let options = try container.transaction().with(deviceKeys)
+    let options = try container.wait.transaction(deviceKeys)
     var inspection = try opened.inspect(options: options)
     // The private directory it was unpacked to means nothing to the user.
     if container.isForeign { inspection.root = realPath(container.path) ?? container.path }
     if excluded {
       if common.json {
-        return Output.json(Excluded(excluded: inspection.excluded, warnings: inspection.warnings))
+        return Output.json(
+          ["excluded": inspection.excluded, "warnings": inspection.warnings])
       }
       list(inspection.excluded)
       return Output.warn(inspection.warnings)
@@ -44,12 +35,12 @@ struct InspectCommand: ParsableCommand {
     if migrations.areThere(opened.configuration), inspection.schemaVersion != nil {
       let plan = try opened.status(migrations.catalog(opened.configuration), options: options)
       if let unknown = plan.problems.first(where: { $0.code == .firstContact }) {
-        Output.note("drydock: note: \(unknown)")
+        Output.note("drydock: note: \(unknown.advised)")
       } else {
         pending = plan.pending.map(\.identifier)
       }
     }
-    if common.json { return Output.json(Result(container: inspection, pending: pending)) }
+    if common.json { return Output.json(["container": inspection, "pending": pending]) }
     write(inspection, pending)
     Output.warn(inspection.warnings)
   }
@@ -72,7 +63,7 @@ struct InspectCommand: ParsableCommand {
     }
     let version =
       inspection.schemaVersion.map { "\($0), by \(inspection.versionSource ?? "nothing")" }
-      ?? "unknown: \(inspection.versionProblem ?? "nothing says it")"
+      ?? "unknown: \(Advice.added(to: inspection.versionProblem ?? "nothing shows it"))"
     Output.line("schema version: \(version)")
     if let pending {
       Output.line("pending migrations: \(pending.isEmpty ? "none" : pending.joined(separator: ", "))")
@@ -135,33 +126,36 @@ struct ExplainCommand: ParsableCommand {
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
-    var path: ContainerPath
-    var exists: Bool
-    var included: Bool
-    /// The rule that keeps it out.
-    var exclusion: Exclusion?
-    /// What takes it whatever the rules say, and the rule that would keep it out without that.
-    var inclusion: Inclusion?
-    var overrides: Exclusion?
-    /// Why it is not stored by itself although no rule keeps it out.
-    var remark: String?
-  }
-
   func run() throws { try container.reading(common.configuration(), expansion, explain) }
 
   private func explain(_ opened: Container) throws {
     let path = try ContainerPath(inner)
     let scan = ContainerScan(try opened.open(), rules: ExclusionRules(opened))
     let found = try scan.explain(path, isDirectory: inner.hasSuffix("/"))
-    let exclusion = found.decision.effective
-    let result = Result(
-      path: path, exists: found.kind != nil, included: exclusion == nil, exclusion: exclusion,
-      inclusion: exclusion == nil ? found.decision.inclusion : nil,
-      overrides: exclusion == nil ? found.decision.exclusion : nil,
-      remark: exclusion == nil ? found.kind.flatMap(remark) : nil)
-    if common.json { return Output.json(result) }
-    write(result)
+    let (exists, exclusion) = (found.kind != nil, found.decision.effective)
+    // An inclusion stores the path whatever the rules say.
+    let (inclusion, overridden) =
+      exclusion == nil ? (found.decision.inclusion, found.decision.exclusion) : (nil, nil)
+    let remark = exclusion == nil ? found.kind.flatMap(remark) : nil
+    if common.json {
+      return Output.json(
+        [
+          "path": path, "exists": exists, "included": exclusion == nil, "exclusion": exclusion,
+          "inclusion": inclusion, "overrides": overridden, "remark": remark,
+        ])
+    }
+    let verb = exclusion == nil ? "include" : "exclude"
+    Output.line(
+      "\(path): a backup " + (exists ? "\(verb)s it" : "would \(verb) it (it does not exist)"))
+    if let exclusion {
+      Output.line("  rule: \(exclusion.rule.rawValue), on \(exclusion.origin)")
+      Output.line("  \(exclusion.detail)")
+    }
+    if let inclusion {
+      Output.line("  \(inclusion.rule.rawValue), on \(inclusion.origin): \(inclusion.detail)")
+    }
+    if let overridden { Output.line("  although \(overridden.description), on \(overridden.origin)") }
+    if let remark { Output.line("  \(remark)") }
   }
 
   private func remark(_ kind: ScannedEntry.Kind) -> String? {
@@ -171,23 +165,5 @@ struct ExplainCommand: ParsableCommand {
     case .mount: "another file system is mounted here, which backups do not enter"
     case .file, .directory, .symbolicLink, .database: nil
     }
-  }
-
-  private func write(_ result: Result) {
-    let verb = result.exists ? ("includes", "excludes") : ("would include", "would exclude")
-    let missing = result.exists ? "" : " (it does not exist)"
-    if let exclusion = result.exclusion {
-      Output.line("\(result.path): a backup \(verb.1) it\(missing)")
-      Output.line("  rule: \(exclusion.rule.rawValue), on \(exclusion.origin)")
-      return Output.line("  \(exclusion.detail)")
-    }
-    Output.line("\(result.path): a backup \(verb.0) it\(missing)")
-    if let inclusion = result.inclusion {
-      Output.line("  \(inclusion.rule.rawValue), on \(inclusion.origin): \(inclusion.detail)")
-    }
-    if let overridden = result.overrides {
-      Output.line("  although \(overridden.description), on \(overridden.origin)")
-    }
-    if let remark = result.remark { Output.line("  \(remark)") }
   }
 }

@@ -42,25 +42,31 @@ struct MigrateCommand: ParsableCommand {
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable, Sendable {
-    var transaction: String? = nil
-    /// The archive that the container was backed up to before.
-    var snapshot: String? = nil
-    var report: MigrationReport, difference: ContainerDifference? = nil
-    var exposed: [ExposedSecret] = [], notSearched: [String] = []
-    var unseenProcesses: UnseenProcesses? = nil
-    var conflicts: [ContainerPath]
+  private static func document(_ outcome: TransactionOutcome<MigrationResult>) -> JSONObject {
+    outcome.document([
+      "snapshot": outcome.value.snapshot, "report": outcome.value.report, "exposed": outcome.value.exposed,
+      "not_searched": outcome.value.notSearched,
+    ])
+  }
 
-    init(_ outcome: TransactionOutcome<MigrationResult>, snapshot: String? = nil) {
-      self.snapshot = snapshot
-      transaction = outcome.transaction?.description
-      (report, conflicts) = (outcome.value.report, outcome.conflicts)
-      unseenProcesses = outcome.unseen
-      (exposed, notSearched) = (outcome.value.exposed, outcome.value.notSearched)
-    }
+  private static func document(_ outcome: DryRunOutcome<MigrationReport>) -> JSONObject {
+    let none: [String] = []
+    return [
+      "report": outcome.value, "difference": outcome.difference, "exposed": none, "not_searched": none,
+      "conflicts": none,
+    ]
+  }
 
-    init(report: MigrationReport, difference: ContainerDifference) {
-      (self.report, self.difference, conflicts) = (report, difference, [])
+  /// What a run did that commits each migration by itself, and what ended it.
+  private struct EachResult {
+    var outcomes: [TransactionOutcome<MigrationResult>] = []
+    var failure: Failure?
+
+    var document: JSONObject {
+      [
+        "runs": outcomes.map(MigrateCommand.document),
+        "error": failure.map { $0.detail(status: .incomplete) },
+      ]
     }
   }
 
@@ -72,50 +78,47 @@ struct MigrateCommand: ParsableCommand {
   func run() throws {
     let configuration = try common.configuration()
     if let batch = try container.batch(configuration, asJSON: common.json) { return try run(batch) }
-    if dryRun { return try container.reading(configuration, expansion, show) }
-    let opened = try container.open(configuration)
+    if dryRun { return try container.one.reading(configuration, expansion, show) }
+    let opened = try container.one.open(configuration)
     let catalog = try migrations.catalog(configuration)
-    var options = try options(transaction: container.transaction().with(deviceKeys).with(use))
-    let backup = try MigrationBackup(self, configuration, options.transaction)
-    options.backup = backup.options
+    var options = try options(configuration)
+    if !common.json { options.backup?.completed = { Output.advice("backed up to \($0.path)") } }
     options.searchedRepository = repository.path(configuration).map(Repository.init)
-    if each { return try runEach(opened, catalog, backup, options) }
-    let outcome = try backup.explaining(opened) { try opened.migrate(catalog, options: options) }
-    if common.json { Output.json(Result(outcome, snapshot: backup.path)) }
-    try report(outcome, opened)
+    if each { return try runEach(opened, catalog, options) }
+    let outcome = try opened.migrate(catalog, options: options)
+    if common.json { Output.json(Self.document(outcome)) }
+    report(outcome, opened)
+    try outcome.throwUnlessClean()
   }
 
-  /// How migrations are run, without a snapshot.
-  func options(transaction: TransactionOptions) -> MigrationOptions {
+  /// How migrations are run, with the snapshot before where there is a repository.
+  private func options(_ configuration: ContainerConfiguration) throws -> MigrationOptions {
     var options = MigrationOptions()
     (options.version, options.allowsOutOfOrder) = (to, allowOutOfOrder)
-    options.transaction = transaction
+    options.transaction = try container.wait.transaction(deviceKeys, use)
+    if dryRun { return options }
+    let lock = try recipients.lock(configuration)
+    guard !noSnapshot, let path = repository.path(configuration) else { return options }
+    try Repository(path).createIfNeeded()
+    var snapshot = SnapshotOptions()
+    (snapshot.lockTimeout, snapshot.busyTimeout) = (
+      options.transaction.lockTimeout, options.transaction.busyTimeout
+    )
+    (snapshot.encryption, snapshot.deviceKeys) = (lock, options.transaction.deviceKeys)
+    options.backup = MigrationOptions.Backup(into: Repository(path), options: snapshot)
     return options
   }
 
-  /// Reports what a run did; results as text only without `--json`.
-  func report(_ outcome: TransactionOutcome<MigrationResult>, _ opened: Container) throws {
-    ContainerOptions.reportRecovery(outcome.recovered, opened)
-    for note in outcome.allNotes { Output.note("drydock: note: \(note)") }
-    if !common.json {
-      MigrationText.write(outcome.value.report, verb: "ran")
-      if let transaction = outcome.transaction {
-        Output.advice("transaction \(transaction); `drydock rollback` undoes it")
-      }
-      for path in outcome.conflicts {
-        Output.note("drydock: the app changed it at the same moment; conflict copy kept: \(path)")
-      }
-    }
+  private func report(_ outcome: TransactionOutcome<MigrationResult>, _ opened: Container) {
+    outcome.report(on: opened, asJSON: common.json) { MigrationText.write($0.report, verb: "ran") }
     MigrationText.warn(exposed: outcome.value.exposed, notSearched: outcome.value.notSearched)
-    try outcome.throwUnlessClean()
   }
 
   private func show(_ opened: Container) throws {
     let outcome = try opened.dryRun(
-      migrations.catalog(opened.configuration),
-      options: options(transaction: container.transaction().with(deviceKeys)))
+      migrations.catalog(opened.configuration), options: options(opened.configuration))
     if common.json {
-      Output.json(Result(report: outcome.value, difference: outcome.difference))
+      Output.json(Self.document(outcome))
     } else {
       MigrationText.write(outcome.value, verb: "would run")
       if outcome.value.changedAnything {
@@ -125,113 +128,59 @@ struct MigrateCommand: ParsableCommand {
     }
     if exitCode && outcome.value.changedAnything { throw ExitStatus.pending.code }
   }
-}
-
-extension MigrateCommand {
-  /// The one document of a run that commits each migration by itself.
-  struct EachResult: Encodable, Sendable {
-    var runs: [Result] = []
-    var error: Failure.Detail?
-  }
 
   /// From this number of commits on, a note explains the time they take.
   private static let commitsWorthANote = 20
 
-  /// Runs the migrations one by one. A failure after the first commit leaves the container changed: exit code 3.
-  func runEach(
-    _ opened: Container, _ catalog: MigrationCatalog, _ backup: MigrationBackup, _ options: MigrationOptions
-  ) throws {
-    var result = EachResult()
-    var count = 0
-    var unclean: (any Error)?
-    do {
-      let starting = { (count: Int) in
-        guard count > Self.commitsWorthANote else { return }
+  private func runEach(_ opened: Container, _ catalog: MigrationCatalog, _ options: MigrationOptions) throws {
+    var exit: ExitStatus?
+    let result = try Self.runEach(opened, catalog, options) { count in
+      guard count > Self.commitsWorthANote else { return }
+      Output.note(
+        "drydock: note: --each commits \(count) times, and each commit waits for the disk; without --each there is one"
+      )
+    } committed: { outcome in
+      report(outcome, opened)
+      exit = exit ?? outcome.exit
+    }
+    if let failure = result.failure {
+      failure.report(asJSON: false)
+      let count = Output.count(result.outcomes.count, "migration")
+      Output.note("drydock: committed before that: \(count); `drydock rollback` reverts one at a time")
+      if let archive = result.outcomes.first?.value.snapshot {
         Output.note(
-          "drydock: note: --each commits \(count) times, and each commit waits for the disk; without --each there is one"
-        )
+          "drydock: note: `drydock restore \(archive) \(opened.root)` restores the state before all of them")
       }
-      try backup.explaining(opened) {
-        try opened.migrateEach(catalog, options: options, starting: starting) { outcome in
-          result.runs.append(Result(outcome, snapshot: count == 0 ? backup.path : nil))
-          if outcome.transaction != nil { count += 1 }
-          do { try report(outcome, opened) } catch { unclean = unclean ?? error }
-        }
+      exit = .incomplete
+    }
+    if common.json { Output.json(result.document) }
+    if let exit { throw exit.code }
+  }
+
+  /// Runs the migrations one by one. A failure after the first commit leaves the container changed: it is returned.
+  private static func runEach(
+    _ container: Container, _ catalog: MigrationCatalog, _ options: MigrationOptions,
+    starting: (Int) -> Void = { _ in }, committed: (TransactionOutcome<MigrationResult>) -> Void
+  ) throws -> EachResult {
+    var result = EachResult()
+    do {
+      try container.migrateEach(catalog, options: options, starting: starting) { outcome in
+        result.outcomes.append(outcome)
+        committed(outcome)
       }
     } catch {
-      guard count > 0 else { throw error }
-      let failure = Failure(error) ?? Failure(unforeseen: error)
-      failure.report(asJSON: false)
-      Output.note(
-        "drydock: \(Output.count(count, "migration")) before it is committed; `drydock rollback` goes back one by one"
-      )
-      result.error = failure.detail(status: .incomplete)
-      if common.json { Output.json(result) }
-      throw ExitStatus.incomplete.code
+      guard result.outcomes.contains(where: { $0.transaction != nil }) else { throw error }
+      result.failure = Failure(error)
     }
-    if common.json { Output.json(result) }
-    if let unclean { throw unclean }
-  }
-}
-
-/// The snapshot that `migrate` takes first, where there is a repository.
-struct MigrationBackup: Sendable {
-  /// How it is taken; nil for none.
-  let options: MigrationOptions.Backup?
-  private let taken = Taken()
-
-  /// - Throws: `UsageError` for flags that contradict each other.
-  init(_ command: MigrateCommand, _ configuration: ContainerConfiguration, _ options: TransactionOptions)
-    throws
-  {
-    let lock = try command.recipients.lock(configuration)
-    guard !command.noSnapshot, let path = command.repository.path(configuration) else {
-      self.options = nil
-      return
-    }
-    let repository = Repository(path)
-    try repository.createIfNeeded()
-    var snapshot = SnapshotOptions()
-    (snapshot.lockTimeout, snapshot.busyTimeout) = (options.lockTimeout, options.busyTimeout)
-    (snapshot.encryption, snapshot.deviceKeys) = (lock, options.deviceKeys)
-    let isShown = !command.common.json
-    self.options = MigrationOptions.Backup(into: repository, options: snapshot) { [taken] report in
-      taken.path.withLock { $0 = report.path }
-      if isShown { Output.advice("backed up to \(report.path)") }
-    }
+    return result
   }
 
-  /// The archive's path, once it is there.
-  var path: String? { taken.path.withLock { $0 } }
-
-  private final class Taken: Sendable {
-    let path = Mutex<String?>(nil)
-  }
-
-  /// A failure after the snapshot says how to get back to it.
-  func explaining<T>(_ container: Container, _ body: () throws -> T) throws -> T {
-    do { return try body() } catch {
-      if let path {
-        Output.note(
-          "drydock: note: `drydock restore \(path) \(container.root)` restores the previous state")
-      }
-      throw error
-    }
-  }
-}
-
-extension MigrateCommand {
   /// Migrates every container of a batch, each in a separate transaction.
-  func run(_ batch: Batch) throws {
+  private func run(_ batch: Batch) throws {
     let catalog = try migrations.catalog(batch.configuration)
-    var options = options(transaction: try container.transaction().with(deviceKeys).with(use))
-    if !dryRun {
-      options.backup = try MigrationBackup(self, batch.configuration, options.transaction).options
-      // The rows of the batch say enough.
-      options.backup?.completed = { _ in }
-    }
+    let options = try options(batch.configuration)
     let moved = Mutex<[String: [MovedSecret]]>([:])
-    var summary = batch.run { [to, each, dryRun, exitCode, options] container in
+    var summary = batch.run { [to, each, dryRun, exitCode] container in
       do {
         if dryRun { return try Self.show(container, catalog, options, exitCode: exitCode) }
         return try Self.migrate(container, catalog, options, each: each) { outcome in
@@ -262,71 +211,35 @@ extension MigrateCommand {
     guard each else {
       let outcome = try container.migrate(catalog, options: options)
       committed(outcome)
-      return result([outcome], Result(outcome), nil)
+      return result([outcome], document(outcome))
     }
-    var outcomes: [TransactionOutcome<MigrationResult>] = []
-    var document = EachResult()
-    do {
-      try container.migrateEach(catalog, options: options) { outcome in
-        committed(outcome)
-        outcomes.append(outcome)
-        document.runs.append(Result(outcome))
-      }
-    } catch {
-      guard outcomes.contains(where: { $0.transaction != nil }) else { throw error }
-      let failure = Failure(error) ?? Failure(unforeseen: error)
-      document.error = failure.detail(status: .incomplete)
-      return result(outcomes, document, failure)
+    let each = try runEach(container, catalog, options, committed: committed)
+    var result = result(each.outcomes, each.document)
+    if let failure = each.failure {
+      result.exit = .incomplete
+      result.text += ", then: \(failure.text), exit \(ExitStatus.incomplete.rawValue)"
     }
-    return result(outcomes, document, nil)
+    return result
   }
 
-  /// What one or more transactions did, and what ended them.
   private static func result(
-    _ outcomes: [TransactionOutcome<MigrationResult>], _ document: some Encodable & Sendable,
-    _ failure: Failure?
+    _ outcomes: [TransactionOutcome<MigrationResult>], _ document: JSONObject
   ) -> BatchResult {
-    let versions = outcomes.map(\.value.report)
-    var result = BatchResult(
-      state: outcomes.allSatisfy { $0.transaction == nil } ? .unchanged : .changed,
-      text: text(versions.first?.from ?? 0, versions.last?.to ?? 0), document: document,
-      exit: outcomes.lazy.compactMap(\.exit).first, notes: outcomes.flatMap(\.reportLines),
-      unseen: outcomes.lazy.compactMap(\.unseen).first)
-    if let failure {
-      result.exit = .incomplete
-      result.text += ", then: \(failure.text)"
-    }
-    if let exit = result.exit { result.text += ", exit \(exit.rawValue)" }
-    return result
+    let reports = outcomes.map(\.value.report)
+    let text = BatchResult.text(from: reports.first?.from ?? 0, to: reports.last?.to ?? 0)
+    return BatchResult(outcomes, text, document)
   }
 
   private static func show(
     _ container: Container, _ catalog: MigrationCatalog, _ options: MigrationOptions, exitCode: Bool
   ) throws -> BatchResult {
     let outcome = try container.dryRun(catalog, options: options)
-    let (report, document) = (
-      outcome.value, Result(report: outcome.value, difference: outcome.difference)
-    )
-    guard report.changedAnything else {
-      return BatchResult(state: .unchanged, text: text(report.from, report.to), document: document)
+    let text = BatchResult.text(from: outcome.value.from, to: outcome.value.to)
+    guard outcome.value.changedAnything else {
+      return BatchResult(state: .unchanged, text: text, document: document(outcome))
     }
     return BatchResult(
-      state: .pending, text: "\(text(report.from, report.to)): \(BatchResult.text(outcome.difference))",
-      document: document, exit: exitCode ? .pending : nil)
-  }
-
-  private static func text(_ from: Int, _ to: Int) -> String {
-    from == to ? "version \(to)" : "version \(from) → \(to)"
-  }
-}
-
-extension BatchResult {
-  /// What would change, counted.
-  static func text(_ difference: ContainerDifference) -> String {
-    let counts = [
-      (difference.settings.count, "setting"), (difference.vault.count, "vault"),
-      (difference.databases.count, "database"), (difference.files.count, "file"),
-    ]
-    return counts.filter { $0.0 > 0 }.map { Output.count($0.0, $0.1) }.joined(separator: ", ")
+      state: .pending, text: "\(text): \(BatchResult.text(outcome.difference))", document: document(outcome),
+      exit: exitCode ? .pending : nil)
   }
 }

@@ -20,10 +20,6 @@ struct NewCommand: ParsableCommand {
   @Flag(help: "A directory, for a migration with several files.") var directory = false
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
-    var path: String
-  }
-
   func validate() throws {
     if sql && directory { throw ValidationError("either --sql or --directory") }
     if migrations.database != nil && !sql { throw ValidationError("--database goes with --sql") }
@@ -37,28 +33,18 @@ struct NewCommand: ParsableCommand {
       throw UsageError(message: "the files are of \(tool.format.rawValue): make new ones as that tool does")
     }
     let path = try NewMigration.create(name, form(configuration), in: folder)
-    if common.json { return Output.json(Result(path: path)) }
+    if common.json { return Output.json(["path": path]) }
     Output.line(path)
   }
 
   private func form(_ configuration: ContainerConfiguration) throws -> NewMigration.Form {
     if directory { return .directory }
     guard sql else { return .steps }
-    let known = configuration.databases.keys.sorted()
-    if let database = migrations.database {
-      guard known.isEmpty || known.contains(database) else {
-        throw UsageError(
-          message:
-            "drydock.yaml has no database \(database); \(NearestWord.hint(for: database, among: known))")
-      }
-      return .sql(database: database)
-    }
-    guard known.count == 1 else {
-      throw UsageError(
-        message: "say with --database which database it is for"
-          + (known.isEmpty ? "" : ": " + known.joined(separator: ", ")))
-    }
-    return .sql(database: known[0])
+    // Before drydock.yaml names databases, any name will do.
+    if let database = migrations.database, configuration.databases.isEmpty { return .sql(database: database) }
+    return try .sql(
+      database: migrations.knownDatabase(
+        migrations.database, configuration, for: "a SQL file is for one database"))
   }
 }
 
@@ -77,12 +63,6 @@ struct ReleaseCommand: ParsableCommand {
   @OptionGroup var migrations: CatalogOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
-    var release: String
-    var version: Int
-    var migrations: [Int]
-  }
-
   func run() throws {
     try refuseSecret(as: name)
     let configuration = try common.configuration()
@@ -96,7 +76,8 @@ struct ReleaseCommand: ParsableCommand {
     let release = try releases.add(name, found.catalog)
     let numbers = release.migrations.map(\.number)
     if common.json {
-      return Output.json(Result(release: release.name, version: release.version, migrations: numbers))
+      return Output.json(
+        ["release": release.name, "version": release.version, "migrations": numbers])
     }
     Output.line(
       "release \(release.name) has version \(release.version), with \(Output.count(numbers.count, "new migration"))"
@@ -119,39 +100,24 @@ struct ValidateCommand: ParsableCommand {
   @OptionGroup var migrations: CatalogOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
-    struct Entry: Encodable {
-      var number: Int
-      var name: String
-      var summary: String?
-      var checksum: String
-    }
-    var migrations: [Entry]
-    var notes: [String]
-    var warnings: [String]
-    var problems: [Problem]
-  }
-
-  /// One thing that is wrong.
-  struct Problem: Encodable {
-    var code: String, message: String, path: String?
-
-    init(_ error: DrydockError) {
-      (code, message, path) = (error.code.rawValue, error.message, error.path)
-    }
-  }
-
   func run() throws {
     let found = try migrations.validation(common.configuration())
     let catalog = found.catalog
     if common.json {
+      let migrations = catalog.migrations.map { migration -> JSONObject in
+        [
+          "number": migration.number, "name": migration.name, "summary": migration.summary,
+          "checksum": migration.checksum.hex,
+        ]
+      }
+      let problems = found.problems.map { problem -> JSONObject in
+        ["code": problem.code.rawValue, "message": problem.advised.message, "path": problem.path]
+      }
       Output.json(
-        Result(
-          migrations: catalog.migrations.map {
-            .init(number: $0.number, name: $0.name, summary: $0.summary, checksum: $0.checksum.hex)
-          }, notes: catalog.notes.map(\.description),
-          warnings: found.problems.isEmpty ? catalog.warnings : [], problems: found.problems.map(Problem.init)
-        ))
+        [
+          "migrations": migrations, "notes": catalog.notes.map(\.description),
+          "warnings": found.problems.isEmpty ? catalog.warnings : [], "problems": problems,
+        ])
     } else if found.problems.isEmpty {
       Output.line("\(Output.count(catalog.migrations.count, "migration")), in order")
       Output.table(catalog.migrations.map { [$0.identifier, $0.summary ?? ""] })
@@ -184,6 +150,6 @@ extension MigrationValidation {
   }
 
   func report(_ problems: ArraySlice<DrydockError>) {
-    for failure in problems.compactMap(Failure.init) { Output.note("drydock: error: \(failure.text)") }
+    for failure in problems.map(Failure.init) { Output.note("drydock: error: \(failure.text)") }
   }
 }

@@ -21,10 +21,8 @@ struct RestoreCommand: ParsableCommand {
         drydock restore A.tar.zst Notes --only defaults --migrate -m Migrations
       """)
 
-  @Argument(help: "An archive: its file, or with -r its id, INSTANCE@latest, INSTANCE@2026-11-14 or latest.")
-  var archive: String
+  @OptionGroup var source: ArchiveOptions
   @OptionGroup var container: ContainerOptions
-  @OptionGroup var repository: RepositoryOptions
   @Flag(help: "Show what would change, and change nothing.") var dryRun = false
   @Option(
     name: .customLong("path"),
@@ -58,64 +56,49 @@ struct RestoreCommand: ParsableCommand {
   @OptionGroup var key: KeyOptions
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var use: UseOptions
-  @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
   /// How many preserved paths are shown as text.
   private static let shown = 100
 
-  struct Result: Encodable {
-    var transaction: String?
-    var restored: [ContainerPath]
-    var removed: [ContainerPath]
-    var spared: [RestoreReport.Preserved]
-    var restoredUnderExcluded: [ContainerPath]
-    /// Paths that came back without their set-id bits or capabilities.
-    var withoutSetID: [ContainerPath]
-    /// Groups of the archive that the container does not have.
-    var missingGroups: [String]
-    var unchanged: Int
-    var bytesRead: UInt64
-    var conflicts: [ContainerPath]
-    var unseenProcesses: UnseenProcesses?
-    var vault: RestoredVault?
-    var migration: MigrationReport?
-    var difference: ContainerDifference?
-  }
-
   func run() throws {
     let configuration = try common.configuration()
-    var keys = try key.keys()
-    let file = try repository.archive(archive, configuration, keys, warnsOfClocks: true)
-    let opened = try Archive(path: file, keys: keys.opening(file), limit: expansion.limit())
-    // Of one of a repository it was said.
-    if file == archive, let warning = ClockWarning(opened.header, path: file) { Output.warn([warning]) }
+    let archive = try source.open(configuration, key.keys(), warnsOfClocks: true)
+    // For one of a repository the warning was printed.
+    if source.archive == archive.path, let warning = ClockWarning(archive.header, path: archive.path) {
+      Output.warn([warning])
+    }
     // What an interrupted command left is ended before the container is looked at.
     if FileManager.default.fileExists(atPath: container.path) { _ = try container.open(configuration) }
     var options = RestoreOptions()
     options.scope = try paths.map { try ContainerPath($0) }
     options.stores = Set(stores)
-    (options.keepExtra, options.overwriteExcluded, options.fromOther) = (
-      keepExtra, overwriteExcluded, fromOther
-    )
-    options.keepsSetID = keepsSetID
+    (options.keepExtra, options.overwriteExcluded) = (keepExtra, overwriteExcluded)
+    (options.fromOther, options.keepsSetID) = (fromOther, keepsSetID)
     (options.includeExcluded, options.includesSynchronizable) = (includeExcluded, includeSynchronizable)
-    options.transaction = try container.transaction().with(deviceKeys).with(use)
-    let target = try opened.target(container.path, configuration, container.instance, options)
+    options.transaction = try container.wait.transaction(deviceKeys, use)
+    let target = try archive.target(container.path, configuration, container.instance, options)
     let catalog = migrate ? try migrations.catalog(configuration) : nil
     if dryRun {
-      let outcome = try opened.dryRunRestore(to: target, options: options, migrating: catalog)
-      write(outcome.value, transaction: nil, conflicts: [], difference: outcome.difference)
+      let outcome = try archive.dryRunRestore(to: target, options: options, migrating: catalog)
+      if common.json {
+        var document = document(outcome.value)
+        document["difference"] = outcome.difference
+        document["conflicts"] = [ContainerPath]()
+        Output.json(document)
+      } else {
+        Output.line("dry run: nothing was changed; a restore would change")
+        DifferenceText.write(outcome.difference)
+        write(outcome.value, isDone: false)
+      }
       if outcome.value.restore.isIncomplete { throw ExitStatus.incomplete.code }
       return
     }
-    guard try isConfirmed(opened, target, options, catalog) else { throw ExitStatus.failed.code }
-    let outcome = try opened.restore(to: target, options: options, migrating: catalog)
-    ContainerOptions.reportRecovery(outcome.recovered, target.container)
-    for note in outcome.allNotes { Output.note("drydock: note: \(note)") }
-    write(
-      outcome.value, transaction: outcome.transaction, conflicts: outcome.conflicts, unseen: outcome.unseen,
-      difference: nil)
+    guard try isConfirmed(archive, target, options, catalog) else { throw ExitStatus.failed.code }
+    let outcome = try archive.restore(to: target, options: options, migrating: catalog)
+    if common.json { Output.json(outcome.document(document(outcome.value))) }
+    outcome.report(on: target.container, asJSON: common.json) { write($0, isDone: true) }
+    if outcome.transaction == nil, !common.json { Output.line("nothing to change") }
     try outcome.throwUnlessClean()
     if outcome.value.restore.isIncomplete { throw ExitStatus.incomplete.code }
   }
@@ -124,15 +107,13 @@ struct RestoreCommand: ParsableCommand {
     _ archive: Archive, _ target: Restore.Target, _ options: RestoreOptions, _ catalog: MigrationCatalog?
   ) throws -> Bool {
     guard !yes, !common.json, isatty(STDIN_FILENO) == 1 else { return true }
-    let plan = try archive.planRestore(to: target, options: options, migrating: catalog)
-    guard !plan.removed.isEmpty else { return true }
-    for path in plan.removed.prefix(10) { Output.note("  - \(path)") }
-    if plan.removed.count > 10 { Output.note("  … and \(plan.removed.count - 10) more") }
+    let removed = try archive.planRestore(to: target, options: options, migrating: catalog).removed
+    guard !removed.isEmpty else { return true }
+    for path in removed.prefix(10) { Output.note("  - \(path)") }
+    if removed.count > 10 { Output.note("  … and \(removed.count - 10) more") }
     Output.note(
-      "\(Output.count(plan.removed.count, "path")) that the archive does not have will be removed. Go on? [y/N]"
-    )
-    let answer = readLine()?.lowercased() ?? ""
-    if answer == "y" || answer == "yes" { return true }
+      "\(Output.count(removed.count, "path")) that the archive does not have will be removed. Go on? [y/N]")
+    if ["y", "yes"].contains(readLine()?.lowercased()) { return true }
     Output.note("nothing was changed; --keep-extra leaves them where they are")
     return false
   }
@@ -144,36 +125,26 @@ struct RestoreCommand: ParsableCommand {
         + "in drydock.yaml, then restore once more"
   }
 
-  private func write(
-    _ outcome: RestoreResult, transaction: TransactionID?, conflicts: [ContainerPath],
-    unseen: UnseenProcesses? = nil, difference: ContainerDifference?
-  ) {
-    let report = outcome.restore
-    if common.json {
-      return Output.json(
-        Result(
-          transaction: transaction?.description, restored: report.restored, removed: report.removed,
-          spared: report.preserved, restoredUnderExcluded: report.restoredUnderExcluded,
-          withoutSetID: report.withoutSetID, missingGroups: report.missingGroups, unchanged: report.unchanged,
-          bytesRead: report.bytesRead, conflicts: conflicts, unseenProcesses: unseen, vault: report.vault,
-          migration: outcome.migration,
-          difference: difference))
-    }
-    if let difference {
-      Output.line("dry run: nothing was changed; a restore would change")
-      DifferenceText.write(difference)
-    }
-    let verb = difference == nil ? "restored" : "to restore"
+  private func document(_ result: RestoreResult) -> JSONObject {
+    let report = result.restore
+    return [
+      "restored": report.restored, "removed": report.removed, "spared": report.preserved,
+      "restored_under_excluded": report.restoredUnderExcluded, "without_set_id": report.withoutSetID,
+      "missing_groups": report.missingGroups, "unchanged": report.unchanged, "bytes_read": report.bytesRead,
+      "vault": report.vault, "migration": result.migration,
+    ]
+  }
+
+  private func write(_ result: RestoreResult, isDone: Bool) {
+    let report = result.restore
     Output.line(
-      "\(verb): \(Output.count(report.restored.count, "path")), removed: \(report.removed.count), "
-        + "already up to date: \(report.unchanged), preserved: \(report.preserved.count); "
-        + "\(Output.size(report.bytesRead)) read from the archive")
-    if let vault = report.vault { RestoredVaultText.write(vault, isDone: difference == nil) }
-    if let migration = outcome.migration {
-      MigrationText.write(migration, verb: difference == nil ? "ran" : "would run")
-    }
-    for spared in report.preserved.prefix(Self.shown) {
-      Output.line("  preserved \(spared.path): \(spared.reason)")
+      "\(isDone ? "restored" : "to restore"): \(Output.count(report.restored.count, "path")), removed: "
+        + "\(report.removed.count), already up to date: \(report.unchanged), preserved: "
+        + "\(report.preserved.count); \(Output.size(report.bytesRead)) read from the archive")
+    if let vault = report.vault { RestoredVaultText.write(vault, isDone: isDone) }
+    if let migration = result.migration { MigrationText.write(migration, verb: isDone ? "ran" : "would run") }
+    for preserved in report.preserved.prefix(Self.shown) {
+      Output.line("  preserved \(preserved.path): \(preserved.reason)")
     }
     let more = report.preserved.count - Self.shown
     if more > 0 { Output.line("  … and \(more) more are preserved; --json lists them") }
@@ -184,17 +155,9 @@ struct RestoreCommand: ParsableCommand {
     if !report.withoutSetID.isEmpty {
       Output.note(
         "drydock: note: set-user-id, set-group-id or capabilities of \(Output.count(report.withoutSetID.count, "path")) "
-          + "\(difference == nil ? "were" : "would be") left out; --keep-set-id restores them from an archive that you trust"
+          + "\(isDone ? "were" : "would be") left out; --keep-set-id restores them from an archive that you trust"
       )
     }
     for group in report.missingGroups { Output.line("  left in the archive: \(Self.missing(group))") }
-    for path in conflicts {
-      Output.note("drydock: the app changed it at the same moment; conflict copy kept: \(path)")
-    }
-    if let transaction {
-      Output.advice("transaction \(transaction); `drydock rollback` undoes it")
-    } else if difference == nil {
-      Output.line("nothing to change")
-    }
   }
 }

@@ -34,34 +34,18 @@ struct RollbackCommand: ParsableCommand {
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable, Sendable {
-    var transaction: String?
-    var from: Int?, to: Int?
-    var undone: [RollbackReport.Undone]
-    var migrations: [MigrationReport.Outcome]
-    var discarded: [RollbackConflict]
-    var notes: [String]
-    var unseenProcesses: UnseenProcesses?
-    var difference: ContainerDifference?
-    var conflicts: [ContainerPath]
+  private static func document(_ report: MigrationRollback.Report) -> JSONObject {
+    [
+      "from": report.from, "to": report.to, "undone": report.undone, "migrations": report.migrations,
+      "discarded": report.discarded, "notes": report.notes,
+    ]
+  }
 
-    init(_ outcome: TransactionOutcome<MigrationRollback.Report>) {
-      self.init(outcome.value)
-      (transaction, conflicts) = (outcome.transaction?.description, outcome.conflicts)
-      unseenProcesses = outcome.unseen
-    }
-
-    init(_ outcome: DryRunOutcome<MigrationRollback.Report>) {
-      self.init(outcome.value)
-      difference = outcome.difference
-    }
-
-    private init(_ report: MigrationRollback.Report) {
-      (from, to) = (report.from, report.to)
-      (undone, migrations) = (report.undone, report.migrations)
-      (discarded, notes) = (report.discarded, report.notes)
-      conflicts = []
-    }
+  private static func document(_ outcome: DryRunOutcome<MigrationRollback.Report>) -> JSONObject {
+    var document = document(outcome.value)
+    document["difference"] = outcome.difference
+    document["conflicts"] = [ContainerPath]()
+    return document
   }
 
   func validate() throws {
@@ -79,30 +63,21 @@ struct RollbackCommand: ParsableCommand {
     if let batch = try container.batch(configuration, asJSON: common.json) {
       return try run(batch, request, catalog(configuration))
     }
-    if dryRun { return try container.reading(configuration, expansion, show) }
-    let opened = try container.open(configuration)
+    if dryRun { return try container.one.reading(configuration, expansion, show) }
+    let opened = try container.one.open(configuration)
     let outcome = try opened.rollback(
-      request, catalog: catalog(configuration), options: container.transaction().with(deviceKeys).with(use))
-    ContainerOptions.reportRecovery(outcome.recovered, opened)
-    for note in outcome.allNotes { Output.note("drydock: note: \(note)") }
-    if common.json {
-      Output.json(Result(outcome))
-    } else {
-      RollbackText.write(outcome.value, verb: redo ? "redone" : "rolled back", steps: "reverted")
-      if let transaction = outcome.transaction {
-        Output.advice("transaction \(transaction)\(redo ? "" : "; `drydock rollback --redo` undoes it")")
-      }
-      for path in outcome.conflicts {
-        Output.note("drydock: the app changed it at the same moment; conflict copy kept: \(path)")
-      }
+      request, catalog: catalog(configuration), options: container.wait.transaction(deviceKeys, use))
+    if common.json { Output.json(outcome.document(Self.document(outcome.value))) }
+    outcome.report(on: opened, asJSON: common.json, undo: redo ? nil : "drydock rollback --redo") {
+      RollbackText.write($0, verb: redo ? "redone" : "rolled back", steps: "reverted")
     }
     try outcome.throwUnlessClean()
   }
 
   private func show(_ opened: Container) throws {
     let outcome = try opened.dryRunRollback(
-      request, catalog: catalog(opened.configuration), options: container.transaction().with(deviceKeys))
-    if common.json { return Output.json(Result(outcome)) }
+      request, catalog: catalog(opened.configuration), options: container.wait.transaction(deviceKeys))
+    if common.json { return Output.json(Self.document(outcome)) }
     RollbackText.write(
       outcome.value, verb: redo ? "would redo" : "would roll back", steps: "would revert")
     Output.line("dry run: nothing was changed; the difference would be")
@@ -116,8 +91,8 @@ struct RollbackCommand: ParsableCommand {
     return request
   }
 
-  /// The migrations: needed to go by steps; else they only say whether that is another way out of a conflict, and need
-  /// not even be readable.
+  /// The migrations. Without `--to` and `--down` they only show whether down steps could resolve a conflict, and need not
+  /// even be readable.
   func catalog(_ configuration: ContainerConfiguration) throws -> MigrationCatalog? {
     if down { return try migrations.catalog(configuration) }
     guard migrations.areNamed(configuration) else { return nil }
@@ -129,7 +104,7 @@ extension RollbackCommand {
   /// Rolls back every container of a batch, each in a separate transaction.
   func run(_ batch: Batch, _ request: MigrationRollback.Request, _ catalog: MigrationCatalog?) throws {
     if request.version == nil { try refuseMixture(batch) }
-    let options = try container.transaction().with(deviceKeys).with(use)
+    let options = try container.wait.transaction(deviceKeys, use)
     try batch.finish(
       batch.run { [dryRun] container in
         do {
@@ -148,13 +123,7 @@ extension RollbackCommand {
     _ options: TransactionOptions
   ) throws -> BatchResult {
     let outcome = try container.rollback(request, catalog: catalog, options: options)
-    let document = Result(outcome)
-    var result = BatchResult(
-      state: outcome.transaction == nil ? .unchanged : .changed, text: text(outcome.value, request),
-      document: document,
-      exit: outcome.exit, notes: outcome.reportLines, unseen: outcome.unseen)
-    if let exit = result.exit { result.text += ", exit \(exit.rawValue)" }
-    return result
+    return BatchResult([outcome], text(outcome.value, request), outcome.document(document(outcome.value)))
   }
 
   private static func show(
@@ -162,12 +131,11 @@ extension RollbackCommand {
     _ options: TransactionOptions
   ) throws -> BatchResult {
     let outcome = try container.dryRunRollback(request, catalog: catalog, options: options)
-    let document = Result(outcome)
     let isThere = outcome.value.undone.isEmpty && outcome.value.migrations.isEmpty
     return BatchResult(
       state: isThere ? .unchanged : .pending,
       text: text(outcome.value, request) + (isThere ? "" : ": " + BatchResult.text(outcome.difference)),
-      document: document)
+      document: document(outcome))
   }
 
   private static func text(_ report: MigrationRollback.Report, _ request: MigrationRollback.Request) -> String
@@ -176,7 +144,7 @@ extension RollbackCommand {
       let summaries = report.undone.map(\.summary).joined(separator: "; ")
       return "\(request.redoing ? "redone" : "undone"): \(summaries)"
     }
-    return from == to ? "version \(to)" : "version \(from) → \(to)"
+    return BatchResult.text(from: from, to: to)
   }
 
   /// What a run over all containers did in most of them it may have failed to do in one: there, the last transaction is
@@ -184,12 +152,12 @@ extension RollbackCommand {
   private func refuseMixture(_ batch: Batch) throws {
     var containers: [String: [String]] = [:]
     for child in batch.directory.containers {
-      // What goes wrong here goes wrong in the container's turn too, and is told there.
+      // What fails here fails in the container's turn too, and is reported there.
       guard let container = try? Container(at: child.path, configuration: batch.configuration),
         (try? ContainerOptions.recovering(container)) != nil, let log = try? container.log(),
         let last = log.last(where: { $0.state == .undoable && ($0.kind == .rollback) == redo })
       else { continue }
-      // A rollback is told by what it undid.
+      // A rollback is described by what it undid.
       let undone = redo ? log.filter { last.undoes.contains($0.transaction) } : [last]
       let text = undone.map { "\($0.kind.rawValue): \($0.summary)" }.joined(separator: "; ")
       containers[text, default: []].append(child.name)
@@ -197,7 +165,7 @@ extension RollbackCommand {
     guard containers.count > 1 else { return }
     let shown = containers.sorted { ($1.value.count, $0.key) < ($0.value.count, $1.key) }.prefix(5).map {
       text, names in
-      "\(Output.count(names.count, "container")) such as \(BatchReport.shown(names[0])) (\(text))"
+      "\(Output.count(names.count, "container")) such as \(names[0].printable) (\(text))"
     }
     throw DrydockError(
       .ambiguous,

@@ -17,10 +17,6 @@ struct InitCommand: ParsableCommand {
     String?
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
-    var path: String
-  }
-
   func run() throws {
     let path = FileManager.default.currentDirectoryPath + "/" + ContainerConfiguration.fileName
     let released = try Releases.read("Migrations").version
@@ -33,12 +29,11 @@ struct InitCommand: ParsableCommand {
       throw DrydockError(.io, "already exists and is not replaced; edit it, or move it away", path: path)
     }
     try directory.create(ContainerPath(ContainerConfiguration.fileName), Array(text.utf8), mode: 0o644)
-    if common.json { return Output.json(Result(path: path)) }
+    if common.json { return Output.json(["path": path]) }
     Output.line(path)
   }
 }
 
-/// The text that `drydock init` writes.
 struct ConfigurationTemplate {
   private let container: Container?
   private var databases: [(String, ContainerPath)] = []
@@ -177,16 +172,6 @@ struct KeygenCommand: ParsableCommand {
   var input: String?
   @OptionGroup var common: CommonOptions
 
-  struct MadeKey: Encodable {
-    var created: String
-    var path: String?
-    var recipient: String
-    /// Only where there is no file that has it.
-    var identity: String?
-  }
-
-  struct Recipients: Encodable { var recipients: [String] }
-
   func run() throws {
     guard showsRecipients else { return try make() }
     guard let input else {
@@ -205,13 +190,14 @@ struct KeygenCommand: ParsableCommand {
     let identity = try AgeIdentity.generate()
     let created = Date().ISO8601Format()
     let file = KeyFile.text(of: identity, created: created)
-    var made = MadeKey(created: created, path: output, recipient: "\(identity.recipient)")
     if let output { try SecretFile.create(output, file) }
     if common.json {
-      if output == nil {
-        made.identity = identity.secretText.withBytes { String(decoding: $0, as: UTF8.self) }
-      }
-      return Output.json(made)
+      // Only without a file the result has the secret.
+      let secret = output == nil ? identity.secretText.withBytes { String(decoding: $0, as: UTF8.self) } : nil
+      return Output.json(
+        [
+          "created": created, "path": output, "recipient": "\(identity.recipient)", "identity": secret,
+        ])
     }
     if output == nil {
       warnIfOthersCanRead()
@@ -240,7 +226,7 @@ struct KeygenCommand: ParsableCommand {
       ? try SecretFile.readStandardInput(limit: limit) : try SecretFile.read(path, limit: limit)
     let identities = try KeyFile.identities(in: file, path: isStandardInput ? "standard input" : path)
     let recipients = identities.map(\.recipient.description)
-    if common.json { return Output.json(Recipients(recipients: recipients)) }
+    if common.json { return Output.json(["recipients": recipients]) }
     for recipient in recipients { Output.line(recipient) }
   }
 }

@@ -6,9 +6,10 @@ struct SnapshotCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "snapshot", abstract: "Back up a container to an archive; the app may be running.",
     discussion: """
-      Prints the archive's path. The container is not changed in any way. Stock
-      tools open the archive: tar --zstd -tf ARCHIVE; encrypted to recipients:
-      age -d -i key.txt ARCHIVE | tar --zstd -t. To encrypt, no secret key is needed.
+      Prints the archive's path. The container is only read, but an interrupted
+      command on it is completed or reverted first. Stock tools open the archive:
+      tar --zstd -tf ARCHIVE; encrypted to recipients: age -d -i key.txt ARCHIVE |
+      tar --zstd -t. To encrypt, no secret key is needed.
 
       Examples:
         drydock snapshot Notes -r Backups
@@ -30,22 +31,6 @@ struct SnapshotCommand: ParsableCommand {
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
-    var path: String
-    var archive: ArchiveID
-    var snapshot: String
-    var entries: Int
-    var contentBytes: UInt64
-    var archiveBytes: UInt64
-    var encrypted: Bool
-    var excluded: [ExcludedPath]
-    var skipped: [SkippedPath]
-    var rawDatabases: [String: String]
-    var vault: SnapshotVault?
-    var warnings: [ContainerWarning]
-    var clockWarnings: [ClockWarning]
-  }
-
   func run() throws {
     let configuration = try common.configuration()
     guard output == nil || repository.repository == nil else {
@@ -65,15 +50,13 @@ struct SnapshotCommand: ParsableCommand {
   private func take(
     _ opened: Container, _ place: Repository?, _ lock: AgeLock?
   ) throws {
-    let transaction = try container.transaction()
+    let transaction = try container.wait.transaction(lock == nil ? nil : deviceKeys)
     try place?.createIfNeeded()
     var options = SnapshotOptions()
     options.lockTimeout = transaction.lockTimeout
     options.busyTimeout = transaction.busyTimeout
     options.includesExcluded = includeExcluded
-    options.encryption = lock
-    // An archive that is not encrypted never holds items of the vault.
-    if lock != nil { options.deviceKeys = try deviceKeys.deviceKeys() }
+    (options.encryption, options.deviceKeys) = (lock, transaction.deviceKeys)
     let progress = Progress(isShown: !common.json)
     options.progress = { progress.show($0) }
     let report =
@@ -82,7 +65,7 @@ struct SnapshotCommand: ParsableCommand {
       } else { try opened.snapshot(to: output ?? "", options: options) }
     progress.end()
     if let problem = report.versionProblem {
-      Output.note("drydock: note: the archive does not have the schema version: \(problem)")
+      Output.note("drydock: note: the archive does not have the schema version: \(Advice.added(to: problem))")
     }
     let warnings = ContainerWarning.find(
       in: opened, excluded: report.excluded.map { ($0.path, $0.exclusion) }, secrets: lock == nil)
@@ -90,12 +73,14 @@ struct SnapshotCommand: ParsableCommand {
     if common.json {
       let raw = Dictionary(uniqueKeysWithValues: report.raw.map { ($0.key.description, $0.value) })
       Output.json(
-        Result(
-          path: report.path, archive: report.archive, snapshot: report.snapshot, entries: report.entries,
-          contentBytes: report.contentBytes, archiveBytes: report.archiveBytes, encrypted: report.isEncrypted,
-          excluded: report.excluded,
-          skipped: report.skipped, rawDatabases: raw, vault: report.vault,
-          warnings: warnings, clockWarnings: report.clockWarning.map { [$0] } ?? []))
+        [
+          "path": report.path, "archive": report.archive, "snapshot": report.snapshot,
+          "entries": report.entries, "content_bytes": report.contentBytes,
+          "archive_bytes": report.archiveBytes, "encrypted": report.isEncrypted,
+          "excluded": report.excluded, "skipped": report.skipped, "raw_databases": raw,
+          "vault": report.vault, "warnings": warnings,
+          "clock_warnings": report.clockWarning.map { [$0] } ?? [],
+        ])
     } else {
       Output.line(report.path)
     }

@@ -42,20 +42,6 @@ struct TestCommand: ParsableCommand {
   @Flag(help: "Stop at the first fixture that fails.") var failFast = false
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
-    var passed: Bool
-    var recorded: [RecordedGolden]?
-    var fixtures: [FixtureResult]
-    var findings: [FixtureFinding]
-    var notes: [String]
-    var seconds: Double
-
-    init(_ result: SuiteResult, recorded: [RecordedGolden]?) {
-      (passed, self.recorded, seconds) = (result.passed, recorded, result.seconds)
-      (fixtures, findings, notes) = (result.fixtures, result.findings, result.notes)
-    }
-  }
-
   func validate() throws {
     if let jobs, jobs < 1 { throw ValidationError("--jobs \(jobs) would do nothing; give 1 or more") }
   }
@@ -85,7 +71,11 @@ struct TestCommand: ParsableCommand {
     let result = try suite.run { text.add($0) }
     try reports.write(result)
     if common.json {
-      Output.json(Result(result, recorded: recordings?.flatMap(\.goldens)))
+      Output.json(
+        [
+          "passed": result.passed, "recorded": recordings?.flatMap(\.goldens), "fixtures": result.fixtures,
+          "findings": result.findings, "notes": result.notes, "seconds": result.seconds,
+        ])
     } else {
       text.end(result)
     }
@@ -112,7 +102,6 @@ struct TestCommand: ParsableCommand {
   }
 }
 
-/// Which fixtures.
 struct FixtureOptions: ParsableArguments {
   @Argument(
     help: ArgumentHelp(
@@ -135,7 +124,6 @@ struct FixtureOptions: ParsableArguments {
     directory ?? Environment["FIXTURES"] ?? configuration.fixtures
   }
 
-  /// The fixtures with what checks them.
   func suite(
     _ catalog: MigrationCatalog, _ configuration: ContainerConfiguration, _ options: SuiteOptions
   ) throws -> FixtureSuite {

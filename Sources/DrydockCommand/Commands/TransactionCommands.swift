@@ -16,12 +16,6 @@ struct LogCommand: ParsableCommand {
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
-    var transactions: [TransactionLogEntry]
-    /// With `--output`: by transaction, a text for each stream that a script wrote to.
-    var output: [String: [String]]?
-  }
-
   func run() throws {
     if container.isForeign {
       Output.note(
@@ -30,8 +24,15 @@ struct LogCommand: ParsableCommand {
     }
     let opened = try container.isForeign ? nil : container.open(common.configuration())
     let entries = try opened?.log() ?? []
-    let written = try output ? opened.map { try outputs(of: entries, $0) } ?? [:] : [:]
-    if common.json { return Output.json(Result(transactions: entries, output: output ? written : nil)) }
+    var written: [String: [String]] = [:]
+    if output, let opened {
+      let options = try container.wait.transaction(deviceKeys)
+      for entry in entries {
+        let texts = try ScriptLog.output(of: entry.transaction, in: opened, options: options)
+        if !texts.isEmpty { written[entry.transaction.description] = texts }
+      }
+    }
+    if common.json { return Output.json(["transactions": entries, "output": output ? written : nil]) }
     if entries.isEmpty { return Output.line("no transactions yet") }
     Output.table(
       entries.map { entry in
@@ -50,18 +51,6 @@ struct LogCommand: ParsableCommand {
       }
     }
   }
-
-  private func outputs(
-    of entries: [TransactionLogEntry], _ opened: Container
-  ) throws -> [String: [String]] {
-    let options = try TransactionOptions().with(deviceKeys)
-    var written: [String: [String]] = [:]
-    for entry in entries {
-      let texts = try ScriptLog.output(of: entry.transaction, in: opened, options: options)
-      if !texts.isEmpty { written[entry.transaction.description] = texts }
-    }
-    return written
-  }
 }
 
 struct RecoverCommand: ParsableCommand {
@@ -72,15 +61,6 @@ struct RecoverCommand: ParsableCommand {
 
   @OptionGroup var container: ContainerOptions
   @OptionGroup var common: CommonOptions
-
-  struct Result: Encodable {
-    struct Item: Encodable {
-      var transaction: String
-      var outcome: String
-      var conflicts: [ContainerPath]
-    }
-    var recovered: [Item]
-  }
 
   func run() throws {
     try container.refuseForeign()
@@ -93,26 +73,19 @@ struct RecoverCommand: ParsableCommand {
     } else {
       opened = try Container(at: container.path, configuration: configuration, instance: container.instance)
     }
-    let reports = try opened.recover(lockTimeout: container.transaction().lockTimeout)
+    let reports = try opened.recover(lockTimeout: container.wait.transaction().lockTimeout)
     if common.json {
-      Output.json(
-        Result(
-          recovered: reports.map {
-            .init(
-              transaction: $0.transaction.description, outcome: $0.outcome.rawValue, conflicts: $0.conflicts)
-          }))
+      let recovered = reports.map { report -> JSONObject in
+        [
+          "transaction": report.transaction.description, "outcome": report.outcome.rawValue,
+          "conflicts": report.conflicts,
+        ]
+      }
+      Output.json(["recovered": recovered])
     } else if reports.isEmpty {
       Output.line("nothing was interrupted")
     } else {
-      for report in reports where report.outcome == .writtenLater {
-        Output.line(ContainerOptions.writtenLater(report, opened))
-      }
-      for report in reports where report.outcome != .writtenLater {
-        Output.line(
-          "transaction \(report.transaction) was interrupted; "
-            + (report.outcome == .old ? "the container is unchanged" : "its change is now complete"))
-        for path in report.conflicts { Output.line("  both sides changed it; conflict copy kept: \(path)") }
-      }
+      for line in ContainerOptions.lines(reports, opened) { Output.line(line) }
     }
     if reports.contains(where: { !$0.conflicts.isEmpty }) { throw ExitStatus.conflict.code }
   }

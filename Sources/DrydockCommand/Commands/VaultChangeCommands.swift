@@ -34,10 +34,7 @@ struct VaultSetCommand: ParsableCommand {
     try container.refuseForeign()
     let name = try item.name()
     guard try change.deviceKeys.deviceKeys() != nil else {
-      throw DrydockError(
-        .vaultLocked,
-        "a vault needs the device key; give it with --device-key FILE, or name it in DRYDOCK_DEVICE_KEY: `drydock keygen` "
-          + "makes one")
+      throw DrydockError(.vaultLocked, "a vault needs the device key")
     }
     let new = try item.item(name, value: VaultValue(file: valueFile, isText: text, mayBeEmpty: empty).read())
     try change.run(.set(new, ifExists: ifExists), on: container)
@@ -77,7 +74,7 @@ struct VaultItemOptions: ParsableArguments {
   var urlPath: String?
 
   func name() throws -> VaultName {
-    let single = Self.given([(.service, service), (.account, account), (.server, server)])
+    let single = VaultAttribute.given([(.service, service), (.account, account), (.server, server)])
     guard itemName != nil || !single.isEmpty else {
       throw UsageError(message: "no item is named; give SERVICE/ACCOUNT, or --service and --account")
     }
@@ -87,7 +84,7 @@ struct VaultItemOptions: ParsableArguments {
   func item(_ name: VaultName, value: SecretBytes) -> NewVaultItem {
     var item = NewVaultItem(name, value: value)
     item.itemClass = itemClass
-    item.attributes = Self.given([
+    item.attributes = VaultAttribute.given([
       (.accessGroup, accessGroup), (.label, label), (.description, description), (.comment, comment),
       (.protocol, `protocol`), (.port, port.map(String.init)), (.path, urlPath),
     ])
@@ -95,10 +92,6 @@ struct VaultItemOptions: ParsableArguments {
     item.isSynchronizable = synchronizable
     if !accessControl.isEmpty { item.accessControl = VaultAccessControl(accessControl) }
     return item
-  }
-
-  private static func given(_ all: [(VaultAttribute, String?)]) -> [VaultAttribute: String] {
-    Dictionary(uniqueKeysWithValues: all.compactMap { pair in pair.1.map { (pair.0, $0) } })
   }
 }
 
@@ -159,59 +152,37 @@ struct VaultChangeOptions: ParsableArguments {
   @OptionGroup var use: UseOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
-    var transaction: String? = nil
-    var summary: String
-    var item: ShownVaultItem?
-    var recipients: [String]
-    var notes: [String]
-    var difference: ContainerDifference? = nil
-    var conflicts: [ContainerPath] = []
-    var unseenProcesses: UnseenProcesses? = nil
+  private func document(_ report: VaultChangeReport, _ redactor: Redactor) -> JSONObject {
+    [
+      "summary": report.summary, "item": report.item.map { ShownVaultItem($0, redactor) },
+      "recipients": report.recipients.map(\.description), "notes": report.notes,
+    ]
   }
 
   /// Makes a change, or shows what it would change.
   func run(_ change: VaultChange, on container: ContainerOptions, newKeys: DeviceKeys? = nil) throws {
     let opened = try container.open(common.configuration())
-    let options = try container.transaction().with(deviceKeys).with(use)
+    let options = try container.wait.transaction(deviceKeys, use)
     if dryRun {
       let outcome = try opened.dryRunVaultChange(change, newKeys: newKeys, options: options)
-      var result = Result(outcome.value, options.redactor)
-      result.difference = outcome.difference
       for note in outcome.value.notes { Output.note("drydock: note: \(note)") }
-      if common.json { return Output.json(result) }
+      if common.json {
+        var document = document(outcome.value, options.redactor)
+        document["difference"] = outcome.difference
+        document["conflicts"] = [ContainerPath]()
+        return Output.json(document)
+      }
       Output.line("dry run: nothing was changed; it would have \(outcome.value.summary)")
       return DifferenceText.write(outcome.difference)
     }
     let outcome = try opened.changeVault(change, newKeys: newKeys, options: options)
-    ContainerOptions.reportRecovery(outcome.recovered, opened)
-    for note in outcome.value.notes + outcome.allNotes { Output.note("drydock: note: \(note)") }
-    if common.json {
-      var result = Result(outcome.value, options.redactor)
-      (result.transaction, result.conflicts) = (outcome.transaction?.description, outcome.conflicts)
-      result.unseenProcesses = outcome.unseen
-      Output.json(result)
-    } else {
-      Output.line(outcome.value.summary)
-      if let transaction = outcome.transaction {
-        Output.advice("transaction \(transaction); `drydock rollback` undoes it")
-      } else {
-        Output.line("nothing to change")
-      }
-      for path in outcome.conflicts {
-        Output.note("drydock: the app changed it at the same moment; conflict copy kept: \(path)")
-      }
+    if common.json { Output.json(outcome.document(document(outcome.value, options.redactor))) }
+    for note in outcome.value.notes { Output.note("drydock: note: \(note)") }
+    outcome.report(on: opened, asJSON: common.json) {
+      Output.line($0.summary)
+      if outcome.transaction == nil { Output.line("nothing to change") }
     }
     try outcome.throwUnlessClean()
-  }
-}
-
-extension VaultChangeOptions.Result {
-  init(_ report: VaultChangeReport, _ redactor: Redactor) {
-    summary = report.summary
-    item = report.item.map { ShownVaultItem($0, redactor) }
-    recipients = report.recipients.map(\.description)
-    notes = report.notes
   }
 }
 
@@ -250,15 +221,14 @@ struct VaultRenameCommand: ParsableCommand {
   @OptionGroup var change: VaultChangeOptions
 
   func run() throws {
-    let given: [(VaultAttribute, String?)] = [
+    let attributes = VaultAttribute.given([
       (.service, toService), (.account, toAccount), (.accessGroup, toAccessGroup), (.server, toServer),
-    ]
-    let attributes = given.compactMap { pair in pair.1.map { (pair.0, $0) } }
+    ])
     guard newName != nil || !attributes.isEmpty else {
       throw UsageError(
         message: "no new name is given; give it behind the item's, or --to-account and the like")
     }
-    let name = VaultName(newName, attributes: Dictionary(uniqueKeysWithValues: attributes))
+    let name = VaultName(newName, attributes: attributes)
     try change.run(.rename(address.address(), to: name), on: container)
   }
 }
@@ -309,12 +279,8 @@ struct VaultRekeyCommand: ParsableCommand {
 
   func run() throws {
     let keys = try DeviceKeys(files: newKeys)
-    let others = try recipients.map { text in
-      do { return try AgeRecipient(text) } catch let error as DrydockError {
-        throw UsageError(message: "--recipient: \(error.message)")
-      }
-    }
-    let all = (keys?.recipients ?? []) + others
+    let all =
+      try (keys?.recipients ?? []) + recipients.map { try RecipientOptions.recipient($0, "--recipient") }
     guard !all.isEmpty else {
       throw UsageError(message: "no new key is given; give --new-device-key FILE, or --recipient age1…")
     }

@@ -33,7 +33,13 @@ extension VaultItemClass: ExpressibleByArgument {
 
 extension VaultChange.IfExists: ExpressibleByArgument {}
 
-/// The options that select an item.
+extension VaultAttribute {
+  /// Those that were given.
+  static func given(_ all: [(VaultAttribute, String?)]) -> [VaultAttribute: String] {
+    Dictionary(uniqueKeysWithValues: all.compactMap { pair in pair.1.map { (pair.0, $0) } })
+  }
+}
+
 struct VaultAddressOptions: ParsableArguments {
   @Argument(
     help: "The item: its name as `vault list` prints it, SERVICE/ACCOUNT, or the service or server alone.")
@@ -54,15 +60,12 @@ struct VaultAddressOptions: ParsableArguments {
   @Flag(inversion: .prefixedNo, help: "Only an item that is synchronizable, or is not.")
   var synchronizable: Bool?
 
-  /// - Throws: `UsageError` when nothing is said.
   func address() throws -> VaultAddress {
-    let given: [(VaultAttribute, String?)] = [
-      (.service, service), (.account, account), (.server, server), (.accessGroup, accessGroup),
-    ]
-    let attributes = given.compactMap { pair in pair.1.map { (pair.0, $0) } }
     let address = VaultAddress(
-      name: name, itemClass: itemClass, attributes: Dictionary(uniqueKeysWithValues: attributes),
-      isSynchronizable: synchronizable)
+      name: name, itemClass: itemClass,
+      attributes: VaultAttribute.given([
+        (.service, service), (.account, account), (.server, server), (.accessGroup, accessGroup),
+      ]), isSynchronizable: synchronizable)
     guard !address.isEmpty else {
       throw UsageError(message: "no item is named; give SERVICE/ACCOUNT, or --service and --account")
     }
@@ -71,7 +74,7 @@ struct VaultAddressOptions: ParsableArguments {
 }
 
 /// An item in results: everything but the value.
-struct ShownVaultItem: Encodable {
+struct ShownVaultItem: Encodable, Sendable {
   var name: String
   var `class`: String
   var attributes: [String: String]
@@ -86,7 +89,7 @@ struct ShownVaultItem: Encodable {
   init(_ item: VaultItem, _ redactor: Redactor) {
     name = item.description
     self.class = item.itemClass.rawValue
-    // What is for people may have a secret in it; what the item is called by has to be told.
+    // Free text may contain a secret; the attributes that name the item must be shown.
     let named = Set(item.itemClass.identifying)
     attributes = Dictionary(
       uniqueKeysWithValues: item.attributes.map { attribute, text in
@@ -100,9 +103,7 @@ struct ShownVaultItem: Encodable {
     isText = item.value.isText
     value = redactor.shown(secret: item.value)
   }
-}
 
-extension ShownVaultItem {
   /// The item as a line of a table.
   var row: [String] {
     let control = accessControl.isEmpty ? [] : ["needs \(accessControl.joined(separator: ", "))"]
@@ -127,24 +128,18 @@ struct VaultListCommand: ParsableCommand {
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
-    var vault: ContainerPath?
-    var device: String?
-    var recipients: [String]
-    var items: [ShownVaultItem]
-  }
-
   func run() throws { try container.reading(common.configuration(), expansion, list) }
 
   private func list(_ opened: Container) throws {
-    let options = try container.transaction().with(deviceKeys)
+    let options = try container.wait.transaction(deviceKeys)
     let vault = try opened.vault(options: options)
     let items = vault?.sorted.map { ShownVaultItem($0, options.redactor) } ?? []
     if common.json {
       return Output.json(
-        Result(
-          vault: vault.map { _ in opened.vaultPath }, device: vault?.device,
-          recipients: vault?.recipients.map(\.description) ?? [], items: items))
+        [
+          "vault": vault.map { _ in opened.vaultPath }, "device": vault?.device,
+          "recipients": vault?.recipients.map(\.description) ?? [], "items": items,
+        ])
     }
     guard let vault else {
       return Output.advice("no vault; `drydock vault set` makes one at \(opened.vaultPath)")
@@ -180,11 +175,6 @@ struct VaultGetCommand: ParsableCommand {
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
-    var item: ShownVaultItem
-    var base64: String, text: String?
-  }
-
   func run() throws {
     let isShown = output == nil && isatty(STDOUT_FILENO) == 1
     guard !isShown || reveal else {
@@ -194,7 +184,7 @@ struct VaultGetCommand: ParsableCommand {
       )
     }
     try container.reading(common.configuration(), expansion) { opened in
-      let options = try container.transaction().with(deviceKeys)
+      let options = try container.wait.transaction(deviceKeys)
       let item = try opened.vaultItem(address.address(), options: options)
       try write(item, options.redactor, isShown: isShown)
     }
@@ -204,14 +194,13 @@ struct VaultGetCommand: ParsableCommand {
     let text = item.value.withBytes { String(validating: $0, as: UTF8.self) }
     if let output {
       try SecretFile.create(output, item.value)
-      if common.json { return Output.json(ShownVaultItem(item, redactor)) }
+      if common.json { return Output.json(encoding: ShownVaultItem(item, redactor)) }
       return Output.note("drydock: wrote \(item.value.count) bytes to \(output)")
     }
     if common.json {
+      let base64 = item.value.withBytes { Data($0).base64EncodedString() }
       return Output.json(
-        Result(
-          item: ShownVaultItem(item, redactor),
-          base64: item.value.withBytes { Data($0).base64EncodedString() }, text: text))
+        ["item": ShownVaultItem(item, redactor), "base64": base64, "text": text])
     }
     guard isShown else { return item.value.withBytes { Output.bytes($0) } }
     guard let text else {

@@ -32,25 +32,6 @@ struct VerifyCommand: ParsableCommand {
   @OptionGroup var wait: WaitOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable {
-    struct Item: Encodable {
-      var path: String
-      var ok: Bool
-      var entries: Int? = nil, contentBytes: UInt64? = nil, error: String? = nil
-    }
-    struct Against: Encodable {
-      var path: String
-      var equal: Bool
-      var compared: Int
-      var notCompared: [NotCompared]
-      var bytesRead: UInt64
-      var difference: ContainerDifference
-      var vault: RestoredVault?
-    }
-    var archives: [Item]
-    var container: Against? = nil
-  }
-
   func validate() throws {
     if container != nil && archives.count != 1 {
       throw ValidationError("--container goes with one archive")
@@ -62,16 +43,17 @@ struct VerifyCommand: ParsableCommand {
     let limit = try expansion.limit()
     var keys = try key.keys()
     var failed: Failure?
-    var result = Result(archives: [])
+    var checked: [JSONObject] = []
+    var intact: String?
     let (names, unreadable) = try names(configuration, keys)
     func reportDamaged(_ path: String, _ error: any Error) throws {
       // A full disk is not the archive's fault.
-      guard let failure = Failure(error), failure.code != DrydockError.Code.noSpace.rawValue else {
+      guard let failure = Failure(known: error), failure.code != DrydockError.Code.noSpace.rawValue else {
         throw error
       }
       let path = Redactor().shown(message: path)
       failed = failed ?? failure
-      result.archives.append(.init(path: path, ok: false, error: failure.message))
+      checked.append(["path": path, "ok": false, "error": failure.message])
       if !common.json { Output.line("BAD \(path)  \(failure.message)") }
     }
     // Nobody reads on: hours of reading would be for nothing.
@@ -80,34 +62,39 @@ struct VerifyCommand: ParsableCommand {
       do {
         path = try repository.archive(name, configuration, keys)
         let report = try Archive(path: path, keys: keys.opening(path), limit: limit).verify(data: data)
-        result.archives.append(
-          .init(path: path, ok: true, entries: report.entries, contentBytes: report.contentBytes))
+        checked.append([
+          "path": path, "ok": true, "entries": report.entries, "content_bytes": report.contentBytes,
+        ])
+        intact = path
         guard !common.json else { continue }
         let depth = data ? "every byte" : "structure"
         Output.line(
           "ok  \(path)  \(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)), \(depth)"
         )
       } catch let error as DrydockError where error.code == .notFound && archives.isEmpty {
-        // Removed since the repository was looked at: there is nothing to say of it.
+        // Removed since the repository was listed.
         continue
       } catch {
         try reportDamaged(path, error)
       }
     }
     for item in unreadable { try reportDamaged(item.path, item.error) }
-    if result.archives.isEmpty && !common.json { Output.line("no archives") }
+    if checked.isEmpty && !common.json { Output.line("no archives") }
+    var document: JSONObject = ["archives": checked]
     var comparison: Compared?
-    if failed == nil, let container, let path = result.archives.first?.path {
+    if failed == nil, let container, let path = intact {
       let archive = try Archive(path: path, keys: keys.opening(path), limit: limit)
       let found = try compare(archive, container, configuration)
-      result.container = Result.Against(
-        path: container, equal: found.isEqual, compared: found.comparison.compared,
-        notCompared: found.comparison.notCompared, bytesRead: archive.bytesRead,
-        difference: found.comparison.difference, vault: found.vault)
+      document["container"] =
+        [
+          "path": container, "equal": found.isEqual, "compared": found.comparison.compared,
+          "not_compared": found.comparison.notCompared, "bytes_read": archive.bytesRead,
+          "difference": found.comparison.difference, "vault": found.vault,
+        ] as JSONObject
       if !common.json { report(found, container) }
       comparison = found
     }
-    if common.json { Output.json(result) }
+    if common.json { Output.json(document) }
     if let failed { throw failed.status.code }
     if comparison?.isEqual == false { throw ExitStatus.pending.code }
     if comparison?.comparison.isIncomplete == true { throw ExitStatus.incomplete.code }
@@ -138,7 +125,7 @@ struct VerifyCommand: ParsableCommand {
   ) throws -> Compared {
     var options = ComparisonOptions()
     options.rowLimit = 5
-    let transaction = try wait.transaction().with(deviceKeys)
+    let transaction = try wait.transaction(deviceKeys)
     return try Container.reading(at: path, configuration: configuration, limit: expansion.limit()) { opened in
       if !ForeignContainer.isOne(path) { try ContainerOptions.recover(opened) }
       let vault = try Comparing.vault(of: archive, with: opened, transaction: transaction)

@@ -16,45 +16,32 @@ struct StatusCommand: ParsableCommand {
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable, Sendable {
-    struct Entry: Encodable, Sendable {
-      var number: Int
-      var name: String
-      var state: String
-      var record: MigrationRecord?
-      var needsDeviceKey: Bool
+  private static func document(_ plan: MigrationStatus) -> JSONObject {
+    let migrations = plan.entries.map { entry -> JSONObject in
+      [
+        "number": entry.number, "name": entry.name, "state": entry.state.rawValue, "record": entry.record,
+        "needs_device_key": entry.needsDeviceKey,
+      ]
     }
-    var version: Int
-    var source: String
-    var latest: Int
-    var migrations: [Entry]
-    var notes: [String]
-    var problems: [String]
-
-    init(_ plan: MigrationStatus) {
-      (version, source) = (plan.detected.version, plan.detected.source.description)
-      latest = plan.catalog.latest
-      migrations = plan.entries.map {
-        Entry(
-          number: $0.number, name: $0.name, state: $0.state.rawValue, record: $0.record,
-          needsDeviceKey: $0.needsDeviceKey)
-      }
-      (notes, problems) = (plan.notes, plan.problems.map(\.description))
-    }
+    return [
+      "version": plan.detected.version, "source": plan.detected.source.description,
+      "latest": plan.catalog.latest, "migrations": migrations, "notes": plan.notes,
+      "problems": plan.problems.map(\.advised.description),
+    ]
   }
 
   func run() throws {
     let configuration = try common.configuration()
     if let batch = try container.batch(configuration, asJSON: common.json) { return try run(batch) }
-    try container.reading(configuration, expansion, show)
+    try container.one.reading(configuration, expansion, show)
   }
 
   private func show(_ opened: Container) throws {
     let plan = try opened.status(
-      migrations.catalog(opened.configuration), options: container.transaction())
+      migrations.catalog(opened.configuration), options: container.wait.transaction())
     let problems = plan.problems
     if common.json {
-      Output.json(Result(plan))
+      Output.json(Self.document(plan))
     } else {
       Output.line("version \(plan.detected.version) of \(plan.catalog.latest), by \(plan.detected.source)")
       Output.table(
@@ -66,7 +53,7 @@ struct StatusCommand: ParsableCommand {
         })
     }
     for note in plan.notes { Output.note("drydock: note: \(note)") }
-    for problem in problems { Output.note("drydock: \(problem)") }
+    for problem in problems { Output.note("drydock: \(problem.advised)") }
     if !problems.isEmpty { throw ExitStatus.validation.code }
     if exitCode && !plan.pending.isEmpty { throw ExitStatus.pending.code }
   }
@@ -76,7 +63,7 @@ extension StatusCommand {
   /// The status of every container of a batch.
   func run(_ batch: Batch) throws {
     let catalog = try migrations.catalog(batch.configuration)
-    let (options, exitCode) = (try container.transaction(), exitCode)
+    let (options, exitCode) = (try container.wait.transaction(), exitCode)
     try batch.finish(
       batch.run { container in
         let plan = try container.status(catalog, options: options)
@@ -84,16 +71,17 @@ extension StatusCommand {
         if let problem = plan.problems.first {
           let more = plan.problems.count > 1 ? " (and \(plan.problems.count - 1) more)" : ""
           return BatchResult(
-            state: .failed, text: "\(version), exit \(ExitStatus.validation.rawValue): \(problem)\(more)",
-            document: Result(plan), exit: .validation)
+            state: .failed,
+            text: "\(version), exit \(ExitStatus.validation.rawValue): \(problem.advised)\(more)",
+            document: Self.document(plan), exit: .validation)
         }
         if plan.pending.isEmpty {
-          return BatchResult(state: .unchanged, text: version, document: Result(plan))
+          return BatchResult(state: .unchanged, text: version, document: Self.document(plan))
         }
         return BatchResult(
           state: .pending,
           text: "\(version), by \(plan.detected.source); \(plan.pending.count) pending",
-          document: Result(plan), exit: exitCode ? .pending : nil)
+          document: Self.document(plan), exit: exitCode ? .pending : nil)
       })
   }
 }
@@ -116,30 +104,22 @@ struct BaselineCommand: ParsableCommand {
   @OptionGroup var use: UseOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable, Sendable {
-    var transaction: String?
-    var version: Int
-    var notes: [String]
-    var unseenProcesses: UnseenProcesses?
+  private static func document(_ outcome: TransactionOutcome<[String]>, _ version: Int) -> JSONObject {
+    outcome.document(["version": version, "notes": outcome.value + outcome.notes])
   }
 
   func run() throws {
     let configuration = try common.configuration()
     if let batch = try container.batch(configuration, asJSON: common.json) { return try run(batch) }
-    let opened = try container.open(configuration)
+    let opened = try container.one.open(configuration)
     let outcome = try opened.baseline(
-      migrations.catalog(configuration), version: to, options: container.transaction().with(use))
-    ContainerOptions.reportRecovery(outcome.recovered, opened)
-    let notes = outcome.value + outcome.notes
-    for note in outcome.value + outcome.allNotes { Output.note("drydock: note: \(note)") }
-    if common.json {
-      Output.json(
-        Result(
-          transaction: outcome.transaction?.description, version: to, notes: notes,
-          unseenProcesses: outcome.unseen))
-    } else {
+      migrations.catalog(configuration), version: to, options: container.wait.transaction(nil, use))
+    if common.json { Output.json(Self.document(outcome, to)) }
+    for note in outcome.value { Output.note("drydock: note: \(note)") }
+    outcome.report(on: opened, asJSON: common.json) { _ in
       Output.line("the container now has version \(to); no migration was run")
     }
+    try outcome.throwUnlessClean()
   }
 }
 
@@ -147,7 +127,7 @@ extension BaselineCommand {
   /// Sets the version of the batch's containers of unknown version; others would lose their history.
   func run(_ batch: Batch) throws {
     let catalog = try migrations.catalog(batch.configuration)
-    let options = try container.transaction().with(use)
+    let options = try container.wait.transaction(nil, use)
     try batch.finish(
       batch.run { [to] container in
         if let detected = try Self.known(container, catalog, options) {
@@ -155,13 +135,9 @@ extension BaselineCommand {
             state: .unchanged, text: "version \(detected.version) already, by \(detected.source)")
         }
         let outcome = try container.baseline(catalog, version: to, options: options)
-        let result = Result(
-          transaction: outcome.transaction?.description, version: to, notes: outcome.value + outcome.notes,
-          unseenProcesses: outcome.unseen)
-        return BatchResult(
-          state: .changed, text: "version \(to)", document: result,
-          notes: outcome.value + outcome.reportLines,
-          unseen: outcome.unseen)
+        var result = BatchResult([outcome], "version \(to)", Self.document(outcome, to))
+        result.notes = outcome.value.map { "drydock: note: \($0)" } + result.notes
+        return result
       })
   }
 
@@ -207,12 +183,6 @@ struct RepairCommand: ParsableCommand {
   @OptionGroup var use: UseOptions
   @OptionGroup var common: CommonOptions
 
-  struct Result: Encodable, Sendable {
-    var transaction: String?
-    var notes: [String]
-    var unseenProcesses: UnseenProcesses?
-  }
-
   func validate() throws {
     if accept.isEmpty && remove.isEmpty { throw ValidationError("name migrations with --accept or --remove") }
   }
@@ -220,20 +190,12 @@ struct RepairCommand: ParsableCommand {
   func run() throws {
     let configuration = try common.configuration()
     if let batch = try container.batch(configuration, asJSON: common.json) { return try run(batch) }
-    let opened = try container.open(configuration)
+    let opened = try container.one.open(configuration)
     let outcome = try opened.repair(
       migrations.catalog(configuration), accept: accept, remove: remove,
-      options: container.transaction().with(use))
-    ContainerOptions.reportRecovery(outcome.recovered, opened)
-    for note in outcome.allNotes { Output.note("drydock: note: \(note)") }
-    if common.json {
-      Output.json(
-        Result(
-          transaction: outcome.transaction?.description, notes: outcome.value, unseenProcesses: outcome.unseen
-        ))
-    } else {
-      for line in outcome.value { Output.line(line) }
-    }
+      options: container.wait.transaction(nil, use))
+    if common.json { Output.json(outcome.document(["notes": outcome.value])) }
+    outcome.report(on: opened, asJSON: common.json) { for line in $0 { Output.line(line) } }
     try outcome.throwUnlessClean()
   }
 }
@@ -245,17 +207,13 @@ extension RepairCommand {
     if let unknown = accept.first(where: { catalog.migration($0) == nil }) {
       throw UsageError(message: "--accept \(unknown): there is no migration of that number")
     }
-    let options = try container.transaction().with(use)
+    let options = try container.wait.transaction(nil, use)
     try batch.finish(
       batch.run { [accept, remove] container in
         do {
           let outcome = try container.repair(catalog, accept: accept, remove: remove, options: options)
-          let result = Result(
-            transaction: outcome.transaction?.description, notes: outcome.value,
-            unseenProcesses: outcome.unseen)
           return BatchResult(
-            state: .changed, text: outcome.value.joined(separator: "; "), document: result,
-            exit: outcome.exit, notes: outcome.reportLines, unseen: outcome.unseen)
+            [outcome], outcome.value.joined(separator: "; "), outcome.document(["notes": outcome.value]))
         } catch let error as DrydockError where error.code == .usage {
           // This container needs no such repair.
           return BatchResult(state: .unchanged, text: error.message)

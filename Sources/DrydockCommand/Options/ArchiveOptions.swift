@@ -26,7 +26,6 @@ struct ExpansionOptions: ParsableArguments {
   }
 }
 
-/// Where archives are.
 struct RepositoryOptions: ParsableArguments {
   @Option(
     name: [.short, .long],
@@ -65,6 +64,15 @@ struct RepositoryOptions: ParsableArguments {
 }
 
 extension RepositoryOptions {
+  /// Opens an archive by its file's path, or by its name in the repository.
+  func open(
+    _ name: String, _ configuration: ContainerConfiguration, _ keys: inout ArchiveKeys,
+    _ expansion: ExpansionOptions, warnsOfClocks: Bool = false
+  ) throws -> Archive {
+    let path = try archive(name, configuration, keys, warnsOfClocks: warnsOfClocks)
+    return try Archive(path: path, keys: keys.opening(path), limit: expansion.limit())
+  }
+
   /// A path as it was given, or an archive's that the repository knows by this name.
   func archive(
     orContainer name: String, _ configuration: ContainerConfiguration, _ keys: ArchiveKeys
@@ -73,5 +81,19 @@ extension RepositoryOptions {
       !name.contains("/") || name.contains("@")
     else { return name }
     return try archive(name, configuration, keys)
+  }
+}
+
+struct ArchiveOptions: ParsableArguments {
+  @Argument(help: "An archive: its file, or with -r its id, INSTANCE@latest, INSTANCE@2026-11-14 or latest.")
+  var archive: String
+  @OptionGroup var repository: RepositoryOptions
+  @OptionGroup var expansion: ExpansionOptions
+
+  func open(
+    _ configuration: ContainerConfiguration, _ keys: ArchiveKeys, warnsOfClocks: Bool = false
+  ) throws -> Archive {
+    var keys = keys
+    return try repository.open(archive, configuration, &keys, expansion, warnsOfClocks: warnsOfClocks)
   }
 }

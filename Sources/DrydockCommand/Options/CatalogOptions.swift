@@ -2,42 +2,54 @@ import ArgumentParser
 import Drydock
 import Foundation
 
-/// Where migrations are.
 struct CatalogOptions: ParsableArguments {
   @Option(
     name: [.short, .long],
     help: ArgumentHelp(
       "The directory of migrations; by default `migrations:` of drydock.yaml.", valueName: "directory",
-      visibility: Program.current.plan == nil ? .default : .hidden))
+      visibility: Self.visibility))
   var migrations: String?
 
   @Option(
     help: ArgumentHelp(
       "The format of the migration files, if another tool's.", valueName: "tool",
-      visibility: Program.current.plan == nil ? .default : .hidden))
+      visibility: Self.visibility))
   var format: MigrationTool.Format?
 
   @Option(
     help: ArgumentHelp(
       "The database in drydock.yaml that they change.", valueName: "name",
-      visibility: Program.current.plan == nil ? .default : .hidden))
+      visibility: Self.visibility))
   var database: String?
+
+  /// A program with a plan needs no directory.
+  private static var visibility: ArgumentVisibility { Program.current.plan == nil ? .default : .hidden }
 
   /// The other tool whose files the migrations are; nil for Drydock's own.
   func tool(_ configuration: ContainerConfiguration) throws -> MigrationTool? {
     guard let format = format ?? configuration.migrationTool?.format else { return nil }
+    return try MigrationTool(
+      format,
+      database: knownDatabase(
+        database ?? configuration.migrationTool?.database, configuration,
+        for: "files of \(format.rawValue) are for one database"))
+  }
+
+  /// A database of drydock.yaml, by its name; without one, the only one.
+  func knownDatabase(
+    _ name: String?, _ configuration: ContainerConfiguration, for reason: String
+  ) throws -> String {
     let known = configuration.databases.keys.sorted()
-    guard let name = database ?? configuration.migrationTool?.database ?? (known.count == 1 ? known[0] : nil)
-    else {
+    guard let name = name ?? (known.count == 1 ? known[0] : nil) else {
       throw UsageError(
-        message: "files of \(format.rawValue) are for one database: say with --database which one"
+        message: "\(reason): name it with --database"
           + (known.isEmpty ? "; drydock.yaml names none" : ": " + known.joined(separator: ", ")))
     }
     guard known.contains(name) else {
       throw UsageError(
         message: "drydock.yaml has no database \(name); \(NearestWord.hint(for: name, among: known))")
     }
-    return MigrationTool(format, database: name)
+    return name
   }
 
   /// Whether there are migrations: in a directory, or in a plan.

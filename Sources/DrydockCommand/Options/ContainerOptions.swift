@@ -2,7 +2,6 @@ import ArgumentParser
 import Drydock
 import Foundation
 
-/// The options of every command.
 struct CommonOptions: ParsableArguments {
   @Flag(help: "Print one JSON document instead of text.")
   var json = false
@@ -72,7 +71,7 @@ struct ContainerOptions: ParsableArguments {
   /// Ends what an interrupted command left; returns the lines to report.
   static func recovering(_ container: Container) throws -> [String] {
     let found = try container.recoverForReading()
-    return lines(found.reports, container) + found.notes.map { "drydock: note: \($0)" }
+    return (lines(found.reports, container) + found.notes.map { "note: \($0)" }).map { "drydock: \($0)" }
   }
 
   /// Whether it is a foreign archive, which is unpacked to be read.
@@ -96,34 +95,23 @@ struct ContainerOptions: ParsableArguments {
         + "give the directory")
   }
 
-  static func reportRecovery(_ reports: [RecoveryReport], _ container: Container) {
-    for line in lines(reports, container) { Output.note(line) }
-  }
-
-  /// The lines that report recovered transactions.
+  /// The lines that report what was found of interrupted transactions.
   static func lines(_ reports: [RecoveryReport], _ container: Container) -> [String] {
     reports.flatMap { report in
-      if report.outcome == .writtenLater { return [writtenLater(report, container)] }
-      let state =
-        report.outcome == .old
-        ? "the container is unchanged, and the leftovers were removed"
-        : "its change is now complete"
-      return [
-        "drydock: recovered \(container.root): transaction \(report.transaction) was interrupted; \(state)"
-      ] + report.conflicts.map { "drydock: both sides changed it; conflict copy kept: \($0)" }
+      let copies = report.conflicts.map(\.description)
+      switch report.outcome {
+      case .writtenLater:
+        return [
+          "\(container.root): a program that still had them open wrote into files after transaction \(report.transaction) "
+            + "had replaced them; copies are kept in conflict/\(report.transaction): \(copies.joined(separator: ", "))"
+        ]
+      case .old, .new:
+        let state = report.outcome == .old ? "the container is unchanged" : "its change is now complete"
+        return ["recovered \(container.root): transaction \(report.transaction) was interrupted; \(state)"]
+          + copies.map { "both sides changed it; conflict copy kept: \($0)" }
+      }
     }
   }
-
-  /// The line that reports writes to replaced files.
-  static func writtenLater(_ report: RecoveryReport, _ container: Container) -> String {
-    let paths = report.conflicts.map(\.description).joined(separator: ", ")
-    return
-      "drydock: \(container.root): a program that still had them open wrote into files after transaction "
-      + "\(report.transaction) had replaced them; copies are kept in conflict/\(report.transaction): \(paths)"
-  }
-
-  /// How its transactions are run.
-  func transaction() throws -> TransactionOptions { try wait.transaction() }
 }
 
 /// How long a command waits for others.
@@ -138,13 +126,17 @@ struct WaitOptions: ParsableArguments {
     help: ArgumentHelp("Seconds to wait for a locked database; by default 5.", valueName: "seconds"))
   var busyTimeout: Double?
 
-  /// How its transactions are run.
-  func transaction() throws -> TransactionOptions {
+  /// How transactions are run, with the keys that open the vault.
+  func transaction(
+    _ deviceKeys: DeviceKeyOptions? = nil, _ use: UseOptions? = nil
+  ) throws -> TransactionOptions {
     var options = TransactionOptions()
     options.lockTimeout = try lockTimeout ?? Self.seconds("LOCK_TIMEOUT") ?? 0
     options.busyTimeout = try busyTimeout ?? Self.seconds("BUSY_TIMEOUT") ?? 5
     options.hooks.faults = try Self.faults()
     options.commit = try Self.preference()
+    options.deviceKeys = try deviceKeys?.deviceKeys()
+    options.requiresVisible = use?.requireVisible ?? false
     return options
   }
 
@@ -160,11 +152,10 @@ struct WaitOptions: ParsableArguments {
   /// uses journaled replacement.
   private static func preference() throws -> CommitPreference {
     guard let name = Environment["COMMIT"] else { return .automatic }
-    guard let preference = CommitPreference(rawValue: name) else {
-      let known = CommitPreference.allCases.map(\.rawValue).joined(separator: ", ")
-      throw UsageError(message: "DRYDOCK_COMMIT is \(name): one of \(known)")
-    }
-    return preference
+    if let preference = CommitPreference(rawValue: name) { return preference }
+    throw UsageError(
+      message: "DRYDOCK_COMMIT is \(name): one of "
+        + CommitPreference.allCases.map(\.rawValue).joined(separator: ", "))
   }
 
   /// For tests: `DRYDOCK_KILL_AT=exchanged` makes the process die at that step of a commit, `moved:3` when it comes
@@ -190,15 +181,6 @@ struct UseOptions: ParsableArguments {
       without root, or outside a PID namespace.
       """)
   var requireVisible = false
-}
-
-extension TransactionOptions {
-  /// With what a command demands of the look at who uses the container.
-  func with(_ use: UseOptions) -> TransactionOptions {
-    var options = self
-    options.requiresVisible = use.requireVisible
-    return options
-  }
 }
 
 /// A name that becomes a file's, or a line of one, must not be a secret that was pasted by mistake.

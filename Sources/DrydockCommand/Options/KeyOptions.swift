@@ -60,7 +60,6 @@ struct ArchiveKeys {
   }
 }
 
-/// The keys of a container's vault.
 struct DeviceKeyOptions: ParsableArguments {
   @Option(
     name: .customLong("device-key"),
@@ -76,16 +75,6 @@ struct DeviceKeyOptions: ParsableArguments {
   }
 }
 
-extension TransactionOptions {
-  /// With the keys that open the vault.
-  func with(_ deviceKeys: DeviceKeyOptions) throws -> TransactionOptions {
-    var options = self
-    options.deviceKeys = try deviceKeys.deviceKeys()
-    return options
-  }
-}
-
-/// The options that encrypt a new archive.
 struct RecipientOptions: ParsableArguments {
   @Option(
     name: .customLong("recipient"),
@@ -113,9 +102,7 @@ struct RecipientOptions: ParsableArguments {
     let given = [hasRecipients, passphraseFile != nil, passphrase, noEncryption].filter { $0 }.count
     guard given <= 1 else {
       throw UsageError(
-        message:
-          "give recipients, a passphrase or --no-encryption, only one of them"
-      )
+        message: "give recipients, a passphrase or --no-encryption, only one of them")
     }
     if noEncryption { return nil }
     if let passphraseFile { return .passphrase(try Passphrase.read(passphraseFile)) }
@@ -126,30 +113,26 @@ struct RecipientOptions: ParsableArguments {
       }
       return .passphrase(try Passphrase.askTwice())
     }
-    let all = try hasRecipients ? fromFlags() : Self.fromEnvironment() ?? configuration.recipients
+    var all = try recipients.map { try Self.recipient($0, "--recipient") }
+    for file in recipientsFiles {
+      all += try SecretFile.read(file, limit: 1 << 20).withBytes {
+        try KeyFile.recipients(in: Array($0), path: file)
+      }
+    }
+    if !hasRecipients {
+      all =
+        try Environment["RECIPIENTS"]?.split { $0 == "," || $0.isWhitespace }.map {
+          try Self.recipient(String($0), "DRYDOCK_RECIPIENTS")
+        } ?? configuration.recipients
+    }
     return all.isEmpty ? nil : .recipients(all)
   }
 
-  private func fromFlags() throws -> [AgeRecipient] {
-    try recipients.map { try Self.recipient($0, "--recipient") }
-      + recipientsFiles.flatMap { file in
-        try SecretFile.read(file, limit: 1 << 20).withBytes {
-          try KeyFile.recipients(in: Array($0), path: file)
-        }
-      }
-  }
-
-  private static func fromEnvironment() throws -> [AgeRecipient]? {
-    try Environment["RECIPIENTS"].map {
-      try $0.split { $0 == "," || $0.isWhitespace }.map { try recipient(String($0), "DRYDOCK_RECIPIENTS") }
-    }
-  }
-
-  private static func recipient(_ text: String, _ place: String) throws -> AgeRecipient {
+  static func recipient(_ text: String, _ place: String) throws -> AgeRecipient {
     do {
       return try AgeRecipient(text)
     } catch let error as DrydockError {
-      throw UsageError(message: "\(place): \(error.message)")
+      throw UsageError(message: "\(place): \(error.advised.message)")
     }
   }
 }
@@ -194,8 +177,6 @@ enum Passphrase {
     }
     return first
   }
-
-  // MARK: The terminal
 
   /// Runs a body with a terminal that shows nothing and hands over every key, those that would stop the program too: it
   /// must not end with a terminal that stays silent.

@@ -32,8 +32,6 @@ struct DifferenceText {
     if shown < lines.count { Output.line("  … and \(lines.count - shown) more") }
   }
 
-  // MARK: Vaults
-
   private func write(_ vault: ContainerDifference.Vault) {
     guard let items = vault.items else {
       let problem = vault.problem.map { "; \(plain($0))" } ?? ""
@@ -57,8 +55,6 @@ struct DifferenceText {
     let details = (value + attributes).joined(separator: ", ")
     return "\(sign(item.change)) \(item.name)\(details.isEmpty ? "" : "  \(details)")"
   }
-
-  // MARK: Databases
 
   private func write(_ database: ContainerDifference.Database) {
     let moved = database.movedFrom.map { " (from \($0))" } ?? ""
@@ -105,8 +101,6 @@ struct DifferenceText {
     if !table.rows.isEmpty && more > 0 { Output.line("      … and \(more) more") }
   }
 
-  // MARK: Files
-
   private func line(_ file: ContainerDifference.File) -> String {
     let kind = file.type == .directory ? "/" : file.type == .symbolicLink ? " (link)" : ""
     let moved = file.movedFrom.map { " (from \($0))" } ?? ""
@@ -124,8 +118,6 @@ struct DifferenceText {
     default: ""
     }
   }
-
-  // MARK: Words
 
   private func sign(_ change: ContainerDifference.Change) -> String {
     switch change {
@@ -148,19 +140,9 @@ struct DifferenceText {
     plain((sql ?? "").split(whereSeparator: \.isWhitespace).joined(separator: " "))
   }
 
-  /// Without what would act on a terminal, or break the line; a long one cut, unless all is asked for.
+  /// The text on one line; a long one cut, unless all is asked for.
   private func plain(_ text: String) -> String {
-    var result = ""
-    for scalar in text.unicodeScalars {
-      switch scalar {
-      case "\n": result += "\\n"
-      case "\t": result += "\\t"
-      case _ where scalar.value < 0x20 || (0x7f..<0xa0).contains(scalar.value):
-        result += "\\u{\(String(scalar.value, radix: 16))}"
-      default: result.unicodeScalars.append(scalar)
-      }
-    }
-    guard limit != nil, result.count > 300 else { return result }
-    return "\(result.prefix(300))…"
+    let result = text.replacing("\n", with: "\\n").replacing("\t", with: "\\t").printable
+    return limit == nil || result.count <= 300 ? result : "\(result.prefix(300))…"
   }
 }

@@ -80,7 +80,9 @@ enum RestoredVaultText {
     names(vault.returned, "+")
     names(vault.removed, "-")
     for item in vault.leftBehind.prefix(shown) {
-      Output.line("  left behind \((item.item ?? "all that is in the vault").printable): \(item.reason)")
+      Output.line(
+        "  left behind \((item.item ?? "all that is in the vault").printable): \(Advice.added(to: item.reason))"
+      )
     }
     more(vault.leftBehind.count)
   }

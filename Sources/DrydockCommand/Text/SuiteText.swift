@@ -14,7 +14,6 @@ struct SuiteText {
     self.isShown = isShown
   }
 
-  /// A fixture is done.
   func add(_ result: FixtureResult) { if isShown { write(result) } }
 
   /// All are done: what is wrong over all fixtures, and the counts.
@@ -44,7 +43,7 @@ struct SuiteText {
 
   private func write(_ findings: [FixtureFinding], indent: String) {
     for finding in findings {
-      for line in FindingText(finding, from: directory).lines { Output.line(indent + line) }
+      for line in FindingText(finding, from: directory).lines { Output.line(indent + Advice.added(to: line)) }
     }
   }
 
@@ -63,7 +62,7 @@ struct SuiteText {
       let about = names[text] ?? []
       let shown = about.prefix(3).joined(separator: ", ")
       let more = about.count > 3 ? " and \(about.count - 3) more" : ""
-      Output.line("note: \(shown)\(more): \(text)".printable)
+      Output.line("note: \(shown)\(more): \(Advice.added(to: text))".printable)
     }
   }
 
@@ -76,7 +75,7 @@ enum RecordingText {
   /// error in any case.
   static func report(_ recording: FixtureSuite.Recording, isShown: Bool) {
     if let problem = recording.problem {
-      let failure = Failure(problem) ?? Failure(unforeseen: problem)
+      let failure = Failure(problem)
       Output.note("drydock: error: fixture \(recording.fixture): nothing recorded: \(failure.text)".printable)
     }
     guard isShown else { return }

@@ -44,7 +44,7 @@ struct CaptureInventory {
       }
       if options.drops(path, isDirectory: entry.kind == .directory) {
         skipped = path
-        dropped.append(.init(path: path.description, reason: "--drop"))
+        dropped.append(.init(path: path.description, reason: "chosen"))
         if path == container.vaultPath || container.vaultPath.isInside(path) { hasVault = false }
         return
       }
@@ -92,7 +92,7 @@ struct CaptureSource {
   mutating func contents(_ path: ContainerPath) throws -> [UInt8] {
     guard try root.status(path)?.size ?? 0 <= UInt64(Self.sizeLimit) else {
       throw DrydockError(
-        .notCaptured, "\(path) has more than 64 MB, which no fixture should hold; leave it out with --drop")
+        .notCaptured, "\(path) has more than 64 MB, which no fixture should hold; leave it out")
     }
     let bytes = try root.contents(path)
     let digest = try bytes.withUnsafeBytes { try SHA256.hash($0) }
@@ -110,7 +110,7 @@ struct CaptureSource {
       return try staged.readDatabase(at: path) { try body(CapturedDatabase(path, in: $0)) }
     } catch let error as DrydockError where error.code == .malformed {
       throw DrydockError(
-        .notCaptured, "\(path) cannot be read: \(error.message); leave it out with --drop",
+        .notCaptured, "\(path) cannot be read: \(error.message); leave it out",
         cause: error)
     }
   }

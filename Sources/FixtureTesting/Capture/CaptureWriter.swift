@@ -133,7 +133,7 @@ struct CaptureWriter {
   {
     guard taken.insert(path).inserted else {
       throw DrydockError(
-        .notCaptured, "two files have the same path in the fixture: \(path); leave one out with --drop")
+        .notCaptured, "two files have the same path in the fixture: \(path); leave one out")
     }
     let place = try Self.place(of: path)
     try target.createDirectories(place.parent, mode: 0o755)

@@ -177,7 +177,7 @@ struct CapturedDatabase {
       } catch let error as DatabaseError where table.isVirtual {
         replacer.problem(
           "\(path): the virtual table \(table.name) cannot be read (\(error.message ?? "SQLite does not say why")); "
-            + "leave the database out with --drop")
+            + "leave the database out")
       }
     }
     return lines

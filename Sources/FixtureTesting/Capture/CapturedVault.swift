@@ -28,7 +28,7 @@ struct CapturedVault {
       throw DrydockError(
         .notCaptured,
         "\(path) is the vault: without its key its secrets cannot be found in other files; give "
-          + "--device-key, or leave the vault out with --drop")
+          + "the device key, or leave the vault out")
     }
     items = try Vault(opening: root.contents(path), with: keys, path: path.description).sorted
   }

@@ -135,7 +135,7 @@ package struct FixtureCapture {
     if let unknown = options.columns.sorted().first(where: { !known.contains($0.lowercased()) }) {
       throw DrydockError(
         .notCaptured,
-        "no database of the container has a column \(unknown), which --replace names; "
+        "no database of the container has a column \(unknown); "
           + NearestWord.hint(for: unknown, among: sources.columns.sorted()))
     }
     return try Replacements(sources.collector.originals, Pseudonyms(), keeping: options.keptNames)
@@ -159,13 +159,13 @@ package struct FixtureCapture {
       let found = try DetectedVersion.detect(in: staged, tool: tool).version
       if let said = options.version, said != found {
         throw DrydockError(
-          .notCaptured, "the container says that it has version \(found), not \(said); leave --at out")
+          .notCaptured, "the container has version \(found), not \(said)")
       }
       return (found, false)
     } catch let error as DrydockError where error.code == .unknownVersion {
       guard let said = options.version else {
         throw DrydockError(
-          .notCaptured, "\(error.message); or say it with --at", path: error.path ?? container.root,
+          .notCaptured, "\(error.message); or give the version", path: error.path ?? container.root,
           cause: error)
       }
       return (said, true)
@@ -208,7 +208,7 @@ package struct FixtureCapture {
       throw DrydockError(
         .notCaptured,
         "the fixture no longer has version \(report.version): what says so was replaced, cut or "
-          + "left out; keep more rows with --rows, or see that drydock.yaml names the app and its version markers"
+          + "left out; keep more rows, or see that drydock.yaml names the app and its version markers"
       )
     }
   }
@@ -223,7 +223,7 @@ package struct FixtureCapture {
     return NotBuilt(
       error: DrydockError(
         .notCaptured,
-        "the fixture could not be built again: \(plain(message)); replace less, or leave the file out with --drop",
+        "the fixture could not be built again: \(plain(message)); replace less, or leave the file out",
         path: path.map(plain), cause: cause))
   }
 

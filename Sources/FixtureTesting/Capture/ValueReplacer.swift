@@ -69,12 +69,12 @@ struct ValueReplacer: LeafVisitor {
     if let origin = replacements.found(in: bytes).first?.origin {
       problem(
         "\(shown(place.label)): binary data with \(origin.isSecret ? "a secret" : "a value") of \(shown(origin.source)) in it; "
-          + "have it made up with --replace or --replace-file, or leave it out with --drop")
+          + "replace the value or the whole file, or leave it out")
       return
     }
     guard !place.isKept else { return }
     let advice =
-      "have it made up with --replace or --replace-file, leave it out with --drop, or take it as it is with --keep"
+      "replace the value or the whole file, leave it out, or keep it as it is"
     if let format = OpaqueFormat.of(bytes) {
       problem("\(shown(place.label)): data in \(format), which cannot be searched; \(advice)")
     } else if BinaryText.runs(in: bytes).contains(where: SecretPattern.isSecret(text:)) {
@@ -129,8 +129,8 @@ struct ValueReplacer: LeafVisitor {
     let shownName = origin.isSecret ? "" : " `\(name)`"
     let word = origin.isSecret ? "its name" : name
     problem(
-      "\(what)\(shownName) contains a value that is to be replaced, of \(shown(origin.source)); if it is the app's own word, give "
-        + "--keep \(word), else leave its file out with --drop")
+      "\(what)\(shownName) contains a value that is to be replaced, of \(shown(origin.source)); if it is the app's own word, keep "
+        + "\(word), else leave its file out")
   }
 
   /// A place for people, who must not find there what was replaced.
@@ -163,7 +163,7 @@ struct CaptureScan {
     var problems: [String] = []
     try root.walk { entry in
       if let source = leftBehind(in: entry.name.bytes).first {
-        problems.append("a name in the fixture contains \(source.text); leave the file out with --drop")
+        problems.append("a name in the fixture contains \(source.text); leave the file out")
       }
       switch entry.status.type {
       case .file:
@@ -174,7 +174,7 @@ struct CaptureScan {
       case .symbolicLink:
         if let source = leftBehind(in: try root.linkTarget(entry.path)).first {
           problems.append(
-            "\(shown(entry.path)): the link's target contains \(source.text); leave it out with --drop")
+            "\(shown(entry.path)): the link's target contains \(source.text); leave it out")
         }
       default: break
       }
@@ -200,8 +200,8 @@ struct CaptureScan {
         offset: match.range.lowerBound,
         text: "\(match.origin.isSecret ? "a secret" : "a value") of \(shown(match.origin.source))",
         advice: match.origin.isSecret
-          ? "have the file made up with --replace-file, or leave it out with --drop"
-          : "if it is the app's own word, give it with --keep, else leave the file out with --drop"
+          ? "replace the file, or leave it out"
+          : "if it is the app's own word, keep it, else leave the file out"
       )
     }
   }

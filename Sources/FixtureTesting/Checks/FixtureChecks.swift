@@ -204,9 +204,9 @@ enum FixtureClaims {
       findings.append(finding)
     }
     if !fixture.saysWhatItMustBe {
-      add("the fixture expects nothing: add `expect`, or record goldens with `--record`", file)
+      add("the fixture expects nothing: add `expect`, or record goldens", file)
     } else if !fixture.goldens.isEmpty, fixture.goldens[catalog.latest] == nil {
-      add("no golden of the latest version, \(catalog.latest): record it with `--record`", file)
+      add("no golden of the latest version, \(catalog.latest): record it", file)
     }
     for (version, golden) in fixture.goldens.sorted(by: { $0.key < $1.key }) {
       if version < fixture.version {
@@ -223,7 +223,7 @@ enum FixtureClaims {
   static func notes(_ fixture: Fixture, _ catalog: MigrationCatalog) -> [String] {
     guard fixture.goldens.isEmpty, fixture.expectation != nil else { return [] }
     return [
-      "only what `expect` names is compared: record a golden of version \(catalog.latest) with `drydock test --record`"
+      "only what `expect` names is compared: record a golden of version \(catalog.latest)"
     ]
   }
 

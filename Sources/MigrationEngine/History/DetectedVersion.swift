@@ -155,7 +155,7 @@ extension DetectedVersion {
       throw DrydockError(
         .unknownVersion,
         "the container's version is unknown: the database \(record.tool.database) has tables, but not "
-          + "\(record.name); say the version with `drydock baseline CONTAINER --to N`")
+          + "\(record.name); set the version")
     }
   }
 
@@ -172,7 +172,7 @@ extension DetectedVersion {
         throw DrydockError(
           .unknownVersion,
           "\(access.name) is \(number), which means no migration: add it to the marker's `at:` in "
-            + "drydock.yaml, or say the version with `drydock baseline CONTAINER --to N`")
+            + "drydock.yaml, or set the version")
       }
       name = access.name
       self.number = number
@@ -188,14 +188,14 @@ extension DetectedVersion {
       return DrydockError(
         .contradiction,
         "\(reading.name) is \(reading.number), behind the history, which says version \(recorded): older app data "
-          + "is mixed with newer data; restore the container from a backup, or say which "
-          + "version it is with `drydock baseline CONTAINER --to N`")
+          + "is mixed with newer data; restore the container from a backup, or set "
+          + "the version")
     }
     let other = readings.first { $0.range.lowerBound == version }
     return DrydockError(
       .contradiction,
       "two version markers differ: \(reading.name) is \(reading.number) and \(other?.name ?? "another") is "
-        + "\(other?.number ?? version); say which version it is with `drydock baseline CONTAINER --to N`")
+        + "\(other?.number ?? version); set the version")
   }
 
   private static func unknown(_ container: Container) -> DrydockError {
@@ -210,7 +210,7 @@ extension DetectedVersion {
         + (markers.isEmpty
           ? "name a marker (`version-markers: [{defaults: KEY}]`)"
           : "say with `absent: 0` in a marker which version its absence means")
-        + ", or say the version with `drydock baseline CONTAINER --to N`", path: container.root)
+        + ", or set the version", path: container.root)
   }
 
   /// Whether the container has no settings, databases or files. The vault does not count: on a device the keychain outlives

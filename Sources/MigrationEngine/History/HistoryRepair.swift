@@ -48,7 +48,7 @@ package struct Repair: Sendable {
     guard entry.state == state || (state == .edited && entry.hasLaterDownFile) else {
       throw DrydockError(
         .usage,
-        "`--\(verb)` is for migrations that are \(state.rawValue), and \(entry.identifier) is \(entry.state.rawValue)"
+        "`\(verb)` is for migrations that are \(state.rawValue), and \(entry.identifier) is \(entry.state.rawValue)"
       )
     }
     return entry

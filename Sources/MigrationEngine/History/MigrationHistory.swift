@@ -48,8 +48,8 @@ package struct MigrationHistory: Sendable, Equatable {
     func damaged(_ what: String, _ cause: (any Error)? = nil) -> DrydockError {
       DrydockError(
         .damagedHistory,
-        "the history of migrations \(what); restore it from a backup, or remove it and say the version with "
-          + "`drydock baseline CONTAINER --to N`", path: path, cause: cause)
+        "the history of migrations \(what); restore it from a backup, or remove it and set "
+          + "the version", path: path, cause: cause)
     }
     struct Head: Decodable { var format: Int }
     let data = Data(bytes)

@@ -136,7 +136,7 @@ public struct MigrationStatus: Sendable {
     else { return nil }
     let baseline =
       contact.number > last
-      ? "" : "\n  if the app did what they do: `drydock baseline CONTAINER --to \(last)`"
+      ? "" : "\n  if the app did what they do: set the version to \(last)"
     return DrydockError(
       .firstContact,
       "\(contact.marker) is \(contact.number), and would mean migrations that were never released (up to \(last))\n"
@@ -152,19 +152,19 @@ public struct MigrationStatus: Sendable {
       return DrydockError(
         .missingMigration,
         "migration \(name) was applied to this container, and its files are missing: restore them, or "
-          + "remove it from the history with `drydock repair CONTAINER --remove \(entry.number)`")
+          + "remove number \(entry.number) from the history")
     case .edited:
       let renamed = entry.record.map { $0.name != entry.name ? " (it was named \($0.name))" : "" } ?? ""
       return DrydockError(
         .edited,
         "migration \(name) was modified after it was applied to this container\(renamed): restore its files, "
-          + "and put the change into a new migration; or, when it makes no difference, `drydock repair CONTAINER --accept "
-          + "\(entry.number)`", path: entry.migration?.file)
+          + "and put the change into a new migration; or, when it makes no difference, accept number "
+          + "\(entry.number) as it is", path: entry.migration?.file)
     case .outOfOrder:
       return DrydockError(
         .outOfOrder,
         "migration \(name) was never applied to this container, but a later one was: give it the next free number, or "
-          + "run it now with `drydock migrate CONTAINER --allow-out-of-order`", path: entry.migration?.file)
+          + "allow it to run out of order", path: entry.migration?.file)
     }
   }
 

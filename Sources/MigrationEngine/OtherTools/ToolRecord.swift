@@ -93,8 +93,8 @@ struct ToolRecord {
     if Self.number(row[1]) ?? 0 != 0 {
       throw DrydockError(
         .unknownVersion,
-        "golang-migrate failed in the middle of migration \(version), and left the database dirty: repair it, and say "
-          + "its version with `drydock baseline CONTAINER --to N`")
+        "golang-migrate failed in the middle of migration \(version), and left the database dirty: repair it, and set "
+          + "the version")
     }
     return .applied(version > 0 ? .through(1...version) : .none)
   }

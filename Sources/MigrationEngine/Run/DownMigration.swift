@@ -31,9 +31,7 @@ struct DownMigration {
     if !refusals.isEmpty {
       throw DrydockError(
         .irreversible,
-        refusals.joined(separator: "; ")
-          + ". Without `--down`, `rollback` undoes whole transactions from the undo log"
-      )
+        refusals.joined(separator: "; "))
     }
   }
 

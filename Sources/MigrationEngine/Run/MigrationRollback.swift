@@ -80,7 +80,7 @@ public enum MigrationRollback {
     } catch var error as DrydockError where error.code == .conflict && !request.redoing {
       // The conflict is reported even when this lookup fails.
       if let catalog, (try? hasSteps(container, request, catalog, options)) == true {
-        error.message += ", or --down to run the migrations' down steps on the data as it is now"
+        error.message += "; or run the migrations' down steps on the data as it is now"
       }
       throw error
     }
@@ -201,7 +201,7 @@ private struct RollbackPlan {
       throw DrydockError(
         .nothingToUndo,
         "version \(target) can only be reached by the migrations' down steps, since a transaction began before it or "
-          + "its undo entry was removed; name the migrations with -m DIRECTORY", path: container.root)
+          + "its undo entry was removed; name the migrations", path: container.root)
     }
     let status = try MigrationStatus(catalog, of: rollback.staged)
     let plan = try DownMigration(status, to: target)
@@ -245,7 +245,7 @@ private struct RollbackPlan {
     let records = status.detected.history.records
     guard let last = records.last, last.origin == .applied else {
       throw DrydockError(
-        .usage, "the last migration here was not run by Drydock: say with --to which version to go back to")
+        .usage, "the last migration here was not run by Drydock: name the version to go back to")
     }
     return records.last { $0.transaction != last.transaction || $0.origin != .applied }?.number ?? 0
   }

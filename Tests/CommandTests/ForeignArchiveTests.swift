@@ -3,23 +3,25 @@ import TestSupport
 import Testing
 
 /// The container as one file: whatever packed it, every command that reads one takes it.
-@Suite("Packed containers")
-struct PackedTests {
+@Suite("Foreign archives")
+struct ForeignArchiveTests {
   @Test("A tar gives the same snapshot as the directory, byte for byte", arguments: Packing.whole)
   func sameSnapshot(_ packing: Packing) throws {
-    try Lab.with { lab in
-      try lab.create()
+    try Sandbox.with { sandbox in
+      try sandbox.create()
       // Both forms of a letter, and no letters at all.
-      try lab.python(
+      try sandbox.python(
         #"import unicodedata; [open(b'Notes/Documents/'+n, 'w') for n in (b'\xff\xfe', unicodedata.normalize('NFD', 'é').encode())]"#
       )
-      let directory = try lab.document("snapshot", "Notes", "-o", "D.tar.zst")
-      let file = try packing.pack(in: lab)
-      let before = try lab.tree(file)
-      let packed = try lab.document("snapshot", file, "-o", "P.tar.zst")
+      let directory = try sandbox.document("snapshot", "Notes", "-o", "D.tar.zst")
+      let file = try packing.pack(in: sandbox)
+      let before = try sandbox.tree(file)
+      let packed = try sandbox.document("snapshot", file, "-o", "P.tar.zst")
       #expect(packed["snapshot"] as? String == directory["snapshot"] as? String)
-      try lab.tree(file).expectSame(as: before, comparing: TreeListing.untouched)
-      let (one, other) = (try lab.document("show", "D.tar.zst"), try lab.document("show", "P.tar.zst"))
+      try sandbox.tree(file).expectSame(as: before, comparing: TreeListing.untouched)
+      let (one, other) = (
+        try sandbox.document("show", "D.tar.zst"), try sandbox.document("show", "P.tar.zst")
+      )
       for key in ["entries", "excluded", "skipped"] {
         #expect(one[key] as? NSArray == other[key] as? NSArray, "\(key)")
       }
@@ -27,22 +29,22 @@ struct PackedTests {
       for key in ["app", "instance", "layout", "schema_version"] {
         #expect(headers[0][key] as? NSObject == headers[1][key] as? NSObject, "\(key)")
       }
-      #expect(try lab.names("tmp") == [])
-      #expect(try lab.names().filter { $0.hasPrefix(".drydock") } == [])
+      #expect(try sandbox.names("tmp") == [])
+      #expect(try sandbox.names().filter { $0.hasPrefix(".drydock") } == [])
     }
   }
 
   @Test("A zip gives every file, mode and link", arguments: Packing.zips)
   func zip(_ packing: Packing) throws {
-    try Lab.with { lab in
-      try lab.create()
-      try lab.removeOddNames()
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      try sandbox.removeOddNames()
       // The standard library of Python follows links.
-      if packing == .pythonZip { try lab.run(Tools.system("find"), "Notes", "-type", "l", "-delete") }
-      try lab.succeed("snapshot", "Notes", "-o", "D.tar.zst")
-      try lab.succeed("snapshot", try packing.pack(in: lab), "-o", "P.tar.zst", "--include-excluded")
+      if packing == .pythonZip { try sandbox.run(Tools.system("find"), "Notes", "-type", "l", "-delete") }
+      try sandbox.succeed("snapshot", "Notes", "-o", "D.tar.zst")
+      try sandbox.succeed("snapshot", try packing.pack(in: sandbox), "-o", "P.tar.zst", "--include-excluded")
       let contents = { (name: String) in
-        let entries = try lab.document("show", name)["entries"] as? [[String: Any]] ?? []
+        let entries = try sandbox.document("show", name)["entries"] as? [[String: Any]] ?? []
         return Dictionary(
           entries.map { entry in
             let parts = ["kind", "mode", "sha256", "link_target"].map { "\(entry[$0] ?? "")" }
@@ -57,33 +59,34 @@ struct PackedTests {
 
   @Test("Every reading command takes every format, and tells the same", arguments: Packing.allCases)
   func reading(_ packing: Packing) throws {
-    try Lab.with { lab in
-      try lab.create()
-      try lab.removeOddNames()
-      let file = try packing.pack(in: lab)
-      let inspected = try #require(try lab.document("inspect", file)["container"] as? [String: Any])
-      let own = try #require(try lab.document("inspect", "Notes")["container"] as? [String: Any])
-      #expect(inspected["root"] as? String == lab(file))
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      try sandbox.removeOddNames()
+      let file = try packing.pack(in: sandbox)
+      let inspected = try #require(try sandbox.document("inspect", file)["container"] as? [String: Any])
+      let own = try #require(try sandbox.document("inspect", "Notes")["container"] as? [String: Any])
+      #expect(inspected["root"] as? String == sandbox(file))
       for key in ["app", "instance", "layout", "schema_version", "settings", "databases"] {
         #expect(inspected[key] as? NSObject == own[key] as? NSObject, "\(key)")
       }
       for arguments in [["explain", "tmp"], ["status"], ["migrate", "--dry-run"]] {
         let rest = arguments.dropFirst()
-        let packed = try lab.drydock([arguments[0], file] + rest)
+        let packed = try sandbox.drydock([arguments[0], file] + rest)
         #expect(packed.succeeded, "\(packed)")
-        let plain = try lab.drydock([arguments[0], "Notes"] + rest).output
+        let plain = try sandbox.drydock([arguments[0], "Notes"] + rest).output
         // Times, and fingerprints of secrets, are others each time.
         let varying = #/\d+(\.\d+)? ms|#[0-9a-f]{8}/#
         #expect(packed.output.replacing(varying, with: "") == plain.replacing(varying, with: ""))
       }
-      let log = try lab.drydock("log", file)
+      let log = try sandbox.drydock("log", file)
       #expect(
         log.succeeded && log.output == "no transactions yet\n" && log.errors.contains("has no log"), "\(log)")
-      try lab.remove("drydock.yaml")
-      try lab.succeed("init", file)
+      try sandbox.remove("drydock.yaml")
+      try sandbox.succeed("init", file)
       #expect(
-        String(decoding: try lab.read("drydock.yaml"), as: UTF8.self).contains("app: \"com.example.notes\""))
-      #expect(try lab.names("tmp") == [])
+        String(decoding: try sandbox.read("drydock.yaml"), as: UTF8.self).contains(
+          "app: \"com.example.notes\""))
+      #expect(try sandbox.names("tmp") == [])
     }
   }
 
@@ -95,14 +98,14 @@ struct PackedTests {
       ["restore", "A.tar.zst", "Notes.tar", "--dry-run"],
     ])
   func changing(_ arguments: [String]) throws {
-    try Lab.with { lab in
-      try lab.create()
-      try lab.succeed("snapshot", "Notes", "-o", "A.tar.zst")
-      try Packing.gnuTar.pack(in: lab)
-      let before = try lab.tree("Notes.tar")
-      try lab.expectRefusal(
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      try sandbox.succeed("snapshot", "Notes", "-o", "A.tar.zst")
+      try Packing.gnuTar.pack(in: sandbox)
+      let before = try sandbox.tree("Notes.tar")
+      try sandbox.expectRefusal(
         arguments, exit: 64, ["Notes.tar is a foreign archive", "unpack it"], container: nil)
-      try lab.tree("Notes.tar").expectSame(as: before, comparing: TreeListing.untouched)
+      try sandbox.tree("Notes.tar").expectSame(as: before, comparing: TreeListing.untouched)
     }
   }
 
@@ -112,8 +115,8 @@ struct PackedTests {
       Packing.gnuTar, .bsdtarZip, .pythonZip,
     ])
   func log(_ packing: Packing) throws {
-    try Lab.with { lab in
-      try lab.python(
+    try Sandbox.with { sandbox in
+      try sandbox.python(
         """
         import os, sqlite3
         os.makedirs('Notes/Documents'); os.makedirs('Notes/Library')
@@ -124,39 +127,41 @@ struct PackedTests {
         c.execute('begin'); c.execute('insert into t values (-1)')
         os._exit(0)
         """)
-      #expect(lab.exists("Notes/Documents/a.sqlite-wal") && lab.exists("Notes/Documents/a.sqlite-shm"))
-      try lab.succeed("snapshot", try packing.pack(in: lab), "-o", "A.tar.zst")
-      try lab.run(Tools.system("bsdtar"), "-xf", "A.tar.zst")
-      let count = try lab.python(
+      #expect(
+        sandbox.exists("Notes/Documents/a.sqlite-wal") && sandbox.exists("Notes/Documents/a.sqlite-shm"))
+      try sandbox.succeed("snapshot", try packing.pack(in: sandbox), "-o", "A.tar.zst")
+      try sandbox.run(Tools.system("bsdtar"), "-xf", "A.tar.zst")
+      let count = try sandbox.python(
         "import sqlite3; print(sqlite3.connect('container/Documents/a.sqlite').execute('select count(*), min(n) from t').fetchone())"
       )
       #expect(count == "(1000, 0)\n")
-      #expect(!lab.exists("container/Documents/a.sqlite-wal"))
+      #expect(!sandbox.exists("container/Documents/a.sqlite-wal"))
     }
   }
 
   @Test("A killed command's copy goes with the next command on any container")
   func killed() throws {
-    try Lab.with { lab in
-      try lab.create()
-      try lab.python("open('Notes/Documents/large', 'wb').truncate(400 << 20)")
-      try Packing.gzip.pack(in: lab)
-      try lab.run(Tools.system("truncate"), "-s", "0", lab("Notes/Documents/large"))
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      try sandbox.python("open('Notes/Documents/large', 'wb').truncate(400 << 20)")
+      try Packing.gzip.pack(in: sandbox)
+      try sandbox.run(Tools.system("truncate"), "-s", "0", sandbox("Notes/Documents/large"))
       for next in ["Notes", "Small.tar"] {
-        let command = try lab.start(["snapshot", "Notes.tar.gz", "-o", "A.tar.zst"])
-        while try lab.names("tmp").isEmpty, command.isRunning { usleep(1000) }
-        let scratch = try #require(try lab.names("tmp").first)
+        let command = try sandbox.start(["snapshot", "Notes.tar.gz", "-o", "A.tar.zst"])
+        while try sandbox.names("tmp").isEmpty, command.isRunning { usleep(1000) }
+        let scratch = try #require(try sandbox.names("tmp").first)
         let mode =
-          try FileManager.default.attributesOfItem(atPath: lab("tmp/" + scratch))[.posixPermissions] as? Int
+          try FileManager.default.attributesOfItem(atPath: sandbox("tmp/" + scratch))[.posixPermissions]
+          as? Int
         #expect(mode == 0o700)
         command.kill()
         let result = try command.wait()
         #expect(result.signal == SIGKILL, "\(result)")
-        #expect(try lab.names("tmp") == [scratch])
-        try lab.run(Tools.system("tar"), "-cf", "Small.tar", "Notes")
-        try lab.succeed("inspect", next)
-        #expect(try lab.names("tmp") == [])
-        #expect(!lab.exists("A.tar.zst"))
+        #expect(try sandbox.names("tmp") == [scratch])
+        try sandbox.run(Tools.system("tar"), "-cf", "Small.tar", "Notes")
+        try sandbox.succeed("inspect", next)
+        #expect(try sandbox.names("tmp") == [])
+        #expect(!sandbox.exists("A.tar.zst"))
       }
     }
   }

@@ -3,28 +3,29 @@ import TestSupport
 import Testing
 
 /// What a snapshot must see at one moment, and what it cannot see.
-@Suite struct SnapshotTogetherTests {
+@Suite struct ConcurrentSnapshotTests {
   @Test("Migrated while a snapshot waits: header and content are of one version")
   func migratedInBetween() throws {
-    try Lab.with { lab in
-      try lab.create()
-      try lab.run(Tools.system("mkdir"), "Backups")
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      try sandbox.run(Tools.system("mkdir"), "Backups")
       let holder = try Command.spawn(
-        Tools.system("flock"), ["-x", lab("Backups"), "sh", "-c", "echo held; exec cat"])
+        Tools.system("flock"), ["-x", sandbox("Backups"), "sh", "-c", "echo held; exec cat"])
       try holder.waitForLine("held")
-      let snapshot = try lab.start(["snapshot", "Notes", "-r", "Backups", "--lock-timeout", "60"])
+      let snapshot = try sandbox.start(["snapshot", "Notes", "-r", "Backups", "--lock-timeout", "60"])
       // It waits for the repository as soon as it has that open; the container is free for others.
-      while snapshot.isRunning && !hasOpen(snapshot.process, lab("Backups")) { usleep(1000) }
-      let migrated = try lab.drydock("migrate", "Notes", "-m", "Migrations", "--lock-timeout", "60")
+      while snapshot.isRunning && !hasOpen(snapshot.process, sandbox("Backups")) { usleep(1000) }
+      let migrated = try sandbox.drydock("migrate", "Notes", "-m", "Migrations", "--lock-timeout", "60")
       #expect(migrated.succeeded, "\(migrated)")
       holder.closeInput()
       let result = try snapshot.wait()
       #expect(result.succeeded, "\(result)")
-      let list = try lab.succeed("list", "-r", "Backups", "--json")
+      let list = try sandbox.succeed("list", "-r", "Backups", "--json")
       #expect(
-        list.contains("\"schema_version\" : \(Lab.latest)")
-          || list.contains("schemaVersion\" : \(Lab.latest)"), "\(list)")
-      #expect(try lab.succeed("show", result.output.trimmingCharacters(in: .newlines)).contains("vault.age"))
+        list.contains("\"schema_version\" : \(Sandbox.latest)")
+          || list.contains("schemaVersion\" : \(Sandbox.latest)"), "\(list)")
+      #expect(
+        try sandbox.succeed("show", result.output.trimmingCharacters(in: .newlines)).contains("vault.age"))
     }
   }
 
@@ -38,11 +39,11 @@ import Testing
 
   @Test("Listed slowly while a file changes its directory: it is in the archive, or named")
   func slowListing() throws {
-    try Lab.with { lab in
+    try Sandbox.with { sandbox in
       for name in ["early", "middle", "zlate"] {
-        for number in 0..<5 { try lab.write("Box/Documents/\(name)/file-\(number)", name) }
+        for number in 0..<5 { try sandbox.write("Box/Documents/\(name)/file-\(number)", name) }
       }
-      try lab.write("Box/Documents/zlate/wanderer", "mine")
+      try sandbox.write("Box/Documents/zlate/wanderer", "mine")
       let script = """
         import os, sys, time
         os.chdir(sys.argv[1])
@@ -56,7 +57,7 @@ import Testing
       var whole = 0
       for pause in [0.005, 0.02, 0.05, 0.2] {
         let app = try Command.spawn(
-          Tools.system("python3"), ["-c", script, lab("Box/Documents"), String(pause)])
+          Tools.system("python3"), ["-c", script, sandbox("Box/Documents"), String(pause)])
         defer { app.kill() }
         try app.waitForLine("ready")
         for delay in [5_000, 30_000] {
@@ -65,9 +66,9 @@ import Testing
             Tools.system("strace"),
             ["-f", "-qq", "-o", "/dev/null", "-e", "trace=getdents64"]
               + ["-e", "inject=getdents64:delay_enter=\(delay)"]
-              + [lab.program, "snapshot", "Box", "-o", archive],
-            environment: lab.environment, directory: lab.directory.path)
-          let found = try lab.succeed("show", archive).split(separator: "\n")
+              + [sandbox.program, "snapshot", "Box", "-o", archive],
+            environment: sandbox.environment, directory: sandbox.directory.path)
+          let found = try sandbox.succeed("show", archive).split(separator: "\n")
             .filter { $0.hasSuffix("/wanderer") && !$0.contains("skipped") }
           if result.exitCode == 0 {
             #expect(found.count == 1, "\(archive): \(found)")
@@ -78,7 +79,7 @@ import Testing
         }
         app.kill()
         _ = try app.wait()
-        try lab.shell("cd Box/Documents; [ ! -e early/wanderer ] || mv early/wanderer zlate")
+        try sandbox.shell("cd Box/Documents; [ ! -e early/wanderer ] || mv early/wanderer zlate")
       }
       #expect(whole > 0)
     }
@@ -86,34 +87,34 @@ import Testing
 
   @Test("Times of archives that cannot be right are warned of")
   func clocks() throws {
-    try Lab.with { lab in
-      try lab.write("Box/Documents/file", "1")
-      func snapshot() throws -> CommandResult { try lab.drydock("snapshot", "Box", "-r", "Backups") }
+    try Sandbox.with { sandbox in
+      try sandbox.write("Box/Documents/file", "1")
+      func snapshot() throws -> CommandResult { try sandbox.drydock("snapshot", "Box", "-r", "Backups") }
       let first = try snapshot()
       #expect(first.succeeded && !first.errors.contains("clock"), "\(first)")
       let path = first.output.trimmingCharacters(in: .newlines)
       // As if its clock had been a day ahead.
-      try lab.run(Tools.system("touch"), "-d", "1 day ago", path)
-      let list = try lab.drydock("list", "-r", "Backups")
+      try sandbox.run(Tools.system("touch"), "-d", "1 day ago", path)
+      let list = try sandbox.drydock("list", "-r", "Backups")
       #expect(
         list.succeeded && list.errors.contains((path as NSString).lastPathComponent + ": of 20"), "\(list)")
       #expect(list.errors.contains("and written at 20"))
-      #expect(try lab.succeed("list", "-r", "Backups", "--json").contains("\"kind\" : \"published\""))
-      let restored = try lab.drydock("restore", "latest", "Box", "-r", "Backups")
+      #expect(try sandbox.succeed("list", "-r", "Backups", "--json").contains("\"kind\" : \"published\""))
+      let restored = try sandbox.drydock("restore", "latest", "Box", "-r", "Backups")
       #expect(restored.succeeded && restored.errors.contains("a clock was wrong"), "\(restored)")
       // Of the future, as far as its name tells.
       let name = (path as NSString).lastPathComponent.replacing(/\d{8}T\d{6}Z/, with: "20990101T000000Z")
-      try lab.run(Tools.system("mv"), path, lab("Backups/" + name))
-      try lab.write("Box/Documents/file", "2")
+      try sandbox.run(Tools.system("mv"), path, sandbox("Backups/" + name))
+      try sandbox.write("Box/Documents/file", "2")
       let second = try snapshot()
       #expect(second.succeeded && second.errors.contains("is in the future"), "\(second)")
       let made = second.output.trimmingCharacters(in: .newlines)
-      let header = try lab.run(Tools.system("bsdtar"), "-xOf", made, "drydock.json")
+      let header = try sandbox.run(Tools.system("bsdtar"), "-xOf", made, "drydock.json")
       #expect(header.contains("\"follows\""))
-      let json = try lab.succeed("snapshot", "Box", "-r", "Backups", "--json")
+      let json = try sandbox.succeed("snapshot", "Box", "-r", "Backups", "--json")
       #expect(json.contains("clock_warnings") && json.contains("\"kind\" : \"future\""))
-      #expect(try lab.drydock("restore", "latest", "Box", "-r", "Backups").succeeded)
-      #expect(try lab.read("Box/Documents/file") == Array("2".utf8))
+      #expect(try sandbox.drydock("restore", "latest", "Box", "-r", "Backups").succeeded)
+      #expect(try sandbox.read("Box/Documents/file") == Array("2".utf8))
     }
   }
 
@@ -123,51 +124,51 @@ import Testing
     "An attribute that cannot be read: what it may exclude is not stored, and named",
     arguments: ["EIO", "EPERM"])
   func attributeCannotBeRead(_ error: String) throws {
-    try Lab.with { lab in
-      try lab.write("Box/Documents/private/diary", "not for backups")
-      try lab.write("Box/Documents/other", "stored")
+    try Sandbox.with { sandbox in
+      try sandbox.write("Box/Documents/private/diary", "not for backups")
+      try sandbox.write("Box/Documents/other", "stored")
       try ExtendedAttributes.set(
-        "user.xdg.robots.backup", Array("false".utf8), of: Array(lab("Box/Documents/private").utf8))
+        "user.xdg.robots.backup", Array("false".utf8), of: Array(sandbox("Box/Documents/private").utf8))
       let result = try Command.run(
         Tools.system("strace"),
         ["-f", "-qq", "-o", "/dev/null", "-e", "trace=lgetxattr", "-e", "inject=lgetxattr:error=\(error)"]
-          + [lab.program, "snapshot", "Box", "-o", "Box.tar.zst"],
-        environment: lab.environment, directory: lab.directory.path)
+          + [sandbox.program, "snapshot", "Box", "-o", "Box.tar.zst"],
+        environment: sandbox.environment, directory: sandbox.directory.path)
       #expect(
         result.exitCode == 3 && result.errors.contains("not stored, unreadable: Documents/private"),
         "\(result)")
-      let names = try lab.run(Tools.system("bsdtar"), "-tf", lab("Box.tar.zst"))
+      let names = try sandbox.run(Tools.system("bsdtar"), "-tf", sandbox("Box.tar.zst"))
       #expect(names.contains("container/Documents/other") && !names.contains("diary"))
-      try lab.write("Box/Documents/extra", "removed")
-      try lab.succeed("restore", "Box.tar.zst", "Box")
-      #expect(lab.exists("Box/Documents/private/diary") && !lab.exists("Box/Documents/extra"))
+      try sandbox.write("Box/Documents/extra", "removed")
+      try sandbox.succeed("restore", "Box.tar.zst", "Box")
+      #expect(sandbox.exists("Box/Documents/private/diary") && !sandbox.exists("Box/Documents/extra"))
     }
   }
 
   @Test("A cache tag that cannot be read: what it may exclude is not stored, and named")
   func tagCannotBeRead() throws {
     try #require(getuid() == 0, "run as root, as CI does: only root can become another user")
-    try Lab.with { lab in
-      try lab.write("Box/Documents/cache/CACHEDIR.TAG", "Signature: 8a477f597d28d172789f06886806bc55")
-      try lab.write("Box/Documents/cache/made", "can be made again")
-      try lab.write("Box/Documents/other", "stored")
-      try lab.run(Tools.system("chmod"), "0600", lab("Box/Documents/cache/CACHEDIR.TAG"))
+    try Sandbox.with { sandbox in
+      try sandbox.write("Box/Documents/cache/CACHEDIR.TAG", "Signature: 8a477f597d28d172789f06886806bc55")
+      try sandbox.write("Box/Documents/cache/made", "can be made again")
+      try sandbox.write("Box/Documents/other", "stored")
+      try sandbox.run(Tools.system("chmod"), "0600", sandbox("Box/Documents/cache/CACHEDIR.TAG"))
       for path in ["", "Box", "Box/Documents", "Box/Documents/cache"] {
-        try lab.run(Tools.system("chmod"), "0755", lab(path))
+        try sandbox.run(Tools.system("chmod"), "0755", sandbox(path))
       }
-      try lab.run(Tools.system("chmod"), "0777", lab("tmp"))
+      try sandbox.run(Tools.system("chmod"), "0777", sandbox("tmp"))
       let result = try Command.run(
         Tools.system("setpriv"),
         ["--reuid=65534", "--regid=65534", "--clear-groups"]
-          + [lab.program, "snapshot", "Box", "-o", "tmp/Box.tar.zst"],
-        environment: lab.environment, directory: lab.directory.path)
+          + [sandbox.program, "snapshot", "Box", "-o", "tmp/Box.tar.zst"],
+        environment: sandbox.environment, directory: sandbox.directory.path)
       #expect(
         result.exitCode == 3 && result.errors.contains("not stored, unreadable: Documents/cache"), "\(result)"
       )
-      let names = try lab.run(Tools.system("bsdtar"), "-tf", lab("tmp/Box.tar.zst"))
+      let names = try sandbox.run(Tools.system("bsdtar"), "-tf", sandbox("tmp/Box.tar.zst"))
       #expect(names.contains("container/Documents/other") && !names.contains("made"))
-      try lab.succeed("restore", "tmp/Box.tar.zst", "Box")
-      #expect(lab.exists("Box/Documents/cache/made"))
+      try sandbox.succeed("restore", "tmp/Box.tar.zst", "Box")
+      #expect(sandbox.exists("Box/Documents/cache/made"))
     }
   }
 }

@@ -18,7 +18,7 @@ enum Packing: String, CaseIterable, Sendable {
 
   /// Packs the container `Notes`; gives the file's name.
   @discardableResult
-  func pack(_ name: String = "Notes", in lab: Lab) throws -> String {
+  func pack(_ name: String = "Notes", in sandbox: Sandbox) throws -> String {
     let xattrs = ["--xattrs", "--xattrs-include=*"]
     let (program, arguments): (String, [String]) =
       switch self {
@@ -31,14 +31,14 @@ enum Packing: String, CaseIterable, Sendable {
       case .pythonZip: ("python3", ["-m", "zipfile", "-c", rawValue, name])
       }
     let result = try Command.run(
-      Tools.system(program), arguments, environment: ["LC_ALL": "C.UTF-8"], directory: lab.directory.path)
+      Tools.system(program), arguments, environment: ["LC_ALL": "C.UTF-8"], directory: sandbox.directory.path)
     guard result.succeeded else { throw SystemFailure("\(program): \(result)") }
     return rawValue
   }
 }
 
-extension Lab {
-  /// Runs a Python program in the lab, which must succeed.
+extension Sandbox {
+  /// Runs a Python program in the sandbox, which must succeed.
   @discardableResult
   func python(_ script: String) throws -> String { try run(Tools.system("python3"), "-c", script) }
 

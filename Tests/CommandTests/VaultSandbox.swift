@@ -2,17 +2,17 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A lab with a container and its device's key, which `DRYDOCK_DEVICE_KEY` names.
-struct VaultLab {
+/// A sandbox with a container and its device's key, which `DRYDOCK_DEVICE_KEY` names.
+struct VaultSandbox {
   static let path = "Notes/Library/Vault/vault.age"
 
-  let lab: Lab
+  let sandbox: Sandbox
 
-  static func with(version: Int = 0, _ body: (VaultLab) throws -> Void) throws {
-    try Lab.with { lab in
-      try lab.create(version: version)
-      try lab.run(Tools.system("age-keygen"), "-o", "device.txt")
-      try body(VaultLab(lab: lab))
+  static func with(version: Int = 0, _ body: (VaultSandbox) throws -> Void) throws {
+    try Sandbox.with { sandbox in
+      try sandbox.create(version: version)
+      try sandbox.run(Tools.system("age-keygen"), "-o", "device.txt")
+      try body(VaultSandbox(sandbox: sandbox))
     }
   }
 
@@ -21,18 +21,18 @@ struct VaultLab {
     -> CommandResult
   {
     try Command.run(
-      lab.program, arguments,
-      environment: lab.environment.merging(["DRYDOCK_DEVICE_KEY": key]) { $1 }, input: input,
-      directory: lab.directory.path)
+      sandbox.program, arguments,
+      environment: sandbox.environment.merging(["DRYDOCK_DEVICE_KEY": key]) { $1 }, input: input,
+      directory: sandbox.directory.path)
   }
 
   /// Runs it, which must succeed; gives its output.
   @discardableResult
   func succeed(_ arguments: String..., key: String? = "device.txt", input: [UInt8] = []) throws -> String {
     let result = try Command.run(
-      lab.program, arguments,
-      environment: lab.environment.merging(["DRYDOCK_DEVICE_KEY": key]) { $1 }, input: input,
-      directory: lab.directory.path)
+      sandbox.program, arguments,
+      environment: sandbox.environment.merging(["DRYDOCK_DEVICE_KEY": key]) { $1 }, input: input,
+      directory: sandbox.directory.path)
     guard result.succeeded else {
       throw SystemFailure("drydock \(arguments.joined(separator: " ")): \(result)")
     }
@@ -45,7 +45,7 @@ struct VaultLab {
     _ arguments: String..., exit: Int32, _ words: [String], key: String? = "device.txt",
     sourceLocation: SourceLocation = #_sourceLocation
   ) throws -> CommandResult {
-    try lab.expectRefusal(
+    try sandbox.expectRefusal(
       arguments, exit: exit, words, environment: ["DRYDOCK_DEVICE_KEY": key], sourceLocation: sourceLocation)
   }
 
@@ -55,17 +55,17 @@ struct VaultLab {
 
   func run(_ arguments: [String], _ input: [UInt8]) throws {
     let result = try Command.run(
-      lab.program, arguments,
-      environment: lab.environment.merging(["DRYDOCK_DEVICE_KEY": "device.txt"]) { $1 },
-      input: input, directory: lab.directory.path)
+      sandbox.program, arguments,
+      environment: sandbox.environment.merging(["DRYDOCK_DEVICE_KEY": "device.txt"]) { $1 },
+      input: input, directory: sandbox.directory.path)
     guard result.succeeded else { throw SystemFailure("drydock \(arguments): \(result)") }
   }
 
   func value(_ name: String, _ options: String...) throws -> [UInt8] {
     let result = try Command.run(
-      lab.program, ["vault", "get", "Notes", name] + options,
-      environment: lab.environment.merging(["DRYDOCK_DEVICE_KEY": "device.txt"]) { $1 },
-      directory: lab.directory.path)
+      sandbox.program, ["vault", "get", "Notes", name] + options,
+      environment: sandbox.environment.merging(["DRYDOCK_DEVICE_KEY": "device.txt"]) { $1 },
+      directory: sandbox.directory.path)
     guard result.succeeded else { throw SystemFailure("vault get \(name): \(result)") }
     return result.outputBytes
   }
@@ -77,7 +77,7 @@ struct VaultLab {
   }
 
   func json(_ arguments: String..., key: String = "device.txt") throws -> [String: Any] {
-    let result = try lab.drydock(arguments, environment: ["DRYDOCK_DEVICE_KEY": key])
+    let result = try sandbox.drydock(arguments, environment: ["DRYDOCK_DEVICE_KEY": key])
     guard result.succeeded else { throw SystemFailure("drydock \(arguments): \(result)") }
     return try #require(
       try JSONSerialization.jsonObject(with: Data(result.outputBytes)) as? [String: Any])
@@ -86,16 +86,16 @@ struct VaultLab {
   // MARK: Files by hand
 
   func recipient(of file: String) throws -> String {
-    try lab.run(Tools.system("age-keygen"), "-y", lab(file)).trimmingCharacters(in: .newlines)
+    try sandbox.run(Tools.system("age-keygen"), "-y", sandbox(file)).trimmingCharacters(in: .newlines)
   }
 
   /// Writes the vault as another program does: a document that the age program encrypts.
   func write(_ document: String, _ options: [String]? = nil) throws {
     let sealed = try Command.run(
       Tools.system("age"), options ?? ["-r", recipient(of: "device.txt")], input: Array(document.utf8),
-      directory: lab.directory.path)
+      directory: sandbox.directory.path)
     guard sealed.succeeded else { throw SystemFailure("age: \(sealed)") }
-    try lab.write(Self.path, bytes: sealed.outputBytes)
+    try sandbox.write(Self.path, bytes: sealed.outputBytes)
   }
 
   /// A document with these items, each as the fields that it has besides class, accessibility and value.

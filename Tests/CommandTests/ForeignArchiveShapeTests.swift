@@ -2,17 +2,17 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Where the container is in a packed file, whose it is, and what macOS packs beside it.
-@Suite("What is in a packed file")
-struct PackedShapeTests {
+/// Where the container is in a foreign archive, whose it is, and what macOS packs beside it.
+@Suite("What is in a foreign archive")
+struct ForeignArchiveShapeTests {
   private static let info = """
     <?xml version="1.0" encoding="UTF-8"?>
     <plist version="1.0"><dict><key>CFBundleIdentifier</key><string>com.example.notes</string></dict></plist>
     """
 
-  private func detecting(_ lab: Lab) throws {
-    let text = String(decoding: try lab.read("drydock.yaml"), as: UTF8.self)
-    try lab.write("drydock.yaml", text.replacing(/(?m)^(app|layout|defaults):.*\n/, with: ""))
+  private func detecting(_ sandbox: Sandbox) throws {
+    let text = String(decoding: try sandbox.read("drydock.yaml"), as: UTF8.self)
+    try sandbox.write("drydock.yaml", text.replacing(/(?m)^(app|layout|defaults):.*\n/, with: ""))
   }
 
   @Test(
@@ -23,17 +23,17 @@ struct PackedShapeTests {
       (["-C", "Ada.xcappdata", "AppData", "AppDataInfo.plist"], "Cleo.zip", "Cleo"),
     ])
   func bundle(_ names: [String], _ file: String, _ instance: String) throws {
-    try Lab.with { lab in
-      try lab.create("Ada.xcappdata/AppData")
-      try lab.remove("Ada.xcappdata/AppData/.com.apple.mobile_container_manager.metadata.plist")
-      try lab.write("Ada.xcappdata/AppDataInfo.plist", Self.info)
-      try lab.removeOddNames("Ada.xcappdata")
-      try detecting(lab)
+    try Sandbox.with { sandbox in
+      try sandbox.create("Ada.xcappdata/AppData")
+      try sandbox.remove("Ada.xcappdata/AppData/.com.apple.mobile_container_manager.metadata.plist")
+      try sandbox.write("Ada.xcappdata/AppDataInfo.plist", Self.info)
+      try sandbox.removeOddNames("Ada.xcappdata")
+      try detecting(sandbox)
       let result = try Command.run(
         Tools.system("bsdtar"), ["--format", "zip", "-cf", file] + names, environment: ["LC_ALL": "C.UTF-8"],
-        directory: lab.directory.path)
+        directory: sandbox.directory.path)
       #expect(result.succeeded, "\(result)")
-      let container = try #require(try lab.document("inspect", file)["container"] as? [String: Any])
+      let container = try #require(try sandbox.document("inspect", file)["container"] as? [String: Any])
       #expect(container["app"] as? String == "com.example.notes")
       #expect(container["instance"] as? String == instance)
       #expect(container["layout"] as? String == "ios")
@@ -47,17 +47,17 @@ struct PackedShapeTests {
       ("Odd.tar.gz", ["-C", "Data", "files"], "Odd"), ("Two.tar", ["-C", "Data", "files", "more"], "Two"),
     ])
   func names(_ file: String, _ arguments: [String], _ instance: String) throws {
-    try Lab.with { lab in
-      try lab.remove("drydock.yaml")
-      try lab.write("Data/files/a.txt", "a")
-      try lab.write("Data/more/b.txt", "b")
+    try Sandbox.with { sandbox in
+      try sandbox.remove("drydock.yaml")
+      try sandbox.write("Data/files/a.txt", "a")
+      try sandbox.write("Data/more/b.txt", "b")
       let result = try Command.run(
-        Tools.system("tar"), ["-cf", file] + arguments, directory: lab.directory.path)
+        Tools.system("tar"), ["-cf", file] + arguments, directory: sandbox.directory.path)
       #expect(result.succeeded, "\(result)")
-      let container = try #require(try lab.document("inspect", file)["container"] as? [String: Any])
+      let container = try #require(try sandbox.document("inspect", file)["container"] as? [String: Any])
       #expect(container["instance"] as? String == instance)
       let given = try #require(
-        try lab.document("inspect", file, "--container", "Mine")["container"] as? [String: Any])
+        try sandbox.document("inspect", file, "--container", "Mine")["container"] as? [String: Any])
       #expect(given["instance"] as? String == "Mine")
     }
   }
@@ -83,8 +83,8 @@ struct PackedShapeTests {
       "__MACOSX/Notes/Documents/._flagged.txt", "Notes/Documents/._flagged.txt",
     ])
   func appleDouble(_ name: String) throws {
-    try Lab.with { lab in
-      try lab.python(
+    try Sandbox.with { sandbox in
+      try sandbox.python(
         Self.double + """
           z = zipfile.ZipFile('Notes.zip', 'w')
           z.writestr('\(name)',
@@ -94,10 +94,10 @@ struct PackedShapeTests {
           z.writestr('Notes/Library/x', ''); z.writestr('Notes/.DS_Store', '')
           z.close()
           """)
-      let shown = try lab.document("snapshot", "Notes.zip", "-o", "A.tar.zst")
+      let shown = try sandbox.document("snapshot", "Notes.zip", "-o", "A.tar.zst")
       let excluded = try #require(shown["excluded"] as? [[String: Any]])
       #expect(excluded.compactMap { $0["path"] as? String }.contains("Documents/flagged.txt"), "\(shown)")
-      let text = try lab.succeed("show", "A.tar.zst")
+      let text = try sandbox.succeed("show", "A.tar.zst")
       #expect(text.contains("Documents/kept.txt") && text.contains("Documents/._own"))
       #expect(!text.contains("__MACOSX") && !text.contains("._flagged"))
     }
@@ -105,10 +105,10 @@ struct PackedShapeTests {
 
   @Test("An archive is not a foreign archive, and is told from one")
   func archive() throws {
-    try Lab.with { lab in
-      try lab.create()
-      try lab.succeed("snapshot", "Notes", "-o", "A.tar.zst")
-      try lab.expectRefusal(
+    try Sandbox.with { sandbox in
+      try sandbox.create()
+      try sandbox.succeed("snapshot", "Notes", "-o", "A.tar.zst")
+      try sandbox.expectRefusal(
         ["inspect", "A.tar.zst"], exit: 1,
         ["A.tar.zst: an archive of drydock", "drydock show", "drydock restore"],
         container: nil)

@@ -1,21 +1,21 @@
 import Foundation
 import TestSupport
 
-extension Lab {
+extension Sandbox {
   /// Makes a key file with age's own program; gives its public key.
   func key(_ file: String) throws -> String {
     try run(Tools.system("age-keygen"), "-o", directory(file))
     return try run(Tools.system("age-keygen"), "-y", directory(file)).trimmingCharacters(in: .newlines)
   }
 
-  /// Takes an encrypted snapshot as a file in the lab.
+  /// Takes an encrypted snapshot as a file in the sandbox.
   func sealed(_ file: String, to recipients: String..., container: String = "Notes") throws {
     let result = try drydock(
       ["snapshot", container, "-o", file] + recipients.flatMap { ["--recipient", $0] })
     guard result.succeeded else { throw SystemFailure("\(result)") }
   }
 
-  /// Runs a shell script in the lab, which must succeed; gives its output.
+  /// Runs a shell script in the sandbox, which must succeed; gives its output.
   @discardableResult
   func shell(_ script: String) throws -> String {
     let result = try Command.run(
@@ -32,7 +32,7 @@ extension Lab {
       directory: directory.path, limit: 60)
   }
 
-  /// The files of the lab, hidden ones too, that have a text in their content or name; containers aside.
+  /// The files of the sandbox, hidden ones too, that have a text in their content or name; containers aside.
   func files(with text: String, except containers: [String]) throws -> [String] {
     let skipped = containers.map { "-path ./\($0) -prune -o" }.joined(separator: " ")
     return try shell(
@@ -44,7 +44,7 @@ extension Lab {
   }
 }
 
-extension Lab {
+extension Sandbox {
   /// Runs `drydock`, which must succeed; gives its output.
   @discardableResult
   func succeed(_ arguments: [String]) throws -> String {

@@ -3,9 +3,9 @@ import TestSupport
 import Testing
 
 /// A directory with the sample app's `drydock.yaml` and `Migrations`, in which the real program runs as a user
-/// runs it: containers are its sub-directories, and the program's working directory is the lab. The app is that of
+/// runs it: containers are its sub-directories, and the program's working directory is the sandbox. The app is that of
 /// version 6, which had no group yet and released nothing: each container stands for itself, and tests edit migrations.
-struct Lab {
+struct Sandbox {
   let directory: TemporaryDirectory
   let program: String
   let app: String
@@ -39,7 +39,7 @@ struct Lab {
     try write("device.key", Self.deviceKey.get())
   }
 
-  /// The sample app's `drydock.yaml`, with its paths as they are in a lab.
+  /// The sample app's `drydock.yaml`, with its paths as they are in a sandbox.
   private static func configuration() throws -> String {
     let same = (0...9).map { "\($0): \($0)" }.joined(separator: ", ")
     return try String(contentsOfFile: repository + "/Fixtures/drydock.yaml", encoding: .utf8)
@@ -49,12 +49,12 @@ struct Lab {
       .replacing("{defaults: dataSchemaVersion}", with: "{defaults: dataSchemaVersion, at: {\(same)}}")
   }
 
-  /// Runs a test with a lab that is removed afterwards.
-  static func with<T>(_ body: (Lab) throws -> T) throws -> T {
-    try TemporaryDirectory.with { try body(Lab($0)) }
+  /// Runs a test with a sandbox that is removed afterwards.
+  static func with<T>(_ body: (Sandbox) throws -> T) throws -> T {
+    try TemporaryDirectory.with { try body(Sandbox($0)) }
   }
 
-  /// The path of something in the lab.
+  /// The path of something in the sandbox.
   func callAsFunction(_ relative: String) -> String { directory(relative) }
 
   // MARK: Programs
@@ -129,12 +129,12 @@ struct Lab {
     return path
   }
 
-  /// The names in the lab or in a directory of it, sorted.
+  /// The names in the sandbox or in a directory of it, sorted.
   func names(_ path: String = ".") throws -> [String] {
     try RawFiles.names(in: Array(directory(path).utf8)).map { String(decoding: $0, as: UTF8.self) }
   }
 
-  /// Copies a fixture of the sample app into the lab's directory of fixtures. From then on the app is that of the newest
+  /// Copies a fixture of the sample app into the sandbox's directory of fixtures. From then on the app is that of the newest
   /// version, with its group.
   func addFixture(_ name: String) throws {
     try write("drydock.yaml", Self.configuration())
@@ -148,7 +148,7 @@ struct Lab {
 
   // MARK: Files
 
-  /// The files in a directory of the lab that hold the app's token in the clear, in whatever way it is written.
+  /// The files in a directory of the sandbox that hold the app's token in the clear, in whatever way it is written.
   func tokenHolders(_ path: String = ".") throws -> [String] {
     let forms = [
       Data(Self.token.utf8), Data(Data(Self.token.utf8).base64EncodedString().utf8.dropLast(4)),

@@ -2,10 +2,10 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A lab with canaries in every store, in which nothing may sing: whatever a command prints and leaves on disk is
+/// A sandbox with canaries in every store, in which nothing may sing: whatever a command prints and leaves on disk is
 /// searched for them.
-final class CanaryLab {
-  let lab: Lab
+final class CanarySandbox {
+  let sandbox: Sandbox
   /// Added to every command's environment.
   var environment: [String: String?] = [:]
   /// The directories that are containers.
@@ -20,36 +20,37 @@ final class CanaryLab {
   static let device = "Keys/device.txt"
   static let identity = "Keys/identity.txt"
 
-  init(_ lab: Lab, container: String = "Notes", version: Int = 2) throws {
-    self.lab = lab
+  init(_ sandbox: Sandbox, container: String = "Notes", version: Int = 2) throws {
+    self.sandbox = sandbox
     var keys: [String] = []
-    try lab.run(Tools.system("mkdir"), "-m", "700", lab("Keys"))
+    try sandbox.run(Tools.system("mkdir"), "-m", "700", sandbox("Keys"))
     for name in ["device", "device2", "identity", "other"] {
-      try lab.run(Tools.system("age-keygen"), "-o", lab("Keys/\(name).txt"))
-      let lines = String(decoding: try lab.read("Keys/\(name).txt"), as: UTF8.self).split(separator: "\n")
+      try sandbox.run(Tools.system("age-keygen"), "-o", sandbox("Keys/\(name).txt"))
+      let lines = String(decoding: try sandbox.read("Keys/\(name).txt"), as: UTF8.self).split(separator: "\n")
       let key = try #require(lines.first { $0.hasPrefix("AGE-SECRET-KEY-1") })
       keys.append(String(key.dropFirst("AGE-SECRET-KEY-1".count)))
       let recipient = try #require(lines.first { $0.contains("public key: ") }?.split(separator: " ").last)
-      try lab.write("Keys/\(name).pub", "\(recipient)\n")
+      try sandbox.write("Keys/\(name).pub", "\(recipient)\n")
     }
     needles = Canary.allCases.map { ($0, Canary.needles($0, keys: keys)) }
-    try lab.write("Keys/passphrase.txt", Canary.sealed.value("passphrase") + "\n")
-    try lab.write("Keys/garbage.txt", "\(Canary.sealed.value("garbage"))\n\(Canary.sealed.value("more"))\n")
-    for name in ["first", "second", "third"] { try lab.write("Keys/\(name)", Canary.sealed.value(name)) }
+    try sandbox.write("Keys/passphrase.txt", Canary.sealed.value("passphrase") + "\n")
+    try sandbox.write(
+      "Keys/garbage.txt", "\(Canary.sealed.value("garbage"))\n\(Canary.sealed.value("more"))\n")
+    for name in ["first", "second", "third"] { try sandbox.write("Keys/\(name)", Canary.sealed.value(name)) }
     try make(container, version: version)
   }
 
   /// Makes a container with canaries.
   func make(_ name: String, version: Int) throws {
-    try lab.create(name, version: version, "--leave-wal")
-    try CanaryPlants(lab: lab, container: name).plant("a")
+    try sandbox.create(name, version: version, "--leave-wal")
+    try CanaryPlants(sandbox: sandbox, container: name).plant("a")
   }
 
   /// Makes a fixture of a container with canaries, from which other settings are expected than come out.
   func addFixture(_ name: String) throws {
-    try lab.create("Template", version: 2, "--leave-wal")
-    try CanaryPlants(lab: lab, container: "Template").plant("fixture")
-    try lab.write(
+    try sandbox.create("Template", version: 2, "--leave-wal")
+    try CanaryPlants(sandbox: sandbox, container: "Template").plant("fixture")
+    try sandbox.write(
       "Fixtures/\(name)/fixture.yaml",
       """
       version: 2
@@ -60,11 +61,11 @@ final class CanaryLab {
           - {database: Library/Application Support/database.sqlite, sql: SELECT * FROM login, rows: [[1]]}
 
       """)
-    try lab.run(Tools.system("mv"), lab("Template"), lab("Fixtures/\(name)/container"))
+    try sandbox.run(Tools.system("mv"), sandbox("Template"), sandbox("Fixtures/\(name)/container"))
   }
 
   func recipient(_ name: String) throws -> String {
-    String(decoding: try lab.read("Keys/\(name).pub"), as: UTF8.self).trimmingCharacters(in: .newlines)
+    String(decoding: try sandbox.read("Keys/\(name).pub"), as: UTF8.self).trimmingCharacters(in: .newlines)
   }
 
   // MARK: Running
@@ -75,9 +76,9 @@ final class CanaryLab {
     _ words: [String], input: [UInt8] = [], prints: Bool = false, environment extra: [String: String?] = [:],
     sourceLocation: SourceLocation = #_sourceLocation
   ) throws -> CommandResult {
-    let variables = lab.environment.merging(environment) { $1 }.merging(extra) { $1 }
+    let variables = sandbox.environment.merging(environment) { $1 }.merging(extra) { $1 }
     let result = try Command.run(
-      lab.program, words, environment: variables, input: input, directory: lab.directory.path)
+      sandbox.program, words, environment: variables, input: input, directory: sandbox.directory.path)
     var texts = [("standard error", result.errorBytes)]
     if !prints { texts.append(("standard output", result.outputBytes)) }
     for (stream, bytes) in texts {
@@ -88,7 +89,7 @@ final class CanaryLab {
           sourceLocation: sourceLocation)
       }
     }
-    let left = try lab.names("tmp")
+    let left = try sandbox.names("tmp")
     #expect(
       left.isEmpty || result.signal != nil, "drydock \(words.joined(separator: " ")) left tmp/\(left)",
       sourceLocation: sourceLocation)
@@ -97,7 +98,7 @@ final class CanaryLab {
 
   // MARK: Searching the disk
 
-  /// Searches everything in the lab.
+  /// Searches everything in the sandbox.
   ///
   /// - Parameter isKilled: a command was killed just now: until the next one its stage is there.
   func searchDisk(
@@ -110,7 +111,7 @@ final class CanaryLab {
   /// What stands where it must not, one line for each file and canary.
   func foundOnDisk(isKilled: Bool = false) throws -> [String] {
     try files().flatMap { path -> [String] in
-      var bytes = try Data(RawFiles.read(Array((lab.directory.path + "/" + path).utf8)))
+      var bytes = try Data(RawFiles.read(Array((sandbox.directory.path + "/" + path).utf8)))
       bytes.append(contentsOf: Array("\n\(path)".utf8))
       return needles.compactMap { kind, needles in
         let found = mayHold(kind, path, isKilled) ? [] : needles.found(in: bytes)
@@ -124,7 +125,7 @@ final class CanaryLab {
     let archives = try files().filter { $0.hasSuffix(".tar.zst") }
     #expect(!archives.isEmpty, sourceLocation: sourceLocation)
     for archive in archives {
-      let tar = try Command.run(Tools.system("zstd"), ["-dcq", lab(archive)]).outputBytes
+      let tar = try Command.run(Tools.system("zstd"), ["-dcq", sandbox(archive)]).outputBytes
       for (kind, needles) in needles where kinds.contains(kind) {
         let found = needles.found(in: Data(tar))
         #expect(found.isEmpty, "\(archive) holds \(found)", sourceLocation: sourceLocation)
@@ -132,11 +133,11 @@ final class CanaryLab {
     }
   }
 
-  /// The regular files, as paths in the lab.
+  /// The regular files, as paths in the sandbox.
   private func files() throws -> [String] {
-    guard let walk = FileManager.default.enumerator(atPath: lab.directory.path) else { return [] }
+    guard let walk = FileManager.default.enumerator(atPath: sandbox.directory.path) else { return [] }
     return walk.compactMap { $0 as? String }.filter { path in
-      (try? RawFiles.status(Array((lab.directory.path + "/" + path).utf8)).st_mode & S_IFMT) == S_IFREG
+      (try? RawFiles.status(Array((sandbox.directory.path + "/" + path).utf8)).st_mode & S_IFMT) == S_IFREG
     }
   }
 

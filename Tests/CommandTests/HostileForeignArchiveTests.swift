@@ -3,8 +3,8 @@ import TestSupport
 import Testing
 
 /// Files that were made to do harm, or that were damaged on their way.
-@Suite("Hostile packed files")
-struct PackedHostileTests {
+@Suite("Hostile foreign archives")
+struct HostileForeignArchiveTests {
   /// A Python program that writes `H.tar` or `H.zip`, the exit code, and what the message says.
   struct Sample: Sendable, CustomTestStringConvertible {
     var testDescription: String
@@ -93,29 +93,29 @@ struct PackedHostileTests {
 
   @Test("Each is refused with what is wrong, and nothing is left or touched outside", arguments: samples)
   func refused(_ sample: Sample) throws {
-    try Lab.with { lab in
-      try lab.python(sample.script)
-      let limit = lab.exists("max") ? String(decoding: try lab.read("max"), as: UTF8.self) : nil
-      try lab.expectRefusal(
+    try Sandbox.with { sandbox in
+      try sandbox.python(sample.script)
+      let limit = sandbox.exists("max") ? String(decoding: try sandbox.read("max"), as: UTF8.self) : nil
+      try sandbox.expectRefusal(
         ["snapshot", "H", "-o", "A.tar.zst"], exit: sample.exit, [sample.says], container: nil,
         environment: ["DRYDOCK_MAX_SIZE": limit])
-      #expect(!lab.exists("evil") && !lab.exists("../evil") && !lab.exists("tmp/evil"))
+      #expect(!sandbox.exists("evil") && !sandbox.exists("../evil") && !sandbox.exists("tmp/evil"))
       #expect(!RawFiles.exists(Array("/tmp/evil".utf8)))
     }
   }
 
   @Test("A link may point anywhere, as an app's own may, and nobody goes there")
   func links() throws {
-    try Lab.with { lab in
-      try lab.python(
+    try Sandbox.with { sandbox in
+      try sandbox.python(
         """
         import os, tarfile
         os.makedirs('N/Documents'); os.makedirs('N/Library')
         os.symlink('/etc', 'N/Documents/out'); os.symlink('/etc/passwd', 'N/Documents/passwd')
         t = tarfile.open('H', 'w'); t.add('N'); t.close()
         """)
-      try lab.succeed("snapshot", "H", "-o", "A.tar.zst")
-      let shown = try lab.succeed("show", "A.tar.zst", "Documents")
+      try sandbox.succeed("snapshot", "H", "-o", "A.tar.zst")
+      let shown = try sandbox.succeed("show", "A.tar.zst", "Documents")
       #expect(shown.contains("Documents/out → /etc\n") && shown.contains("Documents/passwd → /etc/passwd\n"))
       #expect(!shown.contains("out/"))
     }
@@ -123,8 +123,8 @@ struct PackedHostileTests {
 
   @Test("A bundle whose data is a link, and a lone link, are no containers")
   func linkedRoot() throws {
-    try Lab.with { lab in
-      try lab.python(
+    try Sandbox.with { sandbox in
+      try sandbox.python(
         """
         import os, tarfile
         os.makedirs('X.xcappdata'); os.symlink('/etc', 'X.xcappdata/AppData'); os.symlink('/etc', 'N')
@@ -132,8 +132,8 @@ struct PackedHostileTests {
         t = tarfile.open('L', 'w'); t.add('N'); t.close()
         """)
       for file in ["B", "L"] {
-        try lab.succeed("snapshot", file, "-o", "\(file).tar.zst", "--include-excluded")
-        let shown = try lab.succeed("show", "\(file).tar.zst")
+        try sandbox.succeed("snapshot", file, "-o", "\(file).tar.zst", "--include-excluded")
+        let shown = try sandbox.succeed("show", "\(file).tar.zst")
         #expect(shown.contains(" → /etc") && !shown.contains("passwd"), "\(shown)")
       }
     }

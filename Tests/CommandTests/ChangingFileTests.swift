@@ -4,7 +4,7 @@ import Testing
 
 /// Files that another process removes, lets grow, cuts and turns into links and directories while they are read.
 @Suite("Moving targets")
-struct HammerTests {
+struct ChangingFileTests {
   private static let script = """
     import os, random, shutil, sys
     base = sys.argv[1]
@@ -32,54 +32,57 @@ struct HammerTests {
 
   @Test("Snapshots hold what stood still, and nothing from behind a link")
   func snapshots() throws {
-    try Lab.with { lab in
-      try lab.create(version: 4)
-      try lab.write("secret.txt", "never in an archive 5f3a9c")
-      try lab.run(Tools.system("mkdir"), lab("Notes/Documents/Hammer"))
+    try Sandbox.with { sandbox in
+      try sandbox.create(version: 4)
+      try sandbox.write("secret.txt", "never in an archive 5f3a9c")
+      try sandbox.run(Tools.system("mkdir"), sandbox("Notes/Documents/Hammer"))
       let hammer = try Command.spawn(
-        Tools.system("python3"), ["-c", Self.script, lab("Notes/Documents/Hammer"), lab("secret.txt")])
+        Tools.system("python3"),
+        ["-c", Self.script, sandbox("Notes/Documents/Hammer"), sandbox("secret.txt")])
       try hammer.waitForLine("ready")
       for number in 0..<6 {
-        let result = try lab.drydock("snapshot", "Notes", "-o", "\(number).tar.zst")
+        let result = try sandbox.drydock("snapshot", "Notes", "-o", "\(number).tar.zst")
         // 3: done, and something never stood still.
         #expect([0, 3].contains(result.exitCode), "\(result)")
-        let verified = try lab.drydock("verify", "--data", "\(number).tar.zst")
+        let verified = try sandbox.drydock("verify", "--data", "\(number).tar.zst")
         #expect(verified.succeeded, "\(verified)")
-        let held = try lab.run(
-          "/bin/sh", "-c", "zstd -dcq '\(lab("\(number).tar.zst"))' | grep -ac 5f3a9c || true")
+        let held = try sandbox.run(
+          "/bin/sh", "-c", "zstd -dcq '\(sandbox("\(number).tar.zst"))' | grep -ac 5f3a9c || true")
         #expect(held.trimmingCharacters(in: .newlines) == "0")
-        try lab.succeed("restore", "\(number).tar.zst", "Restored-\(number)")
+        try sandbox.succeed("restore", "\(number).tar.zst", "Restored-\(number)")
       }
       #expect(hammer.isRunning)
       hammer.closeInput()
       _ = try hammer.wait()
-      #expect(try lab.names("tmp") == [])
+      #expect(try sandbox.names("tmp") == [])
     }
   }
 
   @Test("A migration stops in words, or is done", arguments: ["exchange", "in-place"])
   func migrate(_ way: String) throws {
-    try Lab.with { lab in
-      var lab = lab
-      lab.commit = way
-      try lab.create()
-      try lab.run(Tools.system("mkdir"), lab("Notes/Documents/Hammer"))
+    try Sandbox.with { sandbox in
+      var sandbox = sandbox
+      sandbox.commit = way
+      try sandbox.create()
+      try sandbox.run(Tools.system("mkdir"), sandbox("Notes/Documents/Hammer"))
       let hammer = try Command.spawn(
-        Tools.system("python3"), ["-c", Self.script, lab("Notes/Documents/Hammer"), lab("drydock.yaml")])
+        Tools.system("python3"),
+        ["-c", Self.script, sandbox("Notes/Documents/Hammer"), sandbox("drydock.yaml")])
       try hammer.waitForLine("ready")
       for _ in 0..<4 {
-        let result = try lab.drydock("migrate", "Notes")
+        let result = try sandbox.drydock("migrate", "Notes")
         // 1: something vanished under its hands, and nothing was changed.
         #expect([0, 1, 5, 6].contains(result.exitCode), "\(result)")
         // Whatever it said, it is one of the two.
-        #expect(lab.exists("Notes/" + Lab.newDatabase) != lab.exists("Notes/" + Lab.oldDatabase))
-        #expect(lab.exists("Notes/" + Lab.newDatabase) || [1, 5].contains(result.exitCode))
+        #expect(
+          sandbox.exists("Notes/" + Sandbox.newDatabase) != sandbox.exists("Notes/" + Sandbox.oldDatabase))
+        #expect(sandbox.exists("Notes/" + Sandbox.newDatabase) || [1, 5].contains(result.exitCode))
       }
       hammer.closeInput()
       _ = try hammer.wait()
-      try lab.succeed("recover", "Notes")
-      try lab.succeed("migrate", "Notes")
-      #expect(try lab.names("tmp") == [] && lab.exists("Notes/" + Lab.newDatabase))
+      try sandbox.succeed("recover", "Notes")
+      try sandbox.succeed("migrate", "Notes")
+      #expect(try sandbox.names("tmp") == [] && sandbox.exists("Notes/" + Sandbox.newDatabase))
     }
   }
 }

@@ -1,0 +1,54 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// The session of the README goes as it is written; `…` is for lines that are left out.
+@Suite("The README")
+struct ReadmeTests {
+  @Test("Its session goes as it is written, with its migration")
+  func session() throws {
+    let readme = try String(contentsOfFile: Sandbox.repository + "/README.md", encoding: .utf8)
+    let session = Transcript(try block("console", of: readme))
+    #expect(session.steps.count == 6)
+    try Sandbox.with { sandbox in
+      try sandbox.create(photos: 3)
+      try sandbox.write(
+        "drydock.yaml",
+        """
+        databases: {notes: Documents/database.sqlite}
+        version-markers: [{defaults: dataSchemaVersion, at: {0: 0, 1: 1, 2: 2}}]
+
+        """)
+      for file in try FileManager.default.contentsOfDirectory(atPath: sandbox("Migrations")) {
+        try sandbox.remove("Migrations/" + file)
+      }
+      try sandbox.write("Migrations/0001_theme.yaml", block("yaml", of: readme))
+      try sandbox.write(
+        "Migrations/0002_task_names.sql",
+        "-- drydock: database notes\n-- migrate:up\nALTER TABLE task RENAME COLUMN title TO name;\n")
+      for (written, got) in zip(session.steps, try session.replayed(in: sandbox).steps) {
+        let wanted = written.output.map {
+          Transcript.normalized($0.replacing("/tmp/notes", with: sandbox.directory.path), in: sandbox)
+        }
+        let results = got.output.filter { !$0.hasPrefix("! ") }
+        #expect(
+          matches(wanted[...], results[...]), "$ \(got.command)\n\(got.output.joined(separator: "\n"))")
+      }
+    }
+  }
+
+  /// The first block of a language.
+  private func block(_ language: String, of text: String) throws -> String {
+    let start = try #require(text.firstRange(of: "```\(language)\n"))
+    return String(text[start.upperBound...].prefix { $0 != "`" })
+  }
+
+  private func matches(_ wanted: ArraySlice<String>, _ got: ArraySlice<String>) -> Bool {
+    guard let first = wanted.first else { return got.isEmpty }
+    let rest = wanted.dropFirst()
+    if first.trimmingCharacters(in: .whitespaces) == "…" {
+      return (got.startIndex...got.endIndex).contains { matches(rest, got[$0...]) }
+    }
+    return got.first == first && matches(rest, got.dropFirst())
+  }
+}
