@@ -88,6 +88,10 @@ enum Advice {
     ("vault", .missing, "no item", "`drydock vault list` shows all items"),
     ("migrate", .notInArchive, "without a snapshot", "--no-snapshot"),
     ("migrate", .outOfOrder, "", "--allow-out-of-order"),
+    (
+      "rollback", .conflict, "Down migrations",
+      "--down; --discard-newer discards what the app has written since"
+    ),
     ("rollback", .conflict, "", "--discard-newer discards what the app has written since"),
     ("restore", .mismatch, "would be mixed into", "--migrate"),
     ("restore", .mismatch, "must be asked for", "--from-other"),

@@ -102,7 +102,7 @@ import Testing
       let error = try #require(sandbox.failure { try sandbox.rollback() })
       #expect(error.code == .conflict)
       for part in [
-        "theme", "\"green\"", "\"blue\"", "written.txt", "empty.txt", "database.sqlite", "--discard-newer",
+        "theme", "\"green\"", "\"blue\"", "written.txt", "empty.txt", "database.sqlite",
       ] {
         #expect(error.message.contains(part), "\(part) in \(error.message)")
       }

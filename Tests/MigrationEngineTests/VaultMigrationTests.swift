@@ -43,7 +43,6 @@ import Testing
         #expect(
           error?.message.contains("vault.move-from-defaults of the migration 0002_move needs the device key")
             == true)
-        #expect(error?.message.contains("--device-key") == true)
       }
       let after = try TreeListing(lab.directory("container"))
       #expect(after.differences(from: before, comparing: TreeListing.untouched) == [])

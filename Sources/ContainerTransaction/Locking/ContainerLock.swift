@@ -47,7 +47,7 @@ package struct ContainerLock: Sendable {
     guard let root = locked else {
       throw DrydockError(
         .locked,
-        "locked by \(try LockHolders.names(path)); wait for it, or give --lock-timeout SECONDS", path: path)
+        "locked by \(try LockHolders.names(path)); wait for it", path: path)
     }
     return root
   }
@@ -99,7 +99,7 @@ package enum LockHolders {
   #else
     // macOS: untested
     private static func of(_ identity: FileIdentity) -> [String] {
-      OpenFileSearch(inodes: [identity: .root], ownDescriptors: []).run().found
+      OpenFileSearch(inodes: [identity: .root], own: []).run().found
         .filter { $0.process != ProcessTable.own && !$0.isWorkingDirectory }
         .map { "process \($0.process) (\($0.processName))" }
     }
