@@ -19,8 +19,6 @@ package final class AgeReader: Sendable {
   private static let batch: UInt64 = 16
 
   /// Opens a file of `size` bytes: reads the header, unwraps the file key and authenticates the last chunk.
-  ///
-  /// - Throws: `DrydockError`, or what `source` throws.
   package convenience init(size: UInt64, keys: AgeKeys, source: @escaping Source) throws {
     let header = try AgeHeader.read(size: size, source)
     let fileKey = try header.fileKey(with: keys)
@@ -35,8 +33,6 @@ package final class AgeReader: Sendable {
 
   /// Opens a file that this process has written, to verify it without a key. Its start must be, byte for byte, the one it
   /// was written with.
-  ///
-  /// - Throws: `DrydockError`, or what `source` throws.
   package convenience init(size: UInt64, writtenWith start: AgeFileStart, source: @escaping Source) throws {
     var bytes = [UInt8](repeating: 0, count: Int(min(size, UInt64(start.bytes.count))))
     try bytes.withUnsafeMutableBytes { try source($0, 0) }

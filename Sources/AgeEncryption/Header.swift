@@ -46,8 +46,6 @@ package struct AgeHeader: Sendable {
   }
 
   /// Reads the header of a binary age file of `size` bytes. `read` fills a buffer with the bytes at an offset.
-  ///
-  /// - Throws: `DrydockError` (`.header`), or what `read` throws.
   package static func read(
     size: UInt64, _ read: (_ into: UnsafeMutableRawBufferPointer, _ offset: UInt64) throws -> Void
   ) throws -> AgeHeader {

@@ -107,18 +107,9 @@ package enum KeyFile {
         throw DrydockError(
           .badKey, "the key file is encrypted itself; decrypt it first, with `age -d`", path: path)
       }
-      let identities = try lines(of: bytes).map { number, line in
-        do {
-          return try AgeIdentity(SecretBytes(copying: line))
-        } catch let error as DrydockError {
-          throw DrydockError(error.code, "line \(number): \(error.message)", path: path)
-        }
+      return try keys(in: bytes, path, none: "identity; make one with `drydock keygen -o FILE`") {
+        try AgeIdentity(SecretBytes(copying: $0))
       }
-      guard !identities.isEmpty else {
-        throw DrydockError(
-          .badKey, "this file has no identity", path: path)
-      }
-      return identities
     }
   }
 
@@ -127,18 +118,10 @@ package enum KeyFile {
   /// - Throws: `DrydockError` (`.badKey`) with the line number; the message contains nothing of the line, which may be a
   ///   secret key in the wrong file.
   package static func recipients(in file: [UInt8], path: String?) throws -> [AgeRecipient] {
-    try file.withUnsafeBytes { bytes in
-      let recipients = try lines(of: bytes).map { number, line in
-        do {
-          return try AgeRecipient(String(decoding: line, as: UTF8.self))
-        } catch let error as DrydockError {
-          throw DrydockError(error.code, "line \(number): \(error.message)", path: path)
-        }
+    try file.withUnsafeBytes {
+      try keys(in: $0, path, none: "recipient; add one (age1…)") {
+        try AgeRecipient(String(decoding: $0, as: UTF8.self))
       }
-      guard !recipients.isEmpty else {
-        throw DrydockError(.badKey, "this file has no recipient; add one (age1…)", path: path)
-      }
-      return recipients
     }
   }
 
@@ -154,14 +137,23 @@ package enum KeyFile {
     }
   }
 
-  /// The lines with a key, numbered from 1, without their line breaks (LF or CRLF).
-  private static func lines(of bytes: UnsafeRawBufferPointer) -> [(number: Int, line: UnsafeRawBufferPointer)]
-  {
-    bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).enumerated()
-      .compactMap { index, line in
-        let line = line.last == UInt8(ascii: "\r") ? line.dropLast() : line
-        guard let first = line.first, first != UInt8(ascii: "#") else { return nil }
-        return (index + 1, UnsafeRawBufferPointer(rebasing: line))
+  /// Reads each line with a key, without its line break (LF or CRLF).
+  private static func keys<Key>(
+    in bytes: UnsafeRawBufferPointer, _ path: String?, none: String,
+    _ read: (UnsafeRawBufferPointer) throws -> Key
+  ) throws -> [Key] {
+    var keys: [Key] = []
+    let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+    for (index, line) in lines.enumerated() {
+      let line = line.last == UInt8(ascii: "\r") ? line.dropLast() : line
+      guard let first = line.first, first != UInt8(ascii: "#") else { continue }
+      do {
+        keys.append(try read(UnsafeRawBufferPointer(rebasing: line)))
+      } catch let error as DrydockError {
+        throw DrydockError(error.code, "line \(index + 1): \(error.message)", path: path)
       }
+    }
+    guard !keys.isEmpty else { throw DrydockError(.badKey, "this file has no \(none)", path: path) }
+    return keys
   }
 }

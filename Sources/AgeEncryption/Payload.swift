@@ -21,8 +21,6 @@ package struct PayloadCipher: Sendable {
 
   /// Encrypts chunk `number` (from 0) into `sealed`, which must be 16 bytes longer and not overlap. All chunks but the
   /// last one have 64 KiB; the last one has fewer only where the payload ends, and none only in an empty payload.
-  ///
-  /// - Throws: `DrydockError` (`.cryptography`).
   package func seal(
     _ plain: UnsafeRawBufferPointer, number: UInt64, isLast: Bool, into sealed: UnsafeMutableRawBufferPointer
   ) throws {
@@ -119,8 +117,6 @@ package final class AgeWriter {
   private static let batch = 4
 
   /// Starts a file: the header goes to the sink at once.
-  ///
-  /// - Throws: `DrydockError`, or what `sink` throws.
   package init(to lock: AgeLock, sink: @escaping (UnsafeRawBufferPointer) throws -> Void) throws {
     start = try AgeFileStart(to: lock)
     self.sink = sink
@@ -136,8 +132,6 @@ package final class AgeWriter {
   }
 
   /// Adds content. After an error the file is useless.
-  ///
-  /// - Throws: `DrydockError`, or what the sink throws.
   package func write(_ bytes: UnsafeRawBufferPointer) throws {
     guard !isEnded else {
       throw DrydockError(
@@ -159,8 +153,6 @@ package final class AgeWriter {
   }
 
   /// Ends the file: the last chunk goes to the sink.
-  ///
-  /// - Throws: `DrydockError`, or what the sink throws.
   package func finish() throws {
     guard !isEnded else {
       throw DrydockError(.badKey, "an age file was ended twice or after an error; start a new one")

@@ -19,7 +19,7 @@ package struct ComparisonOptions: Sendable {
   /// Hides secrets: one for the whole run, so that equal ones are recognizable in all output.
   package var redactor = Redactor()
 
-  /// What opens the vaults, when it is at hand.
+  /// What opens the vaults, if given.
   package var deviceKeys: DeviceKeys?
 
   /// All of everything, rows only counted.
@@ -140,8 +140,6 @@ package struct Comparison {
 
   private func takes(_ store: ComparisonOptions.Store) -> Bool { options.stores.contains(store) }
 
-  // MARK: One side has it
-
   private mutating func add(
     _ entry: ComparedEntry, _ change: ContainerDifference.Change, in side: any ComparisonSide
   ) throws {
@@ -151,7 +149,7 @@ package struct Comparison {
       if takes(.databases) { difference.databases.append(.init(path: path, change: change)) }
       return
     case .vault:
-      if takes(.vault) { try addVault(path, change, in: side) }
+      if takes(.vault) { try compareVaults(path, change) }
       return
     case .settings where takes(.defaults):
       let values = try side.settings(of: path) ?? [:]
@@ -165,8 +163,6 @@ package struct Comparison {
         sizeAfter: change == .added ? entry.size : nil))
   }
 
-  // MARK: Both have it
-
   private mutating func compare(_ old: ComparedEntry, _ new: ComparedEntry) throws {
     guard old.type == new.type else { return addFile(old, new, [.type]) }
     var aspects: [ContainerDifference.File.Aspect] = []
@@ -177,7 +173,9 @@ package struct Comparison {
       guard old.kind == new.kind else { return addFile(old, new, [.type]) }
       if takes(.databases) { try compareDatabases(old.path) }
     } else if kinds.contains(.vault) {
-      if takes(.vault), try vaultsMayDiffer(old, new) { try compareVaults(old, new) }
+      if takes(.vault), try vaultsMayDiffer(old, new) {
+        try compareVaults(old.path, .changed, isComplete: old.kind == new.kind)
+      }
     } else if kinds.contains(.settings) {
       if try takes(.defaults) && !compareSettings(old, new) { aspects.append(.content) }
     } else if old.type == .file {
@@ -230,36 +228,22 @@ package struct Comparison {
     return true
   }
 
-  // MARK: Vaults
-
-  private var vaults: (ContainerPath) -> VaultComparison {
-    { VaultComparison(path: $0, keys: options.deviceKeys, redactor: options.redactor) }
-  }
-
-  private mutating func addVault(
-    _ path: ContainerPath, _ change: ContainerDifference.Change, in side: any ComparisonSide
-  ) throws {
-    guard let held = try side.vault(of: path) else {
-      return difference.vault.append(.init(path: path, change: change))
-    }
-    let found = vaults(path).difference(
-      change == .removed ? held : nil, change == .added ? held : nil, change)
-    if let found { difference.vault.append(found) }
-  }
-
   /// A list of items has no digest.
   private func vaultsMayDiffer(_ old: ComparedEntry, _ new: ComparedEntry) throws -> Bool {
     try differs(old, new) || before.digest(of: old.path) == nil
   }
 
-  private mutating func compareVaults(_ old: ComparedEntry, _ new: ComparedEntry) throws {
-    guard old.kind == new.kind, let before = try before.vault(of: old.path),
-      let after = try after.vault(of: old.path)
-    else { return difference.vault.append(.init(path: old.path, change: .changed)) }
-    if let found = vaults(old.path).difference(before, after, .changed) { difference.vault.append(found) }
+  private mutating func compareVaults(
+    _ path: ContainerPath, _ change: ContainerDifference.Change, isComplete: Bool = true
+  ) throws {
+    let old = change == .added ? nil : try before.vault(of: path)
+    let new = change == .removed ? nil : try after.vault(of: path)
+    guard isComplete, old != nil || change == .added, new != nil || change == .removed else {
+      return difference.vault.append(.init(path: path, change: change))
+    }
+    let comparison = VaultComparison(path: path, keys: options.deviceKeys, redactor: options.redactor)
+    if let found = comparison.difference(old, new, change) { difference.vault.append(found) }
   }
-
-  // MARK: Databases
 
   private mutating func compareDatabases(_ path: ContainerPath) throws {
     defer {
@@ -271,9 +255,13 @@ package struct Comparison {
     if old == new && old != .unknown { return }
     var database = ContainerDifference.Database(path: path, change: .changed)
     do {
-      let result = try DatabaseComparison.run(
-        before, path, after, path, in: scratch, rowLimit: options.rowLimit,
-        redactor: options.redactor)
+      let names: (ContainerPath, ContainerPath) = ("before", "after")
+      defer { for name in [names.0, names.1] { try? scratch.removeDatabase(name) } }
+      let result = try DatabaseComparison(
+        before: before.databaseFile(of: path, in: scratch, as: names.0),
+        after: after.databaseFile(of: path, in: scratch, as: names.1), rowLimit: options.rowLimit,
+        redactor: options.redactor
+      ).run()
       (database.schema, database.tables) = (result.schema, result.tables)
       if database.schema.isEmpty && database.tables.isEmpty { return }
     } catch let error as DrydockError where error.code == .malformed {

@@ -23,22 +23,6 @@ package struct DatabaseComparison {
     package var tables: [ContainerDifference.Table]
   }
 
-  /// Compares a database of one side with one of another.
-  static func run(
-    _ before: any ComparisonSide, _ old: ContainerPath, _ after: any ComparisonSide, _ new: ContainerPath,
-    in scratch: Directory, rowLimit: Int, redactor: Redactor
-  ) throws -> Result {
-    let names: (ContainerPath, ContainerPath) = ("before", "after")
-    defer {
-      try? scratch.removeDatabase(names.0)
-      try? scratch.removeDatabase(names.1)
-    }
-    return try DatabaseComparison(
-      before: before.databaseFile(of: old, in: scratch, as: names.0),
-      after: after.databaseFile(of: new, in: scratch, as: names.1), rowLimit: rowLimit, redactor: redactor
-    ).run()
-  }
-
   package func run() throws -> Result {
     do {
       let encodings = (try encoding(of: before), try encoding(of: after))
@@ -75,23 +59,13 @@ package struct DatabaseComparison {
   private func addMissingCollations(_ db: Database) throws {
     var names: Set<String> = []
     for schema in ["main", "before"] {
-      let indexes = try String.fetchAll(
-        db, sql: "SELECT name FROM \(schema).sqlite_schema WHERE type = 'index'")
-      for index in indexes {
-        names.formUnion(
-          try String.fetchAll(
-            db, sql: "SELECT coll FROM pragma_index_xinfo(?, ?) WHERE coll IS NOT NULL",
-            arguments: [index, schema]))
-      }
-      let tables = try String.fetchAll(
-        db, sql: "SELECT name FROM pragma_table_list WHERE schema = ? AND wr = 1", arguments: [schema])
-      for table in tables {
-        // The key of such a table is not an index of the schema; its columns are found by the table's own name.
-        names.formUnion(
-          try String.fetchAll(
-            db, sql: "SELECT coll FROM pragma_index_xinfo(?, ?) WHERE coll IS NOT NULL",
-            arguments: ["sqlite_autoindex_\(table)_1", schema]))
-      }
+      names.formUnion(
+        try String.fetchAll(
+          db,
+          sql: """
+            SELECT x.coll FROM pragma_table_list t, pragma_index_list(t.name, ?1) i, pragma_index_xinfo(i.name, ?1) x
+            WHERE t.schema = ?1 AND t.type = 'table' AND x.coll IS NOT NULL
+            """, arguments: [schema]))
     }
     names.subtract(["BINARY", "NOCASE", "RTRIM"])
     for name in names {
@@ -309,7 +283,7 @@ package struct ShownSQL {
     index += count
   }
 
-  /// The length of what is quoted from the index on, with its quotes; a doubled one stands for itself.
+  /// The length of what is quoted from the index on, with its quotes; a doubled one is one character of it.
   private func quoted(by quote: UInt8) -> Int {
     var end = index + 1
     while end < bytes.count {

@@ -68,7 +68,7 @@ struct RowComparison {
     ]
     for case (let change, let number, let from?) in parts where number > 0 && limit > 0 {
       let names = RowNames(table: table, columns: join.key + join.values)
-      result.rows += try join.rows(change, from, limit, db).map { $0.shown(names, redactor) }
+      result.rows += try join.rows(change, from, limit, db, names, redactor)
     }
     return result
   }
@@ -136,10 +136,12 @@ struct RowJoin {
   /// A result has at most 2,000 columns; rows of so many are not readable.
   private static let shownColumns = 200
 
-  /// The first rows that differ, in the order of their keys.
+  /// The first rows that differ, in the order of their keys, for people: the key, and the columns that differ. All columns
+  /// are read, since what differs may be named by what does not.
   func rows(
-    _ change: ContainerDifference.Change, _ from: String, _ limit: Int, _ db: Database
-  ) throws -> [ComparedRow] {
+    _ change: ContainerDifference.Change, _ from: String, _ limit: Int, _ db: Database, _ names: RowNames,
+    _ redactor: Redactor
+  ) throws -> [ContainerDifference.Row] {
     let (isOld, isNew) = (change != .added, change != .removed)
     let own = isOld ? "o" : "n"
     let shown = values.prefix(Self.shownColumns)
@@ -155,23 +157,41 @@ struct RowJoin {
     let sql = "SELECT \(list.joined(separator: ", ")) \(from) ORDER BY \(order) LIMIT \(limit)"
     return try Row.fetchAll(db, sql: sql).map { row in
       var at = 0
-      var compared = ComparedRow(change: change)
-      compared.key = key.map { name in
+      let keys = key.map { name in
         let value = RowValue(row, &at)
-        return .init(name: name, before: isOld ? value : nil, after: isNew ? value : nil)
+        return ComparedValue(name: name, before: isOld ? value : nil, after: isNew ? value : nil)
       }
-      for name in shown {
-        var column = ComparedRow.Column(name: name)
+      let columns = shown.map { name in
+        var column = ComparedValue(name: name)
         if isOld { column.before = RowValue(row, &at) }
         if isNew { column.after = RowValue(row, &at) }
         if isOld && isNew {
           column.isSame = row[at]
           at += 1
         }
-        compared.columns.append(column)
+        return column
       }
-      return compared
+      let judged = names.names(
+        in: keys.flatMap { $0.texts(isKey: true) } + columns.flatMap { $0.texts(isKey: false) })
+      func field(_ value: ComparedValue) -> ContainerDifference.Field {
+        let name = judged[value.name] ?? .plain
+        return .init(
+          name: value.name, before: value.before?.shown(name, redactor),
+          after: value.after?.shown(name, redactor))
+      }
+      return .init(change: change, key: keys.map(field), columns: columns.filter { !$0.isSame }.map(field))
     }
+  }
+}
+
+/// The value of a column in a row that differs.
+private struct ComparedValue {
+  var name: String
+  var before: RowValue?, after: RowValue?
+  var isSame = false
+
+  func texts(isKey: Bool) -> [(name: String, text: String?, isKey: Bool)] {
+    [before, after].compactMap { value in value.map { (name, $0.name, isKey) } }
   }
 }
 
@@ -187,7 +207,7 @@ struct TableKey {
     var rowid: String?
   }
 
-  /// The columns that hold values of their own, in the table's order.
+  /// The columns that are not computed, in the table's order.
   let columns: [String]
   /// The declared key; empty when there is none, or when it may be null in rows.
   private let declared: [String]
@@ -251,36 +271,6 @@ struct TableKey {
     }
     guard let rowid = new.rowid, old.rowid == rowid else { return nil }
     return Shared(columns: [rowid], isIndexed: !old.isVirtual && !new.isVirtual, rowid: rowid)
-  }
-}
-
-/// A row that differs, with the values of all its columns: what differs may be named by what does not.
-struct ComparedRow {
-  struct Column {
-    var name: String
-    var before: RowValue?, after: RowValue?
-    var isSame = false
-  }
-
-  let change: ContainerDifference.Change
-  var key: [Column] = []
-  var columns: [Column] = []
-
-  /// The row for people: its key, and the columns that differ.
-  func shown(_ names: RowNames, _ redactor: Redactor) -> ContainerDifference.Row {
-    let values = key.map { ($0, true) } + columns.map { ($0, false) }
-    let judged = names.names(
-      in: values.flatMap { column, isKey in
-        [column.before, column.after].compactMap { value in value.map { (column.name, $0.name, isKey) } }
-      })
-    func field(_ column: Column) -> ContainerDifference.Field {
-      let name = judged[column.name] ?? .plain
-      return .init(
-        name: column.name, before: column.before?.shown(name, redactor),
-        after: column.after?.shown(name, redactor))
-    }
-    return .init(
-      change: change, key: key.map(field), columns: columns.filter { !$0.isSame }.map(field))
   }
 }
 

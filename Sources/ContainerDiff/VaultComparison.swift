@@ -4,7 +4,7 @@ import DrydockErrors
 import FileSystem
 import Formats
 
-/// Compares two vaults item by item, as far as the keys at hand open them.
+/// Compares two vaults item by item, as far as the given keys open them.
 struct VaultComparison {
   let path: ContainerPath
   let keys: DeviceKeys?
@@ -42,17 +42,13 @@ struct VaultComparison {
     case .items(let items):
       return (Dictionary(items.map { ($0.id, $0) }, uniquingKeysWith: { first, _ in first }), nil)
     case .sealed(let bytes):
-      let vault = try open(bytes)
+      guard let keys else {
+        throw DrydockError(
+          .vaultLocked, "it is \(Vault.summary(of: bytes)), and no device key was given to open it")
+      }
+      let vault = try Vault(opening: bytes, with: keys, path: path.description)
       return (vault.items, vault)
     }
-  }
-
-  private func open(_ bytes: [UInt8]) throws -> Vault {
-    guard let keys else {
-      throw DrydockError(
-        .vaultLocked, "it is \(Vault.summary(of: bytes)), and no device key was given to open it")
-    }
-    return try Vault(opening: bytes, with: keys, path: path.description)
   }
 
   private func describe(_ before: Vault, _ after: Vault, in difference: inout ContainerDifference.Vault) {
@@ -64,8 +60,6 @@ struct VaultComparison {
       (difference.deviceBefore, difference.deviceAfter) = (before.device, after.device)
     }
   }
-
-  // MARK: Items
 
   /// - Parameter isListed: whether one side is a list of items, which says less of them than a vault.
   private func items(
@@ -92,8 +86,8 @@ struct VaultComparison {
   private func attributes(
     _ before: VaultItem?, _ after: VaultItem?, isListed: Bool
   ) -> [ContainerDifference.Field] {
-    let told = (told(before, isListed: isListed), told(after, isListed: isListed))
-    let fields = zip(told.0, told.1).compactMap { old, new -> ContainerDifference.Field? in
+    let (old, new) = (attributeTexts(before, isListed: isListed), attributeTexts(after, isListed: isListed))
+    let fields = zip(old, new).compactMap { old, new -> ContainerDifference.Field? in
       old.text.map { ExactText($0) } == new.text.map { ExactText($0) }
         ? nil : .init(name: old.name, before: old.text, after: new.text)
     }
@@ -105,7 +99,7 @@ struct VaultComparison {
   }
 
   /// What an item says, the same names in the same order for each; what its name says already is left out.
-  private func told(_ item: VaultItem?, isListed: Bool) -> [(name: String, text: String?)] {
+  private func attributeTexts(_ item: VaultItem?, isListed: Bool) -> [(name: String, text: String?)] {
     let texts = VaultAttribute.allCases.map { attribute in
       let isName = item?.itemClass.identifying.contains(attribute) ?? true
       return (attribute.words, isName ? nil : item?[attribute].map { redactor.shown(.string($0), key: "") })

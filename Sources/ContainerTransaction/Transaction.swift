@@ -17,7 +17,7 @@ public struct TransactionOptions: Sendable {
   package var redactor = Redactor()
   /// How much of what is replaced is kept.
   package var undoLimits = UndoLimits()
-  /// What opens the vault, when it is at hand: nil leaves it sealed.
+  /// What opens the vault; nil leaves it sealed.
   public var deviceKeys: DeviceKeys?
   /// Which way a commit may take.
   package var commit: CommitPreference = .automatic
@@ -62,9 +62,7 @@ extension TransactionOutcome {
   package init(unchanged value: Value) {
     self.init(value: value, transaction: nil, changes: 0, conflicts: [], notes: [], recovered: [])
   }
-}
 
-extension TransactionOutcome {
   /// The outcome with another value.
   package func map<Other>(_ body: (Value) throws -> Other) rethrows -> TransactionOutcome<Other> {
     TransactionOutcome<Other>(
@@ -94,8 +92,8 @@ package enum Transaction {
     options: TransactionOptions = TransactionOptions(), body: (StagedContainer) throws -> Value
   ) throws -> TransactionOutcome<Value> {
     let (lock, recovered) = try lockRecovered(container, timeout: options.lockTimeout)
-    let purpose = Purpose(kind: kind, summary: summary, source: source)
-    var outcome = try change(container, under: lock, purpose, options: options, body: body)
+    let begin = try JournalRecord(beginning: kind, summary, source: source)
+    var outcome = try change(container, under: lock, begin, options: options, body: body)
     outcome.recovered = recovered
     return outcome
   }
@@ -114,15 +112,15 @@ package enum Transaction {
   ) throws -> TransactionOutcome<Value> {
     let (lock, recovered) = try lockRecovered(container, timeout: options.lockTimeout)
     let (decision, reads) = try inspect(container, under: lock, options: options) { staged in
-      staged.reads = LiveReads()
-      return (try plan(staged), staged.reads)
+      staged.liveContainer.reads = LiveReads()
+      return (try plan(staged), staged.liveContainer.reads)
     }
     var outcome: TransactionOutcome<Value>
     switch decision {
     case .unchanged(let value): outcome = TransactionOutcome(unchanged: value)
     case .change(let plan, let summary, let backUp):
       outcome = try change(
-        container, under: lock, Purpose(kind: kind, summary: summary), reads: reads, backUp: backUp,
+        container, under: lock, JournalRecord(beginning: kind, summary), reads: reads, backUp: backUp,
         options: options
       ) { try body($0, plan) }
     }
@@ -130,20 +128,11 @@ package enum Transaction {
     return outcome
   }
 
-  /// What the journal's first record says of a transaction.
-  private struct Purpose {
-    var kind: TransactionKind
-    var summary: String
-    var source: String?
-    /// The archive that the container was backed up to.
-    var archive: String?
-  }
-
   /// Changes a container whose lock is held.
   ///
   /// - Parameter reads: what the change was planned by.
   private static func change<Value>(
-    _ container: Container, under lock: ContainerLock, _ purpose: Purpose, reads: LiveReads? = nil,
+    _ container: Container, under lock: ContainerLock, _ begin: JournalRecord, reads: LiveReads? = nil,
     backUp: ((LockedContainer) throws -> String)? = nil, options: TransactionOptions,
     body: (StagedContainer) throws -> Value
   ) throws -> TransactionOutcome<Value> {
@@ -151,21 +140,21 @@ package enum Transaction {
     let choice = CommitChoice(container: container, root: lock.root, index: index)
     let (strategy, state) = try index.explainingRemovals(in: container) { try choice.make(options.commit) }
     let use: UseGuard
-    var purpose = purpose
+    var begin = begin
     do {
       use = try UseGuard(
         container, root: lock.root, own: [state.parent], index: index,
         requiresVisible: options.requiresVisible)
       // From the index on, the commit's revalidation finds every change; before it, only this does.
       try reads?.requireCurrent(in: lock.root)
-      purpose.archive = try backUp?(LockedContainer(lock: lock, databases: use.locks))
+      begin.archive = try backUp?(LockedContainer(lock: lock, databases: use.locks))
     } catch {
       state.removeIfUnused()
       throw index.explained(error, in: container)
     }
     // There a database of a lower layer becomes one of the upper layer when it is opened to be locked.
     if lock.root.isOverlay() { index = try TreeIndex(of: lock.root) }
-    var outcome = try perform(container, purpose, options, state, strategy, body) { [index] folder in
+    var outcome = try perform(container, begin, options, state, strategy, body) { [index] folder in
       Before(root: lock.root, index: index, locks: use.locks, closed: try choice.closedGroups(state))
     }
     outcome.unseen = use.unseen
@@ -202,7 +191,6 @@ package enum Transaction {
     _ container: Container, _ kind: TransactionKind, summary: String, source: String? = nil,
     options: TransactionOptions = TransactionOptions(), body: (StagedContainer) throws -> Value
   ) throws -> TransactionOutcome<Value> {
-    let purpose = Purpose(kind: kind, summary: summary, source: source)
     let state: StateDirectory
     do {
       state = try StateDirectory.create(for: container)
@@ -231,15 +219,11 @@ package enum Transaction {
         path: container.root)
     }
     var unseen: UnseenProcesses?
-    var outcome = try perform(container, purpose, options, state, .atomicExchange, body) { folder in
-      let nothing: ContainerPath = "nothing"
-      try folder.createDirectory(nothing)
-      if let flags = try state.rootParent().flags() {
-        try folder.setFlags(flags.inherited(by: .directory), of: nothing)
-      }
-      let groups = try ContainerLock.groups(of: container, exclusive: true, timeout: options.lockTimeout)
-      let root = try folder.directory(nothing).showing(groups: groups)
-      if groups.isEmpty { return Before(root: root, index: nil, creates: true) }
+    let begin = try JournalRecord(beginning: kind, summary, source: source)
+    var outcome = try perform(container, begin, options, state, .atomicExchange, body) { folder in
+      let root = try emptyRoot(of: container, in: folder, exclusive: true, options)
+      if let flags = try state.rootParent().flags() { _ = root.setFlags(flags.inherited(by: .directory)) }
+      if root.groups.isEmpty { return Before(root: root, index: nil, creates: true) }
       try GroupMarker.requireFinished(container)
       let index = try TreeIndex(of: root)
       let use = try UseGuard(
@@ -267,14 +251,12 @@ package enum Transaction {
   }
 
   private static func perform<Value>(
-    _ container: Container, _ purpose: Purpose, _ options: TransactionOptions, _ state: StateDirectory,
+    _ container: Container, _ begin: JournalRecord, _ options: TransactionOptions, _ state: StateDirectory,
     _ strategy: CommitStrategy, _ body: (StagedContainer) throws -> Value,
     before: (Directory) throws -> Before
   ) throws -> TransactionOutcome<Value> {
-    let transaction = try TransactionID.new()
-    var begin = JournalRecord(.begin, transaction)
-    (begin.kind, begin.summary) = (purpose.kind, purpose.summary)
-    (begin.source, begin.archive) = (purpose.source, purpose.archive)
+    var begin = begin
+    let transaction = begin.transaction
     let store = UndoLog(states: try StateDirectory.all(of: container))
     begin.number = (try store.records().compactMap(\.number).max() ?? 0) + 1
     let stage = try StateDirectory.folder(StateDirectory.stage, transaction)
@@ -287,13 +269,12 @@ package enum Transaction {
       let before = try before(folder)
       index = before.index
       let staged = StagedContainer(
-        container, live: before.root, stage: folder, locks: before.locks, keepsBefore: false,
+        container, live: before.root, stage: folder, transaction: transaction, locks: before.locks,
         options: options)
-      staged.transaction = transaction.description
       prepared = staged
       let value = try body(staged)
       try options.hooks.faults.reach(.staged)
-      if options.checksResult || staged.requiresCheck { try StageCheck(staged).run() }
+      if options.checksResult || staged.undoNotes.requiresCheck { try StageCheck(staged).run() }
       try options.hooks.faults.reach(.checked)
 
       let changes = try ChangeList(staged)
@@ -306,7 +287,8 @@ package enum Transaction {
         return outcome
       }
       var undo = UndoRecord(
-        transaction: transaction, kind: purpose.kind, summary: purpose.summary, time: begin.time,
+        transaction: transaction, kind: begin.kind ?? .migrate, summary: begin.summary ?? "",
+        time: begin.time,
         changes: changes.changes)
       undo.sealing = try Sealing(staged, store.states)
       (undo.undoes, undo.partly, undo.steps) = (

@@ -79,8 +79,8 @@ enum Advice {
     ("vault", .missing, "no item", "`drydock vault list` shows all items"),
     ("migrate", .notInArchive, "without a snapshot", "--no-snapshot"),
     (
-      "rollback", .conflict, "down steps",
-      "--discard-newer discards what the app has written since; --down runs the steps"
+      "rollback", .conflict, "Down migrations",
+      "--down; --discard-newer discards what the app has written since"
     ),
     ("rollback", .conflict, "", "--discard-newer discards what the app has written since"),
     ("rollback", .vaultLocked, "discard what", "--device-key FILE, also of earlier keys, or --discard-newer"),

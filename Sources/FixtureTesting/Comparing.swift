@@ -76,7 +76,7 @@ package enum Comparing {
     options.deviceKeys = options.deviceKeys ?? transaction.deviceKeys
     // A golden has all of a container, also what no backup takes.
     let volatile = try before.volatile ?? after.volatile ?? VolatileValues()
-    let extent: LiveSide.Extent = before.isGolden || after.isGolden ? .whole : .backup
+    let extent: ContentSide.Extent = before.isGolden || after.isGolden ? .whole : .backup
     return try withSide(before, configuration, transaction, extent) { before in
       try withSide(after, configuration, transaction, extent) { after in
         guard extent == .whole else { return try Comparison(of: before, with: after, options: options) }
@@ -103,13 +103,13 @@ package enum Comparing {
 
   private static func withSide<T>(
     _ operand: Operand, _ configuration: ContainerConfiguration, _ transaction: TransactionOptions,
-    _ extent: LiveSide.Extent, _ body: (any ComparisonSide) throws -> T
+    _ extent: ContentSide.Extent, _ body: (any ComparisonSide) throws -> T
   ) throws -> T {
     switch operand {
     case .archive(let archive): try body(ArchiveSide(archive, configuration: configuration))
     case .golden(let golden): try body(GoldenSide(golden))
     case .container(let container):
-      try Transaction.inspect(container, options: transaction) { try body(LiveSide($0, extent)) }
+      try Transaction.inspect(container, options: transaction) { try body(ContentSide(live: $0, extent)) }
     }
   }
 }

@@ -10,9 +10,13 @@ package enum YAMLDate {
   package static func parse(_ text: String) -> Date? {
     var cursor = Cursor(bytes: Array(text.utf8))
     guard let year = cursor.number(4), cursor.take("-"), let month = cursor.number(2), cursor.take("-"),
-      let day = cursor.number(2), (1...12).contains(month), day >= 1, day <= days(in: month, of: year)
+      let day = cursor.number(2)
     else { return nil }
-    var seconds = Int64(civilDays(year, month, day)) * 86_400
+    var time = tm()
+    (time.tm_year, time.tm_mon, time.tm_mday) = (Int32(year - 1900), Int32(month - 1), Int32(day))
+    var seconds = Int64(timegm(&time))
+    // The system normalizes 30 February to a day in March.
+    guard time.tm_mon == month - 1, time.tm_mday == day else { return nil }
     var fraction = 0.0
     if !cursor.isAtEnd {
       guard cursor.take("T") || cursor.take("t") || cursor.take(" "), let hour = cursor.number(2),
@@ -42,14 +46,15 @@ package enum YAMLDate {
       whole += 1
       micros = 0
     }
-    let seconds = Int64(whole) + referenceOffset
-    let dayNumber = Int((Double(seconds) / 86_400).rounded(.down))
-    let rest = Int(seconds - Int64(dayNumber) * 86_400)
-    let (year, month, day) = civil(dayNumber)
-    var text = "\(pad(year, 4))-\(pad(month, 2))-\(pad(day, 2))T"
-    text += "\(pad(rest / 3600, 2)):\(pad(rest / 60 % 60, 2)):\(pad(rest % 60, 2))"
+    var seconds = time_t(whole) + time_t(referenceOffset)
+    var time = tm()
+    gmtime_r(&seconds, &time)
+    var text = String(
+      format: "%04d-%02d-%02dT%02d:%02d:%02d", time.tm_year + 1900, time.tm_mon + 1, time.tm_mday,
+      time.tm_hour,
+      time.tm_min, time.tm_sec)
     if micros > 0 {
-      var digits = pad(Int(micros), 6)
+      var digits = String(format: "%06d", Int(micros))
       while digits.hasSuffix("0") { digits.removeLast() }
       text += ".\(digits)"
     }
@@ -58,37 +63,6 @@ package enum YAMLDate {
 
   /// Whether seconds since the reference date are in the years 1 to 9999.
   static func hasText(_ seconds: Double) -> Bool { seconds >= -63_113_904_000 && seconds < 252_455_616_000 }
-
-  private static func pad(_ value: Int, _ width: Int) -> String {
-    let digits = String(abs(value))
-    let zeros = String(repeating: "0", count: max(0, width - digits.count))
-    return (value < 0 ? "-" : "") + zeros + digits
-  }
-
-  private static func days(in month: Int, of year: Int) -> Int {
-    let isLeap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-    return [31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1]
-  }
-
-  /// Days since 1970-01-01 in the proleptic Gregorian calendar.
-  private static func civilDays(_ year: Int, _ month: Int, _ day: Int) -> Int {
-    let shifted = month <= 2 ? year - 1 : year
-    let era = (shifted >= 0 ? shifted : shifted - 399) / 400
-    let yearOfEra = shifted - era * 400
-    let dayOfYear = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1
-    return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
-  }
-
-  private static func civil(_ days: Int) -> (year: Int, month: Int, day: Int) {
-    let shifted = days + 719_468
-    let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
-    let dayOfEra = shifted - era * 146_097
-    let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-    let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-    let part = (5 * dayOfYear + 2) / 153
-    let month = part < 10 ? part + 3 : part - 9
-    return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, dayOfYear - (153 * part + 2) / 5 + 1)
-  }
 
   private struct Cursor {
     var bytes: [UInt8]
@@ -142,15 +116,6 @@ package enum UTCTime {
 
   /// Whether a text is such a time, with or without a fraction of a second.
   package static func isText(_ text: String) -> Bool {
-    let pattern = Array("0000-00-00T00:00:00".utf8)
-    let bytes = Array(text.utf8)
-    let isDigit = { (byte: UInt8) in (0x30...0x39).contains(byte) }
-    guard bytes.count > pattern.count, bytes.last == UInt8(ascii: "Z"),
-      zip(bytes, pattern).allSatisfy({ $1 == 0x30 ? isDigit($0) : $0 == $1 })
-    else { return false }
-    let fraction = bytes[pattern.count...].dropLast()
-    return fraction.isEmpty
-      || (fraction.first == UInt8(ascii: ".") && fraction.count > 1
-        && fraction.dropFirst().allSatisfy(isDigit))
+    text.wholeMatch(of: /[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?Z/) != nil
   }
 }

@@ -203,7 +203,7 @@ struct KeyedArchiveDecimal {
     guard isNumber else { return nil }
     if form == .text { return .string(text) }
     if let integer = Int64(text) { return .integer(integer) }
-    guard let real = Double(text), real.isFinite, Self.digits(real.description) == Self.digits(text) else {
+    guard let real = Double(text), JSONNumber(real)?.matches(JSONNumber(checked: text)) == true else {
       return nil
     }
     return .real(real)
@@ -222,20 +222,6 @@ struct KeyedArchiveDecimal {
     if fraction.isEmpty { return sign + whole }
     whole += "."
     return sign + whole + fraction
-  }
-
-  /// The sign, the significant digits and the exponent of a number's text.
-  private static func digits(_ text: String) -> [String] {
-    let parts = text.split(separator: "e").map(String.init)
-    let number = parts.first ?? ""
-    let point = number.firstIndex(of: ".").map { number.distance(from: $0, to: number.endIndex) - 1 } ?? 0
-    var exponent = (parts.count > 1 ? Int(parts[1]) ?? 0 : 0) - point
-    var digits = number.filter(\.isNumber).drop { $0 == "0" }
-    while digits.hasSuffix("0") {
-      digits.removeLast()
-      exponent += 1
-    }
-    return [number.hasPrefix("-") ? "-" : "", String(digits), String(exponent)]
   }
 }
 

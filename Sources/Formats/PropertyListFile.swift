@@ -38,6 +38,15 @@ package struct PropertyListFile: Sendable, Equatable {
     try PropertyListDocument(format: format, value: .dictionary(root)).encoded()
   }
 
+  /// The settings in a file's bytes; nil when they are none.
+  package static func settings(in bytes: [UInt8]) throws -> PropertyListDictionary? {
+    do {
+      return try PropertyListFile(bytes: bytes).root
+    } catch let error as DrydockError where error.code == .malformed {
+      return nil
+    }
+  }
+
   /// See ``Format/rounds(_:)``.
   package func rounds(_ value: PropertyListValue) -> Bool { format.rounds(value) }
 }

@@ -87,8 +87,6 @@ struct XMLPropertyListReader {
 
   private init(bytes: [UInt8]) { self.bytes = bytes }
 
-  // MARK: Values
-
   private mutating func value(_ tag: Tag, depth: Int) throws -> PropertyListValue {
     guard depth <= Self.depthLimit else { throw damaged("nested too deeply") }
     if tag.isEnd { throw damaged("an end without a start") }
@@ -115,7 +113,8 @@ struct XMLPropertyListReader {
       return .real(real)
     case "date":
       let word = try word(in: tag)
-      guard word.utf8.count == 20, UTCTime.isText(word), let date = YAMLDate.parse(word) else {
+      guard word.utf8.count == 20, word.hasSuffix("Z"), word.contains("T"), let date = YAMLDate.parse(word)
+      else {
         throw damaged("not a valid date")
       }
       return .date(date)
@@ -163,8 +162,6 @@ struct XMLPropertyListReader {
     guard number <= 1 << 63 else { throw damaged("not a valid integer of 64 bits") }
     return .integer(Int64(truncatingIfNeeded: 0 &- number))
   }
-
-  // MARK: Text
 
   /// The content of an element, without white space around it.
   private mutating func word(in tag: Tag) throws -> String {
@@ -222,8 +219,6 @@ struct XMLPropertyListReader {
     }
   }
 
-  // MARK: Tags
-
   /// The next tag, after white space and comments.
   private mutating func nextTag() throws -> Tag {
     try skipBetween()
@@ -254,8 +249,6 @@ struct XMLPropertyListReader {
     let tag = try nextTag()
     guard tag.isEnd, tag.name == name else { throw damaged("an element does not end where it should") }
   }
-
-  // MARK: Between
 
   private mutating func skipProlog() throws {
     try skipBetween()
@@ -310,8 +303,6 @@ struct XMLPropertyListReader {
   }
 
   private static func isLetter(_ byte: UInt8) -> Bool { (0x61...0x7A).contains(byte | 0x20) }
-
-  // MARK: Errors
 
   private var cut: DrydockError { damaged("unexpected end of the file") }
 

@@ -14,77 +14,36 @@ enum YAMLCoreSchema {
     case ".nan", ".NaN", ".NAN": return .real(.nan)
     default: break
     }
-    let bytes = Array(text.utf8)
-    if isInteger(bytes) { return integer(text, radix: 10) }
-    if let digits = prefixed(bytes, "0o", { $0 >= 0x30 && $0 <= 0x37 }) { return integer(digits, radix: 8) }
-    if let digits = prefixed(bytes, "0x", isHexadecimal) { return integer(digits, radix: 16) }
-    if isReal(bytes) { return real(text) }
-    return .text(text)
+    if text.hasPrefix("0o") { return integer(text, radix: 8) }
+    if text.hasPrefix("0x") { return integer(text, radix: 16) }
+    // Leading zeros are allowed: `0777` is 777 in YAML 1.2 (octal is `0o777`).
+    if let value = Int64(text) { return .integer(value) }
+    if let value = UInt64(text) { return .unsigned(value) }
+    return real(text)
   }
 
-  /// Leading zeros are allowed: `0777` is 777 in YAML 1.2 (octal is `0o777`).
+  /// A number after `0o` or `0x`.
   private static func integer(_ text: String, radix: Int) -> YAMLScalar.Value? {
-    if let value = Int64(text, radix: radix) { return .integer(value) }
-    return UInt64(text, radix: radix).map { .unsigned($0) }
+    let digits = text.dropFirst(2)
+    guard !digits.isEmpty, digits.allSatisfy({ $0.isASCII && $0.hexDigitValue ?? radix < radix }) else {
+      return .text(text)
+    }
+    return Int64(digits, radix: radix).map { .integer($0) }
+      ?? UInt64(digits, radix: radix).map { .unsigned($0) }
   }
 
+  /// `[-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?`, which of these characters is all that `strtod`
+  /// accepts as a whole.
   private static func real(_ text: String) -> YAMLScalar.Value? {
-    // `1.` and `.5` are reals in YAML; Swift's parser needs digits on both sides.
-    var digits = text
-    if let dot = digits.firstIndex(of: ".") {
-      let after = digits.index(after: dot)
-      if after == digits.endIndex || !digits[after].isNumber { digits.insert("0", at: after) }
-      if dot == digits.startIndex || !digits[digits.index(before: dot)].isNumber {
-        digits.insert("0", at: dot)
-      }
+    guard text.utf8.allSatisfy("0123456789+-.eE".utf8.contains) else { return .text(text) }
+    let (value, length) = text.withCString { start in
+      var end: UnsafeMutablePointer<CChar>?
+      let value = strtod(start, &end)
+      return (value, end.map { UnsafePointer($0) - start })
     }
-    return Double(digits).flatMap { $0.isFinite ? .real($0) : nil }
-  }
-
-  private static func isDigit(_ byte: UInt8) -> Bool { byte >= 0x30 && byte <= 0x39 }
-
-  private static func isHexadecimal(_ byte: UInt8) -> Bool {
-    isDigit(byte) || (byte >= 0x41 && byte <= 0x46) || (byte >= 0x61 && byte <= 0x66)
-  }
-
-  private static func isSign(_ byte: UInt8) -> Bool { byte == UInt8(ascii: "+") || byte == UInt8(ascii: "-") }
-
-  /// `[-+]? [0-9]+`
-  private static func isInteger(_ bytes: [UInt8]) -> Bool {
-    let digits = bytes.first.map(isSign) == true ? bytes.dropFirst() : bytes[...]
-    return !digits.isEmpty && digits.allSatisfy(isDigit)
-  }
-
-  private static func prefixed(
-    _ bytes: [UInt8], _ prefix: String, _ isAllowed: (UInt8) -> Bool
-  ) -> String? {
-    guard bytes.starts(with: Array(prefix.utf8)) else { return nil }
-    let digits = bytes.dropFirst(prefix.utf8.count)
-    return !digits.isEmpty && digits.allSatisfy(isAllowed) ? String(decoding: digits, as: UTF8.self) : nil
-  }
-
-  /// `[-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?`
-  private static func isReal(_ bytes: [UInt8]) -> Bool {
-    var rest = bytes[...]
-    func takeDigits() -> Int {
-      let digits = rest.prefix(while: isDigit)
-      rest = rest.dropFirst(digits.count)
-      return digits.count
-    }
-    if let first = rest.first, isSign(first) { rest = rest.dropFirst() }
-    let whole = takeDigits()
-    if rest.first == UInt8(ascii: ".") {
-      rest = rest.dropFirst()
-      if takeDigits() == 0 && whole == 0 { return false }
-    } else if whole == 0 {
-      return false
-    }
-    if rest.first == UInt8(ascii: "e") || rest.first == UInt8(ascii: "E") {
-      rest = rest.dropFirst()
-      if let sign = rest.first, isSign(sign) { rest = rest.dropFirst() }
-      if takeDigits() == 0 { return false }
-    }
-    return rest.isEmpty
+    guard length == text.utf8.count else { return .text(text) }
+    // An integer that got here does not fit 64 bits.
+    return value.isFinite && text.contains { ".eE".contains($0) } ? .real(value) : nil
   }
 }
 
@@ -147,14 +106,16 @@ enum YAMLLegacy {
     case "no", "No", "NO", "off", "Off", "OFF", "n", "N": return "the Bool false"
     default: break
     }
-    let bytes = Array(text.utf8)
-    guard let first = bytes.first, isDigit(first) || "+-.".utf8.contains(first) else { return nil }
-    if isOctal(bytes) { return "an octal number" }
-    if isBinary(bytes) { return "a binary number" }
-    if isSexagesimal(bytes) { return "a number in base 60" }
-    if isTimestamp(bytes) { return "a date" }
-    if bytes.contains(UInt8(ascii: "_")), isGrouped(bytes) { return "a number" }
-    return nil
+    guard let first = text.utf8.first, "0123456789+-.".utf8.contains(first) else { return nil }
+    if text.wholeMatch(of: /[-+]?0[0-7_]+/) != nil { return "an octal number" }
+    if Int64(text) != nil { return nil }
+    if text.wholeMatch(of: /[-+]?0b[01_]+/) != nil { return "a binary number" }
+    if text.wholeMatch(of: /[-+]?[0-9_]+(:[0-5]?[0-9])+(\.[0-9]*)?/) != nil { return "a number in base 60" }
+    if text.utf8.count >= 8, YAMLDate.parse(text) != nil { return "a date" }
+    switch YAMLCoreSchema.resolve(text.replacing("_", with: "")) {
+    case .integer, .unsigned, .real: return text.contains("_") ? "a number" : nil
+    default: return nil
+    }
   }
 
   /// The note on a plain scalar, if any.
@@ -173,50 +134,5 @@ enum YAMLLegacy {
       default: "or write the number plainly"
       }
     return "`\(source)` is text here (YAML 1.2), where YAML 1.1 reads \(reading): quote it, \(advice)"
-  }
-
-  private static func isDigit(_ byte: UInt8) -> Bool { byte >= 0x30 && byte <= 0x39 }
-
-  private static func unsigned(_ bytes: [UInt8]) -> ArraySlice<UInt8> {
-    bytes.first == UInt8(ascii: "+") || bytes.first == UInt8(ascii: "-") ? bytes.dropFirst() : bytes[...]
-  }
-
-  private static func isOctal(_ bytes: [UInt8]) -> Bool {
-    let digits = unsigned(bytes)
-    return digits.count > 1 && digits.first == 0x30
-      && digits.dropFirst().allSatisfy { ($0 >= 0x30 && $0 <= 0x37) || $0 == UInt8(ascii: "_") }
-  }
-
-  private static func isBinary(_ bytes: [UInt8]) -> Bool {
-    let digits = unsigned(bytes)
-    return digits.count > 2 && digits.starts(with: Array("0b".utf8))
-      && digits.dropFirst(2).allSatisfy { $0 == 0x30 || $0 == 0x31 || $0 == UInt8(ascii: "_") }
-  }
-
-  private static func isSexagesimal(_ bytes: [UInt8]) -> Bool {
-    let parts = unsigned(bytes).split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
-    guard parts.count > 1, let head = parts.first, let last = parts.last, !head.isEmpty else { return false }
-    let fraction = last.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-    guard fraction.count <= 2, let whole = fraction.first else { return false }
-    let middle = parts.dropFirst().dropLast() + [whole]
-    let isSixty = middle.allSatisfy { part in
-      (1...2).contains(part.count) && part.allSatisfy(isDigit) && (part.count == 1 || part.first ?? 0 < 0x36)
-    }
-    return isSixty && head.allSatisfy { isDigit($0) || $0 == UInt8(ascii: "_") }
-      && fraction.dropFirst().allSatisfy { $0.allSatisfy(isDigit) }
-  }
-
-  private static func isTimestamp(_ bytes: [UInt8]) -> Bool {
-    guard bytes.count >= 8 else { return false }
-    return YAMLDate.parse(String(decoding: bytes, as: UTF8.self)) != nil
-  }
-
-  private static func isGrouped(_ bytes: [UInt8]) -> Bool {
-    let plain = bytes.filter { $0 != UInt8(ascii: "_") }
-    guard bytes.first != UInt8(ascii: "_") else { return false }
-    switch YAMLCoreSchema.resolve(String(decoding: plain, as: UTF8.self)) {
-    case .integer, .unsigned, .real: return true
-    default: return false
-    }
   }
 }

@@ -17,7 +17,8 @@ import Testing
     let opened = try Archive(path: archive)
     let found = try Transaction.inspect(lab.container()) { staged in
       try Comparison(
-        of: ArchiveSide(opened, configuration: lab.configuration), with: LiveSide(staged), options: options)
+        of: ArchiveSide(opened, configuration: lab.configuration), with: ContentSide(live: staged),
+        options: options)
     }
     return (found, opened)
   }

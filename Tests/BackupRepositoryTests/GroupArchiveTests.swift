@@ -82,7 +82,7 @@ import Testing
     let archive = try Archive(path: file)
     let difference = try Transaction.inspect(lab.container()) { staged in
       try Comparison(
-        of: ArchiveSide(archive, configuration: lab.configuration), with: LiveSide(staged),
+        of: ArchiveSide(archive, configuration: lab.configuration), with: ContentSide(live: staged),
         options: ComparisonOptions()
       ).difference
     }

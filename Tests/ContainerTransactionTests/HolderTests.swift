@@ -131,7 +131,7 @@ import Testing
   @Test func aLookTakesLittleTime() throws {
     try Sandbox.withFiles(["a": "a"]) { sandbox in
       let status = try #require(try sandbox.live().status("a"))
-      let search = HolderSearch(inodes: [status.identity: "a"], own: [])
+      let search = OpenFileSearch(inodes: [status.identity: "a"], own: [])
       let time = processorTime { #expect(search.run().found.isEmpty) }
       print("a look through all processes took \(time)")
       #expect(time < .seconds(1))

@@ -18,14 +18,14 @@ import Testing
 
   private func write(_ container: Container, to path: String) throws {
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
-    try Transaction.inspect(container) { try GoldenWriter.write(LiveSide($0), to: path) }
+    try Transaction.inspect(container) { try GoldenWriter.write(ContentSide(live: $0), to: path) }
   }
 
   private func compare(_ golden: String, _ container: Container) throws -> Comparison {
     var options = ComparisonOptions()
     options.rowLimit = 10
     return try Transaction.inspect(container) {
-      try Comparison(of: GoldenSide(Golden(golden)), with: LiveSide($0), options: options)
+      try Comparison(of: GoldenSide(Golden(golden)), with: ContentSide(live: $0), options: options)
     }
   }
 

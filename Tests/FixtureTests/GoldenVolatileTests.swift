@@ -243,7 +243,8 @@ import Testing
         #expect(try golden.volatile() == volatile)
         let side = try NormalizedSide(GoldenSide(golden), volatile)
         return try Transaction.inspect(made.container) {
-          let comparison = try Comparison(of: side, with: NormalizedSide(LiveSide($0, .whole), volatile))
+          let comparison = try Comparison(
+            of: side, with: NormalizedSide(ContentSide(live: $0, .whole), volatile))
           #expect(comparison.notCompared.isEmpty)
           return comparison.difference
         }

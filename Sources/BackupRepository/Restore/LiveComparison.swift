@@ -86,7 +86,7 @@ struct LiveComparison {
     case (.symbolicLink, .symbolicLink): return try staged.linkTarget(entry.path) == entry.linkTarget
     case (.database, .database):
       do {
-        return try staged.liveDigest(of: entry.path) == entry.digest
+        return try staged.digest(of: entry.path) == entry.digest
       } catch let error as DrydockError where error.code == .malformed {
         // Damaged: it is to be restored.
         return false

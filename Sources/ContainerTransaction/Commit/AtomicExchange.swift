@@ -32,7 +32,7 @@ extension Commit {
     try faults.reach(.synced)
     try revalidate(undo)
     let groupIDs = Set(groups.map(\.group.id))
-    let holders = try HolderSearch(self, changes, locks) { directory in
+    let holders = try OpenFileSearch(self, changes, locks) { directory in
       directory.inGroup.map { groupIDs.contains($0.id) }
         ?? (place.isRoot || directory == place || directory.isInside(place))
     }
@@ -110,9 +110,7 @@ extension Commit {
     }
   }
 
-  // MARK: Exchanging
-
-  /// All that is exchanged, and what it takes to take it back.
+  /// All that is exchanged, and what a reversal needs.
   private struct Exchange {
     let roots: [CommitRoot]
     let record: JournalRecord
@@ -122,7 +120,7 @@ extension Commit {
     let changes: ChangeList
     let undo: UndoRecord
     let locks: CommitLocks
-    let holders: HolderSearch
+    let holders: OpenFileSearch
   }
 
   /// Exchanges all roots, marks the main files that were replaced, and looks whether anybody has something of the old
@@ -144,7 +142,7 @@ extension Commit {
       let kept: [ContainerPath]
       do {
         try exchange.locks.markNew()
-        for root in exchanged.reversed() { try takeBack(root) }
+        for root in exchanged.reversed() { try exchangeBack(root) }
         try exchange.locks.unmarkOld()
         kept = creates ? [] : try keepWritten(exchange)
         try folder.sync()
@@ -210,7 +208,7 @@ extension Commit {
     let files = new.filter { $1.type == .file && !mains.contains($0) && !kept.contains($0) }
     let inodes = Dictionary(files.map { ($1.identity, $0) }, uniquingKeysWith: min)
     guard looksForHolders, !inodes.isEmpty else { return [] }
-    let held = Set(OpenFileSearch(inodes: inodes, ownDescriptors: []).run().found.map(\.path)).sorted()
+    let held = Set(OpenFileSearch(inodes: inodes, own: []).run().found.map(\.path)).sorted()
     let conflicts = ConflictCopies(state: state, transaction: transaction)
     for path in held {
       try conflicts.keep(path, in: exchange.tree, as: path.rebased(from: exchange.place, to: .root))
@@ -240,7 +238,7 @@ extension Commit {
     }
   }
 
-  private func takeBack(_ root: CommitRoot) throws {
+  private func exchangeBack(_ root: CommitRoot) throws {
     guard creates && root.path.isRoot else { return try root.exchange(in: folder) }
     try root.parent.renameNew(root.name, in: folder, to: root.tree)
   }
@@ -309,11 +307,10 @@ struct CommitRoot {
   ///
   /// - Parameter root: its absolute path.
   init(group id: String, at root: String, tree: ContainerPath, isScratch: Bool = false) throws {
-    let slash = root.lastIndex(of: "/") ?? root.startIndex
+    let (above, last) = StateDirectory.split(root)
     path = .group(id)
-    parent = try Directory(
-      slash == root.startIndex ? "/" : String(root[..<slash]), isScratch: isScratch)
-    name = try ContainerPath(String(root[root.index(after: slash)...]))
+    parent = try Directory(above, isScratch: isScratch)
+    name = try ContainerPath(last)
     self.tree = tree
   }
 

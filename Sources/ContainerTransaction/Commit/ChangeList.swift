@@ -14,8 +14,8 @@ struct ChangeList {
   /// Reads every staged file once, for its digest.
   init(_ staged: StagedContainer) throws {
     time = StagedContainer.now()
-    for path in staged.overlay.nodes.keys.sorted() {
-      guard let node = staged.overlay[path] else { continue }
+    for path in staged.stage.overlay.nodes.keys.sorted() {
+      guard let node = staged.stage.overlay[path] else { continue }
       guard !([path] + path.ancestors).contains(where: staged.live.isState) else {
         throw DrydockError(
           .exists, "reserved for Drydock's state; choose another path", path: path.description)
@@ -33,7 +33,7 @@ struct ChangeList {
       }
       changes.append(change)
     }
-    for directory in touchedDirectories.sorted() where staged.overlay[directory] == nil {
+    for directory in touchedDirectories.sorted() where staged.stage.overlay[directory] == nil {
       guard let before = try Self.before(directory, staged) else { continue }
       var after = before
       after.metadata.modified = time
@@ -66,22 +66,15 @@ struct ChangeList {
       if let made = inode.made, let digest = inode.digest {
         return NodeRecord(type: inode.type, metadata: made.metadata, size: made.size, digest: digest)
       }
-      guard let status = try staged.stage.status(inode.name),
-        let metadata = try staged.stage.metadata(inode.name)
+      guard let status = try staged.stage.directory.status(inode.name),
+        let metadata = try staged.stage.directory.metadata(inode.name)
       else { return nil }
       var record = NodeRecord(type: inode.type, metadata: metadata, size: status.size, digest: inode.digest)
-      if inode.type == .symbolicLink {
-        record.digest = try SHA256.hash(staged.stage.linkTarget(inode.name))
-      } else if inode.type == .other {
-        // A socket or FIFO that a rollback puts back has no content to read.
-        record.digest = try FileType.other.digest
-      } else if record.digest == nil {
-        let isDatabase =
-          try staged.isDatabase(path) || !staged.stagedSidecars(of: path).isEmpty
+      if record.digest == nil {
+        // A main file that is not recognized without its staged log.
         record.digest =
-          try isDatabase
-          ? staged.databaseOrFileDigest(path)
-          : ContentDigest.of(inode.name, in: staged.stage, isDatabase: false)
+          try staged.stagedSidecars(of: path).isEmpty
+          ? staged.contentDigest(of: path) : staged.databaseOrFileDigest(path)
       }
       return record
     }
@@ -94,16 +87,14 @@ struct ChangeList {
     let areFiles = (before?.type ?? .file) == .file && (after?.type ?? .file) == .file
     if areFiles && path == staged.container.vaultPath { return .vault }
     if areFiles && staged.container.isSettings(path) { return .settings }
-    if try isDatabase(path, staged) { return .database }
-    if let status = try staged.live.status(path) {
-      if try staged.live.databaseUnit(path, status: status) != nil { return .database }
-      if try staged.live.isSidecar(path) { return .sidecar }
+    let isDatabase: Bool
+    if case .inode(let inode) = staged.stage.overlay[path], let made = inode.made {
+      isDatabase = made.isDatabase
+    } else {
+      isDatabase = try staged.isDatabase(path)
     }
-    return .file
-  }
-
-  private static func isDatabase(_ path: ContainerPath, _ staged: StagedContainer) throws -> Bool {
-    if case .inode(let inode) = staged.overlay[path], let made = inode.made { return made.isDatabase }
-    return try staged.isDatabase(path)
+    if isDatabase { return .database }
+    if try staged.liveContainer.isDatabase(path) { return .database }
+    return try before != nil && staged.liveContainer.isSidecar(path) ? .sidecar : .file
   }
 }

@@ -43,7 +43,7 @@ struct Commit {
     var flags = NewInodeFlags(staged)
     try flags.apply(to: changes)
     try writeRecoveryFiles(changes, undo)
-    try staged.area.finishWriting()
+    try staged.stage.finishWriting()
     let locks = try CommitLocks(changes, staged)
     return try withExtendedLifetime(locks) {
       switch strategy {
@@ -130,8 +130,8 @@ struct Commit {
   private func writeRecoveryFiles(_ changes: ChangeList, _ undo: UndoRecord) throws {
     for change in changes.changes {
       guard let copy = change.settingsAfter else { continue }
-      let place = staged.place(of: change.path)
-      try place.directory.copyContents(of: place.path, to: copy, in: folder)
+      let location = staged.location(of: change.path)
+      try location.directory.copyContents(of: location.path, to: copy, in: folder)
     }
     try folder.create(UndoRecord.file, StateRecord.encode(undo))
     if let index { try folder.create(TreeIndex.file, index.encoded()) }
@@ -167,7 +167,7 @@ extension Commit {
 /// old and the new main files are still held. A holder found after it is a reason to revert.
 extension Commit {
   /// - Throws: ``DrydockError`` with code `inUse`, naming each process and path.
-  func requireUnused(_ holders: HolderSearch, isReverted: Bool) throws {
+  func requireUnused(_ holders: OpenFileSearch, isReverted: Bool) throws {
     let search = holders.run()
     guard search.found.isEmpty else {
       throw DrydockError(
@@ -189,7 +189,7 @@ extension Commit {
   }
 }
 
-extension HolderSearch {
+extension OpenFileSearch {
   /// The inodes that a commit replaces: of files and links that change, and of directories.
   ///
   /// - Parameter isReplaced: whether a directory is exchanged with all that is in it.
@@ -214,12 +214,113 @@ extension HolderSearch {
       }
     }
     let known = [live, commit.state.parent, commit.state.directory] + live.groups.map(\.root) + commit.own
-    let mains = commit.staged.locks.values.map(\.file) + locks.new.map(\.lock.file)
+    let mains = commit.staged.liveContainer.locks.values.map(\.file) + locks.new.map(\.lock.file)
     self.init(inodes: inodes, own: Set((known.map(\.descriptor) + mains).map(\.rawValue)))
   }
 
   /// The search for more inodes.
-  func adding(_ more: [FileIdentity: ContainerPath]) -> HolderSearch {
-    inodes.isEmpty ? self : HolderSearch(inodes: inodes.merging(more) { path, _ in path }, own: own)
+  func adding(_ more: [FileIdentity: ContainerPath]) -> OpenFileSearch {
+    inodes.isEmpty ? self : OpenFileSearch(inodes: inodes.merging(more) { path, _ in path }, own: own)
+  }
+}
+
+/// The main files that a commit replaces and those that come in their place, under SQLite's own locks until both the
+/// commit and the look for holders after it are over.
+struct CommitLocks {
+  /// A locked main file.
+  struct Main {
+    let path: ContainerPath
+    let lock: DatabaseLock
+    /// Its modification time, which a mark does not move.
+    let modified: Int64
+    /// The number of names that it has in the container and the state.
+    let links: UInt64
+  }
+
+  /// Those that go: the locks are the ones that the whole transaction holds.
+  let old: [Main]
+  /// Those that come.
+  let new: [Main]
+  private let live: Directory
+
+  /// Locks the staged main files.
+  ///
+  /// - Throws: ``DrydockError`` with code `inUse` when another process has one of them locked: a kept one that comes back.
+  init(_ changes: ChangeList, _ staged: StagedContainer) throws {
+    live = staged.live
+    old = changes.changes.compactMap { change in
+      guard let before = change.before, before.type == .file,
+        let lock = staged.liveContainer.locks[change.path]
+      else {
+        return nil
+      }
+      return Main(path: change.path, lock: lock, modified: before.metadata.modified, links: 1)
+    }
+    // One with two names in the container is locked once.
+    var seen: Set<FileIdentity> = []
+    new = try changes.changes.compactMap { change in
+      guard change.granularity == .database, case .inode(let inode) = staged.stage.overlay[change.path],
+        inode.type == .file, let after = change.after,
+        let identity = try staged.stage.directory.status(inode.name)?.identity, seen.insert(identity).inserted
+      else { return nil }
+      guard let lock = try UseGuard.lock(inode.name, in: staged.stage.directory) else {
+        throw DrydockError(
+          .inUse,
+          "in use: another program holds SQLite's lock on the version that comes back; close it and run it again",
+          path: change.path.description)
+      }
+      return Main(
+        path: change.path, lock: lock, modified: after.metadata.modified, links: inode.isShared ? 2 : 1)
+    }
+  }
+
+  /// Marks those of the replaced main files that a condition holds for, right after they were replaced.
+  func markOld(where isMeant: (ContainerPath) -> Bool) throws {
+    for main in old where isMeant(main.path) { try mark(main) }
+  }
+
+  /// Before the new main files go again: a process may have opened one and wait for its lock.
+  func markNew() throws { for main in new { try mark(main) } }
+
+  /// The replaced main files are the live ones again.
+  func unmarkOld() throws {
+    for main in old {
+      let path = live.full(main.path)
+      if try ReplacedMark.remove(from: main.lock.file, modified: main.modified, path: path) {
+        try live.syncFile(main.lock.file, main.path)
+      }
+    }
+  }
+
+  /// Lets an unseen process that waits for a replaced main file find its mark while the new ones are still locked: so
+  /// it leaves no log or journal beside them.
+  func releaseOld() { for main in old { main.lock.release() } }
+
+  private func mark(_ main: Main) throws {
+    try ReplacedMark.set(
+      on: main.lock.file, modified: main.modified, links: main.links, path: live.full(main.path))
+  }
+}
+
+extension UndoRecord {
+  /// Takes the marks from live main files: what is live after a commit, or after it was given up, has none.
+  ///
+  /// - Parameter side: which of the two versions is live.
+  func unmarkLive(
+    in live: Directory, below place: ContainerPath = .root, _ side: (ChangeRecord) -> NodeRecord?
+  ) throws {
+    for change in changes where change.granularity == .database {
+      guard let node = side(change), node.type == .file else { continue }
+      try live.unmarkReplaced(change.path.rebased(from: place, to: .root), modified: node.metadata.modified)
+    }
+  }
+
+  /// Marks a main file that was replaced, wherever it is by now. Its time stays what it is, also that of one that an app has
+  /// put in the place of the one that was seen.
+  func markReplaced(_ path: ContainerPath, in directory: Directory, as name: ContainerPath) throws {
+    for change in changes where change.granularity == .database && change.path == path {
+      guard change.before?.type == .file, let status = try directory.status(name) else { continue }
+      try directory.markReplaced(name, modified: status.modified)
+    }
   }
 }

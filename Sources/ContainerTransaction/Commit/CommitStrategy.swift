@@ -91,18 +91,8 @@ struct CommitChoice {
   /// The state beside the container, once everything that an exchange needs has been tried.
   private func beside() throws -> StateDirectory {
     let status = try root.status()
-    if status.isMountRoot { throw Refusal(reason: "a file system is mounted at the container's root") }
-    if root.isOverlay() {
-      throw Refusal(reason: "directories of an overlay file system may belong to a lower layer")
-    }
-    if let mount = index.mounts.filter({ $0.inGroup.map { !container.hasGroup($0.id) } ?? true }).min() {
-      throw Refusal(reason: "another file system is mounted inside the container, at \(mount)")
-    }
-    if let place = try mounts?.place(of: root) {
-      throw Refusal(reason: "the container, or a directory in it, is also mounted at \(place)")
-    }
-    let reason = try linkObstacle(root) { $0.inGroup.map { !container.hasGroup($0.id) } ?? true }
-    if let reason { throw Refusal(reason: reason) }
+    let isOwn = { (path: ContainerPath) in path.inGroup.map { !container.hasGroup($0.id) } ?? true }
+    if let reason = try contentObstacle("the container", root, isOwn) { throw Refusal(reason: reason) }
     let state: StateDirectory
     do {
       state = try StateDirectory.create(for: container, .beside)
@@ -118,8 +108,6 @@ struct CommitChoice {
     }
   }
 
-  // MARK: Groups
-
   /// The groups that cannot change in the same transaction, which matters to one that changes them, each with the reason.
   func closedGroups(_ state: StateDirectory) throws -> [String: String] {
     var closed: [String: String] = [:]
@@ -134,25 +122,39 @@ struct CommitChoice {
       return "it is on another file system or mount than the container"
     }
     if state.place == .inside { return nil }
-    if status.isMountRoot { return "a file system is mounted at its root" }
-    if group.isOverlay() { return "directories of an overlay file system may belong to a lower layer" }
-    if let mount = index.mounts.filter({ $0.inGroup?.id == id }).min() {
-      return "another file system is mounted in it, at \(mount)"
-    }
-    if let place = try mounts?.place(of: group) { return "it is also mounted at \(place)" }
     if status.isFixed { return "its root is immutable or append-only" }
-    if let reason = try linkObstacle(group, { $0.inGroup?.id == id }) { return reason }
-    guard try group.isWritable(.root) else { return "it cannot be written" }
+    if let reason = try contentObstacle("the group", group, { $0.inGroup?.id == id }) { return reason }
     let above = try CommitRoot(group: id, at: group.path, tree: .root).parent
     guard try above.isWritable(.root) else { return "its parent directory cannot be written" }
-    let parent = try above.status()
-    let user = geteuid()
-    if parent.isFixed { return "its parent directory is immutable or append-only" }
-    if above.flags()?.accepts(group.flags()) == false {
-      return "its parent directory counts for another project"
+    return try parentObstacle("the group", group, above)
+  }
+
+  /// Why a root cannot be exchanged with all that is in it.
+  private func contentObstacle(
+    _ name: String, _ root: Directory, _ isPart: (ContainerPath) -> Bool
+  ) throws -> String? {
+    if try root.status().isMountRoot { return "a file system is mounted at \(name)'s root" }
+    if root.isOverlay() { return "directories of an overlay file system may belong to a lower layer" }
+    if let mount = index.mounts.filter(isPart).min() {
+      return "another file system is mounted inside \(name), at \(mount)"
+    }
+    if let place = try mounts?.place(of: root) {
+      return "\(name), or a directory in it, is also mounted at \(place)"
+    }
+    return try linkObstacle(root, isPart)
+  }
+
+  /// Why this user cannot move a root in the directory above it.
+  private func parentObstacle(_ name: String, _ root: Directory, _ above: Directory) throws -> String? {
+    guard try root.isWritable(.root) else { return "\(name)'s root cannot be written" }
+    let (status, parent, user) = (try root.status(), try above.status(), geteuid())
+    if parent.isFixed { return "\(name)'s parent directory is immutable or append-only" }
+    // Of project quotas: nothing comes into a directory that counts for another project.
+    if above.flags()?.accepts(root.flags()) == false {
+      return "\(name)'s parent directory counts for another project"
     }
     if parent.mode & 0o1000 != 0, user != 0, status.user != user, parent.user != user {
-      return "only its owner may move it in its parent directory"
+      return "only its owner may move \(name) in its parent directory"
     }
     return nil
   }
@@ -165,18 +167,11 @@ struct CommitChoice {
     guard status.device == own.device else {
       throw Refusal(reason: "the container is on another file system than its parent directory")
     }
-    guard try root.isWritable(.root) else { throw Refusal(reason: "the container's root cannot be written") }
-    let above = try state.rootParent()
-    let (parent, user) = (try above.status(), geteuid())
-    if parent.isFixed {
-      throw Refusal(reason: "the container's parent directory is immutable or append-only")
+    if let reason = try parentObstacle("the container", root, state.rootParent()) {
+      throw Refusal(reason: reason)
     }
-    // Of project quotas: nothing comes into a directory that counts for another project.
-    guard above.flags()?.accepts(root.flags()) ?? true, state.endProjectInheritance() else {
+    guard state.endProjectInheritance() else {
       throw Refusal(reason: "the container's parent directory counts for another project")
-    }
-    if parent.mode & 0o1000 != 0, user != 0, status.user != user, parent.user != user {
-      throw Refusal(reason: "only its owner may move the container in its parent directory")
     }
     try tryExchange(state)
   }
@@ -216,15 +211,13 @@ struct CommitChoice {
     }
   }
 
-  // MARK: Links
-
   /// Why not all files of a root can be linked into a new tree, and the old tree removed; found out by looking alone.
   private func linkObstacle(_ root: Directory, _ isPart: (ContainerPath) -> Bool) throws -> String? {
     if let path = index.fixed.filter(isPart).min() {
       return "\(path) is immutable or append-only (chattr +i, +a)"
     }
     let (device, user) = (try root.status().device, geteuid())
-    // Subvolumes of one mount have devices of their own.
+    // Each subvolume of a mount has another device.
     if let path = index.paths.filter({ $1.identity.device != device && isPart($0) }).keys.min() {
       return "\(path) is in another subvolume"
     }

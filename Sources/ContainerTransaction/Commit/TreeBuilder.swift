@@ -13,7 +13,7 @@ struct TreeBuilder {
     self.staged = staged
     self.changes = changes
     var touched: Set<ContainerPath> = []
-    for path in staged.overlay.nodes.keys {
+    for path in staged.stage.overlay.nodes.keys {
       for above in path.ancestors where !touched.insert(above).inserted { break }
     }
     self.touched = touched
@@ -36,7 +36,7 @@ struct TreeBuilder {
     // a directory that counts for a project takes nothing in that does not.
     var flags = NewInodeFlags(staged)
     for directory in made.reversed() {
-      try dress(tree.directory(own(directory.path)), directory, flags.directory(directory.path))
+      try finish(tree.directory(own(directory.path)), directory, flags.directory(directory.path))
     }
     return tree
   }
@@ -56,11 +56,11 @@ struct TreeBuilder {
     _ target: Directory, _ path: ContainerPath, live: Directory?, _ made: inout [MadeDirectory]
   ) throws {
     var metadata = try staged.metadata(of: path)
-    if changes.touchedDirectories.contains(path), case nil = staged.overlay[path] {
+    if changes.touchedDirectories.contains(path), case nil = staged.stage.overlay[path] {
       metadata?.modified = changes.time
     }
     var isKept = true
-    if case .directory = staged.overlay[path] { isKept = false }
+    if case .directory = staged.stage.overlay[path] { isKept = false }
     let isUntouched = live != nil && !touched.contains(path)
     made.append(
       MadeDirectory(path: path, metadata: metadata, isKept: isKept, isUntouched: isUntouched))
@@ -80,7 +80,7 @@ struct TreeBuilder {
     }
   }
 
-  private func dress(_ target: Directory, _ directory: MadeDirectory, _ flags: InodeFlags?) throws {
+  private func finish(_ target: Directory, _ directory: MadeDirectory, _ flags: InodeFlags?) throws {
     guard let metadata = directory.metadata else { return }
     try target.apply(metadata, to: .root)
     let hasFlags = flags.map(target.setFlags) ?? true
@@ -113,9 +113,9 @@ struct TreeBuilder {
     _ child: ContainerPath, in target: Directory, live: Directory?, _ made: inout [MadeDirectory]
   ) throws {
     let name = ContainerPath(name: child.name)
-    switch staged.overlay[child] {
+    switch staged.stage.overlay[child] {
     case .removed: return
-    case .inode(let inode): try staged.stage.rename(inode.name, in: target, to: name)
+    case .inode(let inode): try staged.stage.directory.rename(inode.name, in: target, to: name)
     case .directory: try descend(child, name, in: target, live: live, &made)
     case nil:
       guard let live, let status = try live.status(name) else { return }
@@ -152,7 +152,7 @@ struct NewInodeFlags {
     let flags: InodeFlags?
     if try staged.live.status(path)?.type == .directory {
       flags = try staged.live.directory(path).flags()
-    } else if let recorded = staged.overlay.directoryFlags[path] {
+    } else if let recorded = staged.stage.overlay.directoryFlags[path] {
       flags = recorded
     } else {
       flags = try staged.live.isRoot(path) ? nil : directory(path.parent)?.inherited(by: .directory)
@@ -173,10 +173,10 @@ struct NewInodeFlags {
   /// gives back has its own.
   mutating func apply(to changes: ChangeList) throws {
     for change in changes.changes where change.after?.type == .file {
-      guard case .inode(let inode) = staged.overlay[change.path], !inode.isShared,
+      guard case .inode(let inode) = staged.stage.overlay[change.path], !inode.isShared,
         let flags = try file(change.path)
       else { continue }
-      try staged.stage.setFlags(flags, of: inode.name)
+      try staged.stage.directory.setFlags(flags, of: inode.name)
     }
   }
 }

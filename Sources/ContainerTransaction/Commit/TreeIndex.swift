@@ -14,26 +14,6 @@ struct IndexedStatus: Hashable, Sendable {
   var user: UInt32
   var group: UInt32
 
-  init(
-    type: FileType, identity: FileIdentity, size: UInt64, modified: Int64, changed: Int64, mode: UInt16,
-    user: UInt32, group: UInt32
-  ) {
-    (self.type, self.identity, self.size) = (type, identity, size)
-    (self.modified, self.changed) = (modified, changed)
-    (self.mode, self.user, self.group) = (mode, user, group)
-  }
-
-  init(_ status: FileStatus) {
-    type = status.type
-    identity = status.identity
-    size = status.type == .directory ? 0 : status.size
-    modified = status.modified
-    changed = status.changed
-    mode = status.mode
-    user = status.user
-    group = status.group
-  }
-
   /// Whether content and metadata are what they were. Linking an inode moves its change time, so that it says
   /// nothing about a file that a commit links; a directory is never linked, and its change time covers names and
   /// attributes too.
@@ -46,6 +26,15 @@ struct IndexedStatus: Hashable, Sendable {
     if type == .directory { return true }
     return size == other.size && modified == other.modified && mode == other.mode && user == other.user
       && group == other.group
+  }
+}
+
+extension IndexedStatus {
+  init(_ status: FileStatus) {
+    self.init(
+      type: status.type, identity: status.identity, size: status.type == .directory ? 0 : status.size,
+      modified: status.modified, changed: status.changed, mode: status.mode, user: status.user,
+      group: status.group)
   }
 }
 
@@ -199,7 +188,6 @@ extension TreeIndex {
   /// An index from bytes.
   ///
   /// - Parameter device: the container's device as it is now: it has another number after a restart of the machine.
-  /// - Throws: ``DrydockError`` with code `damagedState`.
   init(decoding bytes: [UInt8], path file: String, device: UInt64? = nil) throws {
     paths = [:]
     for record in bytes.split(separator: 0) {

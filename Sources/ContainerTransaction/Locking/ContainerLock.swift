@@ -99,7 +99,7 @@ package enum LockHolders {
   #else
     // macOS: untested
     private static func of(_ identity: FileIdentity) -> [String] {
-      OpenFileSearch(inodes: [identity: .root], ownDescriptors: []).run().found
+      OpenFileSearch(inodes: [identity: .root], own: []).run().found
         .filter { $0.process != ProcessTable.own && !$0.isWorkingDirectory }
         .map { "process \($0.process) (\($0.processName))" }
     }

@@ -69,7 +69,7 @@
           OpenFile(process: process, processName: ProcessTable.name(of: process), path: path, manner: manner))
       }
       for descriptor in descriptors where descriptor.proc_fdtype == UInt32(PROX_FDTYPE_VNODE) {
-        if isOwn && ownDescriptors.contains(descriptor.proc_fd) { continue }
+        if isOwn && own.contains(descriptor.proc_fd) { continue }
         let file = ProcessTable.information(vnode_fdinfo()) {
           proc_pidfdinfo(process, descriptor.proc_fd, PROC_PIDFDVNODEINFO, $0, $1)
         }

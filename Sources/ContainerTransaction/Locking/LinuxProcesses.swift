@@ -25,7 +25,7 @@
           OpenFile(process: process, processName: ProcessTable.name(of: process), path: path, manner: manner))
       }
       let isOwn = process == ProcessTable.own
-      let own = isOwn ? ownDescriptors : []
+      let own = isOwn ? self.own : []
       var (isRefused, isUnclear) = (false, false)
       /// Returns false where reading on is useless.
       func look(at thread: String, descriptors: Bool, directories: Bool) -> Bool {
@@ -53,7 +53,7 @@
         }
       }
       if !isRefused {
-        // Threads share these with the one before, but for those that asked for tables of their own.
+        // Threads share these with the one before, except for those that asked for separate tables.
         var (files, directories) = (process, process)
         for thread in threads where thread != process {
           let path = "\(base)/task/\(thread)"

@@ -40,7 +40,7 @@ import Foundation
       }
     }
 
-    /// All mounts that can be seen: of this process, and of others in mount namespaces of their own.
+    /// All mounts that can be seen: of this process, and of processes in other mount namespaces.
     private let own: [Mount]
     private var others: [(process: Int32, mounts: [Mount])] = []
 

@@ -22,7 +22,7 @@ struct UseGuard {
     inodes[try root.status().identity] = .root
     for group in root.groups { inodes[try group.root.status().identity] = .group(group.id) }
     let known = [root] + root.groups.map(\.root) + own
-    let search = HolderSearch(
+    let search = OpenFileSearch(
       inodes: container.isScratch ? [:] : inodes, own: Set(known.map(\.descriptor.rawValue))
     ).run()
     guard search.found.isEmpty else {
@@ -64,29 +64,6 @@ struct UseGuard {
   }
 }
 
-/// Looks for processes that have some inodes open: once before staging for all of the container, and around the commit for what
-/// is replaced.
-struct HolderSearch {
-  /// What is looked for, with a path that leads to it; nothing in a scratch container, which no other process uses.
-  let inodes: [FileIdentity: ContainerPath]
-  /// Descriptors of this process that are Drydock's own.
-  let own: Set<Int32>
-
-  /// A program that another thread of this process is just starting holds copies of all descriptors until it runs, and
-  /// another Drydock command that tries for the lock has the root open for a moment: what is really open is still open a
-  /// little later.
-  func run() -> OpenFileSearch.Result {
-    if inodes.isEmpty { return OpenFileSearch.Result() }
-    let files = OpenFileSearch(inodes: inodes, ownDescriptors: own)
-    var search = files.run()
-    for _ in 0..<3 where !search.found.isEmpty {
-      Thread.sleep(forTimeInterval: 0.05)
-      search = files.run()
-    }
-    return search
-  }
-}
-
 extension OpenFileSearch.Result {
   /// The first few of those that were found, for a message.
   var shown: String {
@@ -94,8 +71,6 @@ extension OpenFileSearch.Result {
     return found.count > 5 ? "\(shown) and \(found.count - 5) more" : shown
   }
 }
-
-// MARK: Open files
 
 /// A process that has something of a container open.
 package struct OpenFile: Sendable, Hashable, CustomStringConvertible {
@@ -122,10 +97,10 @@ package struct OpenFile: Sendable, Hashable, CustomStringConvertible {
 /// Looks through all processes for open files, mappings and working directories in a container. By inode, not by
 /// name: a container bind-mounted elsewhere is the same container.
 struct OpenFileSearch {
-  /// Every inode of the container, and a path that leads to it.
+  /// The inodes, with a path that leads to each; none in a scratch container, which no other process uses.
   let inodes: [FileIdentity: ContainerPath]
   /// Descriptors of this process that are Drydock's own.
-  let ownDescriptors: Set<Int32>
+  let own: Set<Int32>
 
   struct Result {
     var found: [OpenFile] = []
@@ -133,7 +108,20 @@ struct OpenFileSearch {
     var unseen = UnseenProcesses()
   }
 
+  /// A program that another thread of this process is just starting holds copies of all descriptors until it runs, and
+  /// another Drydock command that tries for the lock has the root open for a moment: what is really open is still open a
+  /// little later.
   func run() -> Result {
+    if inodes.isEmpty { return Result() }
+    var result = runOnce()
+    for _ in 0..<3 where !result.found.isEmpty {
+      Thread.sleep(forTimeInterval: 0.05)
+      result = runOnce()
+    }
+    return result
+  }
+
+  private func runOnce() -> Result {
     let processes = ProcessTable.identifiers()
     var result = Result(unseen: .ofThisMachine(processes))
     search(processes, &result)
@@ -147,7 +135,7 @@ package struct UnseenProcesses: Sendable, Hashable, Encodable {
   package var unreadable = 0
   /// Whether `/proc` hides processes of other users (its mount option `hidepid`), or all.
   package var hidden = false
-  /// Whether this process is in a PID namespace of its own: those outside of it are not in `/proc`.
+  /// Whether this process is not in the first PID namespace: those outside of its own are not in `/proc`.
   package var outsideNamespace = false
 
   var isEmpty: Bool { self == UnseenProcesses() }

@@ -32,15 +32,9 @@ package struct NewFile: Sendable {
 }
 
 extension StagedContainer {
-  /// A stage of more bytes than this takes the disk a while.
-  static let largeStage: UInt64 = 64 << 20
-
-  /// Lets the disk work while what is staged is checked: what is written already when the commit syncs need not be waited
-  /// for. In a dry run nothing is to be kept.
-  ///
-  /// - Parameter name: the file, or nil for all.
+  /// See ``Stage/startWriting(_:)``. In a dry run nothing is to be kept.
   func startWriting(_ name: ContainerPath?) {
-    if !transaction.isEmpty { area.startWriting(name) }
+    if !transaction.isEmpty { stage.startWriting(name) }
   }
 
   /// Fills one file of the stage.
@@ -54,18 +48,18 @@ extension StagedContainer {
   package func putFiles(_ groups: [[NewFile]], filler: @escaping @Sendable () throws -> Filler) throws {
     let size = groups.joined().reduce(0) { $0 &+ $1.size }
     if let first = groups.first?.first {
-      try area.requireSpace(size, for: first.path)
+      try stage.requireSpace(size, for: first.path)
     }
     for file in groups.joined() { try createDirectory(file.path.parent) }
-    stage.spreadDirectories()
-    let folders = groups.map { _ in area.newName() }
+    stage.directory.spreadDirectories()
+    let folders = groups.map { _ in stage.newName() }
     let made = Mutex<[Int: [FileMetadata?]]>([:])
     let failure = Mutex<(any Error)?>(nil)
-    let stage = stage
+    let directory = stage.directory
     DispatchQueue.concurrentPerform(iterations: groups.count) { number in
       guard failure.withLock({ $0 == nil }) else { return }
       do {
-        let metadata = try Self.make(groups[number], in: folders[number], of: stage, filler()) {
+        let metadata = try Self.make(groups[number], in: folders[number], of: directory, filler()) {
           failure.withLock { $0 != nil }
         }
         made.withLock { $0[number] = metadata }
@@ -74,7 +68,7 @@ extension StagedContainer {
       }
     }
     if let error = failure.withLock({ $0 }) { throw error }
-    if size > Self.largeStage { startWriting(nil) }
+    if size > Stage.largeSize { startWriting(nil) }
     let metadata = made.withLock { $0 }
     for (number, group) in groups.enumerated() {
       for (index, file) in group.enumerated() {
@@ -86,7 +80,7 @@ extension StagedContainer {
     }
   }
 
-  /// Makes a group's files in a folder of their own: two threads do not wait for each other's names.
+  /// Makes a group's files in a separate folder: two threads do not wait for each other's names.
   ///
   /// - Returns: what each file has then, which a user who is not root may not have been able to set.
   private static func make(
@@ -108,7 +102,7 @@ extension StagedContainer {
 /// A file of the stage that is being written.
 package final class StageFile {
   /// Zeros in a whole block of this size become a hole: a disk image or a preallocated file takes no more room than
-  /// it did, and what is next to each other elsewhere stays so.
+  /// it did.
   private static let holeSize = 64 << 10
   /// Given several MiB at once, Linux takes five times as long to find the memory for them.
   private static let pieceSize = 256 << 10
@@ -119,9 +113,9 @@ package final class StageFile {
   private var endsInHole = false
   private var isOpen = true
 
-  init(_ stage: Directory, _ name: ContainerPath) throws {
-    file = try stage.createFile(name)
-    path = stage.full(name)
+  init(_ directory: Directory, _ name: ContainerPath) throws {
+    file = try directory.createFile(name)
+    path = directory.full(name)
   }
 
   deinit { close() }

@@ -18,7 +18,7 @@ package struct PrivateCopy: Sendable {
   package func users() throws -> [OpenFile] {
     var inodes = try TreeIndex(of: root).inodes()
     inodes[try root.status().identity] = .root
-    let search = OpenFileSearch(inodes: inodes, ownDescriptors: [root.descriptor.rawValue])
+    let search = OpenFileSearch(inodes: inodes, own: [root.descriptor.rawValue])
     let deadline = ContinuousClock.now + .seconds(1)
     while true {
       let users = search.run().found
@@ -34,10 +34,10 @@ extension StagedContainer {
   /// - Throws: what the body throws, and then nothing is staged; ``DrydockError`` `checkFailed` when a process is
   ///   still at work in the copy, or when what it has become cannot be a container's.
   package func changeCopy<T>(_ body: (PrivateCopy) throws -> T) throws -> T {
-    let folder = area.newName()
-    try stage.createDirectory(folder)
-    defer { try? stage.removeTree(folder) }
-    let copy = try CopyBuilder(self, in: stage.directory(folder)).build()
+    let folder = stage.newName()
+    try stage.directory.createDirectory(folder)
+    defer { try? stage.directory.removeTree(folder) }
+    let copy = try CopyBuilder(self, in: stage.directory.directory(folder)).build()
     let result = try body(copy)
     if let user = try copy.users().first {
       throw DrydockError(
@@ -112,8 +112,7 @@ struct CopyBuilder {
 
   private func copyDatabase(_ path: ContainerPath) throws {
     do {
-      let capture = try staged.capturedCopy(of: path)
-      try staged.stage.rename(capture, in: root, to: path)
+      try staged.stage.directory.rename(staged.newDatabaseFile(of: path), in: root, to: path)
     } catch let error as DrydockError where error.code == .malformed {
       // One that SQLite cannot open, an encrypted one, is for the program to understand: as it is, with its sidecars.
       for part in [path] + DatabaseFormat.sidecarSuffixes.map(path.withSuffix) {
@@ -125,32 +124,16 @@ struct CopyBuilder {
   }
 
   private func copyContents(_ path: ContainerPath, _ status: FileStatus) throws {
-    try staged.area.requireSpace(min(status.size, status.blocks * 512), for: path)
-    let place = staged.place(of: path)
-    try place.directory.copyContents(of: place.path, to: path, in: root)
+    try staged.stage.requireSpace(min(status.size, status.blocks * 512), for: path)
+    let location = staged.location(of: path)
+    try location.directory.copyContents(of: location.path, to: path, in: root)
   }
 }
 
 extension StagedContainer {
-  /// A copy of a database in the stage that is the caller's own.
-  fileprivate func capturedCopy(of path: ContainerPath) throws -> ContainerPath {
-    let source: ContainerPath
-    if case .inode(let inode) = overlay[path] {
-      source = try wholeDatabase(inode, at: path)
-    } else if let captured = copies.captured[path] {
-      source = captured
-    } else {
-      return try databaseCopy(of: path)
-    }
-    let name = area.newName()
-    try area.requireSpace(stage.status(source)?.size ?? 0, for: path)
-    try stage.copyContents(of: source, to: name, in: stage)
-    return name
-  }
-
   /// Whether another file system is mounted at a live path. A group's root may be anywhere.
   fileprivate func isMount(_ path: ContainerPath) throws -> Bool {
-    guard overlay[path] == nil, !live.isRoot(path), let status = try live.status(path),
+    guard stage.overlay[path] == nil, !live.isRoot(path), let status = try live.status(path),
       let above = try live.status(path.parent)
     else { return false }
     return status.mount != above.mount
@@ -163,8 +146,8 @@ struct CopyAdoption {
   private let root: Directory
   private let before: TreeIndex
   private let after: TreeIndex
-  /// Whether a time says that a file is as it was; else each is looked at.
-  private let timesTell: Bool
+  /// Whether an unchanged change time proves that a file is unchanged; otherwise each is compared.
+  private let timesAreReliable: Bool
   /// All names of an inode that has several, then and now.
   private let namesBefore: [FileIdentity: Set<ContainerPath>]
   private let namesAfter: [FileIdentity: Set<ContainerPath>]
@@ -174,7 +157,7 @@ struct CopyAdoption {
     root = copy.root
     before = copy.before
     after = try TreeIndex(of: copy.root)
-    timesTell = !root.isInMemory()
+    timesAreReliable = !root.isInMemory()
     namesBefore = before.namesOfInodes()
     namesAfter = after.namesOfInodes()
   }
@@ -190,7 +173,7 @@ struct CopyAdoption {
     for path in removed.sorted().reversed() where try staged.status(of: path) != nil {
       try staged.remove(path, withExternalData: false)
     }
-    try adoptRootMetadata()
+    try adoptDirectory(.root)
     var firstNames: [FileIdentity: ContainerPath] = [:]
     for path in changed where !isHistory(path) {
       guard let status = after.paths[path] else { continue }
@@ -209,11 +192,9 @@ struct CopyAdoption {
     for path in databases.sorted() { try adoptDatabase(path) }
   }
 
-  // MARK: Looking
-
   /// Whatever moves the change time may have changed anything: contents, mode, owner, attributes, names.
   private func mayDiffer(_ path: ContainerPath, _ now: IndexedStatus) -> Bool {
-    before.paths[path] != now || (!timesTell && now.type == .file)
+    before.paths[path] != now || (!timesAreReliable && now.type == .file)
   }
 
   /// The main files of the databases that changed, or have a log or journal now.
@@ -263,15 +244,6 @@ struct CopyAdoption {
     return given == metadata
   }
 
-  // MARK: Taking over
-
-  private func adoptRootMetadata() throws {
-    let metadata = try metadata(.root)
-    if try !isSame(metadata, .root, .directory, withTime: false) {
-      try staged.putDirectory(at: .root, metadata: metadata)
-    }
-  }
-
   private func adoptDirectory(_ path: ContainerPath) throws {
     let metadata = try metadata(path)
     let isThere = try staged.status(of: path)?.type == .directory
@@ -312,16 +284,8 @@ struct CopyAdoption {
       return
     }
     let metadata = try metadata(path)
-    let name = staged.area.newName()
-    switch try root.capture(
-      unit, into: staged.stage, as: name, busyTimeout: staged.busyTimeout, requiresStable: true)
-    {
-    case .copy: break
-    case .inPlace(let pages):
-      let file = try staged.stage.createFile(name)
-      defer { try? file.close() }
-      _ = try pages.copy(to: file, path: root.full(path))
-    case .raw:
+    let name = staged.stage.newName()
+    guard try staged.captureUnit(unit, in: root, as: name, requiresStable: true) == nil else {
       // One that SQLite cannot open is taken as it is.
       try makeRoom(path)
       for part in [path] + unit.sidecars { try take(part) }
@@ -329,21 +293,19 @@ struct CopyAdoption {
     }
     let isSame = try isSame(metadata, path, .file, withTime: false)
     if try isSame && staged.isDatabase(path)
-      && ContentDigest.of(name, in: staged.stage, isDatabase: true) == staged.databaseDigest(path)
+      && ContentDigest.of(name, in: staged.stage.directory, isDatabase: true) == staged.databaseDigest(path)
     {
-      return try staged.stage.removeFile(name)
+      return try staged.stage.directory.removeFile(name)
     }
-    try staged.stage.apply(metadata, to: name)
+    try staged.stage.directory.apply(metadata, to: name)
     try makeRoom(path)
     try staged.createDirectory(path.parent)
     try staged.replace(path, with: .inode(StagedInode(name: name, type: .file)))
   }
 
-  // MARK: Helpers
-
   private func take(_ path: ContainerPath) throws {
-    let name = staged.area.newName()
-    try root.rename(path, in: staged.stage, to: name)
+    let name = staged.stage.newName()
+    try root.rename(path, in: staged.stage.directory, to: name)
     try staged.createDirectory(path.parent)
     try staged.replace(path, with: .inode(StagedInode(name: name, type: .file)))
   }

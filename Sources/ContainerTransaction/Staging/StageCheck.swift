@@ -11,15 +11,15 @@ struct StageCheck {
 
   init(_ staged: StagedContainer) { self.staged = staged }
 
-  /// - Throws: ``DrydockError`` with code `checkFailed`.
   func run() throws {
     var databases: [StagedDatabase] = []
-    for path in staged.overlay.nodes.keys.sorted() {
-      guard case .inode(let inode) = staged.overlay[path], inode.type == .file else { continue }
+    for path in staged.stage.overlay.nodes.keys.sorted() {
+      guard case .inode(let inode) = staged.stage.overlay[path], inode.type == .file else { continue }
       if try staged.isDatabase(path) {
         databases.append(
           StagedDatabase(
-            path: path, name: try whole(inode, path), stage: staged.stage, hasDigest: inode.digest != nil))
+            path: path, name: try whole(inode, path), stage: staged.stage.directory,
+            hasDigest: inode.digest != nil))
       } else if path.nameString.hasSuffix(".plist"), staged.container.isSettings(path) {
         _ = try staged.defaults(path)
       } else if path == staged.container.vaultPath {
@@ -43,12 +43,12 @@ struct StageCheck {
   }
 
   private func whole(_ inode: StagedInode, _ path: ContainerPath) throws -> ContainerPath {
-    if staged.copies.broken.contains(path) {
+    if staged.databases.broken.contains(path) {
       throw DrydockError(
         .checkFailed, "a statement failed half way in the staged database; nothing was changed",
         path: path.description)
     }
-    return try staged.wholeDatabase(inode, at: path)
+    return try staged.mergedDatabase(inode, at: path)
   }
 
   /// Without a key there is nothing to be seen; sealed to other keys it may be on purpose.

@@ -3,58 +3,50 @@ import AppContainer
 import DrydockErrors
 import FileSystem
 import Formats
-import GRDB
 
 /// A container as it will be after the commit: reads fall through to the live one, writes go to the stage.
 ///
-/// The first change of anything about a path gives it an inode of its own in the stage, so that nothing live is
-/// ever changed through a link.
+/// The first change of anything about a path gives it a new inode in the stage, so that nothing live is ever changed
+/// through a link.
+///
+/// Three values do the work: `LiveContainer` reads, `Stage` holds the new inodes, `StagedDatabases` the copies of databases.
+/// Extensions in `StagedFiles.swift`, `StagedDatabases.swift` and `StagedValues.swift` change files, databases, and settings
+/// and the vault.
 package final class StagedContainer {
   package let container: Container
   /// The transaction's name, for records; empty in a dry run.
-  package internal(set) var transaction = ""
-  /// The live root, open and locked.
-  package let live: Directory
-  /// The private directory with the staged inodes.
-  let area: StageArea
-  var stage: Directory { area.directory }
-  /// Locks on the live databases, held until after the commit; none in a dry run.
-  let locks: [ContainerPath: DatabaseLock]
-  /// Whether databases keep a copy of what they were, for a difference of rows.
-  let keepsBefore: Bool
-  /// Seconds to wait for a database that is locked.
-  let busyTimeout: Double
-  /// What opens the vault, when it is at hand.
+  package let transaction: String
+  /// The side that is read.
+  let liveContainer: LiveContainer
+  /// The side that is written.
+  let stage: Stage
+  /// Copies of databases that are read or compared.
+  var databases: StagedDatabases
+  /// What opens the vault, if given.
   package let deviceKeys: DeviceKeys?
   /// Hides secrets in all output about this run.
   package private(set) var redactor: Redactor
-
-  /// What differs from the live container.
-  var overlay = Overlay()
-  /// Copies of databases in the stage.
-  var copies = DatabaseCopies()
   var settingsCache = SettingsCache()
-  /// What goes into the undo log besides the changes.
+  /// What goes into the undo entry besides the changes.
   var undoNotes = UndoNotes()
-  /// Whether the result is checked, whatever the options say: when a rollback writes more than what was there before.
-  var requiresCheck = false
   /// What the undo log still holds of the transaction whose steps are reverted: nil when it is gone, or none is.
   package internal(set) var kept: RevertSource?
-  /// In the planning phase: what it has read of the live container.
-  var reads: LiveReads?
 
+  /// - Parameter transaction: nil for a stage that is discarded.
   init(
-    _ container: Container, live: Directory, stage: Directory, locks: [ContainerPath: DatabaseLock],
-    keepsBefore: Bool, options: TransactionOptions
+    _ container: Container, live: Directory, stage: Directory, transaction: TransactionID? = nil,
+    locks: [ContainerPath: DatabaseLock] = [:], keepsBefore: Bool = false, options: TransactionOptions
   ) {
     self.container = container
-    self.live = live
-    area = StageArea(stage)
-    self.locks = locks
-    self.keepsBefore = keepsBefore
-    (busyTimeout, redactor) = (options.busyTimeout, options.redactor)
-    deviceKeys = options.deviceKeys
+    self.transaction = transaction?.description ?? ""
+    self.stage = Stage(stage)
+    liveContainer = LiveContainer(live, locks: locks, stage: self.stage, busyTimeout: options.busyTimeout)
+    databases = StagedDatabases(keepsBefore: keepsBefore)
+    (deviceKeys, redactor) = (options.deviceKeys, options.redactor)
   }
+
+  /// The live root, open and locked.
+  package var live: Directory { liveContainer.root }
 
   /// Says that a setting's value was moved into the vault: no undo entry then stores it unencrypted, neither this
   /// transaction's nor an earlier one's.
@@ -70,29 +62,29 @@ package final class StagedContainer {
   /// Settings whose values a step has moved into the vault.
   package var movedSecrets: [MovedSecret] { undoNotes.movedSecrets }
 
-  // MARK: Looking
+  func missing(_ path: ContainerPath) -> DrydockError {
+    let reason = container.reason(againstGroupOf: path)
+    return DrydockError(.missing, reason ?? "not in the container", path: path.description)
+  }
+}
 
+/// Reading.
+extension StagedContainer: ContainerContent {
   /// The status of a path as it will be; nil when nothing will be there.
   package func status(of path: ContainerPath) throws -> FileStatus? {
-    switch overlay[path] {
+    switch stage.overlay[path] {
     case .removed: nil
-    case .inode(let inode): try stage.status(inode.name)
+    case .inode(let inode): try stage.directory.status(inode.name)
     case .directory(let metadata): FileStatus(directory: metadata)
-    case nil: try liveStatus(path)
+    case nil: try liveContainer.status(of: path)
     }
-  }
-
-  private func liveStatus(_ path: ContainerPath) throws -> FileStatus? {
-    let status = try live.status(path)
-    reads?.note(status, of: path)
-    return status
   }
 
   /// A path's metadata as it will be; nil when nothing will be there.
   package func metadata(of path: ContainerPath) throws -> FileMetadata? {
-    switch overlay[path] {
+    switch stage.overlay[path] {
     case .removed: nil
-    case .inode(let inode): try stage.metadata(inode.name)
+    case .inode(let inode): try stage.directory.metadata(inode.name)
     case .directory(let metadata): metadata
     case nil: try live.metadata(path)
     }
@@ -106,8 +98,8 @@ package final class StagedContainer {
       names = Set(try live.directory(path).names().map { path.appending(name: $0) })
       names = names.filter { !live.isState($0) }
     }
-    for child in overlay.children(of: path) {
-      if case .removed = overlay[child] { names.remove(child) } else { names.insert(child) }
+    for child in stage.overlay.children(of: path) {
+      if case .removed = stage.overlay[child] { names.remove(child) } else { names.insert(child) }
     }
     return names.sorted()
   }
@@ -117,9 +109,8 @@ package final class StagedContainer {
     try children(of: path).flatMap { (live.isGroupList($0) ? [] : [$0]) + (try descendants(of: $0)) }
   }
 
-  /// Where a path's content is now: the stage or the live container.
-  func place(of path: ContainerPath) -> (directory: Directory, path: ContainerPath) {
-    if case .inode(let inode) = overlay[path] { return (stage, inode.name) }
+  package func location(of path: ContainerPath) -> (directory: Directory, path: ContainerPath) {
+    if case .inode(let inode) = stage.overlay[path] { return (stage.directory, inode.name) }
     return (live, path)
   }
 
@@ -131,111 +122,45 @@ package final class StagedContainer {
     guard status.type == .file else {
       throw DrydockError(.unsupported, "not a regular file; links are not followed", path: path.description)
     }
-    let place = place(of: path)
-    return try place.directory.contents(place.path)
+    let location = location(of: path)
+    return try location.directory.contents(location.path)
   }
 
-  /// What a symbolic link points to.
-  package func linkTarget(_ path: ContainerPath) throws -> [UInt8] {
-    let place = place(of: path)
-    return try place.directory.linkTarget(place.path)
-  }
-
-  func missing(_ path: ContainerPath) -> DrydockError {
-    let reason = container.reason(againstGroupOf: path)
-    return DrydockError(.missing, reason ?? "not in the container", path: path.description)
-  }
-}
-
-/// A staged inode: a file or link in the stage's directory that represents a path.
-struct StagedInode: Sendable {
-  /// Its name in the stage.
-  var name: ContainerPath
-  /// A file or a link.
-  var type: FileType
-  /// Its content's digest, when it is known.
-  var digest: SHA256.Digest?
-  /// Its metadata and size, and whether it is a database, when these are known.
-  var made: (metadata: FileMetadata, size: UInt64, isDatabase: Bool)?
-  /// Whether an undo holds the same inode: it must not be written to.
-  var isShared = false
-}
-
-/// What differs from the live container, path by path. It is flat: removing a directory removes each path below
-/// by itself, so that what a path is never depends on what is above it.
-struct Overlay: Sendable {
-  enum Node: Sendable {
-    case removed
-    case inode(StagedInode)
-    /// A directory that is new, or whose metadata changes; what is below a live one falls through.
-    case directory(FileMetadata)
-  }
-
-  private(set) var nodes: [ContainerPath: Node] = [:]
-  /// Where paths that were moved came from, for the difference.
-  var origins: [ContainerPath: ContainerPath] = [:]
-  /// Of directories that a rollback brings back: what `chattr` had set on them.
-  var directoryFlags: [ContainerPath: InodeFlags] = [:]
-  private var children: [ContainerPath: Set<ContainerPath>] = [:]
-
-  subscript(path: ContainerPath) -> Node? { nodes[path] }
-
-  mutating func set(_ node: Node?, at path: ContainerPath) {
-    nodes[path] = node
-    if path.isRoot { return }
-    if node == nil {
-      children[path.parent]?.remove(path)
-    } else {
-      children[path.parent, default: []].insert(path)
-    }
-  }
-
-  func children(of path: ContainerPath) -> Set<ContainerPath> { children[path] ?? [] }
-}
-
-extension StagedContainer {
-  /// SHA-256 over what is at a path, whatever its metadata: a file's content, a database's captured content
-  /// (``ContentDigest``), a link's target, and of a directory the names, types and contents of all below it.
-  ///
-  /// - Throws: ``DrydockError`` `missing` when nothing is there.
-  package func digest(of path: ContainerPath) throws -> SHA256.Digest {
-    guard let status = try status(of: path) else { throw missing(path) }
-    switch status.type {
-    case .symbolicLink: return try SHA256.hash(linkTarget(path))
-    case .other: return try SHA256.hash(Array(FileType.other.rawValue.utf8))
-    case .directory:
-      let hash = try SHA256()
-      for below in try descendants(of: path) where try !isSidecar(below) {
-        guard let type = try self.status(of: below)?.type else { continue }
-        // Paths have no NUL, so that no two trees give the same bytes.
-        let name = below.rebased(from: path, to: .root)
-        let content = type == .directory ? [] : Array(try digest(of: below).hex.utf8)
-        for part in [Array(type.rawValue.utf8), name.bytes, content] {
-          (part + [0]).withUnsafeBytes(hash.update)
-        }
-      }
-      return try hash.finalize()
-    case .file:
-      if try isDatabase(path) { return try databaseDigest(path) }
-      let place = place(of: path)
-      return try ContentDigest.of(place.path, in: place.directory, isDatabase: false)
-    }
-  }
-}
-
-/// What a restore asks of a stage beyond reading and writing.
-extension StagedContainer {
   /// Whether the stage changes anything directly in a directory.
-  package func changesNames(in directory: ContainerPath) -> Bool { !overlay.children(of: directory).isEmpty }
+  package func changesNames(in directory: ContainerPath) -> Bool {
+    !stage.overlay.children(of: directory).isEmpty
+  }
+
+  /// Whether a path is as it was when the transaction began, with all below it: then its undo entry keeps what a step
+  /// removes there, and ``RevertSource/putBack(_:)`` gives it back. What was changed or moved there before in the same
+  /// transaction is kept nowhere.
+  package func isUntouched(_ path: ContainerPath) throws -> Bool {
+    try live.status(path) != nil && !stage.overlay.nodes.keys.contains { $0 == path || $0.isInside(path) }
+  }
 
   /// What a path has once this metadata has been put on it.
   package func attainable(_ metadata: FileMetadata, for type: FileType) throws -> FileMetadata {
-    try area.attainable(metadata, for: type)
+    try stage.attainable(metadata, for: type)
   }
 
-  /// The digest of a live file or database as a manifest records it; a database's of its captured content.
-  package func liveDigest(of path: ContainerPath) throws -> SHA256.Digest {
+  /// SHA-256 over what is at a path, whatever its metadata: a file's content, a database's captured content
+  /// (``ContentDigest``), a link's target, and of a directory the names, types and contents of all below it.
+  ///
+  /// - Throws: ``DrydockError``: `missing` when nothing is there; `malformed` for a database that SQLite cannot open.
+  package func digest(of path: ContainerPath) throws -> SHA256.Digest {
+    guard let type = try status(of: path)?.type else { throw missing(path) }
     if try isDatabase(path) { return try databaseDigest(path) }
-    return try ContentDigest.of(path, in: live, isDatabase: false)
+    guard type == .directory else { return try contentDigest(of: path) ?? type.digest }
+    let hash = try SHA256()
+    for below in try descendants(of: path) where try !isSidecar(below) {
+      guard let type = try status(of: below)?.type else { continue }
+      // Paths have no NUL, so that no two trees give the same bytes.
+      let name = below.rebased(from: path, to: .root)
+      let content = type == .directory ? [] : Array(try digest(of: below).hex.utf8)
+      for part in [Array(type.rawValue.utf8), name.bytes, content] {
+        (part + [0]).withUnsafeBytes(hash.update)
+      }
+    }
+    return try hash.finalize()
   }
 }

@@ -5,7 +5,6 @@ import FileSystem
 import Foundation
 
 extension StagedContainer {
-  // MARK: Writing
 
   /// Writes a file. Missing parents are made; what it replaces keeps its mode, owner and attributes, and a new
   /// file gets its directory's owner.
@@ -31,10 +30,10 @@ extension StagedContainer {
     at path: ContainerPath, metadata: FileMetadata?, digest: SHA256.Digest? = nil, size: UInt64,
     fill: (StageFile) throws -> Void
   ) throws {
-    try area.requireSpace(size, for: path)
+    try stage.requireSpace(size, for: path)
     try createDirectory(path.parent)
-    let name = area.newName()
-    try StageFile.make(name, in: stage, metadata, fill: fill)
+    let name = stage.newName()
+    try StageFile.make(name, in: stage.directory, metadata, fill: fill)
     try replace(path, with: .inode(StagedInode(name: name, type: .file, digest: digest)))
   }
 
@@ -45,27 +44,27 @@ extension StagedContainer {
   /// Puts a symbolic link.
   package func putLink(at path: ContainerPath, target: [UInt8], metadata: FileMetadata?) throws {
     try createDirectory(path.parent)
-    let name = area.newName()
-    try stage.createLink(name, target: target)
-    if let metadata { try stage.apply(metadata, to: name) }
+    let name = stage.newName()
+    try stage.directory.createLink(name, target: target)
+    if let metadata { try stage.directory.apply(metadata, to: name) }
     try replace(path, with: .inode(StagedInode(name: name, type: .symbolicLink)))
   }
 
-  /// Takes an inode that exists elsewhere (an undo's) by a link to it, or by a copy where it cannot be linked: when the
+  /// Stages an inode of an undo entry by a link to it, or by a copy where it cannot be linked: when the
   /// container was mounted since, the undo is on another file system or behind another mount.
   ///
   /// A main file comes without the mark of a replaced one. A dry run takes a copy of such a file, and leaves the mark.
   func adopt(_ source: ContainerPath, in directory: Directory, type: FileType, at path: ContainerPath) throws
   {
     try createDirectory(path.parent)
-    let name = area.newName()
+    let name = stage.newName()
     let isMarked = try type == .file && directory.isReplaced(source)
     do {
       if isMarked && transaction.isEmpty {
         try copy(source, in: directory, type: type, to: name, for: path)
         try replace(path, with: .inode(StagedInode(name: name, type: type)))
       } else {
-        try directory.link(source, in: stage, to: name)
+        try directory.link(source, in: stage.directory, to: name)
         try replace(path, with: .inode(StagedInode(name: name, type: type, isShared: true)))
       }
     } catch let error as DrydockError where error.meansNoLink {
@@ -80,12 +79,12 @@ extension StagedContainer {
     for path: ContainerPath
   ) throws {
     if type == .symbolicLink {
-      try stage.createLink(name, target: directory.linkTarget(source))
+      try stage.directory.createLink(name, target: directory.linkTarget(source))
     } else {
-      try area.requireSpace(directory.status(source)?.size ?? 0, for: path)
-      try directory.copyContents(of: source, to: name, in: stage)
+      try stage.requireSpace(directory.status(source)?.size ?? 0, for: path)
+      try directory.copyContents(of: source, to: name, in: stage.directory)
     }
-    if let metadata = try directory.metadata(source) { try stage.apply(metadata, to: name) }
+    if let metadata = try directory.metadata(source) { try stage.directory.apply(metadata, to: name) }
   }
 
   /// Removes the mark of a main file that comes back. An unseen process that still waits for its lock would continue with
@@ -93,14 +92,14 @@ extension StagedContainer {
   private func unmark(
     _ name: ContainerPath, from source: ContainerPath, in undo: Directory, at path: ContainerPath
   ) throws {
-    guard let status = try stage.status(name) else { return }
-    guard try UseGuard.lock(name, in: stage) != nil else {
+    guard let status = try stage.directory.status(name) else { return }
+    guard try UseGuard.lock(name, in: stage.directory) != nil else {
       throw DrydockError(
         .inUse,
         "in use: another program holds SQLite's lock on the version that comes back; close it and run it again",
         path: path.description)
     }
-    try stage.unmarkReplaced(name, modified: status.modified)
+    try stage.directory.unmarkReplaced(name, modified: status.modified)
     if status.links > 1 { undoNotes.adopted.append((undo, source, status.modified)) }
   }
 
@@ -113,8 +112,8 @@ extension StagedContainer {
   package func putHardLink(at path: ContainerPath, to other: ContainerPath) throws {
     let inode = try own(other)
     try createDirectory(path.parent)
-    let name = area.newName()
-    try stage.link(inode.name, in: stage, to: name)
+    let name = stage.newName()
+    try stage.directory.link(inode.name, in: stage.directory, to: name)
     try replace(path, with: .inode(StagedInode(name: name, type: inode.type, digest: inode.digest)))
   }
 
@@ -133,7 +132,7 @@ extension StagedContainer {
     }
     try requireGroup(of: path)
     try createDirectory(path.parent)
-    overlay.set(.directory(try newMetadata(in: path.parent, mode: 0o755)), at: path)
+    stage.overlay.set(.directory(try newMetadata(in: path.parent, mode: 0o755)), at: path)
   }
 
   /// Puts a directory with its metadata, or changes those of an existing one; the root's too.
@@ -147,8 +146,8 @@ extension StagedContainer {
     }
     if !path.isRoot { try createDirectory(path.parent) }
     try requireGroup(of: path)
-    overlay.directoryFlags[path] = flags ?? overlay.directoryFlags[path]
-    overlay.set(.directory(metadata), at: path)
+    stage.overlay.directoryFlags[path] = flags ?? stage.overlay.directoryFlags[path]
+    stage.overlay.set(.directory(metadata), at: path)
   }
 
   /// Groups are made by their configuration: a path in one that does not exist, and the list itself, is an error.
@@ -157,14 +156,12 @@ extension StagedContainer {
     throw DrydockError(.missing, reason, path: path.description)
   }
 
-  /// Changes a path's metadata, on an inode of its own.
+  /// Changes a path's metadata, on a new inode.
   package func setMetadata(_ metadata: FileMetadata, of path: ContainerPath) throws {
     guard let status = try status(of: path) else { throw missing(path) }
-    if status.type == .directory { return overlay.set(.directory(metadata), at: path) }
-    try stage.apply(metadata, to: own(path).name)
+    if status.type == .directory { return stage.overlay.set(.directory(metadata), at: path) }
+    try stage.directory.apply(metadata, to: own(path).name)
   }
-
-  // MARK: Removing and moving
 
   /// Removes a path, with everything below it; a database with its sidecars and external data.
   ///
@@ -177,17 +174,16 @@ extension StagedContainer {
     }
     guard try status(of: path) != nil else { throw missing(path) }
     if let unit = try databaseUnit(at: path) {
-      for part in withExternalData ? unit.parts : unit.sidecars where try status(of: part) != nil {
-        try removeOne(part)
-      }
+      let external = withExternalData ? [unit.externalData].compactMap { $0 } : []
+      for part in try (unit.sidecars + external).filter({ try status(of: $0) != nil }) { try removeOne(part) }
     }
     try removeOne(path)
   }
 
   private func removeOne(_ path: ContainerPath) throws {
     for below in try descendants(of: path) + [path] {
-      overlay.set(try live.status(below) == nil ? nil : .removed, at: below)
-      copies.captured[below] = nil
+      stage.overlay.set(try live.status(below) == nil ? nil : .removed, at: below)
+      databases.merged[below] = nil
     }
   }
 
@@ -197,7 +193,7 @@ extension StagedContainer {
   /// - Throws: ``DrydockError``: `missing`, or `exists` when something is at the target.
   package func move(_ source: ContainerPath, to target: ContainerPath) throws {
     try copy(source, to: target)
-    overlay.origins[target] = overlay.origins[source] ?? source
+    stage.overlay.origins[target] = stage.overlay.origins[source] ?? source
     try remove(source)
   }
 
@@ -233,14 +229,12 @@ extension StagedContainer {
     try replace(target, with: .inode(StagedInode(name: try stagedCopy(of: source), type: type)))
   }
 
-  // MARK: Helpers
-
   /// A staged inode for a path, made by copying the live one when there is none yet.
   func own(_ path: ContainerPath) throws -> StagedInode {
-    if case .inode(var inode) = overlay[path], !inode.isShared {
+    if case .inode(var inode) = stage.overlay[path], !inode.isShared {
       // The caller may change it.
       (inode.made, inode.digest) = (nil, nil)
-      overlay.set(.inode(inode), at: path)
+      stage.overlay.set(.inode(inode), at: path)
       return inode
     }
     let name = try stagedCopy(of: path)
@@ -254,33 +248,32 @@ extension StagedContainer {
     guard let metadata = try metadata(of: path), let status = try status(of: path) else {
       throw missing(path)
     }
-    let source = place(of: path)
+    let source = location(of: path)
     let name: ContainerPath
     switch status.type {
-    case .file where try databaseUnit(at: path) != nil && source.directory === live:
-      name = try databaseCopy(of: path)
+    case .file where try source.directory === live && isDatabase(path): name = try newDatabaseFile(of: path)
     case .file:
-      name = area.newName()
-      try area.requireSpace(status.size, for: path)
-      try source.directory.copyContents(of: source.path, to: name, in: stage)
+      name = stage.newName()
+      try stage.requireSpace(status.size, for: path)
+      try source.directory.copyContents(of: source.path, to: name, in: stage.directory)
     case .symbolicLink:
-      name = area.newName()
-      try stage.createLink(name, target: source.directory.linkTarget(source.path))
+      name = stage.newName()
+      try stage.directory.createLink(name, target: source.directory.linkTarget(source.path))
     case .directory, .other:
       throw DrydockError(.unsupported, "a socket, FIFO or device cannot be copied", path: path.description)
     }
-    try stage.apply(metadata, to: name)
+    try stage.directory.apply(metadata, to: name)
     return name
   }
 
   /// Sets a path's node; sidecars of a database that is replaced go with the old content.
   func replace(_ path: ContainerPath, with node: Overlay.Node) throws {
     try requireGroup(of: path)
-    if let unit = try live.status(path).flatMap({ try live.databaseUnit(path, status: $0) }) {
-      for sidecar in unit.sidecars where overlay[sidecar] == nil { overlay.set(.removed, at: sidecar) }
+    for sidecar in try liveContainer.databaseUnit(path)?.sidecars ?? [] where stage.overlay[sidecar] == nil {
+      stage.overlay.set(.removed, at: sidecar)
     }
-    copies.captured[path] = nil
-    overlay.set(node, at: path)
+    databases.merged[path] = nil
+    stage.overlay.set(node, at: path)
   }
 
   private func newMetadata(in parent: ContainerPath, mode: UInt16) throws -> FileMetadata {

@@ -39,15 +39,15 @@ extension StagedContainer {
   /// The keys of the device.
   ///
   /// - Parameter doing: what needs them, such as `vault.rename`, for the message.
-  /// - Throws: `DrydockError` with code `vaultLocked` when none is at hand.
+  /// - Throws: `DrydockError` with code `vaultLocked` when none was given.
   @discardableResult
   package func requireDeviceKeys(_ doing: String) throws -> DeviceKeys {
     if let deviceKeys { return deviceKeys }
     let sealed = try sealedVault().map { " (it is \(Vault.summary(of: $0)))" } ?? ""
     throw DrydockError(
       .vaultLocked,
-      "\(doing) needs the device key\(sealed), and "
-        + "none was given", path: container.vaultPath.description)
+      "\(doing) needs the device key\(sealed), and none was given",
+      path: container.vaultPath.description)
   }
 
   /// The vault as it will be; nil when there is none.
@@ -73,8 +73,8 @@ extension StagedContainer {
   /// Writes the vault, sealed to the keys that it names, and opens what was written to compare it. A vault that is there
   /// already and the same stays as it is.
   ///
-  /// - Throws: `DrydockError` with code `vaultLocked` when the vault would be sealed to keys of which none is at hand;
-  ///   a new key for it (``Vault/rekey(to:)``) may be at hand or not.
+  /// - Throws: `DrydockError` with code `vaultLocked` when the vault would be sealed to keys of which none was given;
+  ///   a new key for it (``Vault/rekey(to:)``) may be given or not.
   package func setVault(_ vault: Vault) throws {
     let path = container.vaultPath
     let keys = try requireDeviceKeys("writing the vault")

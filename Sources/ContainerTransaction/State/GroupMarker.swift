@@ -22,17 +22,13 @@ struct GroupMarker: Codable, Sendable {
 
   private static let file: ContainerPath = "group"
 
-  // MARK: Places
-
   /// A directory that a marker can be in: beside the group's root, or, where nothing can be written there, in it.
   private struct Place {
     let parent: Directory
     let name: ContainerPath
 
     static func all(_ group: String, isScratch: Bool = false) throws -> [Place] {
-      let slash = group.lastIndex(of: "/") ?? group.startIndex
-      let above = slash == group.startIndex ? "/" : String(group[..<slash])
-      let name = String(group[group.index(after: slash)...])
+      let (above, name) = StateDirectory.split(group)
       return [
         Place(
           parent: try Directory(above, isScratch: isScratch), name: try StateDirectory.name(beside: name)),
@@ -53,8 +49,6 @@ struct GroupMarker: Codable, Sendable {
       return try body()
     }
   }
-
-  // MARK: Writing
 
   /// Writes the marker of a group, on disk when this returns.
   ///
@@ -91,8 +85,6 @@ struct GroupMarker: Codable, Sendable {
       }
     }
   }
-
-  // MARK: Looking
 
   private init?(in directory: Directory) throws {
     guard try directory.status(Self.file) != nil else { return nil }

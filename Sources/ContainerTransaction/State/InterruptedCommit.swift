@@ -1,65 +1,68 @@
+import AppContainer
 import DrydockErrors
 import FileSystem
 
-/// Ending a commit that was interrupted after its record COMMIT.
-extension Recovery {
-  /// What is known of the commit.
-  private struct Interrupted {
-    var transaction: TransactionID
-    var commit: JournalRecord
-    /// The groups, where they are now.
-    var groups: [CommittedGroup]
-    /// Concurrent changes have been applied or kept.
-    var isCarried: Bool
-    var folder: Directory
-    /// The live root with the groups of the commit, open and locked.
-    var live: Directory
-  }
+/// A commit that was interrupted after its record COMMIT.
+struct InterruptedCommit {
+  let container: Container
+  let state: StateDirectory
+  /// Other directories that Drydock itself has open.
+  let own: [Directory]
+  let transaction: TransactionID
+  let commit: JournalRecord
+  /// The groups, where they are now.
+  let groups: [CommittedGroup]
+  /// Concurrent changes have been applied or kept.
+  let isCarried: Bool
+  let folder: Directory
+  /// The live root with the groups of the commit, open and locked.
+  let live: Directory
 
+  /// - Parameter records: those of the transaction.
   /// - Returns: nil when the container is old, so that the stage can go.
-  func resume(
-    _ transaction: TransactionID, _ commit: JournalRecord, _ own: [JournalRecord], _ folder: Directory
-  ) throws -> RecoveryReport? {
+  init?(_ recovery: Recovery, _ commit: JournalRecord, _ records: [JournalRecord], folder: Directory) throws {
     // Device numbers can change when a machine restarts: inodes alone identify a root.
     guard commit.rootAfter != nil else { return nil }
-    guard let root else {
-      if try isUnborn(commit, folder) { return nil }
-      throw missing(
+    (container, state, own) = (recovery.container, recovery.state, recovery.own)
+    (transaction, self.commit, self.folder) = (commit.transaction, commit, folder)
+    isCarried = records.contains { $0.step == .carried }
+    guard let root = recovery.root else {
+      // The commit was to make the container, and the new tree is still in the folder.
+      let isUnborn =
+        try commit.rootBefore == nil && folder.status(Commit.tree)?.inode == commit.rootAfter?.inode
+      if isUnborn { return nil }
+      throw Self.missing(
         container.root, "the container, which does not exist", transaction, folder.full(Commit.tree))
     }
-    let groups = try (commit.groups ?? []).map { group in
-      // Only what the container's configuration names is opened. Groups that were moved
-      // along with the container have other paths now.
+    let container = container
+    groups = try (commit.groups ?? []).map { group in
+      // Only what the container's configuration names is opened. Groups that were moved along with the container have
+      // other paths now.
       guard let named = container.groups.first(where: { $0.id == group.id }) else {
         let absent = container.missingGroups.first { $0.id == group.id }?.root
         let what =
           "the group \(ContainerPath.printable(Array(group.id.utf8))) of \(container.root), which "
           + (absent == nil ? "drydock.yaml does not name" : "does not exist")
-        throw missing(
-          ContainerPath.printable(Array((absent ?? group.root).utf8)), what, transaction,
+        throw Self.missing(
+          ContainerPath.printable(Array((absent ?? group.root).utf8)), what, commit.transaction,
           group.tree.isRoot ? folder.path : folder.full(group.tree))
       }
       var group = group
       group.root = named.root
       return group
     }
+    let ids = Set(groups.map(\.id))
     let opened = Dictionary(uniqueKeysWithValues: root.groups.map { ($0.id, $0.root) })
-    let live = root.showing(groups: opened.filter { id, _ in groups.contains { $0.id == id } })
-    let interrupted = Interrupted(
-      transaction: transaction, commit: commit, groups: groups,
-      isCarried: own.contains { $0.step == .carried }, folder: folder, live: live)
-    let conflicts =
-      commit.inPlace == true ? try resumeInPlace(interrupted) : try resumeExchange(interrupted)
-    return conflicts.map { RecoveryReport(transaction: transaction, outcome: .new, conflicts: $0) }
+    live = root.showing(groups: opened.filter { ids.contains($0.key) })
   }
 
-  /// Whether the commit was to make the container, and had not come to that: the new tree is still in the folder.
-  private func isUnborn(_ commit: JournalRecord, _ folder: Directory) throws -> Bool {
-    try commit.rootBefore == nil && folder.status(Commit.tree)?.inode == commit.rootAfter?.inode
-  }
+  /// Completes the commit, or reverts it where it cannot be completed.
+  ///
+  /// - Returns: the paths of the conflict copies; nil when the container is old.
+  func end() throws -> [ContainerPath]? { try commit.inPlace == true ? endInPlace() : endExchange() }
 
-  /// A missing root may be elsewhere, and the folder may hold the only copy of what was replaced.
-  private func missing(
+  /// A missing root may have been moved, and the folder may hold the only copy of what was replaced.
+  private static func missing(
     _ path: String, _ what: String, _ transaction: TransactionID, _ tree: String
   ) -> DrydockError {
     DrydockError(
@@ -70,87 +73,77 @@ extension Recovery {
   }
 
   /// The record of what the transaction changed: it is in the folder until the undo is kept.
-  private func undo(of interrupted: Interrupted) throws -> UndoRecord {
-    let kept = try StateDirectory.folder(StateDirectory.undo, interrupted.transaction)
-    return try interrupted.folder.status(UndoRecord.file) != nil
-      ? UndoRecord(in: interrupted.folder) : UndoRecord(in: state.directory.directory(kept))
+  private func undo() throws -> UndoRecord {
+    let kept = try StateDirectory.folder(StateDirectory.undo, transaction)
+    return try folder.status(UndoRecord.file) != nil
+      ? UndoRecord(in: folder) : UndoRecord(in: state.directory.directory(kept))
   }
 
   /// The container as it was when it was staged; nil when there is nothing left to compare with it.
-  private func index(of interrupted: Interrupted) throws -> TreeIndex? {
-    guard !interrupted.isCarried, interrupted.commit.rootBefore != nil || !interrupted.groups.isEmpty else {
-      return nil
-    }
+  private func index() throws -> TreeIndex? {
+    guard !isCarried, commit.rootBefore != nil || !groups.isEmpty else { return nil }
     return try TreeIndex(
-      decoding: interrupted.folder.contents(TreeIndex.file, limit: 1 << 30),
-      path: interrupted.folder.full(TreeIndex.file), device: interrupted.live.status().device)
+      decoding: folder.contents(TreeIndex.file, limit: 1 << 30),
+      path: folder.full(TreeIndex.file), device: live.status().device)
   }
 
-  private func finish(_ interrupted: Interrupted, old: Directory?) -> CommitCompletion {
+  private func completion(old: Directory?) -> CommitCompletion {
     CommitCompletion(
-      container: container, state: state, transaction: interrupted.transaction, folder: interrupted.folder,
-      old: old, place: interrupted.commit.place ?? .root, groups: interrupted.groups, faults: .none)
+      container: container, state: state, transaction: transaction, folder: folder,
+      old: old, place: commit.place ?? .root, groups: groups, faults: .none)
   }
 
-  private func replaced(_ path: String, _ interrupted: Interrupted) -> DrydockError {
-    let isMixture = interrupted.commit.inPlace == true && !interrupted.isCarried
+  private func replaced(_ path: String) -> DrydockError {
+    let isMixture = commit.inPlace == true && !isCarried
     return DrydockError(
       .damagedState,
-      "transaction \(interrupted.transaction) was interrupted, and this has been replaced since; "
+      "transaction \(transaction) was interrupted, and this has been replaced since; "
         + (isMixture
-          ? "if it is a copy, it is a mixture of old and new, and what it lacks is in \(interrupted.folder.path): put the "
+          ? "if it is a copy, it is a mixture of old and new, and what it lacks is in \(folder.path): put the "
             + "original back and run `drydock recover`, or restore an archive"
-          : "look at \(interrupted.folder.path), and remove it when nothing in it is needed"),
+          : "look at \(folder.path), and remove it when nothing in it is needed"),
       path: path)
   }
-
-  // MARK: In place
 
   /// Forwards, and only where that cannot be done, back.
   ///
   /// - Returns: nil when the container is old.
-  private func resumeInPlace(_ interrupted: Interrupted) throws -> [ContainerPath]? {
-    let live = interrupted.live
-    guard try live.status().inode == interrupted.commit.rootAfter?.inode else {
-      throw replaced(live.path, interrupted)
-    }
-    for group in interrupted.groups where !interrupted.isCarried {
+  private func endInPlace() throws -> [ContainerPath]? {
+    guard try live.status().inode == commit.rootAfter?.inode else { throw replaced(live.path) }
+    for group in groups where !isCarried {
       guard try live.status(.group(group.id))?.inode == group.after.inode else {
-        throw replaced(group.root, interrupted)
+        throw replaced(group.root)
       }
     }
-    let (undo, finish) = (try undo(of: interrupted), finish(interrupted, old: nil))
-    guard let index = try index(of: interrupted) else {
+    let (undo, finish) = (try self.undo(), completion(old: nil))
+    guard let index = try self.index() else {
       return try finish.run(undo, recovered: true, carry: nil)
     }
-    let plan = try MovePlan(in: interrupted.folder)
+    let plan = try MovePlan(in: folder)
     let moves = JournaledMoves(
-      state: state, transaction: interrupted.transaction, folder: interrupted.folder, live: live, plan: plan,
+      state: state, transaction: transaction, folder: folder, live: live, plan: plan,
       undo: undo, faults: .none)
-    return try withUnused(interrupted) {
-      let since = InterruptedMoves(
-        live: live, folder: interrupted.folder, plan: plan, undo: undo, index: index)
-      let used = try since.usedDatabases()
+    return try withUnused {
+      let used = try moves.usedDatabases(since: index)
       if let first = used.first {
-        if try since.canGoBack() {
-          try moves.takeBack(
+        if try moves.canGoBack() {
+          try moves.revert(
             after: DrydockError(.changedMeanwhile, "\(first) was used since", path: live.path))
           return nil
         }
-        let kept = ConflictCopies(state: state, transaction: interrupted.transaction)
-        for main in used { try since.keepTogether(main, kept) }
+        for main in used { try moves.keepTogether(main) }
       }
       do {
         try moves.forward()
       } catch {
-        if let written = try since.writtenSince() {
+        if let written = try moves.writtenSince() {
           throw DrydockError(
             .interrupted,
-            "transaction \(interrupted.transaction) was interrupted and cannot be completed (\(error)), nor reverted, because "
+            "transaction \(transaction) was interrupted and cannot be completed (\(error)), nor reverted, because "
               + "\(written) was written since; remove the cause, then run `drydock recover`. Until then let no program "
               + "open the container", path: live.path, cause: error)
         }
-        try moves.takeBack(after: error)
+        try moves.revert(after: error)
         return nil
       }
       return try finish.run(undo, recovered: true) { try moves.revalidateMoved(at: index) }
@@ -159,27 +152,23 @@ extension Recovery {
 
   /// Runs what changes the live container, or what it was: while no program has anything of it open, and with its databases
   /// locked, old and new, as in a transaction.
-  ///
-  /// - Throws: ``DrydockError`` with code `inUse`.
-  private func withUnused<T>(_ interrupted: Interrupted, _ body: () throws -> T) throws -> T {
-    let index = try TreeIndex(of: interrupted.live)
+  private func withUnused<T>(_ body: () throws -> T) throws -> T {
+    let index = try TreeIndex(of: live)
     // Untouched files are in both trees by exchange.
     let known = index.inodes()
-    var replaced = try TreeIndex(of: interrupted.folder)
+    var replaced = try TreeIndex(of: folder)
     replaced.paths = replaced.paths.filter { known[$1.identity] == nil }
     do {
-      let live = try UseGuard(container, root: interrupted.live, own: own, index: index)
-      let aside = try UseGuard(container, root: interrupted.folder, own: own, index: replaced)
-      return try withExtendedLifetime((live, aside)) { try body() }
+      let current = try UseGuard(container, root: live, own: own, index: index)
+      let aside = try UseGuard(container, root: folder, own: own, index: replaced)
+      return try withExtendedLifetime((current, aside)) { try body() }
     } catch let error as DrydockError where error.code == .inUse {
       throw DrydockError(
         .inUse,
-        "transaction \(interrupted.transaction) was interrupted, and it cannot be completed now; run `drydock "
+        "transaction \(transaction) was interrupted, and it cannot be completed now; run `drydock "
           + "recover` when the app is closed (\(error.message))", path: container.root, cause: error)
     }
   }
-
-  // MARK: By exchange
 
   /// One root of an exchange that was interrupted.
   private struct Half {
@@ -190,74 +179,69 @@ extension Recovery {
   }
 
   /// - Returns: nil when the container is old.
-  private func resumeExchange(_ interrupted: Interrupted) throws -> [ContainerPath]? {
-    var halves = try halves(of: interrupted)
+  private func endExchange() throws -> [ContainerPath]? {
+    var halves = try self.halves()
     // Later changes of groups that were whole do not concern this commit.
-    if interrupted.isCarried { halves.removeAll { !$0.root.isOwn } }
+    if isCarried { halves.removeAll { !$0.root.isOwn } }
     if let other = halves.first(where: { $0.side == .other }) {
-      throw replaced(interrupted.live.full(other.root.path), interrupted)
+      throw replaced(live.full(other.root.path))
     }
     guard halves.contains(where: { $0.side == .new }) else {
       // Killed during the reversal.
-      try undo(of: interrupted).unmarkLive(in: interrupted.live, \.before)
+      try undo().unmarkLive(in: live, \.before)
       return nil
     }
-    guard !interrupted.isCarried else { return try endExchange(halves, interrupted) }
-    return try withUnused(interrupted) { try endExchange(halves, interrupted) }
+    guard !isCarried else { return try complete(halves) }
+    return try withUnused { try complete(halves) }
   }
 
-  private func endExchange(_ halves: [Half], _ interrupted: Interrupted) throws -> [ContainerPath] {
+  private func complete(_ halves: [Half]) throws -> [ContainerPath] {
     // The old trees and the record are there unless the interruption came after they were done with.
-    let place = interrupted.commit.place ?? .root
+    let place = commit.place ?? .root
     // Only a time: no reason not to recover.
-    if let time = interrupted.commit.timeAbove {
-      try? interrupted.live.setModified(time, of: place.parent)
-    }
-    var new = try place.isRoot ? interrupted.live : interrupted.live.directory(place)
-    if halves.contains(where: { $0.side == .old }) { new = try exchangeTheRest(halves, interrupted) }
-    let old = try oldTree(of: interrupted)
-    let finish = finish(interrupted, old: old)
-    let undo = try undo(of: interrupted)
+    if let time = commit.timeAbove { try? live.setModified(time, of: place.parent) }
+    var new = try place.isRoot ? live : live.directory(place)
+    if halves.contains(where: { $0.side == .old }) { new = try exchangeTheRest(halves) }
+    let finish = completion(old: try oldTree())
+    let undo = try self.undo()
     return try withExtendedLifetime(new) {
       try finish.run(
         undo, recovered: true,
-        carry: index(of: interrupted).map { index in
+        carry: index().map { index in
           { try finish.carryOver(to: new, index, undo, isLate: true) }
         })
     }
   }
 
   /// Which of the roots are exchanged, by their inodes.
-  private func halves(of interrupted: Interrupted) throws -> [Half] {
-    let commit = interrupted.commit
-    let groups = try interrupted.groups.map { group in
+  private func halves() throws -> [Half] {
+    let groups = try self.groups.map { group in
       Half(
         root: try CommitRoot(group: group.id, at: group.root, tree: group.tree),
-        side: try side(.group(group.id), interrupted, group.before, group.after))
+        side: try side(.group(group.id), group.before, group.after))
     }
     let place = commit.place ?? .root
-    let own = place.isRoot ? CommitRoot(state) : CommitRoot(place, in: interrupted.live)
-    return groups + [Half(root: own, side: try side(place, interrupted, commit.rootBefore, commit.rootAfter))]
+    let own = place.isRoot ? CommitRoot(state) : CommitRoot(place, in: live)
+    return groups + [Half(root: own, side: try side(place, commit.rootBefore, commit.rootAfter))]
   }
 
   private func side(
-    _ path: ContainerPath, _ interrupted: Interrupted, _ before: FileIdentity?, _ after: FileIdentity?
+    _ path: ContainerPath, _ before: FileIdentity?, _ after: FileIdentity?
   ) throws -> Half.Side {
-    let inode = try interrupted.live.status(path)?.inode
+    let inode = try live.status(path)?.inode
     return inode == before?.inode ? .old : inode == after?.inode ? .new : .other
   }
 
   /// Some roots are new: the others become so, with the lock on the inodes that come.
   ///
   /// - Returns: the live root as it is then.
-  private func exchangeTheRest(_ halves: [Half], _ interrupted: Interrupted) throws -> Directory {
-    let (folder, live) = (interrupted.folder, interrupted.live)
+  private func exchangeTheRest(_ halves: [Half]) throws -> Directory {
     var opened: [ContainerPath: Directory] = [:]
     for half in halves where half.side == .old {
       let tree = try folder.directory(half.root.tree)
-      // The path above may lead elsewhere by now; what is exchanged is what was looked at.
+      // The path above may have been replaced since; only the inspected directory is exchanged.
       guard try half.root.parent.status(half.root.name)?.inode == live.status(half.root.path)?.inode else {
-        throw replaced(live.full(half.root.path), interrupted)
+        throw replaced(live.full(half.root.path))
       }
       guard try tree.tryLock(exclusive: true) else {
         throw DrydockError(.locked, "the new tree is locked by another process", path: tree.path)
@@ -268,21 +252,20 @@ extension Recovery {
     try folder.sync()
     for half in halves { try half.root.sync() }
     let known = live.groups
-    return (opened[.root] ?? live).showing(interrupted.groups) { group in
+    return (opened[.root] ?? live).showing(groups) { group in
       opened[.group(group.id)] ?? known.first { $0.id == group.id }?.root ?? live
     }
   }
 
   /// The old trees as the container that they were; an empty directory for each that is gone already.
-  private func oldTree(of interrupted: Interrupted) throws -> Directory {
-    let root = try oldTree(Commit.tree, interrupted.commit.rootBefore, interrupted)
-    return try root.showing(interrupted.groups) { try oldTree($0.tree, $0.before, interrupted) }
+  private func oldTree() throws -> Directory {
+    let root = try oldTree(Commit.tree, commit.rootBefore)
+    return try root.showing(groups) { try oldTree($0.tree, $0.before) }
   }
 
   private func oldTree(
-    _ tree: ContainerPath, _ before: FileIdentity?, _ interrupted: Interrupted
+    _ tree: ContainerPath, _ before: FileIdentity?
   ) throws -> Directory {
-    let folder = interrupted.folder
     guard let status = try folder.status(tree) else {
       let empty: ContainerPath = "empty"
       try folder.createDirectories(empty)
@@ -292,7 +275,7 @@ extension Recovery {
     guard before == nil || status.inode == before?.inode else {
       throw DrydockError(
         .damagedState,
-        "transaction \(interrupted.transaction) was interrupted, and what it replaced is not what it had found; put it "
+        "transaction \(transaction) was interrupted, and what it replaced is not what it had found; put it "
           + "back from \(folder.full(tree)) by hand", path: folder.path)
     }
     return try folder.directory(tree)
@@ -301,21 +284,13 @@ extension Recovery {
 
 /// What programs did to a container after a commit in place was killed half way: they ran on a mixture, and what they wrote
 /// decides whether a recovery goes forward or back.
-struct InterruptedMoves {
-  let live, folder: Directory
-  let plan: MovePlan
-  let undo: UndoRecord
-  /// The container as it was when it was staged.
-  let index: TreeIndex
-
+extension JournaledMoves {
   /// What holds rows that are not in the main file; a `-shm` holds none.
   private static let logs = ["-wal", "-journal"]
 
-  // MARK: What was used
-
   /// The databases whose old main file is still at its path, and was written to since or has a log that it did not have:
   /// with its successor beside that log both would be lost.
-  func usedDatabases() throws -> [ContainerPath] {
+  func usedDatabases(since index: TreeIndex) throws -> [ContainerPath] {
     let mains = try undo.changes.filter { change in
       // One that was moved aside is in the folder; what is at its path was made since.
       guard change.granularity == .database, change.before?.type == .file, let kept = change.kept else {
@@ -325,11 +300,11 @@ struct InterruptedMoves {
     }
     return try mains.map(\.path).filter { main in
       guard let status = try live.status(main), !isNew(status, at: main) else { return false }
-      return try ([main] + Self.logs.map(main.withSuffix)).contains(where: isChanged)
+      return try ([main] + Self.logs.map(main.withSuffix)).contains { try isChanged($0, since: index) }
     }
   }
 
-  private func isChanged(_ path: ContainerPath) throws -> Bool {
+  private func isChanged(_ path: ContainerPath, since index: TreeIndex) throws -> Bool {
     guard let status = try live.status(path) else { return index.paths[path] != nil }
     guard let seen = index.paths[path] else { return true }
     // On an overlay a file's device is that of its layer.
@@ -341,8 +316,6 @@ struct InterruptedMoves {
   private func isNew(_ status: FileStatus, at path: ContainerPath) -> Bool {
     plan.moves.contains { $0.path == path && $0.inode == status.inode }
   }
-
-  // MARK: Back
 
   /// Whether all that was moved can be moved back without a loss: nothing that came was written since, and where something
   /// is to go back to, nothing was made.
@@ -378,11 +351,9 @@ struct InterruptedMoves {
     return nil
   }
 
-  // MARK: Forwards
-
   /// Keeps an old main file that was used since with its log, as one database, before the new one comes. A log that the
   /// plan itself moves aside is compared and kept after the moves.
-  func keepTogether(_ main: ContainerPath, _ kept: ConflictCopies) throws {
+  func keepTogether(_ main: ContainerPath) throws {
     try kept.keep(main, in: live)
     for log in Self.logs.map(main.withSuffix) where try live.status(log) != nil {
       if !plan.moves.contains(where: { $0.path == log && $0.old != nil }) { try kept.take(log, from: live) }

@@ -59,6 +59,12 @@ struct JournalRecord: Codable, Sendable {
     self.transaction = transaction
     time = UTCTime.text(Date())
   }
+
+  /// The first record of a new transaction.
+  init(beginning kind: TransactionKind, _ summary: String, source: String? = nil) throws {
+    self.init(.begin, try TransactionID.new())
+    (self.kind, self.summary, self.source) = (kind, summary, source)
+  }
 }
 
 /// The journal: every transaction of a container, one JSON record a line, appended and synced.
@@ -127,11 +133,12 @@ struct Journal {
     let line = try StateRecord.encode(record) + [UInt8(ascii: "\n")]
     let isNew = try state.status(StateDirectory.journal) == nil
     if isNew { try state.create(StateDirectory.journal, []) }
+    // After a cut line the next one starts where the cut one did.
+    let bytes = try state.contents(StateDirectory.journal, limit: Self.sizeLimit)
+    let end = Int64(bytes.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0)
     let file = try state.open(StateDirectory.journal, .readWrite)
     defer { try? file.close() }
     do {
-      // After a cut line the next one starts where the cut one did.
-      let end = try endOfLastLine(file)
       if try file.seek(offset: 0, from: .end) != end { try file.resize(to: end) }
       _ = try file.writeAll(toAbsoluteOffset: end, line)
     } catch let error as Errno {
@@ -146,34 +153,6 @@ struct Journal {
     let file = try state.open(StateDirectory.journal, .readWrite)
     defer { try? file.close() }
     try state.reserve(4096, behind: file, StateDirectory.journal)
-  }
-
-  /// Where the last complete line ends: read from the end, since a journal may be long.
-  private func endOfLastLine(_ file: FileDescriptor) throws -> Int64 {
-    var end = try file.seek(offset: 0, from: .end)
-    while end > 0 {
-      let start = max(0, end - Int64(64 << 10))
-      let bytes = try read(file, from: start, to: end)
-      if let index = bytes.lastIndex(of: UInt8(ascii: "\n")) { return start + Int64(index) + 1 }
-      end = start
-    }
-    return 0
-  }
-
-  /// All of a part of the file: a byte that was not read would be taken for the end of a cut line.
-  private func read(_ file: FileDescriptor, from start: Int64, to end: Int64) throws -> [UInt8] {
-    var bytes = [UInt8](repeating: 0, count: Int(end - start))
-    var filled = 0
-    while filled < bytes.count {
-      let count = try bytes.withUnsafeMutableBytes {
-        try file.read(
-          fromAbsoluteOffset: start + Int64(filled),
-          into: UnsafeMutableRawBufferPointer(rebasing: $0[filled...]))
-      }
-      guard count > 0 else { throw Errno.ioError }
-      filled += count
-    }
-    return bytes
   }
 }
 
@@ -216,26 +195,30 @@ struct JournalDamage {
   func standing() throws -> String {
     let open = try openTransactions()
     for transaction in open {
-      let place = state.full(try StateDirectory.folder(StateDirectory.stage, transaction))
-      if try has(MovePlan.file, transaction) || isInPlace(transaction) {
+      let folder = try StateDirectory.folder(StateDirectory.stage, transaction)
+      let commit = readable.first { $0.transaction == transaction && $0.step == .commit }
+      func has(_ name: ContainerPath) throws -> Bool {
+        try state.status(folder.appending(name: name.bytes)) != nil
+      }
+      if try commit?.inPlace == true || has(MovePlan.file) {
         return
           "transaction \(transaction) was interrupted in place, so the container may be a mixture of old "
-          + "and new: what it has not moved yet and what it has replaced are in \(place)"
+          + "and new: what it has not moved yet and what it has replaced are in \(state.full(folder))"
       }
-      if try has("tree-1", transaction) || hasGroups(transaction) {
+      if try commit?.groups?.isEmpty == false || has("tree-1") {
         return
           "transaction \(transaction) was interrupted, so some of the container and its groups may be old "
-          + "and others new: the other tree of each is in \(place)"
+          + "and others new: the other tree of each is in \(state.full(folder))"
       }
     }
     let advice = "move the journal's directory away to continue without it and without its undo log"
     guard let transaction = open.first else {
       return "the container is whole: no transaction was interrupted; \(advice)"
     }
-    let place = state.full(try StateDirectory.folder(StateDirectory.stage, transaction))
+    let folder = try StateDirectory.folder(StateDirectory.stage, transaction)
     return
       "the container is whole, but transaction \(transaction) was interrupted: check whether what it replaced is "
-      + "needed, in \(place), then \(advice)"
+      + "needed, in \(state.full(folder)), then \(advice)"
   }
 
   /// The transactions without an end: those with a stage, and those of which a record says it.
@@ -248,19 +231,6 @@ struct JournalDamage {
         .map { TransactionID(String(decoding: $0, as: UTF8.self)) }.filter(\.isWellFormed)
     }
     return Set(found).subtracting(ended).sorted { $0.description < $1.description }
-  }
-
-  private func has(_ name: ContainerPath, _ transaction: TransactionID) throws -> Bool {
-    try state.status(
-      StateDirectory.folder(StateDirectory.stage, transaction).appending(name: name.bytes)) != nil
-  }
-
-  private func isInPlace(_ transaction: TransactionID) -> Bool {
-    readable.contains { $0.transaction == transaction && $0.inPlace == true }
-  }
-
-  private func hasGroups(_ transaction: TransactionID) -> Bool {
-    readable.contains { $0.transaction == transaction && $0.groups?.isEmpty == false }
   }
 }
 

@@ -138,8 +138,8 @@ struct Recovery {
       let isEnded = own.contains(where: \.isEnd)
       if let commit = own.first(where: { $0.step == .commit }), !isEnded {
         let folder = try stages.directory(ContainerPath(name: bytes))
-        if let report = try resume(transaction, commit, own, folder) {
-          reports.append(report)
+        if let conflicts = try InterruptedCommit(self, commit, own, folder: folder)?.end() {
+          reports.append(RecoveryReport(transaction: transaction, outcome: .new, conflicts: conflicts))
           continue
         }
       }

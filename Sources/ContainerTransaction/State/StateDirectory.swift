@@ -50,13 +50,20 @@ package struct StateDirectory: Sendable {
         (parent, name, rootName) = (container.root, ContainerPath.stateDirectory, .root)
         return
       }
-      let slash = container.anchor.lastIndex(of: "/") ?? container.anchor.startIndex
-      let anchorName = String(container.anchor[container.anchor.index(after: slash)...])
-      parent = slash == container.anchor.startIndex ? "/" : String(container.anchor[..<slash])
+      let anchorName: String
+      (parent, anchorName) = StateDirectory.split(container.anchor)
       // A name may have 255 bytes, so the sibling carries a hash of it rather than the name itself.
       name = try StateDirectory.name(beside: anchorName)
       rootName = try ContainerPath(anchorName + container.root.dropFirst(container.anchor.count))
     }
+  }
+
+  /// The directory that an absolute path is in, and its last component.
+  static func split(_ path: String) -> (parent: String, name: String) {
+    let slash = path.lastIndex(of: "/") ?? path.startIndex
+    return (
+      slash == path.startIndex ? "/" : String(path[..<slash]), String(path[path.index(after: slash)...])
+    )
   }
 
   /// The name of the state of something of this name, beside it.
@@ -107,12 +114,9 @@ package struct StateDirectory: Sendable {
   ///
   /// - Throws: ``DrydockError`` with code `foreignState` when something there does not count.
   package static func all(of container: Container) throws -> [StateDirectory] {
-    var found: [StateDirectory] = []
-    do {
-      if let beside = try existing(for: container, .beside) { found.append(beside) }
-    } catch let error as DrydockError where error.code == .permission {}
-    if let inside = try existing(for: container, .inside) { found.append(inside) }
-    return found
+    let found = try readable(of: container)
+    if let foreign = found.foreign.first { throw foreign }
+    return found.states
   }
 
   /// The state for reading only: what does not count is left out, each with the reason.
@@ -161,10 +165,8 @@ package struct StateDirectory: Sendable {
     // Only empty directories go, and nothing depends on their going.
     guard (try? directory.status(Self.journal)) == nil else { return }
     for folder in [Self.stage, Self.undo, Self.conflict] { try? directory.removeDirectory(folder) }
-    let slash = directory.path.lastIndex(of: "/") ?? directory.path.startIndex
-    let name = directory.path[directory.path.index(after: slash)...]
     let time = try? parent.status().modified
-    if let path = try? ContainerPath(String(name)) { try? parent.removeDirectory(path) }
+    if let name = try? ContainerPath(Self.split(directory.path).name) { try? parent.removeDirectory(name) }
     if place == .inside, let time { try? parent.setModified(time, of: .root) }
   }
 
@@ -177,8 +179,6 @@ package struct StateDirectory: Sendable {
 extension Directory {
   /// Opens a directory of Drydock's state. Anyone who can write beside it could forge one, so it counts only when it
   /// belongs to this user or to root and no other user can write in it.
-  ///
-  /// - Throws: ``DrydockError`` with code `foreignState`.
   func stateDirectory(_ name: ContainerPath) throws -> Directory {
     func refusal(_ reason: String) -> DrydockError {
       DrydockError(
@@ -216,7 +216,6 @@ enum StateRecord {
   /// - Parameters:
   ///   - limit: the largest size that is read.
   ///   - damaged: what it means that the file is none.
-  /// - Throws: ``DrydockError`` with code `damagedState`.
   static func read<Record: Decodable>(
     _ file: ContainerPath, in folder: Directory, limit: Int = 1 << 30, damaged: String
   ) throws -> Record {
@@ -241,7 +240,7 @@ public struct TransactionID: Hashable, Sendable, Codable, CustomStringConvertibl
 
   init(_ text: String) { description = text }
 
-  /// `0` stands for a decimal digit, `f` for a hexadecimal one.
+  /// `0` matches a decimal digit, `f` for a hexadecimal one.
   private static let form = Array("00000000T000000Z-ffffffff".utf8)
 
   /// Whether it has the form of one: any other text in a record could be a path.

@@ -68,7 +68,7 @@ extension Transaction {
   ///
   /// - Parameter redoing: the rollback that would be redone instead.
   /// - Throws: ``DrydockError`` with code `nothingToUndo`; `DrydockError` with code `vaultLocked` when what it
-  ///   replaced is kept sealed and no key at hand opens it.
+  ///   replaced is kept sealed and no given key opens it.
   package static func newestUndo(
     of container: Container, redoing: Bool, options: TransactionOptions = TransactionOptions()
   ) throws -> TransactionID {
@@ -189,7 +189,7 @@ package final class Rollback {
   package func openKept(of origin: String?) throws {
     staged.kept = nil
     guard let origin else { return }
-    staged.requiresCheck = true
+    staged.undoNotes.requiresCheck = true
     let undo = try undos.undoable(redoing: false).first { $0.candidate.origins.contains(origin) }
     staged.kept = undo.map {
       RevertSource(origin: origin, staged: staged, record: $0.record, files: $0.kept)

@@ -72,7 +72,7 @@ extension Sealing {
 
 /// The settings of a container that were ever moved into its vault, by name: a file of the state directory, which stays
 /// when the undos go. Should one of them be in the settings again (a restore of an old archive brings it back) and then
-/// go again (that restore is rolled back), it is kept sealed again, without any key being at hand.
+/// go again (that restore is rolled back), it is kept sealed again, without any key.
 struct MovedSettings: Codable, Sendable {
   static let file: ContainerPath = "moved"
 
@@ -81,8 +81,6 @@ struct MovedSettings: Codable, Sendable {
   var settings: [Sealing.Setting] = []
 
   /// Reads the file in a state directory; empty when there is none.
-  ///
-  /// - Throws: ``DrydockError`` with code `damagedState`.
   init(in state: Directory) throws {
     guard try state.status(Self.file) != nil else { return }
     self = try StateRecord.read(
@@ -99,7 +97,7 @@ struct MovedSettings: Codable, Sendable {
 
   /// Has a stage keep sealed what it takes out of such settings.
   func keepSealed(in staged: StagedContainer) throws {
-    for setting in settings where staged.overlay[setting.path] != nil {
+    for setting in settings where staged.stage.overlay[setting.path] != nil {
       guard try staged.live.status(setting.path)?.type == .file,
         let value = try PropertyListFile.settings(in: staged.live.contents(setting.path))?[setting.key],
         // A file that is no longer readable as settings has changed: then it is sealed.

@@ -62,10 +62,8 @@ struct TransactionUndo {
     laterChange(change.path).map { ($0.change.settingsAfter, $0.kept) } ?? (change.settingsAfter, kept)
   }
 
-  // MARK: Files and databases
-
   mutating func undoWhole(_ change: ChangeRecord) throws {
-    let now = try digest(change.path)
+    let now = try staged.contentDigest(of: change.path)
     let isAsWritten = now == change.after?.digest && (now == nil) == (change.after == nil)
     if !isAsWritten {
       if now == nil && change.before == nil { return }
@@ -108,29 +106,16 @@ struct TransactionUndo {
     if let main = DatabaseUnit.main(ofSidecar: change.path), returned.contains(main) { try putBack(change) }
   }
 
-  /// The content's digest as it is now; nil when nothing is there.
-  func digest(_ path: ContainerPath) throws -> SHA256.Digest? {
-    guard let status = try staged.status(of: path) else { return nil }
-    switch status.type {
-    case .symbolicLink: return try SHA256.hash(staged.linkTarget(path))
-    case .file:
-      if try staged.isDatabase(path) { return try staged.databaseOrFileDigest(path) }
-      let place = staged.place(of: path)
-      return try ContentDigest.of(place.path, in: place.directory, isDatabase: false)
-    case .directory, .other: return try status.type.digest
-    }
-  }
-
   private func describe(_ node: NodeRecord?) -> String {
     guard let node else { return "absent" }
     return node.type == .file ? "\(node.size) bytes" : node.type.rawValue
   }
 
-  // MARK: Settings
-
   private mutating func undoSettings(_ change: ChangeRecord) throws {
     // Untouched since: the very file comes back.
-    if try digest(change.path) == change.after?.digest, change.before != nil { return try putBack(change) }
+    if try staged.contentDigest(of: change.path) == change.after?.digest, change.before != nil {
+      return try putBack(change)
+    }
     var (before, written): (PropertyListDictionary, PropertyListDictionary) = ([:], [:])
     var present: PropertyListFile?
     do {
@@ -174,8 +159,6 @@ struct TransactionUndo {
     let (name, kept) = written(change)
     return try settings(name, kept)
   }
-
-  // MARK: Directories
 
   private mutating func undoDirectory(_ change: ChangeRecord) throws {
     let present = try staged.status(of: change.path)
@@ -235,7 +218,7 @@ extension TransactionUndo {
 
   mutating func undoVault(_ change: ChangeRecord) throws {
     // As the transaction left it: the very file comes back, and no key is needed.
-    if try digest(change.path) == change.after?.digest { return try undoWhole(change) }
+    if try staged.contentDigest(of: change.path) == change.after?.digest { return try undoWhole(change) }
     guard let keys = staged.deviceKeys else {
       // Without a key, discarding newer changes discards the whole file.
       if discardingNewer { return try undoWhole(change) }
@@ -268,11 +251,9 @@ extension TransactionUndo {
     DrydockError(
       .vaultLocked,
       "the vault has changed since, and its items cannot be compared without the device key: \(why)give "
-        + "it, or discard what was written since",
+        + "it (earlier ones, too), or discard what was written since",
       path: change.path.description, cause: cause)
   }
-
-  // MARK: Items
 
   private mutating func undoItems(_ change: ChangeRecord, _ states: States) throws {
     let (before, written) = (states.before?.items ?? [:], states.written?.items ?? [:])

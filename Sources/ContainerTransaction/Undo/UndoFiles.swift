@@ -153,19 +153,10 @@ package struct RevertSource {
 
   /// What the transaction's steps wrote down (``StagedContainer/attach(steps:)``); nil when they wrote nothing.
   ///
-  /// - Throws: `DrydockError` with code `vaultLocked` when it is kept sealed and no key at hand opens it.
+  /// - Throws: `DrydockError` with code `vaultLocked` when it is kept sealed and no given key opens it.
   package func steps() throws -> [UInt8]? {
     let name = StepFile.name(origin)
     return record.steps.contains(name) ? try files.contents(name) : nil
-  }
-}
-
-extension StagedContainer {
-  /// Whether a path is as it was when the transaction began, with all below it: then its undo keeps what a step takes
-  /// away there, and ``RevertSource/putBack(_:)`` gives it back. What was changed or moved there before in the same
-  /// transaction is kept nowhere.
-  package func isUntouched(_ path: ContainerPath) throws -> Bool {
-    try live.status(path) != nil && !overlay.nodes.keys.contains { $0 == path || $0.isInside(path) }
   }
 }
 
@@ -196,7 +187,7 @@ extension Array where Element == UInt8 {
 extension Transaction {
   /// What the steps of a transaction wrote down; nil when it is kept no more, or they wrote nothing.
   ///
-  /// - Throws: `DrydockError` with code `vaultLocked` when it is kept sealed and no key at hand opens it.
+  /// - Throws: `DrydockError` with code `vaultLocked` when it is kept sealed and no given key opens it.
   package static func steps(
     of transaction: TransactionID, in container: Container, options: TransactionOptions = TransactionOptions()
   ) throws -> [UInt8]? {
@@ -215,8 +206,8 @@ extension StagedContainer {
   package func attach(steps bytes: [UInt8]) throws {
     guard !transaction.isEmpty else { return }
     let name = StepFile.name(transaction)
-    try stage.removeFile(name, missingIsFine: true)
-    try stage.create(name, bytes)
+    try stage.directory.removeFile(name, missingIsFine: true)
+    try stage.directory.create(name, bytes)
     if !undoNotes.steps.contains(name) { undoNotes.steps.append(name) }
   }
 
@@ -224,7 +215,7 @@ extension StagedContainer {
   func handOn(_ record: UndoRecord, in folder: Directory) throws {
     for name in record.steps {
       for file in [name, UndoFiles.sealed(name)] where try folder.status(file) != nil {
-        try folder.copyContents(of: file, to: file, in: stage)
+        try folder.copyContents(of: file, to: file, in: stage.directory)
       }
       if !undoNotes.steps.contains(name) { undoNotes.steps.append(name) }
     }

@@ -179,8 +179,6 @@ struct UndoRecord: Codable, Sendable {
 
 extension UndoRecord {
   /// Reads the record in a folder.
-  ///
-  /// - Throws: ``DrydockError`` with code `damagedState`.
   init(in folder: Directory) throws {
     self = try StateRecord.read(
       Self.file, in: folder, damaged: "the record of a transaction is corrupt, so it cannot be undone")
@@ -207,7 +205,7 @@ struct ChangeRecord: Codable, Sendable {
   enum Granularity: String, Codable {
     /// Key by key.
     case settings
-    /// Item by item, with the device key at hand.
+    /// Item by item, with the device key.
     case vault
     /// As a whole, compared by captured content.
     case database
@@ -246,7 +244,7 @@ struct NodeRecord: Codable, Sendable, Hashable {
 }
 
 extension FileType {
-  /// Stands for the content of something that has none: it equals itself, and no file.
+  /// The digest of something without content: it equals itself, and no file's.
   var digest: SHA256.Digest {
     get throws { try SHA256.hash(Array(rawValue.utf8)) }
   }
@@ -264,4 +262,6 @@ struct UndoNotes {
   var steps: [ContainerPath] = []
   /// Main files that the undo log keeps and that are to come back, without their marks.
   var adopted: [(undo: Directory, name: ContainerPath, modified: Int64)] = []
+  /// Whether the result is checked, whatever the options say: a rollback writes more than what was there before.
+  var requiresCheck = false
 }

@@ -48,7 +48,7 @@ package enum GoldenCheck {
     try Directory(parent).createDirectory(name, mode: 0o755)
     try Transaction.inspect(container) { stage in
       try GoldenWriter.write(
-        LiveSide(stage, .whole), to: directory, volatile: volatile, deviceKeys: deviceKeys
+        ContentSide(live: stage, .whole), to: directory, volatile: volatile, deviceKeys: deviceKeys
       ) { try stage.live.contents($0) }
     }
   }

@@ -1,0 +1,297 @@
+import AppContainer
+import DrydockErrors
+import FileSystem
+
+/// What a journaled replacement does after COMMIT, and what a recovery does again.
+struct JournaledMoves {
+  let state: StateDirectory
+  let transaction: TransactionID
+  let folder, live: Directory
+  let plan: MovePlan
+  let undo: UndoRecord
+  let faults: FaultInjection
+  /// The locks on the main files that go and come; nil in a recovery.
+  var locks: CommitLocks?
+
+  var kept: ConflictCopies { ConflictCopies(state: state, transaction: transaction) }
+
+  /// Marks what was live at a path, and was moved to a name in the folder, if it is a main file.
+  private func markReplaced(_ path: ContainerPath, _ name: ContainerPath) throws {
+    guard let locks else { return try undo.markReplaced(path, in: folder, as: name) }
+    try locks.markOld { $0 == path }
+  }
+
+  /// Makes the container new, on disk when this returns.
+  ///
+  /// - Parameter look: looks for holders of what was replaced, when all is moved.
+  func forward(look: () throws -> Void = {}) throws {
+    try moveForward()
+    // A recovery may come after a kill during the reversal.
+    if locks == nil { try undo.unmarkLive(in: live, \.after) }
+    try faults.reach(.marked)
+    try look()
+    for change in undo.changes.reversed() {
+      guard let after = change.after, after.type == .directory else { continue }
+      try setMetadata(
+        change.path, after.metadata, from: change.before?.type == .directory ? change.before?.metadata : nil)
+    }
+    try folder.syncFileSystem()
+  }
+
+  /// What was moved aside, also when an app had replaced it by then, and what an app made in the way meanwhile.
+  func movedAside() throws -> [FileIdentity: ContainerPath] {
+    var found: [FileIdentity: ContainerPath] = [:]
+    for move in plan.moves {
+      guard let old = move.old, let status = try folder.status(old), status.type == .file else { continue }
+      found[status.identity] = move.path
+    }
+    for path in try kept.paths() {
+      if let status = try kept.directory()?.status(path) { found[status.identity] = path }
+    }
+    return found
+  }
+
+  /// Makes the container old again after an error, and records that.
+  ///
+  /// - Returns: the paths whose new version was written to meanwhile and is kept.
+  /// - Throws: ``DrydockError`` with code `interrupted` when that fails as well.
+  @discardableResult
+  func revert(after error: any Error) throws -> [ContainerPath] {
+    do {
+      try locks?.markNew()
+      try moveBack()
+      if let locks { try locks.unmarkOld() } else { try undo.unmarkLive(in: live, \.before) }
+      try keepWritten()
+      for change in undo.changes.reversed() {
+        guard let before = change.before, before.type == .directory else { continue }
+        try put(before.metadata, on: change.path)
+      }
+      try folder.syncFileSystem()
+      try faults.reach(.takenBack)
+      try Journal(state: state.directory).append(JournalRecord(.discarded, transaction))
+      return try kept.paths()
+    } catch let second {
+      throw DrydockError(
+        .interrupted,
+        "the change failed half way (\(DrydockError.reason(of: error))) and could not be reverted "
+          + "(\(DrydockError.reason(of: second))); "
+          + "remove the cause, then run `drydock recover`. Until then let no program open the container",
+        path: live.path, cause: error)
+    }
+  }
+
+  /// What was taken aside goes back where nothing is now, and what was written to a new file meanwhile is kept.
+  private func keepWritten() throws {
+    if let aside = try kept.directory() {
+      for path in try kept.paths() where try live.status(path) == nil && live.status(path.parent) != nil {
+        try live.withWritableParent(of: path) { try aside.renameOnto(nothingAt: path, path, in: live) }
+        for above in path.ancestors where !above.isRoot { try? aside.removeDirectory(above) }
+      }
+    }
+    var names: [ContainerPath: ContainerPath] = [:]
+    for move in plan.moves where move.isStaged { names[move.path] = move.new }
+    var files: [FileIdentity: ContainerPath] = [:]
+    for change in undo.changes {
+      guard let after = change.after, after.type == .file, let name = names[change.path],
+        let status = try folder.status(name), status.type == .file
+      else { continue }
+      if status.size != after.size || status.modified != after.metadata.modified {
+        try kept.keep(change.path, in: folder, as: name)
+      } else if change.granularity != .database {
+        files[status.identity] = change.path
+      }
+    }
+    if locks == nil { return }
+    // Who has one of the new files open writes into it later, too.
+    for holder in OpenFileSearch(inodes: files, own: []).run().found {
+      if let name = names[holder.path] { try kept.keep(holder.path, in: folder, as: name) }
+    }
+  }
+
+  /// Gives a directory what the transaction changed about it; what an app changed about it meanwhile stays.
+  private func setMetadata(_ path: ContainerPath, _ after: FileMetadata, from before: FileMetadata?) throws {
+    guard let now = try live.metadata(path), try live.status(path)?.type == .directory else { return }
+    guard let before else { return try put(after, on: path) }
+    var metadata = now
+    // Its owner may have had to give himself the right to write.
+    if before.mode != after.mode || now.mode == before.mode | 0o700 { metadata.mode = after.mode }
+    if (before.user, before.group) != (after.user, after.group) {
+      (metadata.user, metadata.group) = (after.user, after.group)
+    }
+    if before.attributes != after.attributes { metadata.attributes = after.attributes }
+    metadata.modified = after.modified
+    try put(metadata, on: path)
+  }
+
+  /// A time alone can be set by a directory's owner only; for others it is the time of the moves.
+  private func put(_ metadata: FileMetadata, on path: ContainerPath) throws {
+    guard var now = try live.metadata(path), now != metadata else { return }
+    now.modified = metadata.modified
+    guard now == metadata else { return try live.apply(metadata, to: path) }
+    do {
+      try live.setModified(metadata.modified, of: path)
+    } catch let error as DrydockError where error.code == .permission {}
+  }
+
+  /// Keeps as conflict copies what was moved aside and is not what the index has.
+  ///
+  /// - Returns: the paths of the conflict copies.
+  func revalidateMoved(at index: TreeIndex?) throws -> [ContainerPath] {
+    for move in plan.moves {
+      guard let old = move.old, let status = try folder.status(old) else { continue }
+      if status.type == .directory {
+        // Whatever is in a directory that went came after the plan.
+        let gone = try folder.directory(old)
+        for name in try gone.names() {
+          try kept.take(move.path.appending(name: name), from: gone, as: ContainerPath(name: name))
+        }
+      } else if let seen = index?.paths[move.path], !IndexedStatus(status).isSame(as: seen) {
+        try kept.keep(move.path, in: folder, as: old)
+      }
+    }
+    let conflicts = try kept.paths()
+    if !conflicts.isEmpty { try folder.syncFileSystem() }
+    return conflicts
+  }
+}
+
+/// The moves, forwards or back. Each is one rename, or two; each looks first where its parts are, so that all of it may be
+/// run again, in either direction, after a crash between any two.
+extension JournaledMoves {
+  private func moveForward() throws {
+    for move in plan.moves {
+      try forward(move)
+      try faults.reach(.moved)
+    }
+  }
+
+  private func forward(_ move: MovePlan.Move) throws {
+    switch move.kind {
+    case .aside: try aside(move)
+    case .place: try place(move)
+    case .swap: try swap(move)
+    }
+  }
+
+  private func aside(_ move: MovePlan.Move) throws {
+    guard let old = move.old else { return }
+    guard try live.status(move.path) != nil else { return try markReplaced(move.path, old) }
+    // Once the new main file is there, what is beside it is its own.
+    if try hasNewMain(move.path) { return }
+    if try folder.status(old) == nil {
+      try live.withWritableParent(of: move.path) {
+        try live.renameOnto(nothingAt: old, move.path, in: folder)
+      }
+      try markReplaced(move.path, old)
+    } else if !isPlaced(later: move.path) {
+      // It is in the folder already, and an app has made a new one.
+      try live.withWritableParent(of: move.path) { try kept.take(move.path, from: live) }
+    }
+  }
+
+  /// Whether the path is that of a database's sidecar, and the database's new main file has come.
+  private func hasNewMain(_ path: ContainerPath) throws -> Bool {
+    guard DatabaseFormat.sidecarSuffixes.contains(where: path.nameString.hasSuffix) else { return false }
+    return try plan.moves.contains { move in
+      try move.isDatabase && DatabaseFormat.sidecarSuffixes.contains { move.path.withSuffix($0) == path }
+        && live.status(move.path)?.inode == move.inode
+    }
+  }
+
+  /// Whether a successor that comes by another move of the plan is at the path already.
+  private func isPlaced(later path: ContainerPath) -> Bool {
+    plan.moves.contains { $0.kind == .place && $0.path == path }
+  }
+
+  private func place(_ move: MovePlan.Move) throws {
+    guard let new = move.new, let status = try folder.status(new), status.inode == move.inode else { return }
+    // An app may make the same path again and again; not for ever.
+    for attempt in 0..<100 {
+      do {
+        if move.isDatabase { try clearSidecars(of: move.path) }
+        try live.withWritableParent(of: move.path) {
+          try folder.renameOnto(nothingAt: move.path, new, in: live)
+        }
+        return
+      } catch let error as DrydockError where error.isErrno(.fileExists) && attempt < 99 {
+        if try status.type == .directory && live.status(move.path)?.type == .directory {
+          return try folder.removeDirectory(new)
+        }
+        try kept.take(move.path, from: live)
+      } catch let error as DrydockError where error.code == .notFound && attempt < 99 {
+        // An app has removed the directory above.
+        try live.createDirectories(move.path.parent, mode: 0o755)
+      }
+    }
+  }
+
+  private func clearSidecars(of main: ContainerPath) throws {
+    for sidecar in DatabaseFormat.sidecarSuffixes.map(main.withSuffix) {
+      guard let status = try live.status(sidecar) else { continue }
+      let isOwn = plan.moves.contains { $0.path == sidecar && $0.inode == status.inode }
+      if !isOwn { try kept.take(sidecar, from: live) }
+    }
+  }
+
+  private func swap(_ move: MovePlan.Move) throws {
+    guard let new = move.new, let old = move.old, let status = try folder.status(new) else { return }
+    if status.inode == move.inode {
+      guard try folder.status(old) == nil, try live.status(move.path) != nil else {
+        // The app has removed it, or it was moved aside and the crash came before its successor did.
+        return try place(move)
+      }
+      do {
+        if move.isDatabase { try clearSidecars(of: move.path) }
+        try live.withWritableParent(of: move.path) { try folder.exchange(new, in: live, with: move.path) }
+      } catch let error as DrydockError where error.meansNoSuchRename {
+        try live.withWritableParent(of: move.path) {
+          try live.renameOnto(nothingAt: old, move.path, in: folder)
+        }
+        try markReplaced(move.path, old)
+        return try place(move)
+      }
+    }
+    try markReplaced(move.path, new)
+    // The folder's `new` is what was live until the exchange.
+    if try folder.status(old) == nil {
+      try folder.rename(new, in: folder, to: old)
+    } else {
+      try kept.take(move.path, from: folder, as: new)
+    }
+  }
+
+  private func moveBack() throws {
+    for move in plan.moves.reversed() { try back(move) }
+  }
+
+  private func back(_ move: MovePlan.Move) throws {
+    if let new = move.new, let inode = move.inode {
+      let atPath = try live.status(move.path)
+      let inFolder = try folder.status(new)
+      if let inFolder, inFolder.inode != inode, atPath?.inode == inode {
+        // Exchanged, but not renamed yet.
+        return try folder.exchange(new, in: live, with: move.path)
+      }
+      if let atPath, atPath.inode == inode, inFolder == nil {
+        // A directory that an app has put something into stays with it.
+        if atPath.type == .directory, try !live.directory(move.path).names().isEmpty { return }
+        if move.kind == .swap, let old = move.old, try folder.status(old) != nil {
+          try folder.rename(old, in: folder, to: new)
+          do {
+            return try folder.exchange(new, in: live, with: move.path)
+          } catch let error as DrydockError where error.meansNoSuchRename {
+            try folder.rename(new, in: folder, to: old)
+          }
+        }
+        try live.renameOnto(nothingAt: new, move.path, in: folder)
+      }
+    }
+    guard let old = move.old, try folder.status(old) != nil else { return }
+    if try live.status(move.path) == nil {
+      try folder.renameOnto(nothingAt: move.path, old, in: live)
+    } else {
+      // An app has made a new one meanwhile: that stays, and the old one becomes a conflict copy.
+      try kept.take(move.path, from: folder, as: old)
+    }
+  }
+}

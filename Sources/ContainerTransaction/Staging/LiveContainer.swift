@@ -1,0 +1,210 @@
+import AgeEncryption
+import AppContainer
+import DrydockErrors
+import FileSystem
+import Formats
+
+/// The content of a container in one state: as it is (``LiveContainer``), or as it will be (``StagedContainer``).
+package protocol ContainerContent {
+  /// The status of a path; nil when nothing is there.
+  func status(of path: ContainerPath) throws -> FileStatus?
+  /// A path's metadata; nil when nothing is there.
+  func metadata(of path: ContainerPath) throws -> FileMetadata?
+  /// Whether a path is the main file of a database.
+  func isDatabase(_ path: ContainerPath) throws -> Bool
+  /// Where the bytes of a file or link are: the live container or the stage.
+  func location(of path: ContainerPath) -> (directory: Directory, path: ContainerPath)
+  /// A file of the stage with the captured content of a database.
+  ///
+  /// - Throws: ``DrydockError`` `malformed` when SQLite cannot open it.
+  func databaseFile(of path: ContainerPath) throws -> ContainerPath
+  /// The digest of a database's captured content (``ContentDigest``), without a copy where none is needed.
+  func databaseDigest(_ path: ContainerPath) throws -> SHA256.Digest
+}
+
+extension ContainerContent {
+  /// What a symbolic link points to.
+  package func linkTarget(_ path: ContainerPath) throws -> [UInt8] {
+    let location = location(of: path)
+    return try location.directory.linkTarget(location.path)
+  }
+
+  func isSidecar(_ path: ContainerPath) throws -> Bool {
+    guard let main = DatabaseUnit.main(ofSidecar: path) else { return false }
+    return try isDatabase(main)
+  }
+
+  /// The digest of one path: of a file's content, a database's captured content, or a link's target; nil when nothing is
+  /// there.
+  func contentDigest(of path: ContainerPath) throws -> SHA256.Digest? {
+    guard let status = try status(of: path) else { return nil }
+    switch status.type {
+    case .symbolicLink: return try SHA256.hash(linkTarget(path))
+    case .file: return try isDatabase(path) ? databaseOrFileDigest(path) : fileDigest(path)
+    case .directory, .other: return try status.type.digest
+    }
+  }
+
+  func fileDigest(_ path: ContainerPath, isDatabase: Bool = false) throws -> SHA256.Digest {
+    let location = location(of: path)
+    return try ContentDigest.of(location.path, in: location.directory, isDatabase: isDatabase)
+  }
+
+  /// The digest of a database's captured content; of one that SQLite cannot open, of its bytes. Any other failure, such
+  /// as a full disk, says nothing about the content: it is thrown.
+  func databaseOrFileDigest(_ path: ContainerPath) throws -> SHA256.Digest {
+    do {
+      return try databaseDigest(path)
+    } catch let error as DrydockError where error.code == .malformed {
+      return try fileDigest(path, isDatabase: true)
+    }
+  }
+}
+
+/// The live container that a stage is based on: it is read, never written.
+package final class LiveContainer: ContainerContent {
+  /// The root, open and locked.
+  package let root: Directory
+  /// SQLite's locks on the databases, held until after the commit; none in a dry run.
+  let locks: [ContainerPath: DatabaseLock]
+  private let stage: Stage
+  /// Seconds to wait for a database that is locked.
+  let busyTimeout: Double
+  /// Captured copies of databases: files of the stage, by path.
+  private var captures: [ContainerPath: ContainerPath] = [:]
+  /// In the planning phase: what it has read.
+  var reads: LiveReads?
+
+  init(_ root: Directory, locks: [ContainerPath: DatabaseLock], stage: Stage, busyTimeout: Double) {
+    (self.root, self.locks, self.stage, self.busyTimeout) = (root, locks, stage, busyTimeout)
+  }
+
+  package func status(of path: ContainerPath) throws -> FileStatus? {
+    let status = try root.status(path)
+    reads?.note(status, of: path)
+    return status
+  }
+
+  package func metadata(of path: ContainerPath) throws -> FileMetadata? { try root.metadata(path) }
+
+  package func isDatabase(_ path: ContainerPath) throws -> Bool { try databaseUnit(path) != nil }
+
+  func databaseUnit(_ path: ContainerPath) throws -> DatabaseUnit? {
+    try root.status(path).flatMap { try root.databaseUnit(path, status: $0) }
+  }
+
+  package func location(of path: ContainerPath) -> (directory: Directory, path: ContainerPath) {
+    (root, path)
+  }
+
+  // MARK: Captured databases
+
+  package func databaseFile(of path: ContainerPath) throws -> ContainerPath {
+    if let captured = captures[path] { return captured }
+    let captured = try copyDatabase(path)
+    captures[path] = captured
+    return captured
+  }
+
+  /// A captured copy that the caller may change.
+  func takeDatabaseFile(of path: ContainerPath) throws -> ContainerPath {
+    try captures.removeValue(forKey: path) ?? copyDatabase(path)
+  }
+
+  /// Removes a captured copy that is no longer needed.
+  func removeDatabaseFile(of path: ContainerPath) {
+    guard let captured = captures.removeValue(forKey: path) else { return }
+    try? stage.directory.removeDatabase(captured)
+  }
+
+  package func databaseDigest(_ path: ContainerPath) throws -> SHA256.Digest {
+    if captures[path] == nil {
+      let name = stage.newName()
+      switch try capture(path, as: name, requiresStable: false) {
+      case .inPlace(let pages):
+        let digest = try ContentDigest.of(pages)
+        if try pages.isUnchanged() { return digest }
+      case .copy, .raw: captures[path] = name
+      }
+    }
+    return try ContentDigest.of(databaseFile(of: path), in: stage.directory, isDatabase: true)
+  }
+
+  /// A new consistent copy of a database in the stage.
+  func copyDatabase(_ path: ContainerPath) throws -> ContainerPath {
+    let name = stage.newName()
+    let unit = try databaseUnit(path)
+    // SQLite takes an empty file for a database with nothing in it.
+    if unit == nil, let status = try root.status(path), status.type == .file, status.size == 0 {
+      try stage.directory.createFile(name).close()
+      return name
+    }
+    let parts = [path] + (unit?.sidecars ?? [])
+    try stage.requireSpace(parts.map { try root.status($0)?.size ?? 0 }.reduce(0, +), for: path)
+    for requiresStable in [false, true] {
+      guard case .inPlace(let pages) = try capture(path, as: name, requiresStable: requiresStable) else {
+        return name
+      }
+      if try stage.write(pages, as: name) { return name }
+      // A dry run's lock keeps no app out that opens the database and writes it through a log.
+      try stage.directory.removeFile(name)
+    }
+    throw DrydockError(
+      .inUse, "the database changed during every read; close the app that uses it", path: path.description)
+  }
+
+  /// A database's image: in place, or a copy of that name in the stage.
+  private func capture(
+    _ path: ContainerPath, as name: ContainerPath, requiresStable: Bool
+  ) throws -> DatabaseImage {
+    guard let unit = try databaseUnit(path) else {
+      throw DrydockError(.missing, "not a database", path: path.description)
+    }
+    if reads != nil {
+      // What a main file holds depends on its logs too.
+      for part in ["", "-wal", "-journal"].map(path.withSuffix) { _ = try status(of: part) }
+    }
+    let image = try root.capture(
+      unit, into: stage.directory, as: name, busyTimeout: busyTimeout, held: locks[path],
+      requiresStable: requiresStable)
+    if case .raw(let reason) = image { throw DrydockError.unreadableDatabase(path, reason) }
+    return image
+  }
+}
+
+extension DrydockError {
+  static func unreadableDatabase(_ path: ContainerPath, _ reason: String) -> DrydockError {
+    DrydockError(
+      .malformed,
+      "SQLite cannot open the database (\(reason)): it is encrypted or corrupt, so no "
+        + "migration can change it", path: path.description)
+  }
+}
+
+/// What a planning phase has read of the live container: each path as it was when it was first read.
+struct LiveReads {
+  private var statuses: [ContainerPath: IndexedStatus?] = [:]
+
+  mutating func note(_ status: FileStatus?, of path: ContainerPath) {
+    // The state directory may come into the root, and moves its time.
+    if path.isRoot || statuses[path] != nil { return }
+    statuses[path] = .some(status.map(IndexedStatus.init))
+  }
+
+  /// - Throws: ``DrydockError`` with code `changedMeanwhile` when one of the paths has changed.
+  func requireCurrent(in live: Directory) throws {
+    // On an overlay a file that is opened to be locked gets another inode.
+    let isOverlay = live.isOverlay()
+    for (path, seen) in statuses {
+      let now = try live.status(path).map(IndexedStatus.init)
+      if isOverlay, now?.type == seen?.type, now?.size == seen?.size, now?.modified == seen?.modified {
+        continue
+      }
+      if !isOverlay, now == seen { continue }
+      throw DrydockError(
+        .changedMeanwhile,
+        "\(path) changed while the transaction was prepared; nothing was changed, run it again",
+        path: live.path)
+    }
+  }
+}

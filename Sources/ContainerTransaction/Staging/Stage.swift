@@ -1,0 +1,155 @@
+import AgeEncryption
+import AppContainer
+import Dispatch
+import DrydockErrors
+import FileSystem
+import Synchronization
+
+/// What a transaction writes: a private directory with new inodes, and what each of them, or the absence of one, means for
+/// the container.
+final class Stage {
+  /// A stage of more bytes than this takes the disk a while.
+  static let largeSize: UInt64 = 64 << 20
+
+  let directory: Directory
+  /// What differs from the live container.
+  var overlay = Overlay()
+  private var count = 0
+  private let diskWork = DiskWork()
+  /// The metadata that paths really got, by what was wanted except for the time.
+  private var attained: [Attempt: FileMetadata] = [:]
+
+  private struct Attempt: Hashable {
+    var type: FileType
+    var metadata: FileMetadata
+  }
+
+  init(_ directory: Directory) { self.directory = directory }
+
+  /// An unused name.
+  func newName() -> ContainerPath {
+    count += 1
+    return ContainerPath(name: Array(String(count).utf8))
+  }
+
+  func requireSpace(_ size: UInt64, for path: ContainerPath) throws {
+    guard let free = directory.freeSpace(), free < size else { return }
+    throw DrydockError(
+      .noSpace,
+      "staging \(path) needs \(size) bytes and \(free) are free here; free some space and run it again",
+      path: directory.path)
+  }
+
+  /// Writes a database's image to a new file. Returns false when the database has changed by then.
+  func write(_ pages: DatabasePages, as name: ContainerPath) throws -> Bool {
+    let copy = try directory.createFile(name)
+    defer { try? copy.close() }
+    return try pages.copy(to: copy, path: directory.full(name))
+  }
+
+  /// What a path has once this metadata has been put on it: a user who is not root cannot change owners, and a
+  /// file system may lack attributes or flags, or round times. Found out by trying, once for each kind of metadata.
+  func attainable(_ metadata: FileMetadata, for type: FileType) throws -> FileMetadata {
+    var wanted = Attempt(type: type, metadata: metadata)
+    wanted.metadata.modified = 0
+    if var known = attained[wanted] {
+      known.modified = metadata.modified
+      return known
+    }
+    let name = newName()
+    switch type {
+    case .directory: try directory.createDirectory(name)
+    case .symbolicLink: try directory.createLink(name, target: [0x2E])
+    case .file, .other: try directory.createFile(name).close()
+    }
+    try directory.apply(metadata, to: name)
+    let made = try directory.metadata(name) ?? metadata
+    try directory.removeTree(name)
+    if made.modified == metadata.modified { attained[wanted] = made }
+    return made
+  }
+
+  /// Lets the disk work while what is staged is checked: the commit's sync then has less to wait for.
+  ///
+  /// - Parameter name: the file, or nil for all.
+  func startWriting(_ name: ContainerPath?) {
+    diskWork.start { [directory] in
+      if let name { try directory.syncFile(name) } else { try directory.syncFileSystem() }
+    }
+  }
+
+  /// Waits until no file of the stage is open: closing one that is live by then would drop the locks that this process
+  /// has on it.
+  ///
+  /// - Throws: what kept a part from being written.
+  func finishWriting() throws { try diskWork.finish() }
+}
+
+/// Writing in the background, and its first failure: the kernel reports one once, so that the commit's sync would miss it.
+final class DiskWork: Sendable {
+  private let group = DispatchGroup()
+  private let failure = Mutex<(any Error)?>(nil)
+
+  func start(_ body: @escaping @Sendable () throws -> Void) {
+    DispatchQueue.global().async(group: group) { [self] in
+      do {
+        try body()
+      } catch let error as DrydockError where error.code == .notFound {
+        // The transaction has removed the file again.
+      } catch {
+        failure.withLock { $0 = $0 ?? error }
+      }
+    }
+  }
+
+  func finish() throws {
+    group.wait()
+    if let error = failure.withLock({ $0 }) { throw error }
+  }
+}
+
+/// A staged inode: a file or link in the stage's directory that represents a path.
+struct StagedInode: Sendable {
+  /// Its name in the stage.
+  var name: ContainerPath
+  /// A file or a link.
+  var type: FileType
+  /// Its content's digest, when it is known.
+  var digest: SHA256.Digest?
+  /// Its metadata and size, and whether it is a database, when these are known.
+  var made: (metadata: FileMetadata, size: UInt64, isDatabase: Bool)?
+  /// Whether an undo entry holds the same inode: it must not be written to.
+  var isShared = false
+}
+
+/// What differs from the live container, path by path. It is flat: removing a directory removes each path below
+/// by itself, so that what a path is never depends on what is above it.
+struct Overlay: Sendable {
+  enum Node: Sendable {
+    case removed
+    case inode(StagedInode)
+    /// A directory that is new, or whose metadata changes; what is below a live one falls through.
+    case directory(FileMetadata)
+  }
+
+  private(set) var nodes: [ContainerPath: Node] = [:]
+  /// The former paths of what was moved, for the difference.
+  var origins: [ContainerPath: ContainerPath] = [:]
+  /// The `chattr` flags of directories that a rollback brings back.
+  var directoryFlags: [ContainerPath: InodeFlags] = [:]
+  private var children: [ContainerPath: Set<ContainerPath>] = [:]
+
+  subscript(path: ContainerPath) -> Node? { nodes[path] }
+
+  mutating func set(_ node: Node?, at path: ContainerPath) {
+    nodes[path] = node
+    if path.isRoot { return }
+    if node == nil {
+      children[path.parent]?.remove(path)
+    } else {
+      children[path.parent, default: []].insert(path)
+    }
+  }
+
+  func children(of path: ContainerPath) -> Set<ContainerPath> { children[path] ?? [] }
+}
