@@ -49,14 +49,16 @@ extension Archive {
 
   /// What the archive would be restored to: an existing container, or one that is to be created.
   package func target(
-    _ path: String, _ configuration: ContainerConfiguration, _ instance: String?, _ options: RestoreOptions
-  ) throws -> Restore.Target {
+    _ path: String, _ configuration: ContainerConfiguration, _ instance: String?, _ options: RestoreOptions,
+    opened: Container? = nil
+  ) throws -> Container {
     try Restore.target(
-      path, for: self, configuration: configuration, instance: instance, fromOther: options.fromOther)
+      path, opened: opened, for: self, configuration: configuration, instance: instance,
+      fromOther: options.fromOther)
   }
 
   package func restore(
-    to target: Restore.Target, options: RestoreOptions, migrating catalog: MigrationCatalog?
+    to target: Container, options: RestoreOptions, migrating catalog: MigrationCatalog?
   ) throws -> TransactionOutcome<RestoreResult> {
     let options = try withSchemaVersion(options, of: target)
     var migration: MigrationReport?
@@ -72,7 +74,7 @@ extension Archive {
   }
 
   package func dryRunRestore(
-    to target: Restore.Target, options: RestoreOptions, migrating catalog: MigrationCatalog?
+    to target: Container, options: RestoreOptions, migrating catalog: MigrationCatalog?
   ) throws -> DryRunOutcome<RestoreResult> {
     let options = try withSchemaVersion(options, of: target)
     var migration: MigrationReport?
@@ -89,7 +91,7 @@ extension Archive {
 
   /// What a restore would do, without reading more than the archive's manifest; with migrations it is a dry run.
   package func planRestore(
-    to target: Restore.Target, options: RestoreOptions, migrating catalog: MigrationCatalog?
+    to target: Container, options: RestoreOptions, migrating catalog: MigrationCatalog?
   ) throws -> RestoreReport {
     guard catalog == nil else {
       return try dryRunRestore(to: target, options: options, migrating: catalog).value.restore
@@ -99,13 +101,11 @@ extension Archive {
 
   /// A part of an archive must be of the container's schema version.
   private func withSchemaVersion(
-    _ options: RestoreOptions, of target: Restore.Target
+    _ options: RestoreOptions, of target: Container
   ) throws -> RestoreOptions {
-    guard options.isPartial, options.schemaVersion == nil, case .existing(let container) = target else {
-      return options
-    }
+    guard options.isPartial, options.schemaVersion == nil, !target.isPlanned else { return options }
     var options = options
-    options.schemaVersion = try container.schemaVersion(options: options.transaction)
+    options.schemaVersion = try target.schemaVersion(options: options.transaction)
     return options
   }
 
@@ -123,19 +123,18 @@ extension Archive {
   /// a whole container: so the whole snapshot is restored into a private directory and migrated to the container's
   /// version, and the part is taken from that.
   private func withMigrated<Value>(
-    _ target: Restore.Target, _ options: RestoreOptions, _ catalog: MigrationCatalog,
+    _ target: Container, _ options: RestoreOptions, _ catalog: MigrationCatalog,
     _ body: (Archive, RestoreOptions, MigrationReport?) throws -> Value
   ) throws -> Value {
     let version = try requireVersion(target, options)
-    let container = target.container
-    return try Transaction.withWorkDirectory(for: container) { work in
-      var configuration = container.configuration
+    return try Transaction.withWorkDirectory(for: target) { work in
+      var configuration = target.configuration
       configuration.groups = try groupDirectories(in: work)
       let whole = Container(
         planned: work.path + "/whole", layout: header.layout, app: header.app,
         instance: header.instance, configuration: configuration)
       var migration: MigrationReport?
-      let copy = try Restore.run(self, .absent(whole), options.forCopy()) {
+      let copy = try Restore.run(self, whole, options.forCopy()) {
         migration = try Container.migrate($0, catalog, version)
       }
       try capTimes(of: whole)
@@ -174,13 +173,13 @@ extension Archive {
   }
 
   private func requireVersion(
-    _ target: Restore.Target, _ options: RestoreOptions
+    _ target: Container, _ options: RestoreOptions
   ) throws -> Int {
     guard let version = options.schemaVersion else {
       throw DrydockError(
         .mismatch,
         "the container's schema version is not known, so that a part cannot be migrated to it; name a version "
-          + "marker in drydock.yaml, or set its baseline", path: target.container.root)
+          + "marker in drydock.yaml, or set its baseline", path: target.root)
     }
     if let own = header.schemaVersion, own > version {
       throw DrydockError(

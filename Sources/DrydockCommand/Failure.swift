@@ -157,9 +157,6 @@ extension TransactionOutcome {
     if let exit { throw exit.code }
   }
 
-  /// All notes, first the unseen processes.
-  var allNotes: [String] { (unseen.map { [$0.note] } ?? []) + notes }
-
   /// The lines for standard error, without the unseen processes, which are the same for a whole batch.
   var reportLines: [String] {
     notes.map { "drydock: note: \($0)" }

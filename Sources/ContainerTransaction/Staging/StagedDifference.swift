@@ -171,12 +171,14 @@ package struct LiveSide: ComparisonSide {
     if let metadata = try staged.live.metadata(.root) { try root.describe(metadata) }
     found.append(root)
     let isWhole = extent == .whole
-    let scan = ContainerScan(
+    var scan = ContainerScan(
       staged.live, rules: ExclusionRules(staged.container), entersExcluded: isWhole)
-    try scan.visit { path, _ in
-      left[path] = OmissionReason.unreadable
-    } _: { scanned in
-      if isWhole, staged.container.isState(scanned.path) { return }
+    while let step = try scan.next() {
+      guard case .entry(let scanned) = step else {
+        if case .unreadable(let path, _) = step { left[path] = OmissionReason.unreadable }
+        continue
+      }
+      if isWhole, staged.container.isState(scanned.path) { continue }
       if let exclusion = scanned.exclusion, !isWhole {
         left[scanned.path] = exclusion.description
       } else if let entry = try Self.entry(scanned, staged) {

@@ -91,7 +91,8 @@ struct RestoreCommand: ParsableCommand {
     // Of one of a repository it was said.
     if file == archive, let warning = ClockWarning(opened.header, path: file) { Output.warn([warning]) }
     // What an interrupted command left is ended before the container is looked at.
-    if FileManager.default.fileExists(atPath: container.path) { _ = try container.open(configuration) }
+    let isThere = FileManager.default.fileExists(atPath: container.path)
+    let existing = try isThere ? container.open(configuration) : nil
     var options = RestoreOptions()
     options.scope = try paths.map { try ContainerPath($0) }
     options.stores = Set(stores)
@@ -101,7 +102,8 @@ struct RestoreCommand: ParsableCommand {
     options.keepsSetID = keepsSetID
     (options.includeExcluded, options.includesSynchronizable) = (includeExcluded, includeSynchronizable)
     options.transaction = try container.transaction().with(deviceKeys).with(use)
-    let target = try opened.target(container.path, configuration, container.instance, options)
+    let target = try opened.target(
+      container.path, configuration, container.instance, options, opened: existing)
     let catalog = migrate ? try migrations.catalog(configuration) : nil
     if dryRun {
       let outcome = try opened.dryRunRestore(to: target, options: options, migrating: catalog)
@@ -111,7 +113,7 @@ struct RestoreCommand: ParsableCommand {
     }
     guard try isConfirmed(opened, target, options, catalog) else { throw ExitStatus.failed.code }
     let outcome = try opened.restore(to: target, options: options, migrating: catalog)
-    ContainerOptions.reportRecovery(outcome.recovered, target.container)
+    ContainerOptions.reportRecovery(outcome.recovered, target)
     for note in outcome.allNotes { Output.note("drydock: note: \(note)") }
     write(
       outcome.value, transaction: outcome.transaction, conflicts: outcome.conflicts, unseen: outcome.unseen,
@@ -121,7 +123,7 @@ struct RestoreCommand: ParsableCommand {
   }
 
   private func isConfirmed(
-    _ archive: Archive, _ target: Restore.Target, _ options: RestoreOptions, _ catalog: MigrationCatalog?
+    _ archive: Archive, _ target: Container, _ options: RestoreOptions, _ catalog: MigrationCatalog?
   ) throws -> Bool {
     guard !yes, !common.json, isatty(STDIN_FILENO) == 1 else { return true }
     let plan = try archive.planRestore(to: target, options: options, migrating: catalog)
