@@ -48,7 +48,7 @@ let package = Package(
       swiftSettings: strict),
     .target(
       name: "ArchiveFile",
-      dependencies: ["DrydockErrors", "AgeEncryption", "CLibArchive", "CLibZstd", system],
+      dependencies: ["DrydockErrors", "AgeEncryption", "FileSystem", "CLibArchive", "CLibZstd", system],
       swiftSettings: strict),
     .target(
       name: "AppContainer",
@@ -136,7 +136,7 @@ let package = Package(
     .testTarget(
       name: "ArchiveFileTests",
       dependencies: [
-        "DrydockErrors", "ArchiveFile", "AgeEncryption", "TestSupport", system,
+        "DrydockErrors", "ArchiveFile", "FileSystem", "AgeEncryption", "TestSupport", system,
       ],
       swiftSettings: strict),
     .testTarget(

@@ -1,8 +1,9 @@
+import FileSystem
+
 /// A file `._NAME`, in which macOS programs put extended attributes that an archive format cannot hold.
 package enum AppleDouble {
   /// Where macOS programs put such files in a zip.
   package static let zipFolder = Array("__MACOSX".utf8)
-  /// How their names begin.
   package static let prefix = Array("._".utf8)
   /// A larger file is something else.
   package static let sizeLimit = 16 << 20
@@ -12,7 +13,7 @@ package enum AppleDouble {
   private static let headerOffset = 34
 
   /// The attributes in it; nil for any other file, and none where it is corrupt.
-  package static func attributes(in bytes: [UInt8]) -> [ArchiveMember.Attribute]? {
+  package static func attributes(in bytes: [UInt8]) -> [ExtendedAttribute]? {
     let fields = BigEndianFields(bytes: bytes)
     guard fields[0] == 0x0005_1607, fields[4] == 0x0002_0000, let count = fields.short(24) else { return nil }
     for number in 0..<Int(count) {
@@ -23,9 +24,9 @@ package enum AppleDouble {
     return []
   }
 
-  private static func attributes(_ fields: BigEndianFields, at start: Int) -> [ArchiveMember.Attribute] {
+  private static func attributes(_ fields: BigEndianFields, at start: Int) -> [ExtendedAttribute] {
     guard fields[start] == 0x4154_5452, let count = fields.short(start + 34) else { return [] }
-    var attributes: [ArchiveMember.Attribute] = []
+    var attributes: [ExtendedAttribute] = []
     var place = start + 36
     for _ in 0..<Int(count) {
       guard let offset = fields[place], let length = fields[place + 4],
@@ -33,7 +34,7 @@ package enum AppleDouble {
         let name = fields.bytes(place + 11, Int(nameLength))?.prefix(while: { $0 != 0 }), !name.isEmpty,
         let value = fields.bytes(Int(offset), Int(length))
       else { break }
-      attributes.append(.init(name: Array(name), value: Array(value)))
+      attributes.append(ExtendedAttribute(name: String(decoding: name, as: UTF8.self), value: Array(value)))
       place += (11 + Int(nameLength) + 3) / 4 * 4
     }
     return attributes

@@ -85,7 +85,6 @@ enum ArchiveBytes: Sendable {
     }
   }
 
-  /// How they are encrypted; nil when they are not.
   var encryption: ArchiveEncryption? {
     switch self {
     case .plain: nil
@@ -163,7 +162,6 @@ final class ArchiveSink: @unchecked Sendable {
     seal = try DrydockError.translating { try encryption.map { try AgeWriter(to: $0, sink: output.append) } }
   }
 
-  /// The bytes that went into the file.
   var fileSize: UInt64 { output.size }
 
   /// Adds bytes. Throws `DrydockError` `.io`.
@@ -193,7 +191,6 @@ final class ArchiveSink: @unchecked Sendable {
   func finish() throws { try DrydockError.translating { try seal?.finish() } }
 }
 
-/// A file that grows.
 private final class FileOutput {
   private let file: FileDescriptor
   private(set) var size: UInt64 = 0

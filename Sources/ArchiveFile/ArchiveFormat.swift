@@ -1,5 +1,6 @@
 import AgeEncryption
 import DrydockErrors
+import FileSystem
 
 /// The numbers of the format. All integers in a file are little-endian.
 enum ArchiveFormat {
@@ -14,7 +15,6 @@ enum ArchiveFormat {
   static let locationMagic: UInt32 = 0x184D_2A50
   /// The skippable frame that holds the seek table.
   static let seekTableMagic: UInt32 = 0x184D_2A5E
-  /// The last bytes of the file.
   static let seekTableFooterMagic: UInt32 = 0x8F92_EAB1
 
   /// The low half of XXH64 of no bytes: what the seek table says of a skippable frame.
@@ -47,7 +47,6 @@ struct SeekTable: Sendable {
   static let entrySize = 12
   private static let checksumsPresent: UInt8 = 0x80
 
-  /// The whole skippable frame.
   static func encode(_ entries: [Entry]) throws -> [UInt8] {
     guard entries.count <= ArchiveFormat.maximumFrames else {
       throw DrydockError(
@@ -111,7 +110,6 @@ struct SeekTable: Sendable {
 package struct ManifestLocation: Hashable, Sendable {
   /// Where the content starts in the tar stream, and its length, in bytes.
   package let offset: UInt64, length: UInt64
-  /// The content's SHA-256.
   package let sha256: SHA256.Digest
 
   package init(offset: UInt64, length: UInt64, sha256: SHA256.Digest) {
@@ -197,7 +195,6 @@ extension UnsafeRawBufferPointer {
     return T(littleEndian: loadUnaligned(fromByteOffset: offset, as: type))
   }
 
-  /// Whether every byte is zero.
   var isZero: Bool {
     var index = 0
     while index + 8 <= count {
@@ -209,17 +206,7 @@ extension UnsafeRawBufferPointer {
 }
 
 extension [UInt8] {
-  /// For messages: the text when it is plain UTF-8, else with every odd byte as `\xNN`.
-  var printable: String {
-    let text = String(decoding: self, as: UTF8.self)
-    let isPlain = Array(text.utf8) == self && !contains { $0 < 0x20 || $0 == 0x7F }
-    if isPlain { return text }
-    return map { byte in
-      if (0x20..<0x7F).contains(byte) { return String(UnicodeScalar(byte)) }
-      let digits = String(byte, radix: 16, uppercase: true)
-      return "\\x" + (digits.count == 1 ? "0" : "") + digits
-    }.joined()
-  }
+  var printable: String { ContainerPath.printable(self) }
 }
 
 extension DrydockError {

@@ -1,5 +1,6 @@
 import AgeEncryption
 import DrydockErrors
+import FileSystem
 
 /// One member of an archive: all fields of its tar header.
 ///
@@ -16,48 +17,20 @@ package struct ArchiveMember: Hashable, Sendable {
     case hardLink(target: [UInt8])
   }
 
-  /// An extended attribute.
-  package struct Attribute: Hashable, Sendable {
-    /// The name, with its namespace, such as `user.comment`.
-    package var name: [UInt8]
-    package var value: [UInt8]
-
-    package init(name: [UInt8], value: [UInt8]) {
-      self.name = name
-      self.value = value
-    }
-  }
-
   package var name: [UInt8]
   package var kind: Kind
-  /// Permission bits, set-user-id, set-group-id and sticky included (07777).
-  package var mode: UInt16
-  /// Modification time, nanoseconds since 1970.
-  package var modified: Int64
-  package var userID: UInt32
-  package var groupID: UInt32
-  /// Extended attributes. Reading gives them sorted by name.
-  package var attributes: [Attribute]
-  /// The inode flag `nodump`, which asks backup programs to skip the path.
-  package var isNoDump: Bool
+  /// Reading gives attributes sorted by the bytes of their names.
+  package var metadata: FileMetadata
 
-  package init(
-    name: [UInt8], kind: Kind, mode: UInt16, modified: Int64, userID: UInt32 = 0, groupID: UInt32 = 0,
-    attributes: [Attribute] = [], isNoDump: Bool = false
-  ) {
-    self.name = name
-    self.kind = kind
-    self.mode = mode
-    self.modified = modified
-    self.userID = userID
-    self.groupID = groupID
-    self.attributes = attributes
-    self.isNoDump = isNoDump
+  package init(name: [UInt8], kind: Kind, metadata: FileMetadata) {
+    (self.name, self.kind, self.metadata) = (name, kind, metadata)
   }
 
   /// A regular file, by a UTF-8 name.
   package static func file(_ name: String, size: UInt64, mode: UInt16 = 0o644, modified: Int64) -> Self {
-    Self(name: Array(name.utf8), kind: .file(size: size), mode: mode, modified: modified)
+    Self(
+      name: Array(name.utf8), kind: .file(size: size),
+      metadata: FileMetadata(mode: mode, user: 0, group: 0, modified: modified, attributes: []))
   }
 
   /// The bytes of content: a file's size, 0 for everything else.
@@ -65,13 +38,10 @@ package struct ArchiveMember: Hashable, Sendable {
     if case .file(let size) = kind { size } else { 0 }
   }
 
-  /// The name for messages, with odd bytes escaped.
   package var printableName: String { name.printable }
 }
 
-/// The rules for member names.
 package enum MemberName {
-  /// The longest name, in bytes.
   package static let maximumLength = 65_536
   /// The most components: a walk holds a directory open for each, and a process has about a thousand descriptors.
   package static let maximumDepth = 512

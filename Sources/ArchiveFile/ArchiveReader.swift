@@ -70,18 +70,15 @@ package final class ArchiveReader {
     if closesFile { try? file.close() }
   }
 
-  /// The bytes of the tar stream.
   package var tarSize: UInt64 { ranges.index.tarSize }
   /// How the archive is encrypted; nil when it is not.
   package var encryption: ArchiveEncryption? { archive.encryption }
   /// The bytes of the archive itself, without what encryption adds.
   package var contentSize: UInt64 { archive.size }
-  /// The data frames, in order.
   package var frames: [ArchiveFrame] { ranges.index.frames }
   /// The bytes of the file that were read so far, those that were read ahead included.
   package var bytesRead: UInt64 { bytesReadAtOpening + ranges.bytesRead }
 
-  /// As ``RangeReader/read(offset:length:into:)``.
   package func read(offset: UInt64, length: UInt64, into body: (UnsafeRawBufferPointer) throws -> Void) throws
   {
     try ranges.read(offset: offset, length: length, into: body)
@@ -117,7 +114,6 @@ package final class ArchiveReader {
 struct ArchiveProbe {
   let index: FrameIndex
   let manifest: ManifestLocation
-  /// The bytes read so far.
   let bytesRead: UInt64
 
   /// Enough for the header of a frame.

@@ -3,11 +3,9 @@ import DrydockErrors
 import Foundation
 import SystemPackage
 
-/// The size of a finished archive.
 package struct ArchiveSummary: Sendable, Hashable {
   /// Bytes of the file, and of the tar stream.
   package let fileSize: UInt64, tarSize: UInt64
-  /// Number of data frames.
   package let frameCount: Int
 }
 
@@ -49,7 +47,6 @@ package final class ArchiveWriter {
   /// Gives up what is not written yet; the caller may close the descriptor when this returns.
   package func cancel() { frames.cancel() }
 
-  /// The bytes of the tar stream so far.
   package var tarPosition: UInt64 { encoder.sink.position }
 
   /// Starts a member. Content of a file follows by `write`; every member is ended by `endMember`.
@@ -164,11 +161,12 @@ package final class ArchiveWriter {
       try MemberName.validate(target)
       headerSize += target.count
     }
-    for attribute in member.attributes {
-      guard !attribute.name.isEmpty, !attribute.name.contains(0) else {
-        throw MemberName.unsafe(attribute.name, "is not a valid attribute name, at \(member.printableName)")
+    for attribute in member.metadata.attributes {
+      let name = Array(attribute.name.utf8)
+      guard !name.isEmpty, !name.contains(0) else {
+        throw MemberName.unsafe(name, "is not a valid attribute name, at \(member.printableName)")
       }
-      headerSize += 3 * attribute.name.count + attribute.value.count + 40
+      headerSize += 3 * name.count + attribute.value.count + 40
     }
     guard headerSize <= ArchiveFormat.largestExtendedHeader else {
       throw DrydockError(
@@ -189,13 +187,6 @@ package final class ArchiveWriter {
   }
 
   private func misuse(_ doing: String) -> DrydockError {
-    let why =
-      switch state {
-      case .betweenMembers: "no member is open"
-      case .inMember(let member, _): "\(member.printableName) is still open"
-      case .finished: "the archive is finished"
-      case .failed: "an earlier step failed; start again"
-      }
-    return DrydockError(.invalidUse, "cannot \(doing): \(why)")
+    DrydockError(.invalidUse, "cannot \(doing) now: a member is open, none is, or the archive has ended; report this")
   }
 }

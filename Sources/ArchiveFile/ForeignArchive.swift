@@ -1,6 +1,7 @@
 import AgeEncryption
 import CLibArchive
 import DrydockErrors
+import FileSystem
 import SystemPackage
 
 #if canImport(Glibc)
@@ -49,9 +50,6 @@ package final class ForeignArchive {
     archive_read_free(archive)
     try? file.close()
   }
-
-  /// Whether a file has one of these formats.
-  package static func isOne(_ path: String) -> Bool { (try? ForeignArchive(path: path)) != nil }
 
   /// Walks all members, once. `visit` gets each with what reads its content: that gives the pieces with their offsets, in
   /// order, each valid during the call only; what is between is zeros. The root's own name is empty.
@@ -230,7 +228,6 @@ enum ForeignFormat {
     return Int(digits.filter { $0 != " " }, radix: 8) == sum
   }
 
-  /// For messages.
   var name: String {
     switch self {
     case .zip: "zip"
@@ -271,19 +268,19 @@ enum ForeignMember {
     }
     let kind = try kind(entry, name)
     if name.isEmpty, kind != .directory { throw MemberName.unsafe(name, "is empty") }
-    var member = ArchiveMember(
-      name: name, kind: kind, mode: UInt16(truncatingIfNeeded: archive_entry_perm(entry)) & 0o7777,
+    var metadata = FileMetadata(
+      mode: UInt16(truncatingIfNeeded: archive_entry_perm(entry)) & 0o7777, user: 0, group: 0,
       // An invalid time is no reason to refuse the data.
       modified: LibArchive.modified(entry) ?? 0, attributes: attributes(entry))
     if isTar {
       guard let user = UInt32(exactly: archive_entry_uid(entry)),
         let group = UInt32(exactly: archive_entry_gid(entry))
       else { throw DrydockError.damaged("\(name.printable) has an invalid owner") }
-      (member.userID, member.groupID) = (user, group)
+      (metadata.user, metadata.group) = (user, group)
       let flags = archive_entry_fflags_text(entry).map { String(cString: $0) } ?? ""
-      member.isNoDump = flags.split(separator: ",").contains { $0 == TarEntry.noDump }
+      metadata.isNoDump = flags.split(separator: ",").contains { $0 == TarEntry.noDump }
     }
-    return member
+    return ArchiveMember(name: name, kind: kind, metadata: metadata)
   }
 
   /// Without `./` in front and `/` behind, as `tar` of a directory's content and zip programs write names.
@@ -324,9 +321,9 @@ enum ForeignMember {
   }
 
   /// bsdtar writes each attribute twice, under SCHILY and LIBARCHIVE: one of them counts.
-  private static func attributes(_ entry: OpaquePointer) -> [ArchiveMember.Attribute] {
-    let pairs = LibArchive.attributes(entry).map { ($0.name, $0.value) }
-    return Dictionary(pairs, uniquingKeysWith: { $1 }).map { .init(name: $0, value: $1) }
-      .sorted { $0.name.lexicographicallyPrecedes($1.name) }
+  private static func attributes(_ entry: OpaquePointer) -> [ExtendedAttribute] {
+    let pairs = LibArchive.attributes(entry).map { (Array($0.name.utf8), $0) }
+    return Dictionary(pairs, uniquingKeysWith: { $1 }).sorted { $0.key.lexicographicallyPrecedes($1.key) }
+      .map(\.value)
   }
 }

@@ -1,5 +1,6 @@
 import Dispatch
 import DrydockErrors
+import FileSystem
 import Foundation
 import Synchronization
 
@@ -10,8 +11,10 @@ package final class RangeReader {
   private let decoder: FrameDecoder
   private let path: String?
   private var cache: [(number: Int, frame: PlainFrame)] = []
-  private var ahead: [Int: FrameJob] = [:]
+  private var ahead: [Int: PendingResult<PlainFrame>] = [:]
   private let depth: Int
+  /// Whether all frames are read in their order, so that those behind a range are decoded ahead, too.
+  var readsEverything = false
 
   private static let cacheSize = 2
 
@@ -67,6 +70,7 @@ package final class RangeReader {
       cache.append(found)
       return found.frame
     }
+    let last = readsEverything ? index.frames.count - 1 : last
     let job = ahead.removeValue(forKey: number)
     // Jobs behind or far away were for another place; they end by themselves.
     ahead = ahead.filter { $0.key > number && $0.key <= number + depth }
@@ -118,7 +122,6 @@ struct FrameIndex: Sendable {
   /// Where the frame with the manifest's location starts.
   let locationOffset: UInt64
 
-  /// The bytes of the tar stream.
   var tarSize: UInt64 { frames.last?.tarEnd ?? 0 }
 
   /// Expects the table's entries and its place in the file. Throws `DrydockError` when they disagree.
@@ -209,7 +212,6 @@ private final class FrameDecoder: Sendable {
 
   var bytesRead: UInt64 { bytes.load(ordering: .relaxed) }
 
-  /// The plain bytes of a frame.
   func decode(_ frame: ArchiveFrame) throws -> PlainFrame {
     let pooled = pool.withLock { ($0.decompressors.popLast(), $0.frames.popLast()) }
     let decompressor = try pooled.0 ?? FrameDecompressor()
@@ -225,37 +227,12 @@ private final class FrameDecoder: Sendable {
     pool.withLock { if $0.frames.count < 2 { $0.frames.append(plain) } }
   }
 
-  /// Starts to decode a frame on another thread.
-  func decodeAhead(_ frame: ArchiveFrame) -> FrameJob {
-    let job = FrameJob()
+  func decodeAhead(_ frame: ArchiveFrame) -> PendingResult<PlainFrame> {
+    let job = PendingResult<PlainFrame>()
     queue.async(group: jobs) { job.finish(Result { try self.decode(frame) }) }
     return job
   }
 
   /// Waits until no other thread uses the file.
   func waitForJobs() { jobs.wait() }
-}
-
-/// A frame that another thread is decoding.
-private final class FrameJob: Sendable {
-  private let result = Mutex<Result<PlainFrame, any Error>?>(nil)
-  private let done = DispatchGroup()
-
-  init() { done.enter() }
-
-  func finish(_ result: Result<PlainFrame, any Error>) {
-    self.result.withLock { $0 = result }
-    done.leave()
-  }
-
-  /// Waits for the frame. It can be taken once.
-  func take() throws -> PlainFrame {
-    done.wait()
-    let result = self.result.withLock { stored in
-      defer { stored = nil }
-      return stored
-    }
-    guard let result else { throw DrydockError(.invalidUse, "a frame was taken twice; report this") }
-    return try result.get()
-  }
 }

@@ -25,7 +25,6 @@ final class FrameWriter: Sendable {
   private let level: Int32
   private let workers: Int
   private let state: Mutex<State>
-  /// Counts the free buffers.
   private let freeBuffers = DispatchSemaphore(value: 0)
   private let work = DispatchGroup()
   private let queue = DispatchQueue(label: "drydock.frames", attributes: .concurrent)

@@ -1,5 +1,6 @@
 import CLibArchive
 import DrydockErrors
+import FileSystem
 
 /// libarchive's results as this module's errors and values.
 enum LibArchive {
@@ -48,8 +49,8 @@ extension LibArchive {
   }
 
   /// The extended attributes in the order of the headers; one name may come twice.
-  static func attributes(_ entry: OpaquePointer) -> [ArchiveMember.Attribute] {
-    var attributes: [ArchiveMember.Attribute] = []
+  static func attributes(_ entry: OpaquePointer) -> [ExtendedAttribute] {
+    var attributes: [ExtendedAttribute] = []
     archive_entry_xattr_reset(entry)
     while true {
       var key: UnsafePointer<CChar>?
@@ -57,7 +58,8 @@ extension LibArchive {
       var size = 0
       guard archive_entry_xattr_next(entry, &key, &value, &size) == ARCHIVE_OK, let key else { break }
       let content = [UInt8](UnsafeRawBufferPointer(start: value, count: value == nil ? 0 : size))
-      attributes.append(.init(name: percentDecoded(bytes(key)), value: content))
+      attributes.append(
+        ExtendedAttribute(name: String(decoding: percentDecoded(bytes(key)), as: UTF8.self), value: content))
     }
     return attributes
   }

@@ -1,35 +1,5 @@
 import DrydockErrors
 
-/// The content of the member that a walk is at. Valid during the visit only.
-package final class MemberContent {
-  private enum State { case unread, read, over }
-
-  package let size: UInt64
-  private let decoder: TarDecoder
-  private let path: String?
-  private var state = State.unread
-
-  init(_ decoder: TarDecoder, size: UInt64, path: String?) {
-    self.decoder = decoder
-    (self.size, self.path) = (size, path)
-  }
-
-  /// Reads the content, once. `body` gets it piece by piece; a piece is valid during the call only.
-  package func read(into body: (UnsafeRawBufferPointer) throws -> Void) throws {
-    guard state == .unread else {
-      throw DrydockError(.invalidUse, "a member's content can be read once, and during its visit only")
-    }
-    state = .read
-    do {
-      try decoder.readContent(size: size, into: body)
-    } catch let error as DrydockError {
-      throw error.at(path)
-    }
-  }
-
-  func end() { state = .over }
-}
-
 /// A walk over all members, in their order.
 ///
 /// Names are checked (see `MemberName`), that no name occurs twice, that nothing lies below a file or link,
@@ -39,17 +9,15 @@ package final class MemberWalk {
   private let mayRepeat: ([UInt8]) -> Bool
   private let walk: HeaderWalk
   private var tree = MemberTree()
-  private var content: MemberContent?
 
   init(_ reader: ArchiveReader, mayRepeat: @escaping ([UInt8]) -> Bool) throws {
     (self.reader, self.mayRepeat) = (reader, mayRepeat)
     walk = try reader.located { try reader.ranges.headers(from: 0) }
+    reader.ranges.readsEverything = true
   }
 
-  /// The next member with the place of its content in the tar stream and the content itself, valid until the next call;
-  /// content that is not read is skipped without being decompressed. Nil at the stream's end, which is checked then.
-  package func next() throws -> (member: ArchiveMember, offset: UInt64, content: MemberContent)? {
-    content?.end()
+  /// The next member with the offset of its content in the tar stream; nil at the stream's end, which is checked then.
+  package func next() throws -> (member: ArchiveMember, offset: UInt64)? {
     guard let (member, offset) = try reader.located({ try walk.nextIfAny() }) else {
       try reader.checkEnd(after: walk.position)
       return nil
@@ -61,9 +29,7 @@ package final class MemberWalk {
       throw DrydockError.truncated("\(member.printableName) reaches beyond the end of the tar stream").at(
         reader.path)
     }
-    let content = MemberContent(walk.decoder, size: size, path: reader.path)
-    self.content = content
-    return (member, offset, content)
+    return (member, offset)
   }
 }
 
@@ -74,6 +40,11 @@ extension ArchiveReader {
   ///   stored once more, and the later one counts.
   package func walk(mayRepeat: @escaping ([UInt8]) -> Bool = { _ in false }) throws -> MemberWalk {
     try MemberWalk(self, mayRepeat: mayRepeat)
+  }
+
+  /// The first member, and where its content starts; nil when there is none.
+  package func firstMember() throws -> (member: ArchiveMember, contentOffset: UInt64)? {
+    try located { try ranges.headers(from: 0).nextIfAny() }
   }
 
   /// Checks that only zeros, at least two blocks, follow the last member: else another reader could see more members.
@@ -94,7 +65,7 @@ extension ArchiveReader {
 package final class HeaderWalk {
   private let ranges: RangeReader
   private let start: UInt64
-  let decoder: TarDecoder
+  private let decoder: TarDecoder
   /// Where the next member's headers start in the tar stream.
   package private(set) var position: UInt64
 

@@ -1,5 +1,6 @@
 import CLibArchive
 import DrydockErrors
+import FileSystem
 
 /// libarchive's tar reader over a `TarSource`: only tar, no filters, raw names, and no status but OK and EOF.
 final class TarDecoder {
@@ -50,25 +51,6 @@ final class TarDecoder {
     )
   }
 
-  /// The content of the current member, piece by piece. Each is valid during the call only.
-  func readContent(size: UInt64, into body: (UnsafeRawBufferPointer) throws -> Void) throws {
-    var position: UInt64 = 0
-    while true {
-      var base: UnsafeRawPointer?
-      var count = 0
-      var offset: Int64 = 0
-      let status = archive_read_data_block(archive, &base, &count, &offset)
-      if status == ARCHIVE_EOF { break }
-      guard status == ARCHIVE_OK else { throw error("reading a member's content") }
-      guard UInt64(exactly: offset) == position, UInt64(count) <= size - position else {
-        throw DrydockError.damaged("a member's content is not what its header announces")
-      }
-      if count > 0 { try body(UnsafeRawBufferPointer(start: base, count: count)) }
-      position += UInt64(count)
-    }
-    guard position == size else { throw DrydockError.truncated("unexpected end of a member's content") }
-  }
-
   private func check(_ status: Int32) throws {
     guard status == ARCHIVE_OK else { throw error("opening the tar stream") }
   }
@@ -83,8 +65,6 @@ final class TarSource {
   private let frames: RangeReader
   private var position: UInt64 = 0
   private var current: PlainFrame?
-  /// None before the first: many look at the first member only.
-  private var lastNumber = -2
 
   /// - Parameter position: where the stream begins for its reader: at a member.
   init(_ frames: RangeReader, from position: UInt64 = 0) {
@@ -97,11 +77,8 @@ final class TarSource {
     let index = frames.index
     guard position < index.tarSize else { return UnsafeRawBufferPointer(start: nil, count: 0) }
     let number = index.frame(at: position)
-    // Reading ahead pays when frame follows frame; a walk that skips contents would waste it.
-    let last = number == lastNumber + 1 ? index.frames.count - 1 : number
-    lastNumber = number
     do {
-      let plain = try frames.frame(number, readingAheadTo: last)
+      let plain = try frames.frame(number, readingAheadTo: number)
       current = plain
       let frame = index.frames[number]
       let bytes = UnsafeRawBufferPointer(rebasing: plain.bytes[Int(position - frame.tarOffset)...])
@@ -135,10 +112,15 @@ enum TarEntry {
     guard let userID = UInt32(exactly: archive_entry_uid(entry)),
       let groupID = UInt32(exactly: archive_entry_gid(entry))
     else { throw DrydockError.damaged("\(name.printable) has an invalid owner") }
+    guard let modified = LibArchive.modified(entry) else {
+      throw DrydockError.damaged("\(name.printable) has an invalid time")
+    }
     return ArchiveMember(
-      name: name, kind: kind, mode: UInt16(truncatingIfNeeded: archive_entry_perm(entry)) & 0o7777,
-      modified: try modified(entry, name: name), userID: userID, groupID: groupID,
-      attributes: try attributes(entry, name: name), isNoDump: try isNoDump(entry, name: name))
+      name: name, kind: kind,
+      metadata: FileMetadata(
+        mode: UInt16(truncatingIfNeeded: archive_entry_perm(entry)) & 0o7777, user: userID, group: groupID,
+        modified: modified, attributes: try attributes(entry, name: name),
+        isNoDump: try isNoDump(entry, name: name)))
   }
 
   /// How tar names the only inode flag that archives hold.
@@ -180,19 +162,13 @@ enum TarEntry {
     return kind
   }
 
-  private static func modified(_ entry: OpaquePointer, name: [UInt8]) throws -> Int64 {
-    guard let time = LibArchive.modified(entry) else {
-      throw DrydockError.damaged("\(name.printable) has an invalid time")
+  private static func attributes(_ entry: OpaquePointer, name: [UInt8]) throws -> [ExtendedAttribute] {
+    let attributes = LibArchive.attributes(entry).sorted {
+      $0.name.utf8.lexicographicallyPrecedes($1.name.utf8)
     }
-    return time
-  }
-
-  private static func attributes(_ entry: OpaquePointer, name: [UInt8]) throws -> [ArchiveMember.Attribute] {
-    var attributes = LibArchive.attributes(entry)
-    attributes.sort { $0.name.lexicographicallyPrecedes($1.name) }
-    guard !zip(attributes, attributes.dropFirst()).contains(where: { $0.name == $1.name }) else {
-      throw DrydockError.damaged("\(name.printable) has an extended attribute twice")
-    }
+    guard
+      !zip(attributes, attributes.dropFirst()).contains(where: { $0.name.utf8.elementsEqual($1.name.utf8) })
+    else { throw DrydockError.damaged("\(name.printable) has an extended attribute twice") }
     return attributes
   }
 }

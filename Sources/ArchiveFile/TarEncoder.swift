@@ -62,7 +62,6 @@ final class TarEncoder {
     try LibArchive.checkWrite(status, archive, doing)
   }
 
-  /// Writes a member's headers.
   func writeHeader(_ member: ArchiveMember) throws {
     fill(member)
     current = member.isPlainASCII ? plain : binary
@@ -94,19 +93,20 @@ final class TarEncoder {
   }
 
   private func fill(_ member: ArchiveMember) {
+    let metadata = member.metadata
     archive_entry_clear(entry)
     withCString(member.name) { archive_entry_copy_pathname(entry, $0) }
-    archive_entry_set_perm(entry, mode_t(member.mode))
+    archive_entry_set_perm(entry, mode_t(metadata.mode))
     // Seconds rounded down and a fraction above: what libarchive writes and reads on both sides. GNU tar reads
     // the text of a time before 1970 with a fraction differently, up to a second off.
-    let (seconds, fraction) = member.modified.quotientAndRemainder(dividingBy: 1_000_000_000)
+    let (seconds, fraction) = metadata.modified.quotientAndRemainder(dividingBy: 1_000_000_000)
     if fraction < 0 {
       archive_entry_set_mtime(entry, Int(seconds - 1), Int(fraction + 1_000_000_000))
     } else {
       archive_entry_set_mtime(entry, Int(seconds), Int(fraction))
     }
-    archive_entry_set_uid(entry, Int64(member.userID))
-    archive_entry_set_gid(entry, Int64(member.groupID))
+    archive_entry_set_uid(entry, Int64(metadata.user))
+    archive_entry_set_gid(entry, Int64(metadata.group))
     archive_entry_set_size(entry, Int64(clamping: member.contentSize))
     switch member.kind {
     case .file:
@@ -121,12 +121,10 @@ final class TarEncoder {
       withCString(target) { archive_entry_copy_hardlink(entry, $0) }
     }
     // As SCHILY.fflags, which bsdtar and star put back.
-    if member.isNoDump { _ = archive_entry_copy_fflags_text(entry, TarEntry.noDump) }
-    for attribute in member.attributes {
-      withCString(attribute.name) { name in
-        attribute.value.withUnsafeBytes {
-          archive_entry_xattr_add_entry(entry, name, $0.baseAddress, $0.count)
-        }
+    if metadata.isNoDump { _ = archive_entry_copy_fflags_text(entry, TarEntry.noDump) }
+    for attribute in metadata.attributes {
+      attribute.value.withUnsafeBytes {
+        archive_entry_xattr_add_entry(entry, attribute.name, $0.baseAddress, $0.count)
       }
     }
   }
@@ -154,7 +152,6 @@ extension ArchiveMember {
 
 /// The tar stream on its way into frames: what libarchive's write callback feeds.
 final class TarSink {
-  /// The bytes of the tar stream so far.
   private(set) var position: UInt64 = 0
   /// The failure that made the callback refuse; libarchive's own message for it says less.
   private(set) var failure: (any Error)?

@@ -9,7 +9,7 @@ import SystemPackage
 /// It is read only, from a private directory that it is unpacked into, which is removed afterwards.
 package enum ForeignContainer {
   /// Whether ``with(_:limit:_:)`` unpacks a file, by its first bytes.
-  package static func isOne(_ path: String) -> Bool { ForeignArchive.isOne(path) }
+  package static func isForeignArchive(_ path: String) -> Bool { (try? ForeignArchive(path: path)) != nil }
 
   /// Whether a file begins like an archive of Drydock, whole or not.
   package static func isArchive(_ path: String) -> Bool {
@@ -37,24 +37,25 @@ package enum ForeignContainer {
       throw DrydockError(
         .notAContainer, "not a zip, tar, tar.gz or tar.zst; give one of these, or a directory", path: path)
     }
-    return try ScratchDirectory.withTemporary { scratch in
-      let content: ContainerPath = "content"
-      try scratch.createDirectory(content)
-      let unpacking = Unpacking(into: try scratch.directory(content))
-      do {
-        try unpack(file, unpacking, limit)
-      } catch var error as DrydockError {
-        // The private directory's path says nothing to the user.
-        error.path = error.path.map {
-          path + ($0.hasPrefix(scratch.full(content)) ? $0.dropFirst(scratch.full(content).count) : "")
-        }
-        if error.code == .noSpace {
-          error.message += "; it is unpacked below TMPDIR: set it to a directory with more space"
-        }
-        throw error
+    let temporary = try ScratchDirectory.temporary()
+    defer { temporary.remove() }
+    let scratch = temporary.directory
+    let content: ContainerPath = "content"
+    try scratch.createDirectory(content)
+    let unpacking = Unpacking(into: try scratch.directory(content))
+    do {
+      try unpack(file, unpacking, limit)
+    } catch var error as DrydockError {
+      // The private directory's path says nothing to the user.
+      error.path = error.path.map {
+        path + ($0.hasPrefix(scratch.full(content)) ? $0.dropFirst(scratch.full(content).count) : "")
       }
-      return try body(root(scratch, content, unpacking.hasRoot, stem(path)))
+      if error.code == .noSpace {
+        error.message += "; it is unpacked below TMPDIR: set it to a directory with more space"
+      }
+      throw error
     }
+    return try body(root(scratch, content, unpacking.hasRoot, stem(path)))
   }
 
   private static func unpack(_ file: ForeignArchive, _ unpacking: Unpacking, _ limit: ExpansionLimit) throws {
@@ -150,7 +151,7 @@ final class Unpacking {
       var open = metadata(member)
       open.mode |= 0o700
       try apply(open, path, includingTime: false)
-      directories[path] = (member.mode, member.modified)
+      directories[path] = (member.metadata.mode, member.metadata.modified)
     case .symbolicLink(let target):
       try root.createLink(path, target: target)
       var own = metadata(member)
@@ -199,20 +200,20 @@ final class Unpacking {
   }
 
   private func metadata(_ member: ArchiveMember) -> FileMetadata {
-    FileMetadata(
-      mode: member.mode, user: member.userID, group: member.groupID, modified: member.modified,
-      attributes: member.attributes.map(attribute), isNoDump: member.isNoDump)
+    var metadata = member.metadata
+    metadata.attributes = metadata.attributes.map(attribute)
+    return metadata
   }
 
   /// Attribute names of macOS have no namespace, which Linux requires.
-  private func attribute(_ attribute: ArchiveMember.Attribute) -> ExtendedAttribute {
-    var name = String(decoding: attribute.name, as: UTF8.self)
+  private func attribute(_ attribute: ExtendedAttribute) -> ExtendedAttribute {
+    var attribute = attribute
     #if os(Linux)
-      if !["user.", "system.", "security.", "trusted."].contains(where: name.hasPrefix) {
-        name = "user." + name
+      if !["user.", "system.", "security.", "trusted."].contains(where: attribute.name.hasPrefix) {
+        attribute.name = "user." + attribute.name
       }
     #endif
-    return ExtendedAttribute(name: name, value: attribute.value)
+    return attribute
   }
 
   // MARK: The end

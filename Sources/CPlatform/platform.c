@@ -436,46 +436,20 @@ int platform_reserve(int descriptor, int64_t start, int64_t length) {
 
 // MARK: Directories
 
-platform_directory *platform_directory_open(int descriptor) {
-  // A second descriptor, since fdopendir takes it over and two readers must not share one position.
-  int own = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  return own < 0 ? NULL : platform_directory_take(own);
-}
-
-platform_directory *platform_directory_take(int descriptor) {
-  DIR *stream = fdopendir(descriptor);
-  if (stream == NULL) close(descriptor);
-  return (platform_directory *)stream;
-}
-
-const char *platform_directory_next(platform_directory *directory) {
-  int kind;
-  return platform_directory_next_kind(directory, &kind);
-}
-
-const char *platform_directory_next_kind(platform_directory *directory, int *kind) {
-  for (;;) {
-    errno = 0;
-    struct dirent *entry = readdir((DIR *)directory);
-    if (entry == NULL) return NULL;
-    const char *name = entry->d_name;
-    if (name[0] == '.' && (name[1] == 0 || (name[1] == '.' && name[2] == 0))) continue;
-    *kind = entry->d_type == DT_UNKNOWN ? 0 : entry->d_type == DT_DIR ? 1 : 2;
-    return name;
-  }
-}
-
-void platform_directory_close(platform_directory *directory) { closedir((DIR *)directory); }
-
 int platform_list_names(int directory, struct platform_names *names) {
-  platform_directory *stream = platform_directory_open(directory);
-  if (stream == NULL) return -1;
+  // A second descriptor, since fdopendir takes it over and two readers must not share one position.
+  int own = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *stream = own < 0 ? NULL : fdopendir(own);
+  if (stream == NULL) {
+    if (own >= 0) close(own);
+    return -1;
+  }
   size_t capacity = 4096;
   names->size = 0;
   names->bytes = malloc(capacity);
   for (;;) {
     errno = 0;
-    struct dirent *entry = names->bytes == NULL ? NULL : readdir((DIR *)stream);
+    struct dirent *entry = names->bytes == NULL ? NULL : readdir(stream);
     if (entry == NULL) break;
     const char *name = entry->d_name;
     if (name[0] == '.' && (name[1] == 0 || (name[1] == '.' && name[2] == 0))) continue;
@@ -494,7 +468,7 @@ int platform_list_names(int directory, struct platform_names *names) {
     names->size += 9 + length;
   }
   int error = names->bytes == NULL ? ENOMEM : errno;
-  closedir((DIR *)stream);
+  closedir(stream);
   if (error == 0) return 0;
   free(names->bytes);
   errno = error;

@@ -85,9 +85,12 @@ public struct ContainerInspection: Sendable, Codable {
       versionProblem = String(describing: error)
     }
     var linked: Set<FileIdentity> = []
-    let scan = ContainerScan(staged.live, rules: ExclusionRules(container), entersExcluded: true)
-    try scan.visit { entry in
-      if let rule = entry.exclusion { return exclude(entry, rule, &linked) }
+    var scan = ContainerScan(staged.live, rules: ExclusionRules(container), entersExcluded: true)
+    while let entry = try scan.nextEntry() {
+      if let rule = entry.exclusion {
+        exclude(entry, rule, &linked)
+        continue
+      }
       switch entry.kind {
       case .database(let unit): try add(unit, entry.status.size, staged)
       case .file where entry.path == container.vaultPath:

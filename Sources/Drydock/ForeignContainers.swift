@@ -13,7 +13,7 @@ extension Container {
     instance: String? = nil,
     limit: ExpansionLimit = .standard, _ body: (Container) throws -> T
   ) throws -> T {
-    guard ForeignContainer.isOne(path) else {
+    guard ForeignContainer.isForeignArchive(path) else {
       return try body(Container(at: path, configuration: configuration, instance: instance))
     }
     // A foreign archive does not contain the groups of this machine.

@@ -44,14 +44,16 @@ extension Archive {
 
   /// What the archive would be restored to: an existing container, or one that is to be created.
   package func target(
-    _ path: String, _ configuration: ContainerConfiguration, _ instance: String?, _ options: RestoreOptions
-  ) throws -> Restore.Target {
+    _ path: String, _ configuration: ContainerConfiguration, _ instance: String?, _ options: RestoreOptions,
+    opened: Container? = nil
+  ) throws -> Container {
     try Restore.target(
-      path, for: self, configuration: configuration, instance: instance, fromOther: options.fromOther)
+      path, opened: opened, for: self, configuration: configuration, instance: instance,
+      fromOther: options.fromOther)
   }
 
   package func restore(
-    to target: Restore.Target, options: RestoreOptions, migrating catalog: MigrationCatalog?
+    to target: Container, options: RestoreOptions, migrating catalog: MigrationCatalog?
   ) throws -> TransactionOutcome<RestoreResult> {
     let options = checkingVersion(options, of: target)
     var migration: MigrationReport?
@@ -67,7 +69,7 @@ extension Archive {
   }
 
   package func dryRunRestore(
-    to target: Restore.Target, options: RestoreOptions, migrating catalog: MigrationCatalog?
+    to target: Container, options: RestoreOptions, migrating catalog: MigrationCatalog?
   ) throws -> DryRunOutcome<RestoreResult> {
     let options = checkingVersion(options, of: target)
     var migration: MigrationReport?
@@ -84,7 +86,7 @@ extension Archive {
 
   /// What a restore would do, without reading more than the archive's manifest; with migrations it is a dry run.
   package func planRestore(
-    to target: Restore.Target, options: RestoreOptions, migrating catalog: MigrationCatalog?
+    to target: Container, options: RestoreOptions, migrating catalog: MigrationCatalog?
   ) throws -> RestoreReport {
     guard catalog == nil else {
       return try dryRunRestore(to: target, options: options, migrating: catalog).value.restore
@@ -93,8 +95,8 @@ extension Archive {
   }
 
   /// A part of an archive must be of the container's schema version.
-  private func checkingVersion(_ options: RestoreOptions, of target: Restore.Target) -> RestoreOptions {
-    guard options.isPartial, case .existing = target else { return options }
+  private func checkingVersion(_ options: RestoreOptions, of target: Container) -> RestoreOptions {
+    guard options.isPartial, !target.isPlanned else { return options }
     var options = options
     options.readsVersion = { schemaVersion(in: $0).number }
     return options
@@ -112,19 +114,18 @@ extension Archive {
   /// a whole container: so the whole snapshot is restored into a private directory and migrated to the container's
   /// version, and the part is taken from that.
   private func withMigrated<Value>(
-    _ target: Restore.Target, _ options: RestoreOptions, _ catalog: MigrationCatalog,
+    _ target: Container, _ options: RestoreOptions, _ catalog: MigrationCatalog,
     _ body: (Archive, RestoreOptions, MigrationReport?) throws -> Value
   ) throws -> Value {
     let version = try requireVersion(target, options)
-    let container = target.container
-    return try Transaction.withWorkDirectory(for: container) { work in
-      var configuration = container.configuration
+    return try Transaction.withWorkDirectory(for: target) { work in
+      var configuration = target.configuration
       configuration.groups = try groupDirectories(in: work)
       let whole = Container(
         planned: work.path + "/whole", layout: header.layout, app: header.app,
         instance: header.instance, configuration: configuration)
       var migration: MigrationReport?
-      let copy = try Restore.run(self, .absent(whole), options.forCopy()) {
+      let copy = try Restore.run(self, whole, options.forCopy()) {
         migration = try Container.migrate($0, catalog, version)
       }
       try capTimes(of: whole)
@@ -163,14 +164,12 @@ extension Archive {
   }
 
   /// The version of the container, which the restore from the migrated copy checks again under its lock.
-  private func requireVersion(_ target: Restore.Target, _ options: RestoreOptions) throws -> Int {
-    guard case .existing(let container) = target,
-      let version = try container.schemaVersion(options: options.transaction)
-    else {
+  private func requireVersion(_ target: Container, _ options: RestoreOptions) throws -> Int {
+    guard !target.isPlanned, let version = try target.schemaVersion(options: options.transaction) else {
       throw DrydockError(
         .mismatch,
         "the container's schema version is not known, so that a part cannot be migrated to it; name a version "
-          + "marker in drydock.yaml, or set its baseline", path: target.container.root)
+          + "marker in drydock.yaml, or set its baseline", path: target.root)
     }
     if let own = header.schemaVersion, own > version {
       throw DrydockError(

@@ -32,7 +32,6 @@ public struct SnapshotOptions: Sendable {
     request.includesExcluded = includesExcluded
     (request.lockTimeout, request.busyTimeout) = (lockTimeout, busyTimeout)
     request.progress = progress
-    request.readsVersion = { schemaVersion(in: $0) }
     return request
   }
 }
@@ -48,7 +47,7 @@ extension Container {
   public func snapshot(
     into repository: Repository, options: SnapshotOptions = SnapshotOptions()
   ) throws -> SnapshotReport {
-    try Snapshot.take(self, options.request(.repository(repository.path)))
+    try Snapshot.take(self, lockedRequest(.repository(repository.path), options))
   }
 
   /// Takes a snapshot into a file, which must not exist.
@@ -58,7 +57,23 @@ extension Container {
   public func snapshot(
     to file: String, options: SnapshotOptions = SnapshotOptions()
   ) throws -> SnapshotReport {
-    try Snapshot.take(self, options.request(.file(file)))
+    try Snapshot.take(self, lockedRequest(.file(file), options))
+  }
+
+  /// A request with the schema version, read under the lock that the content will be read under: nothing can migrate the
+  /// container in between.
+  private func lockedRequest(
+    _ target: SnapshotRequest.Target, _ options: SnapshotOptions
+  ) throws -> SnapshotRequest {
+    var request = options.request(target)
+    let lock = try ContainerLock(self, exclusive: false, timeout: options.lockTimeout)
+    var transaction = TransactionOptions()
+    transaction.busyTimeout = options.busyTimeout
+    (request.schemaVersion, request.versionProblem) = try Transaction.inspect(
+      reopened(), under: lock, options: transaction
+    ) { Drydock.schemaVersion(in: $0) }
+    request.lock = lock
+    return request
   }
 
   /// Takes the snapshot before a transaction, under its locks.
@@ -66,7 +81,9 @@ extension Container {
     _ locked: LockedContainer, into repository: Repository, options: SnapshotOptions, schemaVersion: Int
   ) throws -> SnapshotReport {
     var request = options.request(.repository(repository.path))
-    (request.locked, request.schemaVersion, request.readsVersion) = (locked, schemaVersion, nil)
+    (request.lock, request.databaseLocks, request.schemaVersion) = (
+      locked.lock, locked.databases, schemaVersion
+    )
     let report = try Snapshot.take(self, request)
     if let lost = report.skipped.first(where: \.isLoss) {
       throw DrydockError(

@@ -35,7 +35,6 @@ public struct ContainerPath: Sendable {
     self.bytes = bytes
   }
 
-  /// A path from text; see `init(bytes:)`.
   public init(_ text: String) throws { try self.init(bytes: text.utf8) }
 
   private static func isName(_ component: ArraySlice<UInt8>) -> Bool {

@@ -43,7 +43,7 @@ package final class Directory: Sendable {
   }
 
   package func directory(_ below: ContainerPath) throws -> Directory {
-    switch namespace.place(of: below) {
+    switch namespace.location(of: below) {
     case .elsewhere(let group, let path): return try group.directory(path)
     case .list(let groups): return Directory(self, .list(groups), databases: [])
     case .here, .nowhere: break
@@ -58,17 +58,19 @@ package final class Directory: Sendable {
   package func open(
     _ below: ContainerPath, _ mode: FileDescriptor.AccessMode, options: FileDescriptor.OpenOptions = []
   ) throws -> FileDescriptor {
-    try withParent(of: below) { parent, name in
-      let flags = mode.rawValue | options.rawValue | FileDescriptor.OpenOptions.noFollow.rawValue
-      let opened = platform_open_beneath(parent, name, flags)
-      guard opened >= 0 else { throw DrydockError.lastCall("cannot open", full(below)) }
-      return FileDescriptor(rawValue: opened)
-    }
+    let flags = mode.rawValue | options.rawValue | FileDescriptor.OpenOptions.noFollow.rawValue
+    let isShort = namespace.isPlain && below.bytes.count <= Self.longestPath
+    let opened =
+      isShort
+      ? withCString(below.bytes[...]) { platform_open_beneath(descriptor.rawValue, $0, flags) }
+      : try withParent(of: below) { platform_open_beneath($0, $1, flags) }
+    guard opened >= 0 else { throw DrydockError.lastCall("cannot open", full(below)) }
+    return FileDescriptor(rawValue: opened)
   }
 
   /// The status of a path below; nil when it does not exist.
   package func status(_ below: ContainerPath) throws -> FileStatus? {
-    if case .list = namespace.place(of: below) { return try listStatus() }
+    if case .list = namespace.location(of: below) { return try listStatus() }
     var status = platform_status()
     let result = try withParentIfAny(of: below) {
       platform_status($0, $1, &status) == 0 ? nil : currentErrno()
@@ -86,7 +88,6 @@ package final class Directory: Sendable {
     }
   }
 
-  /// The status of this directory.
   package func status() throws -> FileStatus {
     guard let status = try status(.root) else {
       throw DrydockError(.notFound, "the directory was removed", path: path)
@@ -99,16 +100,7 @@ package final class Directory: Sendable {
   /// - Parameter prefix: limits them to those that start with it.
   package func names(startingWith prefix: String = "") throws -> [[UInt8]] {
     if case .list(let groups) = namespace { return groups.names.filter { $0.starts(with: prefix.utf8) } }
-    guard let stream = platform_directory_open(descriptor.rawValue) else {
-      throw DrydockError.lastCall("cannot list", path)
-    }
-    defer { platform_directory_close(stream) }
-    var names: [[UInt8]] = []
-    while let name = platform_directory_next(stream) {
-      let bytes = name.withMemoryRebound(to: UInt8.self, capacity: 1) { Array(cBytes($0)) }
-      if bytes.starts(with: prefix.utf8) { names.append(bytes) }
-    }
-    guard currentErrno().rawValue == 0 else { throw DrydockError.lastCall("cannot list", path) }
+    var names = try listing().items().map(\.name).filter { $0.starts(with: prefix.utf8) }
     if case .container = namespace, ContainerPath.groups.bytes.starts(with: prefix.utf8) {
       names.append(ContainerPath.groups.bytes)
     }
@@ -117,7 +109,7 @@ package final class Directory: Sendable {
 
   /// The full path of a path below, for messages.
   package func full(_ below: ContainerPath) -> String {
-    if case .elsewhere(let group, let path) = namespace.place(of: below) { return group.full(path) }
+    if case .elsewhere(let group, let path) = namespace.location(of: below) { return group.full(path) }
     return below.isRoot ? path : path + "/" + below.description
   }
 
@@ -130,11 +122,14 @@ package final class Directory: Sendable {
     }
   }
 
+  /// The kernel accepts paths below 4,096 bytes.
+  private static let longestPath = 4000
+
   /// As ``withParent(of:_:)``, but a parent that cannot be opened is a result: cheaper where many paths do not exist.
   private func withParentIfAny<T>(
     of path: ContainerPath, _ body: (Int32, UnsafePointer<CChar>) throws -> T
   ) throws -> Result<T, Errno> {
-    switch namespace.place(of: path) {
+    switch namespace.location(of: path) {
     case .here: break
     case .elsewhere(let group, let path): return try group.withParentIfAny(of: path, body)
     case .list, .nowhere: return .failure(.noSuchFileOrDirectory)
@@ -142,14 +137,16 @@ package final class Directory: Sendable {
     guard let slash = path.bytes.lastIndex(of: UInt8(ascii: "/")) else {
       return .success(try withCString(path.bytes[...]) { try body(descriptor.rawValue, $0) })
     }
-    // The kernel accepts paths below 4,096 bytes: a longer one is opened in pieces.
+    // A longer path is opened in pieces.
     var current = descriptor
     var isOwn = false
     defer { if isOwn { try? current.close() } }
     var rest = path.bytes[..<slash]
     while !rest.isEmpty {
       var piece = rest
-      if piece.count > 4000, let cut = rest.prefix(4000).lastIndex(of: UInt8(ascii: "/")) {
+      if piece.count > Self.longestPath,
+        let cut = rest.prefix(Self.longestPath).lastIndex(of: UInt8(ascii: "/"))
+      {
         piece = rest[..<cut]
       }
       let next = withCString(piece) {
@@ -167,12 +164,6 @@ package final class Directory: Sendable {
   }
 }
 
-private func cBytes(_ pointer: UnsafePointer<UInt8>) -> UnsafeBufferPointer<UInt8> {
-  var length = 0
-  while pointer[length] != 0 { length += 1 }
-  return UnsafeBufferPointer(start: pointer, count: length)
-}
-
 private func withCString<T>(_ bytes: ArraySlice<UInt8>, _ body: (UnsafePointer<CChar>) throws -> T) rethrows
   -> T
 {
@@ -181,37 +172,5 @@ private func withCString<T>(_ bytes: ArraySlice<UInt8>, _ body: (UnsafePointer<C
     buffer[bytes.count] = 0
     guard let start = UnsafePointer(buffer.baseAddress) else { return try body("") }
     return try body(start)
-  }
-}
-
-extension Directory {
-  /// The names in this directory, unordered, directories separate from all others. Most file systems report the kind with
-  /// the name, so that no status is read.
-  package func namesByKind() throws -> (directories: [ContainerPath], others: [ContainerPath]) {
-    guard let stream = platform_directory_open(descriptor.rawValue) else {
-      throw DrydockError.lastCall("cannot list", path)
-    }
-    defer { platform_directory_close(stream) }
-    var (directories, others): ([ContainerPath], [ContainerPath]) = ([], [])
-    var kind: Int32 = 0
-    while let bytes = platform_directory_next_kind(stream, &kind) {
-      let name = ContainerPath(cString: bytes)
-      let isDirectory = try kind == 0 ? status(name)?.type == .directory : kind == 1
-      if isDirectory { directories.append(name) } else { others.append(name) }
-    }
-    guard currentErrno().rawValue == 0 else { throw DrydockError.lastCall("cannot list", path) }
-    return (directories, others)
-  }
-}
-
-extension ContainerPath {
-  fileprivate init(cString: UnsafePointer<CChar>) {
-    var bytes: [UInt8] = []
-    var next = cString
-    while next.pointee != 0 {
-      bytes.append(UInt8(bitPattern: next.pointee))
-      next += 1
-    }
-    self.init(unchecked: bytes)
   }
 }

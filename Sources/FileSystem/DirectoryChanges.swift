@@ -42,7 +42,6 @@ extension Directory {
     guard result == 0 else { throw DrydockError.lastCall("cannot create the link", full(path)) }
   }
 
-  /// The target of a symbolic link.
   package func linkTarget(_ path: ContainerPath) throws -> [UInt8] {
     var target = [CChar](repeating: 0, count: 4097)
     let size = try withParent(of: path) { readlinkat($0, $1, &target, target.count) }
@@ -62,31 +61,28 @@ extension Directory {
 
   /// Renames, replacing an existing target.
   package func rename(_ path: ContainerPath, in other: Directory, to target: ContainerPath) throws {
-    let result = try withParent(of: path) { parent, name in
-      try other.withParent(of: target) { renameat(parent, name, $0, $1) }
-    }
-    guard result == 0 else {
-      throw DrydockError.lastCall("cannot move to \(other.full(target))", full(path))
-    }
+    try move(path, other, target, "move to", renameat)
   }
 
   /// Renames; an existing target is an error with cause `EEXIST`.
   package func renameNew(_ path: ContainerPath, in other: Directory, to target: ContainerPath) throws {
-    let result = try withParent(of: path) { parent, name in
-      try other.withParent(of: target) { platform_rename_new(parent, name, $0, $1) }
-    }
-    guard result == 0 else {
-      throw DrydockError.lastCall("cannot move to \(other.full(target))", full(path))
-    }
+    try move(path, other, target, "move to", platform_rename_new)
   }
 
-  /// Exchanges two paths atomically.
   package func exchange(_ path: ContainerPath, in other: Directory, with target: ContainerPath) throws {
+    try move(path, other, target, "exchange with", platform_exchange)
+  }
+
+  private typealias Move = (Int32, UnsafePointer<CChar>, Int32, UnsafePointer<CChar>) -> Int32
+
+  private func move(
+    _ path: ContainerPath, _ other: Directory, _ target: ContainerPath, _ action: String, _ call: Move
+  ) throws {
     let result = try withParent(of: path) { parent, name in
-      try other.withParent(of: target) { platform_exchange(parent, name, $0, $1) }
+      try other.withParent(of: target) { call(parent, name, $0, $1) }
     }
     guard result == 0 else {
-      throw DrydockError.lastCall("cannot exchange with \(other.full(target))", full(path))
+      throw DrydockError.lastCall("cannot \(action) \(other.full(target))", full(path))
     }
   }
 
@@ -98,7 +94,6 @@ extension Directory {
     }
   }
 
-  /// Removes an empty directory.
   package func removeDirectory(_ path: ContainerPath) throws {
     let result = try withParent(of: path) { unlinkat($0, $1, AT_REMOVEDIR) }
     guard result == 0 else { throw DrydockError.lastCall("cannot remove the directory", full(path)) }

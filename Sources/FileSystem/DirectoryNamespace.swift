@@ -15,34 +15,30 @@ struct GroupDirectories: Sendable {
 /// How the paths below a directory map to the disk: a container's root shows the roots of its groups, which are elsewhere,
 /// as `.groups/<id>`. Only the code that opens descriptors knows this.
 enum DirectoryNamespace: Sendable {
-  /// No mapping.
   case plain
-  /// A container's root with groups.
   case container(GroupDirectories)
   /// The list of groups, which is not on disk.
   case list(GroupDirectories)
 
-  enum Place {
+  enum Location {
     case here, nowhere
-    /// The path is the list of groups.
     case list(GroupDirectories)
-    /// In a group's root.
     case elsewhere(Directory, ContainerPath)
   }
 
-  func place(of path: ContainerPath) -> Place {
+  func location(of path: ContainerPath) -> Location {
     switch self {
     case .plain: return .here
-    case .list(let groups): return path.isRoot ? .list(groups) : place(in: groups, path.bytes[...])
+    case .list(let groups): return path.isRoot ? .list(groups) : location(in: groups, path.bytes[...])
     case .container(let groups):
       if path == .groups { return .list(groups) }
       guard path.isInside(.groups) else { return .here }
-      return place(in: groups, path.bytes[(ContainerPath.groups.bytes.count + 1)...])
+      return location(in: groups, path.bytes[(ContainerPath.groups.bytes.count + 1)...])
     }
   }
 
   /// - Parameter path: starts with a group's id.
-  private func place(in groups: GroupDirectories, _ path: ArraySlice<UInt8>) -> Place {
+  private func location(in groups: GroupDirectories, _ path: ArraySlice<UInt8>) -> Location {
     let id = path.prefix { $0 != UInt8(ascii: "/") }
     guard let group = groups[Array(id)] else { return .nowhere }
     return .elsewhere(group, ContainerPath(unchecked: Array(path[id.endIndex...].dropFirst())))
@@ -94,13 +90,13 @@ extension Directory {
 
   /// Whether a path is the list of groups, which is not on disk.
   package func isGroupList(_ path: ContainerPath) -> Bool {
-    if case .list = namespace.place(of: path) { true } else { false }
+    if case .list = namespace.location(of: path) { true } else { false }
   }
 
   /// Whether a path is this directory or a group's root.
   package func isRoot(_ path: ContainerPath) -> Bool {
     if path.isRoot { return true }
-    if case .elsewhere(_, let rest) = namespace.place(of: path) { return rest.isRoot }
+    if case .elsewhere(_, let rest) = namespace.location(of: path) { return rest.isRoot }
     return false
   }
 

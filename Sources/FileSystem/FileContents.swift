@@ -159,7 +159,6 @@ extension FileDescriptor {
 // MARK: Syncing
 
 extension Directory {
-  /// Syncs this directory's names to disk.
   package func sync() throws {
     if isScratch { return }
     guard platform_sync(descriptor.rawValue) == 0 else { throw DrydockError.lastCall("cannot sync", path) }
@@ -185,7 +184,6 @@ extension Directory {
   /// Whether this is on a file system in memory (tmpfs), where writing through a mapping need not change any time.
   package func isInMemory() -> Bool { platform_is_memory(descriptor.rawValue) }
 
-  /// Syncs a file's content to disk.
   package func syncFile(_ path: ContainerPath) throws {
     if isScratch { return }
     let file = try open(path, .readOnly)

@@ -161,7 +161,6 @@ extension Directory {
     }
   }
 
-  /// Removes an extended attribute, if it is set.
   package func removeAttribute(_ attribute: String, of below: ContainerPath) throws {
     let result = try withParent(of: below) { platform_remove_attribute($0, $1, attribute) }
     guard result == 0 || currentErrno() == .noData || currentErrno() == .attributeNotFound else {

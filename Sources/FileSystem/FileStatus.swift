@@ -8,7 +8,6 @@ import SystemPackage
   import Darwin
 #endif
 
-/// The kind of a path.
 package enum FileType: String, Sendable, Codable {
   case file, directory, symbolicLink
   /// A socket, FIFO or device.
@@ -20,7 +19,6 @@ package struct FileStatus: Sendable, Hashable {
   package var type: FileType
   /// Permission bits, with set-user-id, set-group-id and sticky.
   package var mode: UInt16
-  /// In bytes.
   package var size: UInt64
   /// Allocated blocks of 512 bytes.
   package var blocks: UInt64
@@ -28,7 +26,6 @@ package struct FileStatus: Sendable, Hashable {
   package var modified, changed: Int64
   /// The inode and the mount that it was reached through.
   package var device, inode, mount: UInt64
-  /// The number of hard links.
   package var links: UInt64
   package var user, group: UInt32
   /// Whether a file system is mounted here, where the kernel reports it.
@@ -47,19 +44,11 @@ package struct FileStatus: Sendable, Hashable {
     default: type = .other
     }
     mode = UInt16(status.mode & 0o7777)
-    size = status.size
-    blocks = status.blocks
-    modified = status.modified
-    changed = status.changed
-    device = status.device
-    inode = status.inode
-    mount = status.mount
-    links = status.links
-    user = status.user
-    group = status.group
-    isMountRoot = status.mount_root
-    isNoDump = status.no_dump
-    isFixed = status.fixed
+    (size, blocks, links) = (status.size, status.blocks, status.links)
+    (modified, changed) = (status.modified, status.changed)
+    (device, inode, mount) = (status.device, status.inode, status.mount)
+    (user, group) = (status.user, status.group)
+    (isMountRoot, isNoDump, isFixed) = (status.mount_root, status.no_dump, status.fixed)
   }
 
   /// The inode, independent of its names.
@@ -92,13 +81,25 @@ extension FileStatus {
 }
 
 extension FileStatus {
-  /// The status of an open file.
   package init(of file: FileDescriptor, path: String) throws {
     var status = platform_status()
     guard platform_status(file.rawValue, "", &status) == 0 else {
       throw DrydockError.lastCall("cannot read the status of", path)
     }
     self.init(status)
+  }
+}
+
+extension FileStatus {
+  /// The change time that a file would get now, from a clock that ticks every few milliseconds.
+  package static func timeOfChangesNow() -> Int64 { platform_stamp_time() }
+}
+
+extension Directory {
+  /// When the inode of a path was created, in nanoseconds since 1970; nil where the file system does not record it.
+  package func birthTime(of path: ContainerPath) throws -> Int64? {
+    var birth: Int64 = 0
+    return try withParent(of: path) { platform_birth($0, $1, &birth) } == 0 ? birth : nil
   }
 }
 

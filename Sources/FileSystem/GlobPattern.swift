@@ -114,7 +114,6 @@ package struct GlobPattern: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
-/// A part of a pattern for a name.
 enum GlobToken: Hashable {
   case byte(UInt8)
   case anyByte

@@ -1,4 +1,5 @@
 import Dispatch
+import DrydockErrors
 import Foundation
 import Synchronization
 
@@ -17,6 +18,31 @@ package func onAllCores<Element: Sendable>(
     }
   }
   if let error = failure.withLock({ $0 }) { throw error }
+}
+
+/// A result that another thread computes.
+package final class PendingResult<Value: Sendable>: Sendable {
+  private let result = Mutex<Result<Value, any Error>?>(nil)
+  private let done = DispatchGroup()
+
+  package init() { done.enter() }
+
+  package func finish(_ result: Result<Value, any Error>) {
+    self.result.withLock { $0 = result }
+    done.leave()
+  }
+
+  /// Whether ``take()`` would not wait.
+  package var isDone: Bool { result.withLock { $0 != nil } }
+
+  /// Waits for the result.
+  package func take() throws -> Value {
+    done.wait()
+    guard let result = result.withLock({ $0 }) else {
+      throw DrydockError(.io, "a result was not computed; report this")
+    }
+    return try result.get()
+  }
 }
 
 /// Works on many items in parallel and delivers the results in the order of the items.
@@ -73,7 +99,6 @@ package enum OrderedWork {
       }
     }
 
-    /// Waits for a result.
     func take(_ index: Int) -> Result {
       condition.withLock {
         while true {

@@ -21,11 +21,11 @@ package enum LinkVisit: Sendable {
   package static func numbers(in path: String, _ body: (Int32, FileIdentity) -> Void) -> LinkVisit {
     let directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     guard directory >= 0 else { return ofLastCall() }
-    guard let stream = platform_directory_take(directory) else { return ofLastCall() }
-    defer { platform_directory_close(stream) }
-    while let name = platform_directory_next(stream) {
+    defer { close(directory) }
+    guard let names = NameList(directory) else { return ofLastCall() }
+    for name in names.items().map({ String(decoding: $0.name, as: UTF8.self) }) {
       // A user who may follow one link of a process may follow all.
-      if visit(name, in: directory, { body(Int32(atoi(name)), $0) }) == .refused { return .refused }
+      if visit(name, in: directory, { body(Int32(name) ?? 0, $0) }) == .refused { return .refused }
     }
     return .complete
   }

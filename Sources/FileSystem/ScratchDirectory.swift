@@ -2,39 +2,54 @@ import AgeEncryption
 import DrydockErrors
 import Foundation
 
-/// Private temporary directories, open to their owner only. The directory of a killed process is removed when the next one
-/// is created in the same place.
-package enum ScratchDirectory {
-  /// Runs a body with a new directory in `base`, and removes it afterwards.
+/// A private temporary directory, open to its owner only. The owner removes it with ``remove()``; the directory of a killed
+/// process is removed when the next one is created in the same place.
+package struct ScratchDirectory {
+  package let directory: Directory
+  private let base: Directory
+  private let name: ContainerPath
+
+  /// Creates a directory in `base`.
   ///
   /// - Parameter prefix: the start of its name. Every directory of this user with it counts as a scratch directory.
-  package static func with<T>(
-    _ prefix: String, in base: Directory, _ body: (Directory) throws -> T
-  ) throws -> T {
-    try removeStale(prefix, in: base)
+  package init(_ prefix: String, in base: Directory) throws {
+    try Self.removeStale(prefix, in: base)
     while true {
       let random = try RandomBytes.make(16).map { String(format: "%02x", $0) }.joined()
       let name = try ContainerPath("\(prefix)\(ScratchOwner.current)-\(random)")
       try base.createDirectory(name)
       // Until it is locked, another process may take it for a stale one.
-      let scratch: Directory
-      do { scratch = try base.directory(name) } catch let error as DrydockError
-        where error.code == .notFound
-      {
-        continue
-      }
-      guard try scratch.tryLock(exclusive: true),
-        try base.status(name)?.identity == scratch.status().identity
-      else { continue }
-      defer { try? base.removeTree(name) }
-      return try body(scratch)
+      do {
+        let directory = try base.directory(name)
+        guard try directory.tryLock(exclusive: true),
+          try base.status(name)?.identity == directory.status().identity
+        else { continue }
+        (self.directory, self.base, self.name) = (directory, base, name)
+        return
+      } catch let error as DrydockError where error.code == .notFound {}
     }
   }
 
-  /// As ``with(_:in:_:)``, in the system's directory for temporary files.
-  package static func withTemporary<T>(_ body: (Directory) throws -> T) throws -> T {
-    try with(temporaryPrefix, in: Directory(NSTemporaryDirectory()), body)
+  /// Creates one in the system's directory for temporary files.
+  package static func temporary() throws -> ScratchDirectory {
+    try ScratchDirectory(temporaryPrefix, in: Directory(NSTemporaryDirectory()))
   }
+
+  package static func with<T>(
+    _ prefix: String, in base: Directory, _ body: (Directory) throws -> T
+  ) throws -> T {
+    let scratch = try ScratchDirectory(prefix, in: base)
+    defer { scratch.remove() }
+    return try body(scratch.directory)
+  }
+
+  package static func withTemporary<T>(_ body: (Directory) throws -> T) throws -> T {
+    let scratch = try temporary()
+    defer { scratch.remove() }
+    return try body(scratch.directory)
+  }
+
+  package func remove() { try? base.removeTree(name) }
 
   /// Removes what killed processes left in the system's directory for temporary files.
   package static func removeStaleTemporary() throws {
@@ -60,7 +75,6 @@ package enum ScratchDirectory {
 
 /// The machine and its boot session that a scratch directory was created in: a part of the directory's name.
 struct ScratchOwner: CustomStringConvertible {
-  /// Hexadecimal digits.
   var host, boot: String
 
   static let current = ScratchOwner(

@@ -54,7 +54,7 @@ package enum Comparing {
   private static func archive(_ path: String, _ keys: AgeKeys, _ limit: ExpansionLimit) throws -> Archive? {
     do {
       return try Archive(path: path, keys: keys, limit: limit)
-    } catch let error as DrydockError where ForeignContainer.isOne(path) {
+    } catch let error as DrydockError where ForeignContainer.isForeignArchive(path) {
       // A tar in zstd without our tables at its end is a foreign archive, or was cut: its first member shows which.
       if ForeignContainer.isArchive(path) { throw error }
       return nil
@@ -97,7 +97,7 @@ package enum Comparing {
     var options = RestoreOptions()
     options.stores = [.vault]
     options.transaction = transaction
-    let vault = try Restore.plan(archive, .existing(container), options).vault
+    let vault = try Restore.plan(archive, container, options).vault
     return vault?.problem == nil ? vault : nil
   }
 

@@ -33,8 +33,8 @@ struct ContainerSandbox {
   /// Each path's rule and where it was found; "" for what is taken.
   func scan() throws -> [String: String] {
     var found: [String: String] = [:]
-    let scan = ContainerScan(root, rules: ExclusionRules(try container()), entersExcluded: true)
-    try scan.visit { found[$0.path.description] = Self.text($0.exclusion) }
+    var scan = ContainerScan(root, rules: ExclusionRules(try container()), entersExcluded: true)
+    while let entry = try scan.nextEntry() { found[entry.path.description] = Self.text(entry.exclusion) }
     return found
   }
 
@@ -43,7 +43,8 @@ struct ContainerSandbox {
     var found: String?
     let wanted = try ContainerPath(path)
     let rules = ExclusionRules(try container())
-    try ContainerScan(root, rules: rules).visit { entry in
+    var topmost = ContainerScan(root, rules: rules)
+    while let entry = try topmost.nextEntry() {
       if entry.path == wanted || (entry.exclusion != nil && wanted.isInside(entry.path)) {
         found = Self.text(entry.exclusion)
       }

@@ -17,7 +17,8 @@ import Testing
   private func warnings(_ sandbox: ContainerSandbox) throws -> [String] {
     var excluded: [(ContainerPath, Exclusion)] = []
     let container = try sandbox.container()
-    try ContainerScan(sandbox.root, rules: ExclusionRules(container)).visit { entry in
+    var scan = ContainerScan(sandbox.root, rules: ExclusionRules(container))
+    while let entry = try scan.nextEntry() {
       if let exclusion = entry.exclusion { excluded.append((entry.path, exclusion)) }
     }
     return ContainerWarning.find(in: container, excluded: excluded).map {

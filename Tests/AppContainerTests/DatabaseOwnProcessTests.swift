@@ -19,8 +19,8 @@ import Testing
         try db.execute(sql: "BEGIN IMMEDIATE; UPDATE account SET balance = balance - 1 WHERE id = 1")
         #expect(try !otherWrites(sandbox))
         // Detection, a scan, the capture, its digest: none closes a descriptor that the app's locks are on.
-        try ContainerScan(sandbox.root, rules: ExclusionRules(Container(at: sandbox.root.path))).visit { _ in
-        }
+        var scan = try ContainerScan(sandbox.root, rules: ExclusionRules(Container(at: sandbox.root.path)))
+        while try scan.nextEntry() != nil {}
         let image = try sandbox.root.capture(
           sandbox.unit(), into: sandbox.scratch, as: "image", busyTimeout: 5)
         #expect(image.manner == "copy")

@@ -20,10 +20,10 @@ import Testing
     configuration.include = PatternList(include)
     let container = try Container(at: folder("c"), configuration: configuration)
     var found: [String: String] = [:]
-    let scan = ContainerScan(
+    var scan = ContainerScan(
       try Directory(container.root), rules: ExclusionRules(container), entersExcluded: entersExcluded)
-    try scan.visit {
-      found[$0.path.description] = $0.exclusion.map { "\($0.rule.rawValue) @\($0.origin)" } ?? ""
+    while let entry = try scan.nextEntry() {
+      found[entry.path.description] = entry.exclusion.map { "\($0.rule.rawValue) @\($0.origin)" } ?? ""
     }
     return found
   }
@@ -150,7 +150,8 @@ import Testing
       let container = try Container(at: folder("c"))
       var kinds: [String: ScannedEntry.Kind] = [:]
       var excluded: [String] = []
-      try ContainerScan(try Directory(container.root), rules: ExclusionRules(container)).visit { entry in
+      var scan = ContainerScan(try Directory(container.root), rules: ExclusionRules(container))
+      while let entry = try scan.nextEntry() {
         kinds[entry.path.description] = entry.kind
         if entry.exclusion != nil { excluded.append(entry.path.description) }
       }

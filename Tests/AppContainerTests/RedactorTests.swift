@@ -89,7 +89,7 @@ struct RedactorTests {
     let xml = try PropertyListFile(format: .xml, root: ["a": .dictionary(["pin": .string("4821")])]).encoded()
     let inner = try PropertyListFile(root: ["blob": .data(list)]).encoded()
     for bytes in [json, list, xml, inner, Array("Bearer abc123def456".utf8)] {
-      #expect(SecretPattern.isClearlySecret(.data(bytes), key: "state"))
+      #expect(isClearlySecret(.data(bytes), key: "state"))
       #expect(redactor.shown(.data(bytes), key: "state").hasPrefix("(secret, \(bytes.count) bytes, #"))
     }
     let plain = try PropertyListFile(root: ["theme": .string("dark")]).encoded()
@@ -112,7 +112,7 @@ struct RedactorTests {
         """
       return Array(xml.utf8)
     }
-    #expect(SecretPattern.isClearlySecret(.data(try archive("password")), key: "state"))
+    #expect(isClearlySecret(.data(try archive("password")), key: "state"))
     #expect(!SecretPattern.isSecret(.data(try archive("nickname")), key: "state"))
   }
 

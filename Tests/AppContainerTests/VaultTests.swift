@@ -120,7 +120,9 @@ import Testing
   @Test func restoredClasses() {
     func returns(_ class: VaultAccessibility) -> [Bool] {
       [(true, true), (true, false), (false, true), (false, false)].map {
-        `class`.returns(toSameDevice: $0.0, fromEncrypted: $0.1)
+        VaultReturn(toSameDevice: $0.0, fromEncrypted: $0.1).refusal(
+          of: `class`, nil, isSynchronizable: false)
+          == nil
       }
     }
     for accessibility in [VaultAccessibility.whenUnlocked, .afterFirstUnlock, .always] {

@@ -22,7 +22,10 @@ enum Layering {
     ("ContainerTransaction", container.union(["ContainerDiff", "GRDB", "SystemPackage"])),
     ("ContainerDiff", container.union(["GRDB"])),
     ("AppContainer", ["FileSystem", "Formats", "AgeEncryption", "DrydockErrors", "GRDB", "SystemPackage"]),
-    ("ArchiveFile", ["AgeEncryption", "DrydockErrors", "CLibArchive", "CLibZstd", "SystemPackage"]),
+    (
+      "ArchiveFile",
+      ["FileSystem", "AgeEncryption", "DrydockErrors", "CLibArchive", "CLibZstd", "SystemPackage"]
+    ),
     ("FileSystem", ["AgeEncryption", "DrydockErrors", "CPlatform", "SystemPackage"]),
     ("Formats", ["DrydockErrors", "Yams"]),
     ("AgeEncryption", ["DrydockErrors", "CLibCrypto", "SystemPackage"]),

@@ -36,7 +36,7 @@ import Testing
   @Test func givesEveryAttribute() throws {
     let attributes = try #require(AppleDouble.attributes(in: sample))
     #expect(
-      attributes.map { String(decoding: $0.name, as: UTF8.self) } == [
+      attributes.map(\.name) == [
         "com.apple.metadata:com_apple_backup_excludeItem", "a", "bc",
       ])
     #expect(attributes.map(\.value) == [Array("com.apple.backupd".utf8), [], [0, 1]])

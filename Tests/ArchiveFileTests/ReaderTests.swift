@@ -74,20 +74,6 @@ import Testing
     }
   }
 
-  @Test func contentIsReadOnceAndInItsVisit() throws {
-    try withTemporaryDirectory { (directory: String) throws in
-      try writeArchive([Sample("a", [1])], to: directory + "/a")
-      let reader = try ArchiveReader(path: directory + "/a")
-      var kept: MemberContent?
-      try reader.members { _, _, content in
-        if kept == nil { kept = content }
-        try content.read { _ in }
-        #expect(errorCode { try content.read { _ in } } == .invalidUse)
-      }
-      #expect(errorCode { try kept?.read { _ in } } == .invalidUse)
-    }
-  }
-
   @Test func offsetsBeyondFourGigabytes() throws {
     let entry = SeekTable.Entry(compressedSize: 4_000_000, plainSize: 4 << 20, checksum: 0)
     let last = SeekTable.Entry(compressedSize: 80, plainSize: 0, checksum: ArchiveFormat.checksumOfNothing)

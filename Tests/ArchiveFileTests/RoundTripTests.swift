@@ -1,3 +1,4 @@
+import FileSystem
 import Foundation
 import Testing
 
@@ -12,13 +13,13 @@ import Testing
     let odd: [UInt8] = Array("files/caf".utf8) + [0xE9, 0xFF, 0x20, 0x5C, 0x0A] + Array("x".utf8)
     let long = Array(
       (Array(repeating: String(repeating: "d", count: 250), count: 20).joined(separator: "/") + "/end").utf8)
-    let attributes: [ArchiveMember.Attribute] = [
-      .init(name: Array("user.comment".utf8), value: Array("hällo".utf8)),
-      .init(name: Array("user.binary".utf8), value: [0, 10, 61, 255, 0]),
-      .init(name: Array("user.empty".utf8), value: []),
-      .init(name: Array("user.a=b%20c".utf8), value: [1]),
-      .init(name: Array("com.apple.metadata:com_apple_backup_excludeItem".utf8), value: Array(0...60)),
-    ].sorted { $0.name.lexicographicallyPrecedes($1.name) }
+    let attributes: [ExtendedAttribute] = [
+      .init(name: "user.comment", value: Array("hällo".utf8)),
+      .init(name: "user.binary", value: [0, 10, 61, 255, 0]),
+      .init(name: "user.empty", value: []),
+      .init(name: "user.a=b%20c", value: [1]),
+      .init(name: "com.apple.metadata:com_apple_backup_excludeItem", value: Array(0...60)),
+    ].sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
     return [
       Sample(ArchiveMember(name: Array("files".utf8), kind: .directory, mode: 0o700, modified: time)),
       Sample("files/plain", Array("content".utf8)),

@@ -1,5 +1,6 @@
 import AgeEncryption
 import DrydockErrors
+import FileSystem
 import Foundation
 import SystemPackage
 import Testing
@@ -28,6 +29,18 @@ struct SeededGenerator: RandomNumberGenerator {
       for at in count - count % 8..<count { target[at] = UInt8(truncatingIfNeeded: next()) }
     }
     return result
+  }
+}
+
+extension ArchiveMember {
+  init(
+    name: [UInt8], kind: Kind, mode: UInt16, modified: Int64, userID: UInt32 = 0, groupID: UInt32 = 0,
+    attributes: [ExtendedAttribute] = []
+  ) {
+    self.init(
+      name: name, kind: kind,
+      metadata: FileMetadata(
+        mode: mode, user: userID, group: groupID, modified: modified, attributes: attributes))
   }
 }
 
@@ -156,10 +169,22 @@ func tail(_ entries: [SeekTable.Entry], _ location: ManifestLocation) throws -> 
   return frame + (try SeekTable.encode(entries + [last]))
 }
 
+/// The content of a member.
+struct MemberContent {
+  let reader: ArchiveReader
+  let offset, size: UInt64
+
+  func read(into body: (UnsafeRawBufferPointer) throws -> Void) throws {
+    try reader.read(offset: offset, length: size, into: body)
+  }
+}
+
 extension ArchiveReader {
   /// Visits all members of a walk.
   func members(_ visit: (ArchiveMember, UInt64, MemberContent) throws -> Void) throws {
     let walk = try walk()
-    while let (member, offset, content) = try walk.next() { try visit(member, offset, content) }
+    while let (member, offset) = try walk.next() {
+      try visit(member, offset, MemberContent(reader: self, offset: offset, size: member.contentSize))
+    }
   }
 }

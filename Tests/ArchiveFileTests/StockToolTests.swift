@@ -1,3 +1,4 @@
+import FileSystem
 import Foundation
 import Testing
 
@@ -10,9 +11,9 @@ import Testing
 
   private static func samples() -> [Sample] {
     var random = SeededGenerator(3)
-    let attributes: [ArchiveMember.Attribute] = [
-      .init(name: Array("user.comment".utf8), value: Array("hällo".utf8)),
-      .init(name: Array("user.binary".utf8), value: [0, 10, 61, 255]),
+    let attributes: [ExtendedAttribute] = [
+      .init(name: "user.comment", value: Array("hällo".utf8)),
+      .init(name: "user.binary", value: [0, 10, 61, 255]),
     ]
     return [
       Sample(ArchiveMember(name: Array("d".utf8), kind: .directory, mode: 0o755, modified: time)),
@@ -79,7 +80,7 @@ import Testing
           (path.map { CChar(bitPattern: $0) } + [0]).withUnsafeBufferPointer {
             $0.baseAddress.map { lstat($0, &status) }
           } == 0)
-        #expect(status.st_mode & 0o7777 == mode_t(sample.member.mode))
+        #expect(status.st_mode & 0o7777 == mode_t(sample.member.metadata.mode))
         #expect(UInt64(status.st_size) == sample.member.contentSize)
         #if os(Linux)
           let time = status.st_mtim
@@ -88,8 +89,10 @@ import Testing
         #endif
         let modified = Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
         // GNU tar reads a fraction before 1970 with the sign of the seconds: known, and up to a second off.
-        if tool == "bsdtar" || sample.member.modified >= 0 || sample.member.modified % 1_000_000_000 == 0 {
-          #expect(modified == sample.member.modified)
+        if tool == "bsdtar" || sample.member.metadata.modified >= 0
+          || sample.member.metadata.modified % 1_000_000_000 == 0
+        {
+          #expect(modified == sample.member.metadata.modified)
         }
       }
       let random = try Data(contentsOf: URL(fileURLWithPath: directory + "/x/d/random"))
@@ -100,8 +103,9 @@ import Testing
       let packed = try run(
         "tar", ["--xattrs", "--xattrs-include=user.*", "--format=pax", "-cf", "-", "d/text"],
         in: directory + "/x")
-      for attribute in samples[1].member.attributes {
-        let record = Array("SCHILY.xattr.".utf8) + attribute.name + [0x3D] + attribute.value + [0x0A]
+      for attribute in samples[1].member.metadata.attributes {
+        let record =
+          Array("SCHILY.xattr.".utf8) + Array(attribute.name.utf8) + [0x3D] + attribute.value + [0x0A]
         #expect(packed.output.firstRange(of: record) != nil)
       }
     }

@@ -78,11 +78,11 @@ import Testing
         errorCode { try writer.addMember(.file("a", size: .max, modified: 0), contents: []) } == .invalidUse)
       #expect(errorCode { try writer.beginMember(.file("a", size: .max, modified: 0)) } == .limit)
       var member = ArchiveMember.file("a", size: 0, modified: 0)
-      member.attributes = [.init(name: Array("user.a".utf8), value: [UInt8](repeating: 0, count: 1_100_000))]
+      member.metadata.attributes = [.init(name: "user.a", value: [UInt8](repeating: 0, count: 1_100_000))]
       #expect(errorCode { try writer.addMember(member) } == .limit)
-      member.attributes = [.init(name: [], value: [])]
+      member.metadata.attributes = [.init(name: "", value: [])]
       #expect(errorCode { try writer.addMember(member) } == .unsafeName)
-      member.attributes = []
+      member.metadata.attributes = []
       member.kind = .symbolicLink(target: [])
       #expect(errorCode { try writer.addMember(member) } == .unsafeName)
       member.kind = .hardLink(target: Array("/etc/passwd".utf8))
@@ -94,8 +94,8 @@ import Testing
   @Test func aLargeHeaderComesBack() throws {
     try withTemporaryDirectory { (directory: String) throws in
       var member = ArchiveMember.file("a", size: 0, modified: 0)
-      member.attributes = (0..<14).map {
-        .init(name: Array("user.\($0 + 10)".utf8), value: [UInt8](repeating: UInt8($0), count: 65_536))
+      member.metadata.attributes = (0..<14).map {
+        .init(name: "user.\($0 + 10)", value: [UInt8](repeating: UInt8($0), count: 65_536))
       }
       try writeArchive([Sample(member)], to: directory + "/a")
       #expect(try readAll(directory + "/a")[0].sample.member == member)

@@ -117,6 +117,6 @@ import Testing
     let after = try snapshot(25)
     #expect(after.header.follows == nil && after.clockWarning == nil)
     #expect(try Repository(lab.repository).find("latest") == after.path)
-    _ = try Verification.run(path: right.path, data: true)
+    _ = try Verification.run(Archive(path: right.path), data: true)
   }
 }

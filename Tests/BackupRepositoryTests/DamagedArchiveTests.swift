@@ -31,7 +31,7 @@ import Testing
       #expect(error is DrydockError || error is DrydockError, "\(error)")
       let lines = try TreeListing(lab.root).differences(from: before, comparing: TreeListing.unread)
       #expect(lines == [])
-      #expect(throws: (any Error).self) { _ = try Verification.run(path: path, data: true) }
+      #expect(throws: (any Error).self) { _ = try Verification.run(Archive(path: path), data: true) }
       return false
     }
     let lines = try TreeListing(lab.root).differences(from: whole)
@@ -96,7 +96,7 @@ import Testing
     for (name, wanted) in expected {
       let error = failure { _ = try Archive(path: lab.directory(name)) }
       #expect(code(error) == wanted, "\(name): \(String(describing: error))")
-      let again = failure { _ = try Verification.run(path: lab.directory(name), data: true) }
+      let again = failure { _ = try Verification.run(Archive(path: lab.directory(name)), data: true) }
       #expect(code(again) == wanted)
     }
     #expect(failure { _ = try Archive(path: lab.directory("pipe")) } is DrydockError)

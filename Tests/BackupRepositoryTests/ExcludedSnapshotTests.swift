@@ -52,7 +52,7 @@ import Testing
         "robots": "robots-attribute @robots",
       ])
     #expect(try entries(archive).keys.sorted() == [".", "cache", "cache/CACHEDIR.TAG", "kept"])
-    _ = try Verification.run(path: archive.path, data: true)
+    _ = try Verification.run(Archive(path: archive.path), data: true)
   }
 
   @Test func directoriesAboveAnIncludedPathComeBackAsTheyWere() throws {
@@ -69,7 +69,7 @@ import Testing
       try excluded(archive) == [
         "off/deep/other": "apple-attribute @off", "off/more": "apple-attribute @off",
       ])
-    _ = try Verification.run(path: archive.path, data: true)
+    _ = try Verification.run(Archive(path: archive.path), data: true)
     // Drydock and a stock tar alike.
     try lab.restore(archive.path, to: lab.directory("new"))
     try lab.make(lab.directory("stock"))
@@ -94,7 +94,7 @@ import Testing
     let stored = try entries(archive)
     #expect(stored["flagged"]?.metadata.isNoDump == true && stored["dir"]?.metadata.isNoDump == true)
     #expect(stored["plain"]?.metadata.isNoDump == false && stored["dir/inside"]?.metadata.isNoDump == false)
-    _ = try Verification.run(path: report.path, data: true)
+    _ = try Verification.run(Archive(path: report.path), data: true)
 
     try lab.restore(report.path, to: lab.directory("new"))
     try lab.make(lab.directory("stock"))
@@ -153,7 +153,7 @@ import Testing
         "p.part": "pattern @p.part",
       ])
     #expect(try archive.manifest.storesExcluded())
-    _ = try Verification.run(path: report.path, data: true)
+    _ = try Verification.run(Archive(path: report.path), data: true)
     #expect(try !Archive(path: snapshot(lab).path).manifest.storesExcluded())
   }
 

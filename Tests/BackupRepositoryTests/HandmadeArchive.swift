@@ -65,8 +65,9 @@ struct HandmadeArchive {
 
   func member(_ path: ContainerPath, _ kind: ArchiveMember.Kind) -> ArchiveMember {
     ArchiveMember(
-      name: MemberNames(groups: []).name(of: path), kind: kind, mode: 0o755,
-      modified: 1_700_000_000_000_000_000)
+      name: MemberNames(groups: []).name(of: path), kind: kind,
+      metadata: FileMetadata(
+        mode: 0o755, user: 0, group: 0, modified: 1_700_000_000_000_000_000, attributes: []))
   }
 
   func directory(_ path: ContainerPath) -> ManifestEntry { entry(path, .directory) }

@@ -32,8 +32,8 @@ import Testing
       let path = archive.path
       let opened = failure { _ = try Archive(path: path) }
       // What cannot be opened cannot be looked at either.
-      let structure = opened ?? failure { _ = try Verification.run(path: path, data: false) }
-      let data = failure { _ = try Verification.run(path: path, data: true) }
+      let structure = opened ?? failure { _ = try Verification.run(Archive(path: path), data: false) }
+      let data = failure { _ = try Verification.run(Archive(path: path), data: true) }
       #expect((opened != nil) == (archive.noticed == .open), "\(archive): \(String(describing: opened))")
       let isStructure = archive.noticed == .open || archive.noticed == .structure
       #expect((structure != nil) == isStructure, "\(archive): \(String(describing: structure))")
@@ -86,7 +86,7 @@ import Testing
       code(failure { _ = try Archive(path: path, limit: ExpansionLimit(bytes: 1000)) }) == "limit")
     let bomb = HostileArchive.directory + "/bomb.tar.zst"
     let error = failure {
-      _ = try Verification.run(path: bomb, data: true, limit: ExpansionLimit(bytes: 2 << 30))
+      _ = try Verification.run(Archive(path: bomb, limit: ExpansionLimit(bytes: 2 << 30)), data: true)
     }
     // Then it is read, and its made-up hash is what is wrong.
     #expect(code(error) == "damaged")

@@ -56,7 +56,7 @@ import Testing
       archive.members.append((member, [65]))
     },
     Case(description: "mode", atRestore: false) { archive in
-      archive.members[1].member.mode = 0o777
+      archive.members[1].member.metadata.mode = 0o777
     },
     Case(description: "member twice", atRestore: false) { archive in
       archive.members.append(archive.members[1])
@@ -93,7 +93,7 @@ import Testing
       archive.sql = "INSERT INTO excluded VALUES ('gone', 'whim', 'gone', 'x')"
     },
     Case(description: "nodump in the tar alone", atRestore: false) { archive in
-      archive.members[1].0.isNoDump = true
+      archive.members[1].0.metadata.isNoDump = true
     },
     Case(description: "nodump in the manifest alone", atRestore: false) { archive in
       archive.entries[1].metadata.isNoDump = true
@@ -110,7 +110,7 @@ import Testing
     Case(description: "header in a tar without content") { archive in
       archive.members.removeAll { !$0.content.isEmpty }
       archive.entries.removeAll { $0.isFile }
-      archive.members[1].member.mode = 0o700
+      archive.members[1].member.metadata.mode = 0o700
     },
     Case(description: "unknown reason of what was skipped", atStructure: true) { archive in
       archive.sql = "INSERT INTO skipped VALUES ('gone', 'whim')"
@@ -179,8 +179,8 @@ import Testing
   @Test func handmadeArchiveIsGood() throws {
     let lab = try Lab()
     let path = try Self.good(lab).write()
-    _ = try Verification.run(path: path, data: false)
-    #expect(try Verification.run(path: path, data: true).entries == 5)
+    _ = try Verification.run(Archive(path: path), data: false)
+    #expect(try Verification.run(Archive(path: path), data: true).entries == 5)
     try lab.restore(path)
     #expect(try lab.read("sub/file") == "more")
   }
@@ -192,7 +192,7 @@ import Testing
       INSERT INTO property VALUES ('stores-excluded', 1);
       INSERT INTO excluded VALUES ('sub', 'layout', 'sub', 'x'), ('file', 'pattern', 'file', 'x');
       """
-    #expect(try Verification.run(path: archive.write(), data: true).entries == 5)
+    #expect(try Verification.run(Archive(path: archive.write()), data: true).entries == 5)
   }
 
   @Test(arguments: cases) func disagreementIsFound(_ spoilt: Case) throws {
@@ -202,9 +202,9 @@ import Testing
     let path = try archive.write()
     let opened = failure { _ = try Archive(path: path) }
     #expect((opened != nil) == spoilt.atOpening, "\(String(describing: opened))")
-    let structure = failure { _ = try Verification.run(path: path, data: false) }
+    let structure = failure { _ = try Verification.run(Archive(path: path), data: false) }
     if spoilt.atOpening || spoilt.atStructure { #expect(isClear(structure)) }
-    #expect(isClear(failure { _ = try Verification.run(path: path, data: true) }))
+    #expect(isClear(failure { _ = try Verification.run(Archive(path: path), data: true) }))
     if spoilt.atRestore { #expect(isClear(try lab.refusal(path))) }
     #expect(try RawFiles.names(in: Array(lab.directory.path.utf8)).count <= 3)
   }
@@ -245,7 +245,7 @@ import Testing
       UPDATE sqlite_schema SET sql = '\(ManifestSchema.statements[1])' WHERE name = 'entry';
       """
     let path = try archive.write()
-    #expect(code(failure { _ = try Verification.run(path: path, data: false) }) == "damaged")
+    #expect(code(failure { _ = try Verification.run(Archive(path: path), data: false) }) == "damaged")
     #expect(code(try lab.refusal(path)) == "damaged")
   }
 

@@ -129,7 +129,7 @@ final class Lab {
     return try Restore.dryRun(archive, target(archive, path), options)
   }
 
-  func target(_ archive: Archive, _ path: String? = nil) throws -> Restore.Target {
+  func target(_ archive: Archive, _ path: String? = nil) throws -> Container {
     try Restore.target(path ?? root, for: archive, configuration: configuration, fromOther: true)
   }
 

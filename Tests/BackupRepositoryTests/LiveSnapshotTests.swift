@@ -92,7 +92,7 @@ import Testing
       for path in report.skipped { #expect(path.reason == .unstable && sizes[path.path.description] != nil) }
       #expect(report.isIncomplete == !report.skipped.isEmpty)
       let archive = try Archive(path: report.path)
-      _ = try Verification.run(path: report.path, data: true)
+      _ = try Verification.run(Archive(path: report.path), data: true)
       for name in sizes.keys {
         guard let entry = try archive.manifest.entry(ContainerPath(name)) else {
           #expect(report.skipped.map(\.path.description).contains(name))
@@ -122,7 +122,7 @@ import Testing
     defer { stop.withLock { $0 = true } }
     for _ in 0..<5 {
       let report = try lab.snapshot()
-      _ = try Verification.run(path: report.path, data: true)
+      _ = try Verification.run(Archive(path: report.path), data: true)
       if let entry = try Archive(path: report.path).manifest.entry("log") {
         #expect((entry.size - 2 << 20) % 5000 == 0)
       } else {

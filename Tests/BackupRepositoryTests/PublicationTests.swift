@@ -81,7 +81,7 @@ import Testing
     let listing = try Repository(lab.repository).list()
     #expect(listing.items.count == 12 && listing.unreadable.isEmpty)
     #expect(try RawFiles.names(in: Array(lab.repository.utf8)).count == 12)
-    for item in listing.items { _ = try Verification.run(path: item.path, data: true) }
+    for item in listing.items { _ = try Verification.run(Archive(path: item.path), data: true) }
   }
 
   @Test func lockedContainerIsNotRead() throws {

@@ -67,7 +67,7 @@ import Testing
         let report = try snapshot(lab, after: moment) { rename(old, new) }
         #expect(!report.isIncomplete && report.entries == count, "\(from) \(moment) \(report.skipped)")
         #expect(try contents(report) == expected, "\(from) \(moment)")
-        if moment % 5 == 0 { _ = try Verification.run(path: report.path, data: true) }
+        if moment % 5 == 0 { _ = try Verification.run(Archive(path: report.path), data: true) }
         rename(new, old)
       }
     }
@@ -187,7 +187,7 @@ import Testing
     let report = try Snapshot.take(lab.container(), options)
     let named = report.skipped.map(\.description)
     #expect(report.isIncomplete && named.contains("busy unstable") && !named.contains("early unstable"))
-    _ = try Verification.run(path: report.path, data: true)
+    _ = try Verification.run(Archive(path: report.path), data: true)
     try lab.write("busy/extra", "kept")
     try lab.write("early/extra", "removed")
     let outcome = try lab.restore(report.path)

@@ -87,7 +87,7 @@ import Testing
     #expect(listing.items.count == 2 && listing.unreadable.isEmpty)
     #expect(listing.items.contains { $0.path == next.path })
     #expect(try RawFiles.names(in: Array(lab.repository.utf8)).count == 2)
-    for item in listing.items { _ = try Verification.run(path: item.path, data: true) }
+    for item in listing.items { _ = try Verification.run(Archive(path: item.path), data: true) }
   }
 
   @Test func writersWaitForRemoval() throws {
@@ -100,7 +100,7 @@ import Testing
     #expect("\(error as Any)".contains("this process itself"))
     // Who reads does not mind.
     #expect(try Repository(lab.repository).find("latest") == first.path)
-    _ = try Verification.run(path: first.path, data: true)
+    _ = try Verification.run(Archive(path: first.path), data: true)
     #expect(try lab.restore(first.path).transaction == nil)
     withExtendedLifetime(holder) {}
     holder = nil
@@ -147,7 +147,7 @@ import Testing
       }
     }
     #expect(try RawFiles.names(in: Array(path.utf8)).count == 1)
-    #expect(try Verification.run(path: kept, data: true).readData)
+    #expect(try Verification.run(Archive(path: kept), data: true).readData)
   }
 
   @Test func anotherArchiveBehindThePathIsNotRemoved() throws {

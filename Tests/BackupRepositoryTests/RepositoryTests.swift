@@ -220,7 +220,7 @@ import Testing
     try RawFiles.write(bytes, to: Array(path.utf8))
     let listing = try Repository(lab.repository).list()
     #expect(listing.items.map(\.path) == [path] && listing.unreadable.isEmpty)
-    #expect(code(failure { _ = try Verification.run(path: path, data: true) }) == "damaged")
+    #expect(code(failure { _ = try Verification.run(Archive(path: path), data: true) }) == "damaged")
   }
 
   @Test func namesThatCollide() throws {
@@ -234,23 +234,23 @@ import Testing
       time: "20261120T101500Z",
       id: id)
     #expect(long.allSatisfy { $0.utf8.count + 4 <= 255 })
-    let place = try ArchivePlace(
+    let destination = try ArchiveDestination(
       .repository(lab.repository), outside: lab.container(), lockTimeout: 0)
     let published = try (0..<3).map { number in
-      try place.withScratch { scratch in
-        try scratch.create("archive", [UInt8(number)])
-        return try place.publish("archive", in: scratch, as: names)
-      }
+      let scratch = try destination.makeScratch()
+      defer { scratch.remove() }
+      try scratch.directory.create("archive", [UInt8(number)])
+      return try destination.publish("archive", in: scratch.directory, as: names)
     }
     #expect(published.map(lastName) == names)
     for (number, path) in published.enumerated() {
       #expect(Array(try RawFiles.read(Array(path.utf8))) == [UInt8(number)])
     }
     let error = failure {
-      try place.withScratch { scratch in
-        try scratch.create("archive", [9])
-        _ = try place.publish("archive", in: scratch, as: names)
-      }
+      let scratch = try destination.makeScratch()
+      defer { scratch.remove() }
+      try scratch.directory.create("archive", [9])
+      _ = try destination.publish("archive", in: scratch.directory, as: names)
     }
     #expect(code(error) == "overlap")
     #expect(try RawFiles.names(in: Array(lab.repository.utf8)).count == 3)

@@ -89,7 +89,7 @@ import Testing
     #expect(report.isIncomplete && (1...3).contains(report.skipped.count))
     let lost = try #require(report.skipped.first)
     #expect(lost.isBeyondLimits && lost.path.components.count > 500)
-    _ = try Verification.run(path: report.path, data: true)
+    _ = try Verification.run(Archive(path: report.path), data: true)
 
     let deepest = try ContainerPath(Array(repeating: name, count: levels).joined(separator: "/") + "/leaf")
     try lab.write("file", "changed")

@@ -96,7 +96,7 @@ import Testing
     let report = try lab.snapshot()
     #expect(!report.isIncomplete)
     _ = try lab.shell("bsdtar -tf '\(report.path)' | grep -c leaf; zstd -qt '\(report.path)'")
-    #expect(try Verification.run(path: report.path, data: true).entries == report.entries)
+    #expect(try Verification.run(Archive(path: report.path), data: true).entries == report.entries)
     try lab.restore(report.path, to: lab.directory("back"))
     // What reads a path in one piece cannot look so deep: it is looked at by another way, and taken away then.
     for tree in [lab.root, lab.directory("back")] {
@@ -117,7 +117,7 @@ import Testing
     let report = try lab.snapshot()
     #expect(report.entries == count + 2)
     #expect(try lab.shell("bsdtar -tf '\(report.path)' | wc -l").contains("\(count + 4)"))
-    #expect(try Verification.run(path: report.path, data: true).entries == count + 2)
+    #expect(try Verification.run(Archive(path: report.path), data: true).entries == count + 2)
   }
 
   @Test func socketsAndDevicesAreReportedAndNotStored() throws {
@@ -145,7 +145,7 @@ import Testing
     var paths: [ContainerPath] = []
     try manifest.entries { paths.append($0.path) }
     #expect(paths == paths.sorted())
-    _ = try Verification.run(path: report.path, data: true)
+    _ = try Verification.run(Archive(path: report.path), data: true)
     try lab.restore(report.path, to: lab.directory("back"))
     #expect(try TreeListing(lab.directory("back")).differences(from: TreeListing(lab.root)) == [])
   }
@@ -159,13 +159,19 @@ import Testing
       let error = failure { _ = try ContainerLock(container, exclusive: true, timeout: 0) }
       refused.withLock { $0.append(code(error)) }
     }
-    var options = SnapshotRequest(target: .repository(lab.repository), tool: "test")
-    options.readsVersion = { staged in
-      change()
-      return (try? staged.status(of: "file")) != nil ? (7, nil) : (nil, "no file")
-    }
-    options.progress = { _ in change() }
-    let report = try Snapshot.take(container, options)
+    var request = SnapshotRequest(target: .repository(lab.repository), tool: "test")
+    // As the public API does it: the version is read under a lock that the snapshot takes over.
+    let report = try {
+      let lock = try ContainerLock(container, exclusive: false, timeout: 0)
+      request.schemaVersion = try Transaction.inspect(container, under: lock) { staged in
+        change()
+        return try staged.status(of: "file") != nil ? 7 : nil
+      }
+      request.lock = lock
+      request.progress = { _ in change() }
+      defer { request.lock = nil }
+      return try Snapshot.take(container, request)
+    }()
     #expect(report.header.schemaVersion == 7 && report.versionProblem == nil)
     #expect(refused.withLock { $0 } == ["locked", "locked", "locked"])
     #expect(failure { _ = try ContainerLock(container, exclusive: true, timeout: 0) } == nil)

@@ -40,7 +40,7 @@ import Testing
     #expect([plain, sealed, both].allSatisfy { $0.snapshot == plain.snapshot && !$0.isIncomplete })
     for report in [plain, sealed, both] {
       _ = try Verification.run(
-        path: report.path, keys: AgeKeys(identities: [VaultLab.archiveKey.get()]), data: true)
+        Archive(path: report.path, keys: AgeKeys(identities: [VaultLab.archiveKey.get()])), data: true)
     }
   }
 
@@ -102,7 +102,7 @@ import Testing
   private func problem(_ path: String, _ lab: VaultLab) -> (any Error)? {
     failure {
       _ = try Verification.run(
-        path: path, keys: AgeKeys(identities: [VaultLab.archiveKey.get()]), data: true)
+        Archive(path: path, keys: AgeKeys(identities: [VaultLab.archiveKey.get()])), data: true)
     }
   }
 

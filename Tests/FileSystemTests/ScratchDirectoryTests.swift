@@ -20,13 +20,15 @@ import Testing
       for name in names.values { try base.createDirectories(ContainerPath(name + "/in")) }
       let month = Int64((Date().timeIntervalSince1970 - 31 * 24 * 3600) * 1e9)
       try base.setModified(month, of: ContainerPath(#require(names["old"])))
-      try ScratchDirectory.with("s-", in: base) { scratch in
-        #expect(scratch.path.contains("/s-\(here)-"))
-        // One that is at work on the same machine keeps its own.
-        try ScratchDirectory.with("s-", in: base) { _ in _ = try scratch.status() }
-        let names = try base.names().map { String(decoding: $0, as: UTF8.self) }
-        #expect(names.contains { scratch.path.hasSuffix("/" + $0) })
-      }
+      let scratch = try ScratchDirectory("s-", in: base)
+      #expect(scratch.directory.path.contains("/s-\(here)-"))
+      // One that is in use on the same machine is kept.
+      let other = try ScratchDirectory("s-", in: base)
+      _ = try scratch.directory.status()
+      let present = try base.names().map { String(decoding: $0, as: UTF8.self) }
+      #expect(present.contains { scratch.directory.path.hasSuffix("/" + $0) })
+      other.remove()
+      scratch.remove()
       let left = try base.names().map { String(decoding: $0, as: UTF8.self) }
       #expect(left == [names["foreign"], names["unknown"]].compactMap(\.self).sorted())
     }

@@ -10,13 +10,12 @@ public struct Container: Sendable {
   public let root: String
   /// The root, or the `.xcappdata` bundle around it. The state directory is beside it.
   package let anchor: String
-  /// The layout, configured or detected.
-  public let layout: ContainerLayout
+  public private(set) var layout: ContainerLayout
   /// The bundle id or package: configured, from Apple's metadata, from the bundle, or the directory's name.
-  public let app: String
+  public private(set) var app: String
   /// The instance of the app: given, the UUID in Apple's metadata, or the directory's name.
-  public let instance: String
-  public let configuration: ContainerConfiguration
+  public private(set) var instance: String
+  public private(set) var configuration: ContainerConfiguration
   /// The app groups, sorted by id.
   package let groups: [ContainerGroup]
   /// Configured groups whose directories do not exist, sorted by id.
@@ -24,8 +23,9 @@ public struct Container: Sendable {
   /// Whether it is a temporary container of this process, as in tests: nothing is synced, and other processes' open files
   /// are not searched.
   package var isScratch = false
-  /// The given instance name, and whether the container is only planned.
-  private let givenInstance: String?, isPlanned: Bool
+  /// Whether it does not exist yet.
+  package let isPlanned: Bool
+  private var givenInstance: String?
 
   /// Identifies the container in a directory or `.xcappdata` bundle.
   ///
@@ -59,7 +59,6 @@ public struct Container: Sendable {
       configuration, root: self.root, anchor: anchor)
   }
 
-  /// A container that does not exist yet.
   package init(
     planned root: String, layout: ContainerLayout, app: String, instance: String,
     configuration: ContainerConfiguration
@@ -94,6 +93,15 @@ public struct Container: Sendable {
     return Container(
       planned: parent == "/" ? "/" + name : parent + "/" + name, layout: configuration.layout ?? .generic,
       app: configuration.app ?? name, instance: instance ?? name, configuration: configuration)
+  }
+
+  /// An empty container with the identity of the data that it will get.
+  package func assuming(layout: ContainerLayout, app: String, instance: String) -> Container {
+    var container = self
+    (container.layout, container.app, container.instance) = (layout, app, instance)
+    (container.configuration.layout, container.configuration.app) = (layout, app)
+    container.givenInstance = instance
+    return container
   }
 
   /// On Linux, attributes and the open files of other processes are read through `/proc`.
@@ -177,9 +185,7 @@ extension Container {
 
 /// The four stores that a container's data is in.
 public enum ContainerStore: String, Sendable, Hashable, Codable, CaseIterable {
-  /// Settings files.
   case defaults
-  /// The file of secrets.
   case vault
   /// Databases, with their sidecars and external data.
   case databases

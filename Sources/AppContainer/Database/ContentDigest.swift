@@ -15,7 +15,6 @@ package enum ContentDigest {
     return try of(file, path: directory.full(path), isDatabase: isDatabase)
   }
 
-  /// The digest of an open file from its start.
   package static func of(_ file: FileDescriptor, path: String, isDatabase: Bool) throws -> SHA256.Digest {
     try digest(isDatabase: isDatabase) { offset, buffer in
       do {
@@ -34,16 +33,14 @@ package enum ContentDigest {
   private static func digest(
     isDatabase: Bool, read: (UInt64, UnsafeMutableRawBufferPointer) throws -> Int
   ) throws -> SHA256.Digest {
-    let hash = try SHA256()
+    var hash = try ContentHash(isDatabase: isDatabase)
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
     defer { buffer.deallocate() }
     var offset: UInt64 = 0
     while true {
       let count = try read(offset, buffer)
       if count == 0 { break }
-      let chunk = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
-      if isDatabase && offset == 0 { DatabaseFormat.normalize(header: chunk) }
-      hash.update(UnsafeRawBufferPointer(chunk))
+      hash.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
       offset += UInt64(count)
     }
     return try hash.finalize()

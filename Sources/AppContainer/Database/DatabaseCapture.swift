@@ -4,7 +4,6 @@ import Foundation
 import GRDB
 import SystemPackage
 
-/// A consistent image of a database.
 package enum DatabaseImage {
   /// The pages in the original files. After the last read, ``DatabasePages/isUnchanged()`` is whether they were consistent.
   case inPlace(DatabasePages)
@@ -203,7 +202,6 @@ extension Directory {
   }
 }
 
-/// The private copy of a database.
 struct DatabaseCopy {
   let directory: Directory
   let name: ContainerPath

@@ -146,7 +146,6 @@ struct DatabaseHeader {
     else { throw UnreadableDatabase(reason: "its first page is corrupt") }
   }
 
-  /// A page size, if it is valid.
   static func pageSize(_ size: Int) -> Int? {
     (512...65_536).contains(size) && size & (size - 1) == 0 ? size : nil
   }
@@ -188,13 +187,15 @@ extension Directory {
   ///
   /// - Parameters:
   ///   - isNamed: whether the configuration names it; by default judged by the path.
-  ///   - mayExist: whether a name may exist. A caller that has listed the directory saves three system calls per file.
+  ///   - files: the files in its directory. A caller that has listed the directory saves three system calls per file.
   package func databaseUnit(
     _ main: ContainerPath, status: FileStatus, isNamed: Bool? = nil,
-    mayExist: (ContainerPath) -> Bool = { _ in true }
+    among files: Set<ContainerPath>? = nil
   ) throws -> DatabaseUnit? {
     guard status.type == .file else { return nil }
-    let isCandidate = DatabaseFormat.sidecarSuffixes.contains { mayExist(main.withSuffix($0)) }
+    let isCandidate = DatabaseFormat.sidecarSuffixes.contains {
+      files?.contains(main.withSuffix($0)) ?? true
+    }
     let sidecars = isCandidate ? try DatabaseUnit(main: main).refreshed(in: self).sidecars : []
     let hasHeader =
       try DatabaseFormat.mayBeDatabase(

@@ -38,7 +38,6 @@ final class LockedFile: Sendable {
 /// An open-file-description lock on SQLite's lock bytes: any SQLite in any process sees the database as locked, the file does
 /// not change, and closing other descriptors does not release it.
 package final class DatabaseLock: Sendable {
-  /// The open main file.
   package var file: FileDescriptor { opened.descriptor }
   private let opened: LockedFile
 
@@ -89,7 +88,6 @@ package final class DatabaseLock: Sendable {
     try file.isLocked(range, path: path)
   }
 
-  /// Releases the lock; the file remains open.
   package func release() { release(DatabaseFormat.allLocks) }
 
   private func release(_ range: Range<Int64>) {

@@ -5,7 +5,6 @@ import SystemPackage
 /// The content of a database after the last commit, read from the original files: pages of the log take precedence over those
 /// of the main file. The locks are held as long as this object lives.
 package final class DatabasePages {
-  /// The size of the content in bytes.
   package let size: UInt64
   let usesLog: Bool
 
@@ -330,7 +329,6 @@ struct WriteAheadLog {
 }
 
 extension UnsafeRawBufferPointer {
-  /// The big-endian number of 32 bits at an offset.
   func bigEndian(at offset: Int) -> UInt32 {
     UInt32(bigEndian: loadUnaligned(fromByteOffset: offset, as: UInt32.self))
   }

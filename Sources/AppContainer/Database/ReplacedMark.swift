@@ -95,7 +95,6 @@ extension Directory {
     } catch let error as DrydockError where error.code == .permission {}
   }
 
-  /// Removes the mark of a main file, if any.
   package func unmarkReplaced(_ path: ContainerPath, modified: Int64) throws {
     guard try isReplaced(path) else { return }
     let file = LockedFile(try open(path, .readWrite, options: [.nonBlocking]))

@@ -155,7 +155,6 @@ extension ContainerConfiguration {
     return result
   }
 
-  /// Adds the functions of `functions:` to a connection.
   package func addFunctions(to db: Database) {
     for (name, function) in functions { db.add(function: function.function(named: name)) }
   }

@@ -20,7 +20,6 @@ extension DatabaseQueue {
 
 // MARK: Errors
 extension DrydockError {
-  /// Translates an error of SQLite.
   package static func database(_ action: String, _ path: String, _ error: DatabaseError) -> Self {
     let code: Code =
       switch error.resultCode {

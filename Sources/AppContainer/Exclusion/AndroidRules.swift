@@ -56,7 +56,6 @@ package struct AndroidConfiguration: Sendable, Equatable {
 
 /// The purpose of a backup of an Android app, which selects the section of the rules.
 package enum AndroidTransfer: String, Sendable, Codable, CaseIterable {
-  /// A backup in the cloud.
   case cloud
   /// A move to another Android device.
   case device
@@ -163,7 +162,6 @@ struct AndroidRuleFile: Sendable, Equatable {
     case dataExtractionRules = "data-extraction-rules"
   }
 
-  /// The rules for one transfer.
   struct Section: Sendable, Equatable {
     var rules: [AndroidRule] = []
     /// `disableIfNoEncryptionCapabilities`.
@@ -174,7 +172,6 @@ struct AndroidRuleFile: Sendable, Equatable {
 
   /// By the element's name. The only section of a `<full-backup-content>` has the root's name.
   private(set) var sections: [String: Section] = [:]
-  /// Notes on rules without effect.
   private(set) var notes: [String] = []
 
   private static let sizeLimit = 1 << 20
@@ -231,7 +228,6 @@ struct AndroidRuleFile: Sendable, Equatable {
   }
 }
 
-/// Collects the elements of a file.
 private final class AndroidRuleReader: NSObject, XMLParserDelegate {
   private let file: String
   /// The name without its directory, which archives record.

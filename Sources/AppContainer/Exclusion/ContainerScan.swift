@@ -3,23 +3,20 @@ import FileSystem
 
 /// A path of a container, its kind, and whether a backup includes it.
 package struct ScannedEntry: Sendable {
-  /// The kind of a path in a backup.
   package enum Kind: Sendable, Hashable {
     case file, directory, symbolicLink
     /// The main file of a database.
     case database(DatabaseUnit)
     /// A `-wal`, `-shm` or `-journal` of a database, which is not stored by itself.
     case sidecar(of: ContainerPath)
-    /// A mount point.
     case mount
     /// A socket, FIFO or device.
     case special
   }
 
-  /// The path in the container.
   package let path: ContainerPath
-  /// Its current path, if it was renamed during the walk.
-  package var place: ContainerPath
+  /// Where it is now, if it was renamed during the scan.
+  package var currentPath: ContainerPath
   package var status: FileStatus
   package let kind: Kind
   package let decision: Decision
@@ -28,106 +25,156 @@ package struct ScannedEntry: Sendable {
   package var exclusion: Exclusion? { decision.effective }
 }
 
-/// A walk over a container that recognizes databases and applies exclusion rules.
+/// Iterates over a container: recognizes databases and applies exclusion rules.
+///
+/// Parents come first, names in the order of their bytes, including the groups' roots but not the list of groups.
 package struct ContainerScan {
-  package let root: Directory
-  package let rules: ExclusionRules
-  /// Whether to enter excluded directories, of which otherwise only the topmost is visited.
-  package var entersExcluded = false
-  /// The maximum depth of directories; deeper ones are unreadable. A walk keeps all directories above open.
-  package var deepest = Int.max
-  /// The names to visit; by default those that each directory has when the walk reaches it.
-  package var names: TreeNames?
-
-  package init(_ root: Directory, rules: ExclusionRules, entersExcluded: Bool = false) {
-    self.root = root
-    self.rules = rules
-    self.entersExcluded = entersExcluded
+  package enum Step {
+    case entry(ScannedEntry)
+    /// A directory that cannot be listed, a path with an unreadable attribute that a rule needs, or (`inUse`) one that was
+    /// renamed during each search. Nothing below follows.
+    case unreadable(ContainerPath, DrydockError)
   }
 
-  /// A directory that the walk enters.
-  private struct Place {
-    var directory: Directory
-    var path: ContainerPath
-    /// Its current path, if it was renamed.
-    var place: ContainerPath
-    var decision: Decision
+  /// A directory that is being scanned.
+  private final class OpenDirectory {
+    let listing: DirectoryListing
+    let decision: Decision
     /// Below an excluded directory: those that lead to an included path.
+    let leading: Set<ContainerPath>?
+    let mount: UInt64
+    var nextEntry = 0
+
+    init(_ listing: DirectoryListing, _ decision: Decision, leading: Set<ContainerPath>?, mount: UInt64) {
+      (self.listing, self.decision, self.leading, self.mount) = (listing, decision, leading, mount)
+    }
+  }
+
+  /// A directory that was returned and is entered by the next step.
+  private struct FoundDirectory {
+    var path: ContainerPath
+    var entry: DirectoryListing.Entry
+    var decision: Decision
     var leading: Set<ContainerPath>?
   }
 
-  /// Visits every path, parents first, names in the order of their bytes, including the groups' roots but not the list of
-  /// groups.
-  ///
-  /// - Parameter unreadable: handles a directory that cannot be listed, a path with an unreadable attribute that a rule
-  ///   needs, and (`inUse`) one that was renamed during each search. Nothing below is visited. By default the error is
-  ///   thrown.
-  package func visit(
-    unreadable: (ContainerPath, DrydockError) throws -> Void = { throw $1 },
-    _ body: (ScannedEntry) throws -> Void
-  ) throws {
-    let top = Place(directory: root, path: .root, place: .root, decision: .none, leading: nil)
-    try visit(top, root.status().mount, unreadable, body)
+  private let root: Directory
+  private let rules: ExclusionRules
+  private let entersExcluded: Bool
+  private let deepest: Int
+  private let names: TreeNames?
+  private var isStarted = false
+  private var open: [OpenDirectory] = []
+  private var found: FoundDirectory?
+  private var unreadable: [(path: ContainerPath, error: DrydockError)] = []
+
+  /// - Parameters:
+  ///   - entersExcluded: whether to enter excluded directories, of which otherwise only the topmost is an entry.
+  ///   - deepest: the maximum depth of directories; deeper ones are unreadable. All directories above stay open.
+  ///   - names: the names to scan; by default those that each directory has when the scan reaches it.
+  package init(
+    _ root: Directory, rules: ExclusionRules, entersExcluded: Bool = false, deepest: Int = .max,
+    names: TreeNames? = nil
+  ) {
+    (self.root, self.rules, self.entersExcluded) = (root, rules, entersExcluded)
+    (self.deepest, self.names) = (deepest, names)
   }
 
-  private func visit(
-    _ place: Place, _ mount: UInt64,
-    _ unreadable: (ContainerPath, DrydockError) throws -> Void, _ body: (ScannedEntry) throws -> Void
-  ) throws {
-    let listing: DirectoryListing
-    do {
-      listing = try DirectoryListing(
-        place.directory, place.path, at: place.place, names: names, databases: root.databases)
-    } catch let error as DrydockError {
-      return try unreadable(place.path, error)
+  /// The next entry; nil at the end. Throws the error of an unreadable path.
+  package mutating func nextEntry() throws -> ScannedEntry? {
+    switch try next() {
+    case .entry(let entry): return entry
+    case .unreadable(_, let error): throw error
+    case nil: return nil
     }
-    if names?.unstable.contains(place.path) ?? false { try unreadable(place.path, unsettled(place.path)) }
-    for path in listing.unsettled { try unreadable(path, unsettled(path)) }
-    for entry in listing.entries {
-      let (name, status) = (entry.name, entry.status)
-      let child = place.path.appending(unchecked: name.bytes)
-      if place.directory.isGroupList(name) {
-        let list = Place(
-          directory: try place.directory.directory(name), path: child, place: child, decision: .none,
-          leading: nil)
-        try visit(list, mount, unreadable, body)
+  }
+
+  /// The next entry or unreadable path; nil at the end.
+  package mutating func next() throws -> Step? {
+    if !isStarted {
+      isStarted = true
+      try enter(root, .root, at: .root, .none, leading: nil, mount: root.status().mount)
+    }
+    while true {
+      if !unreadable.isEmpty {
+        let (path, error) = unreadable.removeFirst()
+        return .unreadable(path, error)
+      }
+      if let directory = found {
+        found = nil
+        try enter(directory)
         continue
       }
-      let kind = listing.kind(of: name, status, mount: mount)
-      var decision: Decision
-      var leading: Set<ContainerPath>?
+      guard let top = open.last else { return nil }
+      guard top.nextEntry < top.listing.entries.count else {
+        open.removeLast()
+        continue
+      }
+      let entry = top.listing.entries[top.nextEntry]
+      top.nextEntry += 1
+      let path = top.listing.path.appending(name: entry.name.bytes)
+      if top.listing.directory.isGroupList(entry.name) {
+        let list = try top.listing.directory.directory(entry.name)
+        try enter(list, path, at: path, .none, leading: nil, mount: top.mount)
+        continue
+      }
       do {
-        decision = try listing.decision(
-          of: name, status, type: status.type, above: place.decision, rules)
-        if kind == .directory {
-          leading = try leadingDirectories(
-            child, decision, known: place.leading, in: entry.directory, entry.localName, mount)
-          if leading?.contains(child) == true { decision.inclusion = Self.above(child) }
-        }
+        return .entry(try scanned(entry, path, in: top))
       } catch let error as DrydockError {
-        try unreadable(child, error)
-        continue
-      }
-      try body(
-        ScannedEntry(path: child, place: entry.place, status: status, kind: kind, decision: decision))
-      guard kind == .directory, decision.effective == nil || entersExcluded else { continue }
-      guard child.components.count <= deepest else {
-        try unreadable(child, DrydockError.tooDeep(child, deepest))
-        continue
-      }
-      do {
-        guard let (opened, now) = try open(entry, child) else { continue }
-        try visit(
-          Place(directory: opened, path: child, place: now, decision: decision, leading: leading),
-          status.mount, unreadable, body)
-      } catch let error as Unopened {
-        try unreadable(child, error.reason)
+        return .unreadable(path, error)
       }
     }
   }
 
-  /// A directory that could not be opened, as opposed to an error of a visit.
-  private struct Unopened: Error { var reason: DrydockError }
+  private mutating func scanned(
+    _ entry: DirectoryListing.Entry, _ path: ContainerPath, in parent: OpenDirectory
+  ) throws -> ScannedEntry {
+    let (listing, status) = (parent.listing, entry.status)
+    let kind = listing.kind(of: entry.name, status, mount: parent.mount)
+    var decision = try listing.decision(
+      of: entry.name, status, type: status.type, above: parent.decision, rules)
+    if kind == .directory {
+      let leading = try leadingDirectories(
+        path, decision, known: parent.leading, in: entry.directory, entry.localName, parent.mount)
+      if leading?.contains(path) == true { decision.inclusion = Self.above(path) }
+      if decision.effective == nil || entersExcluded {
+        found = FoundDirectory(path: path, entry: entry, decision: decision, leading: leading)
+      }
+    }
+    return ScannedEntry(
+      path: path, currentPath: entry.currentPath, status: status, kind: kind, decision: decision)
+  }
+
+  private mutating func enter(_ found: FoundDirectory) throws {
+    let (path, status) = (found.path, found.entry.status)
+    do {
+      guard path.components.count <= deepest else {
+        throw DrydockError(
+          .unsupported, "more than \(deepest) directories deep, which is not supported; move it up",
+          path: path.description)
+      }
+      let (directory, now) = try opened(found.entry, path)
+      try enter(directory, path, at: now, found.decision, leading: found.leading, mount: status.mount)
+    } catch let error as DrydockError {
+      // A directory that was removed meanwhile is not an error.
+      if error.code != .notFound { unreadable.append((path, error)) }
+    }
+  }
+
+  private mutating func enter(
+    _ directory: Directory, _ path: ContainerPath, at current: ContainerPath, _ decision: Decision,
+    leading: Set<ContainerPath>?, mount: UInt64
+  ) throws {
+    do {
+      let listing = try DirectoryListing(
+        directory, path, at: current, names: names, databases: root.databases)
+      if names?.unstable.contains(path) ?? false { unreadable.append((path, unsettled(path))) }
+      unreadable += listing.unsettled.map { ($0, unsettled($0)) }
+      open.append(OpenDirectory(listing, decision, leading: leading, mount: mount))
+    } catch let error as DrydockError {
+      unreadable.append((path, error))
+    }
+  }
 
   private func unsettled(_ path: ContainerPath) -> DrydockError {
     DrydockError(
@@ -135,38 +182,31 @@ package struct ContainerScan {
       path: root.full(path))
   }
 
-  /// Opens a directory at its current place; nil when it was removed.
-  private func open(
+  /// Opens a directory where it is now.
+  private func opened(
     _ entry: DirectoryListing.Entry, _ path: ContainerPath
-  ) throws -> (Directory, ContainerPath)? {
-    do {
-      guard let names else { return (try entry.directory.directory(entry.localName), entry.place) }
-      var (place, identity): (ContainerPath, FileIdentity?) = (entry.place, entry.status.identity)
-      var opened = try? entry.directory.directory(entry.localName)
-      for _ in 0..<10 {
-        if let opened, try identity == nil || opened.status().identity == identity { return (opened, place) }
-        switch try names.find(path, inode: entry.status.inode) {
-        case .at(let now, let status):
-          // Its name is taken by something else, or it cannot be opened.
-          if status.type != .directory || (opened == nil && now == place) { return try reopen(now) }
-          (place, identity) = (now, status.identity)
-        case .unmoved:
-          if opened == nil { return try reopen(place) }
-          identity = nil
-        case .gone: return nil
-        case .unsettled: throw unsettled(path)
+  ) throws -> (Directory, ContainerPath) {
+    guard let names else { return (try entry.directory.directory(entry.localName), entry.currentPath) }
+    var (current, identity): (ContainerPath, FileIdentity?) = (entry.currentPath, entry.status.identity)
+    var opened = try? entry.directory.directory(entry.localName)
+    for _ in 0..<10 {
+      if let opened, try identity == nil || opened.status().identity == identity { return (opened, current) }
+      switch try names.find(path, inode: entry.status.inode) {
+      case .at(let now, let status):
+        // Its name is taken by something else, or it cannot be opened.
+        if status.type != .directory || (opened == nil && now == current) {
+          return (try root.directory(now), now)
         }
-        opened = try? root.directory(place)
+        (current, identity) = (now, status.identity)
+      case .unmoved:
+        if opened == nil { return (try root.directory(current), current) }
+        identity = nil
+      case .gone: throw DrydockError(.notFound, "removed during the scan", path: root.full(path))
+      case .unsettled: throw unsettled(path)
       }
-      throw unsettled(path)
-    } catch let error as DrydockError {
-      if error.code == .notFound { return nil }
-      throw Unopened(reason: error)
+      opened = try? root.directory(current)
     }
-  }
-
-  private func reopen(_ place: ContainerPath) throws -> (Directory, ContainerPath) {
-    (try root.directory(place), place)
+    throw unsettled(path)
   }
 
   // MARK: Includes below what is excluded
@@ -243,8 +283,7 @@ package struct ContainerScan {
       guard let current = directory,
         let listing = try? DirectoryListing(current, parent, databases: root.databases)
       else {
-        let subject = ExclusionRules.Subject(
-          path: child, type: assumed, isNoDump: false, attributeNames: { [] }, attributeValue: { _ in nil })
+        let subject = ExclusionRules.Subject(path: child, type: assumed)
         explanation = Explanation(decision: try rules.decision(of: subject, above: above), kind: nil)
         (directory, parent) = (nil, child)
         continue
@@ -262,13 +301,5 @@ package struct ContainerScan {
       parent = child
     }
     return explanation
-  }
-}
-
-extension DrydockError {
-  fileprivate static func tooDeep(_ path: ContainerPath, _ deepest: Int) -> Self {
-    Self(
-      .unsupported, "more than \(deepest) directories deep, which is not supported; move it up",
-      path: path.description)
   }
 }

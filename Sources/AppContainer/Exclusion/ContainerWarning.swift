@@ -6,7 +6,6 @@ package struct ContainerWarning: Sendable, Codable, Equatable {
   package enum Kind: String, Sendable, Codable {
     /// A user's document in an excluded directory that the system may empty.
     case document
-    /// A photo in such a directory.
     case photo
     /// A database with tables of the app in such a directory.
     case database
@@ -25,12 +24,10 @@ package struct ContainerWarning: Sendable, Codable, Equatable {
   package var kind: Kind
   /// Nil for a rule file.
   package var path: ContainerPath?
-  /// What is wrong, and what to do.
   package var message: String
 }
 
 extension ContainerWarning: CustomStringConvertible {
-  /// `path: message`.
   package var description: String { path.map { "\($0): \(message)" } ?? message }
 }
 
@@ -237,9 +234,7 @@ enum UserContent {
   }
 }
 
-/// Finds settings that look like secrets.
 enum SecretSettings {
-  /// - Parameter excluded: the topmost excluded paths.
   static func find(
     in container: Container, root: Directory, excluded: [ContainerPath],
     _ read: (ContainerPath) throws -> PropertyListFile?
@@ -279,7 +274,6 @@ enum SecretSettings {
 }
 
 extension Container {
-  /// The existing settings files, sorted.
   func settingsFiles(in root: Directory) -> [ContainerPath] {
     var paths = Set(configuration.defaults.values)
     if let standardDefaults { paths.insert(standardDefaults) }

@@ -3,21 +3,20 @@ import FileSystem
 
 /// The listing of a container's directory: its entries, the databases that they belong to, and its cache tag.
 struct DirectoryListing {
-  /// A name, its status and its current place, if it was renamed since the names were listed.
+  /// A name, its status and its current path, if it was renamed since the names were listed.
   struct Entry {
     var name: ContainerPath
     var status: FileStatus
     /// The directory that contains it, its name there, and its path in the container.
-    var directory: Directory, localName: ContainerPath, place: ContainerPath
+    var directory: Directory, localName: ContainerPath, currentPath: ContainerPath
     var isMoved = false
   }
 
   let directory: Directory
-  /// The path in the container.
   let path: ContainerPath
   /// By the bytes of the names.
   private(set) var entries: [Entry] = []
-  /// Paths that moved during each search, with all places where they were seen.
+  /// Paths that moved during each search, with all paths where they were seen.
   private(set) var unsettled: [ContainerPath] = []
   private var moved: [ContainerPath: Entry] = [:]
   private let tag: Exclusion?
@@ -25,25 +24,26 @@ struct DirectoryListing {
   private var owners: [ContainerPath: ContainerPath] = [:]
 
   /// - Parameters:
-  ///   - place: the directory's current path, if it was renamed.
+  ///   - currentPath: the directory's, if it was renamed.
   ///   - names: the names that it had at one moment; by default its current ones.
   ///   - databases: databases that the configuration names.
   init(
-    _ directory: Directory, _ path: ContainerPath, at place: ContainerPath? = nil, names: TreeNames? = nil,
+    _ directory: Directory, _ path: ContainerPath, at currentPath: ContainerPath? = nil,
+    names: TreeNames? = nil,
     databases: Set<ContainerPath> = []
   ) throws {
     self.directory = directory
     self.path = path
-    let place = place ?? path
+    let currentPath = currentPath ?? path
     var entries: [Entry] = []
     var unsettled: [ContainerPath] = []
     var tag: Exclusion?
     for (bytes, inode) in try Self.names(directory, path, names) {
       let name = ContainerPath(unchecked: bytes)
       let found = try directory.status(name)
-      let own = place.appending(unchecked: bytes)
+      let own = currentPath.appending(unchecked: bytes)
       var entry = found.map {
-        Entry(name: name, status: $0, directory: directory, localName: name, place: own)
+        Entry(name: name, status: $0, directory: directory, localName: name, currentPath: own)
       }
       // Sidecars come and go with their database, which is captured as a whole.
       if let names, let inode, found?.inode != inode, try !directory.isSidecar(name) {
@@ -52,18 +52,17 @@ struct DirectoryListing {
           if let home = try? names.directory(of: now) {
             entry = Entry(
               name: name, status: status, directory: home, localName: ContainerPath(name: now.name),
-              place: now,
-              isMoved: now != own)
+              currentPath: now, isMoved: now != own)
           } else {
             entry = nil
             unsettled += [path.appending(unchecked: bytes), now]
           }
         case .unmoved(let status):
-          entry = Entry(name: name, status: status, directory: directory, localName: name, place: own)
+          entry = Entry(name: name, status: status, directory: directory, localName: name, currentPath: own)
         case .gone: break
-        case .unsettled(let places):
+        case .unsettled(let seen):
           entry = nil
-          unsettled += places
+          unsettled += seen
         }
       }
       guard let entry else { continue }
@@ -85,10 +84,10 @@ struct DirectoryListing {
         let unit = try? entry.directory.databaseUnit(
           entry.localName, status: entry.status,
           isNamed: !databases.isEmpty && databases.contains(path.appending(unchecked: name.bytes)),
-          mayExist: { entry.isMoved || files.contains($0) })
+          among: entry.isMoved ? nil : files)
       else { continue }
       // The files of a moved database may or may not have been moved yet.
-      if entry.isMoved { unsettled += [path.appending(unchecked: name.bytes), entry.place] }
+      if entry.isMoved { unsettled += [path.appending(unchecked: name.bytes), entry.currentPath] }
       units[name] = unit
       // By name, not by existence: a sidecar that the app removes and recreates must not be stored as a separate file, which
       // would corrupt the captured main file.
@@ -98,7 +97,7 @@ struct DirectoryListing {
       if let external = unit.externalData { owners[external] = name }
     }
     let lost = Set(unsettled)
-    self.entries = entries.filter { !$0.isMoved || !lost.contains($0.place) }
+    self.entries = entries.filter { !$0.isMoved || !lost.contains($0.currentPath) }
     self.unsettled = unsettled
   }
 
@@ -148,30 +147,17 @@ struct DirectoryListing {
     let sidecarOwner = DatabaseUnit.main(ofSidecar: name).flatMap { units[$0]?.main }
     let owner = owners[name] ?? (status == nil ? sidecarOwner : nil)
     let moved = moved[owner ?? name]
-    let (directory, decisive) = (moved?.directory ?? directory, moved?.localName ?? owner ?? name)
     let present = owner.map { self.status(of: $0) } ?? status
     var above = above
     if above.exclusion == nil, above.unit == nil, name != CacheTag.name { above.exclusion = tag }
-    let subject = ExclusionRules.Subject(
-      path: path.appending(unchecked: (owner ?? name).bytes), type: owner == nil ? type : .file,
-      isNoDump: present?.isNoDump ?? false,
-      attributeNames: {
-        guard present != nil else { return [] }
-        return try unlessGone { try directory.attributeNames(of: decisive) } ?? []
-      },
-      attributeValue: { attribute in
-        try unlessGone { try directory.attribute(attribute, of: decisive) } ?? nil
-      })
+    var subject = ExclusionRules.Subject(
+      path: path.appending(unchecked: (owner ?? name).bytes), type: owner == nil ? type : .file)
+    if let present {
+      subject.isNoDump = present.isNoDump
+      subject.source = (moved?.directory ?? directory, moved?.localName ?? owner ?? name)
+    }
     var decision = try rules.decision(of: subject, above: above)
     if owner != nil { decision.unit = subject.path }
     return decision
-  }
-
-  private func unlessGone<T>(_ body: () throws -> T) throws -> T? {
-    do {
-      return try body()
-    } catch let error as DrydockError where error.code == .notFound {
-      return nil
-    }
   }
 }

@@ -1,6 +1,6 @@
+import DrydockErrors
 import FileSystem
 
-/// Why a path is excluded from backups.
 package struct Exclusion: Hashable, Sendable, Codable {
   /// The rules, named as recorded in archives.
   package enum Rule: String, Sendable, Codable, CaseIterable {
@@ -55,7 +55,6 @@ package struct Inclusion: Hashable, Sendable, Codable {
   }
 
   package var rule: Rule
-  /// The path that the rule applies to.
   package var origin: ContainerPath
   /// The pattern, or the reason in words.
   package var detail: String
@@ -84,9 +83,25 @@ package struct ExclusionRules: Sendable {
   struct Subject {
     var path: ContainerPath
     var type: FileType
-    var isNoDump: Bool
-    var attributeNames: () throws -> [String]
-    var attributeValue: (String) throws -> [UInt8]?
+    var isNoDump = false
+    /// Where its attributes are: the open directory and the name in it; nil when it does not exist.
+    var source: (directory: Directory, name: ContainerPath)?
+
+    func attributeNames() throws -> [String] {
+      do {
+        return try source.map { try $0.directory.attributeNames(of: $0.name) } ?? []
+      } catch let error as DrydockError where error.code == .notFound {
+        return []
+      }
+    }
+
+    func attributeValue(_ attribute: String) throws -> [UInt8]? {
+      do {
+        return try source.flatMap { try $0.directory.attribute(attribute, of: $0.name) }
+      } catch let error as DrydockError where error.code == .notFound {
+        return nil
+      }
+    }
   }
 
   private let layout: ContainerLayout
@@ -126,10 +141,9 @@ package struct ExclusionRules: Sendable {
 
   /// Whether a backup may include anything below a directory, judged by its path alone.
   package func mayTake(below directory: ContainerPath) -> Bool {
-    let subject = Subject(
-      path: directory, type: .directory, isNoDump: false, attributeNames: { [] }, attributeValue: { _ in nil }
-    )
-    guard let decision = try? decision(of: subject, above: .none) else { return true }
+    guard let decision = try? decision(of: Subject(path: directory, type: .directory), above: .none) else {
+      return true
+    }
     return decision.effective == nil || mayInclude(below: directory)
   }
 

@@ -1,7 +1,6 @@
 import DrydockErrors
 import FileSystem
 
-/// The extended attributes that exclude a path from backups.
 package enum ExclusionAttributes {
   /// Apple's attribute since iOS 5.1. On Linux the name has the prefix `user.`; without it, it comes from archives and macOS.
   ///
@@ -118,7 +117,6 @@ package enum ProtectionClass: String, Sendable, Codable, CaseIterable {
   /// The attribute's name. Its value is Apple's name of the class, such as `NSFileProtectionComplete`.
   package static let attribute = "user.drydock.protection-class"
 
-  /// Apple's name.
   package var appleName: String {
     "NSFileProtection" + rawValue.prefix(1).uppercased() + rawValue.dropFirst()
   }

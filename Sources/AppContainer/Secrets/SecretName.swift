@@ -53,7 +53,6 @@ package enum SecretName: Int, Sendable, Comparable {
     return words.contains(where: SecretWords.suspicious.contains) ? .suspicious : .plain
   }
 
-  /// Whether two adjacent words are a pair.
   private static func has(_ words: [String], _ pairs: [String: Set<String>]) -> Bool {
     zip(words, words.dropFirst()).contains { pairs[$1]?.contains($0) == true }
   }
@@ -179,7 +178,6 @@ package struct SecretFields {
     return true
   }
 
-  /// The class of a field.
   package subscript(_ key: String) -> SecretName {
     let own = SecretName(key)
     let word = key.lowercased()
@@ -196,7 +194,6 @@ package struct SecretFields {
   }
 }
 
-/// The words that classify a name.
 enum SecretWords {
   /// Any value of such a name is secret.
   static let secret: Set<String> = [
@@ -234,7 +231,6 @@ enum SecretWords {
   /// Public values are not secret.
   static let publicPairs = byLast([["public", "key"]])
 
-  /// The first words of pairs by the last word.
   private static func byLast(_ pairs: [[String]]) -> [String: Set<String>] {
     pairs.reduce(into: [:]) { $0[$1[1], default: []].insert($1[0]) }
   }

@@ -13,16 +13,9 @@ package enum SecretPattern {
     isSecret(value, named: SecretName(key))
   }
 
-  /// The same with a classified name.
   package static func isSecret(_ value: PropertyListValue, named name: SecretName) -> Bool {
     var search = SecretSearch(least: .suspicious)
     return search.finds(in: value, name)
-  }
-
-  /// Whether it deserves a warning: a name like `key` alone is not enough.
-  package static func isClearlySecret(_ value: PropertyListValue, key: String = "") -> Bool {
-    var search = SecretSearch(least: .code)
-    return search.finds(in: value, SecretName(key))
   }
 
   /// Whether a text without a name contains a secret's form: a token, a private key, a card number.
@@ -51,7 +44,6 @@ package enum SecretPattern {
     }
   }
 
-  /// Words that are never secrets.
   private static let answers: Set<String> = [
     "true", "false", "yes", "no", "on", "off", "none", "null", "nil", "default", "auto", "always", "never",
     "ask",
@@ -103,7 +95,6 @@ struct SecretSearch {
   /// - Parameter budget: the most bytes to inspect.
   init(least: SecretName, budget: Int = Self.budget) { (self.least, left) = (least, budget) }
 
-  /// Whether the budget was sufficient.
   var isComplete: Bool { left > 0 }
 
   /// Whether a value, or a part of it, looks like a secret, or is too large or too deeply nested to decide.
@@ -162,7 +153,6 @@ package struct NestedValue {
 
   package let value: PropertyListValue
 
-  /// Nil when a value is not such a document.
   package init?(_ value: PropertyListValue) {
     switch value {
     case .string(let text): self.init(bytes: Array(text.utf8))

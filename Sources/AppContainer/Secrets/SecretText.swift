@@ -6,7 +6,6 @@ struct SecretText {
 
   init(_ text: String) { bytes = Array(text.utf8) }
 
-  /// Whether there is a secret in the text.
   static func isSecret(_ text: String) -> Bool {
     // No recognizable form is shorter.
     text.utf8.count >= 8 && SecretText(text).isSecret
@@ -126,7 +125,6 @@ struct SecretText {
 
   private struct Value {
     var text: String
-    /// Whether more words follow on the line.
     var isSpaced: Bool
   }
 
@@ -159,7 +157,6 @@ enum SecretToken {
     }
   }
 
-  /// By their first byte.
   private static let forms: [UInt8: [Form]] = Dictionary(grouping: list) { $0.beginning.first ?? 0 }
 
   private static let list: [Form] =

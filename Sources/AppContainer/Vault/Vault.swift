@@ -88,7 +88,6 @@ public struct Vault: Sendable, Equatable {
   }
 }
 
-/// Translates errors of encryption for a vault's file.
 enum VaultErrors {
   static func translating<Value>(_ bytes: [UInt8], _ path: String, _ body: () throws -> Value) throws -> Value
   {

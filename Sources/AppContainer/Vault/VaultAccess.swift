@@ -45,16 +45,6 @@ public enum VaultAccessibility: String, Sendable, Codable, CaseIterable {
       false
     }
   }
-
-  /// Whether a backup restores an item of this class.
-  ///
-  /// - Parameters:
-  ///   - toSameDevice: whether the backup was made on this device.
-  ///   - fromEncrypted: whether the backup is encrypted. A plain one restores items to their own device only.
-  package func returns(toSameDevice: Bool, fromEncrypted: Bool) -> Bool {
-    if self == .whenPasscodeSetThisDeviceOnly { return false }
-    return toSameDevice || (leavesDevice && fromEncrypted)
-  }
 }
 
 /// The flags of the keychain's access control: the authentication required to read an item.
@@ -82,7 +72,6 @@ extension VaultAccessControl: CustomStringConvertible {
   public var description: String { flags.joined(separator: ", ") }
 }
 
-/// Decides which vault items a restore brings back.
 package struct VaultReturn: Sendable, Equatable {
   /// Whether the backup was made on the container's device, and its whole vault is readable.
   package var toSameDevice: Bool
@@ -95,7 +84,6 @@ package struct VaultReturn: Sendable, Equatable {
     self.includesSynchronizable = includesSynchronizable
   }
 
-  /// Why an item is not restored.
   package enum Refusal: String, Sendable, CaseIterable, CustomStringConvertible {
     /// Items of its class are never restored.
     case never
@@ -131,9 +119,8 @@ package struct VaultReturn: Sendable, Equatable {
       if !accessibility.leavesDevice { return .otherDevice }
       if accessControl != nil { return .accessControl }
     }
-    guard accessibility.returns(toSameDevice: toSameDevice, fromEncrypted: fromEncrypted) else {
-      return .notEncrypted
-    }
+    // A plain backup restores items to their own device only.
+    guard toSameDevice || fromEncrypted else { return .notEncrypted }
     return isSynchronizable && !includesSynchronizable ? .synchronizable : nil
   }
 

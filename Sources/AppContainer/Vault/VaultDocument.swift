@@ -24,7 +24,6 @@ package struct VaultDocument: Sendable, Equatable {
     self.items = Dictionary(items.map { ($0.id, $0) }, uniquingKeysWith: { _, last in last })
   }
 
-  /// The items in order.
   package var sorted: [VaultItem] { items.sorted { $0.key < $1.key }.map(\.value) }
 
   /// A new random name for a device.
@@ -34,7 +33,6 @@ package struct VaultDocument: Sendable, Equatable {
 
   // MARK: Writing
 
-  /// The document as JSON.
   package func encoded() -> SecretBytes { encoded(with: []) }
 
   fileprivate func encoded(with more: [JSONField]) -> SecretBytes {
@@ -180,7 +178,6 @@ extension VaultItem {
 package struct VaultExtract: Sendable, Equatable {
   /// An item that may not leave, without its value and its attributes.
   package struct Staying: Sendable, Equatable {
-    /// Its display name.
     package var name: String
     /// The reason.
     package var accessibility: VaultAccessibility, accessControl: VaultAccessControl?
@@ -204,7 +201,6 @@ package struct VaultExtract: Sendable, Equatable {
     }
   }
 
-  /// The document as JSON.
   package func encoded() -> SecretBytes {
     let items = JSONValue.array(JSONArray(staying.map(Self.value)))
     return document.encoded(with: staying.isEmpty ? [] : [(Self.field, items)])

@@ -75,7 +75,6 @@ extension VaultItem: CustomStringConvertible {
 }
 
 extension VaultItem {
-  /// The identity of an item in its vault.
   public struct ID: Sendable {
     public let itemClass: VaultItemClass
     /// The identifying attributes of the class (`VaultItemClass.identifying`).
@@ -200,11 +199,9 @@ public enum VaultAttribute: String, Sendable, Hashable, CaseIterable {
   package var words: String { rawValue.split(separator: "_").joined(separator: " ") }
 }
 
-/// The class of an item.
 public enum VaultItemClass: String, Sendable, Codable, CaseIterable {
   case genericPassword, internetPassword, certificate, key
 
-  /// The keychain's own code, such as `genp`.
   package var code: String {
     switch self {
     case .genericPassword: "genp"

@@ -6,11 +6,8 @@ import FileSystem
 
 /// An archive, open for reading: its header and its manifest.
 public final class Archive {
-  /// The file's path.
   public let path: String
-  /// What it is.
   public let header: ArchiveHeader
-  /// What is in it.
   package let manifest: ManifestReader
   /// The snapshot id: equal ones hold the same content.
   public let snapshot: String
@@ -51,29 +48,28 @@ public final class Archive {
     }
   }
 
-  /// How it is encrypted; nil when it is not.
   package var encryption: ArchiveEncryption? { reader.encryption }
   /// Compressed bytes that were read from the file so far.
   public var bytesRead: UInt64 { reader.bytesRead }
-  /// The size of the file in bytes.
   public var fileSize: UInt64 { reader.fileSize }
 
-  /// Reads an archive's header alone.
   public static func header(path: String, keys: AgeKeys = AgeKeys()) throws -> ArchiveHeader {
     try header(ArchiveReader(path: path, keys: keys), path)
   }
 
   static func header(_ reader: ArchiveReader, _ path: String) throws -> ArchiveHeader {
-    guard let (member, _, content) = try reader.walk().next() else {
+    guard let (member, offset) = try reader.firstMember() else {
       throw DrydockError(.damaged, "it is empty: not an archive of Drydock", path: path)
     }
-    guard member.name == Array(ArchiveHeader.memberName.utf8), content.size <= ArchiveHeader.sizeLimit else {
+    guard member.name == Array(ArchiveHeader.memberName.utf8),
+      member.contentSize <= ArchiveHeader.sizeLimit
+    else {
       throw DrydockError(
         .damaged, "its first member is not \(ArchiveHeader.memberName): not an archive of Drydock", path: path
       )
     }
     var bytes: [UInt8] = []
-    try content.read { bytes.append(contentsOf: $0) }
+    try reader.read(offset: offset, length: member.contentSize) { bytes.append(contentsOf: $0) }
     return try ArchiveHeader(decoding: bytes, path: path)
   }
 

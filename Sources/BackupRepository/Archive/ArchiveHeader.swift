@@ -7,26 +7,19 @@ import Foundation
 public struct ArchiveHeader: Sendable, Codable, Equatable {
   /// The version of the format that this program writes.
   package static let currentFormat = 1
-  /// The name of the member.
   static let memberName = "drydock.json"
   /// A larger one is refused.
   static let sizeLimit = 1 << 20
 
-  /// How much of a container an archive holds.
   public enum Kind: String, Sendable, Codable {
-    /// All of it.
     case full
   }
 
-  /// The version of the format.
   public var format: Int
-  /// How much it holds.
   public var kind: Kind
-  /// The archive's random name.
   public var archive: ArchiveID
   /// Bundle id or package, and which instance of it.
   public var app: String, instance: String
-  /// The container's layout.
   public var layout: ContainerLayout
   /// The ids of the groups that it holds, sorted; nil when the container had none.
   public var groups: [String]?
@@ -34,7 +27,6 @@ public struct ArchiveHeader: Sendable, Codable, Equatable {
   public var schemaVersion: Int?
   /// When the capture began, UTC: `2026-11-20T10:15:00Z`.
   public var time: String
-  /// The program that wrote it.
   public var tool: String
   /// The beginning of the id, 8 digits or more, of the newest archive of the same app and instance, when the repository
   /// had one with a later time: a clock was wrong, and this archive is the newer one.
@@ -42,7 +34,6 @@ public struct ArchiveHeader: Sendable, Codable, Equatable {
   /// The archive whose snapshot this one is a copy of, when it was exported.
   public var exportedFrom: ArchiveID?
 
-  /// The header as JSON with sorted keys.
   func encoded() throws -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
@@ -95,7 +86,6 @@ public struct ArchiveHeader: Sendable, Codable, Equatable {
 
 /// The random id of an archive, 128 bits: extents and parents refer to it.
 public struct ArchiveID: Hashable, Sendable, Codable, CustomStringConvertible {
-  /// 32 hexadecimal digits.
   public let description: String
 
   package static func new() throws -> ArchiveID {
@@ -107,7 +97,6 @@ public struct ArchiveID: Hashable, Sendable, Codable, CustomStringConvertible {
   /// The first 8 digits, as in file names.
   public var short: String { String(description.prefix(8)) }
 
-  /// From its text.
   public init(from decoder: any Decoder) throws {
     description = try decoder.singleValueContainer().decode(String.self)
     guard description.count == 32, description.allSatisfy(\.isHexDigit) else {
@@ -116,7 +105,6 @@ public struct ArchiveID: Hashable, Sendable, Codable, CustomStringConvertible {
     }
   }
 
-  /// As its text.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     try container.encode(description)

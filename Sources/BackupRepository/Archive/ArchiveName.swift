@@ -4,9 +4,7 @@
 /// They are for people and other programs: an archive may be renamed, as its header says what it is. Without a key, the
 /// name is all that is known of an encrypted one.
 package enum ArchiveName {
-  /// The ending of an archive that is not encrypted.
   package static let suffix = ".tar.zst"
-  /// What an encrypted one has behind it.
   package static let encryptedSuffix = ".age"
 
   /// Whether a file is named like an archive. Hidden ones are not: other programs use hidden names while they copy.

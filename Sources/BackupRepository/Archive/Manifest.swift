@@ -5,7 +5,6 @@ import FileSystem
 import Foundation
 import GRDB
 
-/// One stored path of a snapshot.
 package struct ManifestEntry: Sendable, Equatable {
   package enum Kind: String, Sendable {
     case file, directory
@@ -18,13 +17,10 @@ package struct ManifestEntry: Sendable, Equatable {
 
   package var path: ContainerPath
   package var kind: Kind
-  /// Mode, owner, modification time, attributes.
   package var metadata: FileMetadata
-  /// Bytes of content.
   package var size: UInt64 = 0
   /// SHA-256 of the content; a database's with normalized header fields. Nil for directories and links.
   package var digest: SHA256.Digest?
-  /// What a symbolic link points to.
   package var linkTarget: [UInt8]?
   /// The earlier path that this one is a hard link to, with its content and digest.
   package var hardLink: ContainerPath?
@@ -40,7 +36,6 @@ package struct ManifestEntry: Sendable, Equatable {
 /// A member that a later one of the same name replaces, as its file changed while it was stored.
 struct SupersededMember: Equatable {
   var path: ContainerPath
-  /// Bytes of its content.
   var length: UInt64
 }
 
@@ -50,9 +45,7 @@ package struct ExcludedPath: Sendable, Equatable, Codable {
   package var exclusion: Exclusion
 }
 
-/// A path that could not be stored.
 public struct SkippedPath: Sendable, Equatable, Codable {
-  /// Why not.
   public enum Reason: String, Sendable, Codable {
     /// It could not be opened or read.
     case unreadable
@@ -60,13 +53,10 @@ public struct SkippedPath: Sendable, Equatable, Codable {
     case unstable
     /// A socket, FIFO or device.
     case special
-    /// Another file system is mounted there.
     case mount
   }
 
-  /// The path.
   public var path: ContainerPath
-  /// Why not.
   public var reason: Reason
 
   /// Whether a snapshot without it is incomplete; sockets and mounts do not count.

@@ -24,26 +24,22 @@ enum ManifestFile {
   /// - Throws: `DrydockError` with code `damaged`, `DatabaseError`, and what `write` throws.
   static func open(_ path: String, write: (FileDescriptor) throws -> Void) throws -> DatabaseQueue {
     // Opened, then removed with its directory: SQLite needs a name only to open it.
-    try ScratchDirectory.withTemporary { scratch in
-      let name: ContainerPath = "manifest.sqlite"
-      let file = try scratch.createFile(name)
-      do {
-        defer { try? file.close() }
-        let isExpected: Bool
-        do {
-          try write(file)
-          isExpected = try hasExpectedHeader(file)
-        } catch let error as Errno {
-          throw DrydockError.system(
-            "cannot write a copy of an archive's manifest", scratch.full(name), error)
-        }
-        guard isExpected else {
-          throw DrydockError(
-            .damaged, "its manifest is not a database with the format's header", path: path)
-        }
+    let scratch = try ScratchDirectory.temporary()
+    defer { scratch.remove() }
+    let name: ContainerPath = "manifest.sqlite"
+    do {
+      let file = try scratch.directory.createFile(name)
+      defer { try? file.close() }
+      try write(file)
+      guard try hasExpectedHeader(file) else {
+        throw DrydockError(
+          .damaged, "its manifest is not a database with the format's header", path: path)
       }
-      return try open(file: scratch.full(name), path)
+    } catch let error as Errno {
+      throw DrydockError.system(
+        "cannot write a copy of an archive's manifest", scratch.directory.full(name), error)
     }
+    return try open(file: scratch.directory.full(name), path)
   }
 
   /// A whole number of pages of 4,096 bytes, in rollback-journal mode and UTF-8, without free pages, vacuum, reserved bytes or an

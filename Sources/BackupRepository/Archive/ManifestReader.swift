@@ -308,7 +308,6 @@ package final class ManifestReader {
 
   // MARK: Paths without an entry
 
-  /// The excluded paths, by path.
   package func excluded() throws -> [ExcludedPath] {
     var paths: [ExcludedPath] = []
     try rows(
@@ -326,7 +325,6 @@ package final class ManifestReader {
     return paths
   }
 
-  /// The paths that could not be stored.
   package func skipped() throws -> [SkippedPath] {
     var paths: [SkippedPath] = []
     try rows("SELECT \(ManifestRow.path("path", as: "path")), reason FROM skipped ORDER BY rowid") { row in

@@ -96,7 +96,6 @@ final class ManifestWriter {
       "INSERT OR REPLACE INTO skipped VALUES (?, ?)", [PathValue(skipped.path), skipped.reason.rawValue])
   }
 
-  /// Where the vault's items are.
   func add(_ vault: VaultMember) throws {
     try run("INSERT INTO property VALUES (?, ?)", [ManifestSchema.vaultOffset, Int64(vault.offset)])
     try run("INSERT INTO property VALUES (?, ?)", [ManifestSchema.vaultLength, Int64(vault.length)])

@@ -10,7 +10,6 @@ struct MemberNames {
   private static let root = "container"
   private static let groupRoot = "groups/"
 
-  /// The ids of the groups that the archive holds.
   let groups: Set<String>
 
   /// The name of a path's member; `container` for the root, `groups/<id>` for a group's.
@@ -39,18 +38,12 @@ struct MemberNames {
     return path
   }
 
-  /// The member that stands for an entry of the manifest.
   func member(_ entry: ManifestEntry, _ kind: ArchiveMember.Kind) -> ArchiveMember {
-    ArchiveMember(
-      name: name(of: entry.path), kind: kind, mode: entry.metadata.mode,
-      modified: entry.metadata.modified, userID: entry.metadata.user, groupID: entry.metadata.group,
-      attributes: entry.metadata.attributes.map { .init(name: Array($0.name.utf8), value: $0.value) },
-      isNoDump: entry.metadata.isNoDump)
+    ArchiveMember(name: name(of: entry.path), kind: kind, metadata: entry.metadata)
   }
 }
 
 extension ArchiveHeader {
-  /// How the archive's members are named.
   var memberNames: MemberNames { MemberNames(groups: Set(groups ?? [])) }
 }
 
@@ -68,19 +61,14 @@ struct VaultMember: Sendable, Equatable {
   func agrees(with member: ArchiveMember, at offset: UInt64) -> Bool {
     member.name == Array(MemberNames.vault.utf8) && member.kind == .file(size: length)
       && offset == self.offset
-      && member.mode == Self.mode && member.attributes.isEmpty && !member.isNoDump
+      && member.metadata.mode == Self.mode && member.metadata.attributes.isEmpty && !member.metadata.isNoDump
   }
 }
 
 extension ManifestEntry {
   /// Whether a member of the tar is this entry, content aside.
   func agrees(with member: ArchiveMember, at offset: UInt64, _ names: MemberNames) -> Bool {
-    let found = FileMetadata(
-      mode: member.mode, user: member.userID, group: member.groupID, modified: member.modified,
-      attributes: member.attributes.map {
-        ExtendedAttribute(name: String(decoding: $0.name, as: UTF8.self), value: $0.value)
-      }, isNoDump: member.isNoDump)
-    guard found == metadata else { return false }
+    guard member.metadata == metadata else { return false }
     switch member.kind {
     case .directory: return kind == .directory
     case .symbolicLink(let target): return kind == .symbolicLink && linkTarget == target
@@ -99,7 +87,6 @@ struct ExpectedMembers: Sendable {
   struct Gap: Sendable {
     /// Where the first header starts.
     var start: UInt64
-    /// The entries, in their order.
     var entries: [ManifestEntry]
   }
 

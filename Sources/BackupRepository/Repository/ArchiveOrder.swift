@@ -7,8 +7,8 @@ import Foundation
 /// written before the time that its header says; and a header names an archive that was there already when it was
 /// written, although its time is later.
 struct ArchiveOrder {
-  /// What determines an archive's place in the order.
-  struct Place {
+  /// What determines an archive's position in the order.
+  struct Ordered {
     var label: ArchiveLabel
     /// Its file's modification time, in nanoseconds since 1970.
     var modified: Int64
@@ -44,12 +44,12 @@ struct ArchiveOrder {
     }
   }
 
-  /// Sorts, oldest first; items without a place come last, by path.
-  static func sorted<T>(_ items: [T], path: (T) -> String, place: (T) -> Place?) -> [T] {
-    let places = items.map(place)
-    let known = places.compactMap { $0 }
-    let ranked = zip(items, places).map { item, place in
-      (item: item, ranks: place.map { ranks(of: $0, known) } ?? [])
+  /// Sorts, oldest first; items of unknown time come last, by path.
+  static func sorted<T>(_ items: [T], path: (T) -> String, order: (T) -> Ordered?) -> [T] {
+    let archives = items.map(order)
+    let known = archives.compactMap { $0 }
+    let ranked = zip(items, archives).map { item, archive in
+      (item: item, ranks: archive.map { ranks(of: $0, known) } ?? [])
     }
     return ranked.sorted { left, right in
       if left.ranks.isEmpty || right.ranks.isEmpty {
@@ -60,10 +60,10 @@ struct ArchiveOrder {
     }.map(\.item)
   }
 
-  /// The rank of a place, behind the ranks of those that it follows.
-  private static func ranks(of place: Place, _ all: [Place]) -> [Rank] {
-    var ranks = [place.rank]
-    var (last, seen) = (place, Set([place.path]))
+  /// The rank of an archive, behind the ranks of those that it follows.
+  private static func ranks(of archive: Ordered, _ all: [Ordered]) -> [Rank] {
+    var ranks = [archive.rank]
+    var (last, seen) = (archive, Set([archive.path]))
     while let older = older(than: last, all), seen.insert(older.path).inserted {
       ranks.insert(older.rank, at: 0)
       last = older
@@ -71,16 +71,14 @@ struct ArchiveOrder {
     return ranks
   }
 
-  /// The one that a place names as older, of the same app and instance.
-  static func older(than place: Place, _ all: [Place]) -> Place? {
-    guard let follows = place.follows else { return nil }
-    return all.first { $0.label.owner == place.label.owner && $0.label.id.hasPrefix(follows) }
+  /// The one that a archive names as older, of the same app and instance.
+  static func older(than archive: Ordered, _ all: [Ordered]) -> Ordered? {
+    guard let follows = archive.follows else { return nil }
+    return all.first { $0.label.owner == archive.label.owner && $0.label.id.hasPrefix(follows) }
   }
 }
 
-/// A wrong time of an archive in a repository.
 package struct ClockWarning: Sendable, Encodable, CustomStringConvertible {
-  /// What is wrong.
   package enum Kind: String, Sendable, Encodable {
     /// The time lies in the future.
     case future
@@ -92,11 +90,9 @@ package struct ClockWarning: Sendable, Encodable, CustomStringConvertible {
     case backwards
   }
 
-  /// What is wrong, and with which archive.
   package var kind: Kind, archive: String
   /// The archive's time, and the one that contradicts it.
   package var time: String, otherTime: String
-  /// Whose archive it is.
   var owner: String
 
   private enum CodingKeys: CodingKey { case kind, archive, time, otherTime }
@@ -115,7 +111,9 @@ package struct ClockWarning: Sendable, Encodable, CustomStringConvertible {
 
   /// How far clocks may differ, in seconds.
   static let tolerance = 60.0
+}
 
+extension ClockWarning {
   /// A warning when an archive's time lies in the future.
   package init?(_ header: ArchiveHeader, path: String, now: Date = Date()) {
     self.init(ArchiveLabel(header), path, now)
@@ -131,22 +129,17 @@ package struct ClockWarning: Sendable, Encodable, CustomStringConvertible {
     self.init(
       kind: .later, archive: path, time: other.time, otherTime: header.time, owner: other.owner)
   }
-
-  init(kind: Kind, archive: String, time: String, otherTime: String, owner: String) {
-    (self.kind, self.archive, self.time, self.otherTime) = (kind, archive, time, otherTime)
-    self.owner = owner
-  }
 }
 
 extension Repository.Item {
-  var place: ArchiveOrder.Place {
-    ArchiveOrder.Place(label: ArchiveLabel(header), modified: modified, follows: header.follows, path: path)
+  var ordered: ArchiveOrder.Ordered {
+    ArchiveOrder.Ordered(label: ArchiveLabel(header), modified: modified, follows: header.follows, path: path)
   }
 }
 
 extension Repository.Sealed {
-  var place: ArchiveOrder.Place? {
-    label.map { ArchiveOrder.Place(label: $0, modified: modified, path: path) }
+  var ordered: ArchiveOrder.Ordered? {
+    label.map { ArchiveOrder.Ordered(label: $0, modified: modified, path: path) }
   }
 }
 
@@ -155,10 +148,10 @@ extension Repository.Listing {
   package enum Entry: Sendable {
     case item(Repository.Item), sealed(Repository.Sealed)
 
-    var place: ArchiveOrder.Place? {
+    var ordered: ArchiveOrder.Ordered? {
       switch self {
-      case .item(let item): item.place
-      case .sealed(let sealed): sealed.place
+      case .item(let item): item.ordered
+      case .sealed(let sealed): sealed.ordered
       }
     }
     var path: String {
@@ -172,24 +165,24 @@ extension Repository.Listing {
   /// All archives, oldest first; sealed ones that are named by hand come last.
   package var entries: [Entry] {
     ArchiveOrder.sorted(
-      items.map(Entry.item) + sealed.map(Entry.sealed), path: { $0.path }, place: { $0.place })
+      items.map(Entry.item) + sealed.map(Entry.sealed), path: { $0.path }, order: { $0.ordered })
   }
 
   /// The wrong times of archives, oldest first.
   ///
   /// - Parameter path: an archive: only those of its app and instance count.
   package func clockWarnings(of path: String? = nil, now: Date = Date()) -> [ClockWarning] {
-    let places = entries.compactMap(\.place)
-    let owner = path.flatMap { path in places.first { $0.path == path }?.label.owner }
-    return places.compactMap { place in
-      guard owner == nil || owner == place.label.owner else { return nil }
-      if let warning = ClockWarning(place.label, place.path, now) { return warning }
+    let archives = entries.compactMap(\.ordered)
+    let owner = path.flatMap { path in archives.first { $0.path == path }?.label.owner }
+    return archives.compactMap { archive in
+      guard owner == nil || owner == archive.label.owner else { return nil }
+      if let warning = ClockWarning(archive.label, archive.path, now) { return warning }
       // Of several snapshots after the wrong one, the first may be of an earlier time than the next.
-      let older = ArchiveOrder.older(than: place, places).flatMap { $0.time > place.time ? $0 : nil }
-      guard let other = older?.time ?? place.published else { return nil }
+      let older = ArchiveOrder.older(than: archive, archives).flatMap { $0.time > archive.time ? $0 : nil }
+      guard let other = older?.time ?? archive.published else { return nil }
       return ClockWarning(
-        kind: older == nil ? .published : .backwards, archive: place.path, time: place.label.time,
-        otherTime: other, owner: place.label.owner)
+        kind: older == nil ? .published : .backwards, archive: archive.path, time: archive.label.time,
+        otherTime: other, owner: archive.label.owner)
     }
   }
 }

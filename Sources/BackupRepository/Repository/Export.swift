@@ -20,12 +20,11 @@ package enum Export {
     lockTimeout: Double = 0, progress: (@Sendable (UInt64) -> Void)? = nil
   ) throws -> ExportReport {
     try archive.checkExpansion()
-    let place = try ArchivePlace(target, lockTimeout: lockTimeout)
+    let destination = try ArchiveDestination(target, lockTimeout: lockTimeout)
     var header = archive.header
     (header.archive, header.exportedFrom, header.tool) = (try ArchiveID.new(), archive.header.archive, tool)
-    let time = try time(of: archive)
-    return try place.withScratch(isEncrypted: encryption != nil) { [header] scratch, work in
-      let draft = try ArchiveDraft(header, time: time, encryption: encryption, in: scratch, work: work)
+    let draft = try ArchiveDraft(header, time: time(of: archive), encryption: encryption, to: destination)
+    do {
       var (entries, bytes) = (0, UInt64(0))
       try archive.manifest.entries { source in
         let entry = try copy(source, of: archive, into: draft.archive)
@@ -39,10 +38,12 @@ package enum Export {
       if draft.isEncrypted, let extract = try archive.vaultExtract() { try draft.add(extract) }
       let snapshot = try draft.manifest.finish(storesExcluded: archive.manifest.storesExcluded()).hex
       try archive.expectSnapshot(snapshot)
-      let (path, size) = try draft.publish(at: place)
+      let (path, size) = try draft.publish()
       return ExportReport(
         path: path, header: header, snapshot: snapshot, entries: entries, contentBytes: bytes,
         archiveBytes: size, dropsVaultItems: archive.vault != nil && !draft.isEncrypted)
+    } catch let error as DrydockError {
+      throw draft.explained(error)
     }
   }
 
@@ -77,7 +78,6 @@ package enum Export {
   }
 }
 
-/// What an export wrote.
 package struct ExportReport: Sendable {
   /// The new archive's path, what it is, and the snapshot in it.
   package var path: String, header: ArchiveHeader, snapshot: String

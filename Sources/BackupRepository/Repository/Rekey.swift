@@ -5,13 +5,10 @@ import DrydockErrors
 import FileSystem
 import SystemPackage
 
-/// What a rekey wrote.
 package struct RekeyReport: Sendable {
   /// The archive that was read, and the re-encrypted one: the same path when it was replaced.
   package var source: String, path: String
-  /// The header of both.
   package var header: ArchiveHeader
-  /// Bytes of the new file.
   package var archiveBytes: UInt64
 }
 
@@ -33,11 +30,15 @@ package enum Rekey {
     let names = ArchiveName.candidates(
       app: header.app, instance: header.instance, time: header.compactTime, id: header.archive,
       isEncrypted: true)
-    let place = try ArchivePlace(target, lockTimeout: lockTimeout)
-    return try place.withScratch { scratch in
-      let size = try write(archive, into: scratch, encryption, progress)
-      let path = try place.publish(file, in: scratch, as: names)
+    let destination = try ArchiveDestination(target, lockTimeout: lockTimeout)
+    let scratch = try destination.makeScratch()
+    defer { scratch.remove() }
+    do {
+      let size = try write(archive, into: scratch.directory, encryption, progress)
+      let path = try destination.publish(file, in: scratch.directory, as: names)
       return RekeyReport(source: archive.path, path: path, header: header, archiveBytes: size)
+    } catch let error as DrydockError {
+      throw destination.located(error)
     }
   }
 
@@ -77,33 +78,35 @@ extension Rekey {
     path: String, keys: AgeKeys, limit: ExpansionLimit = .standard, encryption: AgeLock,
     lockTimeout: Double = 0, progress: (UInt64) -> Void = { _ in }
   ) throws -> RekeyReport {
-    var place = try Place(path)
-    let archive = try place.open(path, keys, limit)
-    try place.check()
-    try place.requireFreeName(beside: archive, keys, limit)
-    return try ScratchDirectory.with(ArchivePlace.scratchPrefix, in: place.folder) { scratch in
-      let size: UInt64
-      do { size = try write(archive, into: scratch, encryption, progress) } catch let error as DrydockError {
-        throw error.code == .io ? error.at(place.folder.path) : error
-      }
-      // The new file is readable to the same users; only the owner or root can change the owner.
-      do {
-        try scratch.setOwner(user: place.status.user, group: place.status.group, of: file)
-      } catch let error as DrydockError where error.code == .permission {}
-      try scratch.setMode(place.status.mode, of: file)
-      // Exclusive, as for a removal.
-      let lock = try RepositoryLock(place.folder.path, exclusive: true, timeout: lockTimeout)
-      try place.check()
-      let name = try place.put(scratch)
-      try place.afterwards("it is encrypted to the new keys", name) { try lock.directory.sync() }
-      return RekeyReport(
-        source: path, path: place.folder.full(name), header: archive.header, archiveBytes: size)
+    var old = try ReplacedArchive(path)
+    let archive = try old.open(path, keys, limit)
+    try old.check()
+    try old.requireFreeName(beside: archive, keys, limit)
+    let scratch = try ScratchDirectory(ArchiveDestination.scratchPrefix, in: old.folder)
+    defer { scratch.remove() }
+    let size: UInt64
+    do { size = try write(archive, into: scratch.directory, encryption, progress) } catch let error
+      as DrydockError
+    {
+      throw error.code == .io ? error.at(old.folder.path) : error
     }
+    // The new file is readable to the same users; only the owner or root can change the owner.
+    do {
+      try scratch.directory.setOwner(user: old.status.user, group: old.status.group, of: file)
+    } catch let error as DrydockError where error.code == .permission {}
+    try scratch.directory.setMode(old.status.mode, of: file)
+    // Exclusive, as for a removal.
+    let lock = try RepositoryLock(old.folder.path, exclusive: true, timeout: lockTimeout)
+    try old.check()
+    let name = try old.put(scratch.directory)
+    try old.afterwards("it is encrypted to the new keys", name) { try lock.directory.sync() }
+    return RekeyReport(
+      source: path, path: old.folder.full(name), header: archive.header, archiveBytes: size)
   }
 }
 
-/// The place of an archive that is to be replaced.
-private struct Place {
+/// An archive that a re-encrypted one replaces.
+private struct ReplacedArchive {
   let folder: Directory
   let name: ContainerPath
   let status: FileStatus
@@ -119,7 +122,7 @@ private struct Place {
     do {
       folder = try Directory(slash == real.startIndex ? "/" : String(real[..<slash]))
     } catch let error as DrydockError {
-      throw DrydockError.place(error, "the archive's directory", path: path)
+      throw DrydockError.unusable("the archive's directory", path: path, error)
     }
     name = try ContainerPath(String(real[real.index(after: slash)...]))
     guard let status = try folder.status(name), status.type == .file else {

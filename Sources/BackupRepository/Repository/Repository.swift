@@ -5,12 +5,9 @@ import ContainerTransaction
 import DrydockErrors
 import FileSystem
 
-/// A directory of archives.
 public struct Repository: Sendable {
-  /// Its path.
   public let path: String
 
-  /// A repository at a path.
   public init(_ path: String) {
     let trimmed = path.prefix(path.count - path.reversed().prefix { $0 == "/" }.count)
     self.path = trimmed.isEmpty ? path : String(trimmed)
@@ -30,7 +27,7 @@ public struct Repository: Sendable {
     } catch let error as DrydockError where error.code == .notFound {
       throw DrydockError(.notFound, "no such repository; check the path", path: path, cause: error)
     } catch let error as DrydockError {
-      throw DrydockError.place(error, path: path)
+      throw DrydockError.unusable("the repository", path: path, error)
     }
     var listing = Listing(repository: path)
     for bytes in names where ArchiveName.isArchive(bytes) {
@@ -49,10 +46,9 @@ public struct Repository: Sendable {
     return listing
   }
 
-  private enum Found { case item(Item), sealed(Sealed) }
-
   /// An archive by its file; nil when it is gone.
-  private func found(_ name: ContainerPath, in directory: Directory, _ keys: AgeKeys) throws -> Found? {
+  private func found(_ name: ContainerPath, in directory: Directory, _ keys: AgeKeys) throws -> Listing.Entry?
+  {
     guard let status = try directory.status(name) else { return nil }
     let path = directory.full(name)
     guard status.type == .file else {
@@ -112,7 +108,7 @@ public struct Repository: Sendable {
       try directory.removeFile(name)
       try directory.sync()
     } catch let error as DrydockError {
-      throw DrydockError.place(error, path: path)
+      throw DrydockError.unusable("the repository", path: path, error)
     }
   }
 }
@@ -124,7 +120,6 @@ public struct Repository: Sendable {
 /// can be read. On a network file system it holds among the
 /// processes of one machine.
 struct RepositoryLock {
-  /// The open, locked repository.
   let directory: Directory
 
   /// - Parameter timeout: seconds to wait; 0 waits for a tenth of a second.
@@ -139,16 +134,14 @@ struct RepositoryLock {
       }
       self.directory = directory
     } catch let error as DrydockError {
-      throw DrydockError.place(error, path: path)
+      throw DrydockError.unusable("the repository", path: path, error)
     }
   }
 }
 
 extension DrydockError {
-  /// An error of the file system about a place for archives.
-  static func place(_ error: DrydockError, _ what: String = "the repository", path: String)
-    -> DrydockError
-  {
+  /// An error of the file system about a directory for archives.
+  static func unusable(_ what: String, path: String, _ error: DrydockError) -> DrydockError {
     switch error.code {
     case .notFound:
       DrydockError(

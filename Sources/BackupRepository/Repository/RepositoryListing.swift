@@ -6,54 +6,40 @@ import FileSystem
 extension Repository {
   /// One archive of a repository, as its header says, whatever its file is named.
   public struct Item: Sendable {
-    /// The file.
     public var path: String
     /// Its size in bytes, and its modification time, in nanoseconds since 1970.
     public var size: UInt64, modified: Int64
-    /// What it is.
     public var header: ArchiveHeader
-    /// How it is encrypted, when it is.
     package var encryption: ArchiveEncryption?
     /// The bytes of the archive without encryption.
     var contentSize: UInt64
-    /// The file's inode.
     var identity: FileIdentity
 
     /// App and instance, which together own archives: `com.example.notes/red`.
     public var owner: String { ArchiveLabel(header).owner }
-    /// The file's name.
     public var fileName: String { lastName(path) }
   }
 
   /// An encrypted archive that no key at hand opens.
   public struct Sealed: Sendable {
-    /// The file.
     public var path: String
     /// Its size in bytes, and its modification time, in nanoseconds since 1970.
     public var size: UInt64, modified: Int64
     /// The fields of its name, which may be false; nil when it was named by hand.
     package var label: ArchiveLabel?
-    /// How it is encrypted.
     package var encryption: ArchiveEncryption
-    /// Why it could not be opened.
     public var error: DrydockError
-    /// The file's name.
     public var fileName: String { lastName(path) }
   }
 
   /// A file that is named like an archive and cannot be read.
   public struct Unreadable: Sendable {
-    /// The file.
     public var path: String
-    /// Why, as text.
     public var reason: String
-    /// Why.
     public var error: any Error
   }
 
-  /// The archives of a repository.
   public struct Listing: Sendable {
-    /// The repository's path.
     public let repository: String
     /// The archives that can be read, oldest first; those of one second in the order of writing. A time that
     /// the archives themselves contradict does not count.
@@ -87,8 +73,8 @@ extension Repository {
     }
 
     mutating func sort() {
-      items = ArchiveOrder.sorted(items, path: { $0.path }, place: { $0.place })
-      sealed = ArchiveOrder.sorted(sealed, path: { $0.path }, place: { $0.place })
+      items = ArchiveOrder.sorted(items, path: { $0.path }, order: { $0.ordered })
+      sealed = ArchiveOrder.sorted(sealed, path: { $0.path }, order: { $0.ordered })
     }
   }
 }
@@ -103,7 +89,6 @@ extension Repository.Listing {
     var label: ArchiveLabel
     /// The time that counts, which may differ from the label's.
     var time: String
-    /// Nil for a sealed one.
     var item: Repository.Item?
 
     var fileName: String { lastName(path) }
@@ -137,12 +122,12 @@ extension Repository.Listing {
   /// All that have a label, oldest first.
   private var candidates: [Candidate] {
     entries.compactMap { entry in
-      guard let place = entry.place else { return nil }
+      guard let ordered = entry.ordered else { return nil }
       switch entry {
       case .item(let item):
-        return Candidate(path: item.path, label: place.label, time: place.time, item: item)
+        return Candidate(path: item.path, label: ordered.label, time: ordered.time, item: item)
       case .sealed(let sealed):
-        return Candidate(path: sealed.path, label: known(place.label), time: place.time, item: nil)
+        return Candidate(path: sealed.path, label: known(ordered.label), time: ordered.time, item: nil)
       }
     }
   }
@@ -242,7 +227,6 @@ extension Repository.Listing {
 
 /// A reference to one archive of a repository.
 enum ArchiveReference: Equatable {
-  /// The beginning of an archive's id.
   case id(String)
   /// The newest one, of an owner and not later than a time.
   case newest(of: String?, notAfter: String?)

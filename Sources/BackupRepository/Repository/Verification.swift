@@ -3,9 +3,7 @@ import AppContainer
 import ArchiveFile
 import DrydockErrors
 
-/// What a verification checked.
 public struct VerificationReport: Sendable {
-  /// The archive and what it is.
   public var path: String, header: ArchiveHeader
   /// Number of stored paths, and bytes of their content.
   public var entries: Int, contentBytes: UInt64
@@ -13,21 +11,12 @@ public struct VerificationReport: Sendable {
   public var readData: Bool
 }
 
-/// Checks an archive.
 package enum Verification {
   /// Checks the structure: the seek table, the manifest against its hash, its schema and its entries, the header,
   /// the snapshot id. With `data`, reads every byte: the tar and the manifest must name the same paths with the same
   /// types, sizes, places and hashes.
   ///
-  /// - Parameter keys: what opens it when it is encrypted.
-  /// - Throws: `DrydockError`: `damaged`, and what opening the archive throws.
-  package static func run(
-    path: String, keys: AgeKeys = AgeKeys(), data: Bool, limit: ExpansionLimit = .standard
-  ) throws -> VerificationReport {
-    try run(Archive(path: path, keys: keys, limit: limit), data: data)
-  }
-
-  /// Checks an open archive; see ``run(path:keys:data:limit:)``.
+  /// - Throws: `DrydockError` with code `damaged`, and what reading the archive throws.
   package static func run(_ archive: Archive, data: Bool) throws -> VerificationReport {
     if data { try archive.checkExpansion() }
     let id = try SnapshotID()
@@ -64,14 +53,13 @@ private final class TarVerification {
     _ = try walk.next()
   }
 
-  /// Compares the next member.
   func expect(_ entry: ManifestEntry) throws {
-    while let (member, offset, content) = try walk.next() {
+    while let (member, offset) = try walk.next() {
       if isSuperseded(member, offset) { continue }
       guard let path = names.path(of: member.name), path == entry.path else {
         throw damaged("\(member.printableName) is in the tar where the manifest has \(entry.path)")
       }
-      guard entry.agrees(with: member, at: offset, names), try hasDigest(of: entry, member, content) else {
+      guard entry.agrees(with: member, at: offset, names), try hasDigest(of: entry, member, offset) else {
         throw damaged("\(path) in the tar is not what the manifest says")
       }
       return
@@ -80,11 +68,11 @@ private final class TarVerification {
   }
 
   private func hasDigest(
-    of entry: ManifestEntry, _ member: ArchiveMember, _ content: MemberContent
+    of entry: ManifestEntry, _ member: ArchiveMember, _ offset: UInt64
   ) throws -> Bool {
     guard case .file = member.kind else { return true }
     var hash = try ContentHash(isDatabase: entry.kind == .database)
-    try content.read { hash.update($0) }
+    try archive.reader.read(offset: offset, length: member.contentSize) { hash.update($0) }
     return try hash.finalize() == entry.digest
   }
 
@@ -92,7 +80,7 @@ private final class TarVerification {
   func expectEnd() throws {
     var vault = archive.vault
     var hasManifest = false
-    while let (member, offset, _) = try walk.next() {
+    while let (member, offset) = try walk.next() {
       if !hasManifest, isSuperseded(member, offset) { continue }
       if !hasManifest, vault?.agrees(with: member, at: offset) ?? false {
         vault = nil

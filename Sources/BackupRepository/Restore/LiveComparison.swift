@@ -123,13 +123,12 @@ struct LiveContainer {
   private(set) var externalData: Set<ContainerPath> = []
 
   init(_ staged: StagedContainer) throws {
-    var found: [ContainerPath: ScannedEntry] = [:]
-    try ContainerScan(staged.live, rules: ExclusionRules(staged.container), entersExcluded: true).visit {
-      found[$0.path] = $0
-    }
-    paths = found
-    for case .database(let unit) in found.values.map(\.kind) {
-      if let external = unit.externalData { externalData.insert(external) }
+    var scan = ContainerScan(staged.live, rules: ExclusionRules(staged.container), entersExcluded: true)
+    while let entry = try scan.nextEntry() {
+      paths[entry.path] = entry
+      if case .database(let unit) = entry.kind, let external = unit.externalData {
+        externalData.insert(external)
+      }
     }
   }
 

@@ -7,43 +7,32 @@ import Foundation
 
 /// Brings a container back to the state of a snapshot, in one transaction.
 package enum Restore {
-  /// Where an archive goes.
-  package enum Target: Sendable {
-    /// An existing container.
-    case existing(Container)
-    /// A place where nothing is yet.
-    case absent(Container)
-
-    /// The container, existing or planned.
-    package var container: Container {
-      switch self {
-      case .existing(let container), .absent(let container): container
-      }
-    }
-  }
-
-  /// Finds out what is at the place that an archive is to go to.
+  /// The container at a path that an archive is to be restored to, existing or planned.
   ///
   /// - Parameters:
+  ///   - opened: the container at the path, if the caller has opened it.
   ///   - instance: overrides the container's instance name.
   ///   - fromOther: takes another app's or instance's data.
   /// - Throws: `DrydockError` with code `mismatch` for another app's or instance's data.
   package static func target(
-    _ path: String, for archive: Archive, configuration: ContainerConfiguration, instance: String? = nil,
-    fromOther: Bool = false
-  ) throws -> Target {
+    _ path: String, opened: Container? = nil, for archive: Archive, configuration: ContainerConfiguration,
+    instance: String? = nil, fromOther: Bool = false
+  ) throws -> Container {
     let header = archive.header
     var planned = configuration
     planned.layout = configuration.layout ?? header.layout
     planned.app = configuration.app ?? header.app
-    if let container = try Container.planned(
-      at: path, configuration: planned, instance: instance ?? header.instance)
+    if opened == nil,
+      let container = try Container.planned(
+        at: path, configuration: planned, instance: instance ?? header.instance)
     {
-      return .absent(container)
+      return container
     }
-    let existing = try Container(at: path, configuration: configuration, instance: instance)
+    let existing = try opened ?? Container(at: path, configuration: configuration, instance: instance)
     if try Directory(existing.root).names().isEmpty {
-      return .existing(try Container(at: path, configuration: planned, instance: instance ?? header.instance))
+      return existing.assuming(
+        layout: planned.layout ?? header.layout, app: planned.app ?? header.app,
+        instance: instance ?? header.instance)
     }
     let isSame = existing.app == header.app && existing.instance == header.instance
     guard try fromOther || isSame || lastRestored(existing) == source(header) else {
@@ -53,7 +42,7 @@ package enum Restore {
           + "\(existing.app), instance \(existing.instance); restoring another one's data must be asked for",
         path: path)
     }
-    return .existing(existing)
+    return existing
   }
 
   /// Restores.
@@ -62,54 +51,41 @@ package enum Restore {
   /// - Throws: `DrydockError`: `mismatch`, `notInArchive`, `conflict`, `damaged`, and what a transaction throws.
   ///   Nothing has changed then.
   package static func run(
-    _ archive: Archive, _ target: Target, _ options: RestoreOptions = RestoreOptions(),
+    _ archive: Archive, _ container: Container, _ options: RestoreOptions = RestoreOptions(),
     finishing: (StagedContainer) throws -> Void = { _ in }
   ) throws -> TransactionOutcome<RestoreReport> {
-    let summary = options.summary ?? summary(archive.header)
+    let (summary, source) = (options.summary ?? summary(archive.header), source(archive.header))
+    let change = { try stage(archive, $0, options, finishing) }
+    return container.isPlanned
+      ? try Transaction.create(
+        container, .restore, summary: summary, source: source, options: unchecked(options), body: change)
+      : try Transaction.run(
+        on: container, .restore, summary: summary, source: source, options: unchecked(options), body: change)
+  }
+
+  /// The archive's databases come back as they were, damaged ones too: their hashes are checked instead.
+  private static func unchecked(_ options: RestoreOptions) -> TransactionOptions {
     var transaction = options.transaction
-    // The archive's databases come back as they were, damaged ones too: their hashes are checked instead.
     transaction.checksResult = false
-    let source = source(archive.header)
-    switch target {
-    case .existing(let container):
-      return try Transaction.run(
-        on: container, .restore, summary: summary, source: source, options: transaction
-      ) {
-        try stage(archive, $0, options, finishing)
-      }
-    case .absent(let container):
-      return try Transaction.create(
-        container, .restore, summary: summary, source: source, options: transaction
-      ) {
-        try stage(archive, $0, options, finishing)
-      }
-    }
+    return transaction
   }
 
   /// Does what ``run(_:_:_:finishing:)`` does on a stage that is discarded; the archive's content is read and checked.
   package static func dryRun(
-    _ archive: Archive, _ target: Target, _ options: RestoreOptions = RestoreOptions(),
+    _ archive: Archive, _ container: Container, _ options: RestoreOptions = RestoreOptions(),
     finishing: (StagedContainer) throws -> Void = { _ in }
   ) throws -> DryRunOutcome<RestoreReport> {
-    var transaction = options.transaction
-    transaction.checksResult = false
-    switch target {
-    case .existing(let container):
-      return try Transaction.dryRun(on: container, options: transaction) {
-        try stage(archive, $0, options, finishing)
-      }
-    case .absent(let container):
-      return try Transaction.dryCreate(container, options: transaction) {
-        try stage(archive, $0, options, finishing)
-      }
-    }
+    let change = { try stage(archive, $0, options, finishing) }
+    return container.isPlanned
+      ? try Transaction.dryCreate(container, options: unchecked(options), body: change)
+      : try Transaction.dryRun(on: container, options: unchecked(options), body: change)
   }
 
   /// Only counts what a restore would do, for a question before it; of the archive the manifest alone is read.
   package static func plan(
-    _ archive: Archive, _ target: Target, _ options: RestoreOptions = RestoreOptions()
+    _ archive: Archive, _ container: Container, _ options: RestoreOptions = RestoreOptions()
   ) throws -> RestoreReport {
-    guard case .existing(let container) = target else { return RestoreReport() }
+    if container.isPlanned { return RestoreReport() }
     return try Transaction.inspect(container, options: options.transaction) {
       try RestorePlan(archive, $0, options).report
     }
@@ -120,7 +96,6 @@ package enum Restore {
     "restored \(header.archive.short) of \(header.time)"
   }
 
-  /// Whose data an archive has.
   private static func source(_ header: ArchiveHeader) -> String { "\(header.app) \(header.instance)" }
 
   /// Whose data the last restore brought here: Apple's metadata, which names an instance, is not part of a backup, so
@@ -257,7 +232,6 @@ extension Archive {
 
 // MARK: Options and report
 
-/// What a restore brings back and how.
 public struct RestoreOptions: Sendable {
   /// The paths to act, and mirror, inside of; none means all.
   public var scope: [ContainerPath] = []
@@ -284,20 +258,16 @@ public struct RestoreOptions: Sendable {
   /// Which rules the vault's items are under.
   var vault = VaultHandling.byItem
 
-  /// The usual options: everything, mirrored.
   public init() {}
 
   /// Whether only a part of the archive comes back.
   package var isPartial: Bool { !scope.isEmpty || !stores.isEmpty }
 }
 
-/// What a restore did, or would do.
 public struct RestoreReport: Sendable {
   /// A live path that was preserved, and why.
   package struct Preserved: Sendable, Codable, Equatable {
-    /// The path.
     package var path: ContainerPath
-    /// Why: a rule, or the archive's record of it.
     package var reason: String
   }
 
@@ -311,7 +281,6 @@ public struct RestoreReport: Sendable {
   package var restoredUnderExcluded: [ContainerPath] = []
   /// Paths that have set-id bits or capabilities in the archive, which were not restored.
   package var withoutSetID: [ContainerPath] = []
-  /// Number of paths that were right already.
   public var unchanged = 0
   /// What was done with the vault's items; nil when it was right already, out of scope, or nowhere.
   public var vault: RestoredVault?
@@ -319,7 +288,6 @@ public struct RestoreReport: Sendable {
   var vaultOrigin: VaultOrigin?
   /// Groups of the archive that the container does not have, so that nothing of them came back.
   public var missingGroups: [String] = []
-  /// Compressed bytes that were read from the archive.
   package var bytesRead: UInt64 = 0
 
   package init() {}

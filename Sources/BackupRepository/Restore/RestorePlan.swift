@@ -10,7 +10,6 @@ struct RestorePlan {
   private(set) var contents: [ManifestEntry] = []
   /// Hard links to their first name, once its content is in place.
   private(set) var links: [ManifestEntry] = []
-  /// Entries whose attributes alone differ.
   private(set) var attributes: [ManifestEntry] = []
   /// Directories of the archive, parents first.
   private(set) var directories: [ManifestEntry] = []

@@ -4,7 +4,6 @@ import FileSystem
 
 /// The part of a container that a restore acts, and mirrors, inside of: some paths, some stores, or both.
 struct RestoreScope {
-  /// None means all.
   private let tops: [ContainerPath]
   private let stores: Set<ContainerStore>
   private let recorded: RecordedPaths
@@ -71,7 +70,6 @@ struct RestoreScope {
 
 /// An archive's record of each path: stored, excluded by a rule, or not readable.
 struct RecordedPaths {
-  /// The stored ones.
   private(set) var kinds: [ContainerPath: ManifestEntry.Kind] = [:]
   /// Where the external data of its databases is, if there is any.
   private(set) var externalData: Set<ContainerPath> = []
@@ -124,7 +122,6 @@ extension ScannedEntry {
     if case .sidecar = kind { true } else { false }
   }
 
-  /// Whether it is the main file of a database.
   var isDatabase: Bool {
     if case .database = kind { true } else { false }
   }
@@ -132,7 +129,6 @@ extension ScannedEntry {
 
 /// Which groups a restore acts in: those that both the archive and the container have.
 struct RestoredGroups {
-  /// The groups of the archive, and of the container.
   private let stored, present: Set<String>
   private let hasGroups: Bool
 

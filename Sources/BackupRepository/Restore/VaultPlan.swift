@@ -6,13 +6,10 @@ import FileSystem
 /// What a restore does with the vault's items, decided one by one before anything is staged.
 struct VaultPlan {
   enum Action {
-    /// The container's is unchanged.
     case nothing
     /// The archive's file comes back unchanged.
     case put
-    /// A vault is written.
     case write(Vault)
-    /// The container's is removed.
     case remove
   }
 
@@ -183,7 +180,6 @@ struct VaultPlan {
 }
 
 extension VaultItem {
-  /// This item with another one's times.
   fileprivate func dated(as other: VaultItem) -> VaultItem {
     var item = self
     (item.created, item.modified) = (other.created, other.modified)
@@ -193,11 +189,9 @@ extension VaultItem {
 
 /// What a restore did with the vault, or would do: items by name, never a value.
 public struct RestoredVault: Sendable, Codable, Equatable {
-  /// An item that did not come back.
   public struct LeftBehind: Sendable, Codable, Equatable {
     /// Its name; nil for all items of a vault that cannot be opened.
     public var item: String?
-    /// Why not.
     public var reason: String
   }
 
@@ -207,20 +201,16 @@ public struct RestoredVault: Sendable, Codable, Equatable {
   public var removed: [String] = []
   /// Items that did not come back; the container keeps what it has in their place.
   public var leftBehind: [LeftBehind] = []
-  /// Number of items that were right already.
   public var unchanged = 0
   /// Why none came back, when the reason is the same for all: no key, or a file that does not open.
   public var problem: String?
   /// Whether the archive is of this device; nil when that is not known.
   public var isSameDevice: Bool?
 
-  /// Whether nothing had to be changed.
   public var isUpToDate: Bool { returned.isEmpty && removed.isEmpty && problem == nil }
 }
 
-/// What a restore does with the vault.
 enum VaultHandling {
-  /// Each item follows its rules.
   case byItem
   /// All readable items come, into a private copy that is to be migrated.
   case whole
@@ -232,7 +222,6 @@ enum VaultHandling {
 struct VaultOrigin: Sendable, Equatable {
   /// Whether the archive is of this device, and all of its vault can be read; whether it is encrypted.
   var isSameDevice: Bool, isEncrypted: Bool
-  /// The items that it has by name only.
   var staying: [VaultExtract.Staying]
 }
 
@@ -266,7 +255,6 @@ enum ArchivedVault {
   case whole(Vault)
   /// Those that may leave their device, and why the sealed file does not open.
   case extract(VaultExtract, String)
-  /// None, and why.
   case none(String)
 
   /// Opens the sealed file of an archive, else takes the items that may leave.
@@ -299,12 +287,10 @@ enum ArchivedVault {
     }
   }
 
-  /// Those that it has by name only.
   var staying: [VaultExtract.Staying] {
     if case .extract(let extract, _) = self { extract.staying } else { [] }
   }
 
-  /// The device's name; nil when it is not known.
   var device: String? {
     switch self {
     case .whole(let vault): vault.device
@@ -316,12 +302,9 @@ enum ArchivedVault {
   var isWhole: Bool { if case .whole = self { true } else { false } }
 }
 
-/// The vault of the container that is restored into.
 enum LiveVault {
   case absent
-  /// It can be read and written.
   case open(Vault)
-  /// It cannot, and why.
   case closed(String)
 
   init(_ staged: StagedContainer) throws {

@@ -7,40 +7,49 @@ import Formats
 import Foundation
 import SystemPackage
 
-/// An archive that is being written in a private directory: the header in front, then the content that its owner
-/// adds to ``archive`` and ``manifest``, then the manifest.
+/// An archive that is being written in a private directory: the header, then the content that is added to ``archive`` and
+/// ``manifest``, then the manifest.
 final class ArchiveDraft {
   let archive: ArchiveWriter
   let manifest: ManifestWriter
-  /// A private directory for plain data.
-  let work: Directory
-  /// Without it the archive must hold nothing secret.
+  /// Without encryption the archive must hold nothing secret.
   let isEncrypted: Bool
   private let header: ArchiveHeader
   private let time: Date
-  private let scratch: Directory
+  private let destination: ArchiveDestination
+  private let scratch: ScratchDirectory
+  /// For plain data of an encrypted archive: the destination may be on another person's disk.
+  private let plainScratch: ScratchDirectory?
   private let file: FileDescriptor
 
   private static let fileName: ContainerPath = "archive", manifestName: ContainerPath = "manifest"
 
   /// - Parameters:
   ///   - time: of the capture.
-  ///   - encryption: to whom the archive is encrypted; nil for one that everybody can read.
+  ///   - encryption: the recipients; nil for an archive that everybody can read.
   init(
-    _ header: ArchiveHeader, time: Date, encryption: AgeLock?, in scratch: Directory, work: Directory
+    _ header: ArchiveHeader, time: Date, encryption: AgeLock?, to destination: ArchiveDestination
   ) throws {
-    (self.header, self.time, self.scratch, self.work) = (header, time, scratch, work)
+    (self.header, self.time, self.destination) = (header, time, destination)
     isEncrypted = encryption != nil
-    // A plain archive holds what was readable by its owner only.
-    file = try scratch.createFile(Self.fileName, mode: encryption == nil ? 0o600 : 0o644)
+    let scratch = try destination.makeScratch()
+    var plainScratch: ScratchDirectory?
+    var file: FileDescriptor?
     do {
-      archive = try ArchiveWriter(to: file, encryption: encryption)
+      if encryption != nil { plainScratch = try ScratchDirectory.temporary() }
+      let work = plainScratch?.directory ?? scratch.directory
+      // A plain archive holds data that only its owner could read.
+      let created = try scratch.directory.createFile(Self.fileName, mode: encryption == nil ? 0o600 : 0o644)
+      file = created
+      archive = try ArchiveWriter(to: created, encryption: encryption)
       manifest = try ManifestWriter(path: work.full(Self.manifestName), archive: header.archive)
+      (self.scratch, self.plainScratch, self.file) = (scratch, plainScratch, created)
     } catch {
-      try? file.close()
-      throw error
+      try? file?.close()
+      plainScratch?.remove()
+      scratch.remove()
+      throw (error as? DrydockError).map(destination.located) ?? error
     }
-    // From here on `deinit` closes the file.
     let json = try header.encoded()
     try archive.addMember(
       .file(ArchiveHeader.memberName, size: UInt64(json.count), modified: modified), contents: json)
@@ -51,12 +60,27 @@ final class ArchiveDraft {
   deinit {
     archive.cancel()
     try? file.close()
+    plainScratch?.remove()
+    scratch.remove()
   }
 
-  /// The modification time of members that stand for no path of the container, nanoseconds since 1970.
+  /// A private directory for plain data.
+  var work: Directory { plainScratch?.directory ?? scratch.directory }
+
+  /// The modification time of members that are not paths of the container, in nanoseconds since 1970.
   private var modified: Int64 { Int64(time.timeIntervalSince1970) * 1_000_000_000 }
 
-  /// Adds a vault's items that may leave their device, from memory; after all other content.
+  /// An error of writing the archive, with its place and advice.
+  func explained(_ error: DrydockError) -> DrydockError {
+    guard error.code == .noSpace, let plainScratch,
+      error.path?.hasPrefix(plainScratch.directory.path) == true
+    else { return destination.located(error) }
+    var error = error
+    error.message += "; data to be encrypted is prepared below TMPDIR: set it to a directory with more space"
+    return error
+  }
+
+  /// Adds a vault's items that may leave their device, after all other content.
   func add(_ extract: VaultExtract) throws {
     guard isEncrypted else {
       throw DrydockError(.invalidUse, "a vault's items cannot be stored in an archive without encryption")
@@ -72,14 +96,14 @@ final class ArchiveDraft {
     try manifest.add(member)
   }
 
-  /// Adds the manifest, which is finished, and gives the archive its place, never replacing a file.
-  func publish(at place: ArchivePlace) throws -> (path: String, size: UInt64) {
+  /// Adds the finished manifest and publishes the archive, never replacing a file.
+  func publish() throws -> (path: String, size: UInt64) {
     let summary = try archive.finish(manifest: addManifest())
-    try scratch.syncFile(file, Self.fileName)
+    try scratch.directory.syncFile(file, Self.fileName)
     let names = ArchiveName.candidates(
       app: header.app, instance: header.instance, time: UTCTime.compact(time), id: header.archive,
       isEncrypted: isEncrypted)
-    return (try place.publish(Self.fileName, in: scratch, as: names), summary.fileSize)
+    return (try destination.publish(Self.fileName, in: scratch.directory, as: names), summary.fileSize)
   }
 
   private func addManifest() throws -> ManifestLocation {

@@ -5,19 +5,20 @@ import DrydockErrors
 import FileSystem
 import SystemPackage
 
-/// Stores a container path by path: as members of the archive, and as entries of its manifest. It walks the
-/// directory that the caller has locked, and copes with paths that change, move or go meanwhile.
+/// Stores a container path by path: as members of the archive, and as entries of its manifest. It scans the
+/// locked directory, and copes with paths that change, move or are removed while they are read.
 final class SnapshotWriter {
   private let root: Directory
-  private let draft: ArchiveDraft
+  private let archive: ArchiveWriter
+  private let manifest: ManifestWriter
+  /// A private directory for copies of databases.
+  private let work: Directory
   private let names: MemberNames
-  private let options: SnapshotRequest
+  private let request: SnapshotRequest
   private let rules: ExclusionRules
-  /// The names of the moment that the archive is of.
+  /// The names at the moment that the archive shows.
   private let tree: TreeNames
   private let reader: StableReader
-  private var archive: ArchiveWriter { draft.archive }
-  private var manifest: ManifestWriter { draft.manifest }
 
   private(set) var entries = 0
   private(set) var contentBytes: UInt64 = 0
@@ -26,7 +27,7 @@ final class SnapshotWriter {
   private(set) var raw: [ContainerPath: String] = [:]
   /// Entries in their order, the first one's digest still being computed.
   private var waiting: [(entry: ManifestEntry, digest: PendingDigest?)] = []
-  /// The directory of the last path: a walk stays in one for a while.
+  /// The directory of the last path: consecutive paths are often in the same one.
   private var parent: (path: ContainerPath, directory: Directory)?
   /// The last path whose name no member can have.
   private var beyondLimits: ContainerPath?
@@ -36,89 +37,81 @@ final class SnapshotWriter {
   private var linked: [FileIdentity: ManifestEntry] = [:]
 
   init(
-    _ container: Container, _ root: Directory, into draft: ArchiveDraft, names: MemberNames,
-    options: SnapshotRequest
+    _ root: Directory, _ rules: ExclusionRules, into draft: ArchiveDraft, names: MemberNames,
+    request: SnapshotRequest
   ) throws {
-    (self.root, self.draft, self.names, self.options) = (root, draft, names, options)
-    let rules = ExclusionRules(container)
-    self.rules = rules
-    tree = TreeNames(root, sidecarOf: DatabaseUnit.main(ofSidecar:)) { path in
-      options.lists?(path)
-      return options.includesExcluded || rules.mayTake(below: path)
-    }
+    (self.root, self.rules, self.names, self.request) = (root, rules, names, request)
+    (archive, manifest, work) = (draft.archive, draft.manifest, draft.work)
+    tree = TreeNames(root, rules: request.includesExcluded ? nil : rules, listed: request.lists)
     reader = try StableReader()
   }
 
-  /// Stores everything that no rule excludes, or with the option all but Drydock's own state.
+  /// Stores everything that no rule excludes; with `includesExcluded` everything except Drydock's own state.
   func storeAll() throws {
     guard let metadata = try root.metadata(.root) else { return }
     try storeDirectory(.root, root.status(), metadata)
-    var scan = ContainerScan(root, rules: rules, entersExcluded: options.includesExcluded)
-    scan.names = tree
-    scan.deepest = SkippedPath.deepest
-    try scan.visit { path, error in
-      try skip(path, error.code == .inUse ? .unstable : .unreadable)
-    } _: { scanned in
-      try store(scanned)
+    var scan = ContainerScan(
+      root, rules: rules, entersExcluded: request.includesExcluded, deepest: SkippedPath.deepest,
+      names: tree)
+    while let step = try scan.next() {
+      switch step {
+      case .entry(let scanned): try store(scanned)
+      case .unreadable(let path, let error):
+        try skip(path, error.code == .inUse ? .unstable : .unreadable)
+      }
     }
     try addWaiting(all: true)
-    try addMissing(options.missing.excluded, options.missing.skipped)
+    try addMissing(request.missing.excluded, request.missing.skipped)
   }
 
   private func store(_ scanned: ScannedEntry) throws {
     if let exclusion = scanned.exclusion {
-      // An excluded directory covers what is below it.
+      // An excluded directory covers everything below it.
       if excluded.last.map({ !scanned.path.isInside($0.path) }) ?? true {
         let path = ExcludedPath(path: scanned.path, exclusion: exclusion)
         excluded.append(path)
         try manifest.add(path)
       }
-      if exclusion.rule == .state || !options.includesExcluded { return }
+      if exclusion.rule == .state || !request.includesExcluded { return }
     }
     guard try canStore(scanned.path) else { return }
     var scanned = scanned
     checksInodes = true
     for _ in 1...StableReader.smallAttempts {
       do {
-        return try storeOnce(scanned)
+        switch scanned.kind {
+        case .file: return try storeFile(scanned, kind: .file)
+        case .directory: return try storeDirectory(scanned.path, scanned.status, metadata(of: scanned))
+        case .symbolicLink: return try storeLink(scanned)
+        // A database belongs with its sidecars, which may not have been moved yet.
+        case .database where scanned.currentPath != scanned.path:
+          return try skipUnstable(scanned.path, scanned.currentPath)
+        case .database(let unit): return try storeDatabase(unit, scanned)
+        // A sidecar is stored only with a main file that SQLite could not open.
+        case .sidecar(let main): return raw[main] == nil ? () : try storeFile(scanned, kind: .rawDatabase)
+        case .mount: return try skip(scanned.path, .mount)
+        case .special: return try skip(scanned.path, .special)
+        }
       } catch let error as DrydockError where error.code == .permission || error.code == .unreadable {
         return try skip(scanned.path, .unreadable)
       } catch let error as DrydockError where error.code == .notFound || Self.meansOtherKind(error) {
         // Removed, replaced or renamed since the scan saw it.
         switch try tree.find(scanned.path, inode: scanned.status.inode) {
-        case .at(let place, let status) where status.type == scanned.status.type:
-          (scanned.place, scanned.status) = (place, status)
+        case .at(let path, let status) where status.type == scanned.status.type:
+          (scanned.currentPath, scanned.status) = (path, status)
         case .unmoved(let status) where status.type == scanned.status.type:
           scanned.status = status
           checksInodes = false
         case .gone: return
-        case .unsettled(let places):
-          for place in places { try skip(place, .unstable) }
+        case .unsettled(let paths):
+          for path in paths { try skip(path, .unstable) }
           return
-        case .at(let place, _): return try skipUnstable(scanned.path, place)
+        case .at(let path, _): return try skipUnstable(scanned.path, path)
         case .unmoved: return try skip(scanned.path, .unstable)
         }
       }
     }
-    try skipUnstable(scanned.path, scanned.place)
-  }
-
-  private func storeOnce(_ scanned: ScannedEntry) throws {
-    switch scanned.kind {
-    case .directory:
-      if let metadata = try metadata(of: scanned) {
-        try storeDirectory(scanned.path, scanned.status, metadata)
-      }
-    case .symbolicLink: try storeLink(scanned)
-    case .file: try storeFile(scanned, kind: .file)
-    // A database belongs with its sidecars, which may not have been moved yet.
-    case .database where scanned.place != scanned.path: try skipUnstable(scanned.path, scanned.place)
-    case .database(let unit): try storeDatabase(unit, scanned)
-    // A sidecar is stored only with a main file that SQLite could not open.
-    case .sidecar(let main): if raw[main] != nil { try storeFile(scanned, kind: .rawDatabase) }
-    case .mount: try skip(scanned.path, .mount)
-    case .special: try skip(scanned.path, .special)
-    }
+    try skipUnstable(scanned.path, scanned.currentPath)
   }
 
   /// Whether a member can have the path's name. One that is too long or too deep is not stored, nor what is below it.
@@ -143,10 +136,12 @@ final class SnapshotWriter {
   }
 
   private func storeLink(_ scanned: ScannedEntry) throws {
-    guard let metadata = try metadata(of: scanned) else { return }
-    var entry = entry(scanned.path, .symbolicLink, scanned.status, metadata)
-    let (directory, name) = try place(of: scanned.place)
-    let target = try reading { try directory.linkTarget(name) }
+    var entry = entry(scanned.path, .symbolicLink, scanned.status, try metadata(of: scanned))
+    let (directory, name) = try location(of: scanned.currentPath)
+    let target: [UInt8]
+    do { target = try directory.linkTarget(name) } catch let error as DrydockError {
+      throw Self.unreadable(error)
+    }
     try expectSame(directory.status(name), scanned)
     entry.linkTarget = target
     try archive.addMember(names.member(entry, .symbolicLink(target: target)))
@@ -158,17 +153,20 @@ final class SnapshotWriter {
   /// Stores a file that may change while it is read.
   private func storeFile(_ scanned: ScannedEntry, kind: ManifestEntry.Kind) throws {
     let status = scanned.status
-    guard let metadata = try metadata(of: scanned) else { return }
-    var entry = entry(scanned.path, kind, status, metadata)
+    var entry = entry(scanned.path, kind, status, try metadata(of: scanned))
     // When it changed since its first name was stored, it is not a hard link to what is in the archive.
     if status.links > 1, let first = linked[status.identity], first.changed == status.changed {
       (entry.size, entry.digest, entry.hardLink) = (first.size, first.digest, first.path)
       try archive.addMember(names.member(entry, .hardLink(target: names.name(of: first.path))))
       return try add(entry)
     }
-    let (directory, name) = try place(of: scanned.place)
+    let (directory, name) = try location(of: scanned.currentPath)
     let path = root.full(scanned.path)
-    let file = try reading { try directory.open(name, .readOnly, options: [.nonBlocking]) }
+    let file: FileDescriptor
+    do { file = try directory.open(name, .readOnly, options: [.nonBlocking]) } catch let error as DrydockError
+    {
+      throw Self.unreadable(error)
+    }
     defer { try? file.close() }
     try expectSame(FileStatus(of: file, path: path), scanned)
 
@@ -255,14 +253,13 @@ final class SnapshotWriter {
   private static let databaseCopy: ContainerPath = "database"
 
   private func storeDatabase(_ unit: DatabaseUnit, _ scanned: ScannedEntry) throws {
-    guard let metadata = try metadata(of: scanned) else { return }
-    var entry = entry(unit.main, .database, scanned.status, metadata)
+    var entry = entry(unit.main, .database, scanned.status, try metadata(of: scanned))
     for attempt in 1...StableReader.largeAttempts {
       // Also what an interrupted capture left.
-      defer { try? draft.work.removeDatabase(Self.databaseCopy) }
+      defer { try? work.removeDatabase(Self.databaseCopy) }
       let image = try root.capture(
-        unit, into: draft.work, as: Self.databaseCopy, busyTimeout: options.busyTimeout,
-        held: options.locked?.databases[unit.main], requiresStable: attempt > 1)
+        unit, into: work, as: Self.databaseCopy, busyTimeout: request.busyTimeout,
+        held: request.databaseLocks[unit.main], requiresStable: attempt > 1)
       try expectSame(root.status(unit.main), scanned)
       switch image {
       case .inPlace(let pages):
@@ -270,7 +267,7 @@ final class SnapshotWriter {
         // this is half of something.
         if try storePages(pages, &entry) { return try add(entry) }
       case .copy(let copy):
-        if try storePages(DatabasePages(ofCopy: copy, in: draft.work), &entry) { return try add(entry) }
+        if try storePages(DatabasePages(ofCopy: copy, in: work), &entry) { return try add(entry) }
       case .raw(let reason):
         raw[unit.main] = reason
         return try storeFile(scanned, kind: .rawDatabase)
@@ -295,18 +292,24 @@ final class SnapshotWriter {
   // MARK: Reading what the scan saw
 
   /// The open directory that a path is in, and its name there.
-  private func place(of path: ContainerPath) throws -> (Directory, ContainerPath) {
-    if let parent, parent.path == path.parent { return (parent.directory, ContainerPath(name: path.name)) }
+  private func location(of path: ContainerPath) throws -> (Directory, ContainerPath) {
+    let name = ContainerPath(name: path.name)
+    if let parent, parent.path == path.parent { return (parent.directory, name) }
     let directory = try root.directory(path.parent)
     parent = (path.parent, directory)
-    return (directory, ContainerPath(name: path.name))
+    return (directory, name)
   }
 
-  private func metadata(of scanned: ScannedEntry) throws -> FileMetadata? {
-    let (directory, name) = try place(of: scanned.place)
-    let metadata = try reading { try directory.metadata(name) }
-    try expectSame(directory.status(name), scanned)
-    return metadata
+  private func metadata(of scanned: ScannedEntry) throws -> FileMetadata {
+    let (directory, name) = try location(of: scanned.currentPath)
+    do {
+      let metadata = try directory.metadata(name)
+      try expectSame(directory.status(name), scanned)
+      if let metadata { return metadata }
+    } catch let error as DrydockError {
+      throw Self.unreadable(error)
+    }
+    throw DrydockError(.notFound, "removed while it was stored", path: root.full(scanned.path))
   }
 
   /// Throws unless an inode is the one that the scan saw.
@@ -316,13 +319,10 @@ final class SnapshotWriter {
     }
   }
 
-  /// A path that cannot be read is skipped, and does not end the snapshot.
-  private func reading<T>(_ body: () throws -> T) throws -> T {
-    do { return try body() } catch var error as DrydockError where error.code == .io {
-      if Self.meansOtherKind(error) { throw error }
-      error.code = .unreadable
-      throw error
-    }
+  /// The error about a path that cannot be read, which is skipped and does not end the snapshot.
+  private static func unreadable(_ error: DrydockError) -> DrydockError {
+    guard error.code == .io, !meansOtherKind(error) else { return error }
+    return DrydockError(.unreadable, error.message, path: error.path, cause: error.cause)
   }
 
   private static func meansOtherKind(_ error: DrydockError) -> Bool {
@@ -343,7 +343,7 @@ final class SnapshotWriter {
   private func add(_ entry: ManifestEntry, _ digest: PendingDigest? = nil) throws {
     entries += 1
     contentBytes += entry.hardLink == nil ? entry.size : 0
-    options.progress?(contentBytes)
+    request.progress?(contentBytes)
     waiting.append((entry, digest))
     try addWaiting(all: false)
   }
@@ -365,16 +365,16 @@ final class SnapshotWriter {
     try manifest.add(path)
   }
 
-  private func skipUnstable(_ path: ContainerPath, _ place: ContainerPath) throws {
+  private func skipUnstable(_ path: ContainerPath, _ current: ContainerPath) throws {
     try skip(path, .unstable)
-    if place != path { try skip(place, .unstable) }
+    if current != path { try skip(current, .unstable) }
   }
 
   /// Records what an earlier capture excluded or lost, unless this one has recorded the path itself.
   private func addMissing(_ earlier: [ExcludedPath], _ lost: [SkippedPath]) throws {
     let known = Set(excluded.map(\.path)).union(skipped.map(\.path))
     for path in earlier where !known.contains(path.path) {
-      if try options.includesExcluded || !manifest.hasEntry(path.path) { try manifest.add(path) }
+      if try request.includesExcluded || !manifest.hasEntry(path.path) { try manifest.add(path) }
     }
     for path in lost where !known.contains(path.path) { try manifest.add(path) }
   }

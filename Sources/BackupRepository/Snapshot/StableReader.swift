@@ -1,9 +1,7 @@
 import AgeEncryption
 import AppContainer
-import Dispatch
 import DrydockErrors
 import FileSystem
-import Synchronization
 import SystemPackage
 
 #if canImport(Glibc)
@@ -79,11 +77,15 @@ final class StableReader {
     _ file: FileDescriptor, size: Int, into buffer: HashBuffer, _ path: String
   ) throws -> UnsafeRawBufferPointer {
     var filled = 0
-    while filled < size {
-      let rest = UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[filled..<size])
-      let count = try read(file, at: UInt64(filled), into: rest, path)
-      if count == 0 { break }
-      filled += count
+    do {
+      while filled < size {
+        let rest = UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[filled..<size])
+        let count = try file.read(fromAbsoluteOffset: Int64(filled), into: rest)
+        if count == 0 { break }
+        filled += count
+      }
+    } catch let error as Errno {
+      throw DrydockError.system("cannot read", path, error)
     }
     return UnsafeRawBufferPointer(rebasing: buffer.bytes[..<filled])
   }
@@ -141,105 +143,4 @@ final class StableReader {
       throw DrydockError.system("cannot read", path, error)
     }
   }
-}
-
-/// Memory that is filled by the thread that reads and hashed by another.
-///
-/// Unchecked because the compiler cannot see the hand-over: a buffer has one owner at any time, the reading thread
-/// from ``HashPipeline/buffer()`` on, the hashing one from a call that takes it.
-final class HashBuffer: @unchecked Sendable {
-  static let size = 1 << 20
-  let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 4096)
-
-  deinit { bytes.deallocate() }
-}
-
-/// A digest that another thread computes.
-final class PendingDigest: Sendable {
-  private let result = Mutex<Result<SHA256.Digest, any Error>?>(nil)
-  private let done = DispatchGroup()
-
-  init() { done.enter() }
-
-  func finish(_ result: Result<SHA256.Digest, any Error>) {
-    self.result.withLock { $0 = result }
-    done.leave()
-  }
-
-  /// Whether ``take()`` would not wait.
-  var isDone: Bool { result.withLock { $0 != nil } }
-
-  /// Waits for the digest.
-  func take() throws -> SHA256.Digest {
-    done.wait()
-    guard let result = result.withLock({ $0 }) else {
-      throw DrydockError(.io, "a digest was not computed; report this")
-    }
-    return try result.get()
-  }
-}
-
-/// Hashes what was read while the next is read: at 2 GB/s it would otherwise take as long as everything else that a snapshot's
-/// one reading thread does.
-final class HashPipeline: Sendable {
-  /// A message that comes piece by piece. Unchecked: used on the pipeline's queue alone.
-  private final class Message: @unchecked Sendable {
-    let hash: SHA256
-    init() throws { hash = try SHA256() }
-  }
-
-  /// Below this, hashing takes less time than handing over.
-  static let smallest = 32 << 10
-  /// Enough for the other thread to be away for a while; memory is used only as far as buffers were filled.
-  private static let count = 16
-
-  private let queue = DispatchQueue(label: "drydock.hashing")
-  private let free: Mutex<[HashBuffer]>
-  private let available = DispatchSemaphore(value: 0)
-  private let message: Message
-
-  init() throws {
-    message = try Message()
-    let buffers = (0..<Self.count).map { _ in HashBuffer() }
-    free = Mutex(buffers)
-    // Started at zero and raised: Dispatch traps when a semaphore is freed below its first value.
-    for _ in buffers { available.signal() }
-  }
-
-  /// A buffer that nobody uses; waits for one.
-  func buffer() -> HashBuffer {
-    available.wait()
-    return free.withLock { $0.popLast() } ?? HashBuffer()
-  }
-
-  /// Gives a buffer back unhashed.
-  func recycle(_ buffer: HashBuffer) {
-    free.withLock { $0.append(buffer) }
-    available.signal()
-  }
-
-  /// The digest of a whole message, which is the start of a buffer; takes the buffer.
-  func digest(of buffer: HashBuffer, count: Int) -> PendingDigest {
-    let pending = PendingDigest()
-    queue.async {
-      pending.finish(Result { try SHA256.hash(UnsafeRawBufferPointer(rebasing: buffer.bytes[..<count])) })
-      self.recycle(buffer)
-    }
-    return pending
-  }
-
-  /// Adds a piece to the message that ``finish()`` ends; takes the buffer.
-  ///
-  /// - Parameter isDatabaseStart: takes the header's changing fields as zero.
-  func add(_ buffer: HashBuffer, count: Int, isDatabaseStart: Bool) {
-    queue.async {
-      let piece = UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[..<count])
-      if isDatabaseStart { DatabaseFormat.normalize(header: piece) }
-      self.message.hash.update(UnsafeRawBufferPointer(piece))
-      self.recycle(buffer)
-    }
-  }
-
-  /// Waits for all pieces, and gives their digest.
-  func finish() throws -> SHA256.Digest { try queue.sync { try message.hash.finalize() } }
 }

@@ -99,18 +99,8 @@ int64_t platform_free_space(int descriptor);
 /// file system cannot.
 int platform_reserve(int descriptor, int64_t start, int64_t length);
 
-/// Reads directory entries: `next` returns NULL at the end (errno 0) or on failure (errno set).
-typedef struct platform_directory platform_directory;
-platform_directory *platform_directory_open(int descriptor);
-/// The same for a descriptor that it takes over.
-platform_directory *platform_directory_take(int descriptor);
-const char *platform_directory_next(platform_directory *directory);
-/// The same, with the kind: a directory (1), another kind (2), or unknown (0).
-const char *platform_directory_next_kind(platform_directory *directory, int *kind);
-void platform_directory_close(platform_directory *directory);
-
 /// All names in a directory, unordered, packed into memory that the caller frees: for each the inode number (8 bytes),
-/// the kind as above (1 byte), the name and a NUL.
+/// the kind (1 byte: 1 is a directory, 2 another kind, 0 unknown), the name and a NUL.
 struct platform_names {
   uint8_t *bytes;
   size_t size;

@@ -31,11 +31,13 @@ package struct ContentSide: ComparisonSide {
     var found = [ComparedEntry(.root, .directory)]
     var left: [ContainerPath: String] = [:]
     if let metadata = try staged.live.metadata(.root) { try found[0].describe(metadata) }
-    let scan = ContainerScan(staged.live, rules: ExclusionRules(container), entersExcluded: isWhole)
-    try scan.visit { path, _ in
-      left[path] = OmissionReason.unreadable
-    } _: { scanned in
-      if isWhole, container.isState(scanned.path) { return }
+    var scan = ContainerScan(staged.live, rules: ExclusionRules(container), entersExcluded: isWhole)
+    while let step = try scan.next() {
+      guard case .entry(let scanned) = step else {
+        if case .unreadable(let path, _) = step { left[path] = OmissionReason.unreadable }
+        continue
+      }
+      if isWhole, container.isState(scanned.path) { continue }
       if let exclusion = scanned.exclusion, !isWhole {
         left[scanned.path] = exclusion.description
       } else if let kind = Self.kind(of: scanned, container),

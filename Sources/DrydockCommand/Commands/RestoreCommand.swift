@@ -69,7 +69,8 @@ struct RestoreCommand: ParsableCommand {
       Output.warn([warning])
     }
     // What an interrupted command left is ended before the container is looked at.
-    if FileManager.default.fileExists(atPath: container.path) { _ = try container.open(configuration) }
+    let isThere = FileManager.default.fileExists(atPath: container.path)
+    let existing = try isThere ? container.open(configuration) : nil
     var options = RestoreOptions()
     options.scope = try paths.map { try ContainerPath($0) }
     options.stores = Set(stores)
@@ -77,7 +78,8 @@ struct RestoreCommand: ParsableCommand {
     (options.fromOther, options.keepsSetID) = (fromOther, keepsSetID)
     (options.includeExcluded, options.includesSynchronizable) = (includeExcluded, includeSynchronizable)
     options.transaction = try container.wait.transaction(deviceKeys, use)
-    let target = try archive.target(container.path, configuration, container.instance, options)
+    let target = try archive.target(
+      container.path, configuration, container.instance, options, opened: existing)
     let catalog = migrate ? try migrations.catalog(configuration) : nil
     if dryRun {
       let outcome = try archive.dryRunRestore(to: target, options: options, migrating: catalog)
@@ -97,14 +99,14 @@ struct RestoreCommand: ParsableCommand {
     guard try isConfirmed(archive, target, options, catalog) else { throw ExitStatus.failed.code }
     let outcome = try archive.restore(to: target, options: options, migrating: catalog)
     if common.json { Output.json(outcome.document(document(outcome.value))) }
-    outcome.report(on: target.container, asJSON: common.json) { write($0, isDone: true) }
+    outcome.report(on: target, asJSON: common.json) { write($0, isDone: true) }
     if outcome.transaction == nil, !common.json { Output.line("nothing to change") }
     try outcome.throwUnlessClean()
     if outcome.value.restore.isIncomplete { throw ExitStatus.incomplete.code }
   }
 
   private func isConfirmed(
-    _ archive: Archive, _ target: Restore.Target, _ options: RestoreOptions, _ catalog: MigrationCatalog?
+    _ archive: Archive, _ target: Container, _ options: RestoreOptions, _ catalog: MigrationCatalog?
   ) throws -> Bool {
     guard !yes, !common.json, isatty(STDIN_FILENO) == 1 else { return true }
     let removed = try archive.planRestore(to: target, options: options, migrating: catalog).removed

@@ -45,9 +45,9 @@ struct ConfigurationTemplate {
   init(_ container: Container?, released: Int) throws {
     (self.container, self.released) = (container, released)
     guard let container else { return }
-    let scan = ContainerScan(try container.open(), rules: ExclusionRules(container))
+    var scan = ContainerScan(try container.open(), rules: ExclusionRules(container))
     var found: [ContainerPath] = []
-    try scan.visit { entry in
+    while let entry = try scan.nextEntry() {
       if case .database(let unit) = entry.kind, entry.exclusion == nil { found.append(unit.main) }
     }
     databases = found.enumerated().map { number, path in

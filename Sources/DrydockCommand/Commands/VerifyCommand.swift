@@ -127,7 +127,7 @@ struct VerifyCommand: ParsableCommand {
     options.rowLimit = 5
     let transaction = try wait.transaction(deviceKeys)
     return try Container.reading(at: path, configuration: configuration, limit: expansion.limit()) { opened in
-      if !ForeignContainer.isOne(path) { try ContainerOptions.recover(opened) }
+      if !ForeignContainer.isForeignArchive(path) { try ContainerOptions.recover(opened) }
       let vault = try Comparing.vault(of: archive, with: opened, transaction: transaction)
       if vault != nil { options.stores.remove(.vault) }
       let comparison = try Comparing.run(

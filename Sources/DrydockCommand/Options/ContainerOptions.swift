@@ -52,6 +52,10 @@ struct ContainerOptions: ParsableArguments {
   /// Opens the container, first ending what an interrupted command left.
   func open(_ configuration: ContainerConfiguration) throws -> Container {
     try refuseForeign()
+    return try openDirectory(configuration)
+  }
+
+  private func openDirectory(_ configuration: ContainerConfiguration) throws -> Container {
     if let encryption = try? ArchiveEncryption.of(path: path) {
       throw DrydockError(
         .notAContainer,
@@ -59,8 +63,10 @@ struct ContainerOptions: ParsableArguments {
           + "opens with `age -d`", path: path)
     }
     let container = try Container(at: path, configuration: configuration, instance: instance)
-    try Self.recover(container)
-    return container
+    let recovered = try Self.recovering(container)
+    for line in recovered { Output.note(line) }
+    // A recovery may have replaced the container.
+    return recovered.isEmpty ? container : try container.reopened()
   }
 
   /// Ends what an interrupted command left, and reports it.
@@ -75,13 +81,13 @@ struct ContainerOptions: ParsableArguments {
   }
 
   /// Whether it is a foreign archive, which is unpacked to be read.
-  var isForeign: Bool { ForeignContainer.isOne(path) }
+  var isForeign: Bool { ForeignContainer.isForeignArchive(path) }
 
   /// Opens the container for reading; a foreign archive is unpacked while the body runs.
   func reading<T>(
     _ configuration: ContainerConfiguration, _ expansion: ExpansionOptions, _ body: (Container) throws -> T
   ) throws -> T {
-    guard isForeign else { return try body(open(configuration)) }
+    guard isForeign else { return try body(openDirectory(configuration)) }
     return try Container.reading(
       at: path, configuration: configuration, instance: instance, limit: expansion.limit(), body)
   }

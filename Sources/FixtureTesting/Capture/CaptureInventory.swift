@@ -29,30 +29,30 @@ struct CaptureInventory {
 
   init(_ staged: StagedContainer, _ options: CaptureOptions) throws {
     let container = staged.container
-    let scan = ContainerScan(staged.live, rules: ExclusionRules(container))
+    var scan = ContainerScan(staged.live, rules: ExclusionRules(container))
     var skipped: ContainerPath?
-    try scan.visit { entry in
+    while let entry = try scan.nextEntry() {
       let path = entry.path
-      if let skipped, path.isInside(skipped) { return }
+      if let skipped, path.isInside(skipped) { continue }
       if let exclusion = entry.exclusion, path != Self.appleMetadata || container.layout != .ios {
-        if exclusion.rule == .state { return }
+        if exclusion.rule == .state { continue }
         dropped.append(.init(path: path.description, reason: exclusion.description))
         if entry.kind == .directory, try staged.live.metadata(path)?.hasAppleFlag == true {
           items.append(Item(path: path, kind: .excludedDirectory))
         }
-        return
+        continue
       }
       if options.drops(path, isDirectory: entry.kind == .directory) {
         skipped = path
         dropped.append(.init(path: path.description, reason: "chosen"))
         if path == container.vaultPath || container.vaultPath.isInside(path) { hasVault = false }
-        return
+        continue
       }
       guard let kind = try Self.kind(of: entry, staged) else {
         if entry.kind == .special || entry.kind == .mount {
           dropped.append(.init(path: path.description, reason: "not a file, directory or link"))
         }
-        return
+        continue
       }
       items.append(Item(path: path, kind: kind))
     }

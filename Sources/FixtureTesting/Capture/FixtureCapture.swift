@@ -315,7 +315,7 @@ package enum Capturing {
       app: archive.header.app, instance: archive.header.instance, configuration: configuration)
     var options = RestoreOptions()
     options.transaction = transaction
-    _ = try Restore.run(archive, .absent(whole), options.forCopy())
+    _ = try Restore.run(archive, whole, options.forCopy())
     configuration.layout = whole.layout
     return try Container(at: whole.root, configuration: configuration, instance: archive.header.instance)
   }

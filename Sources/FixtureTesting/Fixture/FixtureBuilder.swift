@@ -227,7 +227,7 @@ struct FixtureArchive {
       app: configuration.app ?? header.app, instance: header.instance, configuration: configuration)
     var options = RestoreOptions()
     options.includeExcluded = true
-    _ = try Restore.run(archive, .absent(container), options.forCopy())
+    _ = try Restore.run(archive, container, options.forCopy())
     for state in try StateDirectory.all(of: container) {
       guard let name = state.directory.path.split(separator: "/").last else { continue }
       try state.parent.removeTree(ContainerPath(String(name)))

@@ -72,7 +72,7 @@ enum FuzzTarget: String, CaseIterable {
       // Each step by itself: what one refuses must not hide the next from the fuzzer.
       let steps: [() throws -> Void] = [
         { try ArchiveReader(path: path).members { _, _, content in try content.read { _ in } } },
-        { _ = try Verification.run(path: path, data: true) },
+        { _ = try Verification.run(Archive(path: path), data: true) },
       ]
       for step in steps {
         do {

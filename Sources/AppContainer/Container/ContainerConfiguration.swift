@@ -28,9 +28,7 @@ public struct ContainerConfiguration: Sendable, Equatable {
     }
   }
 
-  /// The bundle id or package.
   public var app: String?
-  /// Overrides the detected layout.
   public var layout: ContainerLayout?
   /// Settings files by suite name; `standard` is the app's.
   public var defaults: [String: ContainerPath] = [:]
@@ -38,17 +36,14 @@ public struct ContainerConfiguration: Sendable, Equatable {
   /// The places of each database over the versions, the current one first.
   public var databases: [String: [ContainerPath]] = [:]
   package var databasePaths: Set<ContainerPath> { Set(databases.values.joined()) }
-  /// The app's SQL functions by name.
   package var functions: [String: SQLFunction] = [:]
   public var vault: ContainerPath?
   /// The roots of the app's groups by id: absolute, or relative to the container's root.
   public var groups: [String: String] = [:]
   public var versionMarkers: [VersionMarker] = []
-  /// Patterns of excluded paths.
   package var exclude: PatternList = []
   /// Patterns of paths that are included although a rule excludes them.
   package var include: PatternList = []
-  /// An Android app's backup rules.
   package var android: AndroidConfiguration?
   /// An absolute path, as are the following.
   public var migrations: String?

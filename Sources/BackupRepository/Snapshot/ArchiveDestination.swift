@@ -4,27 +4,27 @@ import DrydockErrors
 import FileSystem
 import SystemPackage
 
-/// Where a new archive goes: into a repository, under a name that is made, or to a file that must not exist. It is
-/// written in a private directory beside its place and published in one step.
-struct ArchivePlace {
-  /// What the names of directories for unfinished archives start with.
+/// Where a new archive is published: in a repository, under a name that is made, or as a file that must not exist. It is
+/// written in a private directory beside that place and published in one step.
+struct ArchiveDestination {
+  /// The start of the names of directories for unfinished archives.
   static let scratchPrefix = ".drydock-writing-"
 
-  /// Of a repository, locked: nothing is removed from it meanwhile.
+  /// A repository is locked, so that nothing is removed from it.
   private let folder: Directory
-  /// Nil in a repository.
   private let fileName: String?
 
   /// - Parameters:
-  ///   - container: what the archive is of; neither may contain the other.
+  ///   - container: the source of the archive; neither may contain the other.
   ///   - lockTimeout: seconds to wait for the lock of a repository.
-  /// - Throws: `DrydockError`: `overlap` when the file exists, or the container and the place contain each other;
+  /// - Throws: `DrydockError`: `overlap` when the file exists, or the container and the destination contain each other;
   ///   `notFound`; `locked` while something is removed from the repository.
   init(_ target: SnapshotRequest.Target, outside container: Container? = nil, lockTimeout: Double) throws {
-    var folder: Directory
     switch target {
     case .repository(let path):
-      folder = try Self.open(path, "the repository")
+      let folder = try Self.open(path, "the repository")
+      if let container { try Self.refuseOverlap(folder.path, isRepository: true, container) }
+      self.folder = try RepositoryLock(folder.path, exclusive: false, timeout: lockTimeout).directory
       fileName = nil
     case .file(let path):
       let slash = path.lastIndex(of: "/")
@@ -38,21 +38,16 @@ struct ArchivePlace {
         throw DrydockError(
           .overlap, "already exists; an archive never replaces a file, choose another name", path: path)
       }
+      if let container { try Self.refuseOverlap(folder.path, isRepository: false, container) }
       fileName = name
     }
-    let isRepository = fileName == nil
-    if let container { try Self.refuseOverlap(folder.path, isRepository: isRepository, container) }
-    if isRepository {
-      folder = try RepositoryLock(folder.path, exclusive: false, timeout: lockTimeout).directory
-    }
-    self.folder = folder
   }
 
   private static func open(_ path: String, _ what: String) throws -> Directory {
     do {
       return try Directory(ownRealPath(path) ?? path)
     } catch let error as DrydockError {
-      throw DrydockError.place(error, what, path: path)
+      throw DrydockError.unusable(what, path: path, error)
     }
   }
 
@@ -73,45 +68,22 @@ struct ArchivePlace {
     }
   }
 
-  /// Runs the body with a private directory beside the place; what killed runs left is removed first.
-  func withScratch<T>(_ body: (Directory) throws -> T) throws -> T {
-    var isMade = false
+  /// A private directory beside the destination; those of killed runs are removed.
+  func makeScratch() throws -> ScratchDirectory {
     do {
-      return try ScratchDirectory.with(Self.scratchPrefix, in: folder) { scratch in
-        isMade = true
-        return try body(scratch)
-      }
-    } catch let error as DrydockError where error.code == .io {
-      throw error.at(folder.path)
-    } catch let error as DrydockError where !isMade {
-      throw DrydockError.place(
-        error, fileName == nil ? "the repository" : "the directory", path: folder.path)
+      return try ScratchDirectory(Self.scratchPrefix, in: folder)
+    } catch let error as DrydockError {
+      if error.code == .io { throw located(error) }
+      throw DrydockError.unusable(
+        fileName == nil ? "the repository" : "the directory", path: folder.path, error)
     }
   }
 
-  /// As ``withScratch(_:)``, with a second directory for plain data: the same one, or when the archive is encrypted
-  /// one in the directory for temporary files, as the repository may be on somebody else's disk.
-  func withScratch<T>(isEncrypted: Bool, _ body: (Directory, _ work: Directory) throws -> T) throws -> T {
-    try withScratch { scratch in
-      guard isEncrypted else { return try body(scratch, scratch) }
-      return try ScratchDirectory.withTemporary { work in
-        do {
-          return try body(scratch, work)
-        } catch var error as DrydockError
-          where error.code == .noSpace && error.path?.hasPrefix(work.path) == true
-        {
-          error.message +=
-            "; data to be encrypted is prepared below TMPDIR: set it to a directory with more space"
-          throw error
-        }
-      }
-    }
-  }
+  /// An error of writing the archive, with the path of the destination's directory.
+  func located(_ error: DrydockError) -> DrydockError { error.code == .io ? error.at(folder.path) : error }
 
   /// In a repository, the archive of the same app and instance whose time is later than that of the new one, and
-  /// the beginning of the id of the newest: a clock is wrong.
-  ///
-  /// File names tell whether there is one, so that usually no archive is opened.
+  /// the beginning of the id of the newest: a clock is wrong. File names show it, so that usually no archive is opened.
   func later(than time: String, _ app: String, _ instance: String) throws -> (
     label: ArchiveLabel, path: String, newest: String
   )? {
@@ -127,13 +99,13 @@ struct ArchivePlace {
       }
     }.filter { isOwn($0.0) && $0.0.time > time }.max { ($0.0.time, $0.1) < ($1.0.time, $1.1) }
     guard let later else { return nil }
-    let newest = try Repository(folder.path).list().entries.compactMap(\.place).last { isOwn($0.label) }
+    let newest = try Repository(folder.path).list().entries.compactMap(\.ordered).last { isOwn($0.label) }
     return (later.0, later.1, String((newest?.label ?? later.0).id.prefix(8)))
   }
 
-  /// Gives the written file its name, never replacing one; on disk when this returns. Gives the path.
+  /// Renames the written file to its final name, never replacing one; synced when this returns. Returns the path.
   ///
-  /// - Parameter names: for a repository; the first that is free.
+  /// - Parameter names: for a repository; the first free one is used.
   /// - Throws: `DrydockError`: `overlap` when none is.
   func publish(_ file: ContainerPath, in scratch: Directory, as names: [String]) throws -> String {
     for name in fileName.map({ [$0] }) ?? names {

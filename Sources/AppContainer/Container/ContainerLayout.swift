@@ -77,7 +77,6 @@ public enum ContainerLayout: String, Sendable, Codable, CaseIterable {
   private static let safeSave = Array(".plist.".utf8)
   private static let cookies = Array("binarycookies_tmp".utf8)
 
-  /// The names that iOS device backups skip.
   private static func scannerReason(against name: [UInt8]) -> String? {
     if name.count >= safeSave.count + 7, name.dropLast(7).suffix(safeSave.count).elementsEqual(safeSave) {
       return "ios skips files of failed saves (NAME.plist.XXXXXXX)"
@@ -94,7 +93,6 @@ public enum ContainerLayout: String, Sendable, Codable, CaseIterable {
   /// The metadata file in the root of an iOS container: it names app and instance.
   static let metadataFile: ContainerPath = ".com.apple.mobile_container_manager.metadata.plist"
 
-  /// Detects the layout of a directory.
   static func detect(in root: Directory) throws -> ContainerLayout {
     if try root.status(metadataFile) != nil { return .ios }
     let hasDirectory = { (path: ContainerPath) in try root.status(path)?.type == .directory }
