@@ -88,7 +88,7 @@ extension Container {
       // Whether a key is missing is known before anything is staged.
       let plan = try Self.plan(staged, catalog, options)
       let names = try plan.pending(to: version).map(\.identifier)
-      if names.isEmpty && plan.byTheApp.isEmpty {
+      if names.isEmpty && plan.appliedExternally.isEmpty {
         return .unchanged(try Migrator.run(plan, to: version, on: staged, stamp: Self.stamp(staged)))
       }
       let summary =

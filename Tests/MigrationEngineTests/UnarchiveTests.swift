@@ -146,7 +146,7 @@ import Testing
 
   @Test(arguments: [
     ("{}", "1:27: files.unarchive needs `path` (files), `key` (a setting) or `column`"),
-    ("{path: a, key: b}", "name one of `path`, `key` and `column`, not two"),
+    ("{path: a, key: b}", "name either `path` or `key`, not both"),
     ("{path: a, suite: b}", "`suite` cannot be combined with `path`"),
     ("{key: a, extension: b}", "`extension` cannot be combined with `key`"),
     ("{column: a, database: b, table: c, to: d}", "`to` cannot be combined with `column`"),

@@ -22,7 +22,7 @@ public struct Migration: Sendable {
   /// The first part that opens the vault, which needs the device key, such as `vault.rename`; nil when none does.
   package var vaultUse: String? {
     if let step = steps.first(where: \.operation.needsVault) { return step.operation.name }
-    return (checks + verifications).contains(where: \.needsVault) ? "its check of the vault" : nil
+    return (checks + verifications).contains(where: \.body.needsVault) ? "its check of the vault" : nil
   }
 
   /// The checksum without its `.down.sql`; nil when it has none.

@@ -208,7 +208,7 @@ struct DocumentVersions: DocumentRule {
       }
       return notes
     } catch let failure as EditFailure {
-      throw position.error("\(MigrateDocument.name): \(what): \(failure.message)")
+      throw position.error("defaults.document-migrate: \(what): \(failure.message)")
     }
   }
 

@@ -53,7 +53,7 @@ enum StructuredDocument: Sendable {
 
   /// Applies a rule.
   mutating func apply(
-    _ rule: some DocumentRule, of name: DocumentName
+    _ rule: any DocumentRule, of name: DocumentName
   ) throws -> (notes: [String], changes: [DocumentChange]) {
     switch self {
     case .json(var document):
@@ -135,12 +135,8 @@ struct DocumentEdit<Value: StructuredValue> {
         change.pointer = JSONPointer(tokens: pointer.tokens.dropLast() + [String(index)]).description
         container.insert(new, at: place, order: nil)
       default:
-        change.before = container.part(place)?.stored
-        if change.before == nil {
-          container.insert(new, at: place, order: nil)
-        } else {
-          container.replace(place, with: new)
-        }
+        change.before = container[place]?.stored
+        container[place] = new
       }
     }
     changes.append(change)
@@ -185,7 +181,7 @@ struct DocumentEdit<Value: StructuredValue> {
     var order: Int?
     try value.change(pointer) { container, place in
       order = container.order(of: place)
-      container.remove(place)
+      container[place] = nil
     }
     return order
   }
@@ -259,9 +255,9 @@ struct DocumentEdit<Value: StructuredValue> {
   }
 
   private mutating func unwrap(_ key: String) -> String? {
-    guard let inner = value.part(.member(key)) else { return "`/\(key)` does not exist: left unchanged" }
+    guard let inner = value[.member(key)] else { return "`/\(key)` does not exist: left unchanged" }
     var rest = value
-    rest.remove(.member(key))
+    rest[.member(key)] = nil
     guard rest.matches(Value.empty) else { return "there are other members beside `/\(key)`: left unchanged" }
     value = inner
     return nil
@@ -272,7 +268,7 @@ extension StructuredValue {
   /// A dictionary without members.
   fileprivate static var empty: Self {
     var value = Self(key: "", value: Self(integer: 0))
-    value.remove(.member(""))
+    value[.member("")] = nil
     return value
   }
 }
@@ -294,7 +290,7 @@ struct DocumentChange: Sendable, Codable, Equatable {
 extension StagedContainer {
   /// Changes a JSON file or a property list, in its own format.
   func changeDocument(
-    at path: ContainerPath, _ rule: some DocumentRule
+    at path: ContainerPath, _ rule: any DocumentRule
   ) throws -> (notes: [String], changes: [DocumentChange]) {
     let bytes = try read(path)
     var document: StructuredDocument

@@ -9,17 +9,31 @@ struct ConvertDefaults: MigrationOperation {
   static let keys =
     ["key", "to", "type", "map", "unmapped", "if-missing", "if-exists"] + DefaultsTarget.keys
 
-  enum Rule: Sendable {
+  private enum Rule: Sendable {
     case type(SettingValueType)
     case map(ValueMap)
   }
 
-  let target: DefaultsTarget
-  let key, to: String
-  let rule: Rule
-  let unmapped: Unmapped
-  let ifMissing: IfMissing
-  let ifExists: IfExists
+  private let target: DefaultsTarget
+  private let key, to: String
+  private let rule: Rule
+  private let unmapped: Unmapped
+  private let ifMissing: IfMissing
+  private let ifExists: IfExists
+
+  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+    target = try DefaultsTarget(reading: reader)
+    key = try reader.required("key").text("`key`")
+    to = try reader.text("to") ?? key
+    let node = try reader.only(["type", "map"], needs: "`type` or `map`").node
+    if let type: SettingValueType = try reader.choice("type") {
+      rule = .type(type)
+    } else {
+      rule = .map(try ValueMap(node))
+    }
+    unmapped = try reader.choice("unmapped") ?? .fail
+    (ifMissing, ifExists) = try (reader.ifMissing(), reader.ifExists())
+  }
 
   var reversal: Reversal {
     if case .map(let map) = rule, map.isOneToOne, unmapped == .fail { return .byArguments }
@@ -107,52 +121,22 @@ struct ConvertDefaults: MigrationOperation {
   }
 }
 
-extension ConvertDefaults {
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
-    target = try DefaultsTarget(reading: reader)
-    key = try reader.required("key").text("`key`")
-    to = try reader.text("to") ?? key
-    let type: SettingValueType? = try reader.choice("type")
-    switch (type, reader["map"]) {
-    case (let type?, nil): rule = .type(type)
-    case (nil, let node?): rule = .map(try ValueMap(node))
-    case (nil, nil): throw reader.position.error("defaults.convert needs `type` or `map`")
-    case (_?, let node?): throw node.position.error("name either `type` or `map`, not both")
-    }
-    unmapped = try reader.choice("unmapped") ?? .fail
-    ifMissing = try reader.ifMissing()
-    ifExists = try reader.ifExists()
-  }
-}
-
 /// A map from typed values to values: the Bool `true` is not the text `true`.
 struct ValueMap: Sendable {
   private struct Pair {
     let from, to: PropertyListValue
-    /// The key as it is written, for hints.
-    let source: String
-    var legacyReading: String?
+    /// As it is written, for hints.
+    let key: YAMLScalar
   }
 
   private let pairs: [Pair]
-
-  /// - Throws: when the map is empty, or a key is not a simple value.
-  init(_ values: [(from: PropertyListValue, to: PropertyListValue)], at position: YAMLPosition) throws {
-    for (from, _) in values where SettingValueType(of: from) == nil {
-      throw position.error("`map` maps a \(from.typeName): only simple values can be mapped")
-    }
-    pairs = values.map { Pair(from: $0.from, to: $0.to, source: $0.from.plain ?? "") }
-    if pairs.isEmpty { throw position.error("`map` is empty") }
-  }
 
   init(_ node: YAMLNode) throws {
     pairs = try node.pairs("`map`").pairs.map { pair in
       guard let from = pair.key.value.propertyListValue else {
         throw pair.keyPosition.error("a setting is never null: name the value to map")
       }
-      return Pair(
-        from: from, to: try pair.value.propertyListValue(), source: pair.key.source,
-        legacyReading: pair.key.legacyReading)
+      return Pair(from: from, to: try pair.value.propertyListValue(), key: pair.key)
     }
     if pairs.isEmpty { throw node.position.error("`map` is empty") }
   }
@@ -175,12 +159,13 @@ struct ValueMap: Sendable {
   /// What the author probably meant, when a key of another type resembles the value.
   func hint(for value: PropertyListValue) -> String {
     for pair in pairs {
-      if case .boolean(let bool) = value, pair.legacyReading == "the Bool \(bool)" {
-        return ": the value is the Bool \(bool), and the map has the text `\(pair.source)`: write \(bool)"
+      if case .boolean(let bool) = value, pair.key.legacyReading == "the Bool \(bool)" {
+        return ": the value is the Bool \(bool), and the map has the text `\(pair.key.source)`: write \(bool)"
       }
-      if pair.from.typeName != value.typeName, pair.source == value.plain || looksAlike(pair.from, value) {
+      if pair.from.typeName != value.typeName, pair.key.source == value.plain || looksAlike(pair.from, value)
+      {
         return
-          ": the value is a \(value.typeName), and the map's `\(pair.source)` is a \(pair.from.typeName)"
+          ": the value is a \(value.typeName), and the map's `\(pair.key.source)` is a \(pair.from.typeName)"
       }
     }
     return ""

@@ -28,24 +28,17 @@ struct DefaultsTarget: Sendable {
   }
 
   /// The app's own settings, or the file that a mapping `{suite}` or `{file}` names.
-  init(_ node: YAMLNode?, _ what: String) throws {
+  init(_ node: YAMLNode?, _ what: String, at position: YAMLPosition) throws {
     if let node {
       try self.init(reading: YAMLReader(node, what: what, keys: Self.keys))
     } else {
-      self.init(kind: .standard)
+      self.init(suite: nil, at: position)
     }
   }
 
-  /// A suite, or the app's own settings.
-  init(suite: (name: String, position: YAMLPosition)?) {
-    kind = suite.map { .suite($0.name, $0.position) } ?? .standard
-  }
-
-  private init(kind: Kind) { self.kind = kind }
-
   /// A suite; the app's own settings when nil.
   init(suite: String?, at position: YAMLPosition) {
-    self.init(kind: suite.map { .suite($0, position) } ?? .standard)
+    kind = suite.map { .suite($0, position) } ?? .standard
   }
 
   /// Where the file is in this container.

@@ -26,27 +26,15 @@ struct MoveDefaultsToFile: MigrationOperation {
     ifExists = try reader.ifExists()
   }
 
-  var reversal: Reversal { .byDownValues }
-
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
-    try stage.requireNoHistory(in: to)
     var edit = try DefaultsEdit(target, stage)
     guard let value = try edit.source(key, ifMissing) else { return edit.notes }
     if let reference, value.matches(reference), try stage.status(of: to) != nil { return edit.notes }
     let bytes = try encode(value)
-    if try stage.status(of: to) != nil {
-      switch ifExists {
-      case .keep:
-        edit.notes.append("`\(to)` exists already: kept, and the setting `\(key)` left unchanged")
-        return edit.notes
-      case .replace:
-        try recorded.noteRemoved(to, on: stage)
-        try stage.remove(to)
-      case .fail:
-        throw StepFailure(
-          message: "the file `\(to)` of the setting `\(key)` exists already: say `if-exists: keep` or "
-            + "`if-exists: replace`", path: to.description)
-      }
+    let problem = "the file `\(to)` of the setting `\(key)` exists already"
+    guard try recorded.makeRoom(at: to, on: stage, ifExists, or: problem) else {
+      edit.notes.append("`\(to)` exists already: kept, and the setting `\(key)` left unchanged")
+      return edit.notes
     }
     try recorded.noteMade(to, on: stage)
     // The file gets the permissions of the settings file.
@@ -59,8 +47,6 @@ struct MoveDefaultsToFile: MigrationOperation {
     edit.values[key] = reference
     return try edit.save(to: stage, &recorded)
   }
-
-  // MARK: The file
 
   private func encode(_ value: PropertyListValue) throws -> [UInt8] {
     switch (format, value) {
@@ -107,8 +93,6 @@ struct MoveDefaultsToFile: MigrationOperation {
     return value == other
   }
 
-  // MARK: Reverting
-
   /// Moves the file's present content back into the setting.
   func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
     let recorded = try DownValues.required(recorded)
@@ -129,7 +113,7 @@ struct MoveDefaultsToFile: MigrationOperation {
     }
     edit.values[key] = value
     try stage.remove(to)
-    edit.notes += try recorded.putBackRemoved(on: stage)
+    edit.notes += try recorded.restore(recorded.removed, on: stage)
     return try edit.save(to: stage)
   }
 }

@@ -13,25 +13,15 @@ struct MoveDefaultsToVault: MigrationOperation {
       "key", "keys", "service", "account", "access-group", "accessible", "label", "synchronizable", "as",
       "if-missing", "if-exists",
     ] + DefaultsTarget.keys
-  static let needsVault = true
 
-  let target: DefaultsTarget
+  private let target: DefaultsTarget
   /// The settings, each with the account of its item.
-  let moves: [(key: String, account: String?)]
+  private let moves: [(key: String, account: String?)]
   /// The other attributes of the items.
-  let template: VaultItem
-  let form: SecretForm?
-  let ifMissing: IfMissing
-  let ifExists: IfExists
-
-  /// One setting.
-  init(
-    _ target: DefaultsTarget, key: String, account: String?, item: VaultItem, ifMissing: IfMissing,
-    ifExists: IfExists
-  ) {
-    (self.target, moves, template, form) = (target, [(key, account)], item, nil)
-    (self.ifMissing, self.ifExists) = (ifMissing, ifExists)
-  }
+  private let template: VaultItem
+  private let form: SecretForm?
+  private let ifMissing: IfMissing
+  private let ifExists: IfExists
 
   init(reading reader: YAMLReader, files: MigrationFiles) throws {
     target = try DefaultsTarget(reading: reader)
@@ -48,23 +38,19 @@ struct MoveDefaultsToVault: MigrationOperation {
   }
 
   private static func moves(_ reader: YAMLReader) throws -> [(key: String, account: String?)] {
-    switch (reader["key"], reader["keys"]) {
-    case (let node?, nil): return [(try node.text("`key`"), try reader.text("account"))]
-    case (nil, let node?):
-      if let account = reader["account"] {
-        throw account.position.error("`keys` names an account for each setting: leave `account` out")
+    let (key, node) = try reader.only(["key", "keys"], needs: "`key`, or `keys` (setting: account)")
+    if key == "key" { return [(try node.text("`key`"), try reader.text("account"))] }
+    if let account = reader["account"] {
+      throw account.position.error("`keys` names an account for each setting: leave `account` out")
+    }
+    var accounts: Set<String> = []
+    return try node.pairs("`keys`").pairs.map { pair in
+      let key = try pair.textKey("a setting's name")
+      let account = try pair.value.text("the account of `\(key)`")
+      guard accounts.insert(account).inserted else {
+        throw pair.value.position.error("two settings become the account `\(account)`")
       }
-      var accounts: Set<String> = []
-      return try node.pairs("`keys`").pairs.map { pair in
-        let key = try pair.textKey("a setting's name")
-        let account = try pair.value.text("the account of `\(key)`")
-        guard accounts.insert(account).inserted else {
-          throw pair.value.position.error("two settings become the account `\(account)`")
-        }
-        return (key, account)
-      }
-    case (nil, nil): throw reader.position.error("\(name) needs `key`, or `keys` (setting: account)")
-    case (_?, let node?): throw node.position.error("name either `key` or `keys`, not both")
+      return (key, account)
     }
   }
 
@@ -127,9 +113,8 @@ struct MoveDefaultsToVault: MigrationOperation {
   }
 }
 
-// MARK: Reverting
-
 extension MoveDefaultsToVault {
+  var needsVault: Bool { true }
   var reversal: Reversal { .byArguments }
 
   /// One setting to restore.
@@ -213,13 +198,13 @@ enum SecretForm: String, CaseIterable, Sendable {
       }
       bytes = Array(text.utf8)
     case (.json?, _):
-      guard let document = value.json else {
+      guard let document = JSONValue(value) else {
         throw StepFailure(
           message:
             "the setting `\(key)`, \(value.nounPhrase), contains a value that JSON cannot represent: a date, data or "
             + "a number that is not finite")
       }
-      bytes = try json(document)
+      bytes = JSONDocument(document, isIndented: false).bytes
     case (nil, _):
       throw StepFailure(
         message:
@@ -252,33 +237,5 @@ enum SecretForm: String, CaseIterable, Sendable {
         "the vault item of the setting `\(key)` cannot be moved back: "
         + (type == nil
           ? "the setting's type is unknown" : "it is no longer \(type?.nounPhrase ?? "of its type")"))
-  }
-
-  /// A JSON document with sorted keys.
-  static func json(_ document: Any) throws -> [UInt8] {
-    [UInt8](
-      try JSONSerialization.data(
-        withJSONObject: document, options: [.sortedKeys, .withoutEscapingSlashes, .fragmentsAllowed]))
-  }
-}
-
-extension PropertyListValue {
-  /// The value for JSONSerialization; nil when JSON cannot represent it.
-  var json: Any? {
-    switch self {
-    case .string(let text): return text
-    case .boolean(let bool): return bool
-    case .integer(let number): return number
-    case .unsigned(let number): return number
-    case .real(let real): return real.isFinite ? real : nil
-    case .single(let real): return real.isFinite ? Double(real) : nil
-    case .array(let values):
-      let converted = values.compactMap(\.json)
-      return converted.count == values.count ? converted : nil
-    case .dictionary(let values):
-      let converted = values.compactMapValues(\.json)
-      return converted.count == values.count ? converted : nil
-    case .date, .data, .unknown: return nil
-    }
   }
 }

@@ -16,16 +16,6 @@ struct VaultSelection: Sendable, CustomStringConvertible {
   private let isSynchronizable: Bool?
   let description: String
 
-  /// The items of a service, or the one of an account in it.
-  init(service: String, account: String?) {
-    (itemClass, prefixes, isSynchronizable) = (nil, [:], nil)
-    var attributes = [VaultAttribute.service: service]
-    attributes[.account] = account
-    self.attributes = attributes
-    description = [Self.words("service", service), account.map { Self.words("account", $0) }]
-      .compactMap(\.self).joined(separator: ", ")
-  }
-
   init(reading reader: YAMLReader) throws {
     var words: [String] = []
     itemClass = try reader.choice("class")

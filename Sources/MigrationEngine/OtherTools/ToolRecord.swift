@@ -13,7 +13,7 @@ struct ToolRecord {
     case noDatabase
     /// The database has tables, but not the tool's record.
     case unmarked
-    case applied(MigratedElsewhere)
+    case applied(ExternalMigrations)
   }
 
   let tool: MigrationTool

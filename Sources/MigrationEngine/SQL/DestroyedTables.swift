@@ -65,8 +65,6 @@ struct DestroyedTables {
   // MARK: Following the statements
 
   private mutating func add(_ sql: String, _ offset: Int) {
-    // Most statements of a long script insert values.
-    if Self.putsValuesIn(sql) { return }
     let tokens = SQLToken.all(in: sql)
     guard let first = tokens.first, first.kind == .word else { return }
     switch first.text.uppercased() {
@@ -88,20 +86,6 @@ struct DestroyedTables {
       if SQLStatement(sql).lossOfAllRows != nil { need(table, offset) }
     default: break
     }
-  }
-
-  private static func putsValuesIn(_ sql: String) -> Bool {
-    let bytes = sql.utf8
-    let verb = bytes.prefix(7).map { $0 | 0x20 }
-    guard verb.starts(with: "insert".utf8) || verb == Array("replace".utf8) else { return false }
-    var matched = 0
-    let word = Array("select".utf8)
-    for byte in bytes {
-      let folded = byte | 0x20
-      matched = folded == word[matched] ? matched + 1 : folded == word[0] ? 1 : 0
-      if matched == word.count { return false }
-    }
-    return true
   }
 
   private mutating func need(_ table: Int, _ offset: Int) {
@@ -204,27 +188,20 @@ enum DestructiveReason: Sendable, Equatable {
     self = .text(text)
   }
 
-  /// A reason for each table.
-  init(
-    _ reasons: [(table: String, reason: String, position: YAMLPosition)], at position: YAMLPosition
-  ) throws {
-    for item in reasons { _ = try Self(item.reason, at: item.position) }
-    guard !reasons.isEmpty else { throw position.error("`destructive` names no table") }
-    self = .tables(
-      Dictionary(reasons.map { ($0.table.lowercased(), $0.reason) }, uniquingKeysWith: { $1 }))
-  }
-
-  /// Decodes the argument `destructive` of an `sql` step.
+  /// Decodes the argument `destructive` of an `sql` step: one reason, or one for each table.
   init(_ node: YAMLNode) throws {
-    if let pairs = node.mapping?.pairs {
-      let reasons = try pairs.map { pair in
-        let table = pair.key.source
-        return (table, try pair.value.text("the reason for `\(table)`"), pair.value.position)
-      }
-      try self.init(reasons, at: node.position)
-    } else {
-      try self.init(node.text("`destructive`"), at: node.position)
+    guard let pairs = node.mapping?.pairs else {
+      self = try Self(node.text("`destructive`"), at: node.position)
+      return
     }
+    if pairs.isEmpty { throw node.position.error("`destructive` names no table") }
+    var reasons: [String: String] = [:]
+    for pair in pairs {
+      let table = pair.key.source
+      let reason = try Self(pair.value.text("the reason for `\(table)`"), at: pair.value.position)
+      reasons[table.lowercased()] = reason.text
+    }
+    self = .tables(reasons)
   }
 
   /// Decodes a directive of a `.sql` file: text, or a mapping in braces.

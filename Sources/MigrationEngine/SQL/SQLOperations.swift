@@ -178,7 +178,6 @@ struct RunToolSQL: MigrationAction {
   let downInTransaction: Bool
 
   var name: String { "sql" }
-  var needsVault: Bool { false }
   var reversal: Reversal { down == nil ? .none : .byArguments }
   var hasExplicitDown: Bool { down != nil }
 

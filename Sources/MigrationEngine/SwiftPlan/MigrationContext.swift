@@ -49,11 +49,11 @@ public final class MigrationContext {
 
   /// Runs an operation. Settings and secrets that were changed before are written first.
   public func run(_ operation: MigrationStage.Operation) throws {
-    let made = try operation.make(operation.position)
+    let action = try operation.action()
     try finish()
     // A closure is reverted by its own `down`.
     var unused = DownValues()
-    ownNotes += try made.apply(to: stage, &unused).map { "\(operation.name): \($0)" }
+    ownNotes += try action.apply(to: stage, &unused).map { "\(action.name): \($0)" }
   }
 
   // MARK: Databases
@@ -165,6 +165,7 @@ struct CustomStep: MigrationAction {
   let change: MigrationStage.Change
 
   var name: String { stage }
+  var reversal: Reversal { .none }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     let context = MigrationContext(stage: stage, name: name, position: position)
