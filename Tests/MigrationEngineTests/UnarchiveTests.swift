@@ -249,7 +249,10 @@ import Testing
     try Lab.with { lab in
       try lab.migration(
         "0001_test.yaml", "steps: [{files.unarchive: {database: notes, table: note, column: body}}]\n")
-      #expect(try lab.catalog().migrations[0].irreversibleSteps.map(\.operation) == ["files.unarchive"])
+      #expect(
+        try lab.catalog().migrations[0].irreversibleSteps.map {
+          $0.contains("files.unarchive has no inverse")
+        } == [true])
     }
   }
 

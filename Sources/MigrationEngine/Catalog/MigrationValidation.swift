@@ -26,7 +26,7 @@ package struct MigrationValidation: Sendable {
   package static func run(
     _ plan: any MigrationPlan.Type, _ configuration: ContainerConfiguration
   ) -> MigrationValidation {
-    let (catalog, problems) = MigrationCatalog.read(plan)
+    let (catalog, problems) = MigrationCatalog.read(plan.stages, String(describing: plan))
     return MigrationValidation(catalog, configuration, reading: problems)
   }
 
@@ -70,7 +70,7 @@ package struct MigrationValidation: Sendable {
   private static func irreversibleSteps(_ catalog: MigrationCatalog) -> [DrydockError] {
     if catalog.tool != nil { return [] }
     return catalog.migrations.filter { !$0.isIrreversible }.flatMap(\.irreversibleSteps).map {
-      DrydockError(.irreversible, $0.description)
+      DrydockError(.irreversible, $0)
     }
   }
 
@@ -102,7 +102,6 @@ extension Assertion {
 /// on it are reported.
 struct StatementCheck {
   private(set) var problems: [DrydockError] = []
-  /// By database.
   private var schemas: [String: DatabaseQueue] = [:]
   private var isKnown: [String: Bool] = [:]
   private let settings: ContainerConfiguration

@@ -159,12 +159,10 @@ extension Assertion {
       FilesAssertion(selection, count ?? .exists(true), matching: pattern), at: node.position)
   }
 
-  /// That a path is excluded from backups.
   package static func isExcluded(_ path: ContainerPath, at position: YAMLPosition) -> Assertion {
     Assertion(MarkAssertion(path: path, protection: nil), at: position)
   }
 
-  /// That a path has a class of data protection.
   package static func isProtected(
     _ path: ContainerPath, _ protection: ProtectionClass, at position: YAMLPosition
   ) -> Assertion {

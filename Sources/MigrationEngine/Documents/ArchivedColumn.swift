@@ -17,7 +17,6 @@ struct ArchivedColumn: Sendable {
   private let condition: String?
   private let store: Unarchive.Store
   private let ifMissing: IfMissing
-  /// For messages.
   private let positions: (database: YAMLPosition, table: YAMLPosition, column: YAMLPosition)
   private let conditionPosition: YAMLPosition?
 

@@ -68,8 +68,6 @@ struct DocumentPatch: DocumentRule {
     }
   }
 
-  // MARK: Applying
-
   func apply<Value>(to edit: inout DocumentEdit<Value>, of what: String) throws -> [String] {
     try steps.compactMap { step in
       do {
@@ -189,8 +187,6 @@ struct DocumentVersions: DocumentRule {
   }
 
   private var words: String { ([oldest] + versions.map(\.number)).map(String.init).joined(separator: ", ") }
-
-  // MARK: Applying
 
   func apply<Value>(to edit: inout DocumentEdit<Value>, of what: String) throws -> [String] {
     do {

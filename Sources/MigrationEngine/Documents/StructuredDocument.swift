@@ -51,7 +51,6 @@ enum StructuredDocument: Sendable {
     }
   }
 
-  /// Applies a rule.
   mutating func apply(
     _ rule: any DocumentRule, of name: DocumentName
   ) throws -> (notes: [String], changes: [DocumentChange]) {
@@ -111,7 +110,6 @@ struct SettingDocument {
 /// Changes inside one value, each recorded so that it can be reverted separately.
 struct DocumentEdit<Value: StructuredValue> {
   private(set) var value: Value
-  /// In order.
   private(set) var changes: [DocumentChange] = []
   private let name: DocumentName
 
@@ -121,8 +119,6 @@ struct DocumentEdit<Value: StructuredValue> {
   func shown(_ value: Value, at pointer: JSONPointer) -> String {
     value.shown(name.redactor, names: [name.key ?? ""] + pointer.tokens)
   }
-
-  // MARK: Changing
 
   /// Adds a member or an element; an existing member is replaced.
   mutating func add(_ new: Value, at pointer: JSONPointer) throws {
@@ -142,7 +138,6 @@ struct DocumentEdit<Value: StructuredValue> {
     changes.append(change)
   }
 
-  /// Replaces an existing value.
   mutating func replace(_ pointer: JSONPointer, with new: Value) throws {
     let old = try present(pointer)
     try value.set(new, at: pointer)
@@ -195,8 +190,6 @@ struct DocumentEdit<Value: StructuredValue> {
     }
     throw EditFailure("`\(pointer)` does not exist")
   }
-
-  // MARK: Reverting
 
   /// Reverts one change, when the value still is what it wrote.
   ///
@@ -275,7 +268,6 @@ extension StructuredValue {
 
 /// One change inside a value.
 struct DocumentChange: Sendable, Codable, Equatable {
-  /// Where, as a JSON pointer.
   var pointer: String
   /// Where it was before, when it was moved.
   var from: String?

@@ -26,7 +26,6 @@ protocol StructuredValue: Sendable {
   init(stored: String) throws
   /// The exact value for the undo entry.
   var stored: String { get }
-  /// The value, when it is an integer.
   var integer: Int64? { get }
   /// The value in a message; hidden when one of its names suggests a secret.
   func shown(_ redactor: Redactor, names: [String]) -> String

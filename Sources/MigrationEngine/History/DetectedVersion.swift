@@ -12,7 +12,6 @@ package struct DetectedVersion: Sendable, Equatable {
     case tool(String)
     /// A version marker of the app.
     case marker(String)
-    /// The container is empty.
     case newContainer
 
     /// Such as "the history", "the setting `x`", "a new container".
@@ -42,7 +41,6 @@ package struct DetectedVersion: Sendable, Equatable {
 
 /// The migrations that were applied externally: by the app or another tool.
 package enum ExternalMigrations: Sendable, Equatable {
-  /// None.
   case none
   /// A range of numbers, from a version marker that has only the last one.
   case through(ClosedRange<Int>)

@@ -23,9 +23,7 @@ public struct MigrationStatus: Sendable {
     /// Without the number.
     public let name: String
     public let state: State
-    /// In the history.
     package let record: MigrationRecord?
-    /// From the files.
     package let migration: Migration?
 
     /// `0002_rename_settings`.

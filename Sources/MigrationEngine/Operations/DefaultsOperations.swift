@@ -3,47 +3,33 @@ import ContainerTransaction
 import FileSystem
 import Formats
 
-/// `defaults.set`: writes settings.
-struct SetDefaults: MigrationOperation {
-  static let name = "defaults.set"
-  static let keys = ["values", "if-exists"] + DefaultsTarget.keys
+/// `defaults.set` and `defaults.set-default`: write settings; the second one only those that are absent.
+struct SetDefaults: MigrationAction {
+  static let kinds = [
+    OperationKind("defaults.set", ["values", "if-exists"] + DefaultsTarget.keys) {
+      try Self($0, ifExists: $0.ifExists())
+    },
+    OperationKind("defaults.set-default", ["values"] + DefaultsTarget.keys) { try Self($0, ifExists: nil) },
+  ]
 
+  let name: String
   private let target: DefaultsTarget
   private let values: PropertyListDictionary
-  private let ifExists: IfExists
+  /// Nil when existing settings are kept without a note.
+  private let ifExists: IfExists?
 
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+  private init(_ reader: YAMLReader, ifExists: IfExists?) throws {
+    (name, self.ifExists) = (reader.what, ifExists)
     target = try DefaultsTarget(reading: reader)
     values = try reader.required("values").pairs("`values`").propertyListValues()
-    ifExists = try reader.ifExists()
   }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
     for (key, value) in values.sorted() {
-      if let existing = edit.values[key], existing.matches(value) { continue }
-      if try edit.mayWrite(key, ifExists) { edit.values[key] = value }
+      if let existing = edit.values[key], ifExists == nil || existing.matches(value) { continue }
+      if try edit.mayWrite(key, ifExists ?? .keep) { edit.values[key] = value }
     }
-    return try edit.save(to: stage, &recorded)
-  }
-}
-
-/// `defaults.set-default`: writes settings that are absent.
-struct SetDefaultDefaults: MigrationOperation {
-  static let name = "defaults.set-default"
-  static let keys = ["values"] + DefaultsTarget.keys
-
-  private let target: DefaultsTarget
-  private let values: PropertyListDictionary
-
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
-    target = try DefaultsTarget(reading: reader)
-    values = try reader.required("values").pairs("`values`").propertyListValues()
-  }
-
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
-    var edit = try DefaultsEdit(target, stage)
-    edit.values.merge(values) { existing, _ in existing }
     return try edit.save(to: stage, &recorded)
   }
 }
@@ -72,7 +58,7 @@ struct DeleteDefaults: MigrationOperation {
     try reader.requireReason()
   }
 
-  var isDestructive: Bool { true }
+  var announcedLoss: AnnouncedLoss { .everything }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)

@@ -41,7 +41,6 @@ struct DefaultsTarget: Sendable {
     kind = suite.map { .suite($0, position) } ?? .standard
   }
 
-  /// Where the file is in this container.
   func path(in container: Container) throws -> ContainerPath {
     switch kind {
     case .file(let path): return path
@@ -69,7 +68,6 @@ struct DefaultsTarget: Sendable {
     }
   }
 
-  /// The settings; nil when there is no file.
   func read(_ stage: StagedContainer) throws -> PropertyListFile? {
     try stage.defaults(try path(in: stage.container))
   }
@@ -185,6 +183,5 @@ extension Redactor {
 }
 
 extension PropertyListValue {
-  /// The type's name with its article.
   var nounPhrase: String { (typeName == "integer" || typeName == "array" ? "an " : "a ") + typeName }
 }

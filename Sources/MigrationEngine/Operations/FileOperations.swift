@@ -38,7 +38,7 @@ struct TransferFiles: MigrationAction {
   }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
-    if let single { try stage.requireNotHistory(single) }
+    if let single { try stage.requireNoHistory(in: single) }
     var notes: [String] = []
     let pairs = try pairs(on: stage, &notes)
     if let single, pairs.isEmpty { recorded.skipped.append(single.description) }
@@ -145,7 +145,7 @@ struct DeleteFiles: MigrationOperation {
     try reader.requireReason()
   }
 
-  var isDestructive: Bool { true }
+  var announcedLoss: AnnouncedLoss { .everything }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     var notes: [String] = []

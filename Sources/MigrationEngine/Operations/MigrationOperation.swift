@@ -10,14 +10,10 @@ protocol MigrationAction: Sendable {
   var name: String { get }
   /// Whether it opens the vault, which needs the device key.
   var needsVault: Bool { get }
-  /// Whether its author gives a reason for destroying data.
-  var isDestructive: Bool { get }
   /// The data that the author says it destroys.
   var announcedLoss: AnnouncedLoss { get }
   /// How it can be reverted when the whole transaction cannot be undone.
   var reversal: Reversal { get }
-  /// Whether its author wrote the down step, which may be wrong.
-  var hasExplicitDown: Bool { get }
   /// Runs the step on the stage.
   ///
   /// - Parameter recorded: takes the values that ``revert(on:_:)`` needs later.
@@ -44,9 +40,10 @@ protocol MigrationOperation: MigrationAction {
 
 /// How a step can be reverted.
 enum Reversal: Sendable {
-  /// Its arguments, or its explicit `down`, say how.
+  /// Its arguments say how.
   case byArguments
-  /// By the values that it recorded.
+  /// Its author wrote the down step, which may be wrong.
+  case explicit
   case byDownValues
   /// It cannot: the migration needs `down` steps, or says `irreversible: true`.
   case none
@@ -58,10 +55,8 @@ extension MigrationOperation {
 
 extension MigrationAction {
   var needsVault: Bool { false }
-  var isDestructive: Bool { false }
-  var announcedLoss: AnnouncedLoss { isDestructive ? .everything : .nothing }
+  var announcedLoss: AnnouncedLoss { .nothing }
   var reversal: Reversal { .byDownValues }
-  var hasExplicitDown: Bool { false }
 
   func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
     guard reversal == .byDownValues else {
@@ -94,13 +89,13 @@ struct OperationKind: Sendable {
 enum Operations {
   private static let all: [OperationKind] =
     [
-      OperationKind(SetDefaults.self), OperationKind(SetDefaultDefaults.self),
       OperationKind(ConvertDefaults.self), OperationKind(DeleteDefaults.self),
       OperationKind(MoveDefaultsToFile.self), OperationKind(MoveDefaultsToVault.self),
       OperationKind(ConvertVaultItems.self), OperationKind(RunSQL.self), OperationKind(DeleteFiles.self),
       OperationKind(CreateDirectory.self), OperationKind(WriteFile.self), OperationKind(RunScript.self),
       OperationKind(Unarchive.self),
-    ] + TransferDefaults.kinds + ChangeVaultItems.kinds + TransferFiles.kinds + SetAttributes.kinds
+    ] + SetDefaults.kinds + TransferDefaults.kinds + ChangeVaultItems.kinds + TransferFiles.kinds
+    + SetAttributes.kinds
     + ChangeDocuments.kinds
 
   static let named = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
@@ -197,16 +192,12 @@ extension StagedContainer {
     return path == directory || path.isInside(directory)
   }
 
-  /// - Throws: ``StepFailure`` when a step would write into Drydock's history.
-  func requireNotHistory(_ path: ContainerPath) throws {
-    guard isHistory(path) else { return }
-    throw StepFailure(
-      message: "`\(path)` is where Drydock keeps its history: choose another path", path: path.description)
-  }
-
-  /// - Throws: ``StepFailure`` when a path is the history, or a directory that contains it.
+  /// - Throws: ``StepFailure`` when a path is in the directory of the history, or is a directory that contains it.
   func requireNoHistory(in path: ContainerPath) throws {
-    try requireNotHistory(path)
+    if isHistory(path) {
+      throw StepFailure(
+        message: "`\(path)` is where Drydock keeps its history: choose another path", path: path.description)
+    }
     guard container.historyPath.isInside(path), try status(of: container.historyPath) != nil else { return }
     throw StepFailure(
       message: "`\(path)` contains Drydock's history: name its other contents instead", path: path.description

@@ -14,12 +14,14 @@ struct MoveDefaultsToVault: MigrationOperation {
       "if-missing", "if-exists",
     ] + DefaultsTarget.keys
 
+  private enum Form: String, CaseIterable { case text, json }
+
   private let target: DefaultsTarget
   /// The settings, each with the account of its item.
   private let moves: [(key: String, account: String?)]
   /// The other attributes of the items.
   private let template: VaultItem
-  private let form: SecretForm?
+  private let encoding: SettingEncoding
   private let ifMissing: IfMissing
   private let ifExists: IfExists
 
@@ -32,7 +34,8 @@ struct MoveDefaultsToVault: MigrationOperation {
     item.label = try reader.text("label")
     item.isSynchronizable = try reader.boolean("synchronizable") ?? false
     template = item
-    form = try reader.choice("as")
+    let form: Form? = try reader.choice("as")
+    encoding = form.flatMap { SettingEncoding(rawValue: $0.rawValue) } ?? .raw
     ifMissing = try reader.ifMissing()
     ifExists = try reader.ifExists()
   }
@@ -63,7 +66,9 @@ struct MoveDefaultsToVault: MigrationOperation {
       guard let value = try edit.source(key, ifMissing) else { continue }
       var item = template
       item.account = account
-      item.value = try SecretForm.bytes(of: value, as: form, key: key)
+      var bytes = try encoding.bytes(
+        of: value, key: key, isIndented: false, argument: ("as", [.raw, .text, .json]))
+      item.value = SecretBytes(wiping: &bytes)
       let before = try stage.vault()?[item.id]
       guard let vault = try put(item, of: key, stage, &edit.notes) else { continue }
       stage.keepSealed(MovedSecret(path: file, key: key, value: value), to: vault.recipients)
@@ -141,9 +146,7 @@ extension MoveDefaultsToVault {
         edit.notes.append("`\(item.key)` exists already: kept, and the vault item \(item.written) too")
         continue
       }
-      let value = try now.value.withBytes {
-        try SecretForm.setting(of: Array($0), as: form, type: item.type, key: item.key)
-      }
+      let value = try now.value.withBytes { try setting(of: Array($0), like: item.type, key: item.key) }
       edit.values[item.key] = value
       // The undo entry of this rollback keeps the setting sealed, as that of the move does.
       stage.keepSealed(MovedSecret(path: file, key: item.key, value: value), to: vault.recipients)
@@ -157,6 +160,16 @@ extension MoveDefaultsToVault {
       try stage.setVault(vault)
     }
     return try edit.save(to: stage)
+  }
+
+  private func setting(
+    of bytes: [UInt8], like type: PropertyListValue?, key: String
+  ) throws -> PropertyListValue {
+    if let value = try? encoding.setting(of: bytes, like: type) { return value }
+    if encoding == .raw { return .data(bytes) }
+    throw StepFailure(
+      message: "the vault item of the setting `\(key)` cannot be moved back: "
+        + (type.map { "it is no longer \($0.nounPhrase)" } ?? "the setting's type is unknown"))
   }
 
   private func returns(_ recorded: DownValues?, _ stage: StagedContainer) throws -> [Return] {
@@ -175,67 +188,5 @@ extension MoveDefaultsToVault {
           wasThere: change.before == after)
       }
     }
-  }
-}
-
-/// The form of a secret that was a setting of another type than text or data.
-enum SecretForm: String, CaseIterable, Sendable {
-  /// A number or Bool as text, as `defaults.convert` writes it.
-  case text
-  /// A JSON document: dictionaries, arrays, text, numbers, Bools.
-  case json
-
-  /// The bytes: text as UTF-8, data unchanged, other types only in an explicit form.
-  static func bytes(of value: PropertyListValue, as form: SecretForm?, key: String) throws -> SecretBytes {
-    var bytes: [UInt8]
-    switch (form, value) {
-    case (nil, .string(let text)): bytes = Array(text.utf8)
-    case (nil, .data(let data)): bytes = data
-    case (.text?, _):
-      guard case .string(let text) = SettingValueType.string.convert(value) else {
-        throw StepFailure(
-          message: "the setting `\(key)`, \(value.nounPhrase), cannot be text: say `as: json`")
-      }
-      bytes = Array(text.utf8)
-    case (.json?, _):
-      guard let document = JSONValue(value) else {
-        throw StepFailure(
-          message:
-            "the setting `\(key)`, \(value.nounPhrase), contains a value that JSON cannot represent: a date, data or "
-            + "a number that is not finite")
-      }
-      bytes = JSONDocument(document, isIndented: false).bytes
-    case (nil, _):
-      throw StepFailure(
-        message:
-          "the setting `\(key)` is \(value.nounPhrase), and a secret is text or data: say `as: text` or "
-          + "`as: json`")
-    }
-    return SecretBytes(wiping: &bytes)
-  }
-
-  /// The setting that a secret was made of.
-  ///
-  /// - Parameter type: its type; nil when that is unknown.
-  /// - Throws: ``StepFailure`` when the bytes are not of that type.
-  static func setting(
-    of bytes: [UInt8], as form: SecretForm?, type: PropertyListValue?, key: String
-  ) throws -> PropertyListValue {
-    let text = String(validating: bytes, as: UTF8.self)
-    let value: PropertyListValue? =
-      switch (form, type) {
-      case (nil, .data?): .data(bytes)
-      case (nil, _): text.map { .string($0) } ?? .data(bytes)
-      case (.text?, let type?):
-        text.flatMap { SettingValueType(of: type)?.convert(.string($0))?.typed(like: type) }
-      case (.text?, nil): nil
-      case (.json?, _): try? JSONDocument(bytes: bytes).value.propertyListValue?.typed(like: type)
-      }
-    if let value { return value }
-    throw StepFailure(
-      message:
-        "the vault item of the setting `\(key)` cannot be moved back: "
-        + (type == nil
-          ? "the setting's type is unknown" : "it is no longer \(type?.nounPhrase ?? "of its type")"))
   }
 }

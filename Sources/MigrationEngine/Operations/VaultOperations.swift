@@ -75,7 +75,7 @@ struct ChangeVaultItems: MigrationAction {
   }
 
   var needsVault: Bool { true }
-  var isDestructive: Bool { change == nil }
+  var announcedLoss: AnnouncedLoss { change == nil ? .everything : .nothing }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     var edit = try VaultEdit(stage)

@@ -54,7 +54,6 @@ struct VaultSelection: Sendable, CustomStringConvertible {
   /// The prefix of an attribute that selects the items.
   func prefix(of attribute: VaultAttribute) -> String? { prefixes[attribute] }
 
-  /// The items of a vault, in order.
   func items(of vault: Vault) -> [VaultItem] { vault.sorted.filter(matches) }
 
   private func matches(_ item: VaultItem) -> Bool {

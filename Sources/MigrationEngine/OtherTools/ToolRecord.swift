@@ -38,8 +38,6 @@ struct ToolRecord {
     }
   }
 
-  // MARK: Reading
-
   /// - Throws: ``DrydockError`` `unknownVersion` when golang-migrate failed in the middle of a migration, or the
   ///   table is not the tool's.
   func read() throws -> State {
@@ -102,8 +100,6 @@ struct ToolRecord {
   private func userVersion(_ db: Database) throws -> Int {
     try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
   }
-
-  // MARK: Writing
 
   /// Updates the record to the applied migrations. Rows of migrations whose files are missing stay.
   ///

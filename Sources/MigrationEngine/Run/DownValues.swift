@@ -90,7 +90,6 @@ struct DownValues: Sendable, Codable, Equatable {
   }
 }
 
-/// Recording.
 extension DownValues {
   /// Records the settings of a file that differ.
   mutating func note(
@@ -134,7 +133,7 @@ extension DownValues {
   mutating func makeRoom(
     at path: ContainerPath, on stage: StagedContainer, _ ifExists: IfExists, or problem: String
   ) throws -> Bool {
-    try stage.requireNotHistory(path)
+    try stage.requireNoHistory(in: path)
     if try stage.status(of: path) != nil {
       switch ifExists {
       case .keep: return false
@@ -142,7 +141,6 @@ extension DownValues {
         throw StepFailure(
           message: problem + ": say `if-exists: keep` or `if-exists: replace`", path: path.description)
       case .replace:
-        try stage.requireNoHistory(in: path)
         try noteRemoved(path, on: stage)
         try stage.remove(path)
       }

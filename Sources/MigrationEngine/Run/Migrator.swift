@@ -25,18 +25,18 @@ package struct Migrator {
   /// - Throws: `DrydockError` with the place of the step or check that failed. Errors about the container as a whole
   ///   (in use, no space) are passed on unchanged.
   package static func run(
-    _ plan: MigrationStatus, to target: Int? = nil, on stage: StagedContainer, stamp: MigrationStamp,
+    _ status: MigrationStatus, to target: Int? = nil, on stage: StagedContainer, stamp: MigrationStamp,
     watch: Watch = { _, _ in }
   ) throws -> MigrationReport {
-    let pending = try plan.pending(to: target)
-    try plan.requireKeys(to: target, for: stage)
-    let migrator = Migrator(stage: stage, stamp: stamp, firstOfDatabase: firstOfDatabase(plan.catalog))
-    var history = plan.detected.history
+    let pending = try status.pending(to: target)
+    try status.requireKeys(to: target, for: stage)
+    let migrator = Migrator(stage: stage, stamp: stamp, firstOfDatabase: firstOfDatabase(status.catalog))
+    var history = status.detected.history
     var report = MigrationReport(
-      from: plan.detected.version, to: plan.detected.version, migrations: [],
-      appliedExternally: plan.appliedExternally, notes: plan.notes)
+      from: status.detected.version, to: status.detected.version, migrations: [],
+      appliedExternally: status.appliedExternally, notes: status.notes)
     for number in report.appliedExternally {
-      guard let migration = plan.catalog.migration(number) else { continue }
+      guard let migration = status.catalog.migration(number) else { continue }
       history.add(MigrationRecord(migration, origin: .app, stamp: stamp))
     }
     var downValues = DownValues.Run(from: report.from)
@@ -49,7 +49,7 @@ package struct Migrator {
     }
     if report.changedAnything { try history.write(to: stage) }
     if !pending.isEmpty {
-      report.notes += try stage.updateToolRecord(history, plan.catalog)
+      report.notes += try stage.updateToolRecord(history, status.catalog)
       report.notes += try downValues.noteMarkers(on: stage) { try stage.writeMarkers(version: report.to) }
       try stage.attach(steps: downValues.encoded())
     }

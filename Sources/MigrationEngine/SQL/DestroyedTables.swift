@@ -8,9 +8,7 @@ struct DestroyedTables {
     var before, after: String?
     var isDropped = false
     var isDeletedFrom = false
-    /// Whether a statement on it needs a reason.
     var needsReason = false
-    /// All its names.
     var names: Set<String>
     /// The tables whose rows were copied into it.
     var sources: Set<Int> = []
@@ -23,8 +21,6 @@ struct DestroyedTables {
   init(_ script: SQLScript) {
     for statement in script.statements() { add(statement.text, statement.offset) }
   }
-
-  // MARK: The announced loss
 
   /// The loss that a reason announces. A text is for the only table that needs a reason, or that rows are deleted from.
   func announced(by reason: DestructiveReason) -> AnnouncedLoss.Tables {
@@ -61,8 +57,6 @@ struct DestroyedTables {
     }
     return nil
   }
-
-  // MARK: Following the statements
 
   private mutating func add(_ sql: String, _ offset: Int) {
     let tokens = SQLToken.all(in: sql)
@@ -173,7 +167,6 @@ enum DestructiveReason: Sendable, Equatable {
   /// By the table's name in lower case.
   case tables([String: String])
 
-  /// All reasons in one text.
   var text: String {
     switch self {
     case .text(let text): text
@@ -182,7 +175,6 @@ enum DestructiveReason: Sendable, Equatable {
     }
   }
 
-  /// One reason.
   init(_ text: String, at position: YAMLPosition) throws {
     guard !text.isEmpty else { throw position.error("`destructive` says why: give a reason") }
     self = .text(text)

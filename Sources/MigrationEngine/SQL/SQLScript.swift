@@ -37,7 +37,6 @@ struct SQLScript: Sendable {
     return places.position(at: offset)
   }
 
-  /// All statements.
   func statements() -> [SQLStatementText] {
     var (found, offset): ([SQLStatementText], Int) = ([], 0)
     while let statement = statement(from: offset) {
@@ -75,7 +74,6 @@ struct SQLScript: Sendable {
   }
 }
 
-/// One statement of a script.
 struct SQLStatementText {
   /// Its text, without comments before it.
   let text: String

@@ -3,9 +3,7 @@ struct SQLToken {
   enum Kind {
     /// A bare word or number.
     case word
-    /// A quoted name.
     case name
-    /// A string literal.
     case string
     /// One character of anything else.
     case sign
@@ -133,11 +131,6 @@ struct SQLStatement {
   /// Whether it begins or ends a transaction or a savepoint.
   var isAboutTransactions: Bool {
     words.first.map(["BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE"].contains) ?? false
-  }
-
-  /// Whether it creates a trigger, which contains statements.
-  var createsTrigger: Bool {
-    words.first == "CREATE" && words.dropFirst().first { !["TEMP", "TEMPORARY"].contains($0) } == "TRIGGER"
   }
 
   /// Whether it creates a table that is not temporary.

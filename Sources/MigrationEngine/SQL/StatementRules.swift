@@ -76,7 +76,6 @@ extension DatabaseValue.Storage {
 
 /// Whether a message about SQL speaks of arguments or directives.
 enum SQLLanguage: Sendable {
-  /// Steps in YAML.
   case steps
   /// A `.sql` file with its directives in comments.
   case directives

@@ -40,10 +40,6 @@ extension MigrationCatalog {
     self = catalog
   }
 
-  static func read(_ plan: any MigrationPlan.Type) -> (MigrationCatalog, problems: [DrydockError]) {
-    read(plan.stages, String(describing: plan))
-  }
-
   /// The migrations of stages, with all errors in them.
   static func read(_ stages: [MigrationStage], _ name: String) -> (
     MigrationCatalog, problems: [DrydockError]
