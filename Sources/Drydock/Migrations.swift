@@ -114,7 +114,7 @@ extension Container {
       try plan.requireKeys(to: options.version, for: staged)
       let version = try target(plan)
       let names = try plan.pending(to: version).map(\.identifier)
-      if names.isEmpty && plan.byTheApp.isEmpty {
+      if names.isEmpty && plan.appliedExternally.isEmpty {
         return .unchanged(try Migrator.run(plan, to: version, on: staged, stamp: Self.stamp(staged)))
       }
       let summary =

@@ -17,7 +17,7 @@ enum Layering {
       transaction.union(["Drydock", "MigrationEngine", "BackupRepository", "ArchiveFile", "GRDB"])
     ),
     ("Drydock", transaction.union(["MigrationEngine", "BackupRepository", "ArchiveFile"])),
-    ("MigrationEngine", transaction.union(["GRDB", "Subprocess"])),
+    ("MigrationEngine", container.union(["ContainerTransaction", "GRDB", "Subprocess"])),
     ("BackupRepository", transaction.union(["ArchiveFile", "GRDB", "SystemPackage"])),
     ("ContainerTransaction", container.union(["ContainerDiff", "GRDB", "SystemPackage"])),
     ("ContainerDiff", container.union(["GRDB"])),

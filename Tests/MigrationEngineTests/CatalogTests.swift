@@ -133,7 +133,7 @@ import Testing
     ("steps:\n  - sql: {database: n, up: up.sql}\n", "0001_a.yaml:2:28: `up.sql` is another file"),
     ("steps:\n  - sql: {database: n, up: ''}\n", "0001_a.yaml:2:10: `sql` has no statement to run"),
     ("steps: []\nverify:\n  - sq: {}\n", "0001_a.yaml:3:5: unknown check `sq`; did you mean `sql`?"),
-    ("steps: []\nverify:\n  - defaults: {key: a}\n", "0001_a.yaml:3:15: `defaults` has one of `equals`"),
+    ("steps: []\nverify:\n  - defaults: {key: a}\n", "0001_a.yaml:3:15: defaults needs one of `equals`"),
     (
       "steps: []\nverify:\n  - sql: {database: n, query: SELECT 1, equals: true}\n",
       "0001_a.yaml:3:49: SQLite has no Bool: write 1"

@@ -48,7 +48,7 @@ import Testing
       ),
       ("drydock.yaml has no settings file `group`", { _ = try $0.settings(suite: "group").keys }),
       ("is a database", { try $0.files.write([1], to: Lab.oldDatabase) }),
-      ("Drydock's history", { try $0.files.remove("Library/Application Support/.drydock") }),
+      ("Drydock keeps its history", { try $0.files.remove("Library/Application Support/.drydock") }),
       ("Drydock's history", { try $0.files.move("Library", to: "Else") }),
       ("not in the container", { _ = try $0.files.read("none") }),
       (

@@ -95,7 +95,7 @@ import Testing
   @Test(arguments: [
     ("move: {keys: [a]}", "defaults.move needs `from` or `to`"),
     ("move: {\(to)}", "needs `keys`, a `prefix`, or `all: true`"),
-    ("move: {\(to), keys: [a], all: true}", "name one of `keys`, `prefix` and `all: true`, not 2"),
+    ("move: {\(to), keys: [a], all: true}", "name either `keys` or `all`, not both"),
     ("move: {\(to), all: false}", "`all` is true, or left out"),
     ("move: {\(to), prefix: ''}", "say `all: true`"),
     ("move: {\(to), keys: {a: b, c: b}}", "two settings become `b`"),
@@ -137,7 +137,7 @@ import Testing
         try lane.set(["a": 1], at: Lab.group)
         #expect(
           try lane.revert() == [
-            "`a` exists again: kept, and `a` left unchanged", "`b` does not exist: nothing to move back",
+            "`b` does not exist: skipped", "`a` exists already: kept, and `a` too",
           ])
         #expect(try lane.stage.settings() == ["a": 5])
         #expect(try lane.stage.settings(Lab.group) == ["a": 1])

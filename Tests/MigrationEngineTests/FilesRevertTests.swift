@@ -87,7 +87,10 @@ import Testing
   @Test func aScriptWithoutDownHasNoWayBack() throws {
     try Lab.with { lab in
       try lab.migration("0001_test.yaml", "steps:\n  - script: {program: \"true\"}\n")
-      #expect(try lab.catalog().migrations[0].irreversibleSteps.map(\.operation) == ["script"])
+      #expect(
+        try lab.catalog().migrations[0].irreversibleSteps.map { $0.contains("script has no inverse") } == [
+          true
+        ])
     }
   }
 }

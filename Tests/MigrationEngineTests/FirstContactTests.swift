@@ -37,7 +37,7 @@ import Testing
     try Lab.with { lab in
       try prepared(&lab)
       try lab.release()
-      #expect(try lab.migrate().byTheApp == [1, 2, 3])
+      #expect(try lab.migrate().appliedExternally == [1, 2, 3])
     }
     try Lab.with { lab in
       try prepared(&lab)

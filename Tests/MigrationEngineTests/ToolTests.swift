@@ -48,7 +48,7 @@ import Testing
       #expect(try lab.plan(.dbmate).entries.map(\.state) == [.applied, .pending])
       let report = try lab.migrate(.dbmate)
       #expect(report.from == 20_260_101_120_000 && report.migrations.map(\.name) == ["more"])
-      #expect(report.byTheApp == [20_260_101_120_000])
+      #expect(report.appliedExternally == [20_260_101_120_000])
       #expect(
         try lab.column("SELECT version FROM schema_migrations ORDER BY 1")
           == ["20250101120000", "20260101120000", "20260102120000"])
@@ -147,7 +147,7 @@ import Testing
       try lab.files(["5_late.up.sql": "CREATE TABLE late (x);", "21_d.up.sql": "CREATE TABLE d (x);"])
       let plan = try lab.plan(.golangMigrate)
       #expect(plan.entries.map(\.state) == [.applied, .applied, .outOfOrder, .applied, .pending])
-      #expect(plan.problems.map(\.code) == [.outOfOrder] && plan.byTheApp.isEmpty)
+      #expect(plan.problems.map(\.code) == [.outOfOrder] && plan.appliedExternally.isEmpty)
       let error = failure { try lab.migrate(.golangMigrate) }
       #expect(error.code == .outOfOrder && error.text.contains("out of order"), "\(error)")
       #expect(try lab.tables() == ["a", "b", "c", "schema_migrations"])

@@ -146,7 +146,7 @@ import Testing
 
   @Test(arguments: [
     ("{}", "1:27: files.unarchive needs `path` (files), `key` (a setting) or `column`"),
-    ("{path: a, key: b}", "name one of `path`, `key` and `column`, not two"),
+    ("{path: a, key: b}", "name either `path` or `key`, not both"),
     ("{path: a, suite: b}", "`suite` cannot be combined with `path`"),
     ("{key: a, extension: b}", "`extension` cannot be combined with `key`"),
     ("{column: a, database: b, table: c, to: d}", "`to` cannot be combined with `column`"),
@@ -249,7 +249,10 @@ import Testing
     try Lab.with { lab in
       try lab.migration(
         "0001_test.yaml", "steps: [{files.unarchive: {database: notes, table: note, column: body}}]\n")
-      #expect(try lab.catalog().migrations[0].irreversibleSteps.map(\.operation) == ["files.unarchive"])
+      #expect(
+        try lab.catalog().migrations[0].irreversibleSteps.map {
+          $0.contains("files.unarchive has no inverse")
+        } == [true])
     }
   }
 

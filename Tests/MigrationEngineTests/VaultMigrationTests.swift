@@ -193,7 +193,7 @@ import Testing
   @Test(
     arguments: [
       ("vault: {service: s, equals: x}", "a migration holds no secret"),
-      ("vault: {service: s}", "`vault` has one of"), ("vault: {exists: true}", "does not say which items"),
+      ("vault: {service: s}", "vault needs one of"), ("vault: {exists: true}", "does not say which items"),
       ("valt: {service: s}", "unknown check `valt`; did you mean `vault`?"),
     ])
   func mistakesInAVerify(_ assertion: String, _ message: String) throws {

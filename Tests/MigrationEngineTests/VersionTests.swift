@@ -68,7 +68,8 @@ import Testing
       if let version {
         let detected = try detect(lab)
         #expect(detected.version == version)
-        #expect((0...7).filter(detected.elsewhere.contains) == Array((recorded ?? 0) + 1..<version + 1))
+        #expect(
+          (0...7).filter(detected.appliedExternally.contains) == Array((recorded ?? 0) + 1..<version + 1))
       } else {
         #expect(failure { try detect(lab) }.code == code)
       }
@@ -144,7 +145,7 @@ import Testing
       settings["v"] = .integer(6)
       try lab.set(settings)
       let report = try lab.migrate()
-      #expect(report.byTheApp == [2, 3, 4, 5, 6] && report.migrations.isEmpty)
+      #expect(report.appliedExternally == [2, 3, 4, 5, 6] && report.migrations.isEmpty)
       #expect(try lab.history()?.records.map(\.origin) == [.applied] + Array(repeating: .app, count: 5))
       #expect(try lab.migrate().changedAnything == false)
       settings["v"] = .integer(7)

@@ -69,7 +69,7 @@ import Testing
           - files.copy: {from: a, to: b}
         """)
       let outline = try lab.catalog().migrations[0].outline
-      #expect(outline.map(\.isDestructive) == [true, true, false, false])
+      #expect(outline.map { $0.announcedLoss != .nothing } == [true, true, false, false])
       #expect(outline.map(\.position.line) == [2, 3, 4, 5])
     }
   }

@@ -11,8 +11,8 @@ enum MigrationText {
     }
     Output.line(
       report.from == report.to ? "version \(report.to)" : "version \(report.from) → \(report.to)")
-    if !report.byTheApp.isEmpty {
-      let numbers = report.byTheApp.map(String.init).joined(separator: ", ")
+    if !report.appliedExternally.isEmpty {
+      let numbers = report.appliedExternally.map(String.init).joined(separator: ", ")
       Output.line("  recorded as applied by the app: \(numbers)")
     }
     for migration in report.migrations {

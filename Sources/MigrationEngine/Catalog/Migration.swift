@@ -22,7 +22,7 @@ public struct Migration: Sendable {
   /// The first part that opens the vault, which needs the device key, such as `vault.rename`; nil when none does.
   package var vaultUse: String? {
     if let step = steps.first(where: \.operation.needsVault) { return step.operation.name }
-    return (checks + verifications).contains(where: \.needsVault) ? "its check of the vault" : nil
+    return (checks + verifications).contains(where: \.body.needsVault) ? "its check of the vault" : nil
   }
 
   /// The checksum without its `.down.sql`; nil when it has none.
@@ -45,37 +45,21 @@ public struct Migration: Sendable {
   }
 }
 
-/// A step without an inverse, in a migration without `down` steps.
-package struct IrreversibleStep: Sendable, Equatable, CustomStringConvertible {
-  package let position: YAMLPosition
-  /// Such as `files.delete`.
-  package let operation: String
-  /// Whether it is a `.sql` file, which has directives in place of keys.
-  let isSQLFile: Bool
-
-  /// `file:line:column: operation has no inverse …`
-  package var description: String {
-    isSQLFile
-      ? "\(position): the file has no down statements: add a section `-- migrate:down` (or a file `.down.sql` beside a "
-        + "`.up.sql`), or a line `-- drydock: irreversible`"
-      : "\(position): \(operation) has no inverse: give the migration `down` steps, or say "
-        + "`irreversible: true`"
-  }
-}
-
 extension Migration {
-  /// The steps without an inverse; none when the migration has `down` steps.
-  package var irreversibleSteps: [IrreversibleStep] {
+  /// Messages about the steps without an inverse; none when the migration has `down` steps.
+  package var irreversibleSteps: [String] {
     guard !hasDownSteps else { return [] }
-    return steps.filter { $0.operation.reversal == .none }.map {
-      IrreversibleStep(
-        position: $0.position, operation: $0.operation.name,
-        isSQLFile: ($0.operation as? RunSQL)?.language == .directives)
+    return steps.filter { $0.operation.reversal == .none }.map { step in
+      (step.operation as? RunSQL)?.language == .directives
+        ? "\(step.position): the file has no down statements: add a section `-- migrate:down` (or a file `.down.sql` "
+          + "beside a `.up.sql`), or a line `-- drydock: irreversible`"
+        : "\(step.position): \(step.operation.name) has no inverse: give the migration `down` steps, or say "
+          + "`irreversible: true`"
     }
   }
 
   /// Whether its author wrote how it is reverted: by `down` steps, or by the `down` of a step.
-  package var hasExplicitDown: Bool { hasDownSteps || steps.contains { $0.operation.hasExplicitDown } }
+  package var hasExplicitDown: Bool { hasDownSteps || steps.contains { $0.operation.reversal == .explicit } }
 
   /// Whether it can be reverted by steps: its `down` steps, or the inverse of each step.
   package var isReversible: Bool { !isIrreversible && irreversibleSteps.isEmpty }
@@ -89,7 +73,6 @@ package struct StepOutline: Sendable, Hashable {
   /// Such as `files.move`.
   package let operation: String
   /// Whether its author gives a reason for destroying data.
-  package let isDestructive: Bool
   package let announcedLoss: AnnouncedLoss
   /// Whether it is the file of another tool without a statement.
   package let isEmpty: Bool
@@ -101,7 +84,7 @@ extension Migration {
     steps.enumerated().map { index, step in
       StepOutline(
         migration: number, index: index, position: step.position, operation: step.operation.name,
-        isDestructive: step.operation.isDestructive, announcedLoss: step.operation.announcedLoss,
+        announcedLoss: step.operation.announcedLoss,
         isEmpty: (step.operation as? RunToolSQL)?.up.isBlank == true)
     }
   }
@@ -111,7 +94,6 @@ extension Migration {
 struct MigrationStep: Sendable {
   let position: YAMLPosition
   let operation: any MigrationAction
-
 }
 
 /// The content of a migration, without its number and name.

@@ -16,17 +16,10 @@ public struct MigrationCatalog: Sendable {
   /// The number of the last one; 0 when there are none.
   public var latest: Int { migrations.last?.number ?? 0 }
 
-  /// All numbers, ascending.
   package var numbers: [Int] { migrations.map(\.number) }
 
-  /// The migration of a number.
   package func migration(_ number: Int) -> Migration? {
-    var (low, high) = (0, migrations.count)
-    while low < high {
-      let middle = (low + high) / 2
-      if migrations[middle].number < number { low = middle + 1 } else { high = middle }
-    }
-    return low < migrations.count && migrations[low].number == number ? migrations[low] : nil
+    migrations.first { $0.number == number }
   }
 
   /// Whether a container can have this version: 0, or the number of a migration.
@@ -277,7 +270,6 @@ struct MigrationFiles: Sendable {
 }
 
 extension MigrationFiles {
-  /// Reads a migration that is one file.
   static func single(_ name: String, in folder: Directory, display: String) throws -> MigrationFiles {
     let bytes = try folder.contents(ContainerPath(name))
     return MigrationFiles(contents: [name: bytes], directory: display, isDirectory: false)

@@ -262,7 +262,6 @@ struct SQLFile {
     let file: String
     let name: String?
     let firstLine: Int
-    /// Where its text starts.
     let start: Int
   }
 

@@ -26,7 +26,7 @@ package struct MigrationValidation: Sendable {
   package static func run(
     _ plan: any MigrationPlan.Type, _ configuration: ContainerConfiguration
   ) -> MigrationValidation {
-    let (catalog, problems) = MigrationCatalog.read(plan)
+    let (catalog, problems) = MigrationCatalog.read(plan.stages, String(describing: plan))
     return MigrationValidation(catalog, configuration, reading: problems)
   }
 
@@ -70,7 +70,7 @@ package struct MigrationValidation: Sendable {
   private static func irreversibleSteps(_ catalog: MigrationCatalog) -> [DrydockError] {
     if catalog.tool != nil { return [] }
     return catalog.migrations.filter { !$0.isIrreversible }.flatMap(\.irreversibleSteps).map {
-      DrydockError(.irreversible, $0.description)
+      DrydockError(.irreversible, $0)
     }
   }
 
@@ -90,7 +90,7 @@ package struct MigrationValidation: Sendable {
 extension Assertion {
   /// The database that a check queries, and where it is named.
   fileprivate var database: (String, YAMLPosition)? {
-    guard case .sql(let assertion) = kind else { return nil }
+    guard let assertion = body as? SQLAssertion else { return nil }
     return (assertion.database, assertion.position)
   }
 }
@@ -102,7 +102,6 @@ extension Assertion {
 /// on it are reported.
 struct StatementCheck {
   private(set) var problems: [DrydockError] = []
-  /// By database.
   private var schemas: [String: DatabaseQueue] = [:]
   private var isKnown: [String: Bool] = [:]
   private let settings: ContainerConfiguration
@@ -125,7 +124,7 @@ struct StatementCheck {
       if let sql = step.operation as? RunSQL {
         run(sql.up, of: sql, destructive: sql.destructive?.text)
       } else if let sql = step.operation as? RunToolSQL {
-        parse(sql.up, of: sql)
+        run(sql.up, of: sql)
       } else if Self.mayReplaceDatabases(step.operation) {
         for name in schemas.keys { isKnown[name] = false }
       }
@@ -149,7 +148,7 @@ struct StatementCheck {
       if let sql = step.operation as? RunSQL, let down = sql.down {
         run(down, of: sql, destructive: "down")
       } else if let sql = step.operation as? RunToolSQL, let down = sql.down {
-        parse(down, of: sql)
+        run(down, of: sql)
       }
     }
     for step in migration.down {
@@ -159,7 +158,8 @@ struct StatementCheck {
 
   /// Whether a step may replace databases: it changes files, or is a script or closure.
   private static func mayReplaceDatabases(_ operation: any MigrationAction) -> Bool {
-    !(operation is MoveFiles) && !operation.name.hasPrefix("defaults.") && !operation.name.hasPrefix("vault.")
+    operation.name != "files.move" && !operation.name.hasPrefix("defaults.")
+      && !operation.name.hasPrefix("vault.")
   }
 
   private mutating func schema(of database: String) throws -> DatabaseQueue {
@@ -174,7 +174,7 @@ struct StatementCheck {
   }
 
   private mutating func query(_ assertion: Assertion) {
-    guard case .sql(let sql) = assertion.kind else { return }
+    guard let sql = assertion.body as? SQLAssertion else { return }
     do {
       let schema = try schema(of: sql.database)
       try schema.read { _ = try $0.makeStatement(sql: sql.query) }
@@ -186,35 +186,29 @@ struct StatementCheck {
   }
 
   private mutating func run(_ script: SQLScript, of step: RunSQL, destructive: String?) {
-    do {
-      let schema = try schema(of: step.database)
-      schema.writeWithoutTransaction { db in
-        var places = SQLPlaces(script)
-        var offset = 0
-        while let part = script.statement(from: offset) {
-          offset = part.end
-          let rules = StatementRules(source: part, destructive: destructive, language: step.language)
-          check(rules, of: step.database, db, &places)
-        }
-      }
-    } catch {
-      problems.append(DrydockError(reading: error))
+    check(script, of: step.database) {
+      StatementRules(source: $0, destructive: destructive, language: step.language)
     }
   }
 
   /// Another tool's statements need no reasons.
-  private mutating func parse(_ script: SQLScript, of step: RunToolSQL) {
+  private mutating func run(_ script: SQLScript, of step: RunToolSQL) {
+    check(script, of: step.database) { source in
+      if SQLStatement(source.verb).isAboutTransactions { return nil }
+      return StatementRules(
+        source: source, destructive: "as \(step.tool.rawValue) would", isInTransaction: false)
+    }
+  }
+
+  /// - Parameter rules: nil for a statement that is not checked.
+  private mutating func check(
+    _ script: SQLScript, of database: String, rules: (SQLStatementText) -> StatementRules?
+  ) {
     do {
-      let schema = try schema(of: step.database)
-      schema.writeWithoutTransaction { db in
+      try schema(of: database).writeWithoutTransaction { db in
         var places = SQLPlaces(script)
-        var offset = 0
-        while let part = script.statement(from: offset) {
-          offset = part.end
-          if SQLStatement(part.verb).isAboutTransactions { continue }
-          let rules = StatementRules(
-            source: part, destructive: "as \(step.tool.rawValue) would", isInTransaction: false)
-          check(rules, of: step.database, db, &places)
+        for statement in script.statements() {
+          if let rules = rules(statement) { check(rules, of: database, db, &places) }
         }
       }
     } catch {

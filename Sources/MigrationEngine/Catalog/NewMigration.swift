@@ -4,11 +4,8 @@ import FileSystem
 /// Creates the files of a new migration.
 package enum NewMigration {
   package enum Form: Sendable {
-    /// A YAML file.
     case steps
-    /// A SQL file for a database.
     case sql(database: String)
-    /// A directory with `migration.yaml`.
     case directory
   }
 

@@ -6,13 +6,10 @@ import Formats
 /// The released migrations, from `releases.yaml` beside the migrations: users' containers may have them, so that they must
 /// not change.
 package struct Releases: Sendable, Equatable {
-  /// One release of the app.
   package struct Release: Sendable, Equatable {
     /// Such as `2.5.0`.
     package var name: String
-    /// Its schema version.
     package var version: Int
-    /// Its new migrations.
     package var migrations: [Frozen]
     /// In `releases.yaml`.
     package let position: YAMLPosition

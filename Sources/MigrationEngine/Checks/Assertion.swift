@@ -3,105 +3,57 @@ import ContainerTransaction
 import DrydockErrors
 import Formats
 
+/// What an assertion looks at, and what it expects there.
+protocol AssertionBody: Sendable {
+  /// Where it compares with the state before the migration; nil when it does not.
+  var before: YAMLPosition? { get }
+  /// Whether it opens the vault, for which the device key is needed.
+  var needsVault: Bool { get }
+  /// Whether something must exist, so that an empty container does not pass.
+  var demandsSomething: Bool { get }
+  /// - Parameter isBefore: whether this is the state before the migration that it will be compared with.
+  func observe(_ stage: StagedContainer, isBefore: Bool) throws -> Observation
+  /// - Parameters:
+  ///   - before: the observation before the migration; nil in `check:`.
+  ///   - redactor: hides secrets in the verdict.
+  func judge(_ now: Observation, before: Observation?, _ redactor: Redactor) -> Verdict
+}
+
+extension AssertionBody {
+  var before: YAMLPosition? { nil }
+  var needsVault: Bool { false }
+}
+
 /// One thing that must be true of a container: a line of `check:` or `verify:` in a migration, or a part of `expect:` in a
 /// fixture.
 package struct Assertion: Sendable {
-  enum Kind: Sendable {
-    case sql(SQLAssertion)
-    case defaults(DefaultsAssertion)
-    case files(FilesAssertion)
-    case vault(VaultAssertion)
-    case items(VaultContentAssertion)
-    case mark(MarkAssertion)
-  }
-
   package let position: YAMLPosition
-  let kind: Kind
+  let body: any AssertionBody
 
-  init(_ kind: Kind, at position: YAMLPosition) { (self.kind, self.position) = (kind, position) }
+  init(_ body: any AssertionBody, at position: YAMLPosition) { (self.body, self.position) = (body, position) }
 
-  /// As migrations spell it.
+  /// Decodes a line of a migration.
   init(_ name: String, position: YAMLPosition, arguments: YAMLNode) throws {
     func reader(_ keys: [String]) throws -> YAMLReader { try YAMLReader(arguments, what: name, keys: keys) }
-    let kind: Kind
+    self.position = position
     switch name {
-    case "sql": kind = .sql(try SQLAssertion(reader(SQLAssertion.keys)))
-    case "defaults": kind = .defaults(try DefaultsAssertion(reader(DefaultsAssertion.keys)))
-    case "files": kind = .files(try FilesAssertion(reader(FilesAssertion.keys)))
-    case "vault": kind = .vault(try VaultAssertion(reader(VaultAssertion.keys)))
+    case "sql": body = try SQLAssertion(reader(SQLAssertion.keys))
+    case "defaults": body = try DefaultsAssertion(reader(DefaultsAssertion.keys))
+    case "files": body = try FilesAssertion(reader(FilesAssertion.keys))
+    case "vault": body = try VaultAssertion(reader(VaultAssertion.keys))
     default:
       throw position.error(
         "unknown check `\(name)`; "
           + NearestWord.hint(for: name, among: ["sql", "defaults", "files", "vault"]))
     }
-    self.init(kind, at: position)
   }
 
-  /// What it sees in a container.
-  ///
-  /// - Parameter isBefore: whether this is the state before the migration that it will be compared with.
-  func observe(_ stage: StagedContainer, isBefore: Bool = false) throws -> Observation {
-    switch kind {
-    case .sql(let assertion): try assertion.observe(stage, isBefore: isBefore)
-    case .defaults(let assertion): try assertion.observe(stage)
-    case .files(let assertion): try assertion.observe(stage)
-    case .vault(let assertion): try assertion.observe(stage)
-    case .items(let assertion): try assertion.observe(stage)
-    case .mark(let assertion): try assertion.observe(stage)
-    }
-  }
-
-  /// Where it compares with the state before the migration; nil when it does not.
-  package var before: YAMLPosition? {
-    let expected: Expectation =
-      switch kind {
-      case .sql(let assertion): assertion.expected
-      case .defaults(let assertion): assertion.expected
-      case .files(let assertion): assertion.expected
-      case .vault(let assertion): assertion.before.map { .before($0) } ?? .null
-      case .items, .mark: .null
-      }
-    if case .before(let position) = expected { return position }
-    return nil
-  }
+  package var before: YAMLPosition? { body.before }
+  package var demandsSomething: Bool { body.demandsSomething }
 
   /// What is wrong with it in `check:`.
   var problemAsCheck: DrydockError? {
     before?.error("`check` runs before the migration: `before` has nothing to compare with; use `verify`")
-  }
-
-  /// Whether it opens the vault, for which the device key is needed.
-  var needsVault: Bool {
-    switch kind {
-    case .vault, .items: true
-    default: false
-    }
-  }
-
-  /// Whether something must be there, so that an empty container does not pass.
-  package var demandsSomething: Bool {
-    switch kind {
-    case .sql, .vault, .mark: true
-    case .defaults(let assertion): !assertion.expected.isAbsence
-    case .files(let assertion): !assertion.expected.isAbsence
-    case .items(let assertion): !assertion.items.isEmpty
-    }
-  }
-
-  /// Compares what is with what is expected.
-  ///
-  /// - Parameters:
-  ///   - before: what it saw before the migration; nil in `check:`.
-  ///   - redactor: what hides secrets in the verdict.
-  func judge(_ now: Observation, before: Observation?, _ redactor: Redactor) -> Verdict {
-    switch kind {
-    case .sql(let assertion): assertion.judge(now, before: before, redactor)
-    case .defaults(let assertion): assertion.judge(now, before: before, redactor)
-    case .files(let assertion): assertion.judge(now, before: before, redactor)
-    case .vault(let assertion): assertion.judge(now, before: before)
-    case .items(let assertion): assertion.judge(now)
-    case .mark(let assertion): assertion.judge(now)
-    }
   }
 }
 
@@ -119,7 +71,7 @@ extension Assertion {
   ) {
     guard before != nil else { return (nil, []) }
     do {
-      let observation = try observe(stage, isBefore: true)
+      let observation = try body.observe(stage, isBefore: true)
       if case .noDatabase(_, let place) = observation {
         return (nil, [AssertionFailure(place, "the database is absent before migrating")])
       }
@@ -134,12 +86,11 @@ extension Assertion {
   /// - Throws: what cannot be looked at at all, such as a suite that `drydock.yaml` does not have.
   package func failures(in stage: StagedContainer, before: Before?) throws -> [AssertionFailure] {
     do {
-      let now = try observe(stage)
+      let now = try body.observe(stage, isBefore: false)
       if case .noDatabase(_, let place) = now { return [AssertionFailure(place, "the database is absent")] }
-      guard case .failed(let failures) = judge(now, before: before?.observation, stage.redactor) else {
-        return []
-      }
-      return failures.all
+      guard case .failed(let failures) = body.judge(now, before: before?.observation, stage.redactor)
+      else { return [] }
+      return failures
     } catch let failure as AssertionFailure {
       return [failure]
     } catch let failure as StepFailure {
@@ -173,27 +124,6 @@ package struct AssertionFailure: Error, Sendable, Equatable {
   }
 }
 
-/// What an assertion compares with.
-enum Expectation: Sendable {
-  case values([PropertyListValue])
-  /// SQL's NULL.
-  case null
-  case rows([[PropertyListValue?]])
-  case before(YAMLPosition)
-  case exists(Bool)
-  case type(SettingValueType)
-  case count(Int64)
-
-  /// Whether it says that something must not exist.
-  var isAbsence: Bool {
-    switch self {
-    case .exists(let exists): !exists
-    case .count(let count): count == 0
-    default: false
-    }
-  }
-}
-
 enum Observation: Equatable, Sendable {
   /// The database is not in the container; its name, and where it would be.
   case noDatabase(String, place: String = "")
@@ -218,18 +148,10 @@ enum Verdict: Equatable, Sendable {
   case passed
   /// It could not run, neither before nor after: a note, not a failure.
   case notRun(String)
-  case failed(Failures)
-
-  static func failed(_ failures: [AssertionFailure]) -> Verdict { .failed(Failures(all: failures)) }
+  case failed([AssertionFailure])
 
   static func failed(_ sentence: String) -> Verdict {
     .failed([AssertionFailure("", sentence, sentence: sentence)])
-  }
-
-  /// What is not as asserted; described in the sentences of a migration.
-  struct Failures: Equatable, Sendable, CustomStringConvertible {
-    var all: [AssertionFailure]
-    var description: String { all.map(\.sentence).joined(separator: "; ") }
   }
 }
 

@@ -5,11 +5,17 @@ import FileSystem
 import Formats
 
 /// What paths there are: `files: {path, exists | count}`, or an element of `files` or `absent`; the path may be a pattern.
-struct FilesAssertion: Sendable {
+struct FilesAssertion: AssertionBody {
   static let keys = ["path", "exists", "count"]
 
-  let selection: ContainerSelection
-  let expected: Expectation
+  fileprivate enum Expected: Sendable {
+    case exists(Bool)
+    case count(Int64)
+    case countBefore(YAMLPosition)
+  }
+
+  private let selection: ContainerSelection
+  private let expected: Expected
   /// A regular expression that finds something in each file.
   private let pattern: String?
 
@@ -18,20 +24,30 @@ struct FilesAssertion: Sendable {
     switch (try reader.boolean("exists"), reader["count"]) {
     case (let exists?, nil): expected = .exists(exists)
     case (nil, let node?):
-      expected = node.meansBefore ? .before(node.position) : .count(try node.integer("`count`"))
+      expected = node.meansBefore ? .countBefore(node.position) : .count(try node.integer("`count`"))
     default: throw reader.position.error("`files` has one of `exists` and `count`")
     }
     pattern = nil
   }
 
-  fileprivate init(_ selection: ContainerSelection, _ expected: Expectation, matching pattern: String? = nil)
-  {
+  fileprivate init(_ selection: ContainerSelection, _ expected: Expected, matching pattern: String? = nil) {
     (self.selection, self.expected, self.pattern) = (selection, expected, pattern)
   }
 
-  func observe(_ stage: StagedContainer) throws -> Observation {
+  var before: YAMLPosition? {
+    if case .countBefore(let position) = expected { position } else { nil }
+  }
+
+  var demandsSomething: Bool {
+    switch expected {
+    case .exists(false), .count(0): false
+    default: true
+    }
+  }
+
+  func observe(_ stage: StagedContainer, isBefore: Bool) throws -> Observation {
     var paths = try selection.matches(in: stage)
-    // A pattern passes over what is Drydock's own.
+    // A pattern skips Drydock's own files.
     if selection.path == nil { paths.removeAll { stage.isHistory($0) || stage.live.isState($0) } }
     guard pattern != nil else { return .paths(paths.map(\.description), texts: []) }
     paths = try paths.filter { try stage.status(of: $0)?.type == .file }
@@ -41,39 +57,22 @@ struct FilesAssertion: Sendable {
   }
 
   func judge(_ now: Observation, before: Observation?, _ redactor: Redactor) -> Verdict {
-    guard case .paths(let paths, let texts) = now else {
-      return .failed("`\(selection)` could not be looked for")
-    }
-    let count = paths.count
-    let place = selection.description
-    let list = selection.path == nil ? Self.list(paths) : nil
+    guard case .paths(let paths, let texts) = now else { return .failed("`\(selection)` was not looked for") }
+    let problem: String?
     switch expected {
-    case .exists(true) where count > 0, .exists(false) where count == 0: break
-    case .count(let wanted) where wanted == Int64(count): break
-    case .exists(true):
-      return .failed([
-        AssertionFailure(place, "this is absent", sentence: "`\(selection)` is not in the container")
-      ])
-    case .exists(false), .count(0):
-      return .failed([
-        AssertionFailure(
-          place, "this exists, expected nothing", found: list,
-          sentence: {
-            if case .count = expected { return "\(count) paths match `\(selection)`, not 0" }
-            return "`\(selection)` is in the container"
-          }())
-      ])
-    case .count(let wanted):
-      return .failed([
-        AssertionFailure(
-          place, "there are \(count) of these, expected \(wanted)", found: list,
-          sentence: "\(count) paths match `\(selection)`, not \(wanted)")
-      ])
-    case .before:
+    case .exists(true): problem = paths.isEmpty ? "this is absent" : nil
+    case .exists(false), .count(0): problem = paths.isEmpty ? nil : "this exists, expected nothing"
+    case .count(let count):
+      problem = paths.count == count ? nil : "there are \(paths.count) of these, expected \(count)"
+    case .countBefore:
       guard case .paths(let old, _) = before else { return .failed("nothing to compare `\(selection)` with") }
-      return old.count == count
-        ? .passed : .failed("\(count) paths match `\(selection)`, and \(old.count) did before")
-    case .values, .null, .type, .rows: return .failed("`\(selection)` cannot be compared")
+      problem =
+        paths.count == old.count
+        ? nil : "there are \(paths.count) of these, and there were \(old.count) before"
+    }
+    if let problem {
+      let found = selection.path == nil ? Self.list(paths) : nil
+      return .failed([AssertionFailure(selection.description, problem, found: found)])
     }
     let failures = zip(paths, texts).compactMap { textFailure($0, $1, redactor) }
     return failures.isEmpty ? .passed : .failed(failures)
@@ -95,34 +94,31 @@ struct FilesAssertion: Sendable {
 }
 
 /// How a path must be marked: excluded from backups, or with a class of data protection.
-struct MarkAssertion: Sendable {
-  fileprivate enum Mark: Sendable {
-    case excluded
-    case protection(ProtectionClass)
-  }
+private struct MarkAssertion: AssertionBody {
+  let path: ContainerPath
+  /// Nil when the path must be excluded from backups.
+  let protection: ProtectionClass?
 
-  fileprivate let path: ContainerPath
-  fileprivate let mark: Mark
+  var demandsSomething: Bool { true }
 
-  func observe(_ stage: StagedContainer) throws -> Observation {
+  func observe(_ stage: StagedContainer, isBefore: Bool) throws -> Observation {
     .marks(
       try stage.live.metadata(path).map { .init(isExcluded: $0.hasAppleFlag, protection: $0.protection) })
   }
 
-  func judge(_ now: Observation) -> Verdict {
+  func judge(_ now: Observation, before: Observation?, _ redactor: Redactor) -> Verdict {
     let place = path.description
     guard case .marks(let marks?) = now else { return .failed([AssertionFailure(place, "this is absent")]) }
-    switch mark {
-    case .excluded where !marks.isExcluded:
-      return .failed([AssertionFailure(place, "this is not flagged as excluded from backups")])
-    case .protection(let expected) where marks.protection != expected:
-      return .failed([
-        AssertionFailure(
-          place, "this has another protection class", expected: expected.rawValue,
-          found: marks.protection?.rawValue)
-      ])
-    default: return .passed
+    guard let protection else {
+      return marks.isExcluded
+        ? .passed : .failed([AssertionFailure(place, "this is not flagged as excluded from backups")])
     }
+    if marks.protection == protection { return .passed }
+    return .failed([
+      AssertionFailure(
+        place, "this has another protection class", expected: protection.rawValue,
+        found: marks.protection?.rawValue)
+    ])
   }
 }
 
@@ -133,7 +129,7 @@ extension Assertion {
     let absent = try reader["absent"].map { node in
       try (node.sequence ?? [node]).map { element in
         let selection = try ContainerSelection(element, "an element of `absent`")
-        return Assertion(.files(FilesAssertion(selection, .exists(false))), at: element.position)
+        return Assertion(FilesAssertion(selection, .exists(false)), at: element.position)
       }
     }
     return present + (absent ?? [])
@@ -142,13 +138,13 @@ extension Assertion {
   private static func file(_ node: YAMLNode) throws -> Assertion {
     guard node.mapping != nil else {
       let selection = try ContainerSelection(node, "an element of `files`")
-      return Assertion(.files(FilesAssertion(selection, .exists(true))), at: node.position)
+      return Assertion(FilesAssertion(selection, .exists(true)), at: node.position)
     }
     let reader = try YAMLReader(node, what: "an element of `files`", keys: ["path", "count", "matches"])
     let count = try reader["count"].map { node in
       let count = try node.integer("`count`")
       guard count >= 0 else { throw node.position.error("`count` is 0 or more") }
-      return Expectation.count(count)
+      return FilesAssertion.Expected.count(count)
     }
     let pattern = try reader.text("matches")
     if let pattern, let node = reader["matches"] {
@@ -160,18 +156,16 @@ extension Assertion {
     }
     let selection = try ContainerSelection(try reader.required("path"), "`path`")
     return Assertion(
-      .files(FilesAssertion(selection, count ?? .exists(true), matching: pattern)), at: node.position)
+      FilesAssertion(selection, count ?? .exists(true), matching: pattern), at: node.position)
   }
 
-  /// That a path is excluded from backups.
   package static func isExcluded(_ path: ContainerPath, at position: YAMLPosition) -> Assertion {
-    Assertion(.mark(MarkAssertion(path: path, mark: .excluded)), at: position)
+    Assertion(MarkAssertion(path: path, protection: nil), at: position)
   }
 
-  /// That a path has a class of data protection.
   package static func isProtected(
     _ path: ContainerPath, _ protection: ProtectionClass, at position: YAMLPosition
   ) -> Assertion {
-    Assertion(.mark(MarkAssertion(path: path, mark: .protection(protection))), at: position)
+    Assertion(MarkAssertion(path: path, protection: protection), at: position)
   }
 }

@@ -7,13 +7,16 @@ import Foundation
 import GRDB
 
 /// What a query gives: `sql: {database, query, equals}`, or an element of `queries`.
-struct SQLAssertion: Sendable {
+struct SQLAssertion: AssertionBody {
   static let keys = ["database", "query", "equals"]
 
   let database: String
   let position: YAMLPosition
   let query: String
-  let expected: Expectation
+  /// Nil for those before the migration.
+  private let expected: [[PropertyListValue?]]?
+  /// Where it compares with the state before the migration.
+  let before: YAMLPosition?
   /// The query for the rows before the migration, where it is different.
   private var queryBefore: String?
   /// Where the database is when `drydock.yaml` does not name it; nil in migrations, which name all.
@@ -28,13 +31,8 @@ struct SQLAssertion: Sendable {
     let node = try reader.required("query")
     query = try Self.query(node, "`query`")
     let equals = try reader.required("equals")
-    if equals.meansBefore {
-      expected = .before(equals.position)
-    } else if equals.isNull {
-      expected = .null
-    } else {
-      expected = .values([try Self.value(equals)].compactMap(\.self))
-    }
+    before = equals.meansBefore ? equals.position : nil
+    expected = equals.meansBefore ? nil : [[try Self.value(equals)]]
   }
 
   private static func query(_ node: YAMLNode, _ what: String) throws -> String {
@@ -54,7 +52,7 @@ struct SQLAssertion: Sendable {
     }
   }
 
-  // MARK: Looking
+  var demandsSomething: Bool { true }
 
   func observe(_ stage: StagedContainer, isBefore: Bool) throws -> Observation {
     guard let place = try place(in: stage) else {
@@ -107,8 +105,6 @@ struct SQLAssertion: Sendable {
     return line.count > 100 ? line.prefix(99) + "…" : line
   }
 
-  // MARK: Judging
-
   func judge(_ now: Observation, before: Observation?, _ redactor: Redactor) -> Verdict {
     switch (now, before) {
     case (.noDatabase(let name, _), .noDatabase), (.noDatabase(let name, _), nil):
@@ -117,54 +113,35 @@ struct SQLAssertion: Sendable {
       return .failed("the database \(name) was there before, and is gone now")
     case (.rows(let rows, let columns, let place), _):
       let text = RowText(columns: columns, redactor: redactor)
-      return path == nil
-        ? judge(rows, before: before, text) : compare(rows, before, text, "\(place): \(shown(redactor))")
-    default: return .failed("the query gave no rows")
-    }
-  }
-
-  private func judge(_ rows: [[PropertyListValue?]], before: Observation?, _ shown: RowText) -> Verdict {
-    if case .before = expected {
-      guard case .rows(let old, _, _) = before else {
+      var old: [[PropertyListValue?]]?
+      if case .rows(let rows, _, _) = before { old = rows }
+      guard let wanted = expected ?? old else {
         return .failed(
-          "the database \(database) was not there before, so that there is nothing to compare with")
+          "the database \(database) did not exist before, so that there is nothing to compare with")
       }
-      return rows == old
-        ? .passed : .failed("the query gives \(shown.text(rows)), and gave \(shown.text(old)) before")
-    }
-    guard rows.count == 1, let row = rows.first, row.count == 1, let value = row.first else {
-      return .failed("the query gives \(shown.text(rows)): one row with one value can be compared")
-    }
-    switch (expected, value) {
-    case (.null, nil): return .passed
-    case (.values(let values), let value?) where values.contains(value): return .passed
-    case (.values(let values), _):
+      if rows == wanted { return .passed }
+      if path != nil { return differences(rows, wanted, text, "\(place): \(shown(redactor))") }
       return .failed(
-        "the query gives \(shown.text(rows)), not \(values.map { shown.value($0, 0) }.joined(separator: " or "))"
-      )
-    default: return .failed("the query gives \(shown.text(rows)), not null")
+        "the query gives \(text.text(rows)), "
+          + (expected == nil
+            ? "and gave \(text.text(wanted)) before" : "not \(text.row(wanted[0]).dropFirst().dropLast())"))
+    default: return .failed("the query gave no rows")
     }
   }
 
   /// So many rows are listed.
   private static let limit = 10
 
-  /// Row by row, as fixtures want it.
-  private func compare(
-    _ found: [[PropertyListValue?]], _ before: Observation?, _ shown: RowText, _ place: String
+  /// Row by row, for fixtures.
+  private func differences(
+    _ found: [[PropertyListValue?]], _ rows: [[PropertyListValue?]], _ shown: RowText, _ place: String
   ) -> Verdict {
-    var rows: [[PropertyListValue?]] = []
-    switch (expected, before) {
-    case (.rows(let listed), _): rows = listed
-    case (_, .rows(let old, _, _)): rows = old
-    default: return .failed([AssertionFailure(place, "the rows before migrating are not known")])
-    }
-    let than = rowPositions == nil ? " than before migrating" : ""
+    let suffix = expected == nil ? " before migrating" : ""
     if found.count != rows.count {
       return .failed([
         AssertionFailure(
           place,
-          "the query gives \(found.count) rows, expected \(rows.count)\(rowPositions == nil ? " as before migrating" : "")",
+          "the query gives \(found.count) rows, expected \(rows.count)\(suffix.isEmpty ? "" : " as" + suffix)",
           expected: shown.list(rows.prefix(Self.limit), of: rows.count),
           found: shown.list(found.prefix(Self.limit), of: found.count))
       ])
@@ -172,13 +149,13 @@ struct SQLAssertion: Sendable {
     let different = rows.indices.filter { rows[$0] != found[$0] }
     var failures = different.prefix(Self.limit).map { index in
       AssertionFailure(
-        "\(place), row \(index + 1)", "the row is different\(than.replacing(" than", with: " from"))",
+        "\(place), row \(index + 1)", "the row is different\(suffix.isEmpty ? "" : " from" + suffix)",
         expected: shown.row(rows[index]), found: shown.row(found[index]), at: rowPositions?[index])
     }
     if different.count > Self.limit {
       failures.append(AssertionFailure(place, "\(different.count - Self.limit) more rows differ"))
     }
-    return failures.isEmpty ? .passed : .failed(failures)
+    return .failed(failures)
   }
 }
 
@@ -187,7 +164,7 @@ extension Assertion {
   package static func query(_ node: YAMLNode) throws -> Assertion {
     let assertion = try SQLAssertion(
       expecting: YAMLReader(node, what: "a query", keys: ["database", "sql", "rows", "before"]))
-    return Assertion(.sql(assertion), at: node.position)
+    return Assertion(assertion, at: node.position)
   }
 }
 
@@ -199,7 +176,8 @@ extension SQLAssertion {
     query = try Self.query(try reader.required("sql"), "`sql`")
     let listed = try reader.required("rows")
     if listed.meansBefore {
-      (expected, queryBefore) = (.before(listed.position), try reader["before"]?.text("`before`"))
+      (expected, before) = (nil, listed.position)
+      queryBefore = try reader["before"]?.text("`before`")
       return
     }
     if let node = reader["before"] {
@@ -207,7 +185,8 @@ extension SQLAssertion {
     }
     let nodes = try listed.elements("`rows`")
     rowPositions = nodes.map(\.position)
-    expected = .rows(try nodes.map { try $0.elements("a row").map(Self.value) })
+    before = nil
+    expected = try nodes.map { try $0.elements("a row").map(Self.value) }
   }
 }
 

@@ -5,40 +5,56 @@ import FileSystem
 import Formats
 
 /// What a setting is: `defaults: {key, equals | one-of | exists}`, or a line of `settings` or `absent-settings`.
-struct DefaultsAssertion: Sendable {
+struct DefaultsAssertion: AssertionBody {
   static let keys = ["key", "equals", "one-of", "exists"] + DefaultsTarget.keys
 
-  let target: DefaultsTarget
-  let key: String
-  let expected: Expectation
+  fileprivate enum Expected: Sendable {
+    case values([PropertyListValue])
+    case exists(Bool)
+    case type(SettingValueType)
+    case before(YAMLPosition)
+  }
+
+  private let target: DefaultsTarget
+  private let key: String
+  private let expected: Expected
   /// Whether a registered default counts as the value.
-  var seesRegistered = true
+  private var seesRegistered = true
 
   init(_ reader: YAMLReader) throws {
     target = try DefaultsTarget(reading: reader)
     key = try reader.required("key").text("`key`")
-    let given = ["equals", "one-of", "exists"].compactMap { reader[$0] }
-    guard given.count == 1 else {
-      throw reader.position.error("`defaults` has one of `equals`, `one-of` and `exists`, not \(given.count)")
-    }
-    if let node = reader["equals"] {
-      expected = node.meansBefore ? .before(node.position) : .values([try node.propertyListValue()])
-    } else if let node = reader["one-of"] {
+    let (word, node) = try reader.only(
+      ["equals", "one-of", "exists"], needs: "one of `equals`, `one-of` and `exists`")
+    switch word {
+    case "equals" where node.meansBefore: expected = .before(node.position)
+    case "equals": expected = .values([try node.propertyListValue()])
+    case "one-of":
       let values = try node.elements("`one-of`").map { try $0.propertyListValue() }
       if values.isEmpty { throw node.position.error("`one-of` is empty: nothing could pass") }
       expected = .values(values)
-    } else if case .boolean(let exists) = reader["exists"]?.scalar?.value {
-      expected = .exists(exists)
-    } else {
-      expected = .type(try reader.choice("exists", of: SettingValueType.self) ?? .string)
+    default:
+      if case .boolean(let exists) = node.scalar?.value {
+        expected = .exists(exists)
+      } else {
+        expected = .type(try reader.choice("exists", of: SettingValueType.self) ?? .string)
+      }
     }
   }
 
-  fileprivate init(_ target: DefaultsTarget, _ key: String, _ expected: Expectation) {
+  fileprivate init(_ target: DefaultsTarget, _ key: String, _ expected: Expected) {
     (self.target, self.key, self.expected, seesRegistered) = (target, key, expected, false)
   }
 
-  func observe(_ stage: StagedContainer) throws -> Observation {
+  var before: YAMLPosition? {
+    if case .before(let position) = expected { position } else { nil }
+  }
+
+  var demandsSomething: Bool {
+    if case .exists(false) = expected { false } else { true }
+  }
+
+  func observe(_ stage: StagedContainer, isBefore: Bool) throws -> Observation {
     let path = try target.path(in: stage.container)
     var stored: PropertyListValue?
     do {
@@ -47,7 +63,7 @@ struct DefaultsAssertion: Sendable {
       throw AssertionFailure(path.description, "not a settings file: \(error.message)")
     }
     switch expected {
-    // Whether it exists is about what is stored, what it is about what a reader sees.
+    // Only the value is that which the app reads: what exists is stored.
     case .exists, .type: break
     default: if seesRegistered { stored = stored ?? target.registered(in: stage.container)[key] }
     }
@@ -68,14 +84,11 @@ struct DefaultsAssertion: Sendable {
       passed = (value != nil) == exists
       wanted = exists ? "there" : "absent"
     case .type(let type):
-      passed = value.map { type.isType(of: $0) } ?? false
+      passed = value.map { SettingValueType(of: $0) == type } ?? false
       wanted = "a \(type.rawValue)"
     case .before:
       passed = before == now
       wanted = "what it was before"
-    case .null, .count, .rows:
-      passed = false
-      wanted = "comparable"
     }
     if passed { return .passed }
     let shown = value.map { redactor.typed($0, of: key) } ?? "absent"
@@ -109,29 +122,17 @@ extension Assertion {
     let values = try pairs?.propertyListValues() ?? [:]
     var assertions: [Assertion] = []
     for pair in pairs?.pairs ?? [] {
-      let expected = Expectation.values([values[pair.key.source]].compactMap(\.self))
+      let expected = DefaultsAssertion.Expected.values([values[pair.key.source]].compactMap(\.self))
       assertions.append(
-        Assertion(.defaults(DefaultsAssertion(target, pair.key.source, expected)), at: pair.value.position))
+        Assertion(DefaultsAssertion(target, pair.key.source, expected), at: pair.value.position))
     }
     for node in reader["absent-settings"].map({ $0.sequence ?? [$0] }) ?? [] {
       let key = try node.text("an element of `absent-settings`")
       guard values[key] == nil else {
         throw node.position.error("`\(key)` is in `settings` too: it cannot be both there and absent")
       }
-      assertions.append(
-        Assertion(.defaults(DefaultsAssertion(target, key, .exists(false))), at: node.position))
+      assertions.append(Assertion(DefaultsAssertion(target, key, .exists(false)), at: node.position))
     }
     return assertions
-  }
-}
-
-extension SettingValueType {
-  fileprivate func isType(of value: PropertyListValue) -> Bool {
-    switch (self, value) {
-    case (.string, .string), (.integer, .integer), (.integer, .unsigned), (.real, .real), (.real, .single),
-      (.boolean, .boolean), (.date, .date), (.data, .data):
-      true
-    default: false
-    }
   }
 }

@@ -6,7 +6,7 @@ import Formats
 
 /// `vault: {service, account, exists | accessible | length | count | equals: before}`: what vault items are. A value is
 /// never written in a migration: its length is, or that it is what it was before.
-struct VaultAssertion: Sendable {
+struct VaultAssertion: AssertionBody {
   static let keys = ["exists", "accessible", "length", "count", "equals"] + VaultSelection.keys
 
   private enum Wanted: Sendable {
@@ -25,13 +25,9 @@ struct VaultAssertion: Sendable {
 
   init(_ reader: YAMLReader) throws {
     selection = try VaultSelection(reading: reader)
-    let words = ["exists", "accessible", "length", "count", "equals"]
-    let given = words.filter { reader[$0] != nil }
-    guard given.count == 1, let word = given.first, let node = reader[word] else {
-      throw reader.position.error(
-        "`vault` has one of `exists`, `accessible`, `length`, `count` and `equals: before`, not \(given.count)"
-      )
-    }
+    let (word, node) = try reader.only(
+      ["exists", "accessible", "length", "count", "equals"],
+      needs: "one of `exists`, `accessible`, `length`, `count` and `equals: before`")
     before = node.meansBefore ? node.position : nil
     switch word {
     case "exists": wanted = .exists(try node.boolean("`exists`"))
@@ -47,11 +43,14 @@ struct VaultAssertion: Sendable {
     }
   }
 
-  func observe(_ stage: StagedContainer) throws -> Observation {
+  var needsVault: Bool { true }
+  var demandsSomething: Bool { true }
+
+  func observe(_ stage: StagedContainer, isBefore: Bool) throws -> Observation {
     .items(try stage.vault().map(selection.items) ?? [], place: stage.container.vaultPath.description)
   }
 
-  func judge(_ now: Observation, before: Observation?) -> Verdict {
+  func judge(_ now: Observation, before: Observation?, _ redactor: Redactor) -> Verdict {
     guard case .items(let items, _) = now else { return .failed("the vault could not be looked into") }
     var old: [VaultItem] = []
     if case .items(let items, _) = before { old = items }
@@ -84,11 +83,14 @@ struct VaultAssertion: Sendable {
 }
 
 /// Exactly these vault items, by name, accessibility and value: `vault` in a fixture.
-struct VaultContentAssertion: Sendable {
+private struct VaultContentAssertion: AssertionBody {
   /// Each with the place where it is written; what is not said of one does not matter.
   let items: [(item: VaultItem, position: YAMLPosition)]
 
-  func observe(_ stage: StagedContainer) throws -> Observation {
+  var needsVault: Bool { true }
+  var demandsSomething: Bool { !items.isEmpty }
+
+  func observe(_ stage: StagedContainer, isBefore: Bool) throws -> Observation {
     let path = stage.container.vaultPath
     guard try stage.live.status(path) != nil else { return .items([], place: path.description) }
     guard let keys = stage.deviceKeys else {
@@ -103,7 +105,7 @@ struct VaultContentAssertion: Sendable {
   }
 
   /// Values are made up, and still not shown.
-  func judge(_ now: Observation) -> Verdict {
+  func judge(_ now: Observation, before: Observation?, _ redactor: Redactor) -> Verdict {
     guard case .items(let items, let place) = now else {
       return .failed("the vault could not be looked into")
     }
@@ -153,6 +155,6 @@ extension Assertion {
   package static func vault(
     _ items: [(item: VaultItem, position: YAMLPosition)], at position: YAMLPosition
   ) -> Assertion {
-    Assertion(.items(VaultContentAssertion(items: items)), at: position)
+    Assertion(VaultContentAssertion(items: items), at: position)
   }
 }

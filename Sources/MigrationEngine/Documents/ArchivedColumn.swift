@@ -17,7 +17,6 @@ struct ArchivedColumn: Sendable {
   private let condition: String?
   private let store: Unarchive.Store
   private let ifMissing: IfMissing
-  /// For messages.
   private let positions: (database: YAMLPosition, table: YAMLPosition, column: YAMLPosition)
   private let conditionPosition: YAMLPosition?
 
@@ -139,7 +138,7 @@ struct ArchivedColumn: Sendable {
         }
       let place = Int64.fromDatabaseValue(row).map { " in row \($0)" } ?? ""
       do {
-        let outcome = try conversion.convert(bytes, "\(column)\(place)")
+        let outcome = try conversion.convert(bytes, "\(column)\(place)", isIndented: false)
         return try state.withLock { state in
           state.count += 1
           switch outcome {
@@ -158,13 +157,9 @@ struct ArchivedColumn: Sendable {
       }
     }
 
-    private func stored(_ document: ArchiveConversion.Document) throws -> DatabaseValue {
-      switch document.content {
-      case .plist(let list): return Data(try list.encoded()).databaseValue
-      case .json(let json):
-        let text = JSONDocument(json, isIndented: false).text
-        return store == .text ? text.databaseValue : Data(text.utf8).databaseValue
-      }
+    private func stored(_ document: StructuredDocument) throws -> DatabaseValue {
+      if case .json(let json) = document, store == .text { return json.text.databaseValue }
+      return Data(try document.encoded()).databaseValue
     }
 
     private func note(_ text: String, _ state: inout State) {

@@ -68,8 +68,6 @@ struct DocumentPatch: DocumentRule {
     }
   }
 
-  // MARK: Applying
-
   func apply<Value>(to edit: inout DocumentEdit<Value>, of what: String) throws -> [String] {
     try steps.compactMap { step in
       do {
@@ -190,8 +188,6 @@ struct DocumentVersions: DocumentRule {
 
   private var words: String { ([oldest] + versions.map(\.number)).map(String.init).joined(separator: ", ") }
 
-  // MARK: Applying
-
   func apply<Value>(to edit: inout DocumentEdit<Value>, of what: String) throws -> [String] {
     do {
       let version = try prepare(&edit)
@@ -208,7 +204,7 @@ struct DocumentVersions: DocumentRule {
       }
       return notes
     } catch let failure as EditFailure {
-      throw position.error("\(MigrateDocument.name): \(what): \(failure.message)")
+      throw position.error("defaults.document-migrate: \(what): \(failure.message)")
     }
   }
 

@@ -51,9 +51,8 @@ enum StructuredDocument: Sendable {
     }
   }
 
-  /// Applies a rule.
   mutating func apply(
-    _ rule: some DocumentRule, of name: DocumentName
+    _ rule: any DocumentRule, of name: DocumentName
   ) throws -> (notes: [String], changes: [DocumentChange]) {
     switch self {
     case .json(var document):
@@ -111,7 +110,6 @@ struct SettingDocument {
 /// Changes inside one value, each recorded so that it can be reverted separately.
 struct DocumentEdit<Value: StructuredValue> {
   private(set) var value: Value
-  /// In order.
   private(set) var changes: [DocumentChange] = []
   private let name: DocumentName
 
@@ -121,8 +119,6 @@ struct DocumentEdit<Value: StructuredValue> {
   func shown(_ value: Value, at pointer: JSONPointer) -> String {
     value.shown(name.redactor, names: [name.key ?? ""] + pointer.tokens)
   }
-
-  // MARK: Changing
 
   /// Adds a member or an element; an existing member is replaced.
   mutating func add(_ new: Value, at pointer: JSONPointer) throws {
@@ -135,18 +131,13 @@ struct DocumentEdit<Value: StructuredValue> {
         change.pointer = JSONPointer(tokens: pointer.tokens.dropLast() + [String(index)]).description
         container.insert(new, at: place, order: nil)
       default:
-        change.before = container.part(place)?.stored
-        if change.before == nil {
-          container.insert(new, at: place, order: nil)
-        } else {
-          container.replace(place, with: new)
-        }
+        change.before = container[place]?.stored
+        container[place] = new
       }
     }
     changes.append(change)
   }
 
-  /// Replaces an existing value.
   mutating func replace(_ pointer: JSONPointer, with new: Value) throws {
     let old = try present(pointer)
     try value.set(new, at: pointer)
@@ -185,7 +176,7 @@ struct DocumentEdit<Value: StructuredValue> {
     var order: Int?
     try value.change(pointer) { container, place in
       order = container.order(of: place)
-      container.remove(place)
+      container[place] = nil
     }
     return order
   }
@@ -199,8 +190,6 @@ struct DocumentEdit<Value: StructuredValue> {
     }
     throw EditFailure("`\(pointer)` does not exist")
   }
-
-  // MARK: Reverting
 
   /// Reverts one change, when the value still is what it wrote.
   ///
@@ -259,9 +248,9 @@ struct DocumentEdit<Value: StructuredValue> {
   }
 
   private mutating func unwrap(_ key: String) -> String? {
-    guard let inner = value.part(.member(key)) else { return "`/\(key)` does not exist: left unchanged" }
+    guard let inner = value[.member(key)] else { return "`/\(key)` does not exist: left unchanged" }
     var rest = value
-    rest.remove(.member(key))
+    rest[.member(key)] = nil
     guard rest.matches(Value.empty) else { return "there are other members beside `/\(key)`: left unchanged" }
     value = inner
     return nil
@@ -272,14 +261,13 @@ extension StructuredValue {
   /// A dictionary without members.
   fileprivate static var empty: Self {
     var value = Self(key: "", value: Self(integer: 0))
-    value.remove(.member(""))
+    value[.member("")] = nil
     return value
   }
 }
 
 /// One change inside a value.
 struct DocumentChange: Sendable, Codable, Equatable {
-  /// Where, as a JSON pointer.
   var pointer: String
   /// Where it was before, when it was moved.
   var from: String?
@@ -294,7 +282,7 @@ struct DocumentChange: Sendable, Codable, Equatable {
 extension StagedContainer {
   /// Changes a JSON file or a property list, in its own format.
   func changeDocument(
-    at path: ContainerPath, _ rule: some DocumentRule
+    at path: ContainerPath, _ rule: any DocumentRule
   ) throws -> (notes: [String], changes: [DocumentChange]) {
     let bytes = try read(path)
     var document: StructuredDocument

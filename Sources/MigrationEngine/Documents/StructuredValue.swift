@@ -6,14 +6,12 @@ import Foundation
 /// A value that a JSON pointer can navigate: of JSON or a property list.
 protocol StructuredValue: Sendable {
   var shape: ValueShape { get }
-  /// The member or element at a place.
-  func part(_ place: ValuePlace) -> Self?
-  mutating func replace(_ place: ValuePlace, with value: Self)
+  /// The member or element at a place. Setting nil removes it; setting a value replaces it, or adds a member at the end.
+  subscript(_ place: ValuePlace) -> Self? { get set }
   /// Adds a member, or inserts an element before the one with the index.
   ///
   /// - Parameter order: the index of the member, for an ordered dictionary; at the end when nil.
   mutating func insert(_ value: Self, at place: ValuePlace, order: Int?)
-  mutating func remove(_ place: ValuePlace)
   /// The index of a member; nil when members have no order.
   func order(of place: ValuePlace) -> Int?
   /// Whether both are equal, whatever their formatting.
@@ -28,7 +26,6 @@ protocol StructuredValue: Sendable {
   init(stored: String) throws
   /// The exact value for the undo entry.
   var stored: String { get }
-  /// The value, when it is an integer.
   var integer: Int64? { get }
   /// The value in a message; hidden when one of its names suggests a secret.
   func shown(_ redactor: Redactor, names: [String]) -> String
@@ -60,7 +57,7 @@ extension StructuredValue {
   subscript(_ pointer: JSONPointer) -> Self? {
     var current = self
     for token in pointer.tokens {
-      guard let place = try? current.place(token, of: pointer), let next = current.part(place) else {
+      guard let place = try? current.place(token, of: pointer), let next = current[place] else {
         return nil
       }
       current = next
@@ -89,20 +86,19 @@ extension StructuredValue {
   ) throws {
     let place = try place(pointer.tokens[depth], of: pointer)
     if depth == pointer.tokens.count - 1 { return try body(&self, place) }
-    guard var inner = part(place) else {
+    guard var inner = self[place] else {
       throw EditFailure("`\(JSONPointer(tokens: Array(pointer.tokens[...depth])))` does not exist")
     }
     try inner.change(pointer, from: depth + 1, body)
-    replace(place, with: inner)
+    self[place] = inner
   }
 
   /// Sets an existing value, or a new member.
   mutating func set(_ value: Self, at pointer: JSONPointer) throws {
     if pointer.tokens.isEmpty { return self = value }
     try change(pointer) { container, place in
-      if container.part(place) != nil { return container.replace(place, with: value) }
-      guard case .member = place else { throw EditFailure("`\(pointer)` does not exist") }
-      container.insert(value, at: place, order: nil)
+      if container[place] == nil, case .element = place { throw EditFailure("`\(pointer)` does not exist") }
+      container[place] = value
     }
   }
 }
@@ -123,24 +119,25 @@ extension JSONValue: StructuredValue {
     }
   }
 
-  func part(_ place: ValuePlace) -> JSONValue? {
-    switch (self, place) {
-    case (.array(let array), .element(let index)):
-      array.elements.indices.contains(index) ? array.elements[index] : nil
-    case (.object(let object), .member(let key)): object[key]
-    default: nil
+  subscript(_ place: ValuePlace) -> JSONValue? {
+    get {
+      switch (self, place) {
+      case (.array(let array), .element(let index)):
+        array.elements.indices.contains(index) ? array.elements[index] : nil
+      case (.object(let object), .member(let key)): object[key]
+      default: nil
+      }
     }
-  }
-
-  mutating func replace(_ place: ValuePlace, with value: JSONValue) {
-    switch (self, place) {
-    case (.array(var array), .element(let index)):
-      array.replace(index, with: value)
-      self = .array(array)
-    case (.object(var object), .member(let key)):
-      object.set(key, to: value)
-      self = .object(object)
-    default: break
+    set {
+      switch (self, place) {
+      case (.array(var array), .element(let index)):
+        if let newValue { array.replace(index, with: newValue) } else { array.remove(at: index) }
+        self = .array(array)
+      case (.object(var object), .member(let key)):
+        if let newValue { object.set(key, to: newValue) } else { object.remove(key) }
+        self = .object(object)
+      default: break
+      }
     }
   }
 
@@ -151,18 +148,6 @@ extension JSONValue: StructuredValue {
       self = .array(array)
     case (.object(var object), .member(let key)):
       object.set(key, to: value, at: order)
-      self = .object(object)
-    default: break
-    }
-  }
-
-  mutating func remove(_ place: ValuePlace) {
-    switch (self, place) {
-    case (.array(var array), .element(let index)):
-      array.remove(at: index)
-      self = .array(array)
-    case (.object(var object), .member(let key)):
-      object.remove(key)
       self = .object(object)
     default: break
     }
@@ -198,44 +183,31 @@ extension PropertyListValue: StructuredValue {
     }
   }
 
-  func part(_ place: ValuePlace) -> PropertyListValue? {
-    switch (self, place) {
-    case (.array(let values), .element(let index)): values.indices.contains(index) ? values[index] : nil
-    case (.dictionary(let values), .member(let key)): values[key]
-    default: nil
+  subscript(_ place: ValuePlace) -> PropertyListValue? {
+    get {
+      switch (self, place) {
+      case (.array(let values), .element(let index)): values.indices.contains(index) ? values[index] : nil
+      case (.dictionary(let values), .member(let key)): values[key]
+      default: nil
+      }
     }
-  }
-
-  mutating func replace(_ place: ValuePlace, with value: PropertyListValue) {
-    switch (self, place) {
-    case (.array(var values), .element(let index)):
-      values[index] = value
-      self = .array(values)
-    case (.dictionary(var values), .member(let key)):
-      values[key] = value
-      self = .dictionary(values)
-    default: break
+    set {
+      switch (self, place) {
+      case (.array(var values), .element(let index)):
+        values.replaceSubrange(index...index, with: newValue.map { [$0] } ?? [])
+        self = .array(values)
+      case (.dictionary(var values), .member(let key)):
+        values[key] = newValue
+        self = .dictionary(values)
+      default: break
+      }
     }
   }
 
   mutating func insert(_ value: PropertyListValue, at place: ValuePlace, order: Int?) {
-    guard case .array(var values) = self, case .element(let index) = place else {
-      return replace(place, with: value)
-    }
+    guard case .array(var values) = self, case .element(let index) = place else { return self[place] = value }
     values.insert(value, at: index)
     self = .array(values)
-  }
-
-  mutating func remove(_ place: ValuePlace) {
-    switch (self, place) {
-    case (.array(var values), .element(let index)):
-      values.remove(at: index)
-      self = .array(values)
-    case (.dictionary(var values), .member(let key)):
-      values[key] = nil
-      self = .dictionary(values)
-    default: break
-    }
   }
 
   func order(of place: ValuePlace) -> Int? { nil }

@@ -26,15 +26,11 @@ struct Unarchive: MigrationOperation {
 
   init(reading reader: YAMLReader, files: MigrationFiles) throws {
     conversion = try ArchiveConversion(reading: reader)
-    let places = ["path", "key", "column"].filter { reader[$0] != nil }
-    guard let first = places.first else {
-      throw reader.position.error(
-        "files.unarchive needs `path` (files), `key` (a setting) or `column` (of a database's `table`)")
-    }
-    if places.count > 1, let node = reader[places[1]] {
-      throw node.position.error("name one of `path`, `key` and `column`, not two")
-    }
-    switch first {
+    let key = try reader.only(
+      ["path", "key", "column"],
+      needs: "`path` (files), `key` (a setting) or `column` (of a database's `table`)"
+    ).key
+    switch key {
     case "path":
       try reader.refuse(DefaultsTarget.keys + ArchivedColumn.keys + ["store"], with: "path")
       place = .files(try ArchivedFiles(reading: reader))
@@ -62,7 +58,6 @@ struct Unarchive: MigrationOperation {
     case .column(let column): try column.convert(conversion, on: stage)
     }
   }
-
 }
 
 extension YAMLReader {
@@ -128,9 +123,7 @@ struct ArchivedFiles: Sendable {
       return ["no file matches `\(selection)`: skipped"]
     }
     return try found.flatMap { path in
-      let target = try self.target(for: path)
-      try stage.requireNoHistory(in: target)
-      return try convert(path, to: target, conversion, stage, &recorded)
+      try convert(path, to: target(for: path), conversion, stage, &recorded)
     }
   }
 
@@ -139,36 +132,26 @@ struct ArchivedFiles: Sendable {
     _ stage: StagedContainer,
     _ recorded: inout DownValues
   ) throws -> [String] {
-    switch try conversion.convert(try stage.read(path), "`\(path)`") {
+    switch try conversion.convert(try stage.read(path), "`\(path)`", isIndented: true) {
     case .kept(let note): return [note]
     case .deleted(let note):
       try recorded.noteRemoved(path, on: stage)
       try stage.remove(path)
       return [note]
     case .converted(let document):
-      let bytes = try document.file()
+      var replaced = [path]
       if target != path {
-        if try stage.status(of: target) != nil {
-          switch ifExists {
-          case .keep: return ["`\(target)` exists already: kept, and `\(path)` left unchanged"]
-          case .replace:
-            try recorded.noteRemoved(target, on: stage)
-            try stage.remove(target)
-          case .fail:
-            throw StepFailure(
-              message: "the target `\(target)` of `\(path)` exists already: say `if-exists: keep` or "
-                + "`if-exists: replace`", path: path.description)
-          }
+        if try stage.status(of: target) != nil { replaced.append(target) }
+        let problem = "the target `\(target)` of `\(path)` exists already"
+        guard try recorded.makeRoom(at: target, on: stage, ifExists, or: problem) else {
+          return ["`\(target)` exists already: kept, and `\(path)` left unchanged"]
         }
-        try recorded.noteRemoved(path, on: stage)
-        try recorded.noteMade(target, on: stage)
-        // The file keeps its mode, owner, attributes and protection class.
-        try stage.move(path, to: target)
-      } else {
-        try recorded.noteRemoved(path, on: stage)
       }
-      try stage.write(bytes, to: target)
-      recorded.converted.append(.init(from: path, to: target, digest: try SHA256.hash(bytes).hex))
+      try recorded.noteRemoved(path, on: stage)
+      // The file keeps its mode, owner, attributes and protection class.
+      if target != path { try stage.move(path, to: target) }
+      try stage.write(document.encoded(), to: target)
+      recorded.written.append(.init(path: target, digest: try stage.digest(of: target), replaced: replaced))
       return []
     }
   }
@@ -208,7 +191,7 @@ struct ArchivedSetting: Sendable {
   ) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
     guard let value = try edit.source(key, ifMissing) else { return edit.notes }
-    switch try conversion.convert(value.documentBytes, "the setting `\(key)`") {
+    switch try conversion.convert(value.documentBytes, "the setting `\(key)`", isIndented: false) {
     case .kept(let note):
       edit.notes.append(note)
       return edit.notes
@@ -221,10 +204,10 @@ struct ArchivedSetting: Sendable {
         edit.values[key] = nil
       }
       edit.values[to] =
-        switch (document.content, store) {
-        case (.plist(let list), _): list.value
-        case (.json(let json), .text): .string(JSONDocument(json, isIndented: false).text)
-        case (.json(let json), .data): .data(JSONDocument(json, isIndented: false).bytes)
+        switch (document, store) {
+        case (.propertyList(let list), _): list.value
+        case (.json(let json), .text): .string(json.text)
+        case (.json(let json), .data): .data(json.bytes)
         }
     }
     return try edit.save(to: stage, &recorded)
@@ -251,27 +234,9 @@ struct ArchiveConversion: Sendable {
   enum Form: String, CaseIterable, Sendable { case json, plist }
 
   enum Outcome {
-    case converted(Document)
-    case kept(String)
-    case deleted(String)
-  }
-
-  /// The content of an archive in its new form.
-  struct Document {
-    enum Content {
-      case json(JSONValue)
-      case plist(PropertyListDocument)
-    }
-
-    let content: Content
-
-    /// The content of a file; JSON is indented.
-    func file() throws -> [UInt8] {
-      switch content {
-      case .json(let value): JSONDocument(value, isIndented: true).bytes
-      case .plist(let document): try document.encoded()
-      }
-    }
+    case converted(StructuredDocument)
+    /// Left unchanged or removed, with a note why.
+    case kept(String), deleted(String)
   }
 
   let form: Form
@@ -319,11 +284,12 @@ struct ArchiveConversion: Sendable {
   /// - Parameters:
   ///   - bytes: nil for a value that is neither text nor data.
   ///   - what: where the archive is, for messages.
+  ///   - isIndented: whether JSON has a line for each value.
   /// - Throws: ``StepFailure`` for what cannot be converted, unless it is kept or deleted.
-  func convert(_ bytes: [UInt8]?, _ what: String) throws -> Outcome {
+  func convert(_ bytes: [UInt8]?, _ what: String, isIndented: Bool) throws -> Outcome {
     do {
       guard let bytes else { throw DrydockError(.malformed, "it is neither data nor text") }
-      return .converted(try document(bytes))
+      return .converted(try document(bytes, isIndented: isIndented))
     } catch let error as DrydockError {
       switch unmapped {
       case .fail:
@@ -336,10 +302,11 @@ struct ArchiveConversion: Sendable {
     }
   }
 
-  private func document(_ bytes: [UInt8]) throws -> Document {
+  private func document(_ bytes: [UInt8], isIndented: Bool) throws -> StructuredDocument {
     let value = try KeyedArchiveReader.read(bytes, options)
     switch form {
-    case .json: return Document(content: .json(try JSONValue(keyedArchive: value, dates: dates)))
+    case .json:
+      return .json(JSONDocument(try JSONValue(keyedArchive: value, dates: dates), isIndented: isIndented))
     case .plist:
       guard let plain = value.withoutNulls else {
         throw DrydockError(
@@ -347,7 +314,7 @@ struct ArchiveConversion: Sendable {
           "a property list cannot contain null in a list or at its root: say `as: json`")
       }
       let format: PropertyListFile.Format = PropertyListDocument.isBinary(bytes) ? .binary : .xml
-      return Document(content: .plist(PropertyListDocument(format: format, value: plain)))
+      return .propertyList(PropertyListDocument(format: format, value: plain))
     }
   }
 }

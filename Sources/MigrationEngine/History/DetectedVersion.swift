@@ -12,7 +12,6 @@ package struct DetectedVersion: Sendable, Equatable {
     case tool(String)
     /// A version marker of the app.
     case marker(String)
-    /// The container is empty.
     case newContainer
 
     /// Such as "the history", "the setting `x`", "a new container".
@@ -30,7 +29,7 @@ package struct DetectedVersion: Sendable, Equatable {
   /// The container's history; empty when it has none.
   package var history: MigrationHistory
   /// The migrations beyond the history that the app applied itself: to be recorded.
-  package var elsewhere: MigratedElsewhere
+  package var appliedExternally: ExternalMigrations
   /// The version marker without `at:` that says the version of a container without a history. Its number may be older than
   /// the first migration. Nil when the number is confirmed.
   package var firstContact: FirstContact? = nil
@@ -41,8 +40,7 @@ package struct DetectedVersion: Sendable, Equatable {
 }
 
 /// The migrations that were applied externally: by the app or another tool.
-package enum MigratedElsewhere: Sendable, Equatable {
-  /// None.
+package enum ExternalMigrations: Sendable, Equatable {
   case none
   /// A range of numbers, from a version marker that has only the last one.
   case through(ClosedRange<Int>)
@@ -59,7 +57,7 @@ package enum MigratedElsewhere: Sendable, Equatable {
 
   /// Without numbers below the history's version: a tool that stores one number does not know which ones below it were
   /// applied.
-  func beyond(_ history: MigrationHistory) -> MigratedElsewhere {
+  func beyond(_ history: MigrationHistory) -> ExternalMigrations {
     guard case .through(let range) = self, history.version >= range.lowerBound else { return self }
     return history.version < range.upperBound ? .through(history.version + 1...range.upperBound) : .none
   }
@@ -100,7 +98,7 @@ extension DetectedVersion {
     if history == nil && readings.isEmpty {
       if try isNew(stage) {
         return DetectedVersion(
-          version: 0, source: .newContainer, history: MigrationHistory(), elsewhere: .none)
+          version: 0, source: .newContainer, history: MigrationHistory(), appliedExternally: .none)
       }
       return try absent(stage)
     }
@@ -119,7 +117,7 @@ extension DetectedVersion {
     let isConfirmed = history != nil || version == 0 || readings.contains { !$0.isPlain }
     return DetectedVersion(
       version: version, source: source, history: history ?? MigrationHistory(),
-      elsewhere: version > recorded ? .through(recorded + 1...version) : .none,
+      appliedExternally: version > recorded ? .through(recorded + 1...version) : .none,
       firstContact: isConfirmed
         ? nil : readings.first.map { FirstContact(marker: $0.name, number: $0.number) })
   }
@@ -131,7 +129,7 @@ extension DetectedVersion {
       let access = VersionMarkerAccess(marker: marker, stage: stage)
       return DetectedVersion(
         version: version, source: .marker("the absence of \(access.name)"), history: MigrationHistory(),
-        elsewhere: version > 0 ? .through(1...version) : .none)
+        appliedExternally: version > 0 ? .through(1...version) : .none)
     }
     throw unknown(stage.container)
   }
@@ -145,11 +143,11 @@ extension DetectedVersion {
       for old in history.records where !numbers.contains(old.number) { history.remove(old.number) }
       return DetectedVersion(
         version: numbers.newest, source: .tool(record.name), history: history,
-        elsewhere: numbers.beyond(history))
+        appliedExternally: numbers.beyond(history))
     case .noDatabase:
       if history != nil { return nil }
       return DetectedVersion(
-        version: 0, source: .newContainer, history: MigrationHistory(), elsewhere: .none)
+        version: 0, source: .newContainer, history: MigrationHistory(), appliedExternally: .none)
     case .unmarked:
       if history != nil { return nil }
       throw DrydockError(

@@ -32,8 +32,6 @@ package struct MigrationHistory: Sendable, Equatable {
 
   mutating func remove(_ number: Int) { records.removeAll { $0.number == number } }
 
-  // MARK: The file
-
   static let format = 1
 
   private struct File: Codable {
@@ -63,7 +61,14 @@ package struct MigrationHistory: Sendable, Equatable {
           + "one", path: path)
     }
     do {
-      records = try JSONDecoder().decode(File.self, from: data).migrations
+      let decoder = JSONDecoder()
+      // Times are ISO 8601 in UTC.
+      decoder.dateDecodingStrategy = .custom { decoder in
+        let container = try decoder.singleValueContainer()
+        if let date = YAMLDate.parse(try container.decode(String.self)) { return date }
+        throw DecodingError.dataCorruptedError(in: container, debugDescription: "not a time in ISO 8601")
+      }
+      records = try decoder.decode(File.self, from: data).migrations
     } catch {
       throw damaged("has an incomplete record", error)
     }
@@ -77,6 +82,10 @@ package struct MigrationHistory: Sendable, Equatable {
   package func encoded() throws -> [UInt8] {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    encoder.dateEncodingStrategy = .custom { date, encoder in
+      var container = encoder.singleValueContainer()
+      try container.encode(YAMLDate.text(date))
+    }
     let data = try encoder.encode(File(format: Self.format, migrations: records))
     return [UInt8](data) + [UInt8(ascii: "\n")]
   }
@@ -122,13 +131,8 @@ package struct MigrationRecord: Sendable, Codable, Equatable {
   package var milliseconds: Int?
   /// The version of Drydock that recorded it.
   package var tool: String
-  /// The transaction that it was recorded in.
   package var transaction: String
   package var origin: Origin
-
-  private enum CodingKeys: String, CodingKey {
-    case number, name, checksum, time, milliseconds, tool, transaction, origin
-  }
 
   init(_ migration: Migration, origin: Origin, milliseconds: Int? = nil, stamp: MigrationStamp) {
     number = migration.number
@@ -140,42 +144,12 @@ package struct MigrationRecord: Sendable, Codable, Equatable {
     transaction = stamp.transaction
     self.origin = origin
   }
-
-  package init(from decoder: any Decoder) throws {
-    let container = try decoder.container(keyedBy: CodingKeys.self)
-    number = try container.decode(Int.self, forKey: .number)
-    name = try container.decode(String.self, forKey: .name)
-    checksum = try container.decode(SHA256.Digest.self, forKey: .checksum)
-    guard let date = YAMLDate.parse(try container.decode(String.self, forKey: .time)) else {
-      throw DecodingError.dataCorruptedError(
-        forKey: .time, in: container, debugDescription: "not a time in ISO 8601")
-    }
-    time = date
-    milliseconds = try container.decodeIfPresent(Int.self, forKey: .milliseconds)
-    tool = try container.decode(String.self, forKey: .tool)
-    transaction = try container.decode(String.self, forKey: .transaction)
-    origin = try container.decode(Origin.self, forKey: .origin)
-  }
-
-  /// The time is ISO 8601 in UTC.
-  package func encode(to encoder: any Encoder) throws {
-    var container = encoder.container(keyedBy: CodingKeys.self)
-    try container.encode(number, forKey: .number)
-    try container.encode(name, forKey: .name)
-    try container.encode(checksum, forKey: .checksum)
-    try container.encode(YAMLDate.text(time), forKey: .time)
-    try container.encodeIfPresent(milliseconds, forKey: .milliseconds)
-    try container.encode(tool, forKey: .tool)
-    try container.encode(transaction, forKey: .transaction)
-    try container.encode(origin, forKey: .origin)
-  }
 }
 
 /// The values that all records of one run share.
 package struct MigrationStamp: Sendable {
   /// The version of Drydock.
   package var tool: String
-  /// The transaction's name.
   package var transaction: String
   /// When it began; whole seconds.
   package var time: Date

@@ -23,9 +23,7 @@ public struct MigrationStatus: Sendable {
     /// Without the number.
     public let name: String
     public let state: State
-    /// In the history.
     package let record: MigrationRecord?
-    /// From the files.
     package let migration: Migration?
 
     /// `0002_rename_settings`.
@@ -91,7 +89,7 @@ public struct MigrationStatus: Sendable {
       return record.origin != .applied || isSame ? .applied : .edited
     case (_, nil):
       if number > detected.version { return .pending }
-      if detected.elsewhere.contains(number) {
+      if detected.appliedExternally.contains(number) {
         return released.map { $0 < number } == true ? .unknown : .applied
       }
       return allowingOutOfOrder ? .pending : .outOfOrder
@@ -99,8 +97,8 @@ public struct MigrationStatus: Sendable {
   }
 
   /// The numbers that were applied externally, beyond the history: to be recorded.
-  package var byTheApp: [Int] {
-    catalog.numbers.filter { detected.history.record($0) == nil && detected.elsewhere.contains($0) }
+  package var appliedExternally: [Int] {
+    catalog.numbers.filter { detected.history.record($0) == nil && detected.appliedExternally.contains($0) }
   }
 
   public var pending: [Migration] { entries.filter { $0.state == .pending }.compactMap(\.migration) }

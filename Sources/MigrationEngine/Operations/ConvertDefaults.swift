@@ -9,17 +9,31 @@ struct ConvertDefaults: MigrationOperation {
   static let keys =
     ["key", "to", "type", "map", "unmapped", "if-missing", "if-exists"] + DefaultsTarget.keys
 
-  enum Rule: Sendable {
+  private enum Rule: Sendable {
     case type(SettingValueType)
     case map(ValueMap)
   }
 
-  let target: DefaultsTarget
-  let key, to: String
-  let rule: Rule
-  let unmapped: Unmapped
-  let ifMissing: IfMissing
-  let ifExists: IfExists
+  private let target: DefaultsTarget
+  private let key, to: String
+  private let rule: Rule
+  private let unmapped: Unmapped
+  private let ifMissing: IfMissing
+  private let ifExists: IfExists
+
+  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+    target = try DefaultsTarget(reading: reader)
+    key = try reader.required("key").text("`key`")
+    to = try reader.text("to") ?? key
+    let node = try reader.only(["type", "map"], needs: "`type` or `map`").node
+    if let type: SettingValueType = try reader.choice("type") {
+      rule = .type(type)
+    } else {
+      rule = .map(try ValueMap(node))
+    }
+    unmapped = try reader.choice("unmapped") ?? .fail
+    (ifMissing, ifExists) = try (reader.ifMissing(), reader.ifExists())
+  }
 
   var reversal: Reversal {
     if case .map(let map) = rule, map.isOneToOne, unmapped == .fail { return .byArguments }
@@ -107,52 +121,22 @@ struct ConvertDefaults: MigrationOperation {
   }
 }
 
-extension ConvertDefaults {
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
-    target = try DefaultsTarget(reading: reader)
-    key = try reader.required("key").text("`key`")
-    to = try reader.text("to") ?? key
-    let type: SettingValueType? = try reader.choice("type")
-    switch (type, reader["map"]) {
-    case (let type?, nil): rule = .type(type)
-    case (nil, let node?): rule = .map(try ValueMap(node))
-    case (nil, nil): throw reader.position.error("defaults.convert needs `type` or `map`")
-    case (_?, let node?): throw node.position.error("name either `type` or `map`, not both")
-    }
-    unmapped = try reader.choice("unmapped") ?? .fail
-    ifMissing = try reader.ifMissing()
-    ifExists = try reader.ifExists()
-  }
-}
-
 /// A map from typed values to values: the Bool `true` is not the text `true`.
 struct ValueMap: Sendable {
   private struct Pair {
     let from, to: PropertyListValue
-    /// The key as it is written, for hints.
-    let source: String
-    var legacyReading: String?
+    /// As it is written, for hints.
+    let key: YAMLScalar
   }
 
   private let pairs: [Pair]
-
-  /// - Throws: when the map is empty, or a key is not a simple value.
-  init(_ values: [(from: PropertyListValue, to: PropertyListValue)], at position: YAMLPosition) throws {
-    for (from, _) in values where SettingValueType(of: from) == nil {
-      throw position.error("`map` maps a \(from.typeName): only simple values can be mapped")
-    }
-    pairs = values.map { Pair(from: $0.from, to: $0.to, source: $0.from.plain ?? "") }
-    if pairs.isEmpty { throw position.error("`map` is empty") }
-  }
 
   init(_ node: YAMLNode) throws {
     pairs = try node.pairs("`map`").pairs.map { pair in
       guard let from = pair.key.value.propertyListValue else {
         throw pair.keyPosition.error("a setting is never null: name the value to map")
       }
-      return Pair(
-        from: from, to: try pair.value.propertyListValue(), source: pair.key.source,
-        legacyReading: pair.key.legacyReading)
+      return Pair(from: from, to: try pair.value.propertyListValue(), key: pair.key)
     }
     if pairs.isEmpty { throw node.position.error("`map` is empty") }
   }
@@ -175,12 +159,13 @@ struct ValueMap: Sendable {
   /// What the author probably meant, when a key of another type resembles the value.
   func hint(for value: PropertyListValue) -> String {
     for pair in pairs {
-      if case .boolean(let bool) = value, pair.legacyReading == "the Bool \(bool)" {
-        return ": the value is the Bool \(bool), and the map has the text `\(pair.source)`: write \(bool)"
+      if case .boolean(let bool) = value, pair.key.legacyReading == "the Bool \(bool)" {
+        return ": the value is the Bool \(bool), and the map has the text `\(pair.key.source)`: write \(bool)"
       }
-      if pair.from.typeName != value.typeName, pair.source == value.plain || looksAlike(pair.from, value) {
+      if pair.from.typeName != value.typeName, pair.key.source == value.plain || looksAlike(pair.from, value)
+      {
         return
-          ": the value is a \(value.typeName), and the map's `\(pair.source)` is a \(pair.from.typeName)"
+          ": the value is a \(value.typeName), and the map's `\(pair.key.source)` is a \(pair.from.typeName)"
       }
     }
     return ""
@@ -227,83 +212,33 @@ public enum SettingValueType: String, CaseIterable, Sendable {
 
   /// The value in this type; nil when there is no exact conversion.
   func convert(_ value: PropertyListValue) -> PropertyListValue? {
-    switch self {
-    case .string: Self.string(value).map { .string($0) }
-    case .integer: Self.integer(value)
-    case .real: Self.real(value)
-    case .boolean: Self.boolean(value).map { .boolean($0) }
-    case .date: Self.date(value).map { .date($0) }
-    case .data: Self.data(value).map { .data($0) }
-    }
-  }
-
-  private static func string(_ value: PropertyListValue) -> String? {
-    switch value {
-    case .string(let text): text
-    case .boolean, .integer, .unsigned, .real, .single, .date: value.description
-    case .data(let bytes): String(validating: bytes, as: UTF8.self)
-    case .array, .dictionary, .unknown: nil
-    }
-  }
-
-  /// From text in decimal, from a Bool (1 and 0), and from a real without a fraction.
-  private static func integer(_ value: PropertyListValue) -> PropertyListValue? {
-    switch value {
-    case .integer, .unsigned: return value
-    case .boolean(let bool): return .integer(bool ? 1 : 0)
-    case .real(let real): return Int64(exactly: real).map { .integer($0) }
-    case .single(let real): return Int64(exactly: real).map { .integer($0) }
-    case .string(let text):
-      if let number = Int64(text) { return .integer(number) }
-      return UInt64(text).map { .unsigned($0) }
+    if SettingValueType(of: value) == self { return value }
+    switch (self, value) {
+    case (.string, .boolean), (.string, .integer), (.string, .unsigned), (.string, .real), (.string, .single),
+      (.string, .date):
+      return .string(value.description)
+    case (.string, .data(let bytes)): return String(validating: bytes, as: UTF8.self).map { .string($0) }
+    case (.integer, .boolean(let bool)): return .integer(bool ? 1 : 0)
+    case (.integer, .real(let real)): return Int64(exactly: real).map { .integer($0) }
+    case (.integer, .single(let real)): return Int64(exactly: real).map { .integer($0) }
+    case (.integer, .string(let text)):
+      return Int64(text).map { .integer($0) } ?? UInt64(text).map { .unsigned($0) }
+    case (.real, .integer(let number)): return Double(exactly: number).map { .real($0) }
+    case (.real, .unsigned(let number)): return Double(exactly: number).map { .real($0) }
+    case (.real, .string(let text)): return Double(text).flatMap { $0.isFinite ? .real($0) : nil }
+    case (.boolean, .integer(1)), (.boolean, .real(1)): return .boolean(true)
+    case (.boolean, .integer(0)), (.boolean, .real(0)): return .boolean(false)
+    case (.boolean, .string(let text)):
+      // The words that UserDefaults reads as a Bool.
+      let words = ["true": true, "yes": true, "1": true, "false": false, "no": false, "0": false]
+      return words[text.lowercased()].map { .boolean($0) }
+    // Numbers are seconds since 1970-01-01 UTC, and text is ISO 8601.
+    case (.date, .integer(let seconds)): return .date(Date(timeIntervalSince1970: Double(seconds)))
+    case (.date, .real(let seconds)):
+      return seconds.isFinite ? .date(Date(timeIntervalSince1970: seconds)) : nil
+    case (.date, .string(let text)): return YAMLDate.parse(text).map { .date($0) }
+    case (.data, .string(let text)): return .data(Array(text.utf8))
     default: return nil
-    }
-  }
-
-  /// From text, and from an integer that a real holds exactly.
-  private static func real(_ value: PropertyListValue) -> PropertyListValue? {
-    switch value {
-    case .real, .single: return value
-    case .integer(let number): return Double(exactly: number).map { .real($0) }
-    case .unsigned(let number): return Double(exactly: number).map { .real($0) }
-    case .string(let text): return Double(text).flatMap { $0.isFinite ? .real($0) : nil }
-    default: return nil
-    }
-  }
-
-  /// From 1 and 0, and from the words that UserDefaults reads as a Bool.
-  private static func boolean(_ value: PropertyListValue) -> Bool? {
-    switch value {
-    case .boolean(let bool): return bool
-    case .integer(1), .real(1): return true
-    case .integer(0), .real(0): return false
-    case .string(let text):
-      switch text.lowercased() {
-      case "true", "yes", "1": return true
-      case "false", "no", "0": return false
-      default: return nil
-      }
-    default: return nil
-    }
-  }
-
-  /// From ISO 8601, and from seconds since 1970-01-01 UTC.
-  private static func date(_ value: PropertyListValue) -> Date? {
-    switch value {
-    case .date(let date): date
-    case .integer(let seconds): Date(timeIntervalSince1970: Double(seconds))
-    case .real(let seconds): seconds.isFinite ? Date(timeIntervalSince1970: seconds) : nil
-    case .string(let text): YAMLDate.parse(text)
-    default: nil
-    }
-  }
-
-  /// From text, as UTF-8.
-  private static func data(_ value: PropertyListValue) -> [UInt8]? {
-    switch value {
-    case .data(let bytes): bytes
-    case .string(let text): Array(text.utf8)
-    default: nil
     }
   }
 }

@@ -3,52 +3,34 @@ import ContainerTransaction
 import FileSystem
 import Formats
 
-/// `defaults.set`: writes settings.
-struct SetDefaults: MigrationOperation {
-  static let name = "defaults.set"
-  static let keys = ["values", "if-exists"] + DefaultsTarget.keys
+/// `defaults.set` and `defaults.set-default`: write settings; the second one only those that are absent.
+struct SetDefaults: MigrationAction {
+  static let kinds = [
+    OperationKind("defaults.set", ["values", "if-exists"] + DefaultsTarget.keys) {
+      try Self($0, ifExists: $0.ifExists())
+    },
+    OperationKind("defaults.set-default", ["values"] + DefaultsTarget.keys) { try Self($0, ifExists: nil) },
+  ]
 
-  let target: DefaultsTarget
-  let values: PropertyListDictionary
-  let ifExists: IfExists
+  let name: String
+  private let target: DefaultsTarget
+  private let values: PropertyListDictionary
+  /// Nil when existing settings are kept without a note.
+  private let ifExists: IfExists?
+
+  private init(_ reader: YAMLReader, ifExists: IfExists?) throws {
+    (name, self.ifExists) = (reader.what, ifExists)
+    target = try DefaultsTarget(reading: reader)
+    values = try reader.required("values").pairs("`values`").propertyListValues()
+  }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
     for (key, value) in values.sorted() {
-      if let existing = edit.values[key], existing.matches(value) { continue }
-      if try edit.mayWrite(key, ifExists) { edit.values[key] = value }
+      if let existing = edit.values[key], ifExists == nil || existing.matches(value) { continue }
+      if try edit.mayWrite(key, ifExists ?? .keep) { edit.values[key] = value }
     }
     return try edit.save(to: stage, &recorded)
-  }
-}
-
-extension SetDefaults {
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
-    target = try DefaultsTarget(reading: reader)
-    values = try reader.required("values").pairs("`values`").propertyListValues()
-    ifExists = try reader.ifExists()
-  }
-}
-
-/// `defaults.set-default`: writes settings that are absent.
-struct SetDefaultDefaults: MigrationOperation {
-  static let name = "defaults.set-default"
-  static let keys = ["values"] + DefaultsTarget.keys
-
-  let target: DefaultsTarget
-  let values: PropertyListDictionary
-
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
-    var edit = try DefaultsEdit(target, stage)
-    edit.values.merge(values) { existing, _ in existing }
-    return try edit.save(to: stage, &recorded)
-  }
-}
-
-extension SetDefaultDefaults {
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
-    target = try DefaultsTarget(reading: reader)
-    values = try reader.required("values").pairs("`values`").propertyListValues()
   }
 }
 
@@ -62,25 +44,21 @@ struct DeleteDefaults: MigrationOperation {
   private let prefix: String?
   private let ifMissing: IfMissing
 
-  init(
-    _ target: DefaultsTarget, names: [String], prefix: String?, ifMissing: IfMissing,
-    reason: DestructiveReason, at position: YAMLPosition
-  ) throws {
-    if prefix?.isEmpty == true { throw position.error("an empty prefix would delete every setting") }
-    (self.target, self.names, self.prefix, self.ifMissing) = (target, names, prefix, ifMissing)
-  }
-
   init(reading reader: YAMLReader, files: MigrationFiles) throws {
     guard reader["keys"] != nil || reader["prefix"] != nil else {
       throw reader.position.error("defaults.delete needs `keys` or `prefix`")
     }
-    try self.init(
-      DefaultsTarget(reading: reader), names: reader.texts("keys") ?? [], prefix: reader.text("prefix"),
-      ifMissing: reader.ifMissing(), reason: reader.reason(),
-      at: reader["prefix"]?.position ?? reader.position)
+    target = try DefaultsTarget(reading: reader)
+    names = try reader.texts("keys") ?? []
+    prefix = try reader.text("prefix")
+    if let node = reader["prefix"], prefix?.isEmpty == true {
+      throw node.position.error("an empty prefix would delete every setting")
+    }
+    ifMissing = try reader.ifMissing()
+    try reader.requireReason()
   }
 
-  var isDestructive: Bool { true }
+  var announcedLoss: AnnouncedLoss { .everything }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     var edit = try DefaultsEdit(target, stage)
@@ -92,108 +70,185 @@ struct DeleteDefaults: MigrationOperation {
   }
 }
 
-/// `defaults.rename`: renames settings. All old values are read before any is written, so that names may be swapped.
-struct RenameDefaults: MigrationOperation {
-  static let name = "defaults.rename"
-  static let keys = ["keys", "if-missing", "if-exists"] + DefaultsTarget.keys
+/// `defaults.rename`, `defaults.move` and `defaults.copy`: settings get other names, or go to another settings file.
+struct TransferDefaults: MigrationAction {
+  static let kinds = [
+    OperationKind("defaults.rename", ["keys", "if-missing", "if-exists"] + DefaultsTarget.keys) {
+      try Self(renaming: $0)
+    },
+    OperationKind("defaults.move", transferKeys) { try Self($0, isMove: true) },
+    OperationKind("defaults.copy", transferKeys) { try Self($0, isMove: false) },
+  ]
 
-  private let target: DefaultsTarget
-  private let renames: [KeyRename]
+  private static let transferKeys = ["from", "to", "keys", "prefix", "all", "if-missing", "if-exists"]
+
+  private enum Selection: Sendable {
+    case keys([(old: String, new: String)])
+    case prefix(String)
+    case all
+  }
+
+  let name: String
+  private let from, to: DefaultsTarget
+  private let selection: Selection
+  /// Whether the settings are removed at the source.
+  private let isMove: Bool
   private let ifMissing: IfMissing
   private let ifExists: IfExists
 
-  init(_ target: DefaultsTarget, _ renames: [KeyRename], ifMissing: IfMissing, ifExists: IfExists) throws {
-    for rename in renames where rename.new.isExactly(rename.old) {
-      throw rename.position.error("`\(rename.old)` is the old and the new name")
+  private init(renaming reader: YAMLReader) throws {
+    (name, isMove) = (reader.what, true)
+    from = try DefaultsTarget(reading: reader)
+    to = from
+    let pairs = try Self.renames(reader.required("keys"))
+    selection = .keys(pairs.map { ($0.old, $0.new) })
+    for pair in pairs where pair.new.isExactly(pair.old) {
+      throw pair.position.error("`\(pair.old)` is the old and the new name")
     }
-    try renames.requireDistinctTargets()
-    (self.target, self.renames) = (target, renames)
-    (self.ifMissing, self.ifExists) = (ifMissing, ifExists)
+    (ifMissing, ifExists) = try (reader.ifMissing(), reader.ifExists())
   }
 
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
-    try self.init(
-      DefaultsTarget(reading: reader), KeyRename.list(reader.required("keys")),
-      ifMissing: reader.ifMissing(), ifExists: reader.ifExists())
+  private init(_ reader: YAMLReader, isMove: Bool) throws {
+    guard reader["from"] != nil || reader["to"] != nil else {
+      throw reader.position.error(
+        "\(reader.what) needs `from` or `to`, as in `to: {suite: NAME}`; the other one is the app's own settings"
+      )
+    }
+    (name, self.isMove) = (reader.what, isMove)
+    from = try DefaultsTarget(reader["from"], "`from`", at: reader.position)
+    to = try DefaultsTarget(reader["to"], "`to`", at: reader.position)
+    selection = try Self.selection(reader)
+    (ifMissing, ifExists) = try (reader.ifMissing(), reader.ifExists())
   }
 
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
-    var edit = try DefaultsEdit(target, stage)
-    var moved: [(old: String, new: String, value: PropertyListValue)] = []
-    for rename in renames {
-      if let value = try edit.source(rename.old, ifMissing) {
-        moved.append((rename.old, rename.new, value))
-      } else {
-        recorded.skipped.append(rename.old)
+  private static func selection(_ reader: YAMLReader) throws -> Selection {
+    let (key, node) = try reader.only(["keys", "prefix", "all"], needs: "`keys`, a `prefix`, or `all: true`")
+    switch key {
+    case "all":
+      guard try node.boolean("`all`") else { throw node.position.error("`all` is true, or left out") }
+      return .all
+    case "prefix":
+      let prefix = try node.text("`prefix`")
+      if prefix.isEmpty {
+        throw node.position.error("every setting starts with an empty prefix: say `all: true`")
       }
-    }
-    for item in moved { edit.values[item.old] = nil }
-    for item in moved {
-      if try edit.mayWrite(item.new, ifExists) {
-        edit.values[item.new] = item.value
-      } else {
-        // The old setting stays when the new one is kept, so that nothing is lost.
-        edit.values[item.old] = item.value
-        recorded.skipped.append(item.old)
-      }
-    }
-    return try edit.save(to: stage, &recorded)
-  }
-
-  var reversal: Reversal { .byArguments }
-
-  /// Gives the settings their old names again, with their present values, and restores what they had replaced.
-  func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
-    var edit = try DefaultsEdit(target, stage)
-    let path = try target.path(in: stage.container)
-    let renamed = renames.filter { rename in
-      recorded.map { !$0.skipped.containsExactly(rename.old) } ?? (edit.values[rename.old] == nil)
-    }
-    let sources = Set(renamed.map { ExactText($0.old) })
-    var moved: [(old: String, new: String, value: PropertyListValue)] = []
-    for rename in renamed {
-      if let value = edit.values[rename.new] {
-        moved.append((rename.old, rename.new, value))
-      } else {
-        edit.notes.append("`\(rename.new)` does not exist: skipped")
-      }
-    }
-    for item in moved { edit.values[item.new] = nil }
-    for item in moved {
-      if edit.values[item.old] == nil {
-        edit.values[item.old] = item.value
-      } else {
-        edit.notes.append("`\(item.old)` exists already: kept, and `\(item.new)` too")
-        edit.values[item.new] = item.value
-      }
-    }
-    for item in moved where edit.values[item.new] == nil && !sources.contains(ExactText(item.new)) {
-      edit.values[item.new] = recorded?.setting(item.new, in: path)?.before?.value
-    }
-    return try edit.save(to: stage)
-  }
-}
-
-/// A setting and its new name.
-struct KeyRename: Sendable {
-  let old, new: String
-  let position: YAMLPosition
-
-  /// Decodes a mapping from old names to new ones.
-  static func list(_ node: YAMLNode) throws -> [KeyRename] {
-    try node.pairs("`keys`").pairs.map { pair in
-      let old = try pair.textKey("a setting's name")
-      return KeyRename(
-        old: old, new: try pair.value.text("the new name of `\(old)`"), position: pair.value.position)
+      return .prefix(prefix)
+    default:
+      if node.mapping != nil { return .keys(try renames(node).map { ($0.old, $0.new) }) }
+      var seen: Set<ExactText> = []
+      return .keys(try node.texts("`keys`").filter { seen.insert(ExactText($0)).inserted }.map { ($0, $0) })
     }
   }
-}
 
-extension [KeyRename] {
-  func requireDistinctTargets() throws {
+  /// Decodes a mapping from old names to different new ones.
+  private static func renames(
+    _ node: YAMLNode
+  ) throws -> [(old: String, new: String, position: YAMLPosition)] {
     var seen: Set<ExactText> = []
-    for rename in self where !seen.insert(ExactText(rename.new)).inserted {
-      throw rename.position.error("two settings become `\(rename.new)`")
+    return try node.pairs("`keys`").pairs.map { pair in
+      let old = try pair.textKey("a setting's name")
+      let new = try pair.value.text("the new name of `\(old)`")
+      guard seen.insert(ExactText(new)).inserted else {
+        throw pair.value.position.error("two settings become `\(new)`")
+      }
+      return (old, new, pair.value.position)
     }
+  }
+
+  var reversal: Reversal {
+    if case .keys = selection, isMove { .byArguments } else { .byDownValues }
+  }
+
+  /// All values are read before any is written, so that names may be swapped.
+  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
+    let (sourcePath, targetPath) = try (from.path(in: stage.container), to.path(in: stage.container))
+    let isOneFile = sourcePath == targetPath
+    if isOneFile && name == "defaults.move" {
+      throw StepFailure(message: "`from` and `to` are the same settings file: use defaults.rename")
+    }
+    var source = try DefaultsEdit(from, stage)
+    var moved: [(old: String, new: String, value: PropertyListValue)] = []
+    for (old, new) in try pairs(&source) {
+      if let value = try source.source(old, ifMissing) {
+        moved.append((old, new, value))
+        if isMove { source.values[old] = nil }
+      } else {
+        recorded.skipped.append(old)
+      }
+    }
+    var target = try isOneFile ? source : DefaultsEdit(to, stage)
+    for (old, new, value) in moved {
+      let isThere = target.values[new].map(value.matches) ?? false
+      if try isThere || target.mayWrite(new, ifExists) {
+        if !isThere { target.values[new] = value }
+        continue
+      }
+      recorded.skipped.append(old)
+      guard isMove else { continue }
+      // The old setting stays when the new one is kept, so that nothing is lost.
+      if isOneFile { target.values[old] = value } else { source.values[old] = value }
+    }
+    let notes = try target.save(to: stage, &recorded)
+    return isOneFile ? notes : try source.save(to: stage, &recorded) + notes
+  }
+
+  private func pairs(_ source: inout DefaultsEdit) throws -> [(old: String, new: String)] {
+    switch selection {
+    case .keys(let pairs): pairs
+    case .all: source.values.keys.sorted().map { ($0.text, $0.text) }
+    case .prefix(let prefix): try source.keys(withPrefix: prefix, ifMissing).map { ($0, $0) }
+    }
+  }
+
+  /// Moves the settings back with their present values, and restores what they had replaced.
+  func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
+    guard isMove else { return try DownValues.required(recorded).revert(on: stage) }
+    let (sourcePath, targetPath) = try (from.path(in: stage.container), to.path(in: stage.container))
+    let isOneFile = sourcePath == targetPath
+    var target = try DefaultsEdit(to, stage)
+    var moved: [(old: String, new: String, value: PropertyListValue)] = []
+    let pairs = try movedPairs(recorded, from: sourcePath)
+    for (old, new) in pairs {
+      if let value = target.values[new] {
+        moved.append((old, new, value))
+      } else {
+        target.notes.append("\(target.shown(new)) does not exist: skipped")
+      }
+    }
+    for item in moved { target.values[item.new] = nil }
+    var source = try isOneFile ? target : DefaultsEdit(from, stage)
+    for (old, new, value) in moved {
+      guard source.values[old] == nil else {
+        target.notes.append("\(target.shown(old)) exists already: kept, and \(target.shown(new)) too")
+        if isOneFile { source.values[new] = value } else { target.values[new] = value }
+        continue
+      }
+      source.values[old] = value
+    }
+    if isOneFile {
+      source.notes = target.notes
+      target = source
+    }
+    for (_, new, value) in moved where target.values[new] == nil {
+      guard let recorded, !isOneFile || !pairs.contains(where: { $0.old.isExactly(new) }) else { continue }
+      // A target that had the same value already was not written.
+      let written = recorded.setting(new, in: targetPath)
+      target.values[new] = written == nil ? value : written?.before?.value
+    }
+    let notes = try target.save(to: stage)
+    if isOneFile { return notes }
+    if target.values.isEmpty, recorded?.made.contains(targetPath) == true { try stage.remove(targetPath) }
+    return try source.save(to: stage) + notes
+  }
+
+  /// The settings that were moved, without those that were skipped or kept.
+  private func movedPairs(
+    _ recorded: DownValues?, from source: ContainerPath
+  ) throws -> [(old: String, new: String)] {
+    if case .keys(let pairs) = selection {
+      return pairs.filter { recorded?.skipped.containsExactly($0.old) != true }
+    }
+    return try DownValues.required(recorded).settings.filter { $0.file == source && $0.after == nil }
+      .map { ($0.key, $0.key) }
   }
 }

@@ -28,27 +28,19 @@ struct DefaultsTarget: Sendable {
   }
 
   /// The app's own settings, or the file that a mapping `{suite}` or `{file}` names.
-  init(_ node: YAMLNode?, _ what: String) throws {
+  init(_ node: YAMLNode?, _ what: String, at position: YAMLPosition) throws {
     if let node {
       try self.init(reading: YAMLReader(node, what: what, keys: Self.keys))
     } else {
-      self.init(kind: .standard)
+      self.init(suite: nil, at: position)
     }
   }
 
-  /// A suite, or the app's own settings.
-  init(suite: (name: String, position: YAMLPosition)?) {
-    kind = suite.map { .suite($0.name, $0.position) } ?? .standard
-  }
-
-  private init(kind: Kind) { self.kind = kind }
-
   /// A suite; the app's own settings when nil.
   init(suite: String?, at position: YAMLPosition) {
-    self.init(kind: suite.map { .suite($0, position) } ?? .standard)
+    kind = suite.map { .suite($0, position) } ?? .standard
   }
 
-  /// Where the file is in this container.
   func path(in container: Container) throws -> ContainerPath {
     switch kind {
     case .file(let path): return path
@@ -76,7 +68,6 @@ struct DefaultsTarget: Sendable {
     }
   }
 
-  /// The settings; nil when there is no file.
   func read(_ stage: StagedContainer) throws -> PropertyListFile? {
     try stage.defaults(try path(in: stage.container))
   }
@@ -192,6 +183,5 @@ extension Redactor {
 }
 
 extension PropertyListValue {
-  /// The type's name with its article.
   var nounPhrase: String { (typeName == "integer" || typeName == "array" ? "an " : "a ") + typeName }
 }

@@ -3,126 +3,130 @@ import ContainerTransaction
 import FileSystem
 import Formats
 
-/// `files.move`: moves a file, a directory, or a database with all that belongs to it.
-struct MoveFiles: MigrationOperation {
-  static let name = "files.move"
-  static let keys = ["from", "to", "if-missing", "if-exists"]
+/// `files.move` and `files.copy`: a file, a directory, or a database with all that belongs to it gets another path, or a
+/// copy there; several (a list, or the matches of a pattern) go into a directory under their own names.
+struct TransferFiles: MigrationAction {
+  static let kinds = [
+    OperationKind("files.move", keys) { try Self($0, isMove: true) },
+    OperationKind("files.copy", keys) { try Self($0, isMove: false) },
+  ]
+  private static let keys = ["from", "to", "if-missing", "if-exists"]
 
-  let transfer: PathTransfer
-  let ifMissing: IfMissing
-  let ifExists: IfExists
+  let name: String
+  private let isMove: Bool
+  private let from: [ContainerSelection]
+  private let to: ContainerPath
+  /// The only path; nil for several.
+  private let single: ContainerPath?
+  private let ifMissing: IfMissing
+  private let ifExists: IfExists
+
+  private init(_ reader: YAMLReader, isMove: Bool) throws {
+    (name, self.isMove) = (reader.what, isMove)
+    let source = try reader.required("from")
+    from = try ContainerSelection.list(source, "`from`")
+    let target = try reader.required("to")
+    to = try target.containerPath("`to`")
+    single = source.sequence == nil ? from[0].path : nil
+    if let single {
+      guard to != single else { throw target.position.error("`from` and `to` are the same path") }
+      guard !to.isInside(single), !single.isInside(to) else {
+        throw target.position.error("one of `from` and `to` is inside the other")
+      }
+    }
+    (ifMissing, ifExists) = try (reader.ifMissing(), reader.ifExists())
+  }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
-    if let single = transfer.single { try stage.requireNoHistory(in: single) }
+    if let single { try stage.requireNoHistory(in: single) }
     var notes: [String] = []
-    let pairs = try transfer.pairs(on: stage, ifMissing, &notes)
-    if let single = transfer.single, pairs.isEmpty { recorded.skipped.append(single.description) }
-    // The sidecars of a database have moved with its main file, which comes before them.
-    for pair in pairs where try stage.status(of: pair.from) != nil {
-      notes += try move(pair.from, to: pair.to, stage, &recorded)
+    let pairs = try pairs(on: stage, &notes)
+    if let single, pairs.isEmpty { recorded.skipped.append(single.description) }
+    // The sidecars of a database went with its main file, which comes before them.
+    for pair in pairs where try !isMove || stage.status(of: pair.from) != nil {
+      try stage.requireNoHistory(in: pair.from)
+      if isMove, ifExists == .fail, try stage.status(of: pair.to) != nil,
+        try stage.isDatabase(pair.from) && stage.isDatabase(pair.to)
+      {
+        throw StepFailure(
+          message:
+            "the database is in two places, `\(pair.from)` and `\(pair.to)`: find out which one has the user's data, "
+            + "and remove or rename the other", path: pair.from.description)
+      }
+      notes += try transfer(pair, stage, &recorded)
     }
     return notes
   }
 
-  private func move(
-    _ from: ContainerPath, to: ContainerPath, _ stage: StagedContainer, _ recorded: inout DownValues
+  private func transfer(
+    _ pair: Pair, _ stage: StagedContainer, _ recorded: inout DownValues
   ) throws -> [String] {
-    try stage.requireNoHistory(in: from)
-    try stage.requireNoHistory(in: to)
-    if try stage.status(of: to) != nil {
-      switch ifExists {
-      case .keep:
-        recorded.skipped.append(from.description)
-        return ["`\(to)` exists already: kept, and `\(from)` left unchanged"]
-      case .replace:
-        try recorded.noteRemoved(to, on: stage)
-        try stage.remove(to)
-      case .fail:
-        let both = try stage.isDatabase(from) && stage.isDatabase(to)
-        throw StepFailure(
-          message: both
-            ? "the database is in two places, `\(from)` and `\(to)`: find out which one has the user's data, and "
-              + "remove or rename the other"
-            : "the target `\(to)` of `\(from)` exists already: say `if-exists: keep` or `if-exists: replace`",
-          path: from.description)
+    guard isMove else {
+      let isCopied = try recorded.write(pair.to, on: stage, ifExists) {
+        try stage.copy(pair.from, to: pair.to)
       }
+      return isCopied ? [] : ["`\(pair.to)` exists already: kept, and `\(pair.from)` not copied"]
     }
-    try recorded.noteMade(to.parent, on: stage)
-    try stage.move(from, to: to)
-    if transfer.single == nil {
-      recorded.moved = (recorded.moved ?? []) + [DownValues.Moved(from: from, to: to)]
+    let replaced = try stage.status(of: pair.to) != nil
+    let problem = "the target `\(pair.to)` of `\(pair.from)` exists already"
+    guard try recorded.makeRoom(at: pair.to, on: stage, ifExists, or: problem) else {
+      recorded.skipped.append(pair.from.description)
+      return ["`\(pair.to)` exists already: kept, and `\(pair.from)` left unchanged"]
     }
+    try stage.move(pair.from, to: pair.to)
+    recorded.moved.append(DownValues.Moved(from: pair.from, to: pair.to, replaced: replaced))
     return []
   }
 
   /// Only the recorded values say which files a pattern matched.
-  var reversal: Reversal { transfer.single == nil ? .byDownValues : .byArguments }
+  var reversal: Reversal { isMove && single != nil ? .byArguments : .byDownValues }
 
-  /// Moves the present content back, and restores what it had replaced.
   func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
-    guard let single = transfer.single else {
-      let recorded = try DownValues.required(recorded)
-      var notes: [String] = []
-      for pair in (recorded.moved ?? []).reversed() { notes += try moveBack(pair.to, to: pair.from, stage) }
-      notes += try recorded.putBackRemoved(on: stage)
-      try recorded.removeEmptyDirectories(on: stage)
-      return notes
+    guard recorded == nil, isMove, let single else {
+      return try DownValues.required(recorded).revert(on: stage)
     }
-    if recorded?.skipped.contains(single.description) == true { return [] }
-    let notes = try moveBack(transfer.to, to: single, stage)
-    return notes.isEmpty ? try recorded?.putBackRemoved(on: stage) ?? [] : notes
+    return try DownValues.Moved(from: single, to: to).revert(on: stage).map { [$0] } ?? []
   }
 
-  private func moveBack(_ to: ContainerPath, to from: ContainerPath, _ stage: StagedContainer) throws
-    -> [String]
-  {
-    guard try stage.status(of: to) != nil else { return ["`\(to)` does not exist: skipped"] }
-    guard try stage.status(of: from) == nil else {
-      return ["`\(from)` exists already: kept, and `\(to)` left unchanged"]
-    }
-    try stage.move(to, to: from)
-    return []
-  }
-}
+  private typealias Pair = (from: ContainerPath, to: ContainerPath)
 
-extension MoveFiles {
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
-    transfer = try PathTransfer(reader)
-    ifMissing = try reader.ifMissing()
-    ifExists = try reader.ifExists()
-  }
-}
-
-/// `files.copy`: copies a file, a directory, or a database with all that belongs to it.
-struct CopyFiles: MigrationOperation {
-  static let name = "files.copy"
-  static let keys = ["from", "to", "if-missing", "if-exists"]
-
-  let transfer: PathTransfer
-  let ifMissing: IfMissing
-  let ifExists: IfExists
-
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
-    if let single = transfer.single { try stage.requireNoHistory(in: single) }
-    var notes: [String] = []
-    // The sidecars of a database were copied with its main file, which comes before them.
-    for pair in try transfer.pairs(on: stage, ifMissing, &notes) {
-      try stage.requireNoHistory(in: pair.from)
-      if try stage.status(of: pair.to) != nil, ifExists == .keep {
-        notes.append("`\(pair.to)` exists already: kept, and `\(pair.from)` not copied")
-        continue
+  /// The existing sources, each with its target.
+  ///
+  /// - Throws: ``StepFailure`` when a required source is missing, or two sources have the same target.
+  private func pairs(on stage: StagedContainer, _ notes: inout [String]) throws -> [Pair] {
+    if let single {
+      if try stage.status(of: single) != nil { return [(single, to)] }
+      if ifMissing == .fail {
+        throw StepFailure(message: "`\(single)` is not in the container", path: single.description)
       }
-      try recorded.write(pair.to, on: stage, ifExists) { try stage.copy(pair.from, to: pair.to) }
+      notes.append("`\(single)` does not exist: skipped")
+      return []
     }
-    return notes
-  }
-}
-
-extension CopyFiles {
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
-    transfer = try PathTransfer(reader)
-    ifMissing = try reader.ifMissing()
-    ifExists = try reader.ifExists()
+    var pairs: [Pair] = []
+    for selection in from {
+      for path in try selection.matches(in: stage, ifMissing, &notes) {
+        // A path inside the target stays there, and one inside a moved directory moves with it.
+        let goesAlready = pairs.contains { $0.from == path || path.isInside($0.from) }
+        if goesAlready || path == to || path.isInside(to) { continue }
+        // A sidecar goes with the main file of its database.
+        let suffixes = ["-wal", "-shm", "-journal"]
+        if pairs.contains(where: { pair in suffixes.contains { pair.from.withSuffix($0) == path } }) {
+          continue
+        }
+        guard !to.isInside(path) else {
+          throw StepFailure(
+            message: "`\(to)` is inside `\(path)`, which `\(selection)` matches", path: path.description)
+        }
+        guard let name = path.components.last else { continue }
+        let target = to.appending(name: name)
+        if let other = pairs.first(where: { $0.to == target }) {
+          throw StepFailure(
+            message: "`\(other.from)` and `\(path)` would both become `\(target)`", path: path.description)
+        }
+        pairs.append((path, target))
+      }
+    }
+    return pairs
   }
 }
 
@@ -132,31 +136,28 @@ struct DeleteFiles: MigrationOperation {
   static let name = "files.delete"
   static let keys = ["path", "destructive", "if-missing"]
 
-  let paths: [ContainerSelection]
-  let ifMissing: IfMissing
-  let reason: DestructiveReason
+  private let paths: [ContainerSelection]
+  private let ifMissing: IfMissing
+
+  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+    paths = try ContainerSelection.list(reader)
+    ifMissing = try reader.ifMissing()
+    try reader.requireReason()
+  }
+
+  var announcedLoss: AnnouncedLoss { .everything }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     var notes: [String] = []
     for selection in paths {
-      for path in try selection.matches(in: stage, ifMissing, &notes) where try stage.status(of: path) != nil
-      {
+      let found = try selection.matches(in: stage, ifMissing, &notes)
+      for path in found where try stage.status(of: path) != nil {
         try stage.requireNoHistory(in: path)
         try recorded.noteRemoved(path, on: stage)
         try stage.remove(path)
       }
     }
     return notes
-  }
-
-  var isDestructive: Bool { true }
-}
-
-extension DeleteFiles {
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
-    paths = try ContainerSelection.list(reader)
-    ifMissing = try reader.ifMissing()
-    reason = try reader.reason()
   }
 }
 
@@ -165,30 +166,29 @@ struct CreateDirectory: MigrationOperation {
   static let name = "files.create-directory"
   static let keys = ["path", "mode", "if-exists"]
 
-  let path: ContainerPath
-  let mode: UInt16?
-  let ifExists: IfExists
+  private let path: ContainerPath
+  private let mode: UInt16?
+  private let ifExists: IfExists
+
+  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+    path = try reader.required("path").containerPath("`path`")
+    mode = try reader.mode()
+    ifExists = try reader.ifExists()
+  }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
-    if let status = try stage.status(of: path) {
-      if status.type == .directory && (mode ?? status.mode) == status.mode { return [] }
-      if ifExists == .keep { return ["`\(path)` exists already: kept"] }
+    if let status = try stage.status(of: path), status.type == .directory,
+      (mode ?? status.mode) == status.mode
+    {
+      return []
     }
-    try recorded.write(path, on: stage, ifExists) {
+    let isWritten = try recorded.write(path, on: stage, ifExists) {
       try stage.createDirectory(path)
       guard let mode, var metadata = try stage.metadata(of: path) else { return }
       metadata.mode = mode
       try stage.putDirectory(at: path, metadata: metadata)
     }
-    return []
-  }
-}
-
-extension CreateDirectory {
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
-    path = try reader.required("path").containerPath("`path`")
-    mode = try reader.mode()
-    ifExists = try reader.ifExists()
+    return isWritten ? [] : ["`\(path)` exists already: kept"]
   }
 }
 
@@ -215,26 +215,37 @@ struct WriteFile: MigrationOperation {
   static let name = "files.write"
   static let keys = ["path", "text", "data", "file", "mode", "if-exists"]
 
-  let path: ContainerPath
-  let content: [UInt8]
-  let mode: UInt16?
-  let ifExists: IfExists
+  private let path: ContainerPath
+  private let content: [UInt8]
+  private let mode: UInt16?
+  private let ifExists: IfExists
+
+  init(reading reader: YAMLReader, files: MigrationFiles) throws {
+    path = try reader.required("path").containerPath("`path`")
+    mode = try reader.mode()
+    ifExists = try reader.ifExists()
+    let (key, node) = try reader.only(
+      ["text", "data", "file"], needs: "one of `text`, `data` and `file`")
+    switch (key, node.scalar?.value) {
+    case ("text", _): content = Array(try node.text("`text`").utf8)
+    case ("file", _): content = try files.bytes(of: node.text("`file`"), namedAt: node.position)
+    case (_, .data(let bytes)): content = bytes
+    default: throw node.position.error("`data` is data in base64 (`!data AAEC`), not \(node.summary)")
+    }
+  }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
-    if let status = try stage.status(of: path) {
-      if try isThere(status, stage) { return [] }
-      if ifExists == .keep { return ["`\(path)` exists already: kept"] }
-    }
+    let status = try stage.status(of: path)
+    if let status, try isThere(status, stage) { return [] }
     // A file keeps its metadata when its content is replaced.
-    let existing = try stage.metadata(of: path)
-    let wasFile = try stage.status(of: path)?.type == .file
-    try recorded.write(path, on: stage, ifExists) {
+    let existing = status?.type == .file ? try stage.metadata(of: path) : nil
+    let isWritten = try recorded.write(path, on: stage, ifExists) {
       try stage.write(content, to: path, mode: mode)
-      guard wasFile, var metadata = existing, let written = try stage.metadata(of: path) else { return }
+      guard var metadata = existing, let written = try stage.metadata(of: path) else { return }
       (metadata.mode, metadata.modified) = (mode ?? metadata.mode, written.modified)
       try stage.setMetadata(metadata, of: path)
     }
-    return []
+    return isWritten ? [] : ["`\(path)` exists already: kept"]
   }
 
   private func isThere(_ status: FileStatus, _ stage: StagedContainer) throws -> Bool {
@@ -244,110 +255,54 @@ struct WriteFile: MigrationOperation {
   }
 }
 
-extension WriteFile {
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
-    path = try reader.required("path").containerPath("`path`")
-    mode = try reader.mode()
-    ifExists = try reader.ifExists()
-    let sources = ["text", "data", "file"].compactMap { key in reader[key].map { (key, $0) } }
-    guard let (key, node) = sources.first else {
-      throw reader.position.error("\(Self.name) needs one of `text`, `data` and `file`")
-    }
-    if sources.count > 1 {
-      throw sources[1].1.position.error("name either `\(key)` or `\(sources[1].0)`, not both")
-    }
-    switch (key, node.scalar?.value) {
-    case ("text", _): content = Array(try node.text("`text`").utf8)
-    case ("file", _): content = try files.bytes(of: node.text("`file`"), namedAt: node.position)
-    case (_, .data(let bytes)): content = bytes
-    default: throw node.position.error("`data` is data in base64 (`!data AAEC`), not \(node.summary)")
-    }
-  }
-}
+/// `files.set-backup-exclusion` and `files.set-protection`: set Apple's flag that excludes a path from backups, or its class
+/// of data protection. The flag of a directory covers everything in it; that of a database's main file the whole database.
+struct SetAttributes: MigrationAction {
+  static let kinds = [
+    OperationKind("files.set-backup-exclusion", ["path", "excluded", "if-missing"]) { reader in
+      let isExcluded = try reader.required("excluded").boolean("`excluded`")
+      return try Self(reader) { $0.setAppleFlag(isExcluded) }
+    },
+    OperationKind("files.set-protection", ["path", "class", "if-missing"]) { reader in
+      _ = try reader.required("class")
+      let protection: ProtectionClass? = try reader.choice("class")
+      return try Self(reader) { $0.protection = protection }
+    },
+  ]
 
-/// `files.set-backup-exclusion`: sets or removes Apple's flag that excludes a path from backups. On a directory it covers
-/// everything in it; on a database's main file the whole database.
-struct SetBackupExclusion: MigrationOperation {
-  static let name = "files.set-backup-exclusion"
-  static let keys = ["path", "excluded", "if-missing"]
+  let name: String
+  private let paths: [ContainerSelection]
+  private let ifMissing: IfMissing
+  private let change: @Sendable (inout FileMetadata) -> Void
 
-  let edit: AttributeEdit
-  let isExcluded: Bool
-
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
-    try edit.apply(to: stage, &recorded) { $0.setAppleFlag(isExcluded) }
-  }
-}
-
-extension SetBackupExclusion {
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
-    edit = try AttributeEdit(reader)
-    isExcluded = try reader.required("excluded").boolean("`excluded`")
-  }
-}
-
-/// `files.set-protection`: sets the class of Apple's data protection.
-struct SetProtection: MigrationOperation {
-  static let name = "files.set-protection"
-  static let keys = ["path", "class", "if-missing"]
-
-  private let edit: AttributeEdit
-  private let protection: ProtectionClass
-
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
-    edit = try AttributeEdit(reader)
-    guard let protection: ProtectionClass = try reader.choice("class") else {
-      throw reader.position.error("\(Self.name) needs the key `class`")
-    }
-    self.protection = protection
+  private init(_ reader: YAMLReader, change: @escaping @Sendable (inout FileMetadata) -> Void) throws {
+    (name, self.change) = (reader.what, change)
+    (paths, ifMissing) = try (ContainerSelection.list(reader), reader.ifMissing())
   }
 
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
-    try edit.apply(to: stage, &recorded) { $0.protection = protection }
-  }
-}
-
-/// Changes extended attributes of the selected paths.
-struct AttributeEdit: Sendable {
-  let paths: [ContainerSelection]
-  let ifMissing: IfMissing
-
-  /// Changes the metadata of each path.
-  ///
   /// - Throws: ``StepFailure`` when a path cannot have the attribute.
-  func apply(
-    to stage: StagedContainer, _ recorded: inout DownValues, change: (inout FileMetadata) -> Void
-  ) throws -> [String] {
+  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     var notes: [String] = []
-    for selection in paths {
-      for path in try selection.matches(in: stage, ifMissing, &notes) {
-        guard let status = try stage.status(of: path), let before = try stage.metadata(of: path) else {
-          continue
-        }
-        var after = before
-        change(&after)
-        if after == before { continue }
-        if status.type == .symbolicLink {
-          throw StepFailure(
-            message: "`\(path)` is a symbolic link, which cannot carry the attribute: name what it points to",
-            path: path.description)
-        }
-        guard try stage.attainable(after, for: status.type).attributes == after.attributes else {
-          throw StepFailure(
-            message: "`\(path)` cannot carry the attribute: its file system has no extended attributes",
-            path: path.description)
-        }
-        try stage.setMetadata(after, of: path)
-        recorded.note(attributes: path, before: before.attributes, after: after.attributes)
+    for path in try paths.flatMap({ try $0.matches(in: stage, ifMissing, &notes) }) {
+      guard let status = try stage.status(of: path), let before = try stage.metadata(of: path) else {
+        continue
       }
+      var after = before
+      change(&after)
+      if after == before { continue }
+      if status.type == .symbolicLink {
+        throw StepFailure(
+          message: "`\(path)` is a symbolic link, which cannot carry the attribute: name what it points to",
+          path: path.description)
+      }
+      guard try stage.attainable(after, for: status.type).attributes == after.attributes else {
+        throw StepFailure(
+          message: "`\(path)` cannot carry the attribute: its file system has no extended attributes",
+          path: path.description)
+      }
+      try stage.setMetadata(after, of: path)
+      recorded.note(attributes: path, before: before.attributes, after: after.attributes)
     }
     return notes
-  }
-}
-
-extension AttributeEdit {
-  init(_ reader: YAMLReader) throws {
-    paths = try ContainerSelection.list(reader)
-    ifMissing = try reader.ifMissing()
   }
 }

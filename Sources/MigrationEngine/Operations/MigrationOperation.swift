@@ -10,14 +10,10 @@ protocol MigrationAction: Sendable {
   var name: String { get }
   /// Whether it opens the vault, which needs the device key.
   var needsVault: Bool { get }
-  /// Whether its author gives a reason for destroying data.
-  var isDestructive: Bool { get }
   /// The data that the author says it destroys.
   var announcedLoss: AnnouncedLoss { get }
   /// How it can be reverted when the whole transaction cannot be undone.
   var reversal: Reversal { get }
-  /// Whether its author wrote the down step, which may be wrong.
-  var hasExplicitDown: Bool { get }
   /// Runs the step on the stage.
   ///
   /// - Parameter recorded: takes the values that ``revert(on:_:)`` needs later.
@@ -32,40 +28,35 @@ protocol MigrationAction: Sendable {
   func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String]
 }
 
-/// A kind of step that migrations name. Each has a line in ``Operations``. Swift plans make the values directly; YAML is
-/// decoded to them.
+/// A step that migrations name, decoded from its arguments. Each has a line in ``Operations``.
 protocol MigrationOperation: MigrationAction {
   /// Its name in migrations.
   static var name: String { get }
   /// The names of its arguments.
   static var keys: [String] { get }
-  static var needsVault: Bool { get }
   /// Decodes the arguments; unknown ones were refused already.
   init(reading reader: YAMLReader, files: MigrationFiles) throws
 }
 
 /// How a step can be reverted.
 enum Reversal: Sendable {
-  /// Its arguments, or its explicit `down`, say how.
+  /// Its arguments say how.
   case byArguments
-  /// By the values that it recorded.
+  /// Its author wrote the down step, which may be wrong.
+  case explicit
   case byDownValues
   /// It cannot: the migration needs `down` steps, or says `irreversible: true`.
   case none
 }
 
 extension MigrationOperation {
-  static var needsVault: Bool { false }
   var name: String { Self.name }
-  var needsVault: Bool { Self.needsVault }
-  var reversal: Reversal { .byDownValues }
 }
 
 extension MigrationAction {
-  var isDestructive: Bool { false }
-  var announcedLoss: AnnouncedLoss { isDestructive ? .everything : .nothing }
-  var reversal: Reversal { .none }
-  var hasExplicitDown: Bool { false }
+  var needsVault: Bool { false }
+  var announcedLoss: AnnouncedLoss { .nothing }
+  var reversal: Reversal { .byDownValues }
 
   func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
     guard reversal == .byDownValues else {
@@ -75,54 +66,49 @@ extension MigrationAction {
   }
 }
 
+/// An operation that migrations can name. Operations that differ in little share one type.
+struct OperationKind: Sendable {
+  let name: String
+  /// The names of its arguments.
+  let keys: [String]
+  let decode: @Sendable (YAMLReader, MigrationFiles) throws -> any MigrationAction
+
+  init<Operation: MigrationOperation>(_ type: Operation.Type) {
+    (name, keys) = (type.name, type.keys)
+    decode = { try type.init(reading: $0, files: $1) }
+  }
+
+  init(
+    _ name: String, _ keys: [String], decode: @escaping @Sendable (YAMLReader) throws -> any MigrationAction
+  ) {
+    (self.name, self.keys) = (name, keys)
+    self.decode = { reader, _ in try decode(reader) }
+  }
+}
+
 enum Operations {
-  static let all: [any MigrationOperation.Type] = [
-    SetDefaults.self,
-    SetDefaultDefaults.self,
-    RenameDefaults.self,
-    MoveDefaults.self,
-    CopyDefaults.self,
-    ConvertDefaults.self,
-    DeleteDefaults.self,
-    PatchDefaults.self,
-    MigrateDocument.self,
-    MoveDefaultsToFile.self,
+  private static let all: [OperationKind] =
+    [
+      OperationKind(ConvertDefaults.self), OperationKind(DeleteDefaults.self),
+      OperationKind(MoveDefaultsToFile.self), OperationKind(MoveDefaultsToVault.self),
+      OperationKind(ConvertVaultItems.self), OperationKind(RunSQL.self), OperationKind(DeleteFiles.self),
+      OperationKind(CreateDirectory.self), OperationKind(WriteFile.self), OperationKind(RunScript.self),
+      OperationKind(Unarchive.self),
+    ] + SetDefaults.kinds + TransferDefaults.kinds + ChangeVaultItems.kinds + TransferFiles.kinds
+    + SetAttributes.kinds
+    + ChangeDocuments.kinds
 
-    MoveDefaultsToVault.self,
-    RenameVaultItems.self,
-    MoveVaultItems.self,
-    SetVaultAccessibility.self,
-    ConvertVaultItems.self,
-    DeleteVaultItems.self,
-
-    RunSQL.self,
-
-    MoveFiles.self,
-    DeleteFiles.self,
-    CopyFiles.self,
-    CreateDirectory.self,
-    WriteFile.self,
-    SetBackupExclusion.self,
-    PatchFiles.self,
-    SetProtection.self,
-
-    RunScript.self,
-    Unarchive.self,
-  ]
-
-  static let named: [String: any MigrationOperation.Type] = Dictionary(
-    all.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+  static let named = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
 
   /// - Throws: `DrydockError` for an unknown name, and for invalid arguments.
   static func decode(
     _ name: String, at position: YAMLPosition, arguments: YAMLNode, files: MigrationFiles
-  ) throws -> any MigrationOperation {
-    guard let type = named[name] else {
+  ) throws -> any MigrationAction {
+    guard let kind = named[name] else {
       throw position.error(
         "unknown operation `\(name)`; " + NearestWord.hint(for: name, among: Array(named.keys)))
     }
-    return try type.init(
-      reading: YAMLReader(arguments, what: name, keys: type.keys), files: files)
+    return try kind.decode(YAMLReader(arguments, what: name, keys: kind.keys), files)
   }
 }
 
@@ -143,12 +129,24 @@ extension YAMLReader {
 
   func ifExists() throws -> IfExists { try choice("if-exists") ?? .fail }
 
-  /// The reason that a destructive operation requires.
-  func reason() throws -> DestructiveReason {
+  /// - Throws: `DrydockError` without the reason that a destructive operation requires.
+  func requireReason() throws {
     guard let node = self["destructive"] else {
       throw position.error("\(what) destroys data: say why with `destructive: \"…\"`")
     }
-    return try DestructiveReason(node.text("`destructive`"), at: node.position)
+    _ = try DestructiveReason(node.text("`destructive`"), at: node.position)
+  }
+
+  /// The only one of these keys that is given.
+  ///
+  /// - Throws: `DrydockError` when none or several are given.
+  func only(_ keys: [String], needs: String) throws -> (key: String, node: YAMLNode) {
+    let given = keys.compactMap { key in self[key].map { (key: key, node: $0) } }
+    guard let first = given.first else { throw position.error("\(what) needs \(needs)") }
+    if given.count > 1 {
+      throw given[1].node.position.error("name either `\(first.key)` or `\(given[1].key)`, not both")
+    }
+    return first
   }
 }
 
@@ -172,18 +170,11 @@ extension YAMLNode {
     }
     do {
       let path = try ContainerPath(text)
-      return try path.notRoot(what, at: position)
+      if path.isRoot { throw position.error("\(what) is the container itself: name something in it") }
+      return path
     } catch let error as DrydockError where error.code == .badPath {
       throw position.error("\(what): \(error.message)", cause: error)
     }
-  }
-}
-
-extension ContainerPath {
-  /// The path, unless it is the container itself.
-  func notRoot(_ what: String, at position: YAMLPosition) throws -> ContainerPath {
-    if isRoot { throw position.error("\(what) is the container itself: name something in it") }
-    return self
   }
 }
 
@@ -201,16 +192,12 @@ extension StagedContainer {
     return path == directory || path.isInside(directory)
   }
 
-  /// - Throws: ``StepFailure`` when a step would write into Drydock's history.
-  func requireNotHistory(_ path: ContainerPath) throws {
-    guard isHistory(path) else { return }
-    throw StepFailure(
-      message: "`\(path)` is where Drydock keeps its history: choose another path", path: path.description)
-  }
-
-  /// - Throws: ``StepFailure`` when a path is the history, or a directory that contains it.
+  /// - Throws: ``StepFailure`` when a path is in the directory of the history, or is a directory that contains it.
   func requireNoHistory(in path: ContainerPath) throws {
-    try requireNotHistory(path)
+    if isHistory(path) {
+      throw StepFailure(
+        message: "`\(path)` is where Drydock keeps its history: choose another path", path: path.description)
+    }
     guard container.historyPath.isInside(path), try status(of: container.historyPath) != nil else { return }
     throw StepFailure(
       message: "`\(path)` contains Drydock's history: name its other contents instead", path: path.description

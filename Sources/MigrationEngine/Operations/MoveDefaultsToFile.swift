@@ -8,10 +8,12 @@ struct MoveDefaultsToFile: MigrationOperation {
   static let name = "defaults.move-to-file"
   static let keys = ["key", "to", "format", "reference", "if-missing", "if-exists"] + DefaultsTarget.keys
 
+  private enum Format: String, CaseIterable { case json, plist, raw }
+
   private let target: DefaultsTarget
   private let key: String
   private let to: ContainerPath
-  private let format: SettingFileFormat?
+  private let encoding: SettingEncoding
   private let reference: PropertyListValue?
   private let ifMissing: IfMissing
   private let ifExists: IfExists
@@ -20,38 +22,27 @@ struct MoveDefaultsToFile: MigrationOperation {
     target = try DefaultsTarget(reading: reader)
     key = try reader.required("key").text("`key`")
     to = try reader.required("to").containerPath("`to`")
-    format = try reader.choice("format")
+    let format: Format? = try reader.choice("format")
+    encoding = format.flatMap { SettingEncoding(rawValue: $0.rawValue) } ?? .raw
     reference = try reader["reference"]?.propertyListValue()
     ifMissing = try reader.ifMissing()
     ifExists = try reader.ifExists()
   }
 
-  var reversal: Reversal { .byDownValues }
-
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
-    try stage.requireNoHistory(in: to)
     var edit = try DefaultsEdit(target, stage)
     guard let value = try edit.source(key, ifMissing) else { return edit.notes }
     if let reference, value.matches(reference), try stage.status(of: to) != nil { return edit.notes }
     let bytes = try encode(value)
-    if try stage.status(of: to) != nil {
-      switch ifExists {
-      case .keep:
-        edit.notes.append("`\(to)` exists already: kept, and the setting `\(key)` left unchanged")
-        return edit.notes
-      case .replace:
-        try recorded.noteRemoved(to, on: stage)
-        try stage.remove(to)
-      case .fail:
-        throw StepFailure(
-          message: "the file `\(to)` of the setting `\(key)` exists already: say `if-exists: keep` or "
-            + "`if-exists: replace`", path: to.description)
-      }
+    let problem = "the file `\(to)` of the setting `\(key)` exists already"
+    guard try recorded.makeRoom(at: to, on: stage, ifExists, or: problem) else {
+      edit.notes.append("`\(to)` exists already: kept, and the setting `\(key)` left unchanged")
+      return edit.notes
     }
     try recorded.noteMade(to, on: stage)
     // The file gets the permissions of the settings file.
     try stage.write(bytes, to: to, mode: stage.metadata(of: target.path(in: stage.container))?.mode)
-    guard try isSame(value, read(stage.read(to), like: value)) else {
+    guard try encoding.setting(of: stage.read(to), like: value) == value else {
       throw StepFailure(
         message: "the file `\(to)`, read back, differs from the setting `\(key)`",
         path: to.description)
@@ -60,54 +51,10 @@ struct MoveDefaultsToFile: MigrationOperation {
     return try edit.save(to: stage, &recorded)
   }
 
-  // MARK: The file
-
   private func encode(_ value: PropertyListValue) throws -> [UInt8] {
-    switch (format, value) {
-    case (nil, .string(let text)), (.raw?, .string(let text)): return Array(text.utf8)
-    case (nil, .data(let bytes)), (.raw?, .data(let bytes)): return bytes
-    case (.plist?, _): return try PropertyListDocument(format: .binary, value: value).encoded()
-    case (.json?, _):
-      guard let json = JSONValue(value) else {
-        throw StepFailure(
-          message:
-            "the setting `\(key)`, \(value.nounPhrase), contains a value that JSON cannot represent: a date, data or "
-            + "a number that is not finite; say `format: plist`")
-      }
-      return JSONDocument(json, isIndented: true).bytes
-    case (.raw?, _), (nil, _):
-      throw StepFailure(
-        message: "the setting `\(key)` is \(value.nounPhrase), neither text nor data: say `format: json` or "
-          + "`format: plist`")
-    }
+    try encoding.bytes(
+      of: value, key: key, isIndented: true, argument: ("format", [.raw, .json, .plist]))
   }
-
-  /// A file's content as a setting again.
-  ///
-  /// - Parameter like: the type of raw bytes.
-  private func read(_ bytes: [UInt8], like value: PropertyListValue) throws -> PropertyListValue? {
-    switch format {
-    case .plist: try PropertyListDocument(bytes: bytes).value
-    case .json: try JSONDocument(bytes: bytes).value.propertyListValue
-    case .raw, nil:
-      if case .data = value {
-        .data(bytes)
-      } else {
-        String(validating: bytes, as: UTF8.self).map { .string($0) }
-      }
-    }
-  }
-
-  /// JSON does not keep the type of a number.
-  private func isSame(_ value: PropertyListValue, _ other: PropertyListValue?) -> Bool {
-    guard let other else { return false }
-    if format == .json, let left = JSONValue(value), let right = JSONValue(other) {
-      return left.matches(right)
-    }
-    return value == other
-  }
-
-  // MARK: Reverting
 
   /// Moves the file's present content back into the setting.
   func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
@@ -121,7 +68,7 @@ struct MoveDefaultsToFile: MigrationOperation {
     guard try stage.status(of: to) != nil else { return ["`\(to)` does not exist: skipped"] }
     let bytes = try stage.read(to)
     // An unchanged file restores the exact value: JSON has fewer types than settings.
-    let value = try bytes == encode(before) ? before : try read(bytes, like: before)
+    let value = try bytes == encode(before) ? before : try encoding.setting(of: bytes, like: before)
     guard let value else {
       throw StepFailure(
         message: "`\(to)` cannot become a setting: it is null, or not UTF-8 text", path: to.description
@@ -129,17 +76,7 @@ struct MoveDefaultsToFile: MigrationOperation {
     }
     edit.values[key] = value
     try stage.remove(to)
-    edit.notes += try recorded.putBackRemoved(on: stage)
+    edit.notes += try recorded.restore(recorded.removed, on: stage)
     return try edit.save(to: stage)
   }
-}
-
-/// The format of a setting in a file.
-enum SettingFileFormat: String, CaseIterable, Sendable {
-  /// A JSON document, indented.
-  case json
-  /// A binary property list, which keeps every type.
-  case plist
-  /// The bytes of text or data.
-  case raw
 }

@@ -13,25 +13,17 @@ struct MoveDefaultsToVault: MigrationOperation {
       "key", "keys", "service", "account", "access-group", "accessible", "label", "synchronizable", "as",
       "if-missing", "if-exists",
     ] + DefaultsTarget.keys
-  static let needsVault = true
 
-  let target: DefaultsTarget
+  private enum Form: String, CaseIterable { case text, json }
+
+  private let target: DefaultsTarget
   /// The settings, each with the account of its item.
-  let moves: [(key: String, account: String?)]
+  private let moves: [(key: String, account: String?)]
   /// The other attributes of the items.
-  let template: VaultItem
-  let form: SecretForm?
-  let ifMissing: IfMissing
-  let ifExists: IfExists
-
-  /// One setting.
-  init(
-    _ target: DefaultsTarget, key: String, account: String?, item: VaultItem, ifMissing: IfMissing,
-    ifExists: IfExists
-  ) {
-    (self.target, moves, template, form) = (target, [(key, account)], item, nil)
-    (self.ifMissing, self.ifExists) = (ifMissing, ifExists)
-  }
+  private let template: VaultItem
+  private let encoding: SettingEncoding
+  private let ifMissing: IfMissing
+  private let ifExists: IfExists
 
   init(reading reader: YAMLReader, files: MigrationFiles) throws {
     target = try DefaultsTarget(reading: reader)
@@ -42,29 +34,26 @@ struct MoveDefaultsToVault: MigrationOperation {
     item.label = try reader.text("label")
     item.isSynchronizable = try reader.boolean("synchronizable") ?? false
     template = item
-    form = try reader.choice("as")
+    let form: Form? = try reader.choice("as")
+    encoding = form.flatMap { SettingEncoding(rawValue: $0.rawValue) } ?? .raw
     ifMissing = try reader.ifMissing()
     ifExists = try reader.ifExists()
   }
 
   private static func moves(_ reader: YAMLReader) throws -> [(key: String, account: String?)] {
-    switch (reader["key"], reader["keys"]) {
-    case (let node?, nil): return [(try node.text("`key`"), try reader.text("account"))]
-    case (nil, let node?):
-      if let account = reader["account"] {
-        throw account.position.error("`keys` names an account for each setting: leave `account` out")
+    let (key, node) = try reader.only(["key", "keys"], needs: "`key`, or `keys` (setting: account)")
+    if key == "key" { return [(try node.text("`key`"), try reader.text("account"))] }
+    if let account = reader["account"] {
+      throw account.position.error("`keys` names an account for each setting: leave `account` out")
+    }
+    var accounts: Set<String> = []
+    return try node.pairs("`keys`").pairs.map { pair in
+      let key = try pair.textKey("a setting's name")
+      let account = try pair.value.text("the account of `\(key)`")
+      guard accounts.insert(account).inserted else {
+        throw pair.value.position.error("two settings become the account `\(account)`")
       }
-      var accounts: Set<String> = []
-      return try node.pairs("`keys`").pairs.map { pair in
-        let key = try pair.textKey("a setting's name")
-        let account = try pair.value.text("the account of `\(key)`")
-        guard accounts.insert(account).inserted else {
-          throw pair.value.position.error("two settings become the account `\(account)`")
-        }
-        return (key, account)
-      }
-    case (nil, nil): throw reader.position.error("\(name) needs `key`, or `keys` (setting: account)")
-    case (_?, let node?): throw node.position.error("name either `key` or `keys`, not both")
+      return (key, account)
     }
   }
 
@@ -77,7 +66,9 @@ struct MoveDefaultsToVault: MigrationOperation {
       guard let value = try edit.source(key, ifMissing) else { continue }
       var item = template
       item.account = account
-      item.value = try SecretForm.bytes(of: value, as: form, key: key)
+      var bytes = try encoding.bytes(
+        of: value, key: key, isIndented: false, argument: ("as", [.raw, .text, .json]))
+      item.value = SecretBytes(wiping: &bytes)
       let before = try stage.vault()?[item.id]
       guard let vault = try put(item, of: key, stage, &edit.notes) else { continue }
       stage.keepSealed(MovedSecret(path: file, key: key, value: value), to: vault.recipients)
@@ -127,9 +118,8 @@ struct MoveDefaultsToVault: MigrationOperation {
   }
 }
 
-// MARK: Reverting
-
 extension MoveDefaultsToVault {
+  var needsVault: Bool { true }
   var reversal: Reversal { .byArguments }
 
   /// One setting to restore.
@@ -156,9 +146,7 @@ extension MoveDefaultsToVault {
         edit.notes.append("`\(item.key)` exists already: kept, and the vault item \(item.written) too")
         continue
       }
-      let value = try now.value.withBytes {
-        try SecretForm.setting(of: Array($0), as: form, type: item.type, key: item.key)
-      }
+      let value = try now.value.withBytes { try setting(of: Array($0), like: item.type, key: item.key) }
       edit.values[item.key] = value
       // The undo entry of this rollback keeps the setting sealed, as that of the move does.
       stage.keepSealed(MovedSecret(path: file, key: item.key, value: value), to: vault.recipients)
@@ -172,6 +160,16 @@ extension MoveDefaultsToVault {
       try stage.setVault(vault)
     }
     return try edit.save(to: stage)
+  }
+
+  private func setting(
+    of bytes: [UInt8], like type: PropertyListValue?, key: String
+  ) throws -> PropertyListValue {
+    if let value = try? encoding.setting(of: bytes, like: type) { return value }
+    if encoding == .raw { return .data(bytes) }
+    throw StepFailure(
+      message: "the vault item of the setting `\(key)` cannot be moved back: "
+        + (type.map { "it is no longer \($0.nounPhrase)" } ?? "the setting's type is unknown"))
   }
 
   private func returns(_ recorded: DownValues?, _ stage: StagedContainer) throws -> [Return] {
@@ -189,96 +187,6 @@ extension MoveDefaultsToVault {
           key: type.key, type: type.value, written: after.id, before: change.before,
           wasThere: change.before == after)
       }
-    }
-  }
-}
-
-/// The form of a secret that was a setting of another type than text or data.
-enum SecretForm: String, CaseIterable, Sendable {
-  /// A number or Bool as text, as `defaults.convert` writes it.
-  case text
-  /// A JSON document: dictionaries, arrays, text, numbers, Bools.
-  case json
-
-  /// The bytes: text as UTF-8, data unchanged, other types only in an explicit form.
-  static func bytes(of value: PropertyListValue, as form: SecretForm?, key: String) throws -> SecretBytes {
-    var bytes: [UInt8]
-    switch (form, value) {
-    case (nil, .string(let text)): bytes = Array(text.utf8)
-    case (nil, .data(let data)): bytes = data
-    case (.text?, _):
-      guard case .string(let text) = SettingValueType.string.convert(value) else {
-        throw StepFailure(
-          message: "the setting `\(key)`, \(value.nounPhrase), cannot be text: say `as: json`")
-      }
-      bytes = Array(text.utf8)
-    case (.json?, _):
-      guard let document = value.json else {
-        throw StepFailure(
-          message:
-            "the setting `\(key)`, \(value.nounPhrase), contains a value that JSON cannot represent: a date, data or "
-            + "a number that is not finite")
-      }
-      bytes = try json(document)
-    case (nil, _):
-      throw StepFailure(
-        message:
-          "the setting `\(key)` is \(value.nounPhrase), and a secret is text or data: say `as: text` or "
-          + "`as: json`")
-    }
-    return SecretBytes(wiping: &bytes)
-  }
-
-  /// The setting that a secret was made of.
-  ///
-  /// - Parameter type: its type; nil when that is unknown.
-  /// - Throws: ``StepFailure`` when the bytes are not of that type.
-  static func setting(
-    of bytes: [UInt8], as form: SecretForm?, type: PropertyListValue?, key: String
-  ) throws -> PropertyListValue {
-    let text = String(validating: bytes, as: UTF8.self)
-    let value: PropertyListValue? =
-      switch (form, type) {
-      case (nil, .data?): .data(bytes)
-      case (nil, _): text.map { .string($0) } ?? .data(bytes)
-      case (.text?, let type?):
-        text.flatMap { SettingValueType(of: type)?.convert(.string($0))?.typed(like: type) }
-      case (.text?, nil): nil
-      case (.json?, _): try? JSONDocument(bytes: bytes).value.propertyListValue?.typed(like: type)
-      }
-    if let value { return value }
-    throw StepFailure(
-      message:
-        "the vault item of the setting `\(key)` cannot be moved back: "
-        + (type == nil
-          ? "the setting's type is unknown" : "it is no longer \(type?.nounPhrase ?? "of its type")"))
-  }
-
-  /// A JSON document with sorted keys.
-  static func json(_ document: Any) throws -> [UInt8] {
-    [UInt8](
-      try JSONSerialization.data(
-        withJSONObject: document, options: [.sortedKeys, .withoutEscapingSlashes, .fragmentsAllowed]))
-  }
-}
-
-extension PropertyListValue {
-  /// The value for JSONSerialization; nil when JSON cannot represent it.
-  var json: Any? {
-    switch self {
-    case .string(let text): return text
-    case .boolean(let bool): return bool
-    case .integer(let number): return number
-    case .unsigned(let number): return number
-    case .real(let real): return real.isFinite ? real : nil
-    case .single(let real): return real.isFinite ? Double(real) : nil
-    case .array(let values):
-      let converted = values.compactMap(\.json)
-      return converted.count == values.count ? converted : nil
-    case .dictionary(let values):
-      let converted = values.compactMapValues(\.json)
-      return converted.count == values.count ? converted : nil
-    case .date, .data, .unknown: return nil
     }
   }
 }

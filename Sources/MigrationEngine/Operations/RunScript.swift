@@ -11,6 +11,8 @@ struct RunScript: MigrationOperation {
   /// Seconds.
   static let defaultTimeout = 600.0
   private static let longestTimeout = 86_400.0
+  /// Lines of a failed program's output that its error quotes.
+  private static let quotedLines = 20
 
   private let command: ScriptCommand
   private let down: ScriptCommand?
@@ -43,8 +45,7 @@ struct RunScript: MigrationOperation {
     return seconds
   }
 
-  var reversal: Reversal { down == nil ? .none : .byArguments }
-  var hasExplicitDown: Bool { down != nil }
+  var reversal: Reversal { down == nil ? .none : .explicit }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     recorded.output = try run(command, direction: "up", on: stage)
@@ -67,10 +68,47 @@ struct RunScript: MigrationOperation {
       variables["DRYDOCK_DIRECTION"] = direction
       variables.merge(folder.variables) { $1 }
       variables.merge(environment) { $1 }
-      let run = ScriptRun(
-        command: command, executable: folder.executable(of: command), environment: variables,
-        directory: copy.root.path, timeout: timeout, redactor: stage.redactor)
-      return try run.run { try copy.users().map(\.description) }
+      let process = ScriptProcess(
+        executable: folder.executable(of: command), arguments: command.arguments, environment: variables,
+        directory: copy.root.path, timeout: timeout)
+      do {
+        let result = try process.run { try copy.users().map(\.description) }
+        return try notes(on: result, of: command, stage.redactor)
+      } catch let failure as ScriptProcess.StartFailure {
+        throw StepFailure(message: "\(command) cannot be started: \(failure.reason)")
+      }
+    }
+  }
+
+  /// The output.
+  ///
+  /// - Throws: ``StepFailure`` unless the program ended in time, with exit code 0, and without running child processes.
+  private func notes(
+    on result: ScriptProcess.Outcome, of command: ScriptCommand, _ redactor: Redactor
+  ) throws -> [String] {
+    let output = redactor.shown(message: result.output.text)
+    let errors = redactor.shown(message: result.errors.text)
+    if let problem = problem(result, command) {
+      let text = ScriptOutput.lastLines(errors.isEmpty ? output : errors, Self.quotedLines)
+      throw StepFailure(
+        message: problem
+          + (text.isEmpty ? "; it wrote nothing" : "; it wrote\n" + ScriptOutput.indented(text)))
+    }
+    return [("", output), (" to standard error", errors)].compactMap { stream, text in
+      text.isEmpty ? nil : "\(command) wrote\(stream)\n" + ScriptOutput.indented(text)
+    }
+  }
+
+  private func problem(_ result: ScriptProcess.Outcome, _ command: ScriptCommand) -> String? {
+    switch result.end {
+    case .timedOut:
+      "\(command) was ended after \(PropertyListValue.real(timeout)) seconds, with all that it started: give it more time with `timeout`, or make it quicker"
+    case .signal(let number):
+      "\(command) was ended by signal \(number) (\(String(cString: strsignal(number))))"
+    case .exit(0) where result.left.isEmpty: nil
+    case .exit(0):
+      "\(command) ended while what it had started went on (\(result.left.joined(separator: "; "))): it must wait for that"
+    case .exit(let code): "\(command) ended with exit code \(code)"
     }
   }
 }
@@ -91,15 +129,10 @@ struct ScriptCommand: Sendable, CustomStringConvertible {
 
   init(_ reader: YAMLReader, _ files: MigrationFiles) throws {
     arguments = try reader.texts("arguments") ?? []
-    switch (reader["run"], reader["program"]) {
-    case (let file?, nil): kind = try Self.file(file, files)
-    case (nil, let program?): kind = try Self.program(program)
-    case (_?, let program?): throw program.position.error("name either `run` or `program`, not both")
-    case (nil, nil):
-      throw reader.position.error(
-        "\(reader.what) needs `run`, a file of the migration's directory, or `program`, an installed program"
-      )
-    }
+    let (key, node) = try reader.only(
+      ["run", "program"],
+      needs: "`run`, a file of the migration's directory, or `program`, an installed program")
+    kind = key == "run" ? try Self.file(node, files) : try Self.program(node)
   }
 
   /// A file alone.

@@ -1,6 +1,4 @@
-import AppContainer
 import Dispatch
-import Formats
 import Foundation
 import Subprocess
 import Synchronization
@@ -10,7 +8,6 @@ struct ScriptProcess: Sendable {
   enum End: Sendable, Equatable {
     case exit(Int32)
     case signal(Int32)
-    /// It was terminated.
     case timedOut
   }
 
@@ -21,7 +18,6 @@ struct ScriptProcess: Sendable {
     var output, errors: ScriptOutput
   }
 
-  /// It could not be started.
   struct StartFailure: Error {
     var reason: String
   }
@@ -145,58 +141,6 @@ private final class ReadingLimit: Sendable {
   var isOver: Bool { end.withLock { $0.map { ContinuousClock.now > $0 } ?? false } }
 }
 
-/// One run of a program by a script step, with its messages.
-struct ScriptRun {
-  /// Lines of a failed program's output that its error quotes.
-  private static let quotedLines = 20
-
-  let command: ScriptCommand
-  let executable: String
-  let environment: [String: String]
-  let directory: String
-  let timeout: Double
-  let redactor: Redactor
-
-  /// - Parameter users: the processes that still use the copy, for messages; called after the program has ended.
-  /// - Returns: notes: the program's output.
-  /// - Throws: ``StepFailure`` unless it ended in time, with exit code 0, and without running child processes.
-  func run(users: @escaping @Sendable () throws -> [String]) throws -> [String] {
-    let process = ScriptProcess(
-      executable: executable, arguments: command.arguments, environment: environment, directory: directory,
-      timeout: timeout)
-    let result: ScriptProcess.Outcome
-    do {
-      result = try process.run(users: users)
-    } catch let failure as ScriptProcess.StartFailure {
-      throw StepFailure(message: "\(command) cannot be started: \(failure.reason)")
-    }
-    let output = redactor.shown(message: result.output.text)
-    let errors = redactor.shown(message: result.errors.text)
-    if let problem = problem(result) {
-      let text = ScriptOutput.lastLines(errors.isEmpty ? output : errors, Self.quotedLines)
-      throw StepFailure(
-        message: problem
-          + (text.isEmpty ? "; it wrote nothing" : "; it wrote\n" + ScriptOutput.indented(text)))
-    }
-    return [("", output), (" to standard error", errors)].compactMap { stream, text in
-      text.isEmpty ? nil : "\(command) wrote\(stream)\n" + ScriptOutput.indented(text)
-    }
-  }
-
-  private func problem(_ result: ScriptProcess.Outcome) -> String? {
-    switch result.end {
-    case .timedOut:
-      "\(command) was ended after \(PropertyListValue.real(timeout)) seconds, with all that it started: give it more time with `timeout`, or make it quicker"
-    case .signal(let number):
-      "\(command) was ended by signal \(number) (\(String(cString: strsignal(number))))"
-    case .exit(0) where result.left.isEmpty: nil
-    case .exit(0):
-      "\(command) ended while what it had started went on (\(result.left.joined(separator: "; "))): it must wait for that"
-    case .exit(let code): "\(command) ended with exit code \(code)"
-    }
-  }
-}
-
 /// The output of a program on one stream; only its beginning and end are kept.
 struct ScriptOutput: Sendable {
   static let headSize = 16 << 10
@@ -226,7 +170,6 @@ struct ScriptOutput: Sendable {
     return text
   }
 
-  /// The last lines of a text.
   static func lastLines(_ text: String, _ count: Int) -> String {
     text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).suffix(count).joined(
       separator: "\n")

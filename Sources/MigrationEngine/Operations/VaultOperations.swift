@@ -4,155 +4,84 @@ import ContainerTransaction
 import Formats
 import Foundation
 
-/// `vault.rename`: changes the service or account of vault items, or a prefix of these.
-struct RenameVaultItems: MigrationOperation {
-  static let name = "vault.rename"
-  static let keys = ["to", "if-missing", "if-exists"] + VaultSelection.keys
-  static let needsVault = true
+/// `vault.rename`, `vault.move-to`, `vault.set-accessibility` and `vault.delete`: change attributes of the selected vault
+/// items, or remove the items.
+struct ChangeVaultItems: MigrationAction {
+  static let kinds = [
+    OperationKind("vault.rename", ["to", "if-missing", "if-exists"] + VaultSelection.keys) { reader in
+      let selection = try VaultSelection(reading: reader)
+      return try Self(reader, selection, Self.renaming(selection, reader.required("to")))
+    },
+    OperationKind("vault.move-to", ["to", "if-missing", "if-exists"] + VaultSelection.keys) { reader in
+      // Empty for the app's own.
+      let group = try reader.required("to").text("`to`")
+      return try Self(reader, VaultSelection(reading: reader)) { $0.accessGroup = group }
+    },
+    OperationKind("vault.set-accessibility", ["accessible", "if-missing"] + VaultSelection.keys) { reader in
+      let selection = try VaultSelection(reading: reader)
+      _ = try reader.required("accessible")
+      let accessibility: VaultAccessibility = try reader.choice("accessible") ?? .whenUnlocked
+      return try Self(reader, selection) { $0.accessibility = accessibility }
+    },
+    OperationKind("vault.delete", ["destructive", "if-missing"] + VaultSelection.keys) { reader in
+      let action = try Self(reader, VaultSelection(reading: reader), nil)
+      try reader.requireReason()
+      return action
+    },
+  ]
 
-  private static let targetKeys = ["service", "account", "service-prefix", "account-prefix"]
+  private typealias Change = @Sendable (inout VaultItem) -> Void
 
+  let name: String
   private let selection: VaultSelection
-  private let service, account: Rename?
+  /// Nil when the items are removed.
+  private let change: Change?
   private let ifMissing: IfMissing
   private let ifExists: IfExists
 
-  /// The new value of an attribute.
-  enum Rename: Sendable {
-    case whole(String)
-    case prefix(old: String, new: String)
+  private init(_ reader: YAMLReader, _ selection: VaultSelection, _ change: Change?) throws {
+    (name, self.selection, self.change) = (reader.what, selection, change)
+    (ifMissing, ifExists) = try (reader.ifMissing(), reader.ifExists())
+  }
 
-    func applied(to text: String?) -> String {
-      switch self {
-      case .whole(let new): new
-      case .prefix(let old, let new):
-        new + String(decoding: (text ?? "").utf8.dropFirst(old.utf8.count), as: UTF8.self)
+  /// Sets the service or the account, or a prefix of these.
+  private static func renaming(_ selection: VaultSelection, _ node: YAMLNode) throws -> Change {
+    let attributes: [(key: String, attribute: VaultAttribute)] = [
+      ("service", .service), ("account", .account),
+    ]
+    let keys = attributes.map(\.key)
+    let target = try YAMLReader(node, what: "`to` of vault.rename", keys: keys + keys.map { $0 + "-prefix" })
+    var changes: [(attribute: VaultAttribute, oldPrefix: String?, new: String)] = []
+    for (key, attribute) in attributes {
+      if let new = try target.text(key) { changes.append((attribute, nil, new)) }
+      guard let node = target[key + "-prefix"] else { continue }
+      if target[key] != nil {
+        throw node.position.error("name either `\(key)` or `\(key)-prefix`, not both")
+      }
+      guard let old = selection.prefix(of: attribute) else {
+        throw node.position.error("a prefix replaces a prefix: choose the items by `\(key)-prefix`, too")
+      }
+      changes.append((attribute, old, try node.text("`\(key)-prefix`")))
+    }
+    if changes.isEmpty {
+      throw node.position.error("`to` names a new `service`, `account`, `service-prefix` or `account-prefix`")
+    }
+    return { [changes] item in
+      for (attribute, oldPrefix, new) in changes {
+        let rest = oldPrefix.map { (item[attribute] ?? "").utf8.dropFirst($0.utf8.count) }
+        item[attribute] = new + (rest.map { String(decoding: $0, as: UTF8.self) } ?? "")
       }
     }
   }
 
-  init(
-    _ selection: VaultSelection, service: Rename?, account: Rename?, ifMissing: IfMissing, ifExists: IfExists,
-    at position: YAMLPosition
-  ) throws {
-    if service == nil && account == nil {
-      throw position.error("`to` names a new `service`, `account`, `service-prefix` or `account-prefix`")
-    }
-    (self.selection, self.service, self.account) = (selection, service, account)
-    (self.ifMissing, self.ifExists) = (ifMissing, ifExists)
-  }
-
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
-    let selection = try VaultSelection(reading: reader)
-    let node = try reader.required("to")
-    let target = try YAMLReader(node, what: "`to` of \(Self.name)", keys: Self.targetKeys)
-    try self.init(
-      selection, service: Self.rename("service", .service, target, selection),
-      account: Self.rename("account", .account, target, selection), ifMissing: reader.ifMissing(),
-      ifExists: reader.ifExists(), at: node.position)
-  }
-
-  private static func rename(
-    _ key: String, _ attribute: VaultAttribute, _ target: YAMLReader, _ selection: VaultSelection
-  ) throws -> Rename? {
-    let whole = try target.text(key)
-    guard let node = target[key + "-prefix"] else { return whole.map { .whole($0) } }
-    if whole != nil { throw node.position.error("name either `\(key)` or `\(key)-prefix`, not both") }
-    guard let old = selection.prefix(of: attribute) else {
-      throw node.position.error("a prefix replaces a prefix: choose the items by `\(key)-prefix`, too")
-    }
-    return .prefix(old: old, new: try node.text("`\(key)-prefix`"))
-  }
+  var needsVault: Bool { true }
+  var announcedLoss: AnnouncedLoss { change == nil ? .everything : .nothing }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     var edit = try VaultEdit(stage)
     let items = try edit.items(selection, ifMissing)
-    try edit.change(items, ifExists) { item in
-      if let service { item.service = service.applied(to: item.service) }
-      if let account { item.account = account.applied(to: item.account) }
-    }
+    if let change { try edit.change(items, ifExists, by: change) } else { edit.remove(items) }
     return try edit.save(to: stage, &recorded)
-  }
-}
-
-/// `vault.move-to`: moves vault items to another access group.
-struct MoveVaultItems: MigrationOperation {
-  static let name = "vault.move-to"
-  static let keys = ["to", "if-missing", "if-exists"] + VaultSelection.keys
-  static let needsVault = true
-
-  private let selection: VaultSelection
-  /// Empty for the app's own.
-  private let group: String
-  private let ifMissing: IfMissing
-  private let ifExists: IfExists
-
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
-    selection = try VaultSelection(reading: reader)
-    group = try reader.required("to").text("`to`")
-    ifMissing = try reader.ifMissing()
-    ifExists = try reader.ifExists()
-  }
-
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
-    var edit = try VaultEdit(stage)
-    let items = try edit.items(selection, ifMissing)
-    try edit.change(items, ifExists) { $0.accessGroup = group }
-    return try edit.save(to: stage, &recorded)
-  }
-}
-
-/// `vault.set-accessibility`: sets when a device can read vault items, and so whether they may leave it.
-struct SetVaultAccessibility: MigrationOperation {
-  static let name = "vault.set-accessibility"
-  static let keys = ["accessible", "if-missing"] + VaultSelection.keys
-  static let needsVault = true
-
-  let selection: VaultSelection
-  let accessibility: VaultAccessibility
-  let ifMissing: IfMissing
-
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
-    var edit = try VaultEdit(stage)
-    let items = try edit.items(selection, ifMissing)
-    try edit.change(items) { $0.accessibility = accessibility }
-    return try edit.save(to: stage, &recorded)
-  }
-}
-
-extension SetVaultAccessibility {
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
-    selection = try VaultSelection(reading: reader)
-    _ = try reader.required("accessible")
-    accessibility = try reader.choice("accessible") ?? .whenUnlocked
-    ifMissing = try reader.ifMissing()
-  }
-}
-
-/// `vault.delete`: removes vault items.
-struct DeleteVaultItems: MigrationOperation {
-  static let name = "vault.delete"
-  static let keys = ["destructive", "if-missing"] + VaultSelection.keys
-  static let needsVault = true
-
-  let selection: VaultSelection
-  let ifMissing: IfMissing
-  let reason: DestructiveReason
-
-  var isDestructive: Bool { true }
-
-  func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
-    var edit = try VaultEdit(stage)
-    edit.remove(try edit.items(selection, ifMissing))
-    return try edit.save(to: stage, &recorded)
-  }
-}
-
-extension DeleteVaultItems {
-  init(reading reader: YAMLReader, files: MigrationFiles) throws {
-    selection = try VaultSelection(reading: reader)
-    ifMissing = try reader.ifMissing()
-    reason = try reader.reason()
   }
 }
 
@@ -160,21 +89,21 @@ extension DeleteVaultItems {
 struct ConvertVaultItems: MigrationOperation {
   static let name = "vault.convert"
   static let keys = ["fields", "separator", "with", "unmapped", "if-missing"] + VaultSelection.keys
-  static let needsVault = true
 
   private let selection: VaultSelection
   /// The field of the text, or those of its parts.
   private let fields: [String]
   private let separator: String?
   /// More fields, the same for every item.
-  private let constants: PropertyListValue
+  private let constants: [(key: String, value: JSONValue)]
   private let unmapped: Unmapped
   private let ifMissing: IfMissing
 
   init(reading reader: YAMLReader, files: MigrationFiles) throws {
     selection = try VaultSelection(reading: reader)
     let node = try reader.required("fields")
-    fields = try node.texts("`fields`")
+    let fields = try node.texts("`fields`")
+    self.fields = fields
     separator = try reader.text("separator")
     if fields.isEmpty || Set(fields).count < fields.count {
       throw node.position.error("`fields` names each field of the document once")
@@ -185,17 +114,17 @@ struct ConvertVaultItems: MigrationOperation {
     if fields.count == 1, let node = reader["separator"] {
       throw node.position.error("`separator` splits the text into several fields: name them in `fields`")
     }
-    let constants = try reader["with"]?.pairs("`with`")
-    for pair in constants?.pairs ?? [] where fields.contains(pair.key.source) {
-      throw pair.keyPosition.error("`\(pair.key.source)` is one of `fields`, too")
-    }
-    self.constants = .dictionary(try constants?.propertyListValues() ?? [:])
-    if let node = reader["with"], self.constants.json == nil {
-      throw node.position.error("`with` contains a value that JSON cannot represent: a date or data")
+    constants = try (reader["with"]?.pairs("`with`").pairs ?? []).map { pair in
+      if fields.contains(pair.key.source) {
+        throw pair.keyPosition.error("`\(pair.key.source)` is one of `fields`, too")
+      }
+      return (try pair.textKey("a field's name"), try pair.value.jsonValue())
     }
     unmapped = try reader.choice("unmapped") ?? .fail
     ifMissing = try reader.ifMissing()
   }
+
+  var needsVault: Bool { true }
 
   func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
     try DownValues.required(recorded).revertItems(on: stage, inverse: text)
@@ -203,11 +132,12 @@ struct ConvertVaultItems: MigrationOperation {
 
   /// The text of a document with exactly these fields; nil for other documents.
   private func text(of item: VaultItem) -> SecretBytes? {
-    let object = item.value.withBytes { try? JSONSerialization.jsonObject(with: Data($0)) }
-    guard let document = object as? [String: Any], let constants = constants.json as? [String: Any],
-      Set(document.keys) == Set(fields).union(constants.keys)
+    guard let document = object(in: item), document.members.count == fields.count + constants.count,
+      constants.allSatisfy({ document[$0.key] != nil })
     else { return nil }
-    let parts = fields.compactMap { document[$0] as? String }
+    let parts = fields.compactMap { field -> String? in
+      if case .string(let text) = document[field] { text.text } else { nil }
+    }
     guard parts.count == fields.count else { return nil }
     var bytes = Array(parts.joined(separator: separator ?? "").utf8)
     return SecretBytes(wiping: &bytes)
@@ -248,17 +178,20 @@ struct ConvertVaultItems: MigrationOperation {
     guard let text = item.value.withBytes({ String(validating: $0, as: UTF8.self) }) else {
       throw Reason(text: "its value is not UTF-8")
     }
-    if (try? JSONSerialization.jsonObject(with: Data(text.utf8))) is [String: Any] {
-      throw Reason(text: "its value is a JSON document already")
-    }
+    if object(in: item) != nil { throw Reason(text: "its value is a JSON document already") }
     let parts = separator.map { text.components(separatedBy: $0) } ?? [text]
     guard parts.count == fields.count else {
       let count = parts.count == 1 ? "1 part" : "\(parts.count) parts"
       throw Reason(text: "its value has \(count), and \(fields.count) fields are named")
     }
-    var document = constants.json as? [String: Any] ?? [:]
-    for (field, part) in zip(fields, parts) { document[field] = part }
-    var bytes = try SecretForm.json(document)
+    let members = constants + zip(fields, parts).map { ($0, JSONValue.string(JSONString($1))) }
+    let document = JSONObject(members.sorted { $0.key < $1.key })
+    var bytes = JSONDocument(.object(document), isIndented: false).bytes
     return SecretBytes(wiping: &bytes)
+  }
+
+  private func object(in item: VaultItem) -> JSONObject? {
+    let document = item.value.withBytes { try? JSONDocument(bytes: Array($0)) }
+    if case .object(let object) = document?.value { return object } else { return nil }
   }
 }

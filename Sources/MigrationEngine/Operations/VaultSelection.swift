@@ -16,16 +16,6 @@ struct VaultSelection: Sendable, CustomStringConvertible {
   private let isSynchronizable: Bool?
   let description: String
 
-  /// The items of a service, or the one of an account in it.
-  init(service: String, account: String?) {
-    (itemClass, prefixes, isSynchronizable) = (nil, [:], nil)
-    var attributes = [VaultAttribute.service: service]
-    attributes[.account] = account
-    self.attributes = attributes
-    description = [Self.words("service", service), account.map { Self.words("account", $0) }]
-      .compactMap(\.self).joined(separator: ", ")
-  }
-
   init(reading reader: YAMLReader) throws {
     var words: [String] = []
     itemClass = try reader.choice("class")
@@ -64,7 +54,6 @@ struct VaultSelection: Sendable, CustomStringConvertible {
   /// The prefix of an attribute that selects the items.
   func prefix(of attribute: VaultAttribute) -> String? { prefixes[attribute] }
 
-  /// The items of a vault, in order.
   func items(of vault: Vault) -> [VaultItem] { vault.sorted.filter(matches) }
 
   private func matches(_ item: VaultItem) -> Bool {

@@ -6,7 +6,7 @@ struct SQLDelightText {
 
   /// The text with blanks in their place, so that lines and columns stay.
   static func stripped(_ bytes: [UInt8]) -> [UInt8] {
-    var text = SQLDelightText(bytes: bytes, tokens: SQLToken.all(in: bytes))
+    var text = SQLDelightText(bytes: bytes, tokens: Array(SQLTokens(bytes)))
     text.strip()
     return text.bytes
   }

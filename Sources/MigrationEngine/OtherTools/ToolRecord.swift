@@ -13,7 +13,7 @@ struct ToolRecord {
     case noDatabase
     /// The database has tables, but not the tool's record.
     case unmarked
-    case applied(MigratedElsewhere)
+    case applied(ExternalMigrations)
   }
 
   let tool: MigrationTool
@@ -37,8 +37,6 @@ struct ToolRecord {
         at: YAMLPosition(file: stage.container.configuration.file ?? "drydock.yaml", line: 1, column: 1))
     }
   }
-
-  // MARK: Reading
 
   /// - Throws: ``DrydockError`` `unknownVersion` when golang-migrate failed in the middle of a migration, or the
   ///   table is not the tool's.
@@ -102,8 +100,6 @@ struct ToolRecord {
   private func userVersion(_ db: Database) throws -> Int {
     try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
   }
-
-  // MARK: Writing
 
   /// Updates the record to the applied migrations. Rows of migrations whose files are missing stay.
   ///

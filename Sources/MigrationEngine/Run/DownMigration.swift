@@ -39,7 +39,7 @@ struct DownMigration {
     if migration.isIrreversible {
       return ["\(migration.file): the migration \(migration.identifier) is marked irreversible"]
     }
-    return migration.irreversibleSteps.map(\.description)
+    return migration.irreversibleSteps
   }
 
   /// The migrations to revert, the newest first.

@@ -6,8 +6,8 @@ import FileSystem
 import Formats
 import Foundation
 
-/// The values that one step of a migration needs when it is reverted later. They are stored in the transaction's undo
-/// entry and removed with it. Secrets that a vault holds are only in `items`, sealed.
+/// What one step of a migration changed, recorded so that it can be reverted later. It is a part of the transaction's undo
+/// entry, which has the previous files, and is removed with it. Secrets that a vault holds are only in `items`, sealed.
 struct DownValues: Sendable, Codable, Equatable {
   /// A setting that the step changed.
   struct Setting: Sendable, Codable, Equatable {
@@ -28,18 +28,20 @@ struct DownValues: Sendable, Codable, Equatable {
     var written: SHA256.Digest?
   }
 
-  /// A path that the step moved.
-  struct Moved: Sendable, Codable, Equatable {
-    var from, to: ContainerPath
-  }
-
   /// A path that the step wrote.
   struct Written: Sendable, Codable, Equatable {
     var path: ContainerPath
-    /// SHA-256 of the content in hexadecimal digits; of a directory with everything in it.
-    var digest: String
+    /// SHA-256 of the content; of a directory with everything in it.
+    var digest: SHA256.Digest
+    /// The removed paths that it replaced.
+    var replaced: [ContainerPath]
+  }
+
+  /// A path that the step moved.
+  struct Moved: Sendable, Codable, Equatable {
+    var from, to: ContainerPath
     /// Whether it replaced something.
-    var replaced: Bool
+    var replaced = false
   }
 
   /// An extended attribute that the step changed.
@@ -50,13 +52,6 @@ struct DownValues: Sendable, Codable, Equatable {
     var before, after: [UInt8]?
   }
 
-  /// A file that the step converted to another one.
-  struct Converted: Sendable, Codable, Equatable {
-    var from, to: ContainerPath
-    /// SHA-256 of the new file in hexadecimal digits.
-    var digest: String
-  }
-
   /// Sorted by key, file after file.
   var settings: [Setting] = []
   var documents: [Document] = []
@@ -64,21 +59,19 @@ struct DownValues: Sendable, Codable, Equatable {
   var skipped: [String] = []
   /// Files and directories that the step created, parents first. A revert removes the directories that are empty.
   var made: [ContainerPath] = []
-  /// What the step removed as a whole; the undo entry keeps it.
+  /// What the step removed as a whole.
   var removed: [ContainerPath] = []
+  /// Which of these the undo entry lacks, since an earlier step of the same transaction had changed them.
+  var lost: [ContainerPath] = []
   var written: [Written] = []
+  var moved: [Moved] = []
   var attributes: [Attribute] = []
   /// The output of a script, with secrets redacted.
   var output: [String] = []
-  /// What the step removed after an earlier step of the same transaction had changed it: no copy is kept.
-  var lost: [ContainerPath] = []
   /// The vault items that the step changed.
   var items: SealedItems?
   /// The types of settings that became vault items, in the order of `items`.
   var types: [SettingType] = []
-  var converted: [Converted] = []
-  /// What a pattern matched and moved; nil in entries of steps without a pattern.
-  var moved: [Moved]?
 
   /// The recorded values, for an operation that cannot be reverted without them.
   static func required(_ recorded: DownValues?) throws -> DownValues {
@@ -90,25 +83,22 @@ struct DownValues: Sendable, Codable, Equatable {
     }
     return recorded
   }
-}
 
-// MARK: Recording
-
-extension DownValues {
   /// What was recorded about a setting.
   func setting(_ key: String, in file: ContainerPath) -> Setting? {
     settings.first { $0.file == file && $0.key.isExactly(key) }
   }
+}
 
+extension DownValues {
   /// Records the settings of a file that differ.
   mutating func note(
     settings file: ContainerPath, before: PropertyListDictionary, after: PropertyListDictionary
   ) {
-    for key in before.differingKeys(from: after) {
-      settings.append(
-        Setting(
-          file: file, key: key.text, before: before[key].map(StoredValue.init),
-          after: after[key].map(StoredValue.init)))
+    settings += before.differingKeys(from: after).map { key in
+      Setting(
+        file: file, key: key.text, before: before[key].map(StoredValue.init),
+        after: after[key].map(StoredValue.init))
     }
   }
 
@@ -132,47 +122,245 @@ extension DownValues {
 
   /// Records a path that is about to be removed. The undo entry keeps it only as it was before the transaction.
   mutating func noteRemoved(_ path: ContainerPath, on stage: StagedContainer) throws {
-    if try stage.isUntouched(path) { removed.append(path) } else { lost.append(path) }
+    removed.append(path)
+    if try !stage.isUntouched(path) { lost.append(path) }
+  }
+
+  /// Prepares a path for something new: removes what exists there, and records that and the missing parents.
+  ///
+  /// - Parameter problem: the beginning of the message when the path exists and must not be replaced.
+  /// - Returns: false when what exists is kept.
+  mutating func makeRoom(
+    at path: ContainerPath, on stage: StagedContainer, _ ifExists: IfExists, or problem: String
+  ) throws -> Bool {
+    try stage.requireNoHistory(in: path)
+    if try stage.status(of: path) != nil {
+      switch ifExists {
+      case .keep: return false
+      case .fail:
+        throw StepFailure(
+          message: problem + ": say `if-exists: keep` or `if-exists: replace`", path: path.description)
+      case .replace:
+        try noteRemoved(path, on: stage)
+        try stage.remove(path)
+      }
+    }
+    try noteMade(path.parent, on: stage)
+    return true
   }
 
   /// Writes to a path and records it.
   ///
-  /// - Throws: ``StepFailure`` when the path exists and must not be replaced, or is part of the history.
+  /// - Returns: false when something exists there and is kept.
   mutating func write(
     _ path: ContainerPath, on stage: StagedContainer, _ ifExists: IfExists, by body: () throws -> Void
-  ) throws {
-    try stage.requireNotHistory(path)
-    try noteMade(path.parent, on: stage)
-    let replaced = try stage.status(of: path) != nil
-    if replaced {
-      guard ifExists == .replace else {
-        throw StepFailure(
-          message: "`\(path)` exists already: say `if-exists: keep` or `if-exists: replace`",
-          path: path.description)
-      }
-      try stage.requireNoHistory(in: path)
-      try noteRemoved(path, on: stage)
-      try stage.remove(path)
-    }
+  ) throws -> Bool {
+    let replaced = try stage.status(of: path) == nil ? [] : [path]
+    guard try makeRoom(at: path, on: stage, ifExists, or: "`\(path)` exists already") else { return false }
     try body()
-    written.append(Written(path: path, digest: try stage.digest(of: path).hex, replaced: replaced))
+    written.append(Written(path: path, digest: try stage.digest(of: path), replaced: replaced))
+    return true
   }
 }
 
 extension [ExtendedAttribute] {
-  func value(of name: String) -> [UInt8]? { first { $0.name == name }?.value }
+  fileprivate func value(of name: String) -> [UInt8]? { first { $0.name == name }?.value }
 }
 
-// MARK: Storing
+/// Reverting what the step changed, where the container still has what it wrote. What was changed since stays and gets a
+/// note.
+extension DownValues {
+  /// Reverts everything that the step recorded.
+  ///
+  /// - Returns: notes on what was left unchanged.
+  /// - Throws: ``StepFailure`` when no copy of a removed path is kept.
+  func revert(on stage: StagedContainer) throws -> [String] {
+    var notes = try revertItems(on: stage)
+    // A document in a setting is recorded as a setting, too.
+    notes += try documents.isEmpty ? revertSettings(on: stage) : revertDocuments(on: stage)
+    notes += try attributes.compactMap { try $0.revert(on: stage) }
+    for entry in written.reversed() {
+      if let note = try entry.problem(on: stage) {
+        notes.append(note)
+      } else {
+        try stage.remove(entry.path)
+        notes += try restore(entry.replaced, on: stage)
+      }
+    }
+    for entry in moved.reversed() {
+      if let note = try entry.revert(on: stage) {
+        notes.append(note)
+      } else if entry.replaced {
+        notes += try restore([entry.to], on: stage)
+      }
+    }
+    let replaced = written.flatMap(\.replaced) + moved.filter(\.replaced).map(\.to)
+    notes += try restore(removed.filter { !replaced.contains($0) }, on: stage)
+    try removeEmptyDirectories(on: stage)
+    return notes
+  }
+
+  /// Restores the settings that the step changed. A file that the step created is removed when it becomes empty.
+  func revertSettings(on stage: StagedContainer) throws -> [String] {
+    var notes: [String] = []
+    for path in Set(settings.map(\.file)).sorted() {
+      let original = try stage.defaults(path)
+      var file = original ?? PropertyListFile()
+      for setting in settings where setting.file == path {
+        let now = file.root[setting.key]
+        if now == setting.before?.value { continue }
+        if now == setting.after?.value {
+          file.root[setting.key] = setting.before?.value
+        } else {
+          notes.append("`\(stage.redactor.shown(name: setting.key))` was changed since: left unchanged")
+        }
+      }
+      if file.root == original?.root ?? [:] { continue }
+      if file.root.isEmpty && made.contains(path) {
+        if original != nil { try stage.remove(path) }
+      } else {
+        try stage.setDefaults(file, at: path)
+      }
+    }
+    return notes
+  }
+
+  /// Restores paths that the step removed.
+  ///
+  /// - Throws: ``StepFailure`` when no copy is kept.
+  func restore(_ paths: [ContainerPath], on stage: StagedContainer) throws -> [String] {
+    try paths.sorted().compactMap { path in
+      if lost.contains(path) {
+        throw StepFailure(
+          message:
+            "no copy of `\(path)` is kept, since an earlier step of the same run had changed it: roll the "
+            + "whole transaction back", path: path.description)
+      }
+      if try stage.status(of: path) != nil { return "`\(path)` exists: left unchanged" }
+      guard try stage.kept?.putBack(path) == true else {
+        throw StepFailure(
+          message: "no copy of `\(path)` is kept: the transaction's undo entry was removed",
+          path: path.description)
+      }
+      return nil
+    }
+  }
+
+  /// Removes the directories that the step created and that are empty.
+  func removeEmptyDirectories(on stage: StagedContainer) throws {
+    for path in made.reversed() where try stage.status(of: path)?.type == .directory {
+      if try stage.children(of: path).isEmpty { try stage.remove(path) }
+    }
+  }
+
+  /// Reverts each change inside documents separately, so that what the app wrote elsewhere in them stays.
+  private func revertDocuments(on stage: StagedContainer) throws -> [String] {
+    try documents.reversed().flatMap { document -> [String] in
+      let rule = DocumentRevert(changes: document.changes)
+      guard let key = document.key else {
+        guard try stage.status(of: document.file) != nil else {
+          return ["`\(document.file)` does not exist: skipped"]
+        }
+        if try document.putBackWhole(on: stage) { return [] }
+        return try stage.changeDocument(at: document.file, rule).notes
+      }
+      guard var file = try stage.defaults(document.file), let value = file.root[key] else {
+        return ["`\(key)` does not exist: skipped"]
+      }
+      var notes: [String] = []
+      if let setting = setting(key, in: document.file), setting.after?.value == value {
+        // Unchanged since: restore the exact value.
+        file.root[key] = setting.before?.value
+      } else {
+        var setting = try SettingDocument(value, key: key)
+        notes = try setting.document.apply(rule, of: DocumentName(setting: key, stage.redactor)).notes
+        file.root[key] = try setting.value()
+      }
+      try stage.setDefaults(file, at: document.file)
+      return notes
+    }
+  }
+}
+
+extension DownValues.Document {
+  /// Restores the previous file, when the file is as the step wrote it and the undo entry still has a copy.
+  fileprivate func putBackWhole(on stage: StagedContainer) throws -> Bool {
+    guard let written, let kept = stage.kept else { return false }
+    let bytes = try stage.read(file)
+    guard try SHA256.hash(bytes) == written else { return false }
+    try stage.remove(file)
+    if try kept.putBack(file) { return true }
+    try stage.write(bytes, to: file)
+    return false
+  }
+}
+
+extension DownValues.Written {
+  /// Why the path cannot be replaced by what was there before; nil when it can.
+  fileprivate func problem(on stage: StagedContainer) throws -> String? {
+    if try stage.status(of: path) == nil { return "`\(path)` does not exist: nothing to revert" }
+    if try stage.digest(of: path) != digest { return "`\(path)` was changed since: left unchanged" }
+    let other = try replaced.first { try $0 != path && stage.status(of: $0) != nil }
+    return other.map { "`\($0)` exists again: kept, and `\(path)` too" }
+  }
+}
+
+extension DownValues.Moved {
+  /// Moves the present content back.
+  ///
+  /// - Returns: a note when that is not possible.
+  func revert(on stage: StagedContainer) throws -> String? {
+    guard try stage.status(of: to) != nil else { return "`\(to)` does not exist: skipped" }
+    guard try stage.status(of: from) == nil else {
+      return "`\(from)` exists already: kept, and `\(to)` left unchanged"
+    }
+    try stage.move(to, to: from)
+    return nil
+  }
+}
+
+extension DownValues.Attribute {
+  /// - Returns: a note when the attribute was changed since.
+  fileprivate func revert(on stage: StagedContainer) throws -> String? {
+    guard var metadata = try stage.metadata(of: path) else {
+      return "`\(path)` does not exist: nothing to revert"
+    }
+    let now = metadata.attributes.value(of: name)
+    if now == before { return nil }
+    guard now == after else {
+      return "the attribute \(name) of `\(path)` was changed since: left unchanged"
+    }
+    metadata.attributes.removeAll { $0.name == name }
+    if let before {
+      metadata.attributes.append(ExtendedAttribute(name: name, value: before))
+      metadata.attributes.sort { $0.name < $1.name }
+    }
+    try stage.setMetadata(metadata, of: path)
+    return nil
+  }
+}
+
+/// Reverts changes inside a document, the last one first.
+private struct DocumentRevert: DocumentRule {
+  let changes: [DocumentChange]
+
+  func apply<Value>(to edit: inout DocumentEdit<Value>, of what: String) throws -> [String] {
+    try changes.reversed().compactMap { change in try edit.revert(change).map { "\(what): \($0)" } }
+  }
+}
 
 extension DownValues {
   /// The values of all steps of one run, as the undo entry stores them.
   struct Run: Codable {
+    /// Undo entries of another format are only undone as a whole.
+    private static let currentFormat = 2
+
+    private var format = currentFormat
     /// The version before the run.
     let from: Int
     /// By migration, in the order of its steps.
     private var steps: [Int: [DownValues]] = [:]
-    /// The settings that are version markers.
+    /// The settings that are version markers and that the run added.
     private var markers = DownValues()
 
     init(from: Int) { self.from = from }
@@ -183,11 +371,12 @@ extension DownValues {
     init(decoding bytes: [UInt8]) throws {
       do {
         self = try JSONDecoder().decode(Self.self, from: Data(bytes))
+        guard format == Self.currentFormat else { throw StepFailure(message: "format \(format)") }
       } catch {
         throw DrydockError(
           .damagedHistory,
-          "the values for the down steps of a transaction are corrupt: roll the whole transaction back",
-          cause: error)
+          "the values for the down steps of a transaction are corrupt, or of another version of Drydock: roll the "
+            + "whole transaction back", cause: error)
       }
     }
 
@@ -214,21 +403,16 @@ extension DownValues {
       if before == nil { try markers.noteMade(path, on: stage) }
       let notes = try body()
       markers.note(settings: path, before: before ?? [:], after: try stage.defaults(path)?.root ?? [:])
+      markers.settings.removeAll { $0.before != nil }
       return notes
     }
 
     /// Removes the version markers that the run added; the others have the right number already.
     func removeMadeMarkers(on stage: StagedContainer) throws {
       var made = markers
-      for index in made.settings.indices.reversed() {
-        if made.settings[index].before != nil {
-          made.settings.remove(at: index)
-        } else {
-          // The marker has the number of the version that was reverted to.
-          let setting = made.settings[index]
-          made.settings[index].after = try stage.defaults(setting.file)?.root[setting.key].map(
-            StoredValue.init)
-        }
+      for (index, setting) in made.settings.enumerated() {
+        // The marker has the number of the version that was reverted to.
+        made.settings[index].after = try stage.defaults(setting.file)?.root[setting.key].map(StoredValue.init)
       }
       _ = try made.revertSettings(on: stage)
       try made.removeEmptyDirectories(on: stage)
@@ -243,16 +427,11 @@ struct StoredValue: Sendable, Codable, Equatable {
   init(_ value: PropertyListValue) { self.value = value }
 
   init(from decoder: any Decoder) throws {
-    let container = try decoder.singleValueContainer()
-    let bytes = [UInt8](try container.decode(Data.self))
-    guard let value = try PropertyListFile(bytes: bytes).root["value"] else {
-      throw DecodingError.dataCorruptedError(in: container, debugDescription: "no value")
-    }
-    self.value = value
+    value = try PropertyListValue(stored: decoder.singleValueContainer().decode(String.self))
   }
 
   func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
-    try container.encode(Data(try PropertyListFile(root: ["value": value]).encoded()))
+    try container.encode(value.stored)
   }
 }

@@ -47,12 +47,12 @@ public enum MigrationRollback {
     options: TransactionOptions = TransactionOptions()
   ) throws -> TransactionOutcome<Report> {
     let recovered = try Transaction.recover(container, lockTimeout: options.lockTimeout)
-    let plan = try RollbackPlan(container, request, catalog, options)
-    if plan.isDone { return TransactionOutcome(unchanged: plan.report) }
+    let run = try RollbackRun(container, request, catalog, options)
+    if run.isDone { return TransactionOutcome(unchanged: run.report) }
     var outcome = try explaining(container, request, catalog, options) {
       try Transaction.rollback(
-        container, summary: plan.summary, discardingNewer: request.discardingNewer, redoing: request.redoing,
-        options: options, body: plan.run)
+        container, summary: run.summary, discardingNewer: request.discardingNewer, redoing: request.redoing,
+        options: options, body: run.run)
     }
     outcome.recovered = recovered + outcome.recovered
     return outcome
@@ -63,10 +63,10 @@ public enum MigrationRollback {
     _ container: Container, _ request: Request, _ catalog: MigrationCatalog?,
     options: TransactionOptions = TransactionOptions()
   ) throws -> DryRunOutcome<Report> {
-    let plan = try RollbackPlan(container, request, catalog, options)
+    let run = try RollbackRun(container, request, catalog, options)
     return try explaining(container, request, catalog, options) {
       try Transaction.dryRollback(
-        container, discardingNewer: request.discardingNewer, options: options, body: plan.run)
+        container, discardingNewer: request.discardingNewer, options: options, body: run.run)
     }
   }
 
@@ -94,13 +94,13 @@ public enum MigrationRollback {
     let status = try Transaction.inspect(container, options: options) {
       try MigrationStatus(catalog, of: $0)
     }
-    let target = try request.version ?? RollbackPlan.versionBeforeLastRun(status)
+    let target = try request.version ?? RollbackRun.versionBeforeLastRun(status)
     return try !DownMigration(status, to: target).migrations.isEmpty
   }
 }
 
 /// One rollback, planned before anything is staged.
-private struct RollbackPlan {
+private struct RollbackRun {
   /// For the transaction log.
   let summary: String
   private let request: MigrationRollback.Request
@@ -121,14 +121,14 @@ private struct RollbackPlan {
       guard let catalog else {
         throw DrydockError(.usage, "down steps need the migrations: name their directory")
       }
-      let plan = try Transaction.inspect(container, options: options) { stage in
+      let down = try Transaction.inspect(container, options: options) { stage in
         let status = try MigrationStatus(catalog, of: stage)
-        let plan = try DownMigration(status, to: request.version ?? Self.versionBeforeLastRun(status))
-        try plan.requireKeys(for: stage)
-        return plan
+        let down = try DownMigration(status, to: request.version ?? Self.versionBeforeLastRun(status))
+        try down.requireKeys(for: stage)
+        return down
       }
-      (version, target, newest) = (plan.from, plan.to, nil)
-      summary = "reverted to version \(plan.to) by down steps"
+      (version, target, newest) = (down.from, down.to, nil)
+      summary = "reverted to version \(down.to) by down steps"
       return
     }
     target = request.version
@@ -204,17 +204,15 @@ private struct RollbackPlan {
           + "its undo entry was removed; name the migrations", path: container.root)
     }
     let status = try MigrationStatus(catalog, of: rollback.staged)
-    let plan = try DownMigration(status, to: target)
-    let (reverted, staying) = plan.transactions
-    (report.migrations, report.notes) = try plan.run(on: rollback)
+    let down = try DownMigration(status, to: target)
+    let (reverted, staying) = down.transactions
+    (report.migrations, report.notes) = try down.run(on: rollback)
     for candidate in try rollback.candidates() where candidate.origins.contains(where: reverted.contains) {
       // A restore is more than the migrations that came with it.
       let stays = candidate.kind == .restore || candidate.origins.contains(where: staying.contains)
       try rollback.tookBack(candidate, inPart: stays)
     }
   }
-
-  // MARK: Versions
 
   /// The version by another tool's record, the history, or the markers; nil when nothing says it.
   private static func version(of stage: StagedContainer, _ catalog: MigrationCatalog?) throws -> Int? {

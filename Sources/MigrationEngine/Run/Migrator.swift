@@ -25,18 +25,18 @@ package struct Migrator {
   /// - Throws: `DrydockError` with the place of the step or check that failed. Errors about the container as a whole
   ///   (in use, no space) are passed on unchanged.
   package static func run(
-    _ plan: MigrationStatus, to target: Int? = nil, on stage: StagedContainer, stamp: MigrationStamp,
+    _ status: MigrationStatus, to target: Int? = nil, on stage: StagedContainer, stamp: MigrationStamp,
     watch: Watch = { _, _ in }
   ) throws -> MigrationReport {
-    let pending = try plan.pending(to: target)
-    try plan.requireKeys(to: target, for: stage)
-    let migrator = Migrator(stage: stage, stamp: stamp, firstOfDatabase: firstOfDatabase(plan.catalog))
-    var history = plan.detected.history
+    let pending = try status.pending(to: target)
+    try status.requireKeys(to: target, for: stage)
+    let migrator = Migrator(stage: stage, stamp: stamp, firstOfDatabase: firstOfDatabase(status.catalog))
+    var history = status.detected.history
     var report = MigrationReport(
-      from: plan.detected.version, to: plan.detected.version, migrations: [],
-      byTheApp: plan.byTheApp, notes: plan.notes)
-    for number in report.byTheApp {
-      guard let migration = plan.catalog.migration(number) else { continue }
+      from: status.detected.version, to: status.detected.version, migrations: [],
+      appliedExternally: status.appliedExternally, notes: status.notes)
+    for number in report.appliedExternally {
+      guard let migration = status.catalog.migration(number) else { continue }
       history.add(MigrationRecord(migration, origin: .app, stamp: stamp))
     }
     var downValues = DownValues.Run(from: report.from)
@@ -49,7 +49,7 @@ package struct Migrator {
     }
     if report.changedAnything { try history.write(to: stage) }
     if !pending.isEmpty {
-      report.notes += try stage.updateToolRecord(history, plan.catalog)
+      report.notes += try stage.updateToolRecord(history, status.catalog)
       report.notes += try downValues.noteMarkers(on: stage) { try stage.writeMarkers(version: report.to) }
       try stage.attach(steps: downValues.encoded())
     }
@@ -109,11 +109,15 @@ package struct Migrator {
   private func judge(
     _ assertion: Assertion, before: Observation?, _ code: DrydockError.Code, _ what: String
   ) throws -> [String] {
-    let now = try Self.located(assertion.position, what) { try assertion.observe(stage) }
-    switch assertion.judge(now, before: before, stage.redactor) {
+    let now = try Self.located(assertion.position, what) {
+      try assertion.body.observe(stage, isBefore: false)
+    }
+    switch assertion.body.judge(now, before: before, stage.redactor) {
     case .passed: return []
     case .notRun(let note): return ["\(assertion.position): \(what): \(note)"]
-    case .failed(let reason): throw DrydockError(code, "\(assertion.position): \(what): \(reason)")
+    case .failed(let failures):
+      let reason = failures.map(\.sentence).joined(separator: "; ")
+      throw DrydockError(code, "\(assertion.position): \(what): \(reason)")
     }
   }
 
@@ -162,8 +166,8 @@ extension Assertion {
   /// The observation before the migration: the value when it is compared, otherwise only whether the database exists,
   /// since a query on the new schema could not run yet.
   fileprivate func observeBefore(_ stage: StagedContainer) throws -> Observation? {
-    if before != nil { return try observe(stage) }
-    guard case .sql(let assertion) = kind else { return nil }
+    if before != nil { return try body.observe(stage, isBefore: false) }
+    guard let assertion = body as? SQLAssertion else { return nil }
     let path = try stage.namedDatabase(assertion.database, at: assertion.position)
     return path == nil ? .noDatabase(assertion.database) : .rows([], columns: [])
   }
@@ -211,7 +215,7 @@ public struct MigrationReport: Sendable, Codable, Equatable {
   /// The migrations that were run, in order.
   public var migrations: [Outcome]
   /// Numbers of migrations that the app had applied, and that were recorded.
-  package var byTheApp: [Int]
+  package var appliedExternally: [Int]
   /// Notes that belong to no migration, such as on a version marker that could not be written.
   public var notes: [String]
   package var moved: [Moved] = []
@@ -220,7 +224,7 @@ public struct MigrationReport: Sendable, Codable, Equatable {
   public var withoutDatabase: [Outcome] { migrations.filter { $0.missingDatabases != nil } }
 
   /// Whether anything was changed in the container.
-  public var changedAnything: Bool { !migrations.isEmpty || !byTheApp.isEmpty }
+  public var changedAnything: Bool { !migrations.isEmpty || !appliedExternally.isEmpty }
 }
 
 extension DrydockError {

@@ -135,7 +135,6 @@ struct SettingType: Sendable, Codable, Equatable {
     emptied = StoredValue(value.emptied)
   }
 
-  /// The type.
   var value: PropertyListValue { emptied.value }
 }
 

@@ -30,7 +30,7 @@ struct CoreDataGuard {
     ]
     guard Set(needed).isSubset(of: columns) else { return nil }
     self.model = model
-    schema = try Self.schema(db)
+    schema = try db.schemaRows()
     schemaVersion = try Self.schemaVersion(db)
     metadata = try Self.metadata(db)
     entities = try CoreDataEntities(db)
@@ -75,15 +75,13 @@ struct CoreDataGuard {
   }
 
   private func requireSchema(_ db: Database) throws {
-    guard try Self.schema(db) != schema else { return }
+    guard try db.schemaRows() != schema else { return }
     throw StepFailure(
       message:
         "the database is a Core Data store, and the statement changes its schema: Core Data would refuse to open "
         + "it; put the VersionInfo.plist of the target model (in its .momd) into the migration's directory, and say "
         + "`core-data: {version-info: VersionInfo.plist}`")
   }
-
-  // MARK: A new model
 
   private func adopt(_ model: CoreDataModel, _ after: CoreDataEntities, _ db: Database) throws -> [String] {
     var metadata = try CoreDataMetadata(db)
@@ -123,18 +121,6 @@ struct CoreDataGuard {
     return []
   }
 
-  // MARK: Reading the store
-
-  /// The schema without SQLite's own tables, such as those that ANALYZE makes.
-  private static func schema(_ db: Database) throws -> [Row] {
-    try Row.fetchAll(
-      db,
-      sql: """
-        SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
-        ORDER BY type, name
-        """)
-  }
-
   private static func schemaVersion(_ db: Database) throws -> Int? {
     try Int.fetchOne(db, sql: "PRAGMA schema_version")
   }
@@ -145,6 +131,18 @@ struct CoreDataGuard {
     } catch let error as DatabaseError {
       throw StepFailure(message: "the store has no Z_METADATA any more: \(error.plainMessage)")
     }
+  }
+}
+
+extension Database {
+  /// The schema without SQLite's own tables, such as those that ANALYZE makes, and without another table.
+  func schemaRows(except table: String = "") throws -> [Row] {
+    try Row.fetchAll(
+      self,
+      sql: """
+        SELECT type, name, tbl_name, sql FROM sqlite_schema
+        WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name != ? ORDER BY type, name
+        """, arguments: [table])
   }
 }
 

@@ -8,9 +8,7 @@ struct DestroyedTables {
     var before, after: String?
     var isDropped = false
     var isDeletedFrom = false
-    /// Whether a statement on it needs a reason.
     var needsReason = false
-    /// All its names.
     var names: Set<String>
     /// The tables whose rows were copied into it.
     var sources: Set<Int> = []
@@ -23,8 +21,6 @@ struct DestroyedTables {
   init(_ script: SQLScript) {
     for statement in script.statements() { add(statement.text, statement.offset) }
   }
-
-  // MARK: The announced loss
 
   /// The loss that a reason announces. A text is for the only table that needs a reason, or that rows are deleted from.
   func announced(by reason: DestructiveReason) -> AnnouncedLoss.Tables {
@@ -62,11 +58,7 @@ struct DestroyedTables {
     return nil
   }
 
-  // MARK: Following the statements
-
   private mutating func add(_ sql: String, _ offset: Int) {
-    // Most statements of a long script insert values.
-    if Self.putsValuesIn(sql) { return }
     let tokens = SQLToken.all(in: sql)
     guard let first = tokens.first, first.kind == .word else { return }
     switch first.text.uppercased() {
@@ -88,20 +80,6 @@ struct DestroyedTables {
       if SQLStatement(sql).lossOfAllRows != nil { need(table, offset) }
     default: break
     }
-  }
-
-  private static func putsValuesIn(_ sql: String) -> Bool {
-    let bytes = sql.utf8
-    let verb = bytes.prefix(7).map { $0 | 0x20 }
-    guard verb.starts(with: "insert".utf8) || verb == Array("replace".utf8) else { return false }
-    var matched = 0
-    let word = Array("select".utf8)
-    for byte in bytes {
-      let folded = byte | 0x20
-      matched = folded == word[matched] ? matched + 1 : folded == word[0] ? 1 : 0
-      if matched == word.count { return false }
-    }
-    return true
   }
 
   private mutating func need(_ table: Int, _ offset: Int) {
@@ -189,7 +167,6 @@ enum DestructiveReason: Sendable, Equatable {
   /// By the table's name in lower case.
   case tables([String: String])
 
-  /// All reasons in one text.
   var text: String {
     switch self {
     case .text(let text): text
@@ -198,33 +175,25 @@ enum DestructiveReason: Sendable, Equatable {
     }
   }
 
-  /// One reason.
   init(_ text: String, at position: YAMLPosition) throws {
     guard !text.isEmpty else { throw position.error("`destructive` says why: give a reason") }
     self = .text(text)
   }
 
-  /// A reason for each table.
-  init(
-    _ reasons: [(table: String, reason: String, position: YAMLPosition)], at position: YAMLPosition
-  ) throws {
-    for item in reasons { _ = try Self(item.reason, at: item.position) }
-    guard !reasons.isEmpty else { throw position.error("`destructive` names no table") }
-    self = .tables(
-      Dictionary(reasons.map { ($0.table.lowercased(), $0.reason) }, uniquingKeysWith: { $1 }))
-  }
-
-  /// Decodes the argument `destructive` of an `sql` step.
+  /// Decodes the argument `destructive` of an `sql` step: one reason, or one for each table.
   init(_ node: YAMLNode) throws {
-    if let pairs = node.mapping?.pairs {
-      let reasons = try pairs.map { pair in
-        let table = pair.key.source
-        return (table, try pair.value.text("the reason for `\(table)`"), pair.value.position)
-      }
-      try self.init(reasons, at: node.position)
-    } else {
-      try self.init(node.text("`destructive`"), at: node.position)
+    guard let pairs = node.mapping?.pairs else {
+      self = try Self(node.text("`destructive`"), at: node.position)
+      return
     }
+    if pairs.isEmpty { throw node.position.error("`destructive` names no table") }
+    var reasons: [String: String] = [:]
+    for pair in pairs {
+      let table = pair.key.source
+      let reason = try Self(pair.value.text("the reason for `\(table)`"), at: pair.value.position)
+      reasons[table.lowercased()] = reason.text
+    }
+    self = .tables(reasons)
   }
 
   /// Decodes a directive of a `.sql` file: text, or a mapping in braces.

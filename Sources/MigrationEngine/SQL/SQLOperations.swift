@@ -129,9 +129,7 @@ struct RunSQL: MigrationOperation {
     return place
   }
 
-  var isDestructive: Bool { destructive != nil }
-  var reversal: Reversal { down.map(\.isBlank) == false ? .byArguments : .none }
-  var hasExplicitDown: Bool { down != nil }
+  var reversal: Reversal { down.map(\.isBlank) == false ? .explicit : .none }
 
   func revert(on stage: StagedContainer, _ recorded: DownValues?) throws -> [String] {
     if recorded?.skipped.contains(database) == true { return [] }
@@ -178,9 +176,7 @@ struct RunToolSQL: MigrationAction {
   let downInTransaction: Bool
 
   var name: String { "sql" }
-  var needsVault: Bool { false }
-  var reversal: Reversal { down == nil ? .none : .byArguments }
-  var hasExplicitDown: Bool { down != nil }
+  var reversal: Reversal { down == nil ? .none : .explicit }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     let notes = try run(up, inTransaction: upInTransaction, on: stage)
@@ -233,12 +229,12 @@ struct RunToolSQL: MigrationAction {
         if inTransaction || !SQLStatement(part.source.verb).isAboutTransactions,
           let reason = try rules.refusal(db)
         {
-          throw DrydockError(.sql, "\(script.position(at: part.offset)): \(reason)")
+          throw DrydockError(.sql, "\(script.position(at: part.source.offset)): \(reason)")
         }
         try part.statement.execute()
       } catch let error as DatabaseError where !error.isAboutTheDisk {
         throw DrydockError(
-          .sql, "\(script.position(at: part.offset)): \(error.plainMessage)", cause: error)
+          .sql, "\(script.position(at: part.source.offset)): \(error.plainMessage)", cause: error)
       }
     }
   }

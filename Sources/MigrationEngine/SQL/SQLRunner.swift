@@ -52,22 +52,14 @@ struct SQLRunner {
   private func failure(
     _ part: SQLSplitter.Part, _ message: String, _ cause: (any Error)? = nil
   ) -> DrydockError {
-    DrydockError(.sql, "\(script.position(at: part.offset)): \(message)", cause: cause)
+    DrydockError(.sql, "\(script.position(at: part.source.offset)): \(message)", cause: cause)
   }
 }
 
 /// Splits a script into statements. Each is compiled after the one before has run, so that it can use its results.
 struct SQLSplitter {
-  /// A statement, ready to run.
-  struct Part {
-    let statement: Statement
-    let source: SQLStatementText
-
-    /// Its text, without comments before it.
-    var text: String { source.text }
-    /// Where its first word is in the script.
-    var offset: Int { source.offset }
-  }
+  /// A statement, ready to run, and its text.
+  typealias Part = (statement: Statement, source: SQLStatementText)
 
   private let script: SQLScript
   private let db: Database
@@ -88,7 +80,7 @@ struct SQLSplitter {
     offset = source.end
     do {
       // SQLite reports an error when it finds several statements in the text.
-      return Part(statement: try db.makeStatement(sql: source.text), source: source)
+      return (try db.makeStatement(sql: source.text), source)
     } catch let error as DatabaseError where !error.isAboutTheDisk {
       throw DrydockError(
         .sql, "\(script.position(at: source.offset)): \(error.plainMessage)", cause: error)
@@ -188,7 +180,7 @@ struct RoomGuard {
     // GRDB's `tableExists` reads the whole schema.
     let sql = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'room_master_table' COLLATE NOCASE"
     guard try Int.fetchOne(db, sql: sql) != nil else { return nil }
-    schema = try Self.schema(db)
+    schema = try db.schemaRows(except: "room_master_table")
     identity = try Self.identity(db)
   }
 
@@ -196,7 +188,9 @@ struct RoomGuard {
   ///
   /// - Throws: ``StepFailure`` when the schema has changed and its hash has not.
   func finish(_ db: Database) throws {
-    guard try Self.schema(db) != schema, try Self.identity(db) == identity else { return }
+    guard try db.schemaRows(except: "room_master_table") != schema, try Self.identity(db) == identity else {
+      return
+    }
     throw StepFailure(
       message:
         "the database is Room's, and these statements change its schema: Room compares `room_master_table.identity_hash` "
@@ -204,15 +198,6 @@ struct RoomGuard {
         + "migration make this change, or write the new hash (`identityHash` in the app's exported schema) in the "
         + "same step: UPDATE room_master_table SET identity_hash = '…' WHERE id = 42",
       code: .foreignSchema)
-  }
-
-  private static func schema(_ db: Database) throws -> [Row] {
-    try Row.fetchAll(
-      db,
-      sql: """
-        SELECT type, name, tbl_name, sql FROM sqlite_schema
-        WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name != 'room_master_table' ORDER BY type, name
-        """)
   }
 
   /// Nil when the table does not exist any more, or has other columns.

@@ -23,38 +23,12 @@ struct SQLScript: Sendable {
 
   /// The first word at or after an offset: past white space, semicolons and comments.
   func word(from offset: Int) -> Int {
-    var index = offset
-    while index < bytes.count {
-      if Self.isSeparator(bytes[index]) {
-        index += 1
-      } else if let end = comment(at: index) {
-        index = end
-      } else {
-        break
-      }
+    var tokens = SQLTokens(bytes, from: offset)
+    while let token = tokens.next() {
+      if !token.isSign(";") { return token.range.lowerBound }
     }
-    return index
+    return bytes.count
   }
-
-  /// The end of the comment that starts at an offset; nil when none does.
-  private func comment(at offset: Int) -> Int? {
-    guard offset + 1 < bytes.count else { return nil }
-    switch (bytes[offset], bytes[offset + 1]) {
-    case (UInt8(ascii: "-"), UInt8(ascii: "-")):
-      return bytes[offset...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
-    case (UInt8(ascii: "/"), UInt8(ascii: "*")):
-      var index = offset + 2
-      while index + 1 < bytes.count,
-        bytes[index] != UInt8(ascii: "*") || bytes[index + 1] != UInt8(ascii: "/")
-      {
-        index += 1
-      }
-      return min(index + 2, bytes.count)
-    default: return nil
-    }
-  }
-
-  static func isSeparator(_ byte: UInt8) -> Bool { byte <= 0x20 || byte == UInt8(ascii: ";") }
 
   /// The place of the first word at or after an offset, so that an error points at the statement and not at the comment
   /// above it. For many places use ``SQLPlaces``.
@@ -63,7 +37,6 @@ struct SQLScript: Sendable {
     return places.position(at: offset)
   }
 
-  /// All statements.
   func statements() -> [SQLStatementText] {
     var (found, offset): ([SQLStatementText], Int) = ([], 0)
     while let statement = statement(from: offset) {
@@ -77,64 +50,30 @@ struct SQLScript: Sendable {
   /// `sqlite3_complete`: a trigger contains semicolons, and ends with `; END;`.
   func statement(from offset: Int) -> SQLStatementText? {
     let start = word(from: offset)
-    guard start < bytes.count else { return nil }
-    var index = semicolon(from: start)
-    if isTrigger(start) {
-      var last = index
-      while index < bytes.count, !isEnd(from: last + 1, to: index) {
-        last = index
-        index = semicolon(from: index + 1)
+    var tokens = SQLTokens(bytes, from: start)
+    guard let first = tokens.next() else { return nil }
+    var (end, before, last) = (bytes.count, first, first)
+    var head: [SQLToken]? = first.isWord("CREATE") ? [] : nil
+    var isTrigger = false
+    while let token = tokens.next() {
+      if let words = head {
+        // Words between CREATE and TRIGGER.
+        isTrigger = token.isWord("TRIGGER")
+        let isTemporary = words.isEmpty && (token.isWord("TEMP") || token.isWord("TEMPORARY"))
+        head = isTemporary ? [token] : nil
       }
+      if token.isSign(";"), !isTrigger || (last.isWord("END") && before.isSign(";")) {
+        end = token.range.upperBound
+        break
+      }
+      (before, last) = (last, token)
     }
-    let end = min(index + 1, bytes.count)
     return SQLStatementText(
       text: String(decoding: bytes[start..<end], as: UTF8.self), offset: start, end: end,
-      verb: verb(at: start))
-  }
-
-  /// The word at an offset, in capitals; at most 16 characters.
-  private func verb(at offset: Int) -> String {
-    var end = offset
-    while end < bytes.count, end - offset < 16, SQLToken.isWord(bytes[end]) { end += 1 }
-    return String(decoding: bytes[offset..<end], as: UTF8.self).uppercased()
-  }
-
-  private func isTrigger(_ start: Int) -> Bool {
-    guard bytes[start] | 0x20 == UInt8(ascii: "c") else { return false }
-    return SQLStatement(String(decoding: bytes[start..<min(start + 200, bytes.count)], as: UTF8.self))
-      .createsTrigger
-  }
-
-  /// Whether only `END` is between two semicolons.
-  private func isEnd(from: Int, to end: Int) -> Bool {
-    let start = word(from: from)
-    guard start + 3 <= end, word(from: start + 3) >= end else { return false }
-    return String(decoding: bytes[start..<start + 3], as: UTF8.self).uppercased() == "END"
-  }
-
-  /// The next semicolon outside of strings, quoted names and comments; the end without one.
-  private func semicolon(from offset: Int) -> Int {
-    var index = offset
-    while index < bytes.count {
-      switch bytes[index] {
-      case UInt8(ascii: ";"): return index
-      case UInt8(ascii: "'"), UInt8(ascii: "\""), UInt8(ascii: "`"): index = end(bytes[index], after: index)
-      case UInt8(ascii: "["): index = end(UInt8(ascii: "]"), after: index)
-      case UInt8(ascii: "-"), UInt8(ascii: "/"): index = comment(at: index) ?? index + 1
-      default: index += 1
-      }
-    }
-    return index
-  }
-
-  private func end(_ closing: UInt8, after start: Int) -> Int {
-    var index = start + 1
-    while index < bytes.count, bytes[index] != closing { index += 1 }
-    return min(index + 1, bytes.count)
+      verb: first.kind == .word ? String(first.text.prefix(16)).uppercased() : "")
   }
 }
 
-/// One statement of a script.
 struct SQLStatementText {
   /// Its text, without comments before it.
   let text: String

@@ -3,81 +3,109 @@ struct SQLToken {
   enum Kind {
     /// A bare word or number.
     case word
-    /// A quoted name.
     case name
-    /// A string literal.
     case string
     /// One character of anything else.
     case sign
   }
 
   let kind: Kind
-  /// Without its quotes.
-  let text: String
   /// The number of open parentheses.
   let depth: Int
   /// Its bytes in the text.
   let range: Range<Int>
+  fileprivate let source: [UInt8]
+
+  /// Without its quotes.
+  var text: String {
+    guard isQuoted else { return String(decoding: source[range], as: UTF8.self) }
+    let closing = SQLTokens.closing(source[range.lowerBound])
+    var content = source[range].dropFirst()
+    if content.last == closing { content.removeLast() }
+    let text = String(decoding: content, as: UTF8.self)
+    let quote = String(UnicodeScalar(closing))
+    // A doubled quote is an escaped one.
+    return content.contains(closing) ? text.replacing(quote + quote, with: quote) : text
+  }
 
   var isQuoted: Bool { kind == .name || kind == .string }
 
   /// Whether it is this keyword, given in capitals.
-  func isWord(_ word: String) -> Bool { kind == .word && text.uppercased() == word }
+  func isWord(_ word: String) -> Bool {
+    kind == .word && range.count == word.utf8.count && text.uppercased() == word
+  }
 
-  func isSign(_ sign: String) -> Bool { kind == .sign && text == sign }
+  func isSign(_ sign: UnicodeScalar) -> Bool {
+    kind == .sign && source[range.lowerBound] == UInt8(ascii: sign)
+  }
 
-  static func all(in sql: String) -> [SQLToken] { all(in: Array(sql.utf8)) }
+  static func all(in sql: String) -> [SQLToken] { Array(SQLTokens(Array(sql.utf8))) }
+}
 
-  static func all(in bytes: [UInt8]) -> [SQLToken] {
-    var tokens: [SQLToken] = []
-    var (index, depth) = (0, 0)
-    func isNext(_ byte: UInt8) -> Bool { index + 1 < bytes.count && bytes[index + 1] == byte }
-    func add(_ kind: Kind, _ text: some Collection<UInt8>, from start: Int) {
-      tokens.append(
-        SQLToken(
-          kind: kind, text: String(decoding: text, as: UTF8.self), depth: depth,
-          range: start..<min(index, bytes.count)))
-    }
-    while index < bytes.count {
-      let start = index
-      let byte = bytes[index]
-      switch byte {
-      case 0...0x20: index += 1
-      case UInt8(ascii: "-") where isNext(UInt8(ascii: "-")):
-        while index < bytes.count, bytes[index] != 0x0A { index += 1 }
-      case UInt8(ascii: "/") where isNext(UInt8(ascii: "*")):
-        index += 2
-        while index + 1 < bytes.count, !(bytes[index] == 0x2A && bytes[index + 1] == 0x2F) { index += 1 }
-        index += 2
-      case UInt8(ascii: "'"), UInt8(ascii: "\""), UInt8(ascii: "`"), UInt8(ascii: "["):
-        let closing = byte == UInt8(ascii: "[") ? UInt8(ascii: "]") : byte
-        var content: [UInt8] = []
+/// The tokens of SQL text from a byte on.
+struct SQLTokens: Sequence, IteratorProtocol {
+  private let bytes: [UInt8]
+  private var index: Int
+  private var depth = 0
+
+  init(_ bytes: [UInt8], from start: Int = 0) { (self.bytes, index) = (bytes, start) }
+
+  mutating func next() -> SQLToken? {
+    skipSpace()
+    guard index < bytes.count else { return nil }
+    let start = index
+    let byte = bytes[index]
+    index += 1
+    switch byte {
+    case UInt8(ascii: "'"), UInt8(ascii: "\""), UInt8(ascii: "`"), UInt8(ascii: "["):
+      let closing = Self.closing(byte)
+      while index < bytes.count {
         index += 1
-        while index < bytes.count {
-          if bytes[index] == closing {
-            // A doubled quote is an escaped one.
-            guard byte == closing, isNext(closing) else { break }
-            index += 1
-          }
-          content.append(bytes[index])
+        guard bytes[index - 1] == closing else { continue }
+        guard byte == closing, index < bytes.count, bytes[index] == closing else { break }
+        index += 1
+      }
+      return token(byte == UInt8(ascii: "'") ? .string : .name, from: start)
+    case _ where Self.isWord(byte):
+      while index < bytes.count, Self.isWord(bytes[index]) { index += 1 }
+      return token(.word, from: start)
+    default:
+      let token = token(.sign, from: start)
+      if byte == UInt8(ascii: "(") { depth += 1 } else if byte == UInt8(ascii: ")") { depth -= 1 }
+      return token
+    }
+  }
+
+  private func token(_ kind: SQLToken.Kind, from start: Int) -> SQLToken {
+    SQLToken(kind: kind, depth: depth, range: start..<index, source: bytes)
+  }
+
+  private mutating func skipSpace() {
+    while index < bytes.count {
+      let next = index + 1 < bytes.count ? bytes[index + 1] : 0
+      switch (bytes[index], next) {
+      case (0...0x20, _): index += 1
+      case (UInt8(ascii: "-"), UInt8(ascii: "-")):
+        index = bytes[index...].firstIndex(of: UInt8(ascii: "\n")) ?? bytes.count
+      case (UInt8(ascii: "/"), UInt8(ascii: "*")):
+        index += 3
+        while index < bytes.count,
+          !(bytes[index] == UInt8(ascii: "/") && bytes[index - 1] == UInt8(ascii: "*"))
+        {
           index += 1
         }
-        index += 1
-        add(byte == UInt8(ascii: "'") ? .string : .name, content, from: start)
-      case _ where isWord(byte):
-        while index < bytes.count, isWord(bytes[index]) { index += 1 }
-        add(.word, bytes[start..<index], from: start)
-      default:
-        index += 1
-        add(.sign, CollectionOfOne(byte), from: start)
-        if byte == UInt8(ascii: "(") { depth += 1 } else if byte == UInt8(ascii: ")") { depth -= 1 }
+        index = Swift.min(index + 1, bytes.count)
+      default: return
       }
     }
-    return tokens
+  }
+
+  fileprivate static func closing(_ quote: UInt8) -> UInt8 {
+    quote == UInt8(ascii: "[") ? UInt8(ascii: "]") : quote
   }
 
   /// Whether a byte can be part of a bare word.
-  static func isWord(_ byte: UInt8) -> Bool {
+  private static func isWord(_ byte: UInt8) -> Bool {
     byte == UInt8(ascii: "_") || byte == UInt8(ascii: "$") || (0x30...0x39).contains(byte)
       || (0x41...0x5A).contains(byte) || (0x61...0x7A).contains(byte) || byte >= 0x80
   }
@@ -103,11 +131,6 @@ struct SQLStatement {
   /// Whether it begins or ends a transaction or a savepoint.
   var isAboutTransactions: Bool {
     words.first.map(["BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE"].contains) ?? false
-  }
-
-  /// Whether it creates a trigger, which contains statements.
-  var createsTrigger: Bool {
-    words.first == "CREATE" && words.dropFirst().first { !["TEMP", "TEMPORARY"].contains($0) } == "TRIGGER"
   }
 
   /// Whether it creates a table that is not temporary.
@@ -148,7 +171,7 @@ struct SQLStatement {
       let isInExpression =
         switch previous.kind {
         case .word: Self.beforeExpressions.contains(previous.text.uppercased())
-        case .sign: previous.text != ")" && previous.text != "."
+        case .sign: !previous.isSign(")") && !previous.isSign(".")
         case .name, .string: false
         }
       return isInExpression ? token.text : nil

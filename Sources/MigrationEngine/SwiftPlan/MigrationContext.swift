@@ -18,12 +18,14 @@ public final class MigrationContext {
   public var files: ContainerFiles { ContainerFiles(stage: stage, drafts: drafts) }
 
   let stage: StagedContainer
+  private let position: YAMLPosition
   private var ownNotes: [String] = []
   private let drafts: SettingsDrafts
   private let vaultDraft: VaultDraft
 
   init(stage: StagedContainer, name: String, position: YAMLPosition) {
     self.stage = stage
+    self.position = position
     drafts = SettingsDrafts(stage, position)
     vaultDraft = VaultDraft(stage, name)
   }
@@ -49,14 +51,12 @@ public final class MigrationContext {
 
   /// Runs an operation. Settings and secrets that were changed before are written first.
   public func run(_ operation: MigrationStage.Operation) throws {
-    let made = try operation.make(operation.position)
+    let action = try operation.action()
     try finish()
     // A closure is reverted by its own `down`.
     var unused = DownValues()
-    ownNotes += try made.apply(to: stage, &unused).map { "\(operation.name): \($0)" }
+    ownNotes += try action.apply(to: stage, &unused).map { "\(action.name): \($0)" }
   }
-
-  // MARK: Databases
 
   /// Reads a database that `drydock.yaml` names.
   ///
@@ -85,22 +85,12 @@ public final class MigrationContext {
   }
 
   private func place(of name: String, _ ifMissing: IfMissing) throws -> ContainerPath? {
-    let known = stage.container.configuration.databases.keys.sorted()
-    guard known.contains(name) else {
-      throw StepFailure(
-        message: known.isEmpty
-          ? "no database is named in drydock.yaml: add `databases: {\(name): [PATH]}`"
-          : "drydock.yaml has no database `\(name)`; " + NearestWord.hint(for: name, among: known))
-    }
-    if let path = try stage.databasePlace(name) { return path }
+    if let path = try stage.namedDatabase(name, at: position) { return path }
     if ifMissing == .fail { throw StepFailure(message: "the database \(name) is not in the container") }
     ownNotes.append("the database \(name) does not exist: skipped")
     return nil
   }
 
-  // MARK: Finishing
-
-  /// All notes.
   var notes: [String] { drafts.notes + ownNotes.map(hidingSecrets(in:)) }
 
   /// A text of the plan with the vault's secrets, and what looks like one, redacted.
@@ -158,13 +148,13 @@ extension SecretBytes {
 
 /// A closure of a plan as a step. Another closure in the migration's `down` reverts it.
 struct CustomStep: MigrationAction {
-  /// The stage's name.
   let stage: String
   let position: YAMLPosition
   let needsVault: Bool
   let change: MigrationStage.Change
 
   var name: String { stage }
+  var reversal: Reversal { .none }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
     let context = MigrationContext(stage: stage, name: name, position: position)
@@ -255,11 +245,7 @@ public struct ContainerFiles {
   }
 
   private func prepare(_ path: ContainerPath) throws {
-    let own = stage.container.historyPath.parent
-    guard path != own, !path.isInside(own), !own.isInside(path) else {
-      throw StepFailure(
-        message: "`\(path)` contains Drydock's history: leave it unchanged", path: path.description)
-    }
+    try stage.requireNoHistory(in: path)
     if drafts.touch(path) { try drafts.save() }
   }
 }
@@ -291,7 +277,6 @@ public struct MigrationVault {
 
 /// The vault during a stage.
 final class VaultDraft {
-  /// The items that the stage put.
   private(set) var put: [VaultItem] = []
   /// All its values so far, which messages must not contain.
   private(set) var seen: [SecretBytes] = []

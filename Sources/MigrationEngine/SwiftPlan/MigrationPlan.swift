@@ -40,10 +40,6 @@ extension MigrationCatalog {
     self = catalog
   }
 
-  static func read(_ plan: any MigrationPlan.Type) -> (MigrationCatalog, problems: [DrydockError]) {
-    read(plan.stages, String(describing: plan))
-  }
-
   /// The migrations of stages, with all errors in them.
   static func read(_ stages: [MigrationStage], _ name: String) -> (
     MigrationCatalog, problems: [DrydockError]
@@ -175,7 +171,7 @@ extension MigrationStage {
     var lines: [String]
     switch kind {
     case .lightweight(let operations, let down):
-      lines = operations.map { "up: \($0.fingerprint)" } + down.map { "down: \($0.fingerprint)" }
+      lines = operations.map { "up: \($0.entry.fingerprint)" } + down.map { "down: \($0.entry.fingerprint)" }
     case .custom(_, let down, let revision, _):
       // These words are part of the history's format.
       lines = ["custom, revision \(revision)\(down == nil ? "" : ", with a way back")"]

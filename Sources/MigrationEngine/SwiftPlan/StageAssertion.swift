@@ -13,7 +13,7 @@ extension MigrationStage {
       _ key: String, _ expected: Expectation, suite: String? = nil,
       file: StaticString = #fileID, line: Int = #line, column: Int = #column
     ) -> Self {
-      let arguments: KeyValuePairs = ["key": StageArgument.text(key), "suite": suite.map { .text($0) }]
+      let arguments: KeyValuePairs<String, StageArgument?> = ["key": .text(key), "suite": .optional(suite)]
       return Self("defaults", arguments, expected.argument, YAMLPosition(file, line, column))
     }
 
@@ -49,8 +49,8 @@ extension MigrationStage {
       service: String, account: String? = nil, _ expected: Expectation,
       file: StaticString = #fileID, line: Int = #line, column: Int = #column
     ) -> Self {
-      let arguments: KeyValuePairs = [
-        "service": StageArgument.text(service), "account": account.map { .text($0) },
+      let arguments: KeyValuePairs<String, StageArgument?> = [
+        "service": .text(service), "account": .optional(account),
       ]
       return Self("vault", arguments, expected.argument, YAMLPosition(file, line, column))
     }

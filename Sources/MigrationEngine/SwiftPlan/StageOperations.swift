@@ -1,4 +1,3 @@
-import AgeEncryption
 import AppContainer
 import FileSystem
 import Formats
@@ -9,21 +8,26 @@ extension MigrationStage {
   /// It is written by its store and its name, such as `.defaults.rename(["user_name": "username"])` for
   /// `defaults.rename`.
   public struct Operation: Sendable {
-    let name: String
-    let position: YAMLPosition
-    /// What the checksum covers: the name and the arguments. It is part of the history's format: never change it.
-    let fingerprint: String
-    /// - Throws: `DrydockError` with the place in the source file, for invalid arguments.
-    let make: @Sendable (YAMLPosition) throws -> any MigrationOperation
+    /// The name and the arguments, which the checksum covers.
+    let entry: StageEntry
+    /// Makes the statements of `sql`; other operations are decoded from their entry, as in a file.
+    private var makeSQL: (@Sendable () throws -> RunSQL)?
 
-    /// - Parameter arguments: for the fingerprint; nil for an argument that was not given.
-    fileprivate init<Made: MigrationOperation>(
-      _ arguments: KeyValuePairs<String, StageArgument?>, at position: YAMLPosition,
-      _ make: @escaping @Sendable (YAMLPosition) throws -> Made
+    fileprivate init(
+      _ name: String, _ arguments: KeyValuePairs<String, StageArgument?>, at position: YAMLPosition
     ) {
-      (name, self.position, self.make) = (Made.name, position, make)
-      fingerprint = StageEntry(Made.name, arguments, at: position).fingerprint
+      entry = StageEntry(name, arguments, at: position)
     }
+
+    /// - Throws: `DrydockError` with the place in the source file, for invalid arguments.
+    func action() throws -> any MigrationAction {
+      if let makeSQL { return try makeSQL() }
+      return try Operations.decode(
+        entry.name, at: entry.position, arguments: entry.node,
+        files: MigrationFiles(directory: "", isDirectory: true))
+    }
+
+    func step() throws -> MigrationStep { MigrationStep(position: entry.position, operation: try action()) }
 
     /// An operation by the name and the arguments that a file has for it, where there is no function for it here.
     ///
@@ -34,21 +38,11 @@ extension MigrationStage {
       _ name: String, _ arguments: KeyValuePairs<String, PropertyListValue>,
       file: StaticString = #fileID, line: Int = #line, column: Int = #column
     ) -> Self {
-      Self(
-        StageEntry(
-          name, arguments.map { ($0.key, .value($0.value)) }, at: YAMLPosition(file, line, column)))
+      let arguments = arguments.map { (key: $0.key, value: StageArgument.value($0.value)) }
+      return Self(entry: StageEntry(name, arguments, at: YAMLPosition(file, line, column)))
     }
 
-    private init(_ entry: StageEntry) {
-      (name, position, fingerprint) = (entry.name, entry.position, entry.fingerprint)
-      make = { _ in
-        try Operations.decode(
-          entry.name, at: entry.position, arguments: entry.node,
-          files: MigrationFiles(directory: "", isDirectory: true))
-      }
-    }
-
-    func step() throws -> MigrationStep { MigrationStep(position: position, operation: try make(position)) }
+    private init(entry: StageEntry) { self.entry = entry }
 
     /// `sql`: statements on a database that `drydock.yaml` names, and their down statements.
     ///
@@ -61,10 +55,8 @@ extension MigrationStage {
       file: StaticString = #fileID, line: Int = #line, column: Int = #column
     ) -> Self {
       sql(
-        database, up, down, ifMissing, destructive.map { .text($0) }, at: YAMLPosition(file, line, column)
-      ) { position in
-        try destructive.map { try DestructiveReason($0, at: position) }
-      }
+        database, up, down: down, destructive: .optional(destructive), ifMissing: ifMissing,
+        at: YAMLPosition(file, line, column))
     }
 
     /// `sql`: statements that destroy data of several tables.
@@ -75,25 +67,22 @@ extension MigrationStage {
       ifMissing: IfMissing = .skip,
       file: StaticString = #fileID, line: Int = #line, column: Int = #column
     ) -> Self {
-      let reasons = destructive.map { ($0.key, $0.value) }
-      return sql(
-        database, up, down, ifMissing, .names(destructive), at: YAMLPosition(file, line, column)
-      ) { position in
-        try DestructiveReason(reasons.map { ($0.0, $0.1, position) }, at: position)
-      }
+      sql(
+        database, up, down: down, destructive: .names(destructive), ifMissing: ifMissing,
+        at: YAMLPosition(file, line, column))
     }
 
     private static func sql(
-      _ database: String, _ up: String, _ down: String?, _ ifMissing: IfMissing,
-      _ destructive: StageArgument?, at position: YAMLPosition,
-      _ reason: @escaping @Sendable (YAMLPosition) throws -> DestructiveReason?
+      _ database: String, _ up: String, down: String?, destructive: StageArgument?, ifMissing: IfMissing,
+      at position: YAMLPosition
     ) -> Self {
-      Self(
+      var operation = Self(
+        RunSQL.name,
         [
-          "database": .text(database), "up": .text(up), "down": down.map { .text($0) },
-          "destructive": destructive, "if-missing": .word(ifMissing),
-        ], at: position
-      ) { position in
+          "database": .text(database), "up": .text(up), "down": .optional(down), "destructive": destructive,
+          "if-missing": .word(ifMissing),
+        ], at: position)
+      operation.makeSQL = {
         // The line in the source file that a text starts in is unknown.
         func script(_ text: String, _ part: String) -> SQLScript {
           SQLScript(text: text, file: "\(position): \(part)", firstLine: 1)
@@ -101,17 +90,18 @@ extension MigrationStage {
         return try RunSQL(
           database: database, position: position, up: script(up, "up"),
           down: down.map { script($0, "down") }, ifMissing: IfNoDatabase(rawValue: ifMissing.rawValue),
-          destructive: reason(position), language: .steps)
+          destructive: destructive.map { try DestructiveReason($0.node(at: position)) }, language: .steps)
       }
+      return operation
     }
+
+    /// The operations on settings.
+    public static var defaults: DefaultsOperations { DefaultsOperations() }
+    /// The operations on the vault; each needs the device key.
+    public static var vault: VaultOperations { VaultOperations() }
+    /// The operations on files.
+    public static var files: FilesOperations { FilesOperations() }
   }
-}
-
-// MARK: Settings
-
-extension MigrationStage.Operation {
-  /// The operations on settings.
-  public static var defaults: DefaultsOperations { DefaultsOperations() }
 }
 
 /// The operations on settings. `suite` is a name under `defaults:` of `drydock.yaml`; the app's own settings without one.
@@ -124,9 +114,9 @@ public struct DefaultsOperations: Sendable {
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {
     Operation(
+      "defaults.set",
       ["values": .value(.dictionary(values)), "suite": .optional(suite), "if-exists": .word(ifExists)],
-      at: YAMLPosition(file, line, column)
-    ) { SetDefaults(target: DefaultsTarget(suite: suite, at: $0), values: values, ifExists: ifExists) }
+      at: YAMLPosition(file, line, column))
   }
 
   /// `defaults.set-default`: writes settings that are absent.
@@ -135,9 +125,8 @@ public struct DefaultsOperations: Sendable {
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {
     Operation(
-      ["values": .value(.dictionary(values)), "suite": .optional(suite)],
-      at: YAMLPosition(file, line, column)
-    ) { SetDefaultDefaults(target: DefaultsTarget(suite: suite, at: $0), values: values) }
+      "defaults.set-default", ["values": .value(.dictionary(values)), "suite": .optional(suite)],
+      at: YAMLPosition(file, line, column))
   }
 
   /// `defaults.rename`: renames settings.
@@ -148,18 +137,12 @@ public struct DefaultsOperations: Sendable {
     ifExists: IfExists = .fail,
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {
-    let pairs = names.map { ($0.key, $0.value) }
-    return Operation(
+    Operation(
+      "defaults.rename",
       [
         "keys": .names(names), "suite": .optional(suite), "if-missing": .word(ifMissing),
         "if-exists": .word(ifExists),
-      ], at: YAMLPosition(file, line, column)
-    ) { position in
-      try RenameDefaults(
-        DefaultsTarget(suite: suite, at: position),
-        pairs.map { KeyRename(old: $0.0, new: $0.1, position: position) }, ifMissing: ifMissing,
-        ifExists: ifExists)
-    }
+      ], at: YAMLPosition(file, line, column))
   }
 
   /// `defaults.move`: moves settings between suites; the app's own settings where none is named.
@@ -168,13 +151,9 @@ public struct DefaultsOperations: Sendable {
     ifExists: IfExists = .fail,
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {
-    Operation(
-      Self.transfer(keys, source, target, ifMissing, ifExists), at: YAMLPosition(file, line, column)
-    ) { position in
-      MoveDefaults(
-        transfer: try DefaultsTransfer(
-          keys, from: source, to: target, ifMissing: ifMissing, ifExists: ifExists, at: position))
-    }
+    transfer(
+      "defaults.move", keys, from: source, to: target, ifMissing: ifMissing, ifExists: ifExists,
+      at: YAMLPosition(file, line, column))
   }
 
   /// `defaults.copy`: copies settings between suites; the app's own settings where none is named.
@@ -183,22 +162,21 @@ public struct DefaultsOperations: Sendable {
     ifExists: IfExists = .fail,
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {
-    Operation(
-      Self.transfer(keys, source, target, ifMissing, ifExists), at: YAMLPosition(file, line, column)
-    ) { position in
-      CopyDefaults(
-        transfer: try DefaultsTransfer(
-          keys, from: source, to: target, ifMissing: ifMissing, ifExists: ifExists, at: position))
-    }
+    transfer(
+      "defaults.copy", keys, from: source, to: target, ifMissing: ifMissing, ifExists: ifExists,
+      at: YAMLPosition(file, line, column))
   }
 
-  private static func transfer(
-    _ keys: [String], _ source: String?, _ target: String?, _ ifMissing: IfMissing, _ ifExists: IfExists
-  ) -> KeyValuePairs<String, StageArgument?> {
-    [
-      "keys": .texts(keys), "from": .suite(source), "to": .suite(target), "if-missing": .word(ifMissing),
-      "if-exists": .word(ifExists),
-    ]
+  private func transfer(
+    _ name: String, _ keys: [String], from source: String?, to target: String?, ifMissing: IfMissing,
+    ifExists: IfExists, at position: YAMLPosition
+  ) -> Operation {
+    Operation(
+      name,
+      [
+        "keys": .texts(keys), "from": .suite(source), "to": .suite(target), "if-missing": .word(ifMissing),
+        "if-exists": .word(ifExists),
+      ], at: position)
   }
 
   /// `defaults.convert` with a type.
@@ -206,20 +184,15 @@ public struct DefaultsOperations: Sendable {
   /// - Parameter to: the new name; the same one when nil.
   public func convert(
     _ key: String, to: String? = nil, type: SettingValueType, suite: String? = nil,
-    unmapped: Unmapped = .fail,
-    ifMissing: IfMissing = .skip, ifExists: IfExists = .fail,
+    unmapped: Unmapped = .fail, ifMissing: IfMissing = .skip, ifExists: IfExists = .fail,
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {
     Operation(
+      "defaults.convert",
       [
         "key": .text(key), "to": .optional(to), "type": .word(type), "suite": .optional(suite),
         "unmapped": .word(unmapped), "if-missing": .word(ifMissing), "if-exists": .word(ifExists),
-      ], at: YAMLPosition(file, line, column)
-    ) { position in
-      ConvertDefaults(
-        target: DefaultsTarget(suite: suite, at: position), key: key, to: to ?? key, rule: .type(type),
-        unmapped: unmapped, ifMissing: ifMissing, ifExists: ifExists)
-    }
+      ], at: YAMLPosition(file, line, column))
   }
 
   /// `defaults.convert` with a map of values, which are compared with their types.
@@ -231,19 +204,13 @@ public struct DefaultsOperations: Sendable {
     ifExists: IfExists = .fail,
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {
-    let pairs = map.map { (from: $0.key, to: $0.value) }
-    return Operation(
+    Operation(
+      "defaults.convert",
       [
-        "key": .text(key), "to": .optional(to),
-        "map": .pairs(map.map { ($0.key, .value($0.value)) }), "suite": .optional(suite),
-        "unmapped": .word(unmapped), "if-missing": .word(ifMissing), "if-exists": .word(ifExists),
-      ], at: YAMLPosition(file, line, column)
-    ) { position in
-      ConvertDefaults(
-        target: DefaultsTarget(suite: suite, at: position), key: key, to: to ?? key,
-        rule: .map(try ValueMap(pairs, at: position)), unmapped: unmapped, ifMissing: ifMissing,
-        ifExists: ifExists)
-    }
+        "key": .text(key), "to": .optional(to), "map": .pairs(map.map { ($0.key, .value($0.value)) }),
+        "suite": .optional(suite), "unmapped": .word(unmapped), "if-missing": .word(ifMissing),
+        "if-exists": .word(ifExists),
+      ], at: YAMLPosition(file, line, column))
   }
 
   /// `defaults.delete`: removes settings by name.
@@ -254,15 +221,11 @@ public struct DefaultsOperations: Sendable {
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {
     Operation(
+      "defaults.delete",
       [
         "keys": .texts(keys), "destructive": .text(destructive), "suite": .optional(suite),
         "if-missing": .word(ifMissing),
-      ], at: YAMLPosition(file, line, column)
-    ) { position in
-      try DeleteDefaults(
-        DefaultsTarget(suite: suite, at: position), names: keys, prefix: nil, ifMissing: ifMissing,
-        reason: DestructiveReason(destructive, at: position), at: position)
-    }
+      ], at: YAMLPosition(file, line, column))
   }
 
   /// `defaults.delete`: removes all settings that start with a prefix.
@@ -273,23 +236,12 @@ public struct DefaultsOperations: Sendable {
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {
     Operation(
+      "defaults.delete",
       [
         "prefix": .text(prefix), "destructive": .text(destructive), "suite": .optional(suite),
         "if-missing": .word(ifMissing),
-      ], at: YAMLPosition(file, line, column)
-    ) { position in
-      try DeleteDefaults(
-        DefaultsTarget(suite: suite, at: position), names: [], prefix: prefix, ifMissing: ifMissing,
-        reason: DestructiveReason(destructive, at: position), at: position)
-    }
+      ], at: YAMLPosition(file, line, column))
   }
-}
-
-// MARK: The vault
-
-extension MigrationStage.Operation {
-  /// The operations on the vault; each needs the device key.
-  public static var vault: VaultOperations { VaultOperations() }
 }
 
 /// The operations on the vault.
@@ -304,18 +256,12 @@ public struct VaultOperations: Sendable {
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {
     Operation(
+      "vault.move-from-defaults",
       [
         "key": .text(key), "service": .text(service), "account": .optional(account),
         "access-group": .optional(accessGroup), "accessible": .word(accessible),
         "suite": .optional(suite), "if-missing": .word(ifMissing), "if-exists": .word(ifExists),
-      ], at: YAMLPosition(file, line, column)
-    ) { position in
-      MoveDefaultsToVault(
-        DefaultsTarget(suite: suite, at: position), key: key, account: account,
-        item: VaultItem(
-          service: service, accessGroup: accessGroup, accessibility: accessible, value: SecretBytes([])),
-        ifMissing: ifMissing, ifExists: ifExists)
-    }
+      ], at: YAMLPosition(file, line, column))
   }
 
   /// `vault.rename`: renames the items of a service, or the one of an account in it.
@@ -329,15 +275,11 @@ public struct VaultOperations: Sendable {
         text.map { (.string(key), .text($0)) }
       }
     return Operation(
+      "vault.rename",
       [
         "service": .text(service), "account": .optional(account), "to": .pairs(target),
         "if-missing": .word(ifMissing), "if-exists": .word(ifExists),
-      ], at: YAMLPosition(file, line, column)
-    ) { position in
-      try RenameVaultItems(
-        VaultSelection(service: service, account: account), service: toService.map { .whole($0) },
-        account: toAccount.map { .whole($0) }, ifMissing: ifMissing, ifExists: ifExists, at: position)
-    }
+      ], at: YAMLPosition(file, line, column))
   }
 
   /// `vault.set-accessibility`: sets when a device can read the items, and so whether they may leave it.
@@ -346,15 +288,11 @@ public struct VaultOperations: Sendable {
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {
     Operation(
+      "vault.set-accessibility",
       [
         "accessible": .word(accessible), "service": .text(service), "account": .optional(account),
         "if-missing": .word(ifMissing),
-      ], at: YAMLPosition(file, line, column)
-    ) { _ in
-      SetVaultAccessibility(
-        selection: VaultSelection(service: service, account: account), accessibility: accessible,
-        ifMissing: ifMissing)
-    }
+      ], at: YAMLPosition(file, line, column))
   }
 
   /// `vault.delete`: removes items.
@@ -365,23 +303,12 @@ public struct VaultOperations: Sendable {
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {
     Operation(
+      "vault.delete",
       [
         "service": .text(service), "account": .optional(account), "destructive": .text(destructive),
         "if-missing": .word(ifMissing),
-      ], at: YAMLPosition(file, line, column)
-    ) { position in
-      DeleteVaultItems(
-        selection: VaultSelection(service: service, account: account), ifMissing: ifMissing,
-        reason: try DestructiveReason(destructive, at: position))
-    }
+      ], at: YAMLPosition(file, line, column))
   }
-}
-
-// MARK: Files
-
-extension MigrationStage.Operation {
-  /// The operations on files.
-  public static var files: FilesOperations { FilesOperations() }
 }
 
 /// The operations on files. A database is handled with its sidecars and external data.
@@ -394,16 +321,9 @@ public struct FilesOperations: Sendable {
     ifExists: IfExists = .fail,
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {
-    Operation(
-      [
-        "from": .path(source), "to": .path(target), "if-missing": .word(ifMissing),
-        "if-exists": .word(ifExists),
-      ], at: YAMLPosition(file, line, column)
-    ) { position in
-      MoveFiles(
-        transfer: try PathTransfer(from: source, to: target, at: position), ifMissing: ifMissing,
-        ifExists: ifExists)
-    }
+    transfer(
+      "files.move", from: source, to: target, ifMissing: ifMissing, ifExists: ifExists,
+      at: YAMLPosition(file, line, column))
   }
 
   /// `files.copy`: copies a file, a directory or a database.
@@ -412,16 +332,21 @@ public struct FilesOperations: Sendable {
     ifExists: IfExists = .fail,
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {
+    transfer(
+      "files.copy", from: source, to: target, ifMissing: ifMissing, ifExists: ifExists,
+      at: YAMLPosition(file, line, column))
+  }
+
+  private func transfer(
+    _ name: String, from source: ContainerPath, to target: ContainerPath, ifMissing: IfMissing,
+    ifExists: IfExists, at position: YAMLPosition
+  ) -> Operation {
     Operation(
+      name,
       [
         "from": .path(source), "to": .path(target), "if-missing": .word(ifMissing),
         "if-exists": .word(ifExists),
-      ], at: YAMLPosition(file, line, column)
-    ) { position in
-      CopyFiles(
-        transfer: try PathTransfer(from: source, to: target, at: position), ifMissing: ifMissing,
-        ifExists: ifExists)
-    }
+      ], at: position)
   }
 
   /// `files.create-directory`: creates a directory and its missing parents.
@@ -430,10 +355,8 @@ public struct FilesOperations: Sendable {
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {
     Operation(
-      ["path": .path(path), "if-exists": .word(ifExists)], at: YAMLPosition(file, line, column)
-    ) { position in
-      CreateDirectory(path: try path.notRoot("`path`", at: position), mode: nil, ifExists: ifExists)
-    }
+      "files.create-directory", ["path": .path(path), "if-exists": .word(ifExists)],
+      at: YAMLPosition(file, line, column))
   }
 
   /// `files.write`: writes a file.
@@ -442,13 +365,8 @@ public struct FilesOperations: Sendable {
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {
     Operation(
-      ["path": .path(path), "text": .text(text), "if-exists": .word(ifExists)],
-      at: YAMLPosition(file, line, column)
-    ) { position in
-      WriteFile(
-        path: try path.notRoot("`path`", at: position), content: Array(text.utf8), mode: nil,
-        ifExists: ifExists)
-    }
+      "files.write", ["path": .path(path), "text": .text(text), "if-exists": .word(ifExists)],
+      at: YAMLPosition(file, line, column))
   }
 
   /// `files.set-backup-exclusion`: excludes paths, or all that match a pattern, from backups, or includes them again.
@@ -457,13 +375,9 @@ public struct FilesOperations: Sendable {
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {
     Operation(
+      "files.set-backup-exclusion",
       ["path": .texts(paths), "excluded": .value(.boolean(isExcluded)), "if-missing": .word(ifMissing)],
-      at: YAMLPosition(file, line, column)
-    ) { position in
-      let edit = AttributeEdit(
-        paths: try ContainerSelection.list(paths, at: position), ifMissing: ifMissing)
-      return SetBackupExclusion(edit: edit, isExcluded: isExcluded)
-    }
+      at: YAMLPosition(file, line, column))
   }
 
   /// `files.delete`: removes paths, or all that match a pattern such as `Documents/**/*.log`.
@@ -474,12 +388,8 @@ public struct FilesOperations: Sendable {
     file: StaticString = #fileID, line: Int = #line, column: Int = #column
   ) -> Operation {
     Operation(
+      "files.delete",
       ["path": .texts(paths), "destructive": .text(destructive), "if-missing": .word(ifMissing)],
-      at: YAMLPosition(file, line, column)
-    ) { position in
-      DeleteFiles(
-        paths: try ContainerSelection.list(paths, at: position), ifMissing: ifMissing,
-        reason: try DestructiveReason(destructive, at: position))
-    }
+      at: YAMLPosition(file, line, column))
   }
 }
