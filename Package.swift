@@ -76,8 +76,8 @@ let package = Package(
     .target(
       name: "MigrationEngine",
       dependencies: [
-        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "ContainerTransaction", grdb,
-        subprocess,
+        "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "ContainerTransaction",
+        grdb, subprocess,
       ],
       swiftSettings: strict),
     .target(
