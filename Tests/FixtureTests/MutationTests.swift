@@ -38,8 +38,8 @@ import Testing
       try FileManager.default.copyItem(atPath: Sample.migrations, toPath: migrations)
       try mutation.apply(to: migrations)
       let result = try FixtureSuite(
-        catalog: MigrationCatalog.load(migrations), releases: Releases.read(migrations),
-        configuration: Sample.configuration, directory: directory("Fixtures")
+        MigrationCatalog.load(migrations), fixtures: directory("Fixtures"),
+        configuration: Sample.configuration
       ).run()
       #expect(!result.passed)
       let found = result.findings.first { $0.message.contains("files.delete") }
@@ -60,8 +60,8 @@ import Testing
       try FileManager.default.copyItem(atPath: Sample.migrations, toPath: migrations)
       try mutation.apply(to: migrations)
       let result = try FixtureSuite(
-        catalog: MigrationCatalog.load(migrations), releases: Releases.read(migrations),
-        configuration: Sample.configuration, fixtures: [Sample.fixture(mutation.fixture)]
+        MigrationCatalog.load(migrations), fixtures: [Sample.fixture(mutation.fixture)],
+        configuration: Sample.configuration
       ).run()
       return result.fixtures.filter { $0.state == .failed }.flatMap(\.findings)
     }

@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 
 /// A fixture written by hand for one test, and the containers made of it.
-struct FixtureLab {
+struct FixtureSandbox {
   let directory: TemporaryDirectory
   let deviceKeys: DeviceKeys
   /// What `drydock.yaml` says.
@@ -13,14 +13,14 @@ struct FixtureLab {
 
   static let fixture = "Fixtures/one"
 
-  static func with(_ body: (inout FixtureLab) throws -> Void) throws {
+  static func with(_ body: (inout FixtureSandbox) throws -> Void) throws {
     try TemporaryDirectory.with { directory in
-      var lab = FixtureLab(
+      var sandbox = FixtureSandbox(
         directory: directory, deviceKeys: DeviceKeys(try AgeIdentity.generate()),
         configuration: try Sample.configuration)
       try FileManager.default.createDirectory(
         atPath: directory(fixture), withIntermediateDirectories: true)
-      try body(&lab)
+      try body(&sandbox)
     }
   }
 
