@@ -179,7 +179,8 @@ struct CaptureChoiceTests {
   }
 
   @Test(
-    "A column whose rule allows no other value cannot be made up: nothing is written, and the rule is told")
+    "A column whose rule allows no other value cannot be made up: nothing is written, and the rule is reported"
+  )
   func rules() throws {
     try CaptureSandbox.with { sandbox in
       try sandbox.database(

@@ -67,7 +67,8 @@ struct CaptureRowTests {
     }
   }
 
-  @Test("A row that refers to nothing stays so, and is told; a row that needs too many others does not come")
+  @Test(
+    "A row that refers to nothing stays so, and is reported; a row that needs too many others does not come")
   func edges() throws {
     let sql = """
       PRAGMA foreign_keys = OFF; CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE c (id INTEGER PRIMARY KEY, p REFERENCES p);

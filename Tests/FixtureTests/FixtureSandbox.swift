@@ -1,5 +1,6 @@
 import AgeEncryption
 import AppContainer
+import ContainerTransaction
 import FixtureTesting
 import Foundation
 import TestSupport
@@ -63,5 +64,13 @@ struct FixtureSandbox {
     } catch {
       return "\(error)"
     }
+  }
+}
+
+extension FixtureExpectation {
+  func findings(in container: Container, deviceKeys: DeviceKeys? = nil) throws -> [FixtureFinding] {
+    var options = TransactionOptions()
+    options.deviceKeys = deviceKeys
+    return try Transaction.inspect(container, options: options) { try findings(in: $0) }
   }
 }

@@ -53,7 +53,7 @@ struct JUnitReportTests {
     }
   }
 
-  @Test("A case tells its fixture's state, with all findings as text")
+  @Test("A case reports its fixture's state, with all findings as text")
   func cases() throws {
     let suites = try suites(ReportSamples.everything)
     #expect(suites.map { $0.text("name") } == ["fixtures", "all fixtures together"])

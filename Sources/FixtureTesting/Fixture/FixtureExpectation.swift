@@ -70,17 +70,7 @@ package struct FixtureExpectation: Sendable {
   /// What is not as expected in a container that was migrated, each with the line that expects it. The container is only
   /// read: its databases are read in copies.
   ///
-  /// - Parameter deviceKeys: What opens the vault; nil when nothing is expected of it.
   /// - Throws: `DrydockError` when the container cannot be read, or for a suite that `drydock.yaml` does not have.
-  package func findings(
-    in container: Container, deviceKeys: DeviceKeys? = nil, redactor: Redactor = Redactor()
-  ) throws -> [FixtureFinding] {
-    var options = TransactionOptions()
-    (options.deviceKeys, options.redactor) = (deviceKeys, redactor)
-    return try Transaction.inspect(container, options: options) { try findings(in: $0) }
-  }
-
-  /// The same for a container that is open already.
   package func findings(in stage: StagedContainer) throws -> [FixtureFinding] {
     try assertions.enumerated().flatMap { index, assertion in
       try assertion.failures(in: stage, before: before[index]).map { FixtureFinding($0, of: assertion) }
