@@ -30,15 +30,15 @@ public struct FixtureSuite: Sendable {
   let configuration: ContainerConfiguration
   let options: SuiteOptions
 
-  /// The fixtures of a directory, or of it those that the options' filter names. `releases.yaml` beside the migrations says
-  /// which versions are released.
+  /// The fixtures of a directory, or of it those that the options' filter names. `releases.yaml` beside the migrations
+  /// says which versions are released.
   ///
   /// - Parameters:
   ///   - catalog: the migrations: a directory's, or those of a `MigrationPlan`.
   ///   - directory: has a directory for each fixture.
   ///   - configuration: what `drydock.yaml` says of the app's containers.
-  /// - Throws: `DrydockError` with code `badFixture`, and the position, for an invalid fixture; with code `notFound` when
-  ///   none is there, or none matches the filter: a check of nothing must not pass.
+  /// - Throws: `DrydockError` with code `badFixture`, and the position, for an invalid fixture; with code `notFound`
+  ///   when none is there, or none matches the filter: a check of nothing must not pass.
   public init(
     _ catalog: MigrationCatalog, fixtures directory: String,
     configuration: ContainerConfiguration = ContainerConfiguration(), options: SuiteOptions = SuiteOptions()
@@ -77,8 +77,8 @@ public struct FixtureSuite: Sendable {
         + fixtures.prefix(10).map(\.name).joined(separator: ", ") + (fixtures.count > 10 ? ", …" : ""))
   }
 
-  /// Checks each fixture, and all of them together: builds its container, migrates it, and compares it with its goldens and
-  /// expectations; migrates it again, rolls it back, and reverts it by down steps.
+  /// Checks each fixture, and all of them together: builds its container, migrates it, and compares it with its goldens
+  /// and expectations; migrates it again, rolls it back, and reverts it by down steps.
   ///
   /// - Parameter progress: called for each fixture that is done, in the order of their names, on the caller's thread.
   /// - Returns: the results by name; whatever is wrong with a fixture or a migration is a finding there.
@@ -112,16 +112,16 @@ public struct FixtureSuite: Sendable {
     }
   }
 
-  /// Writes the goldens of the latest version, and those that released versions lack, one fixture after the other. A released
-  /// golden is never changed. A fixture that must fail to migrate has no goldens.
+  /// Writes the goldens of the latest version, and those that released versions lack, one fixture after the other. A
+  /// released golden is never changed. A fixture that must fail to migrate has no goldens.
   ///
-  /// Review the difference of the files, as any change of a test. To check the fixtures with their new goldens, make the suite
-  /// again.
+  /// Review the difference of the files, as any change of a test. To check the fixtures with their new goldens, make
+  /// the suite again.
   ///
   /// - Parameter progress: called for each fixture with its goldens, or with what went wrong.
   /// - Returns: the goldens of all fixtures.
-  /// - Throws: the first error of a fixture, after all were tried: `DrydockError` with code `frozen` when the golden of a
-  ///   released version would change. A fixture whose goldens cannot be recorded is unchanged.
+  /// - Throws: the first error of a fixture, after all were tried: `DrydockError` with code `frozen` when the golden of
+  ///   a released version would change. A fixture whose goldens cannot be recorded is unchanged.
   @discardableResult
   public func record(
     progress: (Fixture, Result<[RecordedGolden], any Error>) -> Void = { _, _ in }
@@ -140,8 +140,8 @@ public struct FixtureSuite: Sendable {
   /// - Parameters:
   ///   - directory: is made; the container and its groups are in it, and nothing outside is touched.
   ///   - deviceKeys: to whom the vault is sealed; a new key by default.
-  /// - Throws: `DrydockError` with code `notBuilt` when the directory exists, with code `badFixture` when the container cannot
-  ///   be built, or has another version.
+  /// - Throws: `DrydockError` with code `notBuilt` when the directory exists, with code `badFixture` when the container
+  ///   cannot be built, or has another version.
   public func container(
     of fixture: Fixture, in directory: String, deviceKeys: DeviceKeys? = nil
   ) throws -> Container {

@@ -5,8 +5,9 @@ import MigrationEngine
 import TestSupport
 import Testing
 
-/// The fixtures of the sample app are worth something: whatever is broken in one of its migrations, the one that is there
-/// for it fails, and says in which migration and where. That none of them fails otherwise, `FixtureMigrationTests` shows.
+/// The fixtures of the sample app are worth something: whatever is broken in one of its migrations, the one that is
+/// there for it fails, and says in which migration and where. That none of them fails otherwise,
+/// `FixtureMigrationTests` shows.
 @Suite struct MutationTests {
   @Test(arguments: Mutation.all) func isCaught(_ mutation: Mutation) throws {
     let findings = try findings(mutation)
@@ -17,8 +18,8 @@ import Testing
       }, "\(findings)")
   }
 
-  /// A database is moved with its log whatever a step says: the rows are all there, and the step that would lose them is
-  /// told, since it has no effect on any fixture.
+  /// A database is moved with its log whatever a step says: the rows are all there, and the step that would lose them
+  /// is told, since it has no effect on any fixture.
   @Test func aSidecarCannotBeForgotten() throws {
     let mutation = Mutation(
       "0003_move_database", "the sidecar forgotten",

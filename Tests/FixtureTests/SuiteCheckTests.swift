@@ -12,8 +12,8 @@ struct SuiteCheckTests {
     }
   }
 
-  /// A way to break the sound sandbox: a migration that is written anew, and what must be found then, by its beginning and
-  /// its end.
+  /// A way to break the sound sandbox: a migration that is written anew, and what must be found then, by its beginning
+  /// and its end.
   struct Break: Sendable, CustomTestStringConvertible {
     var testDescription: String
     var migration: String, steps: String

@@ -6,8 +6,8 @@ import FileSystem
 import Formats
 import Foundation
 
-/// Goes through all that is captured, in each of the two passes. In the second it writes the files of the fixture, and notes
-/// what version control cannot keep of them.
+/// Goes through all that is captured, in each of the two passes. In the second it writes the files of the fixture, and
+/// notes what version control cannot keep of them.
 struct CaptureWriter {
   /// What a fixture's builder gives a path that says nothing of its mode.
   private static let fileMode: UInt16 = 0o644, settingsMode: UInt16 = 0o600, directoryMode: UInt16 = 0o755

@@ -3,8 +3,8 @@ import FileSystem
 import Formats
 import Foundation
 
-/// The values of a captured container. In the first of two passes it collects those that must be replaced; in the second
-/// it replaces them and counts.
+/// The values of a captured container. In the first of two passes it collects those that must be replaced; in the
+/// second it replaces them and counts.
 struct CapturedValues {
   /// What must be replaced.
   private(set) var originals = Originals()
@@ -158,8 +158,8 @@ struct CapturedValues {
 
   // MARK: Names
 
-  /// A name that the app or a person may have given, such as a key's or a file's: originals in it are replaced, and a word
-  /// that may also be the app's own stops the capture.
+  /// A name that the app or a person may have given, such as a key's or a file's: originals in it are replaced, and a
+  /// word that may also be the app's own stops the capture.
   ///
   /// - Parameter what: what it is the name of.
   mutating func name(_ name: String, _ what: String, _ place: CapturePlace, isSecret: Bool? = nil) -> String {
@@ -191,8 +191,9 @@ struct CapturedValues {
     // A name with a secret in it is not shown.
     let shownName = origin.isSecret ? "" : " `\(name)`"
     refuse(
-      "\(shown(what))\(shownName) contains a value that is to be replaced, of \(shown(origin.source)); if it is the app's "
-        + "own word, give --keep \(origin.isSecret ? "its name" : name), else leave its file out with --drop")
+      "\(shown(what))\(shownName) contains a value that is to be replaced, of \(shown(origin.source)); "
+        + "if it is the app's own word, give --keep \(origin.isSecret ? "its name" : name), else leave its file out with --drop"
+    )
   }
 
   mutating func refuse(_ problem: String) { if !problems.contains(problem) { problems.append(problem) } }
@@ -329,8 +330,8 @@ extension CapturedValues {
 
 extension CapturedValues {
   /// Takes XML and HTML apart, as far as it has names beside values: `<string name="k">v</string>`,
-  /// `<int name="k" value="v"/>`, `<k>v</k>`, and the pair of a property list. The rest, such as comments, is searched as
-  /// text.
+  /// `<int name="k" value="v"/>`, `<k>v</k>`, and the pair of a property list. The rest, such as comments, is searched
+  /// as text.
   fileprivate mutating func markup(_ text: String, _ place: CapturePlace, depth: Int) throws -> String {
     var result = ""
     var end = text.startIndex

@@ -10,8 +10,8 @@ import Formats
 import Foundation
 import MigrationEngine
 
-/// Makes a fixture from a real container: secrets and what was chosen are made up, tables are cut, what no backup takes is
-/// left out. The container is only read.
+/// Makes a fixture from a real container: secrets and what was chosen are made up, tables are cut, what no backup takes
+/// is left out. The container is only read.
 package struct FixtureCapture {
   private let container: Container
   private let name: String
@@ -148,9 +148,10 @@ package struct FixtureCapture {
 
   private func description(_ version: (number: Int, isUnmarked: Bool), _ writer: CaptureWriter) -> String {
     let app = writer.values.shown(container.app)
+    let summary = "A container of \(app) of version \(version.number), captured in use"
     var lines = [
       "# Made by `drydock fixture capture`: secrets, and what was chosen, are made up.",
-      "description: \(GoldenYAML.quoted("A container of \(app) of version \(version.number), captured in use", isKey: false))",
+      "description: \(GoldenYAML.quoted(summary, isKey: false))",
       "version: \(version.number)",
     ]
     if version.isUnmarked { lines.append("unmarked: true") }

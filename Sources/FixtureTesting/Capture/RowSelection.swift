@@ -1,8 +1,8 @@
 import ContainerDiff
 import GRDB
 
-/// Which rows of a database's tables are kept: a spread over each table, no more than so many of each, and with each row
-/// all that it refers to, in cycles too.
+/// Which rows of a database's tables are kept: a spread over each table, no more than so many of each, and with each
+/// row all that it refers to, in cycles too.
 struct RowSelection {
   /// The identities of the rows that are kept, in the order of the table, by table.
   private(set) var kept: [String: [[DatabaseValue]]] = [:]

@@ -1,7 +1,7 @@
 import AppContainer
 
-/// The places in a text that hold a secret, or the value of a chosen key: in lines such as `password=…`, in columns of CSV, in
-/// addresses, in keys between `-----BEGIN` and `-----END`.
+/// The places in a text that hold a secret, or the value of a chosen key: in lines such as `password=…`, in columns of
+/// CSV, in addresses, in keys between `-----BEGIN` and `-----END`.
 struct SecretSpans {
   struct Span {
     var range: Range<String.Index>
@@ -36,8 +36,8 @@ struct SecretSpans {
     }
   }
 
-  /// The work grows with the square of a line's length: a longer one is searched in parts, each of which reaches into the
-  /// next one.
+  /// The work grows with the square of a line's length: a longer one is searched in parts, each of which reaches into
+  /// the next one.
   private static let lineLimit = 16 << 10, overlap = 256
 
   private static func parts(of line: Substring) -> [Substring] {

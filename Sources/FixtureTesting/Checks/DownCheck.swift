@@ -53,9 +53,9 @@ struct DownCheck {
     return findings
   }
 
-  /// What differs. Not compared are the directories that Drydock's own history is in, a vault that nothing is in any more,
-  /// settings of the version alone, SQLite's counters, which only ever rise, and the database that another tool makes for its
-  /// own record.
+  /// What differs. Not compared are the directories that Drydock's own history is in, a vault that nothing is in any
+  /// more, settings of the version alone, SQLite's counters, which only ever rise, and the database that another tool
+  /// makes for its own record.
   private func differences(_ container: Container, from golden: String) throws -> [FixtureFinding] {
     let found = try work.text(of: container)
     let findings = try found.findings(

@@ -2,8 +2,8 @@ import AgeEncryption
 import AppContainer
 import FileSystem
 
-/// Everything about every path of a container, for a check that nothing at all is different: bytes, modes, owners, times,
-/// attributes, links.
+/// Everything about every path of a container, for a check that nothing at all is different: bytes, modes, owners,
+/// times, attributes, links.
 struct ExactState {
   private struct Entry: Equatable {
     var type: FileType

@@ -180,8 +180,8 @@ enum LostRows {
 typealias RowCounts = [String: Int]
 
 extension StagedContainer {
-  /// The tables of the app's own: SQLite's, virtual ones and those behind them are left out. Nil for what is not a database,
-  /// or one that SQLite cannot open.
+  /// The tables of the app's own: SQLite's, virtual ones and those behind them are left out. Nil for what is not a
+  /// database, or one that SQLite cannot open.
   fileprivate func rowCounts(of path: ContainerPath) throws -> RowCounts? {
     guard try status(of: path)?.type == .file, try isDatabase(path) else { return nil }
     do {

@@ -14,8 +14,8 @@ enum ReleaseCheck {
     where !fresh.contains(release.version) && seen.insert(release.version).inserted {
       var finding = FixtureFinding(
         .release,
-        "no fixture with `fresh: true` has version \(release.version), that of the release \(release.name): have that app "
-          + "write a container, and take it with `drydock fixture capture`")
+        "no fixture with `fresh: true` has version \(release.version), that of the release \(release.name): "
+          + "have that app write a container, and take it with `drydock fixture capture`")
       (finding.file, finding.line) = (release.position.file, release.position.line)
       findings.append(finding)
     }
@@ -50,8 +50,9 @@ enum Coverage {
   }
 }
 
-/// A container that was migrated to a version is like one that the app of that version wrote itself: the same schema, the
-/// same keys of settings, the same flags and protection, the same accessibility of secrets. What the user put in differs.
+/// A container that was migrated to a version is like one that the app of that version wrote itself: the same schema,
+/// the same keys of settings, the same flags and protection, the same accessibility of secrets. What the user put in
+/// differs.
 enum FreshCheck {
   /// Compares the containers of older versions, migrated, with fresh ones of each version.
   static func findings(_ proofs: [FixtureProof], _ catalog: MigrationCatalog) -> [FixtureFinding] {

@@ -86,8 +86,8 @@ struct SQLText {
     tokens.first(where: \.counts).flatMap { $0.isName ? $0.content.uppercased() : nil } ?? ""
   }
 
-  /// Tokens as text without comments, white space and the quotes of names: where SQLite renames something, it writes the
-  /// name in quotes.
+  /// Tokens as text without comments, white space and the quotes of names: where SQLite renames something, it writes
+  /// the name in quotes.
   static func words(_ tokens: [Token]) -> String {
     tokens.filter(\.counts).map { $0.kind == .text ? $0.source : $0.content }.joined(separator: " ")
   }

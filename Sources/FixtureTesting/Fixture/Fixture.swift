@@ -7,9 +7,9 @@ import Formats
 /// true of it after migrating.
 ///
 /// A fixture is a directory with `fixture.yaml`, `container/` (or an archive, `container.tar.zst`), `groups/` where the
-/// app has groups, and goldens in `expected/`. In the container and the groups, `NAME.sql` is the content of the database
-/// `NAME`, `NAME.plist.yaml` and `NAME.plist.xml` that of the binary property list `NAME.plist`; every other file and
-/// every symbolic link is taken as it is.
+/// app has groups, and goldens in `expected/`. In the container and the groups, `NAME.sql` is the content of the
+/// database `NAME`, `NAME.plist.yaml` and `NAME.plist.xml` that of the binary property list `NAME.plist`; every other
+/// file and every symbolic link is taken as it is.
 public struct Fixture: Sendable {
   /// The name of its directory.
   public let name: String

@@ -8,8 +8,8 @@ import Formats
 extension Fixture {
   /// Makes the fixture's container, with its groups.
   ///
-  /// The container is in the directory at a depth at which the groups' paths of `drydock.yaml` stay in it; nothing outside
-  /// is touched, by the container's migrations neither.
+  /// The container is in the directory at a depth at which the groups' paths of `drydock.yaml` stay in it; nothing
+  /// outside is touched, by the container's migrations neither.
   ///
   /// - Parameters:
   ///   - work: The directory to make; it must not exist, its parent must.
@@ -123,8 +123,8 @@ extension FixtureSetup {
 
 /// Where a fixture's container and its groups are in a directory that nothing else is in.
 ///
-/// `drydock.yaml` names groups by paths from the container's root, such as `../Shared/notes`: the container is nested so
-/// deep that all of them stay inside of the directory, and the same `drydock.yaml` serves.
+/// `drydock.yaml` names groups by paths from the container's root, such as `../Shared/notes`: the container is nested
+/// so deep that all of them stay inside of the directory, and the same `drydock.yaml` serves.
 struct FixturePlace {
   let work: Directory
   let root: ContainerPath
@@ -203,11 +203,11 @@ extension Directory {
 }
 
 extension FixturePlace {
-  /// Makes the container of an archive, and its groups. What the restore itself noted beside them is removed: the container's
-  /// log begins with what is checked.
+  /// Makes the container of an archive, and its groups. What the restore itself noted beside them is removed: the
+  /// container's log begins with what is checked.
   ///
-  /// - Throws: `DrydockError` with code `badFixture` for an archive with a group that the configuration lacks; what restoring it
-  ///   throws.
+  /// - Throws: `DrydockError` with code `badFixture` for an archive with a group that the configuration lacks; what
+  ///   restoring it throws.
   func restore(
     _ archive: Archive, _ configuration: ContainerConfiguration, _ options: RestoreOptions
   ) throws -> Container {

@@ -4,8 +4,8 @@ import FileSystem
 import Formats
 import GRDB
 
-/// The files of a fixture: `NAME.sql` is the content of the database `NAME`, `NAME.plist.yaml` and `NAME.plist.xml` that
-/// of the binary property list `NAME.plist`; all else is taken as it is.
+/// The files of a fixture: `NAME.sql` is the content of the database `NAME`, `NAME.plist.yaml` and `NAME.plist.xml`
+/// that of the binary property list `NAME.plist`; all else is taken as it is.
 struct FixtureFiles {
   private let fixture: Directory
   private let onlyInWAL: Set<ContainerPath>
@@ -138,9 +138,9 @@ extension ContainerPath {
 }
 
 extension SQLScript {
-  /// Makes the database of a fixture in a private directory and puts it in its place: in WAL mode, as apps have it, unless
-  /// the SQL begins with another `PRAGMA journal_mode`, and closed; or with every row in the `-wal`, as an app leaves it that
-  /// is killed.
+  /// Makes the database of a fixture in a private directory and puts it in its place: in WAL mode, as apps have it,
+  /// unless the SQL begins with another `PRAGMA journal_mode`, and closed; or with every row in the `-wal`, as an app
+  /// leaves it that is killed.
   func build(_ path: ContainerPath, in target: Directory, onlyInWAL: Bool, file: String) throws {
     try ScratchDirectory.withTemporary { scratch in
       func place(_ name: ContainerPath, _ path: ContainerPath) throws {

@@ -8,8 +8,8 @@ import Formats
 /// A container as text that a reviewer can read: the expected result of a migration.
 ///
 /// A directory with `files.txt` (every path with its type, mode, flags and content), `defaults.yaml` (settings with
-/// their types, by file and key), `vault.yaml` (the vault's items) and one `.sql` for each database (its schema, its rows
-/// by key). The same container gives the same text.
+/// their types, by file and key), `vault.yaml` (the vault's items) and one `.sql` for each database (its schema, its
+/// rows by key). The same container gives the same text.
 package struct Golden: Sendable {
   /// The list of paths; a directory that has it is a golden.
   static let list: ContainerPath = "files.txt"

@@ -3,8 +3,8 @@ import ContainerDiff
 import FileSystem
 import Formats
 
-/// A JSON document of a container as a golden has it: in `documents/`, below its own path, indented and with sorted keys,
-/// so that the order in which an app writes keys makes no difference and a finding names the value.
+/// A JSON document of a container as a golden has it: in `documents/`, below its own path, indented and with sorted
+/// keys, so that the order in which an app writes keys makes no difference and a finding names the value.
 struct GoldenDocument {
   static let directory: ContainerPath = "documents"
   /// Above this a file is compared by its digest alone.

@@ -4,8 +4,8 @@ import DrydockErrors
 import FileSystem
 import MigrationEngine
 
-/// Writes and updates the goldens of a fixture: that of the latest version, and those of released versions that it lacks.
-/// A released golden is never changed.
+/// Writes and updates the goldens of a fixture: that of the latest version, and those of released versions that it
+/// lacks. A released golden is never changed.
 package struct GoldenRecorder {
   private let fixture: Fixture
   private let latest: Int
@@ -36,8 +36,8 @@ package struct GoldenRecorder {
       + "and commit them"
   }
 
-  /// The versions whose goldens are to be written: the latest, and released ones from the fixture's version on that have
-  /// none; ascending.
+  /// The versions whose goldens are to be written: the latest, and released ones from the fixture's version on that
+  /// have none; ascending.
   package var versions: [Int] {
     let lacking = released.keys.filter {
       $0 >= fixture.version && $0 < latest && fixture.goldens[$0] == nil
@@ -47,8 +47,8 @@ package struct GoldenRecorder {
 
   /// Writes the goldens, all of them or none.
   ///
-  /// - Parameter containerAt: Gives the fixture's container, migrated to a version; asked once for each of ``versions``, in
-  ///   their order. It is only read.
+  /// - Parameter containerAt: Gives the fixture's container, migrated to a version; asked once for each of
+  ///   ``versions``, in their order. It is only read.
   /// - Returns: What became of each golden, by version; also those that were removed.
   /// - Throws: `DrydockError` with code `frozen` when the latest version is released and its golden differs; what the
   ///   closure and reading the containers throw. No golden was changed then.

@@ -90,8 +90,8 @@ package struct GoldenSide: ComparisonSide {
   package func forgetDatabase(_ path: ContainerPath) {}
 }
 
-/// A side of a comparison as a golden holds it: without Drydock's own state, with normalized values in the place of volatile
-/// ones.
+/// A side of a comparison as a golden holds it: without Drydock's own state, with normalized values in the place of
+/// volatile ones.
 package struct NormalizedSide: ComparisonSide {
   package private(set) var entries: [ComparedEntry] = []
   package private(set) var omitted: [ContainerPath: String]

@@ -6,8 +6,8 @@ import DrydockErrors
 import FileSystem
 import Formats
 
-/// A container as the text of a golden, with an entry for each thing that the text says. Volatile values are normalized.
-/// The same container gives the same text.
+/// A container as the text of a golden, with an entry for each thing that the text says. Volatile values are
+/// normalized. The same container gives the same text.
 ///
 /// Values are written unchanged, secrets too: goldens are of made-up containers.
 package struct GoldenText: Sendable {

@@ -14,8 +14,8 @@ enum GoldenYAML {
     return lines.count == settings.count ? lines : nil
   }
 
-  /// An item of a vault in the words of `fixture.yaml`, as an element of a list. Its times are left out, which differ in
-  /// each run.
+  /// An item of a vault in the words of `fixture.yaml`, as an element of a list. Its times are left out, which differ
+  /// in each run.
   static func item(_ item: VaultItem, _ normalizer: ValueNormalizer? = nil) -> [String] {
     var lines = item.itemClass == .genericPassword ? [] : ["class: \(item.itemClass.rawValue)"]
     // What identifies it comes first.

@@ -7,9 +7,10 @@ import Foundation
 
 /// The result of a suite as JUnit XML, for the reports of build servers.
 ///
-/// The first test suite has a case for each fixture; the second one a case for each check over all fixtures. A fixture whose
-/// container could not be made is an error, every other finding a failure, and a known failure is skipped. The document
-/// keeps to what Apache Ant and Jenkins both understand; a failure has one element with the text of all its findings.
+/// The first test suite has a case for each fixture; the second one a case for each check over all fixtures. A fixture
+/// whose container could not be made is an error, every other finding a failure, and a known failure is skipped. The
+/// document keeps to what Apache Ant and Jenkins both understand; a failure has one element with the text of all its
+/// findings.
 package struct JUnitReport: Sendable {
   private let result: SuiteResult
   private let time: Date

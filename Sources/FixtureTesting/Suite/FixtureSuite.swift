@@ -77,7 +77,8 @@ struct FixtureProof: Sendable {
     (result.findings, result.state) = ([finding], .failed)
   }
 
-  /// Keeps the container for inspection, where there is one: migrated as far as possible, with the key that opens its vault.
+  /// Keeps the container for inspection, where there is one: migrated as far as possible, with the key that opens its
+  /// vault.
   mutating func keep(_ work: FixtureWork, in directory: String) {
     if result.findings.contains(where: { $0.check == .build }) { return }
     do {
