@@ -61,8 +61,8 @@ package enum Comparing {
     }
   }
 
-  /// Compares two; what rules keep out of either does not count, unless one is a golden, which has all of a container. Nor
-  /// does what is volatile in the fixture that a golden is of.
+  /// Compares two; what rules keep out of either does not count, unless one is a golden, which has all of a container.
+  /// Nor does what is volatile in the fixture that a golden is of.
   ///
   /// A live container may be in use, and is not changed: its databases are captured as for a snapshot, and every byte
   /// of the files that the other side has is read. Of an archive only what differs is read.

@@ -23,13 +23,13 @@ struct LibraryTests {
   }
 
   /// A list of the object files of the program `drydock`, without those of the command line.
-  private func objects() throws -> String {
+  private func objects(with modules: [String] = []) throws -> String {
     let built = (try Tools.drydock() as NSString).deletingLastPathComponent
     let list = try String(
       contentsOfFile: "\(built)/drydock.product/Objects.LinkFileList", encoding: .utf8)
     let others = [
       "DrydockMain", "DrydockCommand", "FixtureTesting", "ArgumentParser", "ArgumentParserToolInfo",
-    ]
+    ].filter { !modules.contains($0) }
     return list.split(separator: "\n").filter { line in !others.contains { line.contains("/\($0).build/") } }
       .joined(separator: "\n")
   }
@@ -83,6 +83,33 @@ struct LibraryTests {
       try Data(text.utf8).write(to: URL(fileURLWithPath: sources[2]))
       let checked = try compile(sources, "-typecheck", "-parse-as-library")
       #expect(checked.succeeded, "\(checked)")
+    }
+  }
+
+  @Test("The tests of the guide on fixtures compile without this package's name, and run")
+  func tests() throws {
+    let guide = try String(
+      contentsOfFile: "\(Lab.repository)/Sources/Drydock/Drydock.docc/Fixtures.md", encoding: .utf8)
+    let program = try #require(guide.firstMatch(of: #/(?s)\n```swift\n(import FixtureTesting\n.*?)```\n/#))
+    let main = """
+      @main struct Main { static func main() async { await Testing.__swiftPMEntryPoint() as Never } }
+
+      """
+    try TemporaryDirectory.with { directory in
+      try Data((String(program.output.1) + main).utf8).write(
+        to: URL(fileURLWithPath: directory("main.swift")))
+      try Data(objects(with: ["FixtureTesting"]).utf8).write(to: URL(fileURLWithPath: directory("objects")))
+      let toolchain = (try Tools.system("swiftc") as NSString).resolvingSymlinksInPath as NSString
+      let plugins =
+        "\((toolchain.deletingLastPathComponent as NSString).deletingLastPathComponent)/lib/swift/host/plugins"
+      let compiled = try compile(
+        [directory("main.swift"), "@\(directory("objects"))"], "-parse-as-library", "-plugin-path", plugins,
+        "-plugin-path", "\(plugins)/testing", "-o", directory("program"), "-lsqlite3", "-lcrypto", "-lzstd",
+        "-larchive", "-lTesting")
+      try #require(compiled.succeeded, "\(compiled)")
+      let run = try Command.run(
+        Tools.system("sh"), ["-c", "cd '\(Lab.repository)' && exec '\(directory("program"))'"])
+      #expect(run.succeeded && "\(run)".contains("2 tests"), "\(run)")
     }
   }
 

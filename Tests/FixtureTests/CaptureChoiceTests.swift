@@ -18,22 +18,24 @@ struct CaptureChoiceTests {
 
   @Test("Columns and keys: the same value by the same one, in its shape, wherever it stands")
   func columns() throws {
-    try CaptureLab.with { lab in
-      try lab.database("Documents/a.sqlite", Self.people)
-      try lab.settings([
+    try CaptureSandbox.with { sandbox in
+      try sandbox.database("Documents/a.sqlite", Self.people)
+      try sandbox.settings([
         "dataSchemaVersion": 3, "lastUser": "ada.lovelace@example.com", "nick": "Countess 2", "count": 12,
       ])
-      try lab.write("Documents/grace@example.com.txt", "Dear Grace Hopper,\nCountess 2 was here.\n")
-      (lab.options.columns, lab.options.keys) = (["person.email", "PERSON.name", "person.phone"], ["nick"])
-      let report = try lab.capture()
+      try sandbox.write("Documents/grace@example.com.txt", "Dear Grace Hopper,\nCountess 2 was here.\n")
+      (sandbox.options.columns, sandbox.options.keys) = (
+        ["person.email", "PERSON.name", "person.phone"], ["nick"]
+      )
+      let report = try sandbox.capture()
       let originals = [
         "Ada.Lovelace@example.com", "grace@example.com", "Ada Lovelace", "Grace Hopper", "5550123456",
         "5550654321", "Countess 2",
       ]
-      let leaks = try lab.leaks(originals, report)
+      let leaks = try sandbox.leaks(originals, report)
       #expect(leaks == [])
-      let built = try lab.built()
-      let rows = try lab.rows(
+      let built = try sandbox.built()
+      let rows = try sandbox.rows(
         "SELECT email, name, phone, body FROM note JOIN person ON owner = email", "Documents/a.sqlite",
         in: built)
       #expect(rows.count == 1, "the reference holds")
@@ -46,7 +48,7 @@ struct CaptureChoiceTests {
       #expect("\(phone)".count == 10)
       #expect(texts[2].hasPrefix(texts[1].uppercased() + " wrote to "))
       #expect(texts[2].hasSuffix(", \(phone)"))
-      let settings = try lab.text("container/Library/Preferences/com.example.notes.plist.yaml")
+      let settings = try sandbox.text("container/Library/Preferences/com.example.notes.plist.yaml")
       #expect(settings.contains("lastUser: \"\(texts[0].lowercased())\""))
       #expect(settings.contains("count: 12"))
       let replaced = Dictionary(uniqueKeysWithValues: report.replaced.map { ($0.place, $0) })
@@ -58,14 +60,14 @@ struct CaptureChoiceTests {
 
   @Test("Two captures make up other values; equal secrets are equal in one")
   func keyed() throws {
-    try CaptureLab.with { lab in
-      try lab.settings([
+    try CaptureSandbox.with { sandbox in
+      try sandbox.settings([
         "dataSchemaVersion": 3, "auth_token": "canary-0123456789", "password": "canary-0123456789",
       ])
-      try lab.capture("one")
-      try lab.capture("two")
+      try sandbox.capture("one")
+      try sandbox.capture("two")
       func values(_ name: String) throws -> [String] {
-        try lab.text("container/Library/Preferences/com.example.notes.plist.yaml", of: name).split(
+        try sandbox.text("container/Library/Preferences/com.example.notes.plist.yaml", of: name).split(
           separator: "\n"
         )
         .filter { !$0.hasPrefix("dataSchemaVersion") }.map { String($0.drop { $0 != " " }) }
@@ -77,19 +79,20 @@ struct CaptureChoiceTests {
 
   @Test("A file's whole content; what is dropped is not there")
   func files() throws {
-    try CaptureLab.with { lab in
-      try lab.write("Documents/diary.md", "# Dear diary\n\nToday I met Grace.\n")
-      try lab.write("Documents/Photos/a.jpg", [0xFF, 0xD8, 0, 1, 2, 3, 4, 200, 201])
-      try lab.write("Documents/Drafts/Grace Hopper/x.txt", "canary-dropped")
-      (lab.options.files, lab.options.dropped) = (["*.md", "*.jpg"], ["Documents/Drafts"])
-      let report = try lab.capture()
-      let leaks = try lab.leaks(["Dear diary", "Today I met Grace.", "canary-dropped"], report)
+    try CaptureSandbox.with { sandbox in
+      try sandbox.write("Documents/diary.md", "# Dear diary\n\nToday I met Grace.\n")
+      try sandbox.write("Documents/Photos/a.jpg", [0xFF, 0xD8, 0, 1, 2, 3, 4, 200, 201])
+      try sandbox.write("Documents/Drafts/Grace Hopper/x.txt", "canary-dropped")
+      (sandbox.options.files, sandbox.options.dropped) = (["*.md", "*.jpg"], ["Documents/Drafts"])
+      let report = try sandbox.capture()
+      let leaks = try sandbox.leaks(["Dear diary", "Today I met Grace.", "canary-dropped"], report)
       #expect(leaks == [])
-      let text = try lab.text("container/Documents/diary.md")
+      let text = try sandbox.text("container/Documents/diary.md")
       #expect(
         text.wholeMatch(of: #/# [A-Z][a-z]{3} [a-z]{5}\n\n[A-Z][a-z]{4} [A-Z] [a-z]{3} [A-Z][a-z]{4}\.\n/#)
           != nil, "\(text)")
-      #expect(try TreeListing(lab.directory("Fixtures/made"))["container/Documents/Photos/a.jpg"]?.size == 9)
+      #expect(
+        try TreeListing(sandbox.directory("Fixtures/made"))["container/Documents/Photos/a.jpg"]?.size == 9)
       #expect(report.dropped.map(\.path) == ["Documents/Drafts"])
       #expect(report.binaries == [])
     }
@@ -98,92 +101,93 @@ struct CaptureChoiceTests {
   @Test(
     "What cannot be replaced or looked into stops the capture, says where and what to do, and leaves nothing")
   func refusals() throws {
-    try CaptureLab.with { lab in
+    try CaptureSandbox.with { sandbox in
       // A chosen word that is also a table's name, a key, a file's name.
-      try lab.database(
+      try sandbox.database(
         "Documents/a.sqlite", "CREATE TABLE groceries (x TEXT); INSERT INTO groceries VALUES ('Groceries')")
-      lab.options.columns = ["groceries.x"]
-      let refusal = try lab.refusal()
+      sandbox.options.columns = ["groceries.x"]
+      let refusal = try sandbox.refusal()
       #expect(
         refusal.contains("a name in the schema of Documents/a.sqlite `groceries` contains a value"),
         "\(refusal)"
       )
       #expect(refusal.contains("keep groceries"))
-      lab.options.kept = ["groceries"]
-      try lab.capture("kept")
+      sandbox.options.kept = ["groceries"]
+      try sandbox.capture("kept")
       #expect(
-        try !lab.text("container/Documents/a.sqlite.sql", of: "kept").contains("Groceries"),
+        try !sandbox.text("container/Documents/a.sqlite.sql", of: "kept").contains("Groceries"),
         "the value itself is made up")
-      try RawFiles.remove(Array(lab.directory("Fixtures/kept").utf8))
+      try RawFiles.remove(Array(sandbox.directory("Fixtures/kept").utf8))
 
-      lab.options = CaptureOptions()
-      try lab.write("Documents/x.gz", [0x1F, 0x8B, 0x08, 0, 1, 2, 3])
-      #expect(try lab.refusal().contains("Documents/x.gz: data in gzip, which cannot be searched"))
-      lab.options.kept = ["*.gz"]
-      #expect(try lab.capture("kept").binaries == ["Documents/x.gz"])
-      try RawFiles.remove(Array(lab.directory("Fixtures/kept").utf8))
+      sandbox.options = CaptureOptions()
+      try sandbox.write("Documents/x.gz", [0x1F, 0x8B, 0x08, 0, 1, 2, 3])
+      #expect(try sandbox.refusal().contains("Documents/x.gz: data in gzip, which cannot be searched"))
+      sandbox.options.kept = ["*.gz"]
+      #expect(try sandbox.capture("kept").binaries == ["Documents/x.gz"])
+      try RawFiles.remove(Array(sandbox.directory("Fixtures/kept").utf8))
 
-      lab.options = CaptureOptions()
-      try lab.write(
+      sandbox.options = CaptureOptions()
+      try sandbox.write(
         "Documents/x.gz", [0, 1, 2] + Array("ghp_16C7e42F292c6912E7710c838347Ae178B4a".utf8) + [0, 255])
-      let token = try lab.refusal()
+      let token = try sandbox.refusal()
       #expect(token.contains("Documents/x.gz: binary data that seem to contain a secret"), "\(token)")
       #expect(!token.contains("16C7e42F"))
       // A kept file with a secret that is known is refused all the same.
-      try lab.settings(["dataSchemaVersion": 3, "auth_token": "ghp_16C7e42F292c6912E7710c838347Ae178B4a"])
-      lab.options.kept = ["*.gz"]
-      let known = try lab.refusal()
+      try sandbox.settings(["dataSchemaVersion": 3, "auth_token": "ghp_16C7e42F292c6912E7710c838347Ae178B4a"])
+      sandbox.options.kept = ["*.gz"]
+      let known = try sandbox.refusal()
       #expect(known.contains("Documents/x.gz: binary data with a secret of Library/Preferences"), "\(known)")
       #expect(!known.contains("16C7e42F"))
-      lab.options.dropped = ["*.gz"]
-      try lab.capture("kept")
-      try RawFiles.remove(Array(lab.directory("Fixtures/kept").utf8))
+      sandbox.options.dropped = ["*.gz"]
+      try sandbox.capture("kept")
+      try RawFiles.remove(Array(sandbox.directory("Fixtures/kept").utf8))
 
       // What only the last look at every byte can find: our own words.
-      try lab.settings(["dataSchemaVersion": 3, "mood": "Captured in use"])
-      lab.options.keys = ["mood"]
-      let last = try lab.refusal()
+      try sandbox.settings(["dataSchemaVersion": 3, "mood": "Captured in use"])
+      sandbox.options.keys = ["mood"]
+      let last = try sandbox.refusal()
       #expect(last.contains("fixture.yaml:2: still contains a value of Library/Preferences"), "\(last)")
       #expect(!last.lowercased().contains("captured in use"))
 
-      lab.options.keys = []
-      lab.options.columns = ["groceries.y"]
-      #expect(try lab.refusal().contains("has a column groceries.y"))
-      lab.options.columns = []
-      try lab.vault([])
-      #expect(try lab.refusal(withKeys: false).contains("the device key"))
-      lab.options.dropped.append("Library/Vault")
-      try lab.capture("kept", withKeys: false)
-      #expect(throws: DrydockError.self) { try lab.capture("kept", withKeys: false) }
-      #expect(throws: DrydockError.self) { try lab.capture("../kept", withKeys: false) }
+      sandbox.options.keys = []
+      sandbox.options.columns = ["groceries.y"]
+      #expect(try sandbox.refusal().contains("has a column groceries.y"))
+      sandbox.options.columns = []
+      try sandbox.vault([])
+      #expect(try sandbox.refusal(withKeys: false).contains("the device key"))
+      sandbox.options.dropped.append("Library/Vault")
+      try sandbox.capture("kept", withKeys: false)
+      #expect(throws: DrydockError.self) { try sandbox.capture("kept", withKeys: false) }
+      #expect(throws: DrydockError.self) { try sandbox.capture("../kept", withKeys: false) }
     }
   }
 
   @Test("A database that SQLite cannot open, and a version that nothing says")
   func odd() throws {
-    try CaptureLab.with { lab in
-      try lab.write(
+    try CaptureSandbox.with { sandbox in
+      try sandbox.write(
         "Documents/bad.sqlite", Array("SQLite format 3\0".utf8) + [UInt8](repeating: 7, count: 4080))
-      let refusal = try lab.refusal()
+      let refusal = try sandbox.refusal()
       #expect(refusal.contains("Documents/bad.sqlite") && refusal.contains("leave"), "\(refusal)")
-      try RawFiles.remove(Array(lab.directory("Notes/Documents/bad.sqlite").utf8))
-      try lab.settings(["theme": "dark"])
-      #expect(try lab.refusal().contains("give the version"))
-      lab.options.version = 4
-      #expect(try lab.capture().isUnmarked)
-      #expect(try Fixture.load(lab.directory("Fixtures/made")).version == 4)
+      try RawFiles.remove(Array(sandbox.directory("Notes/Documents/bad.sqlite").utf8))
+      try sandbox.settings(["theme": "dark"])
+      #expect(try sandbox.refusal().contains("give the version"))
+      sandbox.options.version = 4
+      #expect(try sandbox.capture().isUnmarked)
+      #expect(try Fixture.load(sandbox.directory("Fixtures/made")).version == 4)
     }
   }
 
   @Test(
-    "A column whose rule allows no other value cannot be made up: nothing is written, and the rule is told")
+    "A column whose rule allows no other value cannot be made up: nothing is written, and the rule is reported"
+  )
   func rules() throws {
-    try CaptureLab.with { lab in
-      try lab.database(
+    try CaptureSandbox.with { sandbox in
+      try sandbox.database(
         "Documents/db.sqlite",
         "CREATE TABLE plan(name TEXT CHECK (name IN ('y'))); INSERT INTO plan VALUES ('y')")
-      lab.options.columns = ["plan.name"]
-      let refusal = try lab.refusal()
+      sandbox.options.columns = ["plan.name"]
+      let refusal = try sandbox.refusal()
       #expect(
         refusal.contains("could not be built again: the SQL fails: CHECK constraint failed"), "\(refusal)")
       #expect(

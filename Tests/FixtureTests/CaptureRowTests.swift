@@ -9,16 +9,16 @@ import Testing
 struct CaptureRowTests {
   /// Makes a database, captures it, and gives what is in the fixture's.
   private func captured(
-    _ sql: String, rows: Int, _ body: (CaptureLab, CaptureReport, Container) throws -> Void
+    _ sql: String, rows: Int, _ body: (CaptureSandbox, CaptureReport, Container) throws -> Void
   ) throws {
-    try CaptureLab.with { lab in
-      try lab.database("Documents/a.sqlite", sql)
-      lab.options.rows = rows
-      let report = try lab.capture()
-      let built = try lab.built()
-      #expect(try lab.rows("PRAGMA foreign_key_check", "Documents/a.sqlite", in: built) == [])
+    try CaptureSandbox.with { sandbox in
+      try sandbox.database("Documents/a.sqlite", sql)
+      sandbox.options.rows = rows
+      let report = try sandbox.capture()
+      let built = try sandbox.built()
+      #expect(try sandbox.rows("PRAGMA foreign_key_check", "Documents/a.sqlite", in: built) == [])
       #expect(report.tables.allSatisfy { $0.kept <= rows })
-      try body(lab, report, built)
+      try body(sandbox, report, built)
     }
   }
 
@@ -56,59 +56,61 @@ struct CaptureRowTests {
       CREATE TABLE home (country TEXT, town TEXT, FOREIGN KEY (country, town) REFERENCES town);
       INSERT INTO home SELECT country, upper(name) FROM town;
       """
-    try captured(sql, rows: 6) { lab, report, built in
+    try captured(sql, rows: 6) { sandbox, report, built in
       #expect(count(report, "folder") == [6, 50])
       #expect(count(report, "a") == [6, 50] && count(report, "b") == [6, 50])
       #expect(count(report, "town") == [6, 50] && count(report, "home") == [6, 50])
-      let joined = try lab.rows(
+      let joined = try sandbox.rows(
         "SELECT count(*) FROM home h JOIN town t ON t.country = h.country AND t.name = h.town",
         "Documents/a.sqlite", in: built)
       #expect(joined == [[6.databaseValue]])
     }
   }
 
-  @Test("A row that refers to nothing stays so, and is told; a row that needs too many others does not come")
+  @Test(
+    "A row that refers to nothing stays so, and is reported; a row that needs too many others does not come")
   func edges() throws {
     let sql = """
       PRAGMA foreign_keys = OFF; CREATE TABLE p (id INTEGER PRIMARY KEY); CREATE TABLE c (id INTEGER PRIMARY KEY, p REFERENCES p);
       INSERT INTO c VALUES (1, 9);
       CREATE TABLE chain (id INTEGER PRIMARY KEY, next INTEGER REFERENCES chain); INSERT INTO chain VALUES (1, 2), (2, 3), (3, 1);
       """
-    try CaptureLab.with { lab in
-      try lab.database("Documents/a.sqlite", sql)
-      lab.options.rows = 2
-      let report = try lab.capture()
+    try CaptureSandbox.with { sandbox in
+      try sandbox.database("Documents/a.sqlite", sql)
+      sandbox.options.rows = 2
+      let report = try sandbox.capture()
       #expect(count(report, "c") == [1, 1])
       #expect(report.notes.contains { $0.contains("c: 1 rows refer to rows that are not there") })
       #expect(count(report, "chain") == [0, 3])
-      #expect(try lab.rows("SELECT p FROM c", "Documents/a.sqlite", in: lab.built()) == [[9.databaseValue]])
+      #expect(
+        try sandbox.rows("SELECT p FROM c", "Documents/a.sqlite", in: sandbox.built()) == [[9.databaseValue]])
     }
   }
 
   @Test("A Core Data store keeps all of its rows; so does any table under a limit beyond all numbers")
   func stores() throws {
-    try CaptureLab.with { lab in
-      try lab.database(
+    try CaptureSandbox.with { sandbox in
+      try sandbox.database(
         "Documents/a.sqlite",
         """
         CREATE TABLE Z_METADATA (Z_VERSION INTEGER PRIMARY KEY, Z_UUID VARCHAR, Z_PLIST BLOB); CREATE TABLE Z_PRIMARYKEY (Z_ENT INTEGER PRIMARY KEY);
         CREATE TABLE ZNOTE (Z_PK INTEGER PRIMARY KEY, ZOWNER INTEGER);
         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300) INSERT INTO ZNOTE SELECT i, i FROM n;
         """)
-      try lab.database("Documents/b.sqlite", "CREATE TABLE t (x); INSERT INTO t VALUES (1), (2), (3)")
-      lab.options.rows = 2
-      let report = try lab.capture()
+      try sandbox.database("Documents/b.sqlite", "CREATE TABLE t (x); INSERT INTO t VALUES (1), (2), (3)")
+      sandbox.options.rows = 2
+      let report = try sandbox.capture()
       #expect(count(report, "ZNOTE") == [300, 300])
       #expect(count(report, "t") == [2, 3])
-      lab.options.rows = .max
-      #expect(try count(lab.capture("all"), "t") == [3, 3])
+      sandbox.options.rows = .max
+      #expect(try count(sandbox.capture("all"), "t") == [3, 3])
     }
   }
 
   @Test("Values keep their types, and the file its own settings")
   func values() throws {
-    try CaptureLab.with { lab in
-      try lab.database(
+    try CaptureSandbox.with { sandbox in
+      try sandbox.database(
         "Documents/a.sqlite",
         """
         PRAGMA encoding = 'UTF-16le'; PRAGMA page_size = 1024; PRAGMA journal_mode = DELETE; PRAGMA user_version = 7; PRAGMA application_id = 99;
@@ -116,18 +118,18 @@ struct CaptureRowTests {
         INSERT INTO "odd ""name" VALUES (1, 1e999), (2.5, -1e999), ('it''s', x'00ff'), (NULL, 9223372036854775807), ('', CAST(x'610062' AS TEXT));
         CREATE TABLE counted (id INTEGER PRIMARY KEY AUTOINCREMENT); INSERT INTO counted VALUES (41); DELETE FROM counted;
         """)
-      try lab.capture()
-      let built = try lab.built()
+      try sandbox.capture()
+      let built = try sandbox.built()
       for sql in [
         "SELECT _rowid_, typeof(a), quote(a), typeof(rowid), quote(rowid), \"b c\" FROM \"odd \"\"name\"",
         "PRAGMA encoding", "PRAGMA page_size",
         "PRAGMA journal_mode", "PRAGMA user_version", "PRAGMA application_id",
         "SELECT * FROM sqlite_sequence", "SELECT name, sql FROM sqlite_schema ORDER BY name",
       ] {
-        let before = try lab.rows(
+        let before = try sandbox.rows(
           sql, "Documents/a.sqlite",
-          in: Container(at: lab.directory("Notes"), configuration: lab.configuration))
-        #expect(try lab.rows(sql, "Documents/a.sqlite", in: built) == before, "\(sql)")
+          in: Container(at: sandbox.directory("Notes"), configuration: sandbox.configuration))
+        #expect(try sandbox.rows(sql, "Documents/a.sqlite", in: built) == before, "\(sql)")
       }
     }
   }

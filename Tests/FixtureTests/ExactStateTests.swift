@@ -42,9 +42,9 @@ struct ExactStateTests {
 
   @Test("What another program changes beside the transaction does not go unnoticed")
   func tampered() throws {
-    try SuiteLab.sound { lab in
+    try SuiteSandbox.sound { sandbox in
       // Its name is this test's alone: others run at the same time.
-      try lab.write("Fixtures/new/container/Documents/tampered.md", "x")
+      try sandbox.write("Fixtures/new/container/Documents/tampered.md", "x")
       // A closure reaches beside the stage, as no operation can: the attribute is no part of what is undone.
       let catalog = try MigrationCatalog(stages: [
         .custom(version: 1, "tamper") { context in
@@ -60,9 +60,9 @@ struct ExactStateTests {
           }
         }
       ])
-      try lab.write("Fixtures/new/container/Documents/tampered.md", "A note.\n")
-      lab.options.filter = ["new"]
-      let found = try lab.found(catalog)
+      try sandbox.write("Fixtures/new/container/Documents/tampered.md", "A note.\n")
+      sandbox.options.filter = ["new"]
+      let found = try sandbox.found(catalog)
       #expect(
         found.contains { $0.hasPrefix("new: rollback Documents/tampered.md: the attributes differ") },
         "\(found)")
@@ -71,10 +71,10 @@ struct ExactStateTests {
 
   @Test("Migrating again must change nothing")
   func again() throws {
-    try SuiteLab.sound { lab in
-      let runner = try FixtureRunner(catalog: lab.catalog(), configuration: lab.configuration)
-      let fixture = try Fixture.load(lab.directory("Fixtures/one"))
-      let work = FixtureWork(fixture: fixture, runner: runner, scratch: try Directory(lab.directory.path))
+    try SuiteSandbox.sound { sandbox in
+      let runner = try FixtureRunner(catalog: sandbox.catalog(), configuration: sandbox.configuration)
+      let fixture = try Fixture.load(sandbox.directory("Fixtures/one"))
+      let work = FixtureWork(fixture: fixture, runner: runner, scratch: try Directory(sandbox.directory.path))
       var checks = FixtureChecks(work, freshVersions: [])
       let container = try work.container("again")
       // Not migrated yet: there is everything to do.

@@ -21,20 +21,21 @@ struct FixtureContainerTests {
       (".././../up/", "up", "nest/container"),
     ])
   func groups(path: String, root: String, container: String) throws {
-    try FixtureLab.with { lab in
-      lab.configuration.groups = [Self.group: path, "group.none": "../never"]
-      try lab.write("container/Documents/a", "a")
-      try lab.write("groups/\(Self.group)/Library/Preferences/\(Self.group).plist.yaml", "theme: dark\n")
-      try lab.write("groups/\(Self.group)/data.db.sql", "CREATE TABLE t(x);")
-      try lab.write("groups/.DS_Store", "x")
-      try lab.describe(
+    try FixtureSandbox.with { sandbox in
+      sandbox.configuration.groups = [Self.group: path, "group.none": "../never"]
+      try sandbox.write("container/Documents/a", "a")
+      try sandbox.write("groups/\(Self.group)/Library/Preferences/\(Self.group).plist.yaml", "theme: dark\n")
+      try sandbox.write("groups/\(Self.group)/data.db.sql", "CREATE TABLE t(x);")
+      try sandbox.write("groups/.DS_Store", "x")
+      try sandbox.describe(
         """
         container:
           directories: [.groups/\(Self.group)/Empty]
           excluded: [.groups/\(Self.group)/data.db, .groups/\(Self.group)]
         """)
-      let work = lab.directory("work")
-      let made = try lab.load().build(in: work, configuration: lab.configuration, deviceKeys: lab.deviceKeys)
+      let work = sandbox.directory("work")
+      let made = try sandbox.load().build(
+        in: work, configuration: sandbox.configuration, deviceKeys: sandbox.deviceKeys)
       #expect(made.root == work + "/" + container && made.groups.map(\.root) == [work + "/" + root])
       #expect(made.missingGroups.map(\.id) == ["group.none"])
       let tree = try TreeListing(work)
@@ -45,31 +46,33 @@ struct FixtureContainerTests {
       #expect(tree["\(root)/data.db"]?.attributes.count == 1 && tree["\(root)"]?.attributes.count == 1)
       #expect(
         Set(
-          try RawFiles.names(in: Array(lab.directory.path.utf8)).map { String(decoding: $0, as: UTF8.self) })
+          try RawFiles.names(in: Array(sandbox.directory.path.utf8)).map {
+            String(decoding: $0, as: UTF8.self)
+          })
           == ["Fixtures", "work"])
     }
   }
 
   @Test("Groups that would be outside, or that nobody knows, are errors")
   func strangeGroups() throws {
-    try FixtureLab.with { lab in
-      try lab.write("container/a", "a")
-      try lab.describe("")
-      lab.configuration.groups = [Self.group: lab.directory("outside")]
-      #expect(FixtureLab.message(lab.build).contains("is at an absolute path"))
+    try FixtureSandbox.with { sandbox in
+      try sandbox.write("container/a", "a")
+      try sandbox.describe("")
+      sandbox.configuration.groups = [Self.group: sandbox.directory("outside")]
+      #expect(FixtureSandbox.message(sandbox.build).contains("is at an absolute path"))
       for path in ["..", ".", "../container", "Library", "../../nest"] {
-        lab.configuration.groups = [Self.group: path]
-        try lab.write("groups/\(Self.group)/b", "b")
-        let said = FixtureLab.message(lab.build)
+        sandbox.configuration.groups = [Self.group: path]
+        try sandbox.write("groups/\(Self.group)/b", "b")
+        let said = FixtureSandbox.message(sandbox.build)
         #expect(said.contains("overlap"), "\(path): \(said)")
       }
-      lab.configuration.groups = [Self.group: "../x/../../y"]
-      #expect(FixtureLab.message(lab.build).contains("write `..` only at its beginning"))
-      lab.configuration.groups = ["group.other": "../other"]
-      #expect(FixtureLab.message(lab.build).contains("the fixture has the group \(Self.group)"))
-      try lab.write("container/.groups/x", "x")
-      try RawFiles.remove(Array(lab.directory(FixtureLab.fixture + "/groups").utf8))
-      #expect(FixtureLab.message(lab.build).contains("groups are beside the container"))
+      sandbox.configuration.groups = [Self.group: "../x/../../y"]
+      #expect(FixtureSandbox.message(sandbox.build).contains("write `..` only at its beginning"))
+      sandbox.configuration.groups = ["group.other": "../other"]
+      #expect(FixtureSandbox.message(sandbox.build).contains("the fixture has the group \(Self.group)"))
+      try sandbox.write("container/.groups/x", "x")
+      try RawFiles.remove(Array(sandbox.directory(FixtureSandbox.fixture + "/groups").utf8))
+      #expect(FixtureSandbox.message(sandbox.build).contains("groups are beside the container"))
     }
   }
 
@@ -77,27 +80,27 @@ struct FixtureContainerTests {
 
   @Test("Settings may be XML, files may be taken as they are, links and programs stay what they are")
   func files() throws {
-    try FixtureLab.with { lab in
+    try FixtureSandbox.with { sandbox in
       let settings = PropertyListFile(
         format: .xml, root: ["a": .integer(1), "when": .date(Date(timeIntervalSince1970: 60))])
-      try lab.write("container/Library/x.plist.xml", settings.encoded())
-      try lab.write("container/Library/raw.plist.xml", settings.encoded())
-      try lab.write("container/Library/empty.plist.yaml", "")
-      try lab.write("container/Documents/schema.sql", "not SQL")
-      try lab.write("container/Documents/.sql", "no name")
-      try lab.write("container/Documents/settings.yaml", "a: 1\n")
-      try lab.write("container/Documents/odd \u{1F95B} \\ name\n", "odd")
-      try lab.write("container/bin/run", "#!/bin/sh\n")
-      let fixture = lab.directory(FixtureLab.fixture + "/container/")
+      try sandbox.write("container/Library/x.plist.xml", settings.encoded())
+      try sandbox.write("container/Library/raw.plist.xml", settings.encoded())
+      try sandbox.write("container/Library/empty.plist.yaml", "")
+      try sandbox.write("container/Documents/schema.sql", "not SQL")
+      try sandbox.write("container/Documents/.sql", "no name")
+      try sandbox.write("container/Documents/settings.yaml", "a: 1\n")
+      try sandbox.write("container/Documents/odd \u{1F95B} \\ name\n", "odd")
+      try sandbox.write("container/bin/run", "#!/bin/sh\n")
+      let fixture = sandbox.directory(FixtureSandbox.fixture + "/container/")
       #expect(chmod(fixture + "bin/run", 0o700) == 0 && symlink("../../outside", fixture + "link") == 0)
-      try lab.describe(
+      try sandbox.describe(
         """
         container:
           directories: [closed/inner]
           verbatim: [Documents/schema.sql, Library/raw.plist.xml]
           modes: {closed: 0o000, closed/inner: 0o500, .: 0o700}
         """)
-      let container = try lab.build()
+      let container = try sandbox.build()
       #expect(chmod(container.root + "/closed", 0o700) == 0)
       let tree = try TreeListing(container.root)
       let read = { (path: String) in try PropertyListFile(bytes: [UInt8](tree[path]?.content ?? Data())) }
@@ -126,7 +129,7 @@ struct FixtureContainerTests {
       ),
       (["a.db.sql": "BEGIN; CREATE TABLE t(x); INSERT INTO u VALUES (1);"], "", "no such table: u"),
       (["a.db.sql": "CREATE TABLE t(x UNIQUE); BEGIN; COMMIT"], "", "within a transaction"),
-      (["a.db.sql": "CREATE TABLE \"t"], "", "a.db.sql: the SQL fails: unrecognized token"),
+      (["a.db.sql": "CREATE TABLE \"t"], "", "a.db.sql:1:1: the SQL fails: unrecognized token"),
       (["a.db.sql": "ATTACH '/tmp/never' AS o"], "", "ATTACH is not allowed"),
       (["a.db.sql": "/* */ -- x\n vacuum into '/tmp/never'"], "", "VACUUM is not allowed"),
       (
@@ -145,10 +148,10 @@ struct FixtureContainerTests {
       ),
     ]
     for (files, yaml, message) in cases {
-      try FixtureLab.with { lab in
-        for (path, text) in files { try lab.write("container/" + path, text) }
-        try lab.describe("container: {\(yaml)}\n")
-        let said = FixtureLab.message(lab.build)
+      try FixtureSandbox.with { sandbox in
+        for (path, text) in files { try sandbox.write("container/" + path, text) }
+        try sandbox.describe("container: {\(yaml)}\n")
+        let said = FixtureSandbox.message(sandbox.build)
         #expect(said.contains(message), "\(message): \(said)")
       }
     }
@@ -156,7 +159,7 @@ struct FixtureContainerTests {
 
   @Test("SQL may be a dump with its own transaction, and says of the file what comes first")
   func dumps() throws {
-    try FixtureLab.with { lab in
+    try FixtureSandbox.with { sandbox in
       let dump = """
         PRAGMA foreign_keys=OFF;
         PRAGMA encoding = 'UTF-16le';
@@ -166,13 +169,13 @@ struct FixtureContainerTests {
         COMMIT;
         PRAGMA user_version = 7;
         """
-      try lab.write("container/dump.db.sql", dump)
-      try lab.write(
+      try sandbox.write("container/dump.db.sql", dump)
+      try sandbox.write(
         "container/old.db.sql", "PRAGMA journal_mode = DELETE; CREATE TABLE t(x); INSERT INTO t VALUES (1)")
-      try lab.write("container/plain.db.sql", "-- nothing\nCREATE TABLE t(x);\nINSERT INTO t VALUES (1);")
-      try lab.write("container/empty.db.sql", "-- no content\n")
-      try lab.describe("")
-      let root = try lab.build().root
+      try sandbox.write("container/plain.db.sql", "-- nothing\nCREATE TABLE t(x);\nINSERT INTO t VALUES (1);")
+      try sandbox.write("container/empty.db.sql", "-- no content\n")
+      try sandbox.describe("")
+      let root = try sandbox.build().root
       let ask = { (name: String, sql: String) in
         try Command.run(Tools.system("sqlite3"), ["file:\(root)/\(name)?immutable=1", sql]).output
       }
@@ -192,35 +195,37 @@ struct FixtureContainerTests {
 
   @Test("An archive is a container too: with groups, flags and excluded files, and a vault that is made anew")
   func archives() throws {
-    try FixtureLab.with { lab in
-      lab.configuration.groups = [Self.group: "../Shared/notes"]
-      try lab.write("container/Documents/a", "a")
-      try lab.write("container/Documents/kept/b", "b")
-      try lab.write("container/Documents/database.sqlite.sql", "CREATE TABLE t(x); INSERT INTO t VALUES (1);")
-      try lab.write("groups/\(Self.group)/shared", "s")
-      try lab.describe(
+    try FixtureSandbox.with { sandbox in
+      sandbox.configuration.groups = [Self.group: "../Shared/notes"]
+      try sandbox.write("container/Documents/a", "a")
+      try sandbox.write("container/Documents/kept/b", "b")
+      try sandbox.write(
+        "container/Documents/database.sqlite.sql", "CREATE TABLE t(x); INSERT INTO t VALUES (1);")
+      try sandbox.write("groups/\(Self.group)/shared", "s")
+      try sandbox.describe(
         """
         container:
           excluded: [Documents/kept]
           modes: {Documents/a: 0o600}
           vault: [{service: s, accessible: always, value: made-up-real}]
         """)
-      let source = try lab.build()
-      let archive = lab.directory("archive.tar.zst")
+      let source = try sandbox.build()
+      let archive = sandbox.directory("archive.tar.zst")
       var options = SnapshotRequest(target: .file(archive), tool: "test")
       options.includesExcluded = true
       _ = try Snapshot.take(source, options)
 
-      let folder = lab.directory(FixtureLab.fixture)
+      let folder = sandbox.directory(FixtureSandbox.fixture)
       for name in ["container", "groups"] { try RawFiles.remove(Array("\(folder)/\(name)".utf8)) }
       try FileManager.default.moveItem(atPath: archive, toPath: folder + "/container.tar.zst")
-      try lab.write("fixture.yaml", "version: 0\n")
-      #expect(FixtureLab.message(lab.build).contains("which only its own device can open"))
+      try sandbox.write("fixture.yaml", "version: 0\n")
+      #expect(FixtureSandbox.message(sandbox.build).contains("which only its own device can open"))
       let vault =
         "container: {vault: [{service: t, accessible: always, value: x}], modes: {Documents/kept/b: 0o640}}\n"
-      try lab.write("fixture.yaml", "version: 0\n" + vault)
-      let work = lab.directory("built")
-      let made = try lab.load().build(in: work, configuration: lab.configuration, deviceKeys: lab.deviceKeys)
+      try sandbox.write("fixture.yaml", "version: 0\n" + vault)
+      let work = sandbox.directory("built")
+      let made = try sandbox.load().build(
+        in: work, configuration: sandbox.configuration, deviceKeys: sandbox.deviceKeys)
       let own = ["Library/Vault/vault.age", "Library/Vault"]
       let (before, after) = (
         try TreeListing(source.root).without(own), try TreeListing(made.root).without(own)
@@ -228,7 +233,7 @@ struct FixtureContainerTests {
       #expect(after["Documents/kept/b"]?.mode == 0o640 && after["Documents/a"]?.mode == 0o600)
       #expect(after.paths == before.paths && after["Documents/kept"]?.attributes.count == 1)
       #expect(try TreeListing(work + "/Shared/notes").paths.contains("shared"))
-      let items = try Transaction.inspect(made, options: lab.transaction) {
+      let items = try Transaction.inspect(made, options: sandbox.transaction) {
         try #require(try $0.vault()).sorted.map(\.service)
       }
       #expect(items == ["t"])
@@ -238,39 +243,40 @@ struct FixtureContainerTests {
       #expect(try Set(names(work)) == ["container", "Shared"], "the restore left something of its own")
       #expect(try names(work + "/Shared") == ["notes"])
       #expect(try Transaction.log(made).isEmpty)
-      try lab.write("fixture.yaml", "version: 0\ncontainer: {only-in-wal: [a.db]}\n")
-      #expect(FixtureLab.message(lab.build).contains("which only its own device can open"))
-      try lab.write("fixture.yaml", "version: 0\ncontainer: {vault: [], verbatim: [a.sql]}\n")
-      #expect(FixtureLab.message(lab.build).contains("fixture.yaml:2:35: the fixture has no `container/`"))
-      lab.configuration.groups = [:]
-      #expect(FixtureLab.message(lab.build).contains("the archive has the group \(Self.group)"))
+      try sandbox.write("fixture.yaml", "version: 0\ncontainer: {only-in-wal: [a.db]}\n")
+      #expect(FixtureSandbox.message(sandbox.build).contains("which only its own device can open"))
+      try sandbox.write("fixture.yaml", "version: 0\ncontainer: {vault: [], verbatim: [a.sql]}\n")
+      #expect(
+        FixtureSandbox.message(sandbox.build).contains("fixture.yaml:2:35: the fixture has no `container/`"))
+      sandbox.configuration.groups = [:]
+      #expect(FixtureSandbox.message(sandbox.build).contains("the archive has the group \(Self.group)"))
     }
   }
 
   @Test("An archive that is cut or lies gives an error, and nothing outside is touched")
   func damagedArchives() throws {
-    try FixtureLab.with { lab in
-      try lab.write("container/Documents/a", [UInt8](repeating: 7, count: 100_000))
-      try lab.describe("")
-      let archive = lab.directory("archive.tar.zst")
-      _ = try Snapshot.take(lab.build(), SnapshotRequest(target: .file(archive), tool: "test"))
+    try FixtureSandbox.with { sandbox in
+      try sandbox.write("container/Documents/a", [UInt8](repeating: 7, count: 100_000))
+      try sandbox.describe("")
+      let archive = sandbox.directory("archive.tar.zst")
+      _ = try Snapshot.take(sandbox.build(), SnapshotRequest(target: .file(archive), tool: "test"))
       let bytes = [UInt8](try RawFiles.read(Array(archive.utf8)))
-      try RawFiles.remove(Array(lab.directory(FixtureLab.fixture + "/container").utf8))
-      try lab.write("fixture.yaml", "version: 0\n")
+      try RawFiles.remove(Array(sandbox.directory(FixtureSandbox.fixture + "/container").utf8))
+      try sandbox.write("fixture.yaml", "version: 0\n")
       var flipped = bytes
       flipped[bytes.count / 2] ^= 0x40
       for damaged in [
         Array(bytes.dropLast(9)), Array(bytes.prefix(bytes.count / 2)), flipped, [], Array("text".utf8),
       ] {
-        try lab.write("container.tar.zst", damaged)
-        let said = FixtureLab.message(lab.build)
+        try sandbox.write("container.tar.zst", damaged)
+        let said = FixtureSandbox.message(sandbox.build)
         #expect(said != "nothing was thrown" && said.contains("container.tar.zst"), "\(said)")
       }
     }
   }
 }
 
-extension FixtureLab {
+extension FixtureSandbox {
   /// Opens the vault.
   fileprivate var transaction: TransactionOptions {
     var options = TransactionOptions()

@@ -49,8 +49,8 @@ struct FixtureExpectationTests {
     #expect(other.map(\.message).contains("the vault item has another value"))
     #expect(other.contains { $0.expected == "19 bytes" && $0.found == "19 bytes" && $0.place == place })
     #expect(try findings("v4", asExpectedBy: "v5").map(\.message).contains("the vault item is absent"))
-    try FixtureLab.with { lab in
-      try lab.describe(
+    try FixtureSandbox.with { sandbox in
+      try sandbox.describe(
         """
         container:
           vault:
@@ -65,7 +65,7 @@ struct FixtureExpectationTests {
               access-control: [userPresence]
               value: made-up-token-ada-6
         """)
-      let findings = try lab.findings()
+      let findings = try sandbox.findings()
       #expect(
         findings.map(\.message) == [
           "the vault item has another accessibility", "the vault item has another access control",
@@ -78,14 +78,15 @@ struct FixtureExpectationTests {
 
   @Test("Settings differ by value, by type, and in further files")
   func settings() throws {
-    try FixtureLab.with { lab in
-      lab.configuration.defaults["widget"] = "Library/Preferences/widget.plist"
-      lab.configuration.groups = ["group.com.example.notes": "../Shared/notes"]
-      try lab.write("container/Library/Preferences/com.example.notes.plist.yaml", "a: 1\nb: two\nc: true\n")
-      try lab.write("container/Library/Preferences/widget.plist.yaml", "size: 2\n")
+    try FixtureSandbox.with { sandbox in
+      sandbox.configuration.defaults["widget"] = "Library/Preferences/widget.plist"
+      sandbox.configuration.groups = ["group.com.example.notes": "../Shared/notes"]
+      try sandbox.write(
+        "container/Library/Preferences/com.example.notes.plist.yaml", "a: 1\nb: two\nc: true\n")
+      try sandbox.write("container/Library/Preferences/widget.plist.yaml", "size: 2\n")
       let group = "group.com.example.notes/Library/Preferences/group.com.example.notes.plist"
-      try lab.write("groups/\(group).yaml", "shared: {deep: [1, 2]}\nsession_token: made-up-4f9b2c7d1e\n")
-      try lab.describe(
+      try sandbox.write("groups/\(group).yaml", "shared: {deep: [1, 2]}\nsession_token: made-up-4f9b2c7d1e\n")
+      try sandbox.describe(
         """
         expect:
           settings: {a: 1, b: 2, c: false}
@@ -94,7 +95,7 @@ struct FixtureExpectationTests {
             group.com.example.notes:
               settings: {shared: {deep: [1, 2]}, session_token: made-up-0000000000}
         """)
-      let findings = try lab.findings()
+      let findings = try sandbox.findings()
       #expect(
         findings.map { "\($0.place ?? "")|\($0.expected ?? "")|\($0.found ?? "")" }.prefix(3) == [
           "Library/Preferences/com.example.notes.plist: b|the integer 2|the string \"two\"",
@@ -104,21 +105,21 @@ struct FixtureExpectationTests {
       let token = try #require(findings.last)
       #expect(findings.count == 4 && token.place == ".groups/\(group): session_token")
       #expect(token.found?.hasPrefix("(secret, ") == true && token.expected?.hasPrefix("(secret, ") == true)
-      try lab.describe("expect: {suites: {widgte: {settings: {a: 1}}}}\n")
-      #expect(FixtureLab.message(lab.findings).contains("did you mean `widget`?"))
+      try sandbox.describe("expect: {suites: {widgte: {settings: {a: 1}}}}\n")
+      #expect(FixtureSandbox.message(sandbox.findings).contains("did you mean `widget`?"))
     }
   }
 
   @Test("Files are counted by patterns and their text is searched; Drydock's own are passed over")
   func files() throws {
-    try FixtureLab.with { lab in
+    try FixtureSandbox.with { sandbox in
       for (name, text) in [("a.md", "Buy milk"), ("b.md", "Call Grandma"), ("c.txt", "x")] {
-        try lab.write("container/Documents/\(name)", text)
+        try sandbox.write("container/Documents/\(name)", text)
       }
-      try lab.write("container/Documents/photo.jpg", [0xff, 0xd8, 0xff])
+      try sandbox.write("container/Documents/photo.jpg", [0xff, 0xd8, 0xff])
       let own = "container/Library/Application Support/.drydock/history.json"
-      try lab.write(own, "{}")
-      try lab.describe(
+      try sandbox.write(own, "{}")
+      try sandbox.describe(
         """
         expect:
           files:
@@ -134,7 +135,7 @@ struct FixtureExpectationTests {
             - {path: "*.md"}
           absent: ["Documents/*.txt", "Documents/a.md"]
         """)
-      let findings = try lab.findings()
+      let findings = try sandbox.findings()
       #expect(
         findings.map { "\($0.line ?? 0) \($0.place ?? ""): \($0.message)" } == [
           "10 Documents/*: there are 4 of these, expected 3",
@@ -150,14 +151,15 @@ struct FixtureExpectationTests {
 
   @Test("Queries name a database by its name or path, also in a group; what fails is a finding")
   func queries() throws {
-    try FixtureLab.with { lab in
-      lab.configuration.groups = ["group.x": "../Shared/x"]
+    try FixtureSandbox.with { sandbox in
+      sandbox.configuration.groups = ["group.x": "../Shared/x"]
       let sql = "CREATE TABLE t(a, token); INSERT INTO t VALUES (1, 'made-up-4f9b2c7d1e'), (2.5, NULL);"
-      try lab.write("container/Documents/database.sqlite.sql", sql)
-      try lab.write("groups/group.x/shared.db.sql", "CREATE TABLE s(x); INSERT INTO s VALUES (x'0102');")
-      try lab.write("container/Documents/broken.db", "SQLite format 3\0" + String(repeating: "x", count: 99))
-      try lab.write("container/Documents/text.db", "no database")
-      try lab.describe(
+      try sandbox.write("container/Documents/database.sqlite.sql", sql)
+      try sandbox.write("groups/group.x/shared.db.sql", "CREATE TABLE s(x); INSERT INTO s VALUES (x'0102');")
+      try sandbox.write(
+        "container/Documents/broken.db", "SQLite format 3\0" + String(repeating: "x", count: 99))
+      try sandbox.write("container/Documents/text.db", "no database")
+      try sandbox.describe(
         """
         expect:
           queries:
@@ -172,7 +174,7 @@ struct FixtureExpectationTests {
             - {database: Documents/none.db, sql: SELECT 1, rows: []}
             - {database: notes, sql: SELECT token FROM t WHERE a = 1, rows: [[a]]}
         """)
-      let findings = try lab.findings()
+      let findings = try sandbox.findings()
       let messages = findings.map { "\($0.line ?? 0) \($0.message)" }
       #expect(messages.first == "7 the query gives 2 rows, expected 1", "\(messages)")
       #expect(messages.contains { $0.hasPrefix("8 the query fails: no such column") }, "\(messages)")
@@ -187,9 +189,9 @@ struct FixtureExpectationTests {
 
   @Test("Flags and protection count, on the root too; rows that may go are known by table and database")
   func marksAndLosses() throws {
-    try FixtureLab.with { lab in
-      try lab.write("container/Documents/a.md", "a")
-      try lab.describe(
+    try FixtureSandbox.with { sandbox in
+      try sandbox.write("container/Documents/a.md", "a")
+      try sandbox.describe(
         """
         container:
           excluded: [Documents]
@@ -199,7 +201,7 @@ struct FixtureExpectationTests {
           protection: {Documents/a.md: complete, .: none, Documents: complete, Documents/x: none}
           lost-rows: {notes: {task: 3}, Documents/other.db: {t: 1}}
         """)
-      let findings = try lab.findings()
+      let findings = try sandbox.findings()
       #expect(
         findings.map { "\($0.place ?? ""): \($0.message) \($0.expected ?? "") \($0.found ?? "")" } == [
           "Documents/a.md: this is not flagged as excluded from backups  ",
@@ -207,8 +209,8 @@ struct FixtureExpectationTests {
           "Documents: this has another protection class complete ",
           "Documents/x: this is absent  ",
         ])
-      let expectation = try #require(try lab.load().expectation)
-      let container = try lab.build()
+      let expectation = try #require(try sandbox.load().expectation)
+      let container = try sandbox.build()
       #expect(expectation.announcedLoss(of: "task", in: "Documents/database.sqlite", of: container) == 3)
       #expect(expectation.announcedLoss(of: "task", in: "Documents/other.db", of: container) == 0)
       #expect(expectation.announcedLoss(of: "t", in: "Documents/other.db", of: container) == 1)

@@ -11,8 +11,7 @@ struct FixtureMigrationTests {
   @Test("All of them pass all checks")
   func suite() throws {
     let result = try FixtureSuite(
-      catalog: MigrationCatalog.load(Sample.migrations), releases: Releases.read(Sample.migrations),
-      configuration: Sample.configuration, directory: Sample.fixtures
+      MigrationCatalog.load(Sample.migrations), fixtures: Sample.fixtures, configuration: Sample.configuration
     ).run()
     for fixture in result.fixtures where fixture.state != .knownFailure {
       #expect(fixture.findings == [], "\(fixture.name)")

@@ -50,13 +50,14 @@ struct GoldenContainer {
   func write(
     _ name: String = "golden", _ volatile: VolatileValues = VolatileValues(), _ keys: DeviceKeys? = nil
   ) throws {
-    try GoldenCheck.write(container, to: folder(name), volatile: volatile, deviceKeys: keys)
+    try GoldenText(of: container, volatile: volatile, deviceKeys: keys).write(to: folder(name))
   }
 
   func findings(
     _ name: String = "golden", _ volatile: VolatileValues = VolatileValues(), _ keys: DeviceKeys? = nil
   ) throws -> [FixtureFinding] {
-    try GoldenCheck.findings(container, against: folder(name), volatile: volatile, deviceKeys: keys)
+    try GoldenText(of: container, volatile: volatile, deviceKeys: keys).findings(
+      against: folder(name), volatile: volatile)
   }
 
   /// A file of a golden.

@@ -17,8 +17,7 @@ import Testing
   }
 
   private func write(_ container: Container, to path: String) throws {
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
-    try Transaction.inspect(container) { try GoldenWriter.write(ContentSide(live: $0), to: path) }
+    try Transaction.inspect(container) { try GoldenText(of: ContentSide(live: $0)).write(to: path) }
   }
 
   private func compare(_ golden: String, _ container: Container) throws -> Comparison {

@@ -168,7 +168,7 @@ import Testing
     }
   }
 
-  @Test func rowsThatAreAlikeAreToldApartByWhatRefersToThem() throws {
+  @Test func rowsThatAreAlikeAreDistinguishedByWhatRefersToThem() throws {
     let schema = """
       CREATE TABLE item(uuid TEXT PRIMARY KEY, title TEXT);
       CREATE TABLE photo(id INTEGER PRIMARY KEY, item TEXT REFERENCES item(uuid));

@@ -24,7 +24,7 @@ struct JUnitReportTests {
 
   @Test("It is valid, whatever stands in names, values and messages")
   func valid() throws {
-    try validate(ReportLab.everything)
+    try validate(ReportSamples.everything)
     try validate(all)
     var filtered = all
     filtered.notes = ["fixtures were filtered out"]
@@ -35,7 +35,7 @@ struct JUnitReportTests {
   /// line breaks.
   @Test("It has all that Apache Ant asks for, in its order")
   func ant() throws {
-    for suite in try suites(ReportLab.everything) {
+    for suite in try suites(ReportSamples.everything) {
       let attributes = Set((suite.attributes ?? []).compactMap(\.name))
       let wanted: Set = [
         "name", "package", "id", "tests", "failures", "errors", "skipped", "time", "hostname", "timestamp",
@@ -53,9 +53,9 @@ struct JUnitReportTests {
     }
   }
 
-  @Test("A case tells its fixture's state, with all findings as text")
+  @Test("A case reports its fixture's state, with all findings as text")
   func cases() throws {
-    let suites = try suites(ReportLab.everything)
+    let suites = try suites(ReportSamples.everything)
     #expect(suites.map { $0.text("name") } == ["fixtures", "all fixtures together"])
     let numbers = ["tests", "failures", "errors", "skipped"].map { suites[0].text($0) }
     #expect(numbers == ["5", "1", "1", "2"])

@@ -5,8 +5,9 @@ import MigrationEngine
 import TestSupport
 import Testing
 
-/// The fixtures of the sample app are worth something: whatever is broken in one of its migrations, the one that is there
-/// for it fails, and says in which migration and where. That none of them fails otherwise, `FixtureMigrationTests` shows.
+/// The fixtures of the sample app are worth something: whatever is broken in one of its migrations, the one that is
+/// there for it fails, and says in which migration and where. That none of them fails otherwise,
+/// `FixtureMigrationTests` shows.
 @Suite struct MutationTests {
   @Test(arguments: Mutation.all) func isCaught(_ mutation: Mutation) throws {
     let findings = try findings(mutation)
@@ -17,8 +18,8 @@ import Testing
       }, "\(findings)")
   }
 
-  /// A database is moved with its log whatever a step says: the rows are all there, and the step that would lose them is
-  /// told, since it has no effect on any fixture.
+  /// A database is moved with its log whatever a step says: the rows are all there, and the step that would lose them
+  /// is told, since it has no effect on any fixture.
   @Test func aSidecarCannotBeForgotten() throws {
     let mutation = Mutation(
       "0003_move_database", "the sidecar forgotten",
@@ -38,8 +39,8 @@ import Testing
       try FileManager.default.copyItem(atPath: Sample.migrations, toPath: migrations)
       try mutation.apply(to: migrations)
       let result = try FixtureSuite(
-        catalog: MigrationCatalog.load(migrations), releases: Releases.read(migrations),
-        configuration: Sample.configuration, directory: directory("Fixtures")
+        MigrationCatalog.load(migrations), fixtures: directory("Fixtures"),
+        configuration: Sample.configuration
       ).run()
       #expect(!result.passed)
       let found = result.findings.first { $0.message.contains("files.delete") }
@@ -60,8 +61,8 @@ import Testing
       try FileManager.default.copyItem(atPath: Sample.migrations, toPath: migrations)
       try mutation.apply(to: migrations)
       let result = try FixtureSuite(
-        catalog: MigrationCatalog.load(migrations), releases: Releases.read(migrations),
-        configuration: Sample.configuration, fixtures: [Sample.fixture(mutation.fixture)]
+        MigrationCatalog.load(migrations), fixtures: [Sample.fixture(mutation.fixture)],
+        configuration: Sample.configuration
       ).run()
       return result.fixtures.filter { $0.state == .failed }.flatMap(\.findings)
     }

@@ -6,12 +6,12 @@ struct ReportTests {
   @Test("A finding is told in lines: what, where, expected, found, since when, by which file")
   func finding() {
     #expect(
-      FindingText(ReportLab.wrong, from: "/repo").lines == [
+      FindingText(ReportSamples.wrong, from: "/repo").lines == [
         "golden: Library/p.plist: theme: another value", "  expected  \"light\"", "  found     \"dark\"",
         "  first after 0002_rename_settings", "  Fixtures/v1/expected/6/defaults.yaml:12",
       ])
-    #expect(FindingText(ReportLab.wrong).lines.last == "  /repo/Fixtures/v1/expected/6/defaults.yaml:12")
-    #expect(FindingText(ReportLab.wrong, from: "/re").lines.last?.hasPrefix("  /repo") == true)
+    #expect(FindingText(ReportSamples.wrong).lines.last == "  /repo/Fixtures/v1/expected/6/defaults.yaml:12")
+    #expect(FindingText(ReportSamples.wrong, from: "/re").lines.last?.hasPrefix("  /repo") == true)
   }
 
   @Test("Files in a message are named from the directory, too")
@@ -60,7 +60,7 @@ struct ReportTests {
 
   @Test("GitHub's annotations name the file in the repository, and nothing in them ends the command")
   func annotations() {
-    let lines = GitHubAnnotations(ReportLab.everything, workspace: "/repo", directory: "/repo/app").lines
+    let lines = GitHubAnnotations(ReportSamples.everything, workspace: "/repo", directory: "/repo/app").lines
     #expect(lines.count == 5, "two findings, the broken fixture, the known one, and one over all")
     #expect(
       lines[0] == """
@@ -83,7 +83,7 @@ struct ReportTests {
     var finding = FixtureFinding(.golden, "100% of a, b: c")
     finding.file = "/repo/Fixtures/100%,a:b/fixture.yaml"
     let result = SuiteResult(
-      fixtures: [ReportLab.fixture("100%,a:b", .failed, [finding])], findings: [], notes: [], seconds: 0)
+      fixtures: [ReportSamples.fixture("100%,a:b", .failed, [finding])], findings: [], notes: [], seconds: 0)
     #expect(
       GitHubAnnotations(result, workspace: "/repo", directory: "/repo").lines == [
         """
@@ -95,7 +95,7 @@ struct ReportTests {
 
   @Test("The summary has the counts and each failure, and its text is only text")
   func summary() {
-    let text = MarkdownSummary(ReportLab.everything, from: "/repo").text
+    let text = MarkdownSummary(ReportSamples.everything, from: "/repo").text
     #expect(
       text.hasPrefix(
         "### ❌ Migration tests\n\n5 fixtures: 1 passed, 2 failed, 1 known failure, 1 not run\n\n"))
@@ -103,15 +103,15 @@ struct ReportTests {
     #expect(text.contains("a &amp; b &lt;c&gt;") && !text.contains("<c>"))
     #expect(text.contains("<b>all fixtures together</b>"))
     let passed = SuiteResult(
-      fixtures: [ReportLab.fixture("v0", .passed)], findings: [], notes: [], seconds: 0)
+      fixtures: [ReportSamples.fixture("v0", .passed)], findings: [], notes: [], seconds: 0)
     #expect(MarkdownSummary(passed).text == "### ✅ Migration tests\n\n1 fixture: 1 passed\n\n\n")
   }
 
   @Test("A summary of very many findings ends")
   func longSummary() {
-    let findings = Array(repeating: ReportLab.wrong, count: 10_000)
+    let findings = Array(repeating: ReportSamples.wrong, count: 10_000)
     let result = SuiteResult(
-      fixtures: [ReportLab.fixture("v1", .failed, findings)], findings: [], notes: [], seconds: 0)
+      fixtures: [ReportSamples.fixture("v1", .failed, findings)], findings: [], notes: [], seconds: 0)
     let text = MarkdownSummary(result).text
     #expect(text.utf8.count < 1_000_000 && text.contains("… and 48000 more lines"))
   }

@@ -6,14 +6,14 @@ import Testing
 struct SuiteCheckTests {
   @Test("What is right passes", arguments: [nil, 2])
   func sound(released: Int?) throws {
-    try SuiteLab.sound(released: released) { lab in
-      let found = try lab.found().filter { !$0.contains("release: ") }
+    try SuiteSandbox.sound(released: released) { sandbox in
+      let found = try sandbox.found().filter { !$0.contains("release: ") }
       #expect(found == [])
     }
   }
 
-  /// A way to break the sound lab: a migration that is written anew, and what must be found then, by its beginning and
-  /// its end.
+  /// A way to break the sound sandbox: a migration that is written anew, and what must be found then, by its beginning
+  /// and its end.
   struct Break: Sendable, CustomTestStringConvertible {
     var testDescription: String
     var migration: String, steps: String
@@ -48,13 +48,13 @@ struct SuiteCheckTests {
     Break(
       testDescription: "a value is another one", migration: "0001_start",
       steps: "  - defaults.set-default: {values: {theme: light, size: 11}}",
-      finds: [["new: golden \(SuiteLab.settings): size", "10 / 11", "(0001_start)"]]),
+      finds: [["new: golden \(SuiteSandbox.settings): size", "10 / 11", "(0001_start)"]]),
     Break(
       testDescription: "a step is missing", migration: "0002_names",
       steps: names.split(separator: "\n").dropFirst().joined(separator: "\n"),
       finds: [
-        ["one: golden \(SuiteLab.settings): look", "absent", "(0002_names or 0003_notes)"],
-        ["one: golden \(SuiteLab.settings): theme", "(0002_names or 0003_notes)"],
+        ["one: golden \(SuiteSandbox.settings): look", "absent", "(0002_names or 0003_notes)"],
+        ["one: golden \(SuiteSandbox.settings): theme", "(0002_names or 0003_notes)"],
       ]),
     Break(
       testDescription: "the way down is wrong", migration: "0002_names",
@@ -85,9 +85,9 @@ struct SuiteCheckTests {
 
   @Test("It names place and migration", arguments: breaks)
   func broken(_ broken: Break) throws {
-    try SuiteLab.sound { lab in
-      try lab.migration(broken.migration, broken.steps, more: broken.more)
-      let found = try lab.found()
+    try SuiteSandbox.sound { sandbox in
+      try sandbox.migration(broken.migration, broken.steps, more: broken.more)
+      let found = try sandbox.found()
       for parts in broken.finds {
         #expect(found.contains { line in parts.allSatisfy(line.contains) }, "\(parts)\n\(found)")
       }
@@ -96,40 +96,40 @@ struct SuiteCheckTests {
 
   @Test("The goldens of released versions say in which migration it went wrong, and are frozen")
   func frozen() throws {
-    try SuiteLab.sound(released: 2) { lab in
+    try SuiteSandbox.sound(released: 2) { sandbox in
       // The step is missing: nothing took a wrong value, but the golden of version 1 was right and that of 2 is not.
-      try lab.migration("0002_names", "  - defaults.rename: {keys: {size: points}}")
-      let found = try lab.found()
+      try sandbox.migration("0002_names", "  - defaults.rename: {keys: {size: points}}")
+      let found = try sandbox.found()
       for place in ["look", "points", "size", "theme"] {
         #expect(
           found.contains {
-            $0.hasPrefix("one: golden \(SuiteLab.settings): \(place): ")
+            $0.hasPrefix("one: golden \(SuiteSandbox.settings): \(place): ")
               && $0.contains("(0002_names) Fixtures/one/expected/2/defaults.yaml")
           }, "\(place)\n\(found)")
-        #expect(found.count { $0.hasPrefix("one: golden \(SuiteLab.settings): \(place): ") } == 1)
+        #expect(found.count { $0.hasPrefix("one: golden \(SuiteSandbox.settings): \(place): ") } == 1)
       }
     }
   }
 
   @Test("Rows may go where that is announced, and tables may be renamed")
   func announced() throws {
-    try SuiteLab.sound { lab in
-      func losses() throws -> [String] { try lab.found().filter { $0.contains("lost-rows") } }
-      try lab.migration(
+    try SuiteSandbox.sound { sandbox in
+      func losses() throws -> [String] { try sandbox.found().filter { $0.contains("lost-rows") } }
+      try sandbox.migration(
         "0003_notes",
         "  - sql: {database: notes, up: DELETE FROM task WHERE done = 1, destructive: they are done}")
       #expect(try losses() == [])
-      try lab.migration("0003_notes", "  - sql: {database: notes, up: ALTER TABLE task RENAME TO item}")
+      try sandbox.migration("0003_notes", "  - sql: {database: notes, up: ALTER TABLE task RENAME TO item}")
       #expect(try losses() == [])
-      try lab.migration("0003_notes", "  - sql: {database: notes, up: DELETE FROM task WHERE done = 1}")
+      try sandbox.migration("0003_notes", "  - sql: {database: notes, up: DELETE FROM task WHERE done = 1}")
       #expect(try losses().count == 2)
       for name in ["new", "one"] {
-        try lab.write(
+        try sandbox.write(
           "Fixtures/\(name)/fixture.yaml",
           "version: \(name == "one" ? 1 : 0)\nexpect: {lost-rows: {notes: {task: 2}}}\n")
       }
       #expect(try losses() == [])
-      try lab.write("Fixtures/one/fixture.yaml", "version: 1\nexpect: {lost-rows: {notes: {task: 1}}}\n")
+      try sandbox.write("Fixtures/one/fixture.yaml", "version: 1\nexpect: {lost-rows: {notes: {task: 1}}}\n")
       #expect(try losses().count == 1)
     }
   }
@@ -172,9 +172,9 @@ struct SuiteCheckTests {
       ),
     ])
   func rebuilt(_ steps: String, _ expected: String?) throws {
-    try SuiteLab.sound { lab in
-      try lab.migration("0003_notes", steps)
-      let found = try lab.found().filter { $0.contains("lost-rows") }
+    try SuiteSandbox.sound { sandbox in
+      try sandbox.migration("0003_notes", steps)
+      let found = try sandbox.found().filter { $0.contains("lost-rows") }
       #expect(found.count == (expected == nil ? 0 : 2), "\(found)")
       if let expected { #expect(found.allSatisfy { $0.contains(expected) && $0.contains("rebuilt") }) }
     }
@@ -183,14 +183,14 @@ struct SuiteCheckTests {
   @Test("A reason is for the tables that it names, and the rows of all others are counted")
   func named() throws {
     let up = "DROP TABLE tag; DELETE FROM task WHERE done = 1"
-    try SuiteLab.sound { lab in
+    try SuiteSandbox.sound { sandbox in
       let tag = "CREATE TABLE tag (name TEXT); INSERT INTO tag VALUES ('x');"
       let task = "CREATE TABLE task (id INTEGER PRIMARY KEY, title TEXT, done INTEGER);"
-      try lab.fixture("one", sql: "\(tag)\(task) INSERT INTO task VALUES (1, 'a', 0), (2, 'b', 1);")
+      try sandbox.fixture("one", sql: "\(tag)\(task) INSERT INTO task VALUES (1, 'a', 0), (2, 'b', 1);")
       func losses(_ reason: String, _ up: String) throws -> [String] {
-        try lab.migration(
+        try sandbox.migration(
           "0003_notes", "  - sql: {database: notes, up: \(up), destructive: \(reason)}")
-        return try lab.found().filter { $0.hasPrefix("one: lost-rows") }
+        return try sandbox.found().filter { $0.hasPrefix("one: lost-rows") }
       }
       var found = try losses("tags are gone", up)
       #expect(
@@ -212,12 +212,12 @@ struct SuiteCheckTests {
         queries:
           - {database: notes, sql: "SELECT sum(done * id) FROM item", before: "SELECT sum(done * id) FROM task", rows: before}
       """
-    try SuiteLab.sound { lab in
-      try lab.fixture("sum", more: expect)
+    try SuiteSandbox.sound { sandbox in
+      try sandbox.fixture("sum", more: expect)
       func found(_ value: String) throws -> [String] {
         let copy = "INSERT INTO task_new (id, title, done) SELECT id, title, \(value) FROM task"
-        try lab.migration("0003_notes", Self.rebuild(copy, after: "ALTER TABLE task_new RENAME TO item"))
-        return try lab.found().filter { $0.hasPrefix("sum: expectation") }
+        try sandbox.migration("0003_notes", Self.rebuild(copy, after: "ALTER TABLE task_new RENAME TO item"))
+        return try sandbox.found().filter { $0.hasPrefix("sum: expectation") }
       }
       #expect(try found("done") == [])
       let wrong = try found("0")
@@ -228,9 +228,9 @@ struct SuiteCheckTests {
 
   @Test("A fixture with expectations alone is told to record a golden")
   func withoutGolden() throws {
-    try SuiteLab.sound { lab in
-      try lab.fixture("plain", more: "expect: {settings: {look: dark}}")
-      let notes = try lab.run().fixtures.flatMap(\.notes).filter { $0.contains("record") }
+    try SuiteSandbox.sound { sandbox in
+      try sandbox.fixture("plain", more: "expect: {settings: {look: dark}}")
+      let notes = try sandbox.run().fixtures.flatMap(\.notes).filter { $0.contains("record") }
       #expect(
         notes == [
           "only what `expect` names is compared: record a golden of version 3"
@@ -240,18 +240,18 @@ struct SuiteCheckTests {
 
   @Test("The order of columns makes no difference, unless the fixture says so")
   func columnOrder() throws {
-    try SuiteLab.sound { lab in
+    try SuiteSandbox.sound { sandbox in
       let sql = "CREATE TABLE task (id INTEGER PRIMARY KEY, title TEXT, note TEXT, done INTEGER)"
-      try lab.migration(
+      try sandbox.migration(
         "0003_notes",
         Self.rebuild(
           "INSERT INTO task_new (id, title, done) SELECT id, title, done FROM task",
           after: "ALTER TABLE task_new RENAME TO task"
         ).replacing("title TEXT, done INTEGER, note TEXT", with: "title TEXT, note TEXT, done INTEGER")
           + "\n  - files.move: {from: Documents/note.md, to: Documents/Notes/note.md}")
-      func found() throws -> [String] { try lab.found().filter { $0.contains("golden") } }
+      func found() throws -> [String] { try sandbox.found().filter { $0.contains("golden") } }
       #expect(try found() == [], "\(sql)")
-      try lab.write("Fixtures/fixtures.yaml", "volatile: {column-order: false}\n")
+      try sandbox.write("Fixtures/fixtures.yaml", "volatile: {column-order: false}\n")
       let told = try found()
       #expect(
         told.count == 2 && told.allSatisfy { $0.contains("table task: the table definition") }, "\(told)")
@@ -260,43 +260,43 @@ struct SuiteCheckTests {
 
   @Test("Many migrations go down one by one, each by what it wrote down")
   func longWayDown() throws {
-    try SuiteLab.sound { lab in
+    try SuiteSandbox.sound { sandbox in
       for number in 4...16 {
         let name = (number < 10 ? "000" : "00") + "\(number)_more"
-        try lab.migration(name, "  - defaults.set: {values: {more\(number): 1}}")
+        try sandbox.migration(name, "  - defaults.set: {values: {more\(number): 1}}")
       }
-      try lab.record()
-      let found = try lab.found()
+      try sandbox.record()
+      let found = try sandbox.found()
       #expect(found == [])
     }
   }
 
   @Test("A way down that the next one hides is found")
   func hiddenWayDown() throws {
-    try SuiteLab.sound { lab in
+    try SuiteSandbox.sound { sandbox in
       let set = "UPDATE task SET title = '"
       // Back from 3 to 2 leaves another title, and back from 2 to 1 writes the right one over it.
-      try lab.migration(
+      try sandbox.migration(
         "0002_names",
         "  - sql: {database: notes, up: \"\(set)A' WHERE id = 1\", down: \"\(set)a' WHERE id = 1\"}")
-      try lab.migration(
+      try sandbox.migration(
         "0003_notes",
         "  - sql: {database: notes, up: \"\(set)B' WHERE id = 1\", down: \"\(set)wrong' WHERE id = 1\"}")
-      let found = try lab.found().filter { $0.hasPrefix("one: down") }
+      let found = try sandbox.found().filter { $0.hasPrefix("one: down") }
       #expect(found.count == 1 && found[0].contains("\"A\" / \"wrong\" (0003_notes)"), "\(found)")
     }
   }
 
   @Test("What a fixture claims must be so")
   func claims() throws {
-    try SuiteLab.sound { lab in
-      try lab.fixture("silent")
-      try lab.fixture("old", version: 1, more: "expect: {settings: {look: dark}}")
-      try lab.write("Fixtures/old/expected/0/files.txt", "# drydock golden 1\n")
-      try lab.fixture("wrong", version: 2)
-      try lab.write("Fixtures/wrong/container/\(SuiteLab.settings).yaml", "schema: 1\n")
-      try lab.fixture("full", version: 0, more: "reinstalled: true\nexpect: {settings: {look: dark}}")
-      let found = try lab.found()
+    try SuiteSandbox.sound { sandbox in
+      try sandbox.fixture("silent")
+      try sandbox.fixture("old", version: 1, more: "expect: {settings: {look: dark}}")
+      try sandbox.write("Fixtures/old/expected/0/files.txt", "# drydock golden 1\n")
+      try sandbox.fixture("wrong", version: 2)
+      try sandbox.write("Fixtures/wrong/container/\(SuiteSandbox.settings).yaml", "schema: 1\n")
+      try sandbox.fixture("full", version: 0, more: "reinstalled: true\nexpect: {settings: {look: dark}}")
+      let found = try sandbox.found()
       for line in [
         "silent: golden: the fixture expects nothing",
         "old: golden: no golden of the latest version, 3",
@@ -311,16 +311,16 @@ struct SuiteCheckTests {
 
   @Test("What must fail fails with the words that are expected")
   func refusals() throws {
-    try SuiteLab.sound { lab in
-      try lab.fixture("bad", more: "expect: {error: the disk is full}")
-      var found = try lab.found().filter { $0.hasPrefix("bad") }
+    try SuiteSandbox.sound { sandbox in
+      try sandbox.fixture("bad", more: "expect: {error: the disk is full}")
+      var found = try sandbox.found().filter { $0.hasPrefix("bad") }
       #expect(found == ["bad: migration: migrating succeeded, and `expect` says that it fails"])
-      try lab.migration("0003_notes", "  - sql: {database: notes, up: SELECT missing}")
-      found = try lab.found().filter { $0.hasPrefix("bad") }
+      try sandbox.migration("0003_notes", "  - sql: {database: notes, up: SELECT missing}")
+      found = try sandbox.found().filter { $0.hasPrefix("bad") }
       #expect(found.count == 1 && found[0].hasPrefix("bad: expectation: the error does not say"), "\(found)")
       #expect(found.first?.contains("the disk is full / ") == true && found[0].contains("no such column"))
-      try lab.write("Fixtures/bad/fixture.yaml", "version: 1\nexpect: {error: no such column}\n")
-      #expect(try lab.found().filter { $0.hasPrefix("bad") } == [])
+      try sandbox.write("Fixtures/bad/fixture.yaml", "version: 1\nexpect: {error: no such column}\n")
+      #expect(try sandbox.found().filter { $0.hasPrefix("bad") } == [])
     }
   }
 }

@@ -8,20 +8,20 @@ import Testing
 
 @Suite("A suite of fixtures is run as it is asked to")
 struct SuiteRunTests {
-  private func broken(_ body: (inout SuiteLab) throws -> Void) throws {
-    try SuiteLab.sound { lab in
-      try lab.migration("0001_start", "  - defaults.set-default: {values: {theme: light, size: 11}}")
-      for number in 1...3 { try lab.fixture("z\(number)", more: "expect: {settings: {look: dark}}") }
-      try body(&lab)
+  private func broken(_ body: (inout SuiteSandbox) throws -> Void) throws {
+    try SuiteSandbox.sound { sandbox in
+      try sandbox.migration("0001_start", "  - defaults.set-default: {values: {theme: light, size: 11}}")
+      for number in 1...3 { try sandbox.fixture("z\(number)", more: "expect: {settings: {look: dark}}") }
+      try body(&sandbox)
     }
   }
 
   @Test("Results come by name, whatever the number of jobs", arguments: [1, 4])
   func order(jobs: Int) throws {
-    try broken { lab in
-      lab.options.jobs = jobs
+    try broken { sandbox in
+      sandbox.options.jobs = jobs
       var told: [String] = []
-      let result = try lab.suite().run { told.append($0.name) }
+      let result = try sandbox.suite().run { told.append($0.name) }
       #expect(told == ["new", "one", "z1", "z2", "z3"])
       #expect(result.fixtures.map(\.name) == told)
       #expect(result.fixtures.map(\.state) == [.failed] + Array(repeating: .passed, count: 4))
@@ -31,9 +31,9 @@ struct SuiteRunTests {
 
   @Test("The first failure can be the last")
   func failFast() throws {
-    try broken { lab in
-      lab.options.failsFast = true
-      let result = try lab.run()
+    try broken { sandbox in
+      sandbox.options.failsFast = true
+      let result = try sandbox.run()
       #expect(result.fixtures.map(\.state) == [.failed] + Array(repeating: .notRun, count: 4))
       #expect(!result.passed && result.notes.count == 1 && result.findings.isEmpty)
     }
@@ -41,25 +41,26 @@ struct SuiteRunTests {
 
   @Test("A filter names fixtures; one that names none is an error")
   func filter() throws {
-    try broken { lab in
-      lab.options.filter = ["z*", "!z2"]
-      let result = try lab.run()
+    try broken { sandbox in
+      sandbox.options.filter = ["z*", "!z2"]
+      let result = try sandbox.run()
       #expect(result.fixtures.map(\.name) == ["z1", "z3"] && result.passed)
       #expect(result.notes.first?.hasPrefix("cross-fixture checks skipped") == true)
-      lab.options.filter = ["q*"]
-      #expect(throws: DrydockError.self) { try lab.suite() }
+      sandbox.options.filter = ["q*"]
+      #expect(throws: DrydockError.self) { try sandbox.suite() }
     }
   }
 
   @Test("The containers of failures are kept, migrated, with the key of their vault")
   func keep() throws {
-    try broken { lab in
-      lab.options.keep = lab.directory("kept")
+    try broken { sandbox in
+      sandbox.options.keep = sandbox.directory("kept")
       try FileManager.default.createDirectory(
-        atPath: lab.directory("kept/new"), withIntermediateDirectories: true)
-      let result = try lab.run()
-      #expect(result.fixtures.map(\.kept) == [lab.directory("kept/new-2")] + Array(repeating: nil, count: 4))
-      let names = try FileManager.default.subpathsOfDirectory(atPath: lab.directory("kept/new-2"))
+        atPath: sandbox.directory("kept/new"), withIntermediateDirectories: true)
+      let result = try sandbox.run()
+      #expect(
+        result.fixtures.map(\.kept) == [sandbox.directory("kept/new-2")] + Array(repeating: nil, count: 4))
+      let names = try FileManager.default.subpathsOfDirectory(atPath: sandbox.directory("kept/new-2"))
       #expect(names.contains("container/Documents/Notes/note.md") && names.contains("device-key.txt"))
       #expect(!names.contains { $0.contains("expected") })
     }
@@ -67,15 +68,15 @@ struct SuiteRunTests {
 
   @Test("A known failure fails nothing, until it passes")
   func known() throws {
-    try broken { lab in
-      try lab.write(
+    try broken { sandbox in
+      try sandbox.write(
         "Fixtures/new/fixture.yaml", "version: 0\nknown-failure: The size is another one since 4.2.\n")
-      var result = try lab.run()
+      var result = try sandbox.run()
       #expect(result.fixtures[0].state == .knownFailure && result.fixtures[0].findings.count == 1)
       #expect(result.passed)
-      try lab.write(
+      try sandbox.write(
         "Fixtures/z1/fixture.yaml", "version: 1\nknown-failure: Why.\nexpect: {settings: {look: dark}}\n")
-      result = try lab.run()
+      result = try sandbox.run()
       #expect(result.fixtures[2].state == .failed && result.fixtures[2].findings.map(\.check) == [.known])
       #expect(!result.passed)
     }
@@ -83,58 +84,58 @@ struct SuiteRunTests {
 
   @Test("Scripts of one fixture do not disturb the locks of another")
   func scripts() throws {
-    try SuiteLab.with { lab in
-      try lab.write(
+    try SuiteSandbox.with { sandbox in
+      try sandbox.write(
         "Migrations/0001_script/migration.yaml", "steps:\n  - script: {run: run.sh}\nirreversible: true\n")
-      try lab.write("Migrations/0001_script/run.sh", "#!/bin/sh\necho done > Documents/done\n")
-      try #require(chmod(lab.directory("Migrations/0001_script/run.sh"), 0o755) == 0)
+      try sandbox.write("Migrations/0001_script/run.sh", "#!/bin/sh\necho done > Documents/done\n")
+      try #require(chmod(sandbox.directory("Migrations/0001_script/run.sh"), 0o755) == 0)
       for number in 1...8 {
-        try lab.fixture("f\(number)", version: 0, more: "expect: {files: [Documents/done]}")
+        try sandbox.fixture("f\(number)", version: 0, more: "expect: {files: [Documents/done]}")
       }
-      lab.options.jobs = 4
-      let found = try lab.found()
+      sandbox.options.jobs = 4
+      let found = try sandbox.found()
       #expect(found == [])
     }
   }
 
   @Test("Migrations of other tools go up and down, and their record is theirs")
   func tools() throws {
-    try SuiteLab.with { lab in
-      try lab.write(
+    try SuiteSandbox.with { sandbox in
+      try sandbox.write(
         "Migrations/00001_projects.sql",
         "-- +goose Up\nCREATE TABLE project (id INTEGER PRIMARY KEY);\n-- +goose Down\nDROP TABLE project;\n")
-      lab.configuration.versionMarkers = []
+      sandbox.configuration.versionMarkers = []
       let tool = MigrationTool(.goose, database: "notes")
-      let expect = "expect: {files: [\(SuiteLab.database)], lost-rows: {notes: {goose_db_version: 1}}}"
-      try lab.fixture("there", version: 0, more: "unmarked: true\n\(expect)")
-      try lab.write("Fixtures/none/fixture.yaml", "version: 0\n\(expect)\n")
-      try lab.write("Fixtures/none/container/\(SuiteLab.settings).yaml", "size: 12\n")
-      let found = try lab.found(MigrationCatalog.load(lab.directory("Migrations"), tool: tool))
+      let expect = "expect: {files: [\(SuiteSandbox.database)], lost-rows: {notes: {goose_db_version: 1}}}"
+      try sandbox.fixture("there", version: 0, more: "unmarked: true\n\(expect)")
+      try sandbox.write("Fixtures/none/fixture.yaml", "version: 0\n\(expect)\n")
+      try sandbox.write("Fixtures/none/container/\(SuiteSandbox.settings).yaml", "size: 12\n")
+      let found = try sandbox.found(MigrationCatalog.load(sandbox.directory("Migrations"), tool: tool))
       #expect(found == [])
     }
   }
 
   @Test("A fixture that cannot be built says why, and nothing of it is kept")
   func malformed() throws {
-    try broken { lab in
-      lab.options.keep = lab.directory("kept")
+    try broken { sandbox in
+      sandbox.options.keep = sandbox.directory("kept")
       try FileManager.default.createDirectory(
-        atPath: lab.directory("kept"), withIntermediateDirectories: true)
-      try lab.fixture("bad", more: "expect: {settings: {look: dark}}", sql: "CREATE TABEL task;\n")
-      let result = try lab.run()
+        atPath: sandbox.directory("kept"), withIntermediateDirectories: true)
+      try sandbox.fixture("bad", more: "expect: {settings: {look: dark}}", sql: "CREATE TABEL task;\n")
+      let result = try sandbox.run()
       #expect(result.fixtures[0].findings.map(\.check) == [.build], "\(result.fixtures[0].findings)")
       #expect(result.fixtures[0].kept == nil)
-      #expect(try FileManager.default.contentsOfDirectory(atPath: lab.directory("kept")) == ["new"])
+      #expect(try FileManager.default.contentsOfDirectory(atPath: sandbox.directory("kept")) == ["new"])
       #expect(result.notes.contains { $0.contains("bad could not be migrated") }, "\(result.notes)")
     }
   }
 
   @Test("Nothing is left behind, and fixtures are only read")
   func traces() throws {
-    try broken { lab in
-      let before = try TreeListing(lab.directory.path)
-      _ = try lab.run()
-      #expect(try TreeListing(lab.directory.path).differences(from: before) == [])
+    try broken { sandbox in
+      let before = try TreeListing(sandbox.directory.path)
+      _ = try sandbox.run()
+      #expect(try TreeListing(sandbox.directory.path).differences(from: before) == [])
     }
   }
 }

@@ -60,10 +60,20 @@ struct TestCommand: ParsableCommand {
     let reports = try PipelineReports(junit: junit)
     let options = options()
     var suite = try fixtures.suite(found.catalog, configuration, options)
-    var recordings: [FixtureSuite.Recording]?
+    var recorded: [RecordedGolden]?
+    var isRecorded = true
     if record {
-      recordings = try suite.record { RecordingText.report($0, isShown: !common.json) }
-      if !common.json { RecordingText.end(recordings ?? []) }
+      var goldens: [RecordedGolden] = []
+      // What is wrong with a fixture is reported as soon as it is known.
+      let result = Swift.Result {
+        try suite.record { fixture, result in
+          RecordingText.report(fixture, result, isShown: !common.json)
+          goldens += (try? result.get()) ?? []
+        }
+      }
+      if case .failure = result { isRecorded = false }
+      if !common.json { RecordingText.end(goldens) }
+      recorded = goldens
       // With the goldens that there are now.
       suite = try fixtures.suite(found.catalog, configuration, options)
     }
@@ -73,13 +83,12 @@ struct TestCommand: ParsableCommand {
     if common.json {
       Output.json(
         [
-          "passed": result.passed, "recorded": recordings?.flatMap(\.goldens), "fixtures": result.fixtures,
+          "passed": result.passed, "recorded": recorded, "fixtures": result.fixtures,
           "findings": result.findings, "notes": result.notes, "seconds": result.seconds,
         ])
     } else {
       text.end(result)
     }
-    let isRecorded = recordings?.allSatisfy { $0.problem == nil } != false
     if !result.passed || !isRecorded { throw ExitStatus.failed.code }
   }
 
@@ -139,15 +148,11 @@ struct FixtureOptions: ParsableArguments {
   private func load(
     _ catalog: MigrationCatalog, _ configuration: ContainerConfiguration, _ options: SuiteOptions
   ) throws -> FixtureSuite {
-    let releases = try Releases.read(catalog.directory)
     if let whole = try whole(configuration) {
-      return try FixtureSuite(
-        catalog: catalog, releases: releases, configuration: configuration, directory: whole, options: options
-      )
+      return try FixtureSuite(catalog, fixtures: whole, configuration: configuration, options: options)
     }
     return try FixtureSuite(
-      catalog: catalog, releases: releases, configuration: configuration, fixtures: chosen(configuration),
-      options: options)
+      catalog, fixtures: chosen(configuration), configuration: configuration, options: options)
   }
 
   /// The directory of which all fixtures are meant.

@@ -73,13 +73,15 @@ struct SuiteText {
 enum RecordingText {
   /// The goldens of one fixture that are other ones now, each with what it says differently; a problem goes to standard
   /// error in any case.
-  static func report(_ recording: FixtureSuite.Recording, isShown: Bool) {
-    if let problem = recording.problem {
+  static func report(
+    _ fixture: Fixture, _ result: Result<[RecordedGolden], any Error>, isShown: Bool
+  ) {
+    if case .failure(let problem) = result {
       let failure = Failure(problem)
-      Output.note("drydock: error: fixture \(recording.fixture): nothing recorded: \(failure.text)".printable)
+      Output.note("drydock: error: fixture \(fixture.name): nothing recorded: \(failure.text)".printable)
     }
-    guard isShown else { return }
-    for golden in recording.goldens where golden.change != .unchanged {
+    guard isShown, let goldens = try? result.get() else { return }
+    for golden in goldens where golden.change != .unchanged {
       Output.line(
         "\(golden.change.rawValue) \(FindingText.path(golden.directory, from: directory))".printable)
       if let difference = golden.difference { DifferenceText().write(difference) }
@@ -87,8 +89,7 @@ enum RecordingText {
   }
 
   /// How many became what.
-  static func end(_ recordings: [FixtureSuite.Recording]) {
-    let goldens = recordings.flatMap(\.goldens)
+  static func end(_ goldens: [RecordedGolden]) {
     let counts = [RecordedGolden.Change.written, .updated, .removed, .unchanged].compactMap { change in
       let number = goldens.count { $0.change == change }
       return number == 0 ? nil : "\(number) \(change.rawValue)"

@@ -105,9 +105,11 @@ struct CaptureSource {
   }
 
   /// Runs a body with a database: the same captured copy each time.
-  func read<T>(_ path: ContainerPath, _ body: (CapturedDatabase) throws -> T) throws -> T {
+  func read<T>(
+    _ path: ContainerPath, _ options: CaptureOptions, _ body: (CapturedDatabase) throws -> T
+  ) throws -> T {
     do {
-      return try staged.readDatabase(at: path) { try body(CapturedDatabase(path, in: $0)) }
+      return try staged.readDatabase(at: path) { try body(CapturedDatabase(path, in: $0, options)) }
     } catch let error as DrydockError where error.code == .malformed {
       throw DrydockError(
         .notCaptured, "\(path) cannot be read: \(error.message); leave it out",

@@ -10,8 +10,8 @@ import Formats
 import Foundation
 import MigrationEngine
 
-/// Makes a fixture from a real container: secrets and what was chosen are made up, tables are cut, what no backup takes is
-/// left out. The container is only read.
+/// Makes a fixture from a real container: secrets and what was chosen are made up, tables are cut, what no backup takes
+/// is left out. The container is only read.
 package struct FixtureCapture {
   private let container: Container
   private let name: String
@@ -46,32 +46,12 @@ package struct FixtureCapture {
     let target = try place(in: root)
     return try Transaction.inspect(container, options: transaction) { staged in
       try ScratchDirectory.withTemporary { scratch in
-        let (fixture, report) = try make(staged, in: scratch, transaction.deviceKeys)
+        try scratch.createDirectory("fixture", mode: 0o755)
+        let fixture = try scratch.directory("fixture")
+        let report = try write(staged, to: fixture, transaction.deviceKeys)
+        try requireVersion(try build(fixture.path, in: scratch.path + "/built"), report)
         try publish(fixture, in: root, as: target)
         return report
-      }
-    }
-  }
-
-  /// By chance a made-up value is one that the schema does not allow, such as the one letter that a CHECK excludes: others
-  /// are made up then, so often.
-  private static let attempts = 4
-
-  private func make(
-    _ staged: StagedContainer, in scratch: Directory, _ keys: DeviceKeys?
-  ) throws -> (fixture: Directory, CaptureReport) {
-    var attempt = 1
-    while true {
-      let path = try ContainerPath("fixture-\(attempt)")
-      try scratch.createDirectory(path, mode: 0o755)
-      let report = try write(staged, to: scratch.directory(path), keys)
-      do {
-        let built = try build(scratch.full(path), in: scratch.path + "/built-\(attempt)")
-        try requireVersion(built, report)
-        return (try scratch.directory(path), report)
-      } catch let error as NotBuilt {
-        if attempt == Self.attempts { throw error.error }
-        attempt += 1
       }
     }
   }
@@ -98,58 +78,52 @@ package struct FixtureCapture {
       directory: fixtures + "/" + name, version: version.number, isUnmarked: version.isUnmarked)
     let inventory = try CaptureInventory(staged, options)
     report.dropped = inventory.dropped
-    let vault = inventory.hasVault ? try CapturedVault(of: container, in: staged.live, keys) : nil
-    var sources = OriginalSources(CaptureSource(staged), options)
-    sources.add(directoriesOf: container)
-    if let vault { try sources.add(vault) }
-    for item in inventory.items { try sources.add(item) }
-    let replacements = try replacements(sources)
-    var writer = CaptureWriter(
-      from: sources.source, to: target, ValueReplacer(replacements, options), options, report)
-    try writer.describeRoot()
-    for item in inventory.items { try add(item, &writer) }
-    if let items = try vault?.made(&writer.replacer, &writer.report) {
-      try writer.take(items, at: container.vaultPath)
-    }
-    try target.create("fixture.yaml", Array(description(version, writer).utf8), mode: 0o644)
-    var problems = writer.replacer.problems
+    let vault = inventory.hasVault ? try vault(in: staged.live, keys) : nil
+    var first = CaptureWriter(from: CaptureSource(staged), options, report)
+    try first.add(inventory, of: container, vault: vault)
+    try requireColumns(first.columns)
+    let replacements = try Replacements(first.values.originals, keeping: options.keptNames)
+    var second = CaptureWriter(from: first.source, to: target, options, report, replacing: replacements)
+    try second.add(inventory, of: container, vault: vault)
+    try target.create("fixture.yaml", Array(description(version, second).utf8), mode: 0o644)
+    var problems = first.values.problems + second.values.problems
     if problems.isEmpty {
       problems = try CaptureScan(replacements, keeping: options.keptNames).problems(in: target)
     }
-    guard problems.isEmpty else { throw Self.error(problems) }
-    report = writer.report
-    report.replaced = writer.replacer.counts.values.sorted { $0.place < $1.place }
+    guard problems.isEmpty else {
+      let shown = problems.prefix(10).map { "\n  - \($0)" }.joined()
+      let more = problems.count > 10 ? "\n  and \(problems.count - 10) more" : ""
+      throw DrydockError(
+        .notCaptured, "no fixture was written, since it would still contain:\(shown)\(more)")
+    }
+    report = second.report
+    report.replaced = second.values.counts.values.sorted { $0.place < $1.place }
     let redactor = Redactor()
     return report.shown { redactor.shown(message: replacements.replacing(in: $0) ?? $0) }
   }
 
-  private static func error(_ problems: [String]) -> DrydockError {
-    let shown = problems.prefix(10).map { "\n  - \($0)" }.joined()
-    let more = problems.count > 10 ? "\n  and \(problems.count - 10) more" : ""
-    return DrydockError(
-      .notCaptured, "no fixture was written, since it would still contain:\(shown)\(more)")
-  }
-
-  private func replacements(_ sources: OriginalSources) throws -> Replacements {
-    let known = Set(sources.columns.map { $0.lowercased() })
-    if let unknown = options.columns.sorted().first(where: { !known.contains($0.lowercased()) }) {
+  /// The items of the vault; nil when there is none.
+  private func vault(in root: Directory, _ keys: DeviceKeys?) throws -> [VaultItem]? {
+    let path = container.vaultPath
+    guard try root.status(path) != nil else { return nil }
+    guard let keys else {
       throw DrydockError(
         .notCaptured,
-        "no database of the container has a column \(unknown); "
-          + NearestWord.hint(for: unknown, among: sources.columns.sorted()))
+        "\(path) is the vault: without its key its secrets cannot be found in other files; give "
+          + "the device key, or leave the vault out")
     }
-    return try Replacements(sources.collector.originals, Pseudonyms(), keeping: options.keptNames)
+    return try Vault(opening: root.contents(path), with: keys, path: path.description).sorted
   }
 
-  private func add(_ item: CaptureInventory.Item, _ writer: inout CaptureWriter) throws {
-    switch item.kind {
-    case .directory: try writer.add(directory: item.path)
-    case .excludedDirectory: try writer.add(directory: item.path, isExcluded: true)
-    case .link: try writer.add(link: item.path)
-    case .file: try writer.add(file: item.path)
-    case .settings: try writer.add(settings: item.path)
-    case .database(let hasLog): try writer.add(database: item.path, hasLog: hasLog)
+  private func requireColumns(_ columns: Set<String>) throws {
+    let known = Set(columns.map { $0.lowercased() })
+    guard let unknown = options.columns.sorted().first(where: { !known.contains($0.lowercased()) }) else {
+      return
     }
+    throw DrydockError(
+      .notCaptured,
+      "no database of the container has a column \(unknown); "
+        + NearestWord.hint(for: unknown, among: columns.sorted()))
   }
 
   // MARK: The version
@@ -173,10 +147,11 @@ package struct FixtureCapture {
   }
 
   private func description(_ version: (number: Int, isUnmarked: Bool), _ writer: CaptureWriter) -> String {
-    let app = writer.replacer.shown(container.app)
+    let app = writer.values.shown(container.app)
+    let summary = "A container of \(app) of version \(version.number), captured in use"
     var lines = [
       "# Made by `drydock fixture capture`: secrets, and what was chosen, are made up.",
-      "description: \(GoldenYAML.quoted("A container of \(app) of version \(version.number), captured in use", isKey: false))",
+      "description: \(GoldenYAML.quoted(summary, isKey: false))",
       "version: \(version.number)",
     ]
     if version.isUnmarked { lines.append("unmarked: true") }
@@ -187,18 +162,21 @@ package struct FixtureCapture {
 
   // MARK: The last steps
 
-  /// The fixture that was written cannot be built.
-  private struct NotBuilt: Error {
-    let error: DrydockError
-  }
-
   /// Builds the fixture, as `drydock test` will.
   private func build(_ directory: String, in work: String) throws -> Container {
     do {
       return try Fixture.load(directory).build(
         in: work, configuration: configuration, deviceKeys: DeviceKeys(try AgeIdentity.generate()))
     } catch let error as DrydockError {
-      throw notBuilt(error.message, error.path, directory, error)
+      // The temporary directory is gone by the time this is read.
+      let plain = { (text: String) in
+        [directory, realPath(directory) ?? directory].reduce(text) { $0.replacing($1 + "/", with: "") }
+      }
+      throw DrydockError(
+        .notCaptured,
+        "the fixture could not be built again: \(plain(error.message)); capture again, since other values are made up "
+          + "then; replace less, or leave the file out",
+        path: error.path.map(plain), cause: error)
     }
   }
 
@@ -211,20 +189,6 @@ package struct FixtureCapture {
           + "left out; keep more rows, or see that drydock.yaml names the app and its version markers"
       )
     }
-  }
-
-  private func notBuilt(
-    _ message: String, _ path: String?, _ directory: String, _ cause: any Error
-  ) -> NotBuilt {
-    // The temporary directory is gone by the time this is read.
-    let plain = { (text: String) in
-      [directory, realPath(directory) ?? directory].reduce(text) { $0.replacing($1 + "/", with: "") }
-    }
-    return NotBuilt(
-      error: DrydockError(
-        .notCaptured,
-        "the fixture could not be built again: \(plain(message)); replace less, or leave the file out",
-        path: path.map(plain), cause: cause))
   }
 
   private func publish(_ made: Directory, in root: Directory, as target: ContainerPath) throws {
@@ -304,19 +268,13 @@ package enum Capturing {
   ) throws -> Container {
     var configuration = configuration
     configuration.app = configuration.app ?? archive.header.app
-    configuration.groups = [:]
-    for (number, id) in (archive.header.groups ?? []).enumerated() {
-      let name = try ContainerPath("group-\(number)")
-      try scratch.createDirectory(name)
-      configuration.groups[id] = scratch.full(name)
-    }
-    let whole = Container(
-      planned: scratch.path + "/whole", layout: configuration.layout ?? archive.header.layout,
-      app: archive.header.app, instance: archive.header.instance, configuration: configuration)
+    configuration.layout = configuration.layout ?? archive.header.layout
+    configuration.groups = Dictionary(
+      uniqueKeysWithValues: (archive.header.groups ?? []).enumerated().map { ($1, "../group-\($0)") })
     var options = RestoreOptions()
     options.transaction = transaction
-    _ = try Restore.run(archive, whole, options.forCopy())
-    configuration.layout = whole.layout
-    return try Container(at: whole.root, configuration: configuration, instance: archive.header.instance)
+    let copy = try FixturePlace(making: scratch.full("copy"), configuration).restore(
+      archive, configuration, options)
+    return try Container(at: copy.root, configuration: configuration, instance: archive.header.instance)
   }
 }

@@ -1,6 +1,66 @@
 import AgeEncryption
 import Foundation
 
+/// The values of a container that must not be in its fixture.
+struct Originals {
+  struct Entry {
+    /// Whether it is a secret; else it was chosen.
+    var isSecret: Bool
+    /// Where it was found first, for people.
+    var source: String
+    /// The text as it was found, in one way or another.
+    var spellings: Set<String> = []
+    /// Whether it identifies a device or a container.
+    var isIdentifier = false
+  }
+
+  /// Texts, line by line, with the letters A to Z in lower case: who writes an address in capitals means the same one.
+  private(set) var texts: [String: Entry] = [:]
+  /// Binary data.
+  private(set) var data: [[UInt8]: Entry] = [:]
+
+  /// Takes a text, unless a made-up one would look the same.
+  mutating func add(_ text: String, isSecret: Bool, source: String) {
+    for line in Self.lines(of: text).lazy.map(\.content) where Pseudonyms.canChange(line) {
+      var entry = texts[line.asciiLowercased] ?? Entry(isSecret: isSecret, source: source)
+      entry.isSecret = entry.isSecret || isSecret
+      entry.spellings.insert(line)
+      texts[line.asciiLowercased] = entry
+    }
+  }
+
+  /// Takes an identifier of a device or a container; a UUID counts with its dashes.
+  mutating func add(identifier: String, source: String) {
+    let text = DeviceIdentifiers.uuid(identifier) ?? identifier
+    add(text, isSecret: false, source: source)
+    texts[text.asciiLowercased]?.isIdentifier = true
+  }
+
+  /// Takes bytes, unless so few that they occur by chance.
+  mutating func add(_ bytes: [UInt8], isSecret: Bool, source: String) {
+    guard bytes.count >= PatternIndex.least else { return }
+    data[bytes, default: Entry(isSecret: isSecret, source: source)].isSecret =
+      isSecret || data[bytes]?.isSecret == true
+  }
+
+  /// The lines of a text: white space that a line starts and ends with belongs to none.
+  static func lines(of text: String) -> [(content: String, gap: String)] {
+    var lines: [(content: String, gap: String)] = []
+    var rest = Substring(text)
+    while !rest.isEmpty {
+      let line = rest.prefix { !$0.isNewline }
+      let lead = line.prefix { $0.isWhitespace }
+      if !lead.isEmpty { lines.append(("", String(lead))) }
+      var content = line.dropFirst(lead.count)
+      while content.last?.isWhitespace == true { content.removeLast() }
+      let end = rest[content.endIndex...].prefix { $0.isWhitespace }
+      lines.append((String(content), String(end)))
+      rest = rest[end.endIndex...]
+    }
+    return lines
+  }
+}
+
 /// The replacement of each value that must not be in a fixture, in whatever form it is found.
 struct Replacements: Sendable {
   /// Shorter texts are replaced where they are found out, and looked for nowhere else.
@@ -8,7 +68,7 @@ struct Replacements: Sendable {
 
   private struct Form: Sendable {
     var replacement: [UInt8]
-    var origin: Int
+    var origin: Origin
     /// Whether capitals in the match are kept in the replacement.
     var ignoresCase: Bool
   }
@@ -18,151 +78,104 @@ struct Replacements: Sendable {
     var isSecret: Bool
     var source: String
     /// Nothing but letters, which a name of the app's own may be too.
-    var isPlainWord: Bool
+    var isPlainWord = false
     /// Whether it identifies a device or a container.
     var isIdentifier = false
   }
 
   private let pseudonyms: Pseudonyms
-  private let fakes: [String: String]
-  private var fakeData: [[UInt8]: [UInt8]] = [:]
-  private var origins: [Origin] = []
+  private var madeTexts: [String: String] = [:]
+  private var madeData: [[UInt8]: [UInt8]] = [:]
   private var forms: [Form] = []
   private let index: PatternIndex
 
   /// Makes up a value for each original.
   ///
   /// - Parameter kept: words that are not looked for.
-  init(_ originals: Originals, _ pseudonyms: Pseudonyms, keeping kept: Set<String>) throws {
-    self.pseudonyms = pseudonyms
-    fakes = try Self.fakes(for: originals, pseudonyms)
-    let kept = Set(kept.map(\.asciiLowercased)).union(FormatWords.all)
+  init(_ originals: Originals, keeping kept: Set<String>) throws {
+    pseudonyms = try Pseudonyms()
+    madeTexts = try Self.texts(for: originals, pseudonyms)
+    let kept = Set(kept.map(\.asciiLowercased))
     var patterns: [PatternIndex.Pattern] = []
-    for (text, fake) in fakes where text.utf8.count >= Self.leastWord && !kept.contains(text) {
-      guard let entry = originals.texts[text] else { continue }
-      origins.append(
-        Origin(
-          isSecret: entry.isSecret, source: entry.source, isPlainWord: Self.isPlainWord(text),
-          isIdentifier: entry.isIdentifier))
+    var forms: [Form] = []
+    for (text, entry) in originals.texts where text.utf8.count >= Self.leastWord && !kept.contains(text) {
+      guard let made = madeTexts[text] else { continue }
+      let isPlainWord = text.unicodeScalars.allSatisfy {
+        $0.properties.isAlphabetic || "_-.".unicodeScalars.contains($0)
+      }
+      let origin = Origin(
+        isSecret: entry.isSecret, source: entry.source, isPlainWord: isPlainWord,
+        isIdentifier: entry.isIdentifier)
+      let isNumber = text.utf8.allSatisfy { (0x30...0x39).contains($0) }
+      // A short one is a word of a text, and is never escaped.
+      let isShort = text.utf8.count < PatternIndex.least
       var seen: Set<[UInt8]> = []
-      for (bytes, replacement, ignoresCase) in Self.forms(of: text, entry, fake)
-      where seen.insert(bytes).inserted {
-        var pattern = PatternIndex.Pattern(bytes: bytes, ignoresCase: ignoresCase)
-        if text.utf8.count < PatternIndex.least {
-          pattern.bound = .letter
-        } else if text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) {
-          pattern.bound = .digit
-        }
-        patterns.append(pattern)
-        forms.append(Form(replacement: replacement, origin: origins.count - 1, ignoresCase: ignoresCase))
+      for form in isShort ? [EncodedForm(text, made)] : EncodedForm.all(of: text, entry, made)
+      where seen.insert(form.bytes).inserted {
+        patterns.append(
+          .init(
+            bytes: form.bytes, ignoresCase: form.ignoresCase,
+            bound: isShort ? .letter : isNumber ? .digit : .none))
+        forms.append(Form(replacement: form.replacement, origin: origin, ignoresCase: form.ignoresCase))
+      }
+      if entry.isIdentifier, let bytes = DeviceIdentifiers.bytes(text) {
+        madeData[bytes] = DeviceIdentifiers.bytes(made)
       }
     }
-    for (text, entry) in originals.texts where entry.isIdentifier {
-      guard let fake = fakes[text], let bytes = DeviceIdentifiers.bytes(text) else { continue }
-      fakeData[bytes] = DeviceIdentifiers.bytes(fake)
-    }
-    for (data, entry) in originals.data where fakeData[data] == nil {
-      let fake = try pseudonyms.bytes(data)
-      fakeData[data] = fake
-      origins.append(Origin(isSecret: entry.isSecret, source: entry.source, isPlainWord: false))
-      let pairs = [(data, fake)] + zip(OriginalForms.encoded(data), OriginalForms.encoded(fake))
-      for (bytes, replacement) in pairs {
-        patterns.append(PatternIndex.Pattern(bytes: bytes, ignoresCase: false))
-        forms.append(Form(replacement: replacement, origin: origins.count - 1, ignoresCase: false))
+    for (data, entry) in originals.data where madeData[data] == nil {
+      let made = try pseudonyms.bytes(data)
+      madeData[data] = made
+      for (bytes, replacement) in [(data, made)] + zip(EncodedForm.digits(data), EncodedForm.digits(made)) {
+        patterns.append(.init(bytes: bytes, ignoresCase: false))
+        let origin = Origin(isSecret: entry.isSecret, source: entry.source)
+        forms.append(Form(replacement: replacement, origin: origin, ignoresCase: false))
       }
     }
-    index = PatternIndex(patterns)
-  }
-
-  private static func forms(
-    of text: String, _ entry: Originals.Entry, _ fake: String
-  ) -> [(bytes: [UInt8], replacement: [UInt8], ignoresCase: Bool)] {
-    // A short one is a word of a text, and is never escaped.
-    if text.utf8.count < PatternIndex.least { return [(Array(text.utf8), Array(fake.utf8), true)] }
-    var forms: [(bytes: [UInt8], replacement: [UInt8], ignoresCase: Bool)] = []
-    if entry.isIdentifier, let bytes = DeviceIdentifiers.bytes(text),
-      let other = DeviceIdentifiers.bytes(fake)
-    {
-      // Without dashes, and as the bytes that its digits are.
-      let (bare, otherBare) = (text.replacing("-", with: ""), fake.replacing("-", with: ""))
-      forms += OriginalForms.all.map { ($0.encode(bare), $0.encode(otherBare), true) }
-      for (spelling, made) in [(bare, otherBare), (bare.uppercased(), otherBare.uppercased())] {
-        forms += zip(OriginalForms.encoded(Array(spelling.utf8)), OriginalForms.encoded(Array(made.utf8)))
-          .map { ($0, $1, false) }
-      }
-      forms.append((bytes, other, false))
-      forms += zip(OriginalForms.encoded(bytes), OriginalForms.encoded(other)).map { ($0, $1, false) }
-    }
-    for variant in variants(of: [text]) {
-      forms += OriginalForms.all.map { ($0.encode(variant), $0.encode(fake), true) }
-    }
-    // Who has encoded a text may have changed its capitals before.
-    for variant in variants(of: entry.spellings.union([text])) {
-      let spelling = Array(variant.utf8)
-      let other = cased(Array(fake.utf8), as: spelling)
-      forms += zip(OriginalForms.encoded(spelling), OriginalForms.encoded(other)).map { ($0, $1, false) }
-    }
-    return forms
-  }
-
-  /// Texts in small letters and capitals, and with their accents composed or apart, as file systems have them.
-  private static func variants(of texts: Set<String>) -> [String] {
-    let cased = texts.flatMap { [$0, $0.lowercased(), $0.uppercased()] }
-    let all = cased.flatMap { text in
-      text.utf8.allSatisfy { $0 < 0x80 }
-        ? [text]
-        : [text, text.precomposedStringWithCanonicalMapping, text.decomposedStringWithCanonicalMapping]
-    }
-    // Swift takes composed and decomposed for the same.
-    var seen: Set<[UInt8]> = []
-    return all.filter { seen.insert(Array($0.utf8)).inserted }
+    (self.forms, index) = (forms, PatternIndex(patterns))
   }
 
   /// A different value for each text, which contains none of the originals.
-  private static func fakes(for originals: Originals, _ pseudonyms: Pseudonyms) throws -> [String: String] {
+  private static func texts(
+    for originals: Originals, _ pseudonyms: Pseudonyms
+  ) throws -> [String: String] {
     let texts = originals.texts.keys.sorted()
     let known = PatternIndex(texts.map { PatternIndex.Pattern(bytes: Array($0.utf8)) })
     var used: Set<String> = []
-    var fakes: [String: String] = [:]
+    var result: [String: String] = [:]
     for text in texts {
-      var fake = text
+      var made = text
       // A text of one letter has few others: what cannot be its own is at least another.
       for attempt in 0..<200 {
-        fake = try pseudonyms.text(text, attempt: attempt)
-        let isFree = !used.contains(fake) && originals.texts[fake] == nil
-        if fake != text, isFree || attempt > 100,
-          known.matches(in: Array(fake.utf8), includesShort: false).isEmpty
+        made = try pseudonyms.text(text, attempt: attempt)
+        let isFree = !used.contains(made) && originals.texts[made] == nil
+        if made != text, isFree || attempt > 100,
+          known.matches(in: Array(made.utf8), includesShort: false).isEmpty
         {
           break
         }
       }
-      used.insert(fake)
-      fakes[text] = fake
+      used.insert(made)
+      result[text] = made
     }
-    return fakes
-  }
-
-  private static func isPlainWord(_ text: String) -> Bool {
-    text.unicodeScalars.allSatisfy { $0.properties.isAlphabetic || "_-.".unicodeScalars.contains($0) }
+    return result
   }
 
   // MARK: Replacing
 
   /// The replacement of a whole text.
-  func fake(of text: String) throws -> String {
+  func replacement(of text: String) throws -> String {
     try Originals.lines(of: text).map { line in
       let folded = line.content.asciiLowercased
-      let fake = try fakes[folded] ?? pseudonyms.text(folded)
-      return String(decoding: Self.cased(Array(fake.utf8), as: Array(line.content.utf8)), as: UTF8.self)
+      let made = try madeTexts[folded] ?? pseudonyms.text(folded)
+      return String(decoding: Self.cased(Array(made.utf8), as: Array(line.content.utf8)), as: UTF8.self)
         + line.gap
     }.joined()
   }
 
   /// The replacement of bytes as a whole.
-  func fake(of data: [UInt8]) throws -> [UInt8] { try fakeData[data] ?? pseudonyms.bytes(data) }
+  func replacement(of data: [UInt8]) throws -> [UInt8] { try madeData[data] ?? pseudonyms.bytes(data) }
 
-  /// The replacement of a date.
-  func fake(of date: Date) throws -> Date {
+  func replacement(of date: Date) throws -> Date {
     let seconds = date.timeIntervalSinceReferenceDate
     let days = try pseudonyms.number(for: Array("\(seconds)".utf8), below: 3000) + 30
     return Date(timeIntervalSinceReferenceDate: seconds - Double(days) * 86_400)
@@ -170,9 +183,25 @@ struct Replacements: Sendable {
 
   /// A text with all originals in it replaced; nil when there are none.
   func replacing(in text: String) -> String? {
-    let bytes = Array(text.utf8)
-    let matches = index.matches(in: bytes, includesShort: true)
-    guard !matches.isEmpty else { return nil }
+    // A form such as UTF-16 in a text is not valid UTF-8 afterwards; the final scan of all bytes finds it.
+    replacing(in: Array(text.utf8), includesShort: true) { _, _ in true }.flatMap {
+      String(validating: $0, as: UTF8.self)
+    }
+  }
+
+  /// Binary data with the identifiers of the device and its containers replaced, each by as many bytes; nil
+  /// when there is none in them.
+  func replacing(identifiersIn bytes: [UInt8]) -> [UInt8]? {
+    replacing(in: bytes, includesShort: false) { $0.origin.isIdentifier && $0.replacement.count == $1.count }
+  }
+
+  private func replacing(
+    in bytes: [UInt8], includesShort: Bool, where isReplaced: (Form, Range<Int>) -> Bool
+  ) -> [UInt8]? {
+    let matches = index.matches(in: bytes, includesShort: includesShort).filter {
+      isReplaced(forms[$0.pattern], $0.range)
+    }
+    if matches.isEmpty { return nil }
     var result: [UInt8] = []
     var end = 0
     for match in matches {
@@ -182,62 +211,26 @@ struct Replacements: Sendable {
         form.ignoresCase ? Self.cased(form.replacement, as: Array(bytes[match.range])) : form.replacement
       end = match.range.upperBound
     }
-    // A form such as UTF-16 in a text is not valid UTF-8 afterwards; the final scan of all bytes finds it.
-    return String(validating: result + bytes[end...], as: UTF8.self)
-  }
-
-  /// Binary data with the identifiers of the device and its containers replaced, each by as many bytes; nil
-  /// when there is none in them.
-  func replacing(identifiersIn bytes: [UInt8]) -> [UInt8]? {
-    var result = bytes
-    for match in index.matches(in: bytes, includesShort: false) {
-      let form = forms[match.pattern]
-      guard origins[form.origin].isIdentifier, form.replacement.count == match.range.count else { continue }
-      let found = Array(bytes[match.range])
-      result.replaceSubrange(
-        match.range, with: form.ignoresCase ? Self.cased(form.replacement, as: found) : form.replacement)
-    }
-    return result == bytes ? nil : result
+    return result + bytes[end...]
   }
 
   /// Whether a text as a whole is an original.
-  func isOriginal(_ text: String) -> Bool { fakes[text.asciiLowercased] != nil }
+  func isOriginal(_ text: String) -> Bool { madeTexts[text.asciiLowercased] != nil }
 
   /// Whether bytes as a whole are an original.
-  func isOriginal(_ data: [UInt8]) -> Bool { fakeData[data] != nil }
+  func isOriginal(_ data: [UInt8]) -> Bool { madeData[data] != nil }
 
   /// The originals in bytes, without those so short that they occur by chance.
   func found(in bytes: [UInt8]) -> [(range: Range<Int>, origin: Origin)] {
-    index.matches(in: bytes, includesShort: false).map { ($0.range, origins[forms[$0.pattern].origin]) }
+    index.matches(in: bytes, includesShort: false).map { ($0.range, forms[$0.pattern].origin) }
   }
 
-  private static func cased(_ bytes: [UInt8], as other: [UInt8]) -> [UInt8] {
+  static func cased(_ bytes: [UInt8], as other: [UInt8]) -> [UInt8] {
     guard bytes.count == other.count else { return bytes }
     return zip(bytes, other).map { byte, other in
       (0x41...0x5A).contains(other) && (0x61...0x7A).contains(byte) ? byte & ~0x20 : byte
     }
   }
-}
-
-/// The words of a fixture's own files, which are there whatever the data are.
-enum FormatWords {
-  static let all: Set<String> = [
-    "account", "accessible", "access-group", "action", "after", "always", "attributes", "autoincrement",
-    "before",
-    "begin", "between", "blob", "boolean", "cascade", "check", "collate", "column", "commit", "conflict",
-    "constraint",
-    "container", "create", "current_timestamp", "data", "database", "date", "default", "deferrable",
-    "deferred",
-    "delete", "description", "directories", "drop", "excluded", "exists", "expect", "false", "fixture",
-    "foreign",
-    "from", "group", "groups", "index", "insert", "integer", "into", "join", "key", "label", "modes",
-    "nocase", "null",
-    "only-in-wal", "order", "pragma", "primary", "protection", "real", "references", "replace", "rowid",
-    "select",
-    "service", "table", "text", "timestamp", "trigger", "true", "unique", "unmarked", "update",
-    "user_version", "using",
-    "value", "values", "varchar", "vault", "version", "view", "virtual", "when", "where", "without",
-  ]
 }
 
 /// Makes up values of the same shape and length: a letter for a letter, a digit for a digit, all else as it is. The
@@ -253,12 +246,11 @@ struct Pseudonyms {
   /// - Parameter attempt: another number gives another text.
   func text(_ text: String, attempt: Int = 0) throws -> String {
     let folded = text.asciiLowercased
-    var random = try Stream(key, Array(folded.utf8), attempt)
+    let random = try random(for: Array(folded.utf8), attempt, count: text.unicodeScalars.count)
     let isHexadecimal = Self.isHexadecimal(folded)
     var result = String.UnicodeScalarView()
     var isNumberStart = true
-    for scalar in text.unicodeScalars {
-      let byte = try random.next()
+    for (scalar, byte) in zip(text.unicodeScalars, random) {
       result.append(Self.other(scalar, byte, isHexadecimal: isHexadecimal, isNumberStart: isNumberStart))
       isNumberStart = !("0"..."9" ~= scalar)
     }
@@ -266,13 +258,22 @@ struct Pseudonyms {
   }
 
   func bytes(_ bytes: [UInt8]) throws -> [UInt8] {
-    var random = try Stream(key, bytes, 0)
-    return try bytes.map { _ in try random.next() }
+    Array(try random(for: bytes, 0, count: bytes.count).prefix(bytes.count))
   }
 
   /// A number from 0 on for a value, below a limit.
   func number(for bytes: [UInt8], below limit: Int) throws -> Int {
     try key.code(of: bytes).prefix(6).reduce(0) { $0 << 8 | Int($1) } % limit
+  }
+
+  /// At least so many bytes that look random, by a value and the key.
+  private func random(for value: [UInt8], _ attempt: Int, count: Int) throws -> [UInt8] {
+    func bytes(_ number: Int) -> [UInt8] { withUnsafeBytes(of: UInt64(number).bigEndian) { Array($0) } }
+    // The value's own code, so that a long value is hashed once.
+    let seed = try key.code(of: value + bytes(attempt))
+    var result: [UInt8] = []
+    while result.count < count { result += try key.code(of: seed + bytes(result.count)) }
+    return result
   }
 
   /// Whether a text would change: one with neither letters nor digits says nothing.
@@ -299,58 +300,21 @@ struct Pseudonyms {
       return Unicode.Scalar(UInt8(ascii: "0") + first + byte % (10 - first))
     case "a"..."z": return Unicode.Scalar(UInt8(ascii: "a") + byte % (isHexadecimal ? 6 : 26))
     case "A"..."Z": return Unicode.Scalar(UInt8(ascii: "A") + byte % (isHexadecimal ? 6 : 26))
-    case _ where scalar.isASCII: return scalar
-    default: return otherLetter(scalar, byte)
+    default:
+      let properties = scalar.properties
+      guard properties.isAlphabetic || properties.numericType != nil || properties.isEmojiPresentation,
+        let letters = letters[scalar.utf8.count]
+      else { return scalar }
+      return letters[Int(byte) % letters.count]
     }
   }
 
-  private static let short = Array("àáâäåæçèéêëìíîïñòóôöøùúûü".unicodeScalars)
-  private static let long = Array("あいうえおかきくけこさしすせそたちつてと".unicodeScalars)
-  private static let pictures = Array("😀😃😄😁😆😅😊🙂🙃😉😌😍😘😋😎🤓🧐😏".unicodeScalars)
-
-  /// A letter of the same number of bytes: what else a script has, such as marks that join letters, stays.
-  private static func otherLetter(_ scalar: Unicode.Scalar, _ byte: UInt8) -> Unicode.Scalar {
-    let properties = scalar.properties
-    switch scalar.utf8.count {
-    case 2 where properties.isAlphabetic:
-      let letter = short[Int(byte) % short.count]
-      guard properties.isUppercase, let upper = letter.properties.uppercaseMapping.unicodeScalars.first else {
-        return letter
-      }
-      return upper
-    case 3 where properties.isAlphabetic || properties.numericType != nil: return long[Int(byte) % long.count]
-    case 4 where properties.isEmojiPresentation: return pictures[Int(byte) % pictures.count]
-    case 4 where properties.isAlphabetic:
-      return Unicode.Scalar(scalar.value & ~0x3F | UInt32(byte & 0x3F)) ?? scalar
-    default: return scalar
-    }
-  }
-
-  /// Bytes that look random, by a value and the key.
-  private struct Stream {
-    private let key: Fingerprint
-    private let seed: [UInt8]
-    private var block: [UInt8] = []
-    private var number = 0
-
-    init(_ key: Fingerprint, _ value: [UInt8], _ attempt: Int) throws {
-      self.key = key
-      // The value's own code, so that a long value is hashed once.
-      seed = try key.code(of: value + Self.bytes(of: attempt))
-    }
-
-    mutating func next() throws -> UInt8 {
-      if block.isEmpty {
-        block = try key.code(of: seed + Self.bytes(of: number))
-        number += 1
-      }
-      return block.removeLast()
-    }
-
-    private static func bytes(of number: Int) -> [UInt8] {
-      withUnsafeBytes(of: UInt64(number).bigEndian) { Array($0) }
-    }
-  }
+  /// Letters and pictures by their number of bytes. What else a script has, such as marks that join letters, stays.
+  private static let letters: [Int: [Unicode.Scalar]] = [
+    2: Array("àáâäåæçèéêëìíîïñòóôöøùúûü".unicodeScalars),
+    3: Array("あいうえおかきくけこさしすせそたちつてと".unicodeScalars),
+    4: Array("😀😃😄😁😆😅😊🙂🙃😉😌😍😘😋😎🤓🧐😏".unicodeScalars),
+  ]
 }
 
 extension String {

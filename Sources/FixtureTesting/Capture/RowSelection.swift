@@ -1,25 +1,32 @@
 import ContainerDiff
 import GRDB
 
-/// Which rows of a database's tables are kept: a spread over each table, no more than so many of each, and with each row
-/// all that it refers to, in cycles too.
+/// Which rows of a database's tables are kept: a spread over each table, no more than so many of each, and with each
+/// row all that it refers to, in cycles too.
 struct RowSelection {
   /// The identities of the rows that are kept, in the order of the table, by table.
   private(set) var kept: [String: [[DatabaseValue]]] = [:]
-  /// Rows that refer to what is not there, by table: they are copied without the referenced row.
-  private(set) var dangling: [String: Set<[DatabaseValue]>] = [:]
+  /// How many kept rows refer to what is not there, by table: they are copied without the referenced row.
+  var dangling: [String: Int] {
+    Dictionary(
+      uniqueKeysWithValues: kept.map { table, rows in
+        (table, rows.count { loose[table.lowercased()]?.contains($0) == true })
+      }
+    ).filter { $0.value > 0 }
+  }
+  private var loose: [String: Set<[DatabaseValue]>] = [:]
 
   /// How many rows of a table are tried for each one that may be kept.
   private static let tries = 50
 
   private let db: Database
   private let limit: Int
-  private let tables: [String: CapturedTable]
+  private let tables: [String: SQLTable]
   private let references: [String: [ForeignKey]]
   private var chosen: [String: Set<[DatabaseValue]>] = [:]
 
   /// A selection of tables whose rows have identities.
-  init(_ tables: [CapturedTable], limit: Int, in db: Database) throws {
+  init(_ tables: [SQLTable], limit: Int, in db: Database) throws {
     (self.db, self.limit) = (db, limit)
     self.tables = Dictionary(
       tables.map { ($0.name.lowercased(), $0) }, uniquingKeysWith: { first, _ in first })
@@ -39,7 +46,7 @@ struct RowSelection {
   }
 
   /// Identities of rows; of a very large table a part, evenly taken.
-  private func candidates(of table: CapturedTable) throws -> [[DatabaseValue]] {
+  private func candidates(of table: SQLTable) throws -> [[DatabaseValue]] {
     let names = table.identity.joined(separator: ", ")
     let count = try Int.fetchOne(db, sql: "SELECT count(*) FROM \(quoted(table.name))") ?? 0
     let step = max(1, count / max(10_000, limit * Self.tries))
@@ -92,7 +99,7 @@ struct RowSelection {
         // A reference with a null in it refers to nothing.
         if values.contains(where: \.isNull) { continue }
         guard let other = try self.row(of: parent, key.parentColumns, values) else {
-          dangling[name, default: []].insert(identity)
+          loose[name, default: []].insert(identity)
           continue
         }
         if chosen[parent]?.contains(other) == true { continue }
@@ -127,35 +134,5 @@ extension Array {
       if reversed < count { result.append(self[reversed]) }
     }
     return result
-  }
-}
-
-/// A reference of a table's rows to those of another, or of the same.
-struct ForeignKey {
-  /// The columns, and those of the table that they refer to.
-  var columns: [String], parent: String, parentColumns: [String]
-
-  /// The declared ones of a table.
-  static func of(_ table: String, in db: Database) throws -> [ForeignKey] {
-    let rows = try Row.fetchAll(
-      db,
-      sql:
-        "SELECT id, \"table\" AS parent, \"from\" AS child, \"to\" AS target FROM pragma_foreign_key_list(?) ORDER BY id, seq",
-      arguments: [table])
-    var keys: [Int: ForeignKey] = [:]
-    for row in rows {
-      keys[row["id"], default: ForeignKey(columns: [], parent: row["parent"], parentColumns: [])].columns
-        .append(row["child"])
-      if let target: String = row["target"] { keys[row["id"]]?.parentColumns.append(target) }
-    }
-    return try keys.sorted { $0.key < $1.key }.map { _, key in
-      var key = key
-      if key.parentColumns.isEmpty {
-        // Without names the parent's key is meant.
-        key.parentColumns = try String.fetchAll(
-          db, sql: "SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk", arguments: [key.parent])
-      }
-      return key
-    }
   }
 }

@@ -42,7 +42,7 @@ struct DownCheck {
       }
       guard let golden = goldens[version] else { continue }
       // What a later version showed is not reported again.
-      let found = try differences(container, from: golden, "down-to-\(version)")
+      let found = try differences(container, from: golden)
       findings += found.filter { !known.contains(FindingDifference($0)) }.map { finding in
         var finding = finding
         finding.migration = work.catalog.migration(number)?.identifier
@@ -53,37 +53,31 @@ struct DownCheck {
     return findings
   }
 
-  /// What differs. The spelling of SQL does not count, since SQLite rewrites it; nor do the directories that
-  /// Drydock's own history is in, a vault that nothing is in any more, settings of the version alone, SQLite's counters, which only ever rise, and the
-  /// database that another tool makes for its own record.
-  private func differences(
-    _ container: Container, from golden: String, _ name: String
-  ) throws -> [FixtureFinding] {
-    let findings = try work.differences(container, from: golden, as: "golden-\(name)")
+  /// What differs. Not compared are the directories that Drydock's own history is in, a vault that nothing is in any
+  /// more, settings of the version alone, SQLite's counters, which only ever rise, and the database that another tool
+  /// makes for its own record.
+  private func differences(_ container: Container, from golden: String) throws -> [FixtureFinding] {
+    let found = try work.text(of: container)
+    let findings = try found.findings(
+      against: golden, volatile: work.fixture.volatile, redactor: work.runner.redactor)
     if findings.isEmpty { return [] }
     var leftovers = try work.catalog.tool.map { try container.databasePlaces($0.database) } ?? []
-    let isEmptied = try Golden(work.path("golden-\(name)")).items?.isEmpty == true
-    if try isEmptied && Golden(golden).items == nil { leftovers.append(container.vaultPath) }
+    if try found.files[Golden.vault] == ["[]"] && Golden(golden).items == nil {
+      leftovers.append(container.vaultPath)
+    }
     if let settings = try settingsWithVersionAlone(container) { leftovers.append(settings) }
     let above = ([container.historyPath] + leftovers).flatMap(\.ancestors)
     let unimportant = Set((leftovers + above).map(\.description))
     return findings.filter { finding in
       if finding.place?.contains(": sqlite_sequence") == true { return false }
-      guard finding.expected == nil && finding.found == nil else {
-        return finding.expected == nil || !isSame(finding.expected, finding.found)
-      }
-      return finding.place.map(unimportant.contains) != true
+      return finding.expected != nil || finding.found != nil
+        || finding.place.map(unimportant.contains) != true
     }.map { finding in
       var finding = finding
       // The golden is a temporary one.
       (finding.check, finding.file, finding.line) = (.down, nil, nil)
       return finding
     }
-  }
-
-  private func isSame(_ sql: String?, _ other: String?) -> Bool {
-    SQLText.isSame(sql, other)
-      || !work.fixture.volatile.comparesColumnOrder && SQLText.isSameButForColumnOrder(sql, other)
   }
 
   private func settingsWithVersionAlone(_ container: Container) throws -> ContainerPath? {
@@ -96,17 +90,20 @@ struct DownCheck {
     return Set(settings.keys).isSubset(of: markers) ? path : nil
   }
 
+  private var start: String { work.path("golden-start") }
+
+  /// Writes the state before migrating, which the down steps must reach.
+  func takeStart(_ container: Container) throws { try work.text(of: container).write(to: start) }
+
   /// Goldens of the states that there were at versions, from one container that is migrated on and on.
   private func goldens(of versions: [Int]) throws -> [Int: String] {
-    var goldens: [Int: String] = [:]
+    var goldens = [work.fixture.version: start]
     let container = try work.container("way-up")
-    for version in versions {
-      if version == work.fixture.version {
-        goldens[version] = work.path("golden-start")
-      } else {
-        try work.runner.migrate(container, to: version)
-        goldens[version] = try work.write(container, as: "golden-up-\(version)")
-      }
+    for version in versions where version != work.fixture.version {
+      try work.runner.migrate(container, to: version)
+      let golden = work.path("golden-up-\(version)")
+      try work.text(of: container).write(to: golden)
+      goldens[version] = golden
     }
     return goldens
   }

@@ -2,8 +2,8 @@ import AgeEncryption
 import AppContainer
 import FileSystem
 
-/// Everything about every path of a container, for a check that nothing at all is different: bytes, modes, owners, times,
-/// attributes, links.
+/// Everything about every path of a container, for a check that nothing at all is different: bytes, modes, owners,
+/// times, attributes, links.
 struct ExactState {
   private struct Entry: Equatable {
     var type: FileType
@@ -37,7 +37,7 @@ struct ExactState {
     let content: String? =
       switch status.type {
       case .file: try ContentDigest.of(path, in: root, isDatabase: false).hex
-      case .symbolicLink: GoldenText.escaped(try root.linkTarget(path), "")
+      case .symbolicLink: ContainerPath.printable(try root.linkTarget(path))
       case .directory, .other: nil
       }
     entries[path] = Entry(type: status.type, metadata: metadata, content: content, shared: first)

@@ -12,8 +12,8 @@ struct FixtureChecks {
   private(set) var effective: Set<StepOutline> = []
   /// Whether the container could be made and migrated as it was to be: only then its steps count.
   private(set) var didRun = false
-  /// Goldens of the container at versions of which there is a fresh one.
-  private(set) var shapes: [Int: String] = [:]
+  /// The container at versions of which there is a fresh one, without its rows.
+  private(set) var shapes: [Int: [GoldenEntry]] = [:]
 
   private var work: FixtureWork
   /// The versions of which there is a fresh container; none when this one cannot be compared with it.
@@ -44,9 +44,8 @@ struct FixtureChecks {
     notes += FixtureClaims.notes(fixture, work.catalog)
     findings += try work.takeExpectation(before: container)
     let downCheck = DownCheck(work)
-    if downCheck.isNeeded || freshVersions.contains(fixture.version) {
-      shapes[fixture.version] = try work.write(container, as: "golden-start")
-    }
+    if freshVersions.contains(fixture.version) { shapes[fixture.version] = try shape(of: container) }
+    if downCheck.isNeeded { try downCheck.takeStart(container) }
 
     var watch = RunWatch()
     let outcome: TransactionOutcome<MigrationReport>
@@ -98,14 +97,14 @@ struct FixtureChecks {
   private mutating func checkResult(_ container: Container) throws {
     var first = FirstMigration(work)
     var known: Set<FindingDifference> = []
-    var wrong: [Int: Set<FindingDifference>] = [:]
+    var wrong: [Int: Set<String?>] = [:]
     for (version, golden) in try goldens(with: container) {
       var found = golden
-      wrong[version] = Set(found.map(FindingDifference.init))
+      wrong[version] = Set(found.map(\.place))
       // What an earlier golden showed is not reported again.
       found.removeAll { known.contains(FindingDifference($0)) }
       first.name(&found, from: .golden(version), at: version) { finding in
-        let right = wrong.filter { $0.key < version && !$0.value.contains { $0.place == finding.place } }.keys
+        let right = wrong.filter { $0.key < version && !$0.value.contains(finding.place) }.keys
         return max(right.max() ?? fixture.version, fixture.version)
       }
       known.formUnion(found.map(FindingDifference.init))
@@ -115,8 +114,12 @@ struct FixtureChecks {
     first.name(&expected, from: .expectation, at: latest) { _ in fixture.version }
     findings += expected
     if freshVersions.contains(latest), shapes[latest] == nil {
-      shapes[latest] = try work.write(container, as: "golden-latest")
+      shapes[latest] = try shape(of: container)
     }
+  }
+
+  private func shape(of container: Container) throws -> [GoldenEntry] {
+    try work.text(of: container).entries.filter { $0.noun != "row" }
   }
 
   /// What differs from each golden, by version; those before the latest are looked at in a second container.
@@ -133,7 +136,7 @@ struct FixtureChecks {
           results.append((version, try work.findings(container, against: golden)))
         }
         if freshVersions.contains(version), shapes[version] == nil {
-          shapes[version] = try work.write(container, as: "golden-\(version)")
+          shapes[version] = try shape(of: container)
         }
       }
     }

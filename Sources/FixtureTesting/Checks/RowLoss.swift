@@ -17,7 +17,7 @@ struct RowLoss {
   /// What went in a step. A table that is gone lost nothing when a new one has as many rows: it was renamed,
   /// or its database moved. One that the step rebuilds lost nothing when all its rows are in what came of it.
   static func between(
-    _ before: [ContainerPath: TableRows], _ after: [ContainerPath: TableRows], _ step: StepOutline
+    _ before: [ContainerPath: RowCounts], _ after: [ContainerPath: RowCounts], _ step: StepOutline
   ) -> [RowLoss] {
     let announced: AnnouncedLoss.Tables
     switch step.announcedLoss {
@@ -29,8 +29,8 @@ struct RowLoss {
     var growth = Growth(before, after)
     var losses: [RowLoss] = []
     for path in before.keys.sorted() {
-      for (table, rows) in (before[path]?.counts ?? [:]).sorted(by: { $0.key < $1.key }) where rows > 0 {
-        let now = after[path]?.counts[table]
+      for (table, rows) in (before[path] ?? [:]).sorted(by: { $0.key < $1.key }) where rows > 0 {
+        let now = after[path]?[table]
         switch announced.fates[table.lowercased()] {
         case .deleted: continue
         case .dropped(let successors):
@@ -65,34 +65,34 @@ struct RowLoss {
   }
 
   private static func freshTables(
-    _ before: [ContainerPath: TableRows], _ after: [ContainerPath: TableRows]
+    _ before: [ContainerPath: RowCounts], _ after: [ContainerPath: RowCounts]
   ) -> [(path: ContainerPath, table: String, rows: Int)] {
     after.keys.sorted().flatMap { path in
-      (after[path]?.counts ?? [:]).sorted { $0.key < $1.key }
-        .filter { before[path]?.counts[$0.key] == nil }.map { (path, $0.key, $0.value) }
+      (after[path] ?? [:]).sorted { $0.key < $1.key }
+        .filter { before[path]?[$0.key] == nil }.map { (path, $0.key, $0.value) }
     }
   }
 
   /// The rows that tables gained in a step, each counted for one table that they came from.
   private struct Growth {
-    private let before: [ContainerPath: TableRows], after: [ContainerPath: TableRows]
+    private let before: [ContainerPath: RowCounts], after: [ContainerPath: RowCounts]
     private var taken: [ContainerPath: [String: Int]] = [:]
 
-    init(_ before: [ContainerPath: TableRows], _ after: [ContainerPath: TableRows]) {
+    init(_ before: [ContainerPath: RowCounts], _ after: [ContainerPath: RowCounts]) {
       (self.before, self.after) = (before, after)
     }
 
     /// The tables of these names that there are afterwards; SQLite knows names without regard to case.
     func names(_ names: Set<String>, in path: ContainerPath) -> [String] {
-      (after[path]?.counts.keys.filter { names.contains($0.lowercased()) } ?? []).sorted()
+      (after[path]?.keys.filter { names.contains($0.lowercased()) } ?? []).sorted()
     }
 
     /// How many of the rows are found in the tables. A table with the dropped one's name is a new one.
     mutating func take(_ rows: Int, of table: String, from names: [String], in path: ContainerPath) -> Int {
       var found = 0
       for name in names {
-        let old = name == table ? 0 : before[path]?.counts[name] ?? 0
-        let gained = (after[path]?.counts[name] ?? 0) - old - (taken[path]?[name] ?? 0)
+        let old = name == table ? 0 : before[path]?[name] ?? 0
+        let gained = (after[path]?[name] ?? 0) - old - (taken[path]?[name] ?? 0)
         let part = max(0, min(rows - found, gained))
         taken[path, default: [:]][name, default: 0] += part
         found += part
@@ -109,7 +109,7 @@ struct RunWatch {
   private(set) var losses: [RowLoss] = []
   private(set) var last: StepOutline?
   private var changes: StageWatch?
-  private var rows: [ContainerPath: TableRows] = [:]
+  private var rows: [ContainerPath: RowCounts] = [:]
 
   /// Looks at the stage after a step.
   mutating func did(_ step: StepOutline, on stage: StagedContainer) throws {
@@ -117,11 +117,11 @@ struct RunWatch {
     let changed = try changes?.changes(on: stage) ?? []
     if changed.isEmpty { return }
     effective.insert(step)
-    var before: [ContainerPath: TableRows] = [:]
-    var after: [ContainerPath: TableRows] = [:]
+    var before: [ContainerPath: RowCounts] = [:]
+    var after: [ContainerPath: RowCounts] = [:]
     for path in changed {
       before[path] = rows[path]
-      after[path] = try TableRows(of: path, on: stage)
+      after[path] = try stage.rowCounts(of: path)
       rows[path] = after[path]
     }
     losses += RowLoss.between(before, after, step)
@@ -130,29 +130,12 @@ struct RunWatch {
   /// Begins to watch, before the first step.
   mutating func begin(on stage: StagedContainer) throws {
     changes = try StageWatch(stage)
-    for path in try stage.descendants(of: .root) { rows[path] = try TableRows(of: path, on: stage) }
+    for path in try stage.descendants(of: .root) { rows[path] = try stage.rowCounts(of: path) }
   }
 
   /// The losses that remain at the end of the run.
   var finalLosses: [RowLoss] {
-    losses.filter { loss in rows[loss.database]?.counts[loss.table].map { $0 < loss.before } ?? true }
-  }
-}
-
-/// How many rows the tables of a database have.
-struct TableRows {
-  private(set) var counts: [String: Int] = [:]
-
-  /// Counts; nil for what is not a database, or one that SQLite cannot open.
-  init?(of path: ContainerPath, on stage: StagedContainer) throws {
-    guard try stage.status(of: path)?.type == .file, try stage.isDatabase(path) else { return nil }
-    do {
-      counts = try stage.readDatabase(at: path) { try $0.rowCounts() }
-    } catch let error as DrydockError where error.code == .malformed {
-      return nil
-    } catch is DatabaseError {
-      return nil
-    }
+    losses.filter { loss in rows[loss.database]?[loss.table].map { $0 < loss.before } ?? true }
   }
 }
 
@@ -193,19 +176,30 @@ enum LostRows {
   }
 }
 
-extension Database {
-  /// The numbers of rows of all tables of the app's own: SQLite's, virtual ones and those behind them are left out.
-  func rowCounts() throws -> [String: Int] {
-    let names = try String.fetchAll(
-      self,
-      sql: """
-        SELECT name FROM pragma_table_list
-        WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
-        """)
-    var counts: [String: Int] = [:]
-    for name in names {
-      counts[name] = try Int.fetchOne(self, sql: "SELECT count(*) FROM \(quoted(name))") ?? 0
+/// The number of rows of each table of a database.
+typealias RowCounts = [String: Int]
+
+extension StagedContainer {
+  /// The tables of the app's own: SQLite's, virtual ones and those behind them are left out. Nil for what is not a
+  /// database, or one that SQLite cannot open.
+  fileprivate func rowCounts(of path: ContainerPath) throws -> RowCounts? {
+    guard try status(of: path)?.type == .file, try isDatabase(path) else { return nil }
+    do {
+      return try readDatabase(at: path) { db in
+        let names = try String.fetchAll(
+          db,
+          sql: """
+            SELECT name FROM pragma_table_list
+            WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+            """)
+        return try names.reduce(into: [:]) { counts, name in
+          counts[name] = try Int.fetchOne(db, sql: "SELECT count(*) FROM \(quoted(name))") ?? 0
+        }
+      }
+    } catch let error as DrydockError where error.code == .malformed {
+      return nil
+    } catch is DatabaseError {
+      return nil
     }
-    return counts
   }
 }

@@ -7,16 +7,18 @@ import Formats
 /// true of it after migrating.
 ///
 /// A fixture is a directory with `fixture.yaml`, `container/` (or an archive, `container.tar.zst`), `groups/` where the
-/// app has groups, and goldens in `expected/`. In the container and the groups, `NAME.sql` is the content of the database
-/// `NAME`, `NAME.plist.yaml` and `NAME.plist.xml` that of the binary property list `NAME.plist`; every other file and
-/// every symbolic link is taken as it is.
-package struct Fixture: Sendable {
-  package let name: String
-  package let directory: String
+/// app has groups, and goldens in `expected/`. In the container and the groups, `NAME.sql` is the content of the
+/// database `NAME`, `NAME.plist.yaml` and `NAME.plist.xml` that of the binary property list `NAME.plist`; every other
+/// file and every symbolic link is taken as it is.
+public struct Fixture: Sendable {
+  /// The name of its directory.
+  public let name: String
+  /// Its directory, as it was named.
+  public let directory: String
   /// What the fixture is, in a sentence.
-  package let summary: String
+  public let summary: String
   /// The schema version that the container has before it is migrated.
-  package let version: Int
+  public let version: Int
   /// Whether nothing in the container says which version it has, so that only `baseline` can.
   package let isUnmarked: Bool
   /// What version control does not keep.
@@ -45,10 +47,10 @@ package struct Fixture: Sendable {
   }
 
   /// Reads a fixture's description, and what `fixtures.yaml` beside it says of all; the container is made by
-  /// ``build(in:configuration:deviceKeys:)``.
+  /// ``FixtureSuite/container(of:in:deviceKeys:)``.
   ///
   /// - Throws: `DrydockError` with `file:line:column` for what is invalid.
-  package static func load(_ directory: String) throws -> Fixture {
+  public static func load(_ directory: String) throws -> Fixture {
     let names = directory.split(separator: "/")
     // The directory goes by its own name, however it was come to.
     guard let last = names.last, last != ".", last != ".." else {
@@ -67,7 +69,7 @@ package struct Fixture: Sendable {
   /// All fixtures in a directory, sorted by name: the directories that have a `fixture.yaml`.
   ///
   /// - Throws: as ``load(_:)``; also when the directory has none, since a check of nothing must not pass.
-  package static func all(in directory: String) throws -> [Fixture] {
+  public static func all(in directory: String) throws -> [Fixture] {
     let root = try Directory(directory)
     let common = try FixtureCommon(of: directory)
     let fixtures = try root.names().map { ContainerPath(name: $0) }

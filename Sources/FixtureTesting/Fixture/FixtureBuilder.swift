@@ -8,8 +8,8 @@ import Formats
 extension Fixture {
   /// Makes the fixture's container, with its groups.
   ///
-  /// The container is in the directory at a depth at which the groups' paths of `drydock.yaml` stay in it; nothing outside
-  /// is touched, by the container's migrations neither.
+  /// The container is in the directory at a depth at which the groups' paths of `drydock.yaml` stay in it; nothing
+  /// outside is touched, by the container's migrations neither.
   ///
   /// - Parameters:
   ///   - work: The directory to make; it must not exist, its parent must.
@@ -24,8 +24,12 @@ extension Fixture {
     let fixture = try Directory(directory)
     switch source {
     case .archive:
-      try FixtureArchive(path: fixture.full(FixtureSource.archiveFile)).restore(
-        to: place, configuration, replacesVault: setup.vault != nil)
+      let archive = try Archive(path: fixture.full(FixtureSource.archiveFile))
+      var options = RestoreOptions()
+      options.includeExcluded = true
+      try place.removeVault(
+        of: place.restore(archive, configuration, options), isReplaced: setup.vault != nil,
+        archive: archive.path)
     case .files, .nothing: try place.work.makeDirectories(place.root)
     }
     let target = try place.open(try groups(in: fixture), configuration)
@@ -35,7 +39,7 @@ extension Fixture {
       throw place.position.error("the fixture has no `container/` and so no such file")
     }
     for directory in setup.directories {
-      try setup.telling(directory) { try target.makeDirectories(directory.path) }
+      try setup.positioned(directory) { try target.makeDirectories(directory.path) }
     }
     let container = try Container(at: place.work.full(place.root), configuration: configuration)
     try setup.makeVault(in: target, at: container.vaultPath, deviceKeys)
@@ -78,7 +82,7 @@ extension FixtureSetup {
   fileprivate var places: [Place] { directories + marks.map(\.place) }
 
   /// Runs a change of a path; what it throws names the line that wants it.
-  fileprivate func telling(_ place: Place, _ body: () throws -> Void) throws {
+  fileprivate func positioned(_ place: Place, _ body: () throws -> Void) throws {
     do { try body() } catch let error as DrydockError {
       throw place.position.error(
         "`\(place.path)` cannot be set up: \(error.message)", code: error.code, cause: error)
@@ -107,7 +111,7 @@ extension FixtureSetup {
       guard try target.status(path) != nil else {
         throw mark.place.position.error("the container has no `\(path)`")
       }
-      try telling(mark.place) {
+      try positioned(mark.place) {
         switch mark.kind {
         case .attribute(let attribute): try target.setAttribute(attribute, of: path)
         case .mode(let mode): try target.setMode(mode, of: path)
@@ -119,8 +123,8 @@ extension FixtureSetup {
 
 /// Where a fixture's container and its groups are in a directory that nothing else is in.
 ///
-/// `drydock.yaml` names groups by paths from the container's root, such as `../Shared/notes`: the container is nested so
-/// deep that all of them stay inside of the directory, and the same `drydock.yaml` serves.
+/// `drydock.yaml` names groups by paths from the container's root, such as `../Shared/notes`: the container is nested
+/// so deep that all of them stay inside of the directory, and the same `drydock.yaml` serves.
 struct FixturePlace {
   let work: Directory
   let root: ContainerPath
@@ -155,9 +159,7 @@ struct FixturePlace {
   }
 
   private static func make(_ path: String) throws -> Directory {
-    let slash = path.lastIndex(of: "/")
-    let parent = slash.map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
-    let name = try ContainerPath(slash.map { String(path[path.index(after: $0)...]) } ?? path)
+    let (parent, name) = try ContainerPath.split(path)
     let directory = try Directory(parent)
     guard try directory.status(name) == nil else {
       throw DrydockError(.notBuilt, "the path exists; name a new directory", path: path)
@@ -200,45 +202,45 @@ extension Directory {
   }
 }
 
-/// A fixture's container as an archive of drydock's.
-struct FixtureArchive {
-  let path: String
-
-  /// Makes the container of it, and its groups. What the restore itself noted beside them is removed: the container's log
-  /// begins with what is checked.
+extension FixturePlace {
+  /// Makes the container of an archive, and its groups. What the restore itself noted beside them is removed: the
+  /// container's log begins with what is checked.
   ///
-  /// - Parameter replacesVault: whether another vault takes the place of the one in the archive.
-  /// - Throws: `DrydockError` with code `malformed` for an archive that cannot be a fixture; `DrydockError`,
-  ///   `DrydockError` or `DrydockError` for one that is damaged.
-  func restore(to place: FixturePlace, _ configuration: ContainerConfiguration, replacesVault: Bool) throws {
-    let archive = try Archive(path: path)
+  /// - Throws: `DrydockError` with code `badFixture` for an archive with a group that the configuration lacks; what
+  ///   restoring it throws.
+  func restore(
+    _ archive: Archive, _ configuration: ContainerConfiguration, _ options: RestoreOptions
+  ) throws -> Container {
     let header = archive.header
     for id in header.groups ?? [] {
-      guard let group = place.groups[id] else {
+      guard let group = groups[id] else {
         throw DrydockError(
           .badFixture,
           "the archive has the group \(ContainerPath.printable(Array(id.utf8))), and drydock.yaml does not; "
-            + NearestWord.hint(for: id, among: place.groups.keys.sorted()), path: path)
+            + NearestWord.hint(for: id, among: groups.keys.sorted()), path: archive.path)
       }
-      try place.work.makeDirectories(group)
+      try work.makeDirectories(group)
     }
     let container = Container(
-      planned: place.work.full(place.root), layout: configuration.layout ?? header.layout,
+      planned: work.full(root), layout: configuration.layout ?? header.layout,
       app: configuration.app ?? header.app, instance: header.instance, configuration: configuration)
-    var options = RestoreOptions()
-    options.includeExcluded = true
     _ = try Restore.run(archive, container, options.forCopy())
     for state in try StateDirectory.all(of: container) {
       guard let name = state.directory.path.split(separator: "/").last else { continue }
       try state.parent.removeTree(ContainerPath(String(name)))
     }
-    let root = try place.work.directory(place.root)
+    return container
+  }
+
+  /// Removes the vault of an archive, which only its own device can open.
+  fileprivate func removeVault(of container: Container, isReplaced: Bool, archive: String) throws {
+    let root = try work.directory(root)
     guard try root.status(container.vaultPath) != nil else { return }
-    guard replacesVault else {
+    guard isReplaced else {
       throw DrydockError(
         .badFixture,
         "the archive has a vault, which only its own device can open; say what is in it, with made-up values, in "
-          + "fixture.yaml (`container: {vault: …}`)", path: path)
+          + "fixture.yaml (`container: {vault: …}`)", path: archive)
     }
     try root.removeFile(container.vaultPath)
   }

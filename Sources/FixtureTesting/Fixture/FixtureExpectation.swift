@@ -4,8 +4,8 @@ import FileSystem
 import Formats
 import MigrationEngine
 
-/// What must be true of a fixture's container after it was migrated to the latest version: assertions, as migrations have
-/// them in `verify:`, in the spelling of `expect:`.
+/// What must be true of a fixture's container after it was migrated to the latest version: assertions, as migrations
+/// have them in `verify:`, in the spelling of `expect:`.
 package struct FixtureExpectation: Sendable {
   /// Texts that the error must hold, when migrating must fail and change nothing; empty when it must succeed.
   package private(set) var error: [String] = []
@@ -67,20 +67,10 @@ package struct FixtureExpectation: Sendable {
 
   // MARK: Checking
 
-  /// What is not as expected in a container that was migrated, each with the line that expects it. The container is only
-  /// read: its databases are read in copies.
+  /// What is not as expected in a container that was migrated, each with the line that expects it. The container is
+  /// only read: its databases are read in copies.
   ///
-  /// - Parameter deviceKeys: What opens the vault; nil when nothing is expected of it.
   /// - Throws: `DrydockError` when the container cannot be read, or for a suite that `drydock.yaml` does not have.
-  package func findings(
-    in container: Container, deviceKeys: DeviceKeys? = nil, redactor: Redactor = Redactor()
-  ) throws -> [FixtureFinding] {
-    var options = TransactionOptions()
-    (options.deviceKeys, options.redactor) = (deviceKeys, redactor)
-    return try Transaction.inspect(container, options: options) { try findings(in: $0) }
-  }
-
-  /// The same for a container that is open already.
   package func findings(in stage: StagedContainer) throws -> [FixtureFinding] {
     try assertions.enumerated().flatMap { index, assertion in
       try assertion.failures(in: stage, before: before[index]).map { FixtureFinding($0, of: assertion) }

@@ -4,8 +4,8 @@ import FileSystem
 import Formats
 import GRDB
 
-/// The files of a fixture: `NAME.sql` is the content of the database `NAME`, `NAME.plist.yaml` and `NAME.plist.xml` that
-/// of the binary property list `NAME.plist`; all else is taken as it is.
+/// The files of a fixture: `NAME.sql` is the content of the database `NAME`, `NAME.plist.yaml` and `NAME.plist.xml`
+/// that of the binary property list `NAME.plist`; all else is taken as it is.
 struct FixtureFiles {
   private let fixture: Directory
   private let onlyInWAL: Set<ContainerPath>
@@ -58,8 +58,8 @@ struct FixtureFiles {
     if isFile, !verbatim.contains(path) {
       if let database = path.without(suffix: ".sql") {
         try requireFree(database, entry, source, target)
-        try FixtureDatabase(sql: entry.path, in: source).build(
-          database, in: target, onlyInWAL: onlyInWAL.contains(database))
+        try SQLScript(entry.path, in: source).build(
+          database, in: target, onlyInWAL: onlyInWAL.contains(database), file: source.full(entry.path))
         return database
       }
       for suffix in [".yaml", ".xml"] {
@@ -137,92 +137,44 @@ extension ContainerPath {
   }
 }
 
-/// A database as SQL.
-struct FixtureDatabase {
-  private let sql: String
-  private let file: String
-
-  init(sql path: ContainerPath, in source: Directory) throws {
-    file = source.full(path)
-    guard let text = String(validating: try source.contents(path, limit: 1 << 30), as: UTF8.self) else {
-      throw DrydockError(.badFixture, "the SQL is not UTF-8", path: file)
-    }
-    sql = text
-  }
-
-  /// Makes the database in a private directory and puts it in its place: in WAL mode, as apps have it, unless the SQL
-  /// begins with another `PRAGMA journal_mode`, and closed; or with every row in the `-wal`, as an app leaves it that is
-  /// killed.
-  func build(_ path: ContainerPath, in target: Directory, onlyInWAL: Bool) throws {
-    let name: ContainerPath = "database"
+extension SQLScript {
+  /// Makes the database of a fixture in a private directory and puts it in its place: in WAL mode, as apps have it,
+  /// unless the SQL begins with another `PRAGMA journal_mode`, and closed; or with every row in the `-wal`, as an app
+  /// leaves it that is killed.
+  func build(_ path: ContainerPath, in target: Directory, onlyInWAL: Bool, file: String) throws {
     try ScratchDirectory.withTemporary { scratch in
-      let queue = try DatabaseQueue.alone(with: scratch.full(name)) {
-        // The SQL may begin a transaction and fail in it, or never end it.
-        $0.allowsUnsafeTransactions = true
-        // As SQLite does: an app's schema may have texts in double quotes.
-        $0.acceptsDoubleQuotedStringLiterals = true
+      func place(_ name: ContainerPath, _ path: ContainerPath) throws {
+        try scratch.copyContents(of: name, to: path, in: target)
+        try target.setMode(0o644, of: path)
       }
-      defer { try? queue.close() }
-      do {
-        try queue.writeWithoutTransaction { try run(on: $0) }
-      } catch let error as DatabaseError {
-        throw DrydockError(.badFixture, "the SQL fails: \(error.plainMessage)", path: file, cause: error)
-      }
-      if onlyInWAL {
+      var (hasContent, hasMode) = (false, false)
+      // The file is discarded on any failure, so that nothing waits for the disk.
+      try build(at: scratch.full("database"), preparing: "PRAGMA synchronous = OFF; PRAGMA foreign_keys = ON")
+      {
+        db, word, statement in
+        // What comes before the first content is about the file itself: its encoding, the size of its pages.
+        if !hasContent, word == "PRAGMA" {
+          hasMode = hasMode || statement.lowercased().contains("journal_mode")
+        } else if !hasContent {
+          hasContent = true
+          if !hasMode { try db.execute(sql: "PRAGMA journal_mode = WAL") }
+          try db.execute(sql: "PRAGMA wal_autocheckpoint = 0")
+        }
+        // In one transaction, unless the SQL says where its own begin, as dumps do.
+        if !db.isInsideTransaction, !["PRAGMA", "BEGIN", "SAVEPOINT"].contains(word) {
+          try db.beginTransaction()
+        }
+      } use: { _ in
+        guard onlyInWAL else { return }
         guard try scratch.status("database-wal") != nil else {
           throw DrydockError(
             .badFixture, "`only-in-wal` needs WAL mode, and the SQL sets another `journal_mode`", path: file)
         }
         // While it is open: closing would move the rows into the main file.
-        try place(name, path, scratch, target)
-        try place("database-wal", path.withSuffix("-wal"), scratch, target)
-      } else {
-        try queue.close()
-        try place(name, path, scratch, target)
+        try place("database", path)
+        try place("database-wal", path.withSuffix("-wal"))
       }
+      if !onlyInWAL { try place("database", path) }
     }
-  }
-
-  /// Runs the statements, in one transaction unless they say where theirs begin, as dumps do.
-  private func run(on database: Database) throws {
-    // The file is discarded on any failure, so that nothing waits for the disk.
-    try database.execute(sql: "PRAGMA synchronous = OFF; PRAGMA foreign_keys = ON")
-    var hasContent = false
-    var hasMode = false
-    let statements = try database.allStatements(sql: sql)
-    while let statement = try statements.next() {
-      let word = SQLText(statement.sql).firstWord
-      if Self.refused.contains(word) {
-        throw DrydockError(
-          .badFixture, "the SQL fails: \(word) is not allowed in a fixture's SQL", path: file)
-      }
-      // What comes before the first content is about the file itself: its encoding, the size of its pages.
-      if !hasContent, word == "PRAGMA" {
-        hasMode = hasMode || statement.sql.lowercased().contains("journal_mode")
-      } else if !hasContent {
-        hasContent = true
-        try Self.begin(database, hasMode: hasMode)
-      }
-      if !database.isInsideTransaction, !["PRAGMA", "BEGIN", "SAVEPOINT"].contains(word) {
-        try database.beginTransaction()
-      }
-      try statement.execute()
-    }
-    if !hasContent { try Self.begin(database, hasMode: hasMode) }
-    if database.isInsideTransaction { try database.commit() }
-  }
-
-  private static let refused: Set<String> = ["ATTACH", "DETACH", "VACUUM"]
-
-  private static func begin(_ database: Database, hasMode: Bool) throws {
-    if !hasMode { try database.execute(sql: "PRAGMA journal_mode = WAL") }
-    try database.execute(sql: "PRAGMA wal_autocheckpoint = 0")
-  }
-
-  private func place(
-    _ name: ContainerPath, _ path: ContainerPath, _ scratch: Directory, _ target: Directory
-  ) throws {
-    try scratch.copyContents(of: name, to: path, in: target)
-    try target.setMode(0o644, of: path)
   }
 }

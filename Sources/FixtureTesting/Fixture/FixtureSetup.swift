@@ -104,8 +104,9 @@ extension YAMLMapping.Pair {
 
 /// A vault item of a fixture, with a made-up value: what the container has, or what it must have afterwards.
 ///
-/// `class`, `accessible`, `synchronizable`, `access-control`, every text attribute under its name in the vault's document
-/// with `-` for `_` (`service`, `account`, `access-group`, `label`, `server`, …), and `value`: text, or `!data`.
+/// `class`, `accessible`, `synchronizable`, `access-control`, every text attribute under its name in the vault's
+/// document with `-` for `_` (`service`, `account`, `access-group`, `label`, `server`, …), and `value`: text, or
+/// `!data`.
 package struct FixtureVaultItem: Sendable {
   package var item: VaultItem
   package var position: YAMLPosition

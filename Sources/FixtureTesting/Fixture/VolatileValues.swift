@@ -114,7 +114,8 @@ struct ValueNormalizer {
 
   // MARK: Settings
 
-  /// Settings with normalized values under volatile keys, at any depth, and normalized words in keys that a pattern matches.
+  /// Settings with normalized values under volatile keys, at any depth, and normalized words in keys that a pattern
+  /// matches.
   func settings(_ values: PropertyListDictionary) -> PropertyListDictionary {
     if volatile.settings.isEmpty, !hasPatterns { return values }
     let replaced = values.map { key, value in

@@ -24,9 +24,9 @@ struct ColumnNormalizer {
 
   /// The numbers that values have got, by the column that they come from.
   private final class Numbers {
-    private(set) var known: [Column: [GoldenValue: Int]] = [:]
+    private(set) var known: [Column: [SQLValue: Int]] = [:]
 
-    func number(of value: GoldenValue, in column: Column) -> Int {
+    func number(of value: SQLValue, in column: Column) -> Int {
       if let number = known[column]?[value] { return number }
       let number = (known[column]?.count ?? 0) + 1
       known[column, default: [:]][value] = number
@@ -59,38 +59,29 @@ struct ColumnNormalizer {
         for column in columns { unique.insert(Column(table, column["name"])) }
       }
     }
-    let keys = try Row.fetchAll(
-      db,
-      sql:
-        "SELECT \"table\" AS parent, seq, \"from\" AS child, \"to\" AS column FROM pragma_foreign_key_list(?)",
-      arguments: [table])
-    for row in keys {
-      let parent: String = row["parent"]
-      let column =
-        try row["column"] as String?
-        ?? String.fetchOne(
-          db, sql: "SELECT name FROM pragma_table_info(?) WHERE pk = ?",
-          arguments: [parent, (row["seq"] as Int) + 1])
-      if let column { references[Column(table, row["child"])] = Column(parent, column) }
+    for key in try ForeignKey.of(table, in: db) {
+      for (child, parent) in zip(key.columns, key.parentColumns) {
+        references[Column(table, child)] = Column(key.parent, parent)
+      }
     }
   }
 
   /// Whether anything may have to be replaced in a table.
-  func mayChange(_ table: GoldenTable) -> Bool {
+  func mayChange(_ table: SQLTable) -> Bool {
     values.hasPatterns || table.columns.contains { volatile.contains(Column(table.name, $0)) }
   }
 
-  func hasVolatileRowid(_ table: GoldenTable) -> Bool {
+  func hasVolatileRowid(_ table: SQLTable) -> Bool {
     table.hasRowid && ["rowid", table.columns[0]].contains { volatile.contains(Column(table.name, $0)) }
   }
 
   /// The tables that a table's volatile columns refer to.
-  func parents(of table: GoldenTable) -> Set<String> {
+  func parents(of table: SQLTable) -> Set<String> {
     Set(table.columns.compactMap { references[Column(table.name, $0)]?.table })
   }
 
   /// The columns of other rows that refer to a table's volatile columns, and which of its columns each refers to.
-  func referring(to table: GoldenTable) -> [(table: String, column: String, to: Int)] {
+  func referring(to table: SQLTable) -> [(table: String, column: String, to: Int)] {
     let found = references.flatMap { child, parent in
       table.columns.indices.filter { Column(table.name, table.columns[$0]) == parent && isReplaced(parent) }
         .map { (child.table, child.column, $0) }
@@ -99,7 +90,7 @@ struct ColumnNormalizer {
   }
 
   /// A row without its volatile values.
-  func mark(of row: [GoldenValue], in table: GoldenTable) -> String {
+  func mark(of row: [SQLValue], in table: SQLTable) -> String {
     let columns = shown(row, table, table.columns.map { _ in nil }) { _, _ in nil }
     return "\(table.name) \(columns.map { $0.literal(encoding) })"
   }
@@ -111,8 +102,8 @@ struct ColumnNormalizer {
   ///
   /// - Parameter marks: Distinguishes rows that are equal but for volatile values; for each row.
   func replaced(
-    _ rows: [[GoldenValue]], of table: GoldenTable, marks: [String]
-  ) -> (rows: [[GoldenValue]], isChanged: Bool) {
+    _ rows: [[SQLValue]], of table: SQLTable, marks: [String]
+  ) -> (rows: [[SQLValue]], isChanged: Bool) {
     let groups = table.columns.map { group(of: Column(table.name, $0)) }
     // Sorted by what is the same in each run: by numbers only where they are known from a table that is referred to.
     let sorted = zip(rows, marks).map { row, mark in
@@ -137,7 +128,7 @@ struct ColumnNormalizer {
     return (result, isChanged)
   }
 
-  private static func precedes(_ left: [GoldenValue], _ right: [GoldenValue], _ order: [Int]) -> Bool {
+  private static func precedes(_ left: [SQLValue], _ right: [SQLValue], _ order: [Int]) -> Bool {
     for column in order where left[column] != right[column] { return left[column] < right[column] }
     return left.lexicographicallyPrecedes(right)
   }
@@ -155,19 +146,19 @@ struct ColumnNormalizer {
   private func isReplaced(_ column: Column) -> Bool { volatile.contains(column) || values.hasPatterns }
 
   private func shown(
-    _ row: [GoldenValue], _ table: GoldenTable, _ groups: [Column?], _ number: (GoldenValue, Column) -> Int?
-  ) -> [GoldenValue] {
+    _ row: [SQLValue], _ table: SQLTable, _ groups: [Column?], _ number: (SQLValue, Column) -> Int?
+  ) -> [SQLValue] {
     row.indices.map { index in
       let value = row[index]
-      func numbered(_ value: GoldenValue) -> Int? {
+      func numbered(_ value: SQLValue) -> Int? {
         if let group = groups[index] { number(value, group) } else { nil }
       }
       if volatile.contains(Column(table.name, table.columns[index])) {
         return placeholder(value, value.kind == .null ? nil : numbered(value))
       }
       guard values.hasPatterns, let text = value.text(encoding) else { return value }
-      let replaced = values.text(text) { Self.word(numbered(GoldenValue(text: $0, encoding))) }
-      return replaced.utf8.elementsEqual(text.utf8) ? value : GoldenValue(text: replaced, encoding)
+      let replaced = values.text(text) { Self.word(numbered(SQLValue(text: $0, encoding))) }
+      return replaced.utf8.elementsEqual(text.utf8) ? value : SQLValue(text: replaced, encoding)
     }
   }
 
@@ -175,17 +166,17 @@ struct ColumnNormalizer {
     number.map { "(volatile \($0))" } ?? ValueNormalizer.word
   }
 
-  private func placeholder(_ value: GoldenValue, _ number: Int?) -> GoldenValue {
+  private func placeholder(_ value: SQLValue, _ number: Int?) -> SQLValue {
     switch value.kind {
     case .null: value
-    case .number: GoldenValue(.number, value.isInteger ? "\(number ?? 0)" : "\(number ?? 0).0")
-    case .text: GoldenValue(text: Self.word(number), encoding)
-    case .blob: GoldenValue(.blob, "X'\(number.map { String($0, radix: 16).evenDigits } ?? "")'")
+    case .number: SQLValue(number: value.integer != nil ? "\(number ?? 0)" : "\(number ?? 0).0")
+    case .text: SQLValue(text: Self.word(number), encoding)
+    case .blob: SQLValue(blob: number.map { Self.bytes(of: $0) } ?? [])
     }
   }
-}
 
-extension String {
-  /// Hexadecimal digits of whole bytes.
-  fileprivate var evenDigits: String { count.isMultiple(of: 2) ? self : "0" + self }
+  /// The bytes of a number, without leading zeros.
+  private static func bytes(of number: Int) -> [UInt8] {
+    withUnsafeBytes(of: number.bigEndian) { Array($0.drop { $0 == 0 }) }
+  }
 }

@@ -3,9 +3,9 @@ import ContainerDiff
 import FileSystem
 import Formats
 
-/// A JSON document of a container as a golden has it: in `documents/`, below its own path, indented and with sorted keys,
-/// so that the order in which an app writes keys makes no difference and a finding names the value.
-enum GoldenDocument {
+/// A JSON document of a container as a golden has it: in `documents/`, below its own path, indented and with sorted
+/// keys, so that the order in which an app writes keys makes no difference and a finding names the value.
+struct GoldenDocument {
   static let directory: ContainerPath = "documents"
   /// Above this a file is compared by its digest alone.
   private static let sizeLimit: UInt64 = 1 << 20
@@ -18,13 +18,36 @@ enum GoldenDocument {
       && entry.size ?? 0 <= sizeLimit
   }
 
-  /// The text for a golden; nil for what is not an object or an array in JSON.
-  static func text(_ bytes: [UInt8], _ normalizer: ValueNormalizer) -> String? {
+  let text: String
+  /// The values that hold no others, in the order of the text.
+  private(set) var leaves: [Leaf] = []
+
+  struct Leaf {
+    var pointer: JSONPointer
+    var value: JSONValue
+    /// What the names around it say about it.
+    var name: SecretName
+    /// Its line in the text, from 1.
+    var line: Int
+
+    var text: String { JSONDocument(value, isIndented: false).text }
+
+    func shown(_ redactor: Redactor) -> String {
+      value.propertyListValue.map { redactor.shown($0, named: name) } ?? text
+    }
+  }
+
+  /// Nil for what is not an object or an array in JSON.
+  init?(_ bytes: [UInt8], _ normalizer: ValueNormalizer) {
     guard let value = try? JSONDocument(bytes: bytes).value else { return nil }
     switch value {
-    case .object, .array: return JSONDocument(normalized(value, normalizer), isIndented: true).text
+    case .object, .array: break
     default: return nil
     }
+    let normalized = Self.normalized(value, normalizer)
+    text = JSONDocument(normalized, isIndented: true).text
+    var line = 1
+    visit(normalized, [], .plain, &line)
   }
 
   private static func normalized(_ value: JSONValue, _ normalizer: ValueNormalizer) -> JSONValue {
@@ -37,7 +60,7 @@ enum GoldenDocument {
         let key = member.key.text
         let isVolatile = normalizer.volatile.settings.containsExactly(key)
         return (
-          key: key, value: isVolatile ? Self.placeholder(member.value) : normalized(member.value, normalizer)
+          key: key, value: isVolatile ? placeholder(member.value) : normalized(member.value, normalizer)
         )
       }
       return .object(JSONObject(members.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }))
@@ -55,46 +78,22 @@ enum GoldenDocument {
     }
   }
 
-  /// One value of a document that holds no others.
-  struct Leaf {
-    var pointer: JSONPointer
-    /// As JSON, and as it may be shown.
-    var text: String, shown: String
-    var type: String
-    var line: Int
-  }
-
-  /// The values of a golden's text, in its order.
-  static func leaves(_ bytes: [UInt8], _ redactor: Redactor) throws -> [Leaf] {
-    var leaves: [Leaf] = []
-    var line = 1
-    visit(try JSONDocument(bytes: bytes).value, JSONPointer(tokens: []), .plain, redactor, &line, &leaves)
-    return leaves
-  }
-
-  private static func visit(
-    _ value: JSONValue, _ pointer: JSONPointer, _ name: SecretName, _ redactor: Redactor, _ line: inout Int,
-    _ leaves: inout [Leaf]
-  ) {
-    func inner(_ token: String) -> JSONPointer { JSONPointer(tokens: pointer.tokens + [token]) }
+  private mutating func visit(_ value: JSONValue, _ tokens: [String], _ name: SecretName, _ line: inout Int) {
     switch value {
     case .object(let object) where !object.members.isEmpty:
       let names = object.secretFields(inside: name)
       for member in object.members {
         line += 1
-        visit(member.value, inner(member.key.text), names[member.key.text], redactor, &line, &leaves)
+        visit(member.value, tokens + [member.key.text], names[member.key.text], &line)
       }
       line += 1
     case .array(let array) where !array.elements.isEmpty:
       for (index, element) in array.elements.enumerated() {
         line += 1
-        visit(element, inner("\(index)"), name, redactor, &line, &leaves)
+        visit(element, tokens + ["\(index)"], name, &line)
       }
       line += 1
-    default:
-      let text = JSONDocument(value, isIndented: false).text
-      let shown = value.propertyListValue.map { redactor.shown($0, named: name) } ?? text
-      leaves.append(Leaf(pointer: pointer, text: text, shown: shown, type: value.typeName, line: line))
+    default: leaves.append(Leaf(pointer: JSONPointer(tokens: tokens), value: value, name: name, line: line))
     }
   }
 }

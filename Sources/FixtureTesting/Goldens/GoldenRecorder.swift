@@ -4,8 +4,8 @@ import DrydockErrors
 import FileSystem
 import MigrationEngine
 
-/// Writes and updates the goldens of a fixture: that of the latest version, and those of released versions that it lacks.
-/// A released golden is never changed.
+/// Writes and updates the goldens of a fixture: that of the latest version, and those of released versions that it
+/// lacks. A released golden is never changed.
 package struct GoldenRecorder {
   private let fixture: Fixture
   private let latest: Int
@@ -36,8 +36,8 @@ package struct GoldenRecorder {
       + "and commit them"
   }
 
-  /// The versions whose goldens are to be written: the latest, and released ones from the fixture's version on that have
-  /// none; ascending.
+  /// The versions whose goldens are to be written: the latest, and released ones from the fixture's version on that
+  /// have none; ascending.
   package var versions: [Int] {
     let lacking = released.keys.filter {
       $0 >= fixture.version && $0 < latest && fixture.goldens[$0] == nil
@@ -47,8 +47,8 @@ package struct GoldenRecorder {
 
   /// Writes the goldens, all of them or none.
   ///
-  /// - Parameter containerAt: Gives the fixture's container, migrated to a version; asked once for each of ``versions``, in
-  ///   their order. It is only read.
+  /// - Parameter containerAt: Gives the fixture's container, migrated to a version; asked once for each of
+  ///   ``versions``, in their order. It is only read.
   /// - Returns: What became of each golden, by version; also those that were removed.
   /// - Throws: `DrydockError` with code `frozen` when the latest version is released and its golden differs; what the
   ///   closure and reading the containers throw. No golden was changed then.
@@ -57,11 +57,11 @@ package struct GoldenRecorder {
     return try ScratchDirectory.with(".drydock-record-", in: root) { scratch in
       var recorded: [RecordedGolden] = []
       for version in versions {
+        let text = try GoldenText(
+          of: containerAt(version), volatile: fixture.volatile, deviceKeys: deviceKeys)
         let golden = scratch.full(Self.name(version))
-        try GoldenCheck.write(
-          containerAt(version), to: golden, volatile: fixture.volatile, deviceKeys: deviceKeys)
-        try requireReadable(golden, version)
-        recorded.append(try compare(version, golden))
+        try text.write(to: golden)
+        recorded.append(try compare(version, text, golden))
       }
       // From here on only names are exchanged.
       for golden in recorded where golden.change != .unchanged {
@@ -77,54 +77,41 @@ package struct GoldenRecorder {
 
   private func directory(_ version: Int) -> String { "\(fixture.directory)/expected/\(version)" }
 
-  /// A golden that cannot be read again would fail each check without a reason.
-  private func requireReadable(_ golden: String, _ version: Int) throws {
+  private func compare(_ version: Int, _ text: GoldenText, _ golden: String) throws -> RecordedGolden {
+    let new: GoldenText, side: GoldenSide
     do {
-      let read = try Golden(golden)
-      let side = try GoldenSide(read)
-      for line in read.lines where line.kind == .database && line.rawDigests == nil {
-        guard try line.file != nil else { continue }
-        try ScratchDirectory.withTemporary {
-          _ = try side.databaseFile(of: line.path, in: $0, as: "database")
-        }
-      }
+      let written = try Golden(golden)
+      (new, side) = (try GoldenText(of: written, fixture.volatile), try GoldenSide(written))
     } catch let error as DrydockError where error.code == .badFixture {
+      // A golden that cannot be read again would fail each check without a reason.
       throw DrydockError(
         .notBuilt,
         "the golden of version \(version) could not be read again: \(error.message); check `volatile` in fixture.yaml",
         path: fixture.directory, cause: error)
     }
-  }
-
-  private func compare(_ version: Int, _ golden: String) throws -> RecordedGolden {
     var recorded = RecordedGolden(
       fixture: fixture.name, version: version, directory: directory(version), change: .written)
     guard let old = fixture.goldens[version] else { return recorded }
-    if try GoldenText.isSame(old, golden) {
-      recorded.change = .unchanged
-      return recorded
-    }
-    recorded.change = .updated
-    var difference: ContainerDifference?
-    var isSame = false
+    recorded.change = try text.isSame(as: old) ? .unchanged : .updated
+    if recorded.change == .unchanged { return recorded }
+    var isEqual = false
     do {
-      try ScratchDirectory.withTemporary {
-        let compared = try GoldenComparison(old, golden, fixture.volatile, redactor, in: $0)
-        (difference, isSame) = (try compared.difference(), try compared.findings().isEmpty)
-      }
+      let golden = try Golden(old)
+      let expected = try GoldenText(of: golden, fixture.volatile)
+      isEqual = try new.findings(against: expected, recordedIn: nil, redactor).isEmpty
+      var options = ComparisonOptions()
+      (options.rowLimit, options.redactor) = (20, redactor.knowing(golden.settings.values.map(\.values)))
+      recorded.difference = try Comparison(
+        of: NormalizedSide(GoldenSide(golden), fixture.volatile),
+        with: NormalizedSide(side, fixture.volatile), options: options
+      ).difference
     } catch let error as DrydockError where error.code == .badFixture {
-      isSame = false
+      recorded.difference = nil
     }
-    recorded.difference = difference
-    if let release = released[version] {
-      // The spelling of a frozen golden does not matter.
-      if isSame {
-        recorded.change = .unchanged
-        recorded.difference = nil
-      } else {
-        throw frozen(release, version, old)
-      }
-    }
+    guard let release = released[version] else { return recorded }
+    // The spelling of a frozen golden does not matter.
+    guard isEqual else { throw frozen(release, version, old) }
+    (recorded.change, recorded.difference) = (.unchanged, nil)
     return recorded
   }
 
@@ -157,18 +144,24 @@ package struct GoldenRecorder {
   }
 }
 
-package struct RecordedGolden: Sendable, Codable {
-  package enum Change: String, Sendable, Codable {
+/// What became of a golden.
+public struct RecordedGolden: Sendable, Codable {
+  /// How it was changed.
+  public enum Change: String, Sendable, Codable {
     case written, updated, unchanged
     /// It was of a version that is neither the latest nor released.
     case removed
   }
 
-  package var fixture: String
-  package var version: Int
-  package var directory: String
-  package var change: Change
+  /// The name of its fixture.
+  public var fixture: String
+  /// Its schema version.
+  public var version: Int
+  /// Its directory, such as `Fixtures/v1/expected/6`.
+  public var directory: String
+  /// What became of it.
+  public var change: Change
   /// How it differs from the old one, secrets hidden; empty when only the spelling changed. Nil when
   /// there was none before that can be read, or when it was removed or is unchanged.
-  package var difference: ContainerDifference?
+  public var difference: ContainerDifference?
 }

@@ -10,18 +10,18 @@ package struct FixtureRunner: Sendable {
   package let catalog: MigrationCatalog
   /// What `drydock.yaml` says of the app's containers.
   package let configuration: ContainerConfiguration
-  /// The device's keys: made for this runner, and for no longer.
   package let deviceKeys: DeviceKeys
   /// Hides secrets in all messages of this run.
   package let redactor = Redactor()
 
-  /// A runner for an app's migrations.
+  /// A runner for an app's migrations, with new device keys by default.
   ///
   /// - Throws: `DrydockError` when no key can be made.
-  package init(catalog: MigrationCatalog, configuration: ContainerConfiguration) throws {
-    self.catalog = catalog
-    self.configuration = configuration
-    deviceKeys = DeviceKeys(try AgeIdentity.generate())
+  package init(
+    catalog: MigrationCatalog, configuration: ContainerConfiguration, deviceKeys: DeviceKeys? = nil
+  ) throws {
+    (self.catalog, self.configuration) = (catalog, configuration)
+    self.deviceKeys = try deviceKeys ?? DeviceKeys(AgeIdentity.generate())
   }
 
   private var options: TransactionOptions {
@@ -160,43 +160,14 @@ struct FixtureWork {
     }
   }
 
-  /// Writes a container as a golden in the scratch directory.
-  ///
-  /// - Returns: the golden's directory.
-  func write(_ container: Container, as name: String) throws -> String {
-    let directory = path(name)
-    try GoldenCheck.write(
-      container, to: directory, volatile: fixture.volatile, deviceKeys: runner.deviceKeys)
-    return directory
+  /// A container as the text of a golden.
+  func text(of container: Container) throws -> GoldenText {
+    try GoldenText(of: container, volatile: fixture.volatile, deviceKeys: runner.deviceKeys)
   }
 
   /// Where a container is not what a golden says.
-  ///
-  /// - Parameter check: What the findings are about.
-  func findings(
-    _ container: Container, against golden: String, _ check: FixtureFinding.Check = .golden
-  ) throws -> [FixtureFinding] {
-    try GoldenCheck.findings(
-      container, against: golden, volatile: fixture.volatile, deviceKeys: runner.deviceKeys,
-      redactor: runner.redactor
-    ).map { finding in
-      var finding = finding
-      finding.check = check
-      return finding
-    }
-  }
-
-  /// Where a container differs from a golden of this run.
-  ///
-  /// - Parameter name: The golden that the container is written down as.
-  func differences(
-    _ container: Container, from golden: String, as name: String
-  ) throws -> [FixtureFinding] {
-    let found = try write(container, as: name)
-    if try GoldenText.isSame(golden, found) { return [] }
-    return try ScratchDirectory.with("compared-", in: scratch) { scratch in
-      try GoldenComparison(golden, found, fixture.volatile, runner.redactor, in: scratch).findings()
-    }
+  func findings(_ container: Container, against golden: String) throws -> [FixtureFinding] {
+    try text(of: container).findings(against: golden, volatile: fixture.volatile, redactor: runner.redactor)
   }
 
   /// Where a container is not as `expect` says.

@@ -1,22 +1,22 @@
 /// What the checks of all fixtures found.
-package struct SuiteResult: Sendable, Codable {
-  package var fixtures: [FixtureResult]
+public struct SuiteResult: Sendable, Codable {
+  public var fixtures: [FixtureResult]
   /// What is wrong with the fixtures as a whole: steps without effect, releases without a fixture, migrated
   /// containers that are not like fresh ones.
-  package var findings: [FixtureFinding]
+  public var findings: [FixtureFinding]
   /// What could not be checked over all fixtures, and why: some were filtered out.
-  package var notes: [String]
-  package var seconds: Double
+  public var notes: [String]
+  public var seconds: Double
 
-  /// Whether nothing failed that is not known to.
-  package var passed: Bool {
+  /// Whether nothing failed, except what is known to fail.
+  public var passed: Bool {
     findings.isEmpty && fixtures.allSatisfy { $0.state == .passed || $0.state == .knownFailure }
   }
 }
 
 /// What the checks of one fixture found.
-package struct FixtureResult: Sendable, Codable {
-  package enum State: String, Sendable, Codable {
+public struct FixtureResult: Sendable, Codable {
+  public enum State: String, Sendable, Codable {
     case passed, failed
     /// It fails, and `fixture.yaml` says so.
     case knownFailure = "known-failure"
@@ -24,26 +24,26 @@ package struct FixtureResult: Sendable, Codable {
     case notRun = "not-run"
   }
 
-  package var name: String
+  public var name: String
   /// What it is, in its author's words.
-  package var summary: String
-  package var directory: String
+  public var summary: String
+  public var directory: String
   /// Its schema version, and the one that it was migrated to.
-  package var from: Int, to: Int
-  package var state: State
+  public var from: Int, to: Int
+  public var state: State
   /// What is wrong; empty when it passed.
-  package var findings: [FixtureFinding]
+  public var findings: [FixtureFinding]
   /// What could not be checked, and why.
-  package var notes: [String] = []
-  package var knownFailure: String?
-  package var seconds: Double
+  public var notes: [String] = []
+  public var knownFailure: String?
+  public var seconds: Double
   /// Where the containers of a failure are kept.
-  package var kept: String?
+  public var kept: String?
 }
 
 /// One thing that is not as it must be: where, what was expected, what was found, and since which migration.
-package struct FixtureFinding: Sendable, Codable, Equatable {
-  package enum Check: String, Sendable, Codable, CaseIterable {
+public struct FixtureFinding: Sendable, Codable, Equatable {
+  public enum Check: String, Sendable, Codable, CaseIterable {
     /// The container could not be made, or has another version than the fixture says.
     case build
     /// Migrating failed, or did not end at the latest version.
@@ -70,20 +70,20 @@ package struct FixtureFinding: Sendable, Codable, Equatable {
     case known
   }
 
-  package var check: Check
+  public var check: Check
   /// Where in the container: a path, and the key, row or item in it, such as `…/database.sqlite: task, id 3: title`.
-  package var place: String?
+  public var place: String?
   /// What is wrong, in a sentence without the place; secrets are hidden.
-  package var message: String
+  public var message: String
   /// What must be there; nil for nothing, or where the message says it all.
-  package var expected: String?
-  package var found: String?
+  public var expected: String?
+  public var found: String?
   /// The first migration after which it differs, such as `0002_rename_settings`; nil when none made the difference.
-  package var migration: String?
+  public var migration: String?
   /// The file that says what is expected, or the migration's, relative to nothing: as it was named.
-  package var file: String?
+  public var file: String?
   /// The line in it, from 1.
-  package var line: Int?
+  public var line: Int?
 
   /// A finding with what every one has.
   package init(_ check: Check, _ message: String, place: String? = nil) {
@@ -91,11 +91,19 @@ package struct FixtureFinding: Sendable, Codable, Equatable {
   }
 }
 
-extension SuiteResult {
+extension SuiteResult: CustomStringConvertible {
+  /// The counts, and everything that is wrong, with its place, what was expected and found, and the file and line.
+  public var description: String {
+    let failed = fixtures.filter { $0.state == .failed }.flatMap { fixture in
+      ["\(fixture.name):"] + fixture.findings.map(\.description)
+    }
+    return ([counts] + failed + findings.map(\.description)).joined(separator: "\n")
+  }
+
   package func count(_ state: FixtureResult.State) -> Int { fixtures.count { $0.state == state } }
 
   /// The counts in words: `14 fixtures: 12 passed, 1 failed, 1 known failure`.
-  package var counts: String {
+  public var counts: String {
     let states: [(FixtureResult.State, String, String)] = [
       (.passed, "passed", "passed"), (.failed, "failed", "failed"),
       (.knownFailure, "known failure", "known failures"), (.notRun, "not run", "not run"),
@@ -107,4 +115,9 @@ extension SuiteResult {
     let fixtures = "\(self.fixtures.count) \(self.fixtures.count == 1 ? "fixture" : "fixtures")"
     return words.isEmpty ? fixtures : fixtures + ": " + words.joined(separator: ", ")
   }
+}
+
+extension FixtureFinding: CustomStringConvertible {
+  /// What is wrong, in lines.
+  public var description: String { FindingText(self).lines.joined(separator: "\n") }
 }

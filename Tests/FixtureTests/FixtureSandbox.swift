@@ -1,11 +1,12 @@
 import AgeEncryption
 import AppContainer
+import ContainerTransaction
 import FixtureTesting
 import Foundation
 import TestSupport
 
 /// A fixture written by hand for one test, and the containers made of it.
-struct FixtureLab {
+struct FixtureSandbox {
   let directory: TemporaryDirectory
   let deviceKeys: DeviceKeys
   /// What `drydock.yaml` says.
@@ -13,14 +14,14 @@ struct FixtureLab {
 
   static let fixture = "Fixtures/one"
 
-  static func with(_ body: (inout FixtureLab) throws -> Void) throws {
+  static func with(_ body: (inout FixtureSandbox) throws -> Void) throws {
     try TemporaryDirectory.with { directory in
-      var lab = FixtureLab(
+      var sandbox = FixtureSandbox(
         directory: directory, deviceKeys: DeviceKeys(try AgeIdentity.generate()),
         configuration: try Sample.configuration)
       try FileManager.default.createDirectory(
         atPath: directory(fixture), withIntermediateDirectories: true)
-      try body(&lab)
+      try body(&sandbox)
     }
   }
 
@@ -63,5 +64,13 @@ struct FixtureLab {
     } catch {
       return "\(error)"
     }
+  }
+}
+
+extension FixtureExpectation {
+  func findings(in container: Container, deviceKeys: DeviceKeys? = nil) throws -> [FixtureFinding] {
+    var options = TransactionOptions()
+    options.deviceKeys = deviceKeys
+    return try Transaction.inspect(container, options: options) { try findings(in: $0) }
   }
 }

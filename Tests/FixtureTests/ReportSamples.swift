@@ -1,7 +1,7 @@
 @testable import FixtureTesting
 
 /// Results made by hand, with all that reports have to cope with.
-enum ReportLab {
+enum ReportSamples {
   static let odd = "a & b <c> \"q\" 'x' ]]> ::error::\u{1}\u{FFFE}\u{1B}[31m 🥛"
 
   static var wrong: FixtureFinding {

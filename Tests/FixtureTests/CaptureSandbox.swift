@@ -8,23 +8,23 @@ import GRDB
 import TestSupport
 
 /// A container that a fixture is captured from, with what must not be found in it.
-struct CaptureLab {
+struct CaptureSandbox {
   let directory: TemporaryDirectory
   let keys: DeviceKeys
   var configuration = ContainerConfiguration()
   var options = CaptureOptions()
 
-  static func with(_ body: (inout CaptureLab) throws -> Void) throws {
+  static func with(_ body: (inout CaptureSandbox) throws -> Void) throws {
     try TemporaryDirectory.with { directory in
-      var lab = try CaptureLab(directory: directory, keys: DeviceKeys(AgeIdentity.generate()))
-      lab.configuration.app = "com.example.notes"
-      lab.configuration.layout = .ios
-      lab.configuration.versionMarkers = [.init(place: .defaults(key: "dataSchemaVersion"))]
+      var sandbox = try CaptureSandbox(directory: directory, keys: DeviceKeys(AgeIdentity.generate()))
+      sandbox.configuration.app = "com.example.notes"
+      sandbox.configuration.layout = .ios
+      sandbox.configuration.versionMarkers = [.init(place: .defaults(key: "dataSchemaVersion"))]
       for path in ["Fixtures", "Notes", "Notes/Documents", "Notes/Library/Preferences"] {
         try FileManager.default.createDirectory(atPath: directory(path), withIntermediateDirectories: true)
       }
-      try lab.settings(["dataSchemaVersion": 3])
-      try body(&lab)
+      try sandbox.settings(["dataSchemaVersion": 3])
+      try body(&sandbox)
     }
   }
 

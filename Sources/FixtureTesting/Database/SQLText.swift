@@ -86,63 +86,10 @@ struct SQLText {
     tokens.first(where: \.counts).flatMap { $0.isName ? $0.content.uppercased() : nil } ?? ""
   }
 
-  // MARK: Statements
-
-  struct Statement {
-    /// Without comments, white space and the semicolon.
-    var tokens: [Token] = []
-    var source = ""
-    /// The line that it begins on, from 1.
-    var line: Int
-  }
-
-  var statements: [Statement] {
-    var statements: [Statement] = []
-    var current: Statement?
-    var line = 1
-    for token in tokens {
-      defer { line += token.source.utf8.count { $0 == 0x0A } }
-      var statement = current ?? Statement(line: line)
-      if statement.tokens.isEmpty, !token.counts { continue }
-      if token.isSign(";"), !statement.isOpenTrigger {
-        if !statement.tokens.isEmpty { statements.append(statement) }
-        current = nil
-        continue
-      }
-      if token.counts { statement.tokens.append(token) }
-      statement.source += token.source
-      current = statement
-    }
-    return statements + (current.map { [$0] } ?? [])
-  }
-
-  // MARK: Comparing
-
-  /// Whether two statements are the same but for comments, white space and the quotes of names: where SQLite renames
-  /// something, it writes the name in quotes.
-  static func isSame(_ one: String?, _ other: String?) -> Bool { one.map(words) == other.map(words) }
-
-  /// Whether two statements make the same table but for the order of its columns and constraints.
-  static func isSameButForColumnOrder(_ one: String?, _ other: String?) -> Bool {
-    guard let one = one.flatMap({ TableSQL($0).unordered }),
-      let other = other.flatMap({ TableSQL($0).unordered })
-    else { return false }
-    return one == other
-  }
-
-  private static func words(_ sql: String) -> String { words(SQLText(sql).tokens) }
-
+  /// Tokens as text without comments, white space and the quotes of names: where SQLite renames something, it writes
+  /// the name in quotes.
   static func words(_ tokens: [Token]) -> String {
     tokens.filter(\.counts).map { $0.kind == .text ? $0.source : $0.content }.joined(separator: " ")
-  }
-}
-
-extension SQLText.Statement {
-  /// Whether it makes a trigger whose `END` is still to come: its semicolons are its own.
-  fileprivate var isOpenTrigger: Bool {
-    guard tokens.first?.isWord("CREATE") == true, tokens.prefix(3).contains(where: { $0.isWord("TRIGGER") })
-    else { return false }
-    return !(tokens.last?.isWord("END") == true && tokens.dropLast().last?.isSign(";") == true)
   }
 }
 
@@ -152,8 +99,6 @@ struct TableSQL {
   /// Empty for any other statement.
   private(set) var parts: [[SQLText.Token]] = []
   private(set) var tail: [SQLText.Token] = []
-
-  init(_ sql: String) { self.init(SQLText(sql).tokens.filter(\.counts)) }
 
   init(_ tokens: [SQLText.Token]) {
     guard tokens.first?.isWord("CREATE") == true, tokens.prefix(3).contains(where: { $0.isWord("TABLE") }),
@@ -172,18 +117,6 @@ struct TableSQL {
     }
   }
 
-  /// The columns of the primary key, in its order; empty when there is none.
-  var key: [String] {
-    for part in parts where Self.isConstraint(part) {
-      guard let at = Self.keyWords(in: part), let open = part[at...].firstIndex(where: { $0.isSign("(") })
-      else {
-        continue
-      }
-      return SQLText.list(part[open...]).elements.compactMap { $0.first?.content }
-    }
-    return columns.filter { Self.keyWords(in: $0.definition) != nil }.map(\.name)
-  }
-
   var isVirtual: Bool { head.contains { $0.isWord("VIRTUAL") } }
 
   /// The statement with its columns and constraints in the order of their text; nil for anything but a plain table.
@@ -195,10 +128,6 @@ struct TableSQL {
 
   private static func isConstraint(_ part: [SQLText.Token]) -> Bool {
     ["CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN"].contains { part.first?.isWord($0) == true }
-  }
-
-  private static func keyWords(in part: [SQLText.Token]) -> Int? {
-    zip(part.indices, part.dropFirst()).first { part[$0].isWord("PRIMARY") && $1.isWord("KEY") }?.0
   }
 }
 

@@ -5,7 +5,7 @@ import MigrationEngine
 import TestSupport
 
 /// Migrations and fixtures of a small app, for one test. A fixture has a database of three tasks and two settings.
-struct SuiteLab {
+struct SuiteSandbox {
   let directory: TemporaryDirectory
   var configuration = ContainerConfiguration()
   var options = SuiteOptions()
@@ -13,50 +13,50 @@ struct SuiteLab {
   static let settings = "Library/Preferences/app.notes.plist"
   static let database = "Documents/notes.sqlite"
 
-  /// Runs a test with a lab that is removed afterwards.
-  static func with<T>(_ body: (inout SuiteLab) throws -> T) throws -> T {
+  /// Runs a test with a sandbox that is removed afterwards.
+  static func with<T>(_ body: (inout SuiteSandbox) throws -> T) throws -> T {
     try TemporaryDirectory.with { directory in
-      var lab = SuiteLab(directory: directory)
-      lab.configuration.app = "app.notes"
-      lab.configuration.layout = .ios
-      lab.configuration.databases = [
+      var sandbox = SuiteSandbox(directory: directory)
+      sandbox.configuration.app = "app.notes"
+      sandbox.configuration.layout = .ios
+      sandbox.configuration.databases = [
         "notes": ["Documents/notes.sqlite"], "absent": ["Documents/absent.sqlite"],
       ]
-      lab.configuration.versionMarkers = [.init(place: .defaults(key: "schema"))]
+      sandbox.configuration.versionMarkers = [.init(place: .defaults(key: "schema"))]
       for name in ["Migrations", "Fixtures"] {
         try FileManager.default.createDirectory(atPath: directory(name), withIntermediateDirectories: true)
       }
-      return try body(&lab)
+      return try body(&sandbox)
     }
   }
 
-  /// Runs a test with a lab whose three migrations and two fixtures pass all checks, and have goldens.
+  /// Runs a test with a sandbox whose three migrations and two fixtures pass all checks, and have goldens.
   ///
   /// - Parameter released: the version that is released.
-  static func sound<T>(released: Int? = nil, _ body: (inout SuiteLab) throws -> T) throws -> T {
-    try with { lab in
-      try lab.migration(
+  static func sound<T>(released: Int? = nil, _ body: (inout SuiteSandbox) throws -> T) throws -> T {
+    try with { sandbox in
+      try sandbox.migration(
         "0001_start",
         """
           - defaults.set-default: {values: {theme: light, size: 10}}
         """)
-      try lab.migration(
+      try sandbox.migration(
         "0002_names",
         """
           - defaults.rename: {keys: {theme: look}}
           - sql: {database: notes, up: "UPDATE task SET title = upper(title) WHERE id = 1", down: "UPDATE task SET title = lower(title) WHERE id = 1"}
         """)
-      try lab.migration(
+      try sandbox.migration(
         "0003_notes",
         """
           - sql: {database: notes, up: ALTER TABLE task ADD COLUMN note TEXT, down: ALTER TABLE task DROP COLUMN note}
           - files.move: {from: Documents/note.md, to: Documents/Notes/note.md}
         """)
-      try lab.fixture("new", version: 0, settings: "")
-      try lab.fixture("one")
-      if let released { try lab.release(released) }
-      try lab.record()
-      return try body(&lab)
+      try sandbox.fixture("new", version: 0, settings: "")
+      try sandbox.fixture("one")
+      if let released { try sandbox.release(released) }
+      try sandbox.record()
+      return try body(&sandbox)
     }
   }
 
@@ -97,21 +97,7 @@ struct SuiteLab {
   }
 
   /// Writes the goldens of all fixtures.
-  func record() throws {
-    let catalog = try catalog()
-    let runner = try FixtureRunner(catalog: catalog, configuration: configuration)
-    for fixture in try Fixture.all(in: directory("Fixtures")) {
-      let container = try runner.build(fixture, in: directory("record-\(fixture.name)"))
-      _ = try GoldenRecorder(
-        fixture, latest: catalog.latest, releases: Releases.read(directory("Migrations")),
-        deviceKeys: runner.deviceKeys
-      ).record { version in
-        if version > fixture.version { try runner.migrate(container, to: version) }
-        return container
-      }
-      try FileManager.default.removeItem(atPath: directory("record-\(fixture.name)"))
-    }
-  }
+  func record() throws { try suite().record() }
 
   // MARK: Running
 
@@ -119,8 +105,8 @@ struct SuiteLab {
 
   func suite(_ catalog: MigrationCatalog? = nil) throws -> FixtureSuite {
     try FixtureSuite(
-      catalog: catalog ?? self.catalog(), releases: Releases.read(directory("Migrations")),
-      configuration: configuration, directory: directory("Fixtures"), options: options)
+      catalog ?? self.catalog(), fixtures: directory("Fixtures"), configuration: configuration,
+      options: options)
   }
 
   func run() throws -> SuiteResult { try suite().run() }

@@ -1,0 +1,166 @@
+import AgeEncryption
+@_exported import Drydock
+import FileSystem
+import Foundation
+import MigrationEngine
+import Synchronization
+
+/// Tests an app's migrations on fixtures, which are containers of old versions, written as text.
+///
+/// The commands `drydock test` and `drydock fixture` call the same functions. In a test:
+///
+/// ```swift
+/// let suite = try FixtureSuite(MigrationCatalog.load("Migrations"), fixtures: "Fixtures")
+/// let result = try suite.run()
+/// #expect(result.passed, "\(result)")
+/// ```
+///
+/// | Noun | Verbs |
+/// |---|---|
+/// | ``FixtureSuite`` | `run`, `record`, `container(of:in:)` |
+/// | ``Fixture`` | `load`, `all(in:)` |
+/// | ``SuiteResult`` | what was found, with text for people |
+public struct FixtureSuite: Sendable {
+  /// The fixtures that are checked, by name.
+  public let fixtures: [Fixture]
+  /// Whether these are all fixtures of the app, so that what must be true over all of them can be checked.
+  let isWhole: Bool
+  let catalog: MigrationCatalog
+  let releases: Releases
+  let configuration: ContainerConfiguration
+  let options: SuiteOptions
+
+  /// The fixtures of a directory, or of it those that the options' filter names. `releases.yaml` beside the migrations
+  /// says which versions are released.
+  ///
+  /// - Parameters:
+  ///   - catalog: the migrations: a directory's, or those of a `MigrationPlan`.
+  ///   - directory: has a directory for each fixture.
+  ///   - configuration: what `drydock.yaml` says of the app's containers.
+  /// - Throws: `DrydockError` with code `badFixture`, and the position, for an invalid fixture; with code `notFound`
+  ///   when none is there, or none matches the filter: a check of nothing must not pass.
+  public init(
+    _ catalog: MigrationCatalog, fixtures directory: String,
+    configuration: ContainerConfiguration = ContainerConfiguration(), options: SuiteOptions = SuiteOptions()
+  ) throws {
+    try self.init(
+      catalog, Fixture.all(in: directory), isWhole: options.filter.isEmpty, configuration, options)
+  }
+
+  /// Fixtures that were chosen; what must be true over all fixtures is not checked.
+  ///
+  /// - Throws: `DrydockError` with code `notFound` when the options' filter names none of them.
+  public init(
+    _ catalog: MigrationCatalog, fixtures: [Fixture],
+    configuration: ContainerConfiguration = ContainerConfiguration(), options: SuiteOptions = SuiteOptions()
+  ) throws {
+    try self.init(catalog, fixtures, isWhole: false, configuration, options)
+  }
+
+  private init(
+    _ catalog: MigrationCatalog, _ fixtures: [Fixture], isWhole: Bool,
+    _ configuration: ContainerConfiguration, _ options: SuiteOptions
+  ) throws {
+    (self.catalog, self.configuration, self.options) = (catalog, configuration, options)
+    self.isWhole = isWhole
+    releases = try Releases.read(catalog.directory)
+    let patterns = PatternList(options.filter)
+    self.fixtures = fixtures.filter { fixture in
+      let path = ContainerPath(name: Array(fixture.name.utf8))
+      if case .matched = patterns.verdict(of: path, isDirectory: true) { return true }
+      return options.filter.isEmpty
+    }
+    guard self.fixtures.isEmpty else { return }
+    throw DrydockError(
+      .notFound,
+      "no fixture is called \(options.filter.map { "“\($0)”" }.joined(separator: " or ")); there are "
+        + fixtures.prefix(10).map(\.name).joined(separator: ", ") + (fixtures.count > 10 ? ", …" : ""))
+  }
+
+  /// Checks each fixture, and all of them together: builds its container, migrates it, and compares it with its goldens
+  /// and expectations; migrates it again, rolls it back, and reverts it by down steps.
+  ///
+  /// - Parameter progress: called for each fixture that is done, in the order of their names, on the caller's thread.
+  /// - Returns: the results by name; whatever is wrong with a fixture or a migration is a finding there.
+  /// - Throws: `DrydockError` when no temporary directory or no key can be made.
+  public func run(progress: (FixtureResult) -> Void = { _ in }) throws -> SuiteResult {
+    let start = ContinuousClock.now
+    let runner = try FixtureRunner(catalog: catalog, configuration: configuration)
+    return try ScratchDirectory.withTemporary { scratch in
+      var proofs: [FixtureProof] = []
+      let hasFailed = Mutex(false)
+      OrderedWork.run(Array(fixtures.enumerated()), jobs: options.jobs) { number, fixture in
+        if options.failsFast && hasFailed.withLock({ $0 }) { return FixtureProof(notRun: fixture, catalog) }
+        // Two that were chosen by hand may have the same name.
+        let name = ContainerPath(name: Array("\(number + 1)".utf8))
+        let proof = prove(fixture, runner) {
+          try scratch.createDirectory(name, mode: 0o700)
+          return try scratch.directory(name)
+        }
+        if proof.result.state == .failed { hasFailed.withLock { $0 = true } }
+        return proof
+      } deliver: { _, proof in
+        progress(proof.result)
+        proofs.append(proof)
+      }
+      var result = SuiteResult(
+        fixtures: proofs.map(\.result), findings: [], notes: [],
+        seconds: (ContinuousClock.now - start) / .seconds(1))
+      try checkTogether(proofs, &result)
+      result.seconds = (ContinuousClock.now - start) / .seconds(1)
+      return result
+    }
+  }
+
+  /// Writes the goldens of the latest version, and those that released versions lack, one fixture after the other. A
+  /// released golden is never changed. A fixture that must fail to migrate has no goldens.
+  ///
+  /// Review the difference of the files, as any change of a test. To check the fixtures with their new goldens, make
+  /// the suite again.
+  ///
+  /// - Parameter progress: called for each fixture with its goldens, or with what went wrong.
+  /// - Returns: the goldens of all fixtures.
+  /// - Throws: the first error of a fixture, after all were tried: `DrydockError` with code `frozen` when the golden of
+  ///   a released version would change. A fixture whose goldens cannot be recorded is unchanged.
+  @discardableResult
+  public func record(
+    progress: (Fixture, Result<[RecordedGolden], any Error>) -> Void = { _, _ in }
+  ) throws -> [RecordedGolden] {
+    let runner = try FixtureRunner(catalog: catalog, configuration: configuration)
+    let results = fixtures.filter(\.expectsSuccess).map { fixture in
+      let result = Result { try record(fixture, runner) }
+      progress(fixture, result)
+      return result
+    }
+    return try results.flatMap { try $0.get() }
+  }
+
+  /// Builds a fixture's container, to try something on it. It has the version that `fixture.yaml` says.
+  ///
+  /// - Parameters:
+  ///   - directory: is made; the container and its groups are in it, and nothing outside is touched.
+  ///   - deviceKeys: to whom the vault is sealed; a new key by default.
+  /// - Throws: `DrydockError` with code `notBuilt` when the directory exists, with code `badFixture` when the container
+  ///   cannot be built, or has another version.
+  public func container(
+    of fixture: Fixture, in directory: String, deviceKeys: DeviceKeys? = nil
+  ) throws -> Container {
+    try FixtureRunner(catalog: catalog, configuration: configuration, deviceKeys: deviceKeys)
+      .build(fixture, in: directory)
+  }
+}
+
+/// Which fixtures are checked, and how.
+public struct SuiteOptions: Sendable {
+  /// Patterns of names of fixtures, such as `v*`; empty for all.
+  public var filter: [String] = []
+  /// How many fixtures are checked at once.
+  public var jobs = 1
+  /// Whether the first failure ends the run.
+  public var failsFast = false
+  /// A directory that takes the containers of failures; nil when they are removed.
+  public var keep: String?
+
+  /// All fixtures, one after the other.
+  public init() {}
+}
