@@ -3,12 +3,6 @@ import DrydockErrors
 import Foundation
 import SystemPackage
 
-package struct ArchiveSummary: Sendable, Hashable {
-  /// Bytes of the file, and of the tar stream.
-  package let fileSize: UInt64, tarSize: UInt64
-  package let frameCount: Int
-}
-
 /// Writes one archive: members in the order in which they are added, then the manifest's location and the seek
 /// table.
 ///
@@ -26,19 +20,14 @@ package final class ArchiveWriter {
   /// Starts an archive at the descriptor's position.
   ///
   /// - Parameters:
-  ///   - compressionLevel: zstd's, 1 to 19.
   ///   - threads: how many threads compress; by default one for each processor, and never more than four.
   ///   - encryption: to whom the archive is encrypted; nil for one that everybody can read.
   package init(
-    to file: FileDescriptor, compressionLevel: Int32 = 3, threads: Int? = nil, encryption: AgeLock? = nil
+    to file: FileDescriptor, threads: Int? = nil, encryption: AgeLock? = nil
   ) throws {
-    guard (1...19).contains(compressionLevel) else {
-      throw DrydockError(
-        .invalidUse, "invalid compression level \(compressionLevel); choose 1 to 19")
-    }
     sink = try ArchiveSink(file, encryption: encryption)
     frames = FrameWriter(
-      sink, level: compressionLevel, workers: threads ?? ProcessInfo.processInfo.activeProcessorCount)
+      sink, level: 3, workers: threads ?? ProcessInfo.processInfo.activeProcessorCount)
     encoder = try TarEncoder(TarSink(frames))
   }
 
@@ -118,8 +107,8 @@ package final class ArchiveWriter {
     encoder.sink.flush()
   }
 
-  /// Ends the archive: the rest of the tar stream, the manifest's location, the seek table.
-  package func finish(manifest: ManifestLocation) throws -> ArchiveSummary {
+  /// Ends the archive: the rest of the tar stream, the manifest's location, the seek table. Returns the file's size.
+  package func finish(manifest: ManifestLocation) throws -> UInt64 {
     guard case .betweenMembers = state else { throw misuse("finish the archive") }
     guard manifest.offset <= tarPosition, manifest.length <= tarPosition - manifest.offset else {
       throw DrydockError(.invalidUse, "the manifest's location is outside of the archive")
@@ -128,7 +117,6 @@ package final class ArchiveWriter {
       try encoder.finish()
       encoder.sink.flush()
       var entries = try frames.finish()
-      let frameCount = entries.count
       var tail = try LocationFrame.encode(manifest)
       entries.append(
         SeekTable.Entry(
@@ -137,7 +125,7 @@ package final class ArchiveWriter {
       try tail.withUnsafeBytes { try sink.write($0) }
       try sink.finish()
       state = .finished
-      return ArchiveSummary(fileSize: sink.fileSize, tarSize: tarPosition, frameCount: frameCount)
+      return sink.fileSize
     }
   }
 
@@ -187,6 +175,7 @@ package final class ArchiveWriter {
   }
 
   private func misuse(_ doing: String) -> DrydockError {
-    DrydockError(.invalidUse, "cannot \(doing) now: a member is open, none is, or the archive has ended; report this")
+    DrydockError(
+      .invalidUse, "cannot \(doing) now: a member is open, none is, or the archive has ended; report this")
   }
 }

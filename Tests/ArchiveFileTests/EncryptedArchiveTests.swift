@@ -33,7 +33,7 @@ import Testing
         let samples = samples(size, seed: UInt64(number))
         let path = directory + "/a"
         let built = try writeArchive(samples, to: path, threads: threads, encryption: lock)
-        #expect(built.summary.fileSize == UInt64(built.bytes.count))
+        #expect(built.fileSize == UInt64(built.bytes.count))
         let reader = try ArchiveReader(path: path, keys: keys)
         #expect(reader.fileSize == UInt64(built.bytes.count) && reader.contentSize < reader.fileSize)
         #expect(reader.encryption?.description == "encrypted to 1 recipient (X25519)")

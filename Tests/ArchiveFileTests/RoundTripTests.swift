@@ -62,9 +62,8 @@ import Testing
         let start = Int(entry.offset)
         #expect(Array(tar[start..<start + entry.sample.content.count]) == entry.sample.content)
       }
-      #expect(built.summary.tarSize == UInt64(tar.count))
-      #expect(built.summary.fileSize == UInt64(built.bytes.count))
-      #expect(reader.tarSize == UInt64(tar.count) && reader.frames.count == built.summary.frameCount)
+      #expect(built.fileSize == UInt64(built.bytes.count))
+      #expect(reader.tarSize == UInt64(tar.count))
       var manifest: [UInt8] = []
       try reader.readManifest { manifest += $0 }
       #expect(manifest == Array("the manifest".utf8))
@@ -82,7 +81,7 @@ import Testing
       var first: [UInt8]?
       for threads in [1, 2, 7] {
         let built = try writeArchive(samples, to: directory + "/a", threads: threads)
-        #expect(built.summary.frameCount > 4)
+        #expect(try ArchiveReader(path: directory + "/a").frames.count > 4)
         #expect(first == nil || first == built.bytes)
         first = built.bytes
         let read = try readAll(directory + "/a")

@@ -64,7 +64,7 @@ struct Sample {
 /// A finished archive in memory.
 struct BuiltArchive {
   var bytes: [UInt8]
-  let summary: ArchiveSummary
+  let fileSize: UInt64
   let offsets: [UInt64]
 }
 
@@ -82,11 +82,11 @@ func writeArchive(
     let offset = try writer.addMember(
       .file("manifest.sqlite", size: UInt64(manifest.count), modified: 0), contents: manifest)
     offsets.append(offset)
-    let summary = try writer.finish(
+    let fileSize = try writer.finish(
       manifest: ManifestLocation(
         offset: offset, length: UInt64(manifest.count), sha256: try SHA256.hash(manifest)))
     return BuiltArchive(
-      bytes: Array(try Data(contentsOf: URL(fileURLWithPath: path))), summary: summary, offsets: offsets)
+      bytes: Array(try Data(contentsOf: URL(fileURLWithPath: path))), fileSize: fileSize, offsets: offsets)
   }
 }
 

@@ -16,7 +16,7 @@ import Testing
     }
   }
 
-  private func finish(_ writer: ArchiveWriter) throws -> ArchiveSummary {
+  private func finish(_ writer: ArchiveWriter) throws -> UInt64 {
     try writer.finish(manifest: ManifestLocation(offset: 0, length: 0, sha256: try SHA256.hash([])))
   }
 
@@ -87,7 +87,6 @@ import Testing
       #expect(errorCode { try writer.addMember(member) } == .unsafeName)
       member.kind = .hardLink(target: Array("/etc/passwd".utf8))
       #expect(errorCode { try writer.addMember(member) } == .unsafeName)
-      #expect(errorCode { _ = try ArchiveWriter(to: .standardOutput, compressionLevel: 99) } == .invalidUse)
     }
   }
 

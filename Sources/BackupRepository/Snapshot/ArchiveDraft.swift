@@ -98,12 +98,12 @@ final class ArchiveDraft {
 
   /// Adds the finished manifest and publishes the archive, never replacing a file.
   func publish() throws -> (path: String, size: UInt64) {
-    let summary = try archive.finish(manifest: addManifest())
+    let size = try archive.finish(manifest: addManifest())
     try scratch.directory.syncFile(file, Self.fileName)
     let names = ArchiveName.candidates(
       app: header.app, instance: header.instance, time: UTCTime.compact(time), id: header.archive,
       isEncrypted: isEncrypted)
-    return (try destination.publish(Self.fileName, in: scratch.directory, as: names), summary.fileSize)
+    return (try destination.publish(Self.fileName, in: scratch.directory, as: names), size)
   }
 
   private func addManifest() throws -> ManifestLocation {

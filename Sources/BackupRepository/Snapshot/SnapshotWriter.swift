@@ -236,7 +236,8 @@ final class SnapshotWriter {
   ) throws -> Bool {
     let isFresh = reader.isFresh(before)
     let offset = try archive.beginMember(names.member(entry, .file(size: before.size)))
-    let (digest, isWhole) = try reader.stream(file, size: before.size, path) { try archive.write($0) }
+    let (digest, isWhole) = try reader.stream(
+      .file(file, size: before.size, path: path), into: archive)
     try archive.endMember(padding: true)
     if try isWhole && reader.state(of: file, path) == before
       && (!isFresh || reader.reads(digest, file, size: before.size, path))
@@ -279,7 +280,7 @@ final class SnapshotWriter {
   private func storePages(_ pages: DatabasePages, _ entry: inout ManifestEntry) throws -> Bool {
     entry.size = pages.size
     let offset = try archive.beginMember(names.member(entry, .file(size: pages.size)))
-    let (digest, isWhole) = try reader.stream(pages) { try archive.write($0) }
+    let (digest, isWhole) = try reader.stream(.database(pages), into: archive)
     try archive.endMember(padding: true)
     if isWhole {
       (entry.digest, entry.offset) = (digest, offset)

@@ -1,5 +1,6 @@
 import AgeEncryption
 import AppContainer
+import ArchiveFile
 import DrydockErrors
 import FileSystem
 import SystemPackage
@@ -65,10 +66,10 @@ final class StableReader {
     return Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec) - state.changed
   }
 
-  /// Whether a second reading, with all writes ended that went on during the first, gives the same content.
+  /// Whether a second reading, after all writes that went on during the first have ended, has the same content.
   func reads(_ digest: SHA256.Digest, _ file: FileDescriptor, size: UInt64, _ path: String) throws -> Bool {
     guard try settled(file, path)?.size == size else { return false }
-    let (again, isWhole) = try stream(file, size: size, path) { _ in }
+    let (again, isWhole) = try stream(.file(file, size: size, path: path), into: nil)
     return isWhole && again == digest
   }
 
@@ -90,57 +91,60 @@ final class StableReader {
     return UnsafeRawBufferPointer(rebasing: buffer.bytes[..<filled])
   }
 
-  /// Passes on `size` bytes from the start.
-  ///
-  /// - Returns: the digest, and whether all bytes were there.
-  func stream(
-    _ file: FileDescriptor, size: UInt64, _ path: String, into body: (UnsafeRawBufferPointer) throws -> Void
-  ) throws -> (SHA256.Digest, Bool) {
-    try stream(size: size, isDatabase: false, { try read(file, at: $0, into: $1, path) }, into: body)
+  /// A content that is read in pieces.
+  enum Content {
+    /// That many bytes from the start of a file.
+    case file(FileDescriptor, size: UInt64, path: String)
+    /// The digest takes the header's changing fields as zero.
+    case database(DatabasePages)
+
+    var size: UInt64 {
+      switch self {
+      case .file(_, let size, _): size
+      case .database(let pages): pages.size
+      }
+    }
+
+    fileprivate func read(at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
+      switch self {
+      case .file(let file, _, let path):
+        do {
+          return try file.read(fromAbsoluteOffset: Int64(offset), into: buffer)
+        } catch let error as Errno {
+          throw DrydockError.system("cannot read", path, error)
+        }
+      case .database(let pages): return try pages.read(at: offset, into: buffer)
+      }
+    }
   }
 
-  /// Passes on a database's pages; the digest takes the header's changing fields as zero.
+  /// Reads a content and writes it into the current member of an archive, if there is one.
   ///
-  /// - Returns: the digest, and whether all belonged to one commit.
-  func stream(
-    _ pages: DatabasePages, into body: (UnsafeRawBufferPointer) throws -> Void
-  ) throws -> (SHA256.Digest, Bool) {
-    let (digest, isWhole) = try stream(size: pages.size, isDatabase: true, pages.read, into: body)
-    return (digest, try isWhole && pages.isUnchanged())
-  }
-
-  private func stream(
-    size: UInt64, isDatabase: Bool, _ read: (UInt64, UnsafeMutableRawBufferPointer) throws -> Int,
-    into body: (UnsafeRawBufferPointer) throws -> Void
-  ) throws -> (SHA256.Digest, Bool) {
+  /// - Returns: the digest, and whether all bytes were there; of a database, whether all belonged to one commit.
+  func stream(_ content: Content, into archive: ArchiveWriter?) throws -> (SHA256.Digest, Bool) {
     var offset: UInt64 = 0
-    while offset < size {
+    while offset < content.size {
       let buffer = pipeline.buffer()
-      let wanted = Int(min(UInt64(HashBuffer.size), size - offset))
+      let wanted = Int(min(UInt64(HashBuffer.size), content.size - offset))
       let count: Int
       do {
-        count = try read(offset, UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[..<wanted]))
-        try body(UnsafeRawBufferPointer(rebasing: buffer.bytes[..<count]))
+        count = try content.read(
+          at: offset, into: UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[..<wanted]))
+        try archive?.write(UnsafeRawBufferPointer(rebasing: buffer.bytes[..<count]))
       } catch {
         // The next file's digest must not begin with what was read of this one.
         pipeline.recycle(buffer)
         _ = try? pipeline.finish()
         throw error
       }
-      pipeline.add(buffer, count: count, isDatabaseStart: isDatabase && offset == 0)
+      var isDatabaseStart = false
+      if case .database = content { isDatabaseStart = offset == 0 }
+      pipeline.add(buffer, count: count, isDatabaseStart: isDatabaseStart)
       if count == 0 { return (try pipeline.finish(), false) }
       offset += UInt64(count)
     }
-    return (try pipeline.finish(), true)
-  }
-
-  private func read(
-    _ file: FileDescriptor, at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer, _ path: String
-  ) throws -> Int {
-    do {
-      return try file.read(fromAbsoluteOffset: Int64(offset), into: buffer)
-    } catch let error as Errno {
-      throw DrydockError.system("cannot read", path, error)
-    }
+    let digest = try pipeline.finish()
+    if case .database(let pages) = content { return (digest, try pages.isUnchanged()) }
+    return (digest, true)
   }
 }
