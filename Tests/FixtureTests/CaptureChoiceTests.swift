@@ -151,7 +151,7 @@ struct CaptureChoiceTests {
       #expect(try lab.refusal().contains("has a column groceries.y"))
       lab.options.columns = []
       try lab.vault([])
-      #expect(try lab.refusal(withKeys: false).contains("device key"))
+      #expect(try lab.refusal(withKeys: false).contains("--device-key"))
       lab.options.dropped.append("Library/Vault")
       try lab.capture("kept", withKeys: false)
       #expect(throws: DrydockError.self) { try lab.capture("kept", withKeys: false) }
