@@ -1,5 +1,4 @@
 import DrydockErrors
-import Synchronization
 
 /// Seals and opens the chunks of one payload, each by its number, in any order and on any thread.
 package struct PayloadCipher: Sendable {
@@ -10,13 +9,10 @@ package struct PayloadCipher: Sendable {
   package static let sealedChunkLength = chunkLength + overhead
   static let nonceLength = 16
 
-  private let sealers: CipherPool
-  private let openers: CipherPool
+  private let key: SecretBytes
 
   init(fileKey: SecretBytes, nonce: [UInt8]) throws {
-    let key = try LibCrypto.hkdf(fileKey, salt: nonce, info: "payload")
-    sealers = CipherPool(key, .seal)
-    openers = CipherPool(key, .open)
+    key = try LibCrypto.hkdf(fileKey, salt: nonce, info: "payload")
   }
 
   /// Encrypts chunk `number` (from 0) into `sealed`, which must be 16 bytes longer and not overlap. All chunks but the
@@ -24,7 +20,7 @@ package struct PayloadCipher: Sendable {
   package func seal(
     _ plain: UnsafeRawBufferPointer, number: UInt64, isLast: Bool, into sealed: UnsafeMutableRawBufferPointer
   ) throws {
-    try sealers.borrow { try $0.seal(plain, ChaChaNonce(number: number, isLast: isLast), into: sealed) }
+    try ChaChaPoly(key: key, .seal).seal(plain, ChaChaNonce(number: number, isLast: isLast), into: sealed)
   }
 
   /// Decrypts chunk `number` (from 0) into `plain`, which must be 16 bytes shorter and not overlap.
@@ -33,31 +29,11 @@ package struct PayloadCipher: Sendable {
   package func open(
     _ sealed: UnsafeRawBufferPointer, number: UInt64, isLast: Bool, into plain: UnsafeMutableRawBufferPointer
   ) throws {
-    let isOpen = try openers.borrow {
-      $0.open(sealed, ChaChaNonce(number: number, isLast: isLast), into: plain)
-    }
-    guard isOpen else {
+    let nonce = ChaChaNonce(number: number, isLast: isLast)
+    guard try ChaChaPoly(key: key, .open).open(sealed, nonce, into: plain) else {
       throw DrydockError.payload(
         "chunk \(number) does not match its tag\(isLast ? ", or is not the last one" : "")")
     }
-  }
-}
-
-/// Reuses ciphers with the same key, since setting one up takes longer than copying a chunk.
-private final class CipherPool: Sendable {
-  private let key: SecretBytes
-  private let direction: ChaChaPoly.Direction
-  private let idle = Mutex<[ChaChaPoly]>([])
-
-  init(_ key: SecretBytes, _ direction: ChaChaPoly.Direction) {
-    self.key = key
-    self.direction = direction
-  }
-
-  func borrow<Result>(_ body: (ChaChaPoly) throws -> Result) throws -> Result {
-    let cipher = try idle.withLock { $0.popLast() } ?? ChaChaPoly(key: key, direction)
-    defer { idle.withLock { $0.append(cipher) } }
-    return try body(cipher)
   }
 }
 

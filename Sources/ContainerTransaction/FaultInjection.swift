@@ -33,30 +33,21 @@ package enum FaultPoint: String, Sendable, CaseIterable {
 
 /// What happens at the fault points: nothing, outside of tests.
 package struct FaultInjection: Sendable {
+  /// Whether holders are looked for. Without it nobody is seen, as in another namespace.
+  let looksForHolders: Bool
   let reach: @Sendable (FaultPoint) throws -> Void
 
   package static let none = FaultInjection { _ in }
 
-  /// The process dies at a point, as in a power cut: when it comes there for the `count`th time.
-  package static func kill(at point: FaultPoint, count: Int = 1) -> FaultInjection {
-    let seen = Mutex(0)
-    return FaultInjection {
-      guard $0 == point else { return }
-      let isNow = seen.withLock { seen in
-        seen += 1
-        return seen == count
-      }
-      if isNow { killOwnProcess() }
-    }
+  package init(looksForHolders: Bool = true, _ reach: @escaping @Sendable (FaultPoint) throws -> Void) {
+    (self.looksForHolders, self.reach) = (looksForHolders, reach)
   }
 
-  package init(_ reach: @escaping @Sendable (FaultPoint) throws -> Void) { self.reach = reach }
-}
-
-/// What only tests set of a transaction.
-package struct TransactionHooks: Sendable {
-  /// Where they interrupt.
-  package var faults = FaultInjection.none
-  /// Whether holders are looked for. Without it nobody is seen, as in another namespace.
-  var looksForHolders = true
+  /// The process dies, as in a power cut, when it reaches a point for the `count`th time.
+  package static func kill(at point: FaultPoint, count: Int = 1) -> FaultInjection {
+    let reached = Atomic(0)
+    return FaultInjection {
+      if $0 == point, reached.add(1, ordering: .relaxed).newValue == count { killOwnProcess() }
+    }
+  }
 }

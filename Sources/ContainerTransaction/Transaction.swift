@@ -22,7 +22,7 @@ public struct TransactionOptions: Sendable {
   /// Which way a commit may take.
   package var commit: CommitPreference = .automatic
   /// What only tests set.
-  package var hooks = TransactionHooks()
+  package var faults = FaultInjection.none
 
   /// The usual options.
   public init() {}
@@ -273,9 +273,9 @@ package enum Transaction {
         options: options)
       prepared = staged
       let value = try body(staged)
-      try options.hooks.faults.reach(.staged)
+      try options.faults.reach(.staged)
       if options.checksResult || staged.undoNotes.requiresCheck { try StageCheck(staged).run() }
-      try options.hooks.faults.reach(.checked)
+      try options.faults.reach(.checked)
 
       let changes = try ChangeList(staged)
       var outcome = TransactionOutcome(
@@ -298,8 +298,8 @@ package enum Transaction {
       let result = try withExtendedLifetime(staged) {
         try Commit(
           staged: staged, state: state, strategy: strategy, transaction: transaction, folder: folder,
-          index: before.index, faults: options.hooks.faults, closed: before.closed,
-          creates: before.creates, looksForHolders: options.hooks.looksForHolders && !container.isScratch,
+          index: before.index, faults: options.faults, closed: before.closed,
+          creates: before.creates, looksForHolders: options.faults.looksForHolders && !container.isScratch,
           own: store.states.flatMap { [$0.parent, $0.directory] }
         ).run(changes, undo: undo)
       }

@@ -173,8 +173,8 @@ import Testing
       let before = try RawFiles.read(Array(path.utf8))
       let isStarted = Counter()
       var options = TransactionOptions()
-      (options.commit, options.hooks.looksForHolders) = (strategy, false)
-      options.hooks.faults = FaultInjection { point in
+      options.commit = strategy
+      options.faults = FaultInjection(looksForHolders: false) { point in
         guard point == moment.point, isStarted.next() == 1 else { return }
         try app.start(name, .rows, path, delay: moment.delay, life: moment.isKilled ? moment.life : 0)
         usleep(UInt32(moment.pause * 1000))

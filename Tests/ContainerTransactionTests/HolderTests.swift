@@ -145,9 +145,9 @@ import Testing
     try Sandbox.withFiles(CommitFaultTests.files) { sandbox in
       let path = sandbox.root + "/Documents/keep.txt"
       var options = TransactionOptions()
-      (options.commit, options.hooks.looksForHolders) = (strategy, false)
+      options.commit = strategy
       // Nobody sees it, and its file is replaced while it has it open.
-      options.hooks.faults = FaultInjection {
+      options.faults = FaultInjection(looksForHolders: false) {
         if $0 == .rewalked { try app.open(strategy.rawValue, .hold, path) }
       }
       let outcome = try Transaction.run(
@@ -210,7 +210,7 @@ import Testing
       #expect(try isMarked(sandbox) == [true])
       for point in [FaultPoint.checked, .treeBuilt, .rewalked, .marked] {
         var options = TransactionOptions()
-        options.hooks.faults = FaultInjection { if $0 == point { throw CommitFaultTests.Stop() } }
+        options.faults = FaultInjection { if $0 == point { throw CommitFaultTests.Stop() } }
         _ = try? Transaction.rollback(sandbox.container(), options: options)
         #expect(try isMarked(sandbox) == [true], "\(point)")
       }

@@ -90,7 +90,7 @@ import Testing
       }
       try sandbox.run(faults: faults, commit: .inPlace)
       var options = TransactionOptions()
-      (options.commit, options.hooks.faults) = (.inPlace, faults)
+      (options.commit, options.faults) = (.inPlace, faults)
       _ = try Transaction.rollback(sandbox.container(), options: options)
       #expect(try moves.next() > 8 && pair() == old)
     }

@@ -111,7 +111,7 @@ struct Sandbox {
     _ body: (StagedContainer) throws -> Void = change
   ) throws -> TransactionOutcome<Void> {
     var options = TransactionOptions()
-    options.hooks.faults = faults
+    options.faults = faults
     (options.undoLimits, options.commit) = (limits, commit)
     return try Transaction.run(on: container(), kind, summary: summary, options: options, body: body)
   }
@@ -257,7 +257,7 @@ struct GroupSandbox {
     _ body: (StagedContainer) throws -> Void = change
   ) throws -> TransactionOutcome<Void> {
     var options = TransactionOptions()
-    (options.hooks.faults, options.commit) = (faults, commit)
+    (options.faults, options.commit) = (faults, commit)
     return try Transaction.run(on: container(name), .migrate, summary: "test", options: options, body: body)
   }
 

@@ -71,7 +71,7 @@ import Testing
     faults: FaultInjection = .none
   ) throws -> TransactionOutcome<Void> {
     var options = options(keys, commit)
-    options.hooks.faults = faults
+    options.faults = faults
     return try Transaction.run(on: sandbox.container(), .migrate, summary: "move", options: options) {
       staged in
       guard var file = try staged.defaults(Sandbox.settings) else { return }
@@ -185,7 +185,7 @@ import Testing
           try move(sandbox, keys)
           if redoing { _ = try Transaction.rollback(sandbox.container(), options: options(keys, .exchange)) }
           var options = options(keys, .exchange)
-          options.hooks.faults = FaultInjection { if $0 == point { throw Stop() } }
+          options.faults = FaultInjection { if $0 == point { throw Stop() } }
           let outcome = try Transaction.rollback(sandbox.container(), redoing: redoing, options: options)
           #expect(!outcome.isFinished)
           _ = try Transaction.recover(sandbox.container())

@@ -155,7 +155,7 @@ import Testing
         Issue.record("no conflict")
       } catch let error as DrydockError {
         #expect(error.code == .conflict)
-        for part in ["Documents/b.txt", "changed by the app", "down steps"] {
+        for part in ["Documents/b.txt", "changed by the app", "Down migrations"] {
           #expect(error.message.contains(part), "\(part) in \(error.message)")
         }
       }
@@ -213,7 +213,7 @@ import Testing
     try withRuns { lab, listings in
       struct Stop: Error {}
       var options = lab.options
-      options.hooks.faults = FaultInjection { if $0 == point { throw Stop() } }
+      options.faults = FaultInjection { if $0 == point { throw Stop() } }
       var request = MigrationRollback.Request()
       request.version = 4
       let before = try TreeListing(lab.directory("container"))

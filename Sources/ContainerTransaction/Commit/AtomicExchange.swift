@@ -53,10 +53,10 @@ extension Commit {
     let workingDirectory = WorkingDirectory()
     defer { workingDirectory.enterAgain() }
     do {
-      try exchange(
-        Exchange(
-          roots: roots, record: record, place: place, tree: tree, changes: changes, undo: undo, locks: locks,
-          holders: holders))
+      try AtomicExchange(
+        commit: self, roots: roots, record: record, place: place, tree: tree, changes: changes, undo: undo,
+        locks: locks, holders: holders
+      ).run()
     } catch let error as DrydockError where error.code == .interrupted {
       throw error
     } catch {
@@ -109,64 +109,59 @@ extension Commit {
       return Result(unfinished: error)
     }
   }
+}
 
-  /// All that is exchanged, and what a reversal needs.
-  private struct Exchange {
-    let roots: [CommitRoot]
-    let record: JournalRecord
-    let place: ContainerPath
-    /// The new tree, with those of groups.
-    let tree: Directory
-    let changes: ChangeList
-    let undo: UndoRecord
-    let locks: CommitLocks
-    let holders: OpenFileSearch
-  }
+/// The exchange of all roots, and its reversal.
+private struct AtomicExchange {
+  let commit: Commit
+  let roots: [CommitRoot]
+  let record: JournalRecord
+  let place: ContainerPath
+  /// The new tree, with those of groups.
+  let tree: Directory
+  let changes: ChangeList
+  let undo: UndoRecord
+  let locks: CommitLocks
+  let holders: OpenFileSearch
 
   /// Exchanges all roots, marks the main files that were replaced, and looks whether anybody has something of the old
   /// tree open. On an error, and for a holder, all is exchanged back.
-  private func exchange(_ exchange: Exchange) throws {
+  func run() throws {
     var exchanged: [CommitRoot] = []
     do {
-      for root in exchange.roots {
-        try self.exchange(root, exchange.record)
+      for root in roots {
+        try exchange(root)
         exchanged.append(root)
-        try exchange.locks.markOld { root.isOwn ? $0.inGroup == nil : $0.isInside(root.path) }
-        if exchanged.count < exchange.roots.count { try faults.reach(.partlyExchanged) }
+        try locks.markOld { root.isOwn ? $0.inGroup == nil : $0.isInside(root.path) }
+        if exchanged.count < roots.count { try commit.faults.reach(.partlyExchanged) }
       }
-      try faults.reach(.marked)
-      try requireUnused(exchange.holders.adding(newcomers(exchange)), isReverted: true)
-      try faults.reach(.looked)
+      try commit.faults.reach(.marked)
+      try commit.requireUnused(holders.adding(newcomers()), isReverted: true)
+      try commit.faults.reach(.looked)
     } catch {
       if exchanged.isEmpty { throw error }
       let kept: [ContainerPath]
       do {
-        try exchange.locks.markNew()
+        try locks.markNew()
         for root in exchanged.reversed() { try exchangeBack(root) }
-        try exchange.locks.unmarkOld()
-        kept = creates ? [] : try keepWritten(exchange)
-        try folder.sync()
+        try locks.unmarkOld()
+        kept = commit.creates ? [] : try keepWritten()
+        try commit.folder.sync()
         for root in exchanged { try root.sync() }
       } catch let second {
-        throw DrydockError(
-          .interrupted,
-          "the change failed half way (\(DrydockError.reason(of: error))) and could not be reverted "
-            + "(\(DrydockError.reason(of: second))); remove the cause, then run "
-            + "`drydock recover`. Until then let no program open the container", path: staged.container.root,
-          cause: error)
+        throw DrydockError.notReverted(error, second, path: commit.staged.container.root)
       }
-      try faults.reach(.takenBack)
-      throw try saying(kept, error)
+      try commit.faults.reach(.takenBack)
+      throw try commit.saying(kept, error)
     }
   }
 
   /// What an app made or replaced, after the last walk, at a path that the transaction changes.
-  private func newcomers(_ exchange: Exchange) throws -> [FileIdentity: ContainerPath] {
-    guard !creates else { return [:] }
-    let (folder, place) = (folder, exchange.place)
-    let old = try place.isRoot ? staged.live : folder.directory(Self.tree)
+  private func newcomers() throws -> [FileIdentity: ContainerPath] {
+    guard !commit.creates else { return [:] }
+    let old = try place.isRoot ? commit.staged.live : commit.folder.directory(Commit.tree)
     var found: [FileIdentity: ContainerPath] = [:]
-    for path in exchange.undo.touched {
+    for path in undo.touched {
       if let status = try old.status(path.rebased(from: place, to: .root)) { found[status.identity] = path }
     }
     return found
@@ -174,11 +169,10 @@ extension Commit {
 
   /// After the reversal: what was written into the new tree meanwhile is applied to the old one. What cannot be applied
   /// is kept, with the files that a process still has open.
-  private func keepWritten(_ exchange: Exchange) throws -> [ContainerPath] {
-    guard let index else { return [] }
-    let (tree, place) = (exchange.tree, exchange.place)
+  private func keepWritten() throws -> [ContainerPath] {
+    guard var expected = commit.index else { return [] }
     var staged: [ContainerPath: IndexedStatus] = [:]
-    for change in exchange.changes.changes {
+    for change in changes.changes {
       guard let after = change.after,
         var status = try tree.status(change.path.rebased(from: place, to: .root)).map(IndexedStatus.init)
       else { continue }
@@ -187,60 +181,62 @@ extension Commit {
       }
       staged[change.path] = status
     }
-    var expected = index
     // An index has no roots.
-    for change in exchange.changes.changes where !self.staged.live.isRoot(change.path) {
+    for change in changes.changes where !commit.staged.live.isRoot(change.path) {
       expected.paths[change.path] = staged[change.path]
     }
     let finish = CommitCompletion(
-      container: self.staged.container, state: state, transaction: transaction, folder: folder, old: tree,
-      place: place, groups: exchange.record.groups ?? [], faults: .none)
-    let live = self.staged.live
-    let kept = try finish.carry(to: place.isRoot ? live : live.directory(place), expected, exchange.undo)
-    return try kept + keepHeld(staged, exchange, besides: Set(kept))
+      container: commit.staged.container, state: commit.state, transaction: commit.transaction,
+      folder: commit.folder, old: tree,
+      place: place, groups: record.groups ?? [], faults: .none)
+    let live = commit.staged.live
+    let kept = try finish.carry(to: place.isRoot ? live : live.directory(place), expected, undo)
+    return try kept + keepHeld(staged, besides: Set(kept))
   }
 
   /// Who has one of the new files open writes into it later, too.
   private func keepHeld(
-    _ new: [ContainerPath: IndexedStatus], _ exchange: Exchange, besides kept: Set<ContainerPath>
+    _ new: [ContainerPath: IndexedStatus], besides kept: Set<ContainerPath>
   ) throws -> [ContainerPath] {
-    let mains = Set(exchange.locks.new.map(\.path))
+    let mains = Set(locks.new.map(\.path))
     let files = new.filter { $1.type == .file && !mains.contains($0) && !kept.contains($0) }
     let inodes = Dictionary(files.map { ($1.identity, $0) }, uniquingKeysWith: min)
-    guard looksForHolders, !inodes.isEmpty else { return [] }
+    guard commit.looksForHolders, !inodes.isEmpty else { return [] }
     let held = Set(OpenFileSearch(inodes: inodes, own: []).run().found.map(\.path)).sorted()
-    let conflicts = ConflictCopies(state: state, transaction: transaction)
+    let conflicts = ConflictCopies(state: commit.state, transaction: commit.transaction)
     for path in held {
-      try conflicts.keep(path, in: exchange.tree, as: path.rebased(from: exchange.place, to: .root))
+      try conflicts.keep(path, in: tree, as: path.rebased(from: place, to: .root))
     }
     return held
   }
 
   /// Exchanges the new tree with what is at a root's path. If that is another directory than the one that was staged,
   /// because it was moved away meanwhile, it is exchanged back.
-  private func exchange(_ root: CommitRoot, _ record: JournalRecord) throws {
-    if creates && root.path.isRoot { return try folder.renameNew(root.tree, in: root.parent, to: root.name) }
+  private func exchange(_ root: CommitRoot) throws {
+    if commit.creates && root.path.isRoot {
+      return try commit.folder.renameNew(root.tree, in: root.parent, to: root.name)
+    }
     do {
-      try root.exchange(in: folder)
+      try root.exchange(in: commit.folder)
     } catch let error as DrydockError {
       throw DrydockError(
         .notWritable,
         "this cannot be exchanged for the changed one (\(error.message)); nothing was changed",
-        path: staged.live.full(root.path), cause: error)
+        path: commit.staged.live.full(root.path), cause: error)
     }
     do {
-      let before = try root.isOwn ? record.rootBefore : staged.live.status(root.path)?.identity
-      try requireSame(root.path, folder.status(root.tree), before)
-      if root.isOwn && !root.path.isRoot { try requireSameRoot() }
+      let before = try root.isOwn ? record.rootBefore : commit.staged.live.status(root.path)?.identity
+      try commit.requireSame(root.path, commit.folder.status(root.tree), before)
+      if root.isOwn && !root.path.isRoot { try commit.requireSameRoot() }
     } catch {
-      try root.exchange(in: folder)
+      try root.exchange(in: commit.folder)
       throw error
     }
   }
 
   private func exchangeBack(_ root: CommitRoot) throws {
-    guard creates && root.path.isRoot else { return try root.exchange(in: folder) }
-    try root.parent.renameNew(root.name, in: folder, to: root.tree)
+    guard commit.creates && root.path.isRoot else { return try root.exchange(in: commit.folder) }
+    try root.parent.renameNew(root.name, in: commit.folder, to: root.tree)
   }
 }
 

@@ -189,6 +189,16 @@ extension Commit {
   }
 }
 
+extension DrydockError {
+  static func notReverted(_ error: any Error, _ second: any Error, path: String) -> DrydockError {
+    DrydockError(
+      .interrupted,
+      "the change failed half way (\(reason(of: error))) and could not be reverted (\(reason(of: second))); remove the "
+        + "cause, then run `drydock recover`. Until then let no program open the container", path: path,
+      cause: error)
+  }
+}
+
 extension OpenFileSearch {
   /// The inodes that a commit replaces: of files and links that change, and of directories.
   ///

@@ -71,12 +71,7 @@ struct JournaledMoves {
       try Journal(state: state.directory).append(JournalRecord(.discarded, transaction))
       return try kept.paths()
     } catch let second {
-      throw DrydockError(
-        .interrupted,
-        "the change failed half way (\(DrydockError.reason(of: error))) and could not be reverted "
-          + "(\(DrydockError.reason(of: second))); "
-          + "remove the cause, then run `drydock recover`. Until then let no program open the container",
-        path: live.path, cause: error)
+      throw DrydockError.notReverted(error, second, path: live.path)
     }
   }
 

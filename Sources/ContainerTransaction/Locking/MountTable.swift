@@ -23,20 +23,10 @@ import Foundation
       /// Blanks and the like stand as `\040`.
       private static func unescaped(_ field: Substring) -> String {
         guard field.contains("\\") else { return String(field) }
-        var bytes: [UInt8] = []
-        var rest = Array(field.utf8)[...]
-        while let byte = rest.popFirst() {
-          let digits = rest.prefix(3)
-          if byte == UInt8(ascii: "\\"), digits.count == 3,
-            let code = UInt8(String(decoding: digits, as: UTF8.self), radix: 8)
-          {
-            bytes.append(code)
-            rest = rest.dropFirst(3)
-          } else {
-            bytes.append(byte)
-          }
-        }
-        return String(decoding: bytes, as: UTF8.self)
+        return String(
+          field.replacing(/\\([0-7]{3})/) { match in
+            UInt8(match.1, radix: 8).map { String(UnicodeScalar($0)) } ?? String(match.0)
+          })
       }
     }
 

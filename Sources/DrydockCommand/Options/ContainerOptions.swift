@@ -139,7 +139,7 @@ struct WaitOptions: ParsableArguments {
     var options = TransactionOptions()
     options.lockTimeout = try lockTimeout ?? Self.seconds("LOCK_TIMEOUT") ?? 0
     options.busyTimeout = try busyTimeout ?? Self.seconds("BUSY_TIMEOUT") ?? 5
-    options.hooks.faults = try Self.faults()
+    options.faults = try Self.faults()
     options.commit = try Self.preference()
     options.deviceKeys = try deviceKeys?.deviceKeys()
     options.requiresVisible = use?.requireVisible ?? false
