@@ -34,17 +34,7 @@
 /// changed nothing, and what it throws is a ``DrydockError``. The verbs return what they did: a change a
 /// ``TransactionOutcome``, a dry run a ``DryRunOutcome`` with the difference that the change would make.
 ///
-/// The verbs are extensions in this module, one file for each; they combine the modules below, which it re-exports:
-///
-/// | Module | Concern |
-/// |---|---|
-/// | `MigrationEngine` | catalog, operations, plan, history |
-/// | `BackupRepository` | archives, snapshots, restores, repositories |
-/// | `ContainerTransaction` | lock, stage, check, commit, undo, recover |
-/// | `ContainerDiff` | what differs between two states of a container |
-/// | `AppContainer` | layout, exclusion, settings, vault, databases, files |
-/// | `ArchiveFile`, `FileSystem`, `Formats`, `AgeEncryption` | bytes |
-/// | `DrydockErrors` | ``DrydockError``, its codes and their exit codes |
+/// The verbs are extensions in this module, one file for each; they combine the modules below, which it re-exports.
 ///
 /// The program `drydock` is a client of this module: its commands call these verbs, and the modules
 /// below only for what has no verb: export, rekey, diff.

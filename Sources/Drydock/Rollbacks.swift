@@ -35,11 +35,6 @@ extension Container {
   public func recover(lockTimeout: Double = 0) throws -> [RecoveryReport] {
     try Transaction.recover(self, lockTimeout: lockTimeout)
   }
-
-  /// As ``recover(lockTimeout:)``, before the container is only read: what cannot be recovered now is noted.
-  package func recoverForReading() throws -> (reports: [RecoveryReport], notes: [String]) {
-    try Transaction.recoverForReading(self)
-  }
 }
 
 extension MigrationRollback.Request {

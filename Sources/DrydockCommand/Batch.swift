@@ -14,7 +14,7 @@ struct ContainersOptions: ParsableArguments {
 
   @Option(
     help: ArgumentHelp(
-      "Instead of one container: all containers in this directory, one by one.", valueName: "directory"))
+      "Instead of one container: all containers in this directory.", valueName: "directory"))
   var all: String?
 
   @Option(

@@ -114,6 +114,7 @@ enum Advice {
     ("", .edited, "accept number", "`drydock repair CONTAINER --accept NUMBER`"),
     ("", .outOfOrder, "", "`drydock migrate CONTAINER --allow-out-of-order`"),
     ("", nil, "set the version", "`drydock baseline CONTAINER --to N`"),
+    ("", .unknownVersion, "", "`drydock baseline CONTAINER --to N`"),
     ("", .locked, "", "--lock-timeout SECONDS waits longer"),
     ("", .notVisible, "", "leave --require-visible out"),
     ("", .limit, "raise it if you trust", "--max-size SIZE"),

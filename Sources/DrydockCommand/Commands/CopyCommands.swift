@@ -34,8 +34,8 @@ struct ExportCommand: ParsableCommand {
       and no file is left. Prints the path. Without -o and --to the archive goes
       into the repository of -r.
 
-      The copy of an encrypted archive is encrypted as well, unless --no-encryption is
-      given: name its recipients.
+      The copy of an encrypted archive is encrypted as well: name its recipients, or
+      give --no-encryption.
 
       Examples:
         drydock export latest -r Backups -o Notes.tar.zst

@@ -62,7 +62,9 @@ struct DiffCommand: ParsableCommand {
     let comparison = try Comparing.run(
       first, second, configuration: configuration, options: options, transaction: transaction)
     let difference = comparison.difference
-    let archives = [first, second].compactMap(\.archive)
+    let archives = [first, second].compactMap { operand -> Archive? in
+      if case .archive(let archive) = operand { archive } else { nil }
+    }
     let bytesRead = archives.isEmpty ? nil : archives.map(\.bytesRead).reduce(0, +)
     if common.json {
       Output.json(
@@ -129,12 +131,6 @@ struct ComparedOperand: Encodable, Sendable {
   var text: String {
     let details = [app, time].compactMap { $0 }.joined(separator: ", ")
     return "\(kind) \(path)\(details.isEmpty ? "" : " (\(details))")"
-  }
-}
-
-extension Comparing.Operand {
-  var archive: Archive? {
-    if case .archive(let archive) = self { archive } else { nil }
   }
 }
 

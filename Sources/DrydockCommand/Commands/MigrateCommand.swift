@@ -7,9 +7,9 @@ struct MigrateCommand: ParsableCommand {
     commandName: "migrate", abstract: "Run all pending migrations on a container, or none.",
     discussion: """
       All pending migrations are one transaction: a failure leaves the container
-      unchanged. With --each, every migration is a separate transaction: what was done
-      before a failure stays, and the exit code is 3. A dry run does the same work on
-      a copy of what changes, shows the difference, and discards it.
+      unchanged. With --each, every migration is a separate transaction: what is
+      committed before a failure stays, and the exit code is 3. A dry run does the
+      same work on a copy of what changes, shows the difference, and discards it.
 
       With a repository (-r, or `repository:` in drydock.yaml) a snapshot is taken
       first, unless there is nothing to migrate.

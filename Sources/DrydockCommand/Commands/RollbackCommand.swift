@@ -6,8 +6,8 @@ struct RollbackCommand: ParsableCommand {
     commandName: "rollback",
     abstract: "Undo the last transaction, or go back to a version, keeping newer data.",
     discussion: """
-      Reverts each setting, database and file separately. What the app has changed
-      since as well is a conflict: nothing is changed, and both sides are shown.
+      Reverts each setting, database and file separately. Where the app has changed
+      the same one since, it is a conflict: nothing is changed, both sides are shown.
 
       --to undoes as many transactions as needed, in one. --down runs the migrations'
       down steps instead, on the data as it is now; without --to, those of the last

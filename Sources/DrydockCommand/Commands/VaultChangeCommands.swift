@@ -36,8 +36,46 @@ struct VaultSetCommand: ParsableCommand {
     guard try change.deviceKeys.deviceKeys() != nil else {
       throw DrydockError(.vaultLocked, "a vault needs the device key")
     }
-    let new = try item.item(name, value: VaultValue(file: valueFile, isText: text, mayBeEmpty: empty).read())
-    try change.run(.set(new, ifExists: ifExists), on: container)
+    try change.run(.set(item.item(name, value: value()), ifExists: ifExists), on: container)
+  }
+
+  /// The largest value of an item.
+  private static let limit = 16 << 20
+
+  private func value() throws -> SecretBytes {
+    let value = try trimmed(given())
+    // As a rule an empty value is that of a command in front of the pipe that failed.
+    guard value.count > 0 || empty else {
+      throw UsageError(message: "the value is empty; give --empty when that is meant, nothing was changed")
+    }
+    return value
+  }
+
+  private func given() throws -> SecretBytes {
+    if let valueFile { return try SecretFile.read(valueFile, limit: Self.limit) }
+    if isatty(STDIN_FILENO) == 1 {
+      guard Passphrase.canAsk else {
+        throw UsageError(message: "no value is given; pipe it in, or give --value-file FILE")
+      }
+      return try Passphrase.ask("the item's value")
+    }
+    return try SecretFile.readStandardInput(limit: Self.limit)
+  }
+
+  private func trimmed(_ value: SecretBytes) throws -> SecretBytes {
+    try value.withBytes { bytes in
+      let ending = bytes.suffix(2).elementsEqual("\r\n".utf8) ? 2 : bytes.last == UInt8(ascii: "\n") ? 1 : 0
+      guard text else {
+        if ending > 0 {
+          Output.note("drydock: note: the value ends with a line break, which is part of it; --text drops it")
+        }
+        return value
+      }
+      guard value.isText else {
+        throw UsageError(message: "the value is not UTF-8 text; leave --text out, nothing was changed")
+      }
+      return SecretBytes(copying: UnsafeRawBufferPointer(rebasing: bytes.dropLast(ending)))
+    }
   }
 }
 
@@ -96,54 +134,6 @@ struct VaultItemOptions: ParsableArguments {
 }
 
 extension VaultAccessControl.Flag: ExpressibleByArgument {}
-
-/// A secret value that is given to the program: from a file, from standard input, or by a person at a terminal.
-struct VaultValue {
-  /// The largest value of an item.
-  private static let limit = 16 << 20
-
-  /// The file; nil for standard input.
-  var file: String?
-  /// Whether a line break at its end is dropped.
-  var isText: Bool
-  /// Whether it may be empty: as a rule that is a command in front of the pipe that failed.
-  var mayBeEmpty: Bool
-
-  func read() throws -> SecretBytes {
-    let value = try trimmed(given())
-    guard value.count > 0 || mayBeEmpty else {
-      throw UsageError(message: "the value is empty; give --empty when that is meant, nothing was changed")
-    }
-    return value
-  }
-
-  private func given() throws -> SecretBytes {
-    if let file { return try SecretFile.read(file, limit: Self.limit) }
-    if isatty(STDIN_FILENO) == 1 {
-      guard Passphrase.canAsk else {
-        throw UsageError(message: "no value is given; pipe it in, or give --value-file FILE")
-      }
-      return try Passphrase.ask("the item's value")
-    }
-    return try SecretFile.readStandardInput(limit: Self.limit)
-  }
-
-  private func trimmed(_ value: SecretBytes) throws -> SecretBytes {
-    try value.withBytes { bytes in
-      let ending = bytes.suffix(2).elementsEqual("\r\n".utf8) ? 2 : bytes.last == UInt8(ascii: "\n") ? 1 : 0
-      guard isText else {
-        if ending > 0 {
-          Output.note("drydock: note: the value ends with a line break, which is part of it; --text drops it")
-        }
-        return value
-      }
-      guard value.isText else {
-        throw UsageError(message: "the value is not UTF-8 text; leave --text out, nothing was changed")
-      }
-      return SecretBytes(copying: UnsafeRawBufferPointer(rebasing: bytes.dropLast(ending)))
-    }
-  }
-}
 
 /// The options of commands that change a vault, except for the container, which comes first.
 struct VaultChangeOptions: ParsableArguments {
@@ -257,8 +247,8 @@ struct VaultRekeyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rekey", abstract: "Seal a vault to other device keys.",
     discussion: """
-      From then on the vault is sealed to the new keys only; --device-key names the one
-      that opens it now. This revokes nothing: the old keys still open every copy
+      From then on the vault is sealed to the new keys only; --device-key names the
+      key that opens it now. This revokes nothing: the old keys still open every copy
       made before, such as the vaults in archives and in the undo log. If an old key
       was stolen, change the secrets as well.
 

@@ -7,8 +7,8 @@ struct VaultCommand: ParsableCommand {
     commandName: "vault", abstract: "Show and change a container's vault of secrets.",
     discussion: """
       The vault is a file of the container, encrypted to the key of its device. Its
-      items have the meaning of the Apple keychain's. Each change is one transaction,
-      which `drydock rollback` undoes. With --json each prints one JSON document.
+      items are those of an Apple keychain. Each change is one transaction, which
+      `drydock rollback` undoes. With --json each command prints one JSON document.
 
       Examples:
         drydock vault list Notes --device-key device.txt

@@ -6,8 +6,8 @@ struct VerifyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify", abstract: "Check archives: their structure, every byte, or against a container.",
     discussion: """
-      Without --data the structure is checked: lengths, the manifest against its hash,
-      the snapshot ID. With --data every byte is read and compared.
+      Without --data the structure is checked: lengths, the manifest's hash, the
+      snapshot ID. With --data every byte is read and compared with its hash.
 
       With --container the archive is also compared with a container: files by every
       byte, databases by schema and rows. Paths that rules exclude from backups are

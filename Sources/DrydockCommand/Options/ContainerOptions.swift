@@ -76,7 +76,7 @@ struct ContainerOptions: ParsableArguments {
 
   /// Ends what an interrupted command left; returns the lines to report.
   static func recovering(_ container: Container) throws -> [String] {
-    let found = try container.recoverForReading()
+    let found = try Transaction.recoverForReading(container)
     return (lines(found.reports, container) + found.notes.map { "note: \($0)" }).map { "drydock: \($0)" }
   }
 
