@@ -17,7 +17,7 @@ let package = Package(
   products: [
     .executable(name: "drydock", targets: ["DrydockMain"]),
     .library(name: "Drydock", targets: ["Drydock"]),
-    .library(name: "DrydockTesting", targets: ["FixtureTesting"]),
+    .library(name: "DrydockTesting", targets: ["DrydockTesting"]),
     .library(name: "DrydockCommand", targets: ["DrydockCommand"]),
   ],
   dependencies: [
@@ -89,21 +89,21 @@ let package = Package(
       ],
       swiftSettings: strict),
     .target(
-      name: "FixtureTesting",
+      name: "DrydockTesting",
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
         "ContainerDiff",
         "ContainerTransaction", "BackupRepository", "MigrationEngine", "Drydock", grdb,
       ],
       swiftSettings: strict),
-    // It imports `Drydock` and `FixtureTesting` only. The modules below are declared so that it is rebuilt with them:
+    // It imports `Drydock` and `DrydockTesting` only. The modules below are declared so that it is rebuilt with them:
     // SwiftPM looks at direct dependencies alone, and a program compiled for another layout of a type crashes.
     .target(
       name: "DrydockCommand",
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
         "ContainerDiff",
-        "ContainerTransaction", "BackupRepository", "MigrationEngine", "FixtureTesting", "Drydock", arguments,
+        "ContainerTransaction", "BackupRepository", "MigrationEngine", "DrydockTesting", "Drydock", arguments,
       ],
       // Nothing here is worth the optimizer's half minute: the work is done by the modules below.
       swiftSettings: strict + [.unsafeFlags(["-Onone"], .when(configuration: .release))]),
@@ -175,7 +175,7 @@ let package = Package(
       name: "FixtureTests",
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "ArchiveFile", "AppContainer",
-        "ContainerDiff", "ContainerTransaction", "BackupRepository", "MigrationEngine", "FixtureTesting",
+        "ContainerDiff", "ContainerTransaction", "BackupRepository", "MigrationEngine", "DrydockTesting",
         "TestSupport",
         grdb,
       ],

@@ -1,6 +1,6 @@
 import ArgumentParser
 import Drydock
-import FixtureTesting
+import DrydockTesting
 import Foundation
 
 /// An error as the program reports it: an exit code, a message, a path.

@@ -11,9 +11,9 @@ enum Layering {
     ("DrydockMain", ["DrydockCommand"]),
     // The example of the guide on migrations in Swift: a program as its users write it.
     ("NotesTool", ["DrydockCommand", "Drydock", "GRDB"]),
-    ("DrydockCommand", ["Drydock", "FixtureTesting", "ArgumentParser"]),
+    ("DrydockCommand", ["Drydock", "DrydockTesting", "ArgumentParser"]),
     (
-      "FixtureTesting",
+      "DrydockTesting",
       transaction.union(["Drydock", "MigrationEngine", "BackupRepository", "ArchiveFile", "GRDB"])
     ),
     ("Drydock", transaction.union(["MigrationEngine", "BackupRepository", "ArchiveFile"])),
@@ -40,7 +40,7 @@ enum Layering {
   /// the commands use the types of all modules through what `Drydock` re-exports: undeclared, a change of a type's
   /// layout leaves a program behind that crashes.
   static let rebuiltWith: [String: Set<String>] = [
-    "DrydockCommand": mayImport("FixtureTesting")?.subtracting(["GRDB"]) ?? []
+    "DrydockCommand": mayImport("DrydockTesting")?.subtracting(["GRDB"]) ?? []
   ]
 
   /// Each has exactly one importer, which alone translates its errors and frees its handles.

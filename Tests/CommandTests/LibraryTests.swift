@@ -28,7 +28,7 @@ struct LibraryTests {
     let list = try String(
       contentsOfFile: "\(built)/drydock.product/Objects.LinkFileList", encoding: .utf8)
     let others = [
-      "DrydockMain", "DrydockCommand", "FixtureTesting", "ArgumentParser", "ArgumentParserToolInfo",
+      "DrydockMain", "DrydockCommand", "DrydockTesting", "ArgumentParser", "ArgumentParserToolInfo",
     ].filter { !modules.contains($0) }
     return list.split(separator: "\n").filter { line in !others.contains { line.contains("/\($0).build/") } }
       .joined(separator: "\n")
@@ -89,8 +89,8 @@ struct LibraryTests {
   @Test("The tests of the guide on fixtures compile without this package's name, and run")
   func tests() throws {
     let guide = try String(
-      contentsOfFile: "\(Lab.repository)/Sources/Drydock/Drydock.docc/Fixtures.md", encoding: .utf8)
-    let program = try #require(guide.firstMatch(of: #/(?s)\n```swift\n(import FixtureTesting\n.*?)```\n/#))
+      contentsOfFile: "\(Sandbox.repository)/Sources/Drydock/Drydock.docc/Fixtures.md", encoding: .utf8)
+    let program = try #require(guide.firstMatch(of: #/(?s)\n```swift\n(import DrydockTesting\n.*?)```\n/#))
     let main = """
       @main struct Main { static func main() async { await Testing.__swiftPMEntryPoint() as Never } }
 
@@ -98,7 +98,7 @@ struct LibraryTests {
     try TemporaryDirectory.with { directory in
       try Data((String(program.output.1) + main).utf8).write(
         to: URL(fileURLWithPath: directory("main.swift")))
-      try Data(objects(with: ["FixtureTesting"]).utf8).write(to: URL(fileURLWithPath: directory("objects")))
+      try Data(objects(with: ["DrydockTesting"]).utf8).write(to: URL(fileURLWithPath: directory("objects")))
       let toolchain = (try Tools.system("swiftc") as NSString).resolvingSymlinksInPath as NSString
       let plugins =
         "\((toolchain.deletingLastPathComponent as NSString).deletingLastPathComponent)/lib/swift/host/plugins"
@@ -108,7 +108,7 @@ struct LibraryTests {
         "-larchive", "-lTesting")
       try #require(compiled.succeeded, "\(compiled)")
       let run = try Command.run(
-        Tools.system("sh"), ["-c", "cd '\(Lab.repository)' && exec '\(directory("program"))'"])
+        Tools.system("sh"), ["-c", "cd '\(Sandbox.repository)' && exec '\(directory("program"))'"])
       #expect(run.succeeded && "\(run)".contains("2 tests"), "\(run)")
     }
   }

@@ -1,6 +1,6 @@
 import AgeEncryption
 import AppContainer
-import FixtureTesting
+import DrydockTesting
 import Formats
 import Foundation
 import GRDB

@@ -1,6 +1,6 @@
 import AppContainer
 import DrydockErrors
-import FixtureTesting
+import DrydockTesting
 import Foundation
 import GRDB
 import TestSupport

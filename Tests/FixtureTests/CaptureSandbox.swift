@@ -2,7 +2,7 @@ import AgeEncryption
 import AppContainer
 import ContainerTransaction
 import DrydockErrors
-import FixtureTesting
+import DrydockTesting
 import Foundation
 import GRDB
 import TestSupport

@@ -4,7 +4,7 @@ import MigrationEngine
 import TestSupport
 import Testing
 
-@testable import FixtureTesting
+@testable import DrydockTesting
 
 @Suite("A rollback must give back exactly what was")
 struct ExactStateTests {

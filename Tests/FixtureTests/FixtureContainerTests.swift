@@ -1,7 +1,7 @@
 import AppContainer
 import BackupRepository
 import ContainerTransaction
-import FixtureTesting
+import DrydockTesting
 import Formats
 import Foundation
 import TestSupport

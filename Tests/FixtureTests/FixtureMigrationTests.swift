@@ -1,6 +1,6 @@
 import AppContainer
 import ContainerTransaction
-import FixtureTesting
+import DrydockTesting
 import Foundation
 import MigrationEngine
 import TestSupport

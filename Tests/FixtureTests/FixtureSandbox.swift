@@ -1,7 +1,7 @@
 import AgeEncryption
 import AppContainer
 import ContainerTransaction
-import FixtureTesting
+import DrydockTesting
 import Foundation
 import TestSupport
 

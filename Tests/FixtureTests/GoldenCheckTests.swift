@@ -3,7 +3,7 @@ import AppContainer
 import ContainerDiff
 import DrydockErrors
 import FileSystem
-import FixtureTesting
+import DrydockTesting
 import Formats
 import Foundation
 import TestSupport

@@ -1,7 +1,7 @@
 import AgeEncryption
 import AppContainer
 import FileSystem
-import FixtureTesting
+import DrydockTesting
 import Formats
 import Foundation
 import TestSupport

@@ -1,5 +1,5 @@
 import DrydockErrors
-import FixtureTesting
+import DrydockTesting
 import Formats
 import Foundation
 import MigrationEngine

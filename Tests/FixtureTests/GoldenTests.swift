@@ -3,7 +3,7 @@ import ContainerDiff
 import ContainerTransaction
 import DrydockErrors
 import FileSystem
-import FixtureTesting
+import DrydockTesting
 import Formats
 import Foundation
 import TestSupport

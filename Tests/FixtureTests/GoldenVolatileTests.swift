@@ -3,7 +3,7 @@ import AppContainer
 import ContainerDiff
 import ContainerTransaction
 import DrydockErrors
-import FixtureTesting
+import DrydockTesting
 import Formats
 import Foundation
 import TestSupport

@@ -1,4 +1,4 @@
-@testable import FixtureTesting
+@testable import DrydockTesting
 import Foundation
 import TestSupport
 import Testing

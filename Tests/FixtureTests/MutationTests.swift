@@ -1,5 +1,5 @@
 import AppContainer
-import FixtureTesting
+import DrydockTesting
 import Foundation
 import MigrationEngine
 import TestSupport

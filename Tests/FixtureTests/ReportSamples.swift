@@ -1,4 +1,4 @@
-@testable import FixtureTesting
+@testable import DrydockTesting
 
 /// Results made by hand, with all that reports have to cope with.
 enum ReportSamples {

@@ -1,4 +1,4 @@
-@testable import FixtureTesting
+@testable import DrydockTesting
 import Testing
 
 @Suite("Reports of a suite")

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import FixtureTesting
+@testable import DrydockTesting
 
 @Suite("SQL as it is written")
 struct SQLTextTests {

@@ -1,6 +1,6 @@
 import AppContainer
 import FileSystem
-import FixtureTesting
+import DrydockTesting
 import Foundation
 import MigrationEngine
 

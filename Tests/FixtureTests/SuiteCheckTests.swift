@@ -1,4 +1,4 @@
-import FixtureTesting
+import DrydockTesting
 import Foundation
 import Testing
 

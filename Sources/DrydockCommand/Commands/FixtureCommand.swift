@@ -1,6 +1,6 @@
 import ArgumentParser
 import Drydock
-import FixtureTesting
+import DrydockTesting
 
 struct FixtureCommand: ParsableCommand {
   static let configuration = CommandConfiguration(

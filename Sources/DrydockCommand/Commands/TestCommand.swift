@@ -1,6 +1,6 @@
 import ArgumentParser
 import Drydock
-import FixtureTesting
+import DrydockTesting
 import Foundation
 
 struct TestCommand: ParsableCommand {

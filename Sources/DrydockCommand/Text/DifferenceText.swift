@@ -1,5 +1,5 @@
 import Drydock
-import FixtureTesting
+import DrydockTesting
 
 /// A difference as a person reads it: a sign, what, from what to what.
 struct DifferenceText {

@@ -1,5 +1,5 @@
 import Drydock
-import FixtureTesting
+import DrydockTesting
 import Foundation
 
 /// The result of a suite for people: a row for each fixture as soon as it is done, and what is wrong over all.
