@@ -194,7 +194,9 @@ struct ChaChaNonce {
 }
 
 /// ChaCha20-Poly1305 with one key and one direction, for one thread at a time.
-final class ChaChaPoly {
+///
+/// Unchecked: `PayloadCipher` takes one from its pool and puts it back under a lock, which the compiler cannot see.
+final class ChaChaPoly: @unchecked Sendable {
   enum Direction: Int32 {
     case open = 0
     case seal = 1

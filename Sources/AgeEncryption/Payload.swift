@@ -1,4 +1,5 @@
 import DrydockErrors
+import Synchronization
 
 /// Seals and opens the chunks of one payload, each by its number, in any order and on any thread.
 package struct PayloadCipher: Sendable {
@@ -9,18 +10,23 @@ package struct PayloadCipher: Sendable {
   package static let sealedChunkLength = chunkLength + overhead
   static let nonceLength = 16
 
-  private let key: SecretBytes
+  private let sealers: CipherPool
+  private let openers: CipherPool
 
   init(fileKey: SecretBytes, nonce: [UInt8]) throws {
-    key = try LibCrypto.hkdf(fileKey, salt: nonce, info: "payload")
+    let key = try LibCrypto.hkdf(fileKey, salt: nonce, info: "payload")
+    sealers = CipherPool(key, .seal)
+    openers = CipherPool(key, .open)
   }
 
   /// Encrypts chunk `number` (from 0) into `sealed`, which must be 16 bytes longer and not overlap. All chunks but the
   /// last one have 64 KiB; the last one has fewer only where the payload ends, and none only in an empty payload.
+  ///
+  /// - Throws: `DrydockError` (`.cryptography`).
   package func seal(
     _ plain: UnsafeRawBufferPointer, number: UInt64, isLast: Bool, into sealed: UnsafeMutableRawBufferPointer
   ) throws {
-    try ChaChaPoly(key: key, .seal).seal(plain, ChaChaNonce(number: number, isLast: isLast), into: sealed)
+    try sealers.borrow { try $0.seal(plain, ChaChaNonce(number: number, isLast: isLast), into: sealed) }
   }
 
   /// Decrypts chunk `number` (from 0) into `plain`, which must be 16 bytes shorter and not overlap.
@@ -29,11 +35,31 @@ package struct PayloadCipher: Sendable {
   package func open(
     _ sealed: UnsafeRawBufferPointer, number: UInt64, isLast: Bool, into plain: UnsafeMutableRawBufferPointer
   ) throws {
-    let nonce = ChaChaNonce(number: number, isLast: isLast)
-    guard try ChaChaPoly(key: key, .open).open(sealed, nonce, into: plain) else {
+    let isOpen = try openers.borrow {
+      $0.open(sealed, ChaChaNonce(number: number, isLast: isLast), into: plain)
+    }
+    guard isOpen else {
       throw DrydockError.payload(
         "chunk \(number) does not match its tag\(isLast ? ", or is not the last one" : "")")
     }
+  }
+}
+
+/// Reuses ciphers with the same key, since setting one up takes longer than copying a chunk.
+private final class CipherPool: Sendable {
+  private let key: SecretBytes
+  private let direction: ChaChaPoly.Direction
+  private let idle = Mutex<[ChaChaPoly]>([])
+
+  init(_ key: SecretBytes, _ direction: ChaChaPoly.Direction) {
+    self.key = key
+    self.direction = direction
+  }
+
+  func borrow<Result>(_ body: (ChaChaPoly) throws -> Result) throws -> Result {
+    let cipher = try idle.withLock { $0.popLast() } ?? ChaChaPoly(key: key, direction)
+    defer { idle.withLock { $0.append(cipher) } }
+    return try body(cipher)
   }
 }
 
@@ -93,6 +119,8 @@ package final class AgeWriter {
   private static let batch = 4
 
   /// Starts a file: the header goes to the sink at once.
+  ///
+  /// - Throws: `DrydockError`, or what `sink` throws.
   package init(to lock: AgeLock, sink: @escaping (UnsafeRawBufferPointer) throws -> Void) throws {
     start = try AgeFileStart(to: lock)
     self.sink = sink
@@ -108,6 +136,8 @@ package final class AgeWriter {
   }
 
   /// Adds content. After an error the file is useless.
+  ///
+  /// - Throws: `DrydockError`, or what the sink throws.
   package func write(_ bytes: UnsafeRawBufferPointer) throws {
     guard !isEnded else {
       throw DrydockError(
@@ -129,6 +159,8 @@ package final class AgeWriter {
   }
 
   /// Ends the file: the last chunk goes to the sink.
+  ///
+  /// - Throws: `DrydockError`, or what the sink throws.
   package func finish() throws {
     guard !isEnded else {
       throw DrydockError(.badKey, "an age file was ended twice or after an error; start a new one")

@@ -233,10 +233,16 @@ struct BinaryPropertyListReader {
 }
 
 /// Encodes the format deterministically: keys in order, equal values once.
+///
+/// All objects are in one buffer, since settings may have half a million of them.
 struct BinaryPropertyListWriter {
   /// Leaves as in the file; containers as their marker and the numbers of their elements, 4 bytes each.
-  private var objects: [[UInt8]] = []
-  private var numbers: [[UInt8]: Int32] = [:]
+  private var objects: [UInt8] = []
+  /// The start of each object, and of the next one.
+  private var starts = [0]
+  private var hashes: [Int] = []
+  /// The numbers of the objects by hash, -1 for none: a table with open addressing, at most half full.
+  private var slots = [Int32](repeating: -1, count: 64)
 
   private static let (array, dictionary): (UInt8, UInt8) = (0xA0, 0xD0)
 
@@ -246,49 +252,100 @@ struct BinaryPropertyListWriter {
     return writer.file(top)
   }
 
-  /// The number of an object, the same for equal values.
+  // MARK: Adding
+
   private mutating func add(_ value: PropertyListValue) -> Int32 {
-    var object: [UInt8] = []
     switch value {
-    case .array(let values): object = Self.container(Self.array, values.map { add($0) })
+    case .array(let values): return add(Self.array, values.map { add($0) })
     case .dictionary(let values):
       let sorted = values.sorted()
-      let keys = sorted.map { add(.string($0.key)) }
-      object = Self.container(Self.dictionary, keys + sorted.map { add($0.value) })
-    default: Self.append(value, to: &object)
+      var numbers: [Int32] = []
+      numbers.reserveCapacity(2 * sorted.count)
+      for pair in sorted { numbers.append(add(.string(pair.key))) }
+      for pair in sorted { numbers.append(add(pair.value)) }
+      return add(Self.dictionary, numbers)
+    default:
+      Self.append(value, to: &objects)
+      return number()
     }
-    if let known = numbers[object] { return known }
-    let number = Int32(objects.count)
-    objects.append(object)
-    numbers[object] = number
+  }
+
+  private mutating func add(_ container: UInt8, _ numbers: [Int32]) -> Int32 {
+    objects.append(container)
+    numbers.withUnsafeBytes { objects.append(contentsOf: $0) }
+    return number()
+  }
+
+  /// The number of the object just appended: a new one, or that of an equal object, whose copy is removed.
+  private mutating func number() -> Int32 {
+    let start = starts[starts.count - 1]
+    let length = objects.count - start
+    let found = objects.withUnsafeBytes { bytes in
+      let added = UnsafeRawBufferPointer(rebasing: bytes[start...])
+      var hasher = Hasher()
+      hasher.combine(bytes: added)
+      let hash = hasher.finalize()
+      var slot = hash & (slots.count - 1)
+      while slots[slot] >= 0 {
+        let other = Int(slots[slot])
+        if hashes[other] == hash, starts[other + 1] - starts[other] == length,
+          bytes[starts[other]..<starts[other + 1]].elementsEqual(added)
+        {
+          return (slot, hash, true)
+        }
+        slot = (slot + 1) & (slots.count - 1)
+      }
+      return (slot, hash, false)
+    }
+    let (slot, hash, isKnown) = found
+    if isKnown {
+      objects.removeLast(length)
+      return slots[slot]
+    }
+    let number = Int32(hashes.count)
+    slots[slot] = number
+    hashes.append(hash)
+    starts.append(objects.count)
+    if 2 * hashes.count > slots.count { grow() }
     return number
   }
 
-  private static func container(_ marker: UInt8, _ numbers: [Int32]) -> [UInt8] {
-    [marker] + numbers.withUnsafeBytes { Array($0) }
+  private mutating func grow() {
+    slots = [Int32](repeating: -1, count: 4 * slots.count)
+    for (number, hash) in hashes.enumerated() {
+      var slot = hash & (slots.count - 1)
+      while slots[slot] >= 0 { slot = (slot + 1) & (slots.count - 1) }
+      slots[slot] = Int32(number)
+    }
+  }
+
+  // MARK: The file
+
+  /// The numbers of an object's elements; none for a leaf.
+  private func contents(_ number: Int32) -> [Int32] {
+    let range = starts[Int(number)]..<starts[Int(number) + 1]
+    guard isContainer(number) else { return [] }
+    return objects.withUnsafeBytes { bytes in
+      stride(from: range.lowerBound + 1, to: range.upperBound, by: 4).map {
+        bytes.loadUnaligned(fromByteOffset: $0, as: Int32.self)
+      }
+    }
   }
 
   private func isContainer(_ number: Int32) -> Bool {
-    [Self.array, Self.dictionary].contains(objects[Int(number)][0])
-  }
-
-  /// The numbers of an object's elements; none for a leaf.
-  private func elements(_ number: Int32) -> [Int32] {
-    guard isContainer(number) else { return [] }
-    return objects[Int(number)].withUnsafeBytes { bytes in
-      stride(from: 1, to: bytes.count, by: 4).map { bytes.loadUnaligned(fromByteOffset: $0, as: Int32.self) }
-    }
+    [Self.array, Self.dictionary].contains(objects[starts[Int(number)]])
   }
 
   /// The order in which Apple's systems write objects, a container before its elements.
   private func order(from top: Int32) -> (order: [Int32], places: [UInt32]) {
-    var places = [UInt32](repeating: .max, count: objects.count)
+    var places = [UInt32](repeating: .max, count: hashes.count)
     var order: [Int32] = []
+    order.reserveCapacity(hashes.count)
     func visit(_ number: Int32) {
       guard places[Int(number)] == .max else { return }
       places[Int(number)] = UInt32(order.count)
       order.append(number)
-      for inner in elements(number) { visit(inner) }
+      for inner in contents(number) { visit(inner) }
     }
     visit(top)
     return (order, places)
@@ -298,18 +355,20 @@ struct BinaryPropertyListWriter {
     let (order, places) = order(from: top)
     let referenceSize = Self.width(UInt64(order.count))
     var bytes = BinaryPropertyList.magic
+    bytes.reserveCapacity(objects.count + objects.count / 2)
     var offsets: [Int] = []
+    offsets.reserveCapacity(order.count)
     for number in order {
       offsets.append(bytes.count)
-      let object = objects[Int(number)]
+      let range = starts[Int(number)]..<starts[Int(number) + 1]
       guard isContainer(number) else {
-        bytes += object
+        bytes.append(contentsOf: objects[range])
         continue
       }
-      let elements = elements(number)
-      let isDictionary = object[0] == Self.dictionary
-      Self.append(marker: object[0], isDictionary ? elements.count / 2 : elements.count, to: &bytes)
-      for inner in elements { Self.append(UInt64(places[Int(inner)]), referenceSize, to: &bytes) }
+      let contents = contents(number)
+      let kind = objects[range.lowerBound]
+      Self.append(marker: kind, kind == Self.dictionary ? contents.count / 2 : contents.count, to: &bytes)
+      for inner in contents { Self.append(UInt64(places[Int(inner)]), referenceSize, to: &bytes) }
     }
     let table = bytes.count
     let offsetSize = Self.width(UInt64(table))
@@ -318,6 +377,8 @@ struct BinaryPropertyListWriter {
     for number in [UInt64(order.count), 0, UInt64(table)] { Self.append(number, 8, to: &bytes) }
     return bytes
   }
+
+  // MARK: Leaves
 
   private static func append(_ value: PropertyListValue, to bytes: inout [UInt8]) {
     switch value {

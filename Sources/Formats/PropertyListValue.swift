@@ -227,7 +227,25 @@ public struct PropertyListDictionary: Hashable, Sendable {
 
   /// The pairs in the order of their keys' scalars.
   public func sorted() -> [Element] {
-    storage.keys.sorted().compactMap { key in storage[key].map { (key.text, $0) } }
+    let pairs = Array(storage)
+    // Sorts indexes by keys in one buffer: moving and comparing the pairs themselves would count references.
+    var keys: [UInt8] = []
+    var ends = [0]
+    ends.reserveCapacity(pairs.count + 1)
+    for pair in pairs {
+      keys.append(contentsOf: pair.key.text.utf8)
+      ends.append(keys.count)
+    }
+    var order = Array(0..<pairs.count)
+    keys.withUnsafeBytes { bytes in
+      order.sort { left, right in
+        guard let start = bytes.baseAddress else { return false }
+        let (first, second) = (ends[left + 1] - ends[left], ends[right + 1] - ends[right])
+        let order = memcmp(start + ends[left], start + ends[right], Swift.min(first, second))
+        return order == 0 ? first < second : order < 0
+      }
+    }
+    return order.map { (pairs[$0].key.text, pairs[$0].value) }
   }
 
   /// The keys whose values differ between both, sorted.
