@@ -66,6 +66,8 @@ extension Container {
     _ target: SnapshotRequest.Target, _ options: SnapshotOptions
   ) throws -> SnapshotRequest {
     var request = options.request(target)
+    // The repository first: while this waits for it, the container is free for others.
+    request.destination = try ArchiveDestination(target, outside: self, lockTimeout: options.lockTimeout)
     let lock = try ContainerLock(self, exclusive: false, timeout: options.lockTimeout)
     var transaction = TransactionOptions()
     transaction.busyTimeout = options.busyTimeout

@@ -6,7 +6,7 @@ import SystemPackage
 
 /// Where a new archive is published: in a repository, under a name that is made, or as a file that must not exist. It is
 /// written in a private directory beside that place and published in one step.
-struct ArchiveDestination {
+package struct ArchiveDestination: Sendable {
   /// The start of the names of directories for unfinished archives.
   static let scratchPrefix = ".drydock-writing-"
 
@@ -19,7 +19,9 @@ struct ArchiveDestination {
   ///   - lockTimeout: seconds to wait for the lock of a repository.
   /// - Throws: `DrydockError`: `overlap` when the file exists, or the container and the destination contain each other;
   ///   `notFound`; `locked` while something is removed from the repository.
-  init(_ target: SnapshotRequest.Target, outside container: Container? = nil, lockTimeout: Double) throws {
+  package init(
+    _ target: SnapshotRequest.Target, outside container: Container? = nil, lockTimeout: Double
+  ) throws {
     switch target {
     case .repository(let path):
       let folder = try Self.open(path, "the repository")

@@ -13,8 +13,9 @@ package enum Snapshot {
   ///
   /// - Throws: `DrydockError`: `locked`, `overlap`, `notFound`, `noSpace`, `io`.
   package static func take(_ container: Container, _ request: SnapshotRequest) throws -> SnapshotReport {
-    let destination = try ArchiveDestination(
-      request.target, outside: container, lockTimeout: request.lockTimeout)
+    let destination =
+      try request.destination
+      ?? ArchiveDestination(request.target, outside: container, lockTimeout: request.lockTimeout)
     let lock =
       try request.lock ?? ContainerLock(container, exclusive: false, timeout: request.lockTimeout)
     // Identity, version and content must belong together: all are read under one lock.
@@ -79,6 +80,8 @@ package struct SnapshotRequest: Sendable {
   package var tool: String
   /// Called now and then with the bytes of content that were stored so far.
   package var progress: (@Sendable (UInt64) -> Void)?
+  /// The destination, when the caller has opened and so locked it.
+  package var destination: ArchiveDestination?
   /// The container's lock, when the caller holds it, and exclusive locks on databases.
   package var lock: ContainerLock?, databaseLocks: [ContainerPath: DatabaseLock] = [:]
   package var now: @Sendable () -> Date = { Date() }
