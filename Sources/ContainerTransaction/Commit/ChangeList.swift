@@ -72,9 +72,8 @@ struct ChangeList {
       var record = NodeRecord(type: inode.type, metadata: metadata, size: status.size, digest: inode.digest)
       if record.digest == nil {
         // A main file that is not recognized without its staged log.
-        record.digest =
-          try staged.stagedSidecars(of: path).isEmpty
-          ? staged.contentDigest(of: path) : staged.databaseOrFileDigest(path)
+        let isLogged = inode.type == .file && !staged.stagedSidecars(of: path).isEmpty
+        record.digest = try isLogged ? staged.databaseOrFileDigest(path) : staged.contentDigest(of: path)
       }
       return record
     }
