@@ -96,7 +96,8 @@ package struct Comparison {
     }
     notCompared.sort { $0.path < $1.path }
     let compared = settings.map { SettingsComparison(file: $0.path, old: $0.old, new: $0.new) }
-    let redactor = options.redactor.knowing(settings.flatMap { [$0.old, $0.new] })
+    let redactor = options.redactor.knowing(
+      settings.flatMap { [$0.old, $0.new] }, among: compared.flatMap(\.values))
     difference.settings = compared.flatMap { $0.difference(redactor) }
   }
 
@@ -288,6 +289,8 @@ private struct SettingsComparison {
     (self.file, self.old, self.new) = (file, old, new)
     keys = old.differingKeys(from: new) { $0.matches($1) }
   }
+
+  var values: [PropertyListValue] { keys.flatMap { [old[$0], new[$0]].compactMap { $0 } } }
 
   func difference(_ redactor: Redactor) -> [ContainerDifference.Setting] {
     keys.map { key in

@@ -44,13 +44,13 @@ extension Transaction {
     on container: Container, _ options: TransactionOptions, _ body: (StagedContainer) throws -> Value,
     root: (Directory) throws -> Directory
   ) throws -> DryRunOutcome<Value> {
-    try withWorkDirectory(for: container) { folder in
-      let staged = StagedContainer(
-        container, live: try root(folder), stage: folder, keepsBefore: true, options: options)
-      let value = try body(staged)
-      if options.checksResult || staged.undoNotes.requiresCheck { try StageCheck(staged).run() }
-      return DryRunOutcome(value: value, difference: try staged.difference())
-    }
+    let work = try workDirectory(for: container)
+    defer { work.remove() }
+    let staged = StagedContainer(
+      container, live: try root(work.directory), stage: work.directory, keepsBefore: true, options: options)
+    let value = try body(staged)
+    if options.checksResult || staged.undoNotes.requiresCheck { try StageCheck(staged).run() }
+    return DryRunOutcome(value: value, difference: try staged.difference())
   }
 
   /// An empty directory in the place of a container that does not exist yet, with the container's groups, locked.
@@ -77,24 +77,22 @@ extension Transaction {
     _ container: Container, under lock: ContainerLock, options: TransactionOptions = TransactionOptions(),
     body: (StagedContainer) throws -> Value
   ) throws -> Value {
-    try withWorkDirectory(for: container) {
-      try body(StagedContainer(container, live: lock.root, stage: $0, options: options))
-    }
+    let work = try workDirectory(for: container)
+    defer { work.remove() }
+    return try body(
+      StagedContainer(container, live: lock.root, stage: work.directory, options: options))
   }
 
-  /// Runs a body with a private directory, which is removed afterwards, or by the next command after a kill.
+  /// A private directory for the stage. The caller removes it; after a kill, the next command does.
   ///
   /// It is beside the container's state when there is one; otherwise, or where nothing can be made in that, in the
   /// directory for temporary files.
-  package static func withWorkDirectory<Value>(
-    for container: Container, _ body: (Directory) throws -> Value
-  ) throws -> Value {
+  package static func workDirectory(for container: Container) throws -> ScratchDirectory {
     let name = try ContainerPath("look-\(TransactionID.new())")
     guard let state = try? StateDirectory.existing(for: container, .beside),
       let stages = try? state.directory.directory(StateDirectory.stage),
-      (try? stages.createDirectory(name)) != nil
-    else { return try ScratchDirectory.withTemporary(body) }
-    defer { try? stages.removeTree(name) }
-    return try body(stages.directory(name))
+      let work = try? ScratchDirectory(named: name, in: stages)
+    else { return try ScratchDirectory.temporary() }
+    return work
   }
 }

@@ -1,11 +1,11 @@
-/// Drydock backs up, migrates and restores an app's data, each in one atomic step.
+/// Drydock backs up an app's data, and migrates and restores it in one atomic step.
 ///
 /// The library reads as nouns with verbs:
 ///
 /// | Noun | Verbs |
 /// |---|---|
-/// | ``Container`` | `inspect`, `snapshot(into:)`, `status`, `dryRun`, `migrate`, `rollback`, `recover`, `log`, `vault` |
-/// | ``Archive`` | `restore(to:)`, `dryRunRestore(to:)`, `verify` |
+/// | ``Container`` | `inspect`, `snapshot(into:)`, `status`, `dryRun`, `migrate`, `baseline`, `repair`, `rollback`, `recover`, `log`, `vault`, `changeVault` |
+/// | ``Archive`` | `paths`, `restore(to:)`, `dryRunRestore(to:)`, `verify` |
 /// | ``Repository`` | `list`, `archive`, `remove` |
 /// | ``MigrationCatalog`` | the migrations of a directory, or of a ``MigrationPlan`` in Swift |
 ///
@@ -16,7 +16,9 @@
 ///
 /// let configuration = try ContainerConfiguration(file: "drydock.yaml")
 /// let container = try Container(at: "Notes", configuration: configuration)
-/// let backup = try container.snapshot(into: Repository("Backups"))
+/// let repository = Repository("Backups")
+/// try repository.createIfNeeded()
+/// let backup = try container.snapshot(into: repository)
 ///
 /// let catalog = try MigrationCatalog.load("Migrations")
 /// print(try container.dryRun(catalog).difference)
@@ -31,13 +33,14 @@
 ///
 /// Every change of a container is one transaction: it locks the container, works on a staged copy of what changes,
 /// checks the result, puts it in place at once, and keeps what it replaced in the undo log. A call that throws has
-/// changed nothing, and what it throws is a ``DrydockError``. The verbs return what they did: a change a
-/// ``TransactionOutcome``, a dry run a ``DryRunOutcome`` with the difference that the change would make.
+/// changed nothing (but for the earlier migrations of `migrateEach`), and what it throws is a ``DrydockError``. A change
+/// returns a ``TransactionOutcome``, a dry run a ``DryRunOutcome`` with the difference that the change would make.
 ///
-/// The verbs are extensions in this module, one file for each; they combine the modules below, which it re-exports.
+/// The verbs are extensions in this module, a file for each group of them; they combine the modules below, which it
+/// re-exports.
 ///
-/// The program `drydock` is a client of this module: its commands call these verbs, and the modules
-/// below only for what has no verb: export, rekey, diff.
+/// The program `drydock` uses this module: its commands call these verbs, and the modules below for what has no public verb,
+/// such as `export`, `rekey` and `diff`.
 @_exported import AgeEncryption
 @_exported import AppContainer
 @_exported import ArchiveFile

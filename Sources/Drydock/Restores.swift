@@ -118,26 +118,27 @@ extension Archive {
     _ body: (Archive, RestoreOptions, MigrationReport?) throws -> Value
   ) throws -> Value {
     let version = try requireVersion(target, options)
-    return try Transaction.withWorkDirectory(for: target) { work in
-      var configuration = target.configuration
-      configuration.groups = try groupDirectories(in: work)
-      let whole = Container(
-        planned: work.path + "/whole", layout: header.layout, app: header.app,
-        instance: header.instance, configuration: configuration)
-      var migration: MigrationReport?
-      let copy = try Restore.run(self, whole, options.forCopy()) {
-        migration = try Container.migrate($0, catalog, version)
-      }
-      try capTimes(of: whole)
-      var snapshot = SnapshotRequest(target: .file(work.path + "/migrated"), tool: DrydockVersion.tool)
-      snapshot.schemaVersion = version
-      snapshot.includesExcluded = options.includeExcluded
-      snapshot.missing = (try manifest.excluded(), try manifest.skipped())
-      let copied = try Snapshot.take(whole, snapshot).path
-      var outer = options.fromCopy(copy.value)
-      outer.summary = options.summary ?? Restore.summary(header) + ", migrated to \(version)"
-      return try body(Archive(path: copied), outer, migration)
+    let scratch = try Transaction.workDirectory(for: target)
+    defer { scratch.remove() }
+    let work = scratch.directory
+    var configuration = target.configuration
+    configuration.groups = try groupDirectories(in: work)
+    let whole = Container(
+      planned: work.path + "/whole", layout: header.layout, app: header.app,
+      instance: header.instance, configuration: configuration)
+    var migration: MigrationReport?
+    let copy = try Restore.run(self, whole, options.forCopy()) {
+      migration = try Container.migrate($0, catalog, version)
     }
+    try capTimes(of: whole)
+    var snapshot = SnapshotRequest(target: .file(work.path + "/migrated"), tool: DrydockVersion.tool)
+    snapshot.schemaVersion = version
+    snapshot.includesExcluded = options.includeExcluded
+    snapshot.missing = (try manifest.excluded(), try manifest.skipped())
+    let copied = try Snapshot.take(whole, snapshot).path
+    var outer = options.fromCopy(copy.value)
+    outer.summary = options.summary ?? Restore.summary(header) + ", migrated to \(version)"
+    return try body(Archive(path: copied), outer, migration)
   }
 
   /// Directories for the copies of an archive's groups.

@@ -71,9 +71,10 @@ extension Container {
     let lock = try ContainerLock(self, exclusive: false, timeout: options.lockTimeout)
     var transaction = TransactionOptions()
     transaction.busyTimeout = options.busyTimeout
-    (request.schemaVersion, request.versionProblem) = try Transaction.inspect(
-      reopened(), under: lock, options: transaction
-    ) { Drydock.schemaVersion(in: $0) }
+    let work = try Transaction.workDirectory(for: self)
+    defer { work.remove() }
+    (request.schemaVersion, request.versionProblem) = Drydock.schemaVersion(
+      in: try StagedContainer(reopened(), live: lock.root, stage: work.directory, options: transaction))
     request.lock = lock
     return request
   }

@@ -56,8 +56,12 @@ enum Output {
 
   /// Names and link targets come from containers and archives: control characters are shown as text.
   private static func plain(_ text: String) -> String {
-    text.split(separator: "\n", omittingEmptySubsequences: false).map { String($0).printable }
-      .joined(separator: "\n")
+    let isControl = { (scalar: Unicode.Scalar) in
+      scalar.value < 0x20 && scalar != "\n" && scalar != "\t" || (0x7F..<0xA0).contains(scalar.value)
+    }
+    guard text.unicodeScalars.contains(where: isControl) else { return text }
+    return text.unicodeScalars.map { isControl($0) ? "\\u{\(String($0.value, radix: 16))}" : String($0) }
+      .joined()
   }
 
   /// Bytes of the result as they are.

@@ -62,7 +62,7 @@ package final class Directory: Sendable {
     let isShort = namespace.isPlain && below.bytes.count <= Self.longestPath
     let opened =
       isShort
-      ? withCString(below.bytes[...]) { platform_open_beneath(descriptor.rawValue, $0, flags) }
+      ? platform_open_path(descriptor.rawValue, below.bytes, below.bytes.count, flags)
       : try withParent(of: below) { platform_open_beneath($0, $1, flags) }
     guard opened >= 0 else { throw DrydockError.lastCall("cannot open", full(below)) }
     return FileDescriptor(rawValue: opened)

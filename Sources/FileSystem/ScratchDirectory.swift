@@ -30,6 +30,12 @@ package struct ScratchDirectory {
     }
   }
 
+  /// Creates a directory with this name, which is not locked: whoever chose the name removes what is left of it.
+  package init(named name: ContainerPath, in base: Directory) throws {
+    try base.createDirectory(name)
+    (directory, self.base, self.name) = (try base.directory(name), base, name)
+  }
+
   /// Creates one in the system's directory for temporary files.
   package static func temporary() throws -> ScratchDirectory {
     try ScratchDirectory(temporaryPrefix, in: Directory(NSTemporaryDirectory()))

@@ -32,16 +32,11 @@ enum YAMLCoreSchema {
       ?? UInt64(digits, radix: radix).map { .unsigned($0) }
   }
 
-  /// `[-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?`, which of these characters is all that `strtod`
-  /// accepts as a whole.
+  /// `[-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?`, which of these characters is all that `Double`
+  /// accepts.
   private static func real(_ text: String) -> YAMLScalar.Value? {
     guard text.utf8.allSatisfy("0123456789+-.eE".utf8.contains) else { return .text(text) }
-    let (value, length) = text.withCString { start in
-      var end: UnsafeMutablePointer<CChar>?
-      let value = strtod(start, &end)
-      return (value, end.map { UnsafePointer($0) - start })
-    }
-    guard length == text.utf8.count else { return .text(text) }
+    guard let value = Double(text) else { return .text(text) }
     // An integer that got here does not fit 64 bits.
     return value.isFinite && text.contains { ".eE".contains($0) } ? .real(value) : nil
   }

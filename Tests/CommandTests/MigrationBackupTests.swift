@@ -75,6 +75,7 @@ struct MigrationBackupTests {
       let failed = try sandbox.drydock("migrate", "Notes", "-r", "Backups")
       let archive = try #require(try archives(sandbox).first)
       #expect(failed.exitCode == 1 && failed.output.contains("backed up to "), "\(failed)")
+      #expect(failed.errors.contains("drydock restore "), "\(failed)")
       try sandbox.tree().expectSame(as: before, comparing: TreeListing.copied)
       let each = try sandbox.drydock("migrate", "Notes", "-r", "Backups", "--each")
       let newer = try #require(try archives(sandbox).first { $0 != archive })

@@ -21,6 +21,7 @@ package struct Redactor: Sendable {
     shown(value, named: SecretName(key))
   }
 
+  /// The same with a classified name.
   package func shown(_ value: PropertyListValue, named name: SecretName) -> String {
     shown(value, name, depth: 0)
   }
@@ -54,6 +55,7 @@ package struct Redactor: Sendable {
     return result
   }
 
+  /// Redacts a secret text.
   package func shown(secret text: String) -> String {
     var text = text
     return secret(Self.counted(text.count, "character"), text.withUTF8 { mark(UnsafeRawBufferPointer($0)) })
@@ -79,20 +81,28 @@ package struct Redactor: Sendable {
   }
 
   /// A redactor that also redacts the secrets of these settings elsewhere, such as a token under a new name.
-  package func knowing(_ settings: some Sequence<PropertyListDictionary>) -> Redactor {
+  ///
+  /// - Parameter shown: the values that will be shown; secrets that are in none of them are not collected.
+  package func knowing(
+    _ settings: some Sequence<PropertyListDictionary>, among shown: [PropertyListValue]? = nil
+  ) -> Redactor {
     var result = self
     // Settings files of up to 64 MB are read.
     var search = SecretSearch(least: .plain, budget: 64 << 20)
-    for (key, value) in settings.joined() {
-      search.visit(value, SecretName(key)) {
-        if let mark = mark(of: $0) { result.known.insert(mark) }
+    let wanted = shown.map { TextHashes($0) }
+    if wanted?.isEmpty == true { return result }
+    for values in settings {
+      for (key, value) in values where wanted?.hasPart(of: value) ?? true {
+        search.visit(value, SecretName(key)) {
+          if let mark = mark(of: $0) { result.known.insert(mark) }
+        }
       }
     }
     return result
   }
 
   /// Shorter texts match by chance.
-  private static let leastKnown = 6
+  fileprivate static let leastKnown = 6
 
   private func isKnown(_ value: PropertyListValue) -> Bool {
     known.isEmpty ? false : mark(of: value).map(known.contains) ?? false
@@ -146,5 +156,56 @@ package struct Redactor: Sendable {
     }
   }
 
+  /// `1 character`, `24 characters`.
   static func counted(_ count: Int, _ what: String) -> String { "\(count) \(what)\(count == 1 ? "" : "s")" }
+}
+
+/// The hashes of the texts and data in values.
+private struct TextHashes {
+  private var hashes: Set<Int> = []
+
+  init(_ values: [PropertyListValue]) {
+    for value in values { add(value, depth: 0) }
+  }
+
+  var isEmpty: Bool { hashes.isEmpty }
+
+  /// Whether a text in a value may be among these.
+  func hasPart(of value: PropertyListValue) -> Bool {
+    switch value {
+    case .array(let values): values.contains(where: hasPart)
+    case .dictionary(let values): values.values.contains(where: hasPart)
+    default: Self.hash(of: value).map(hashes.contains) ?? false
+    }
+  }
+
+  private mutating func add(_ value: PropertyListValue, depth: Int) {
+    switch value {
+    case .array(let values):
+      for value in values { add(value, depth: depth) }
+    case .dictionary(let values):
+      for value in values.values { add(value, depth: depth) }
+    default:
+      guard let hash = Self.hash(of: value) else { return }
+      hashes.insert(hash)
+      // A document in a text is redacted value by value.
+      if depth < SecretSearch.depthLimit, case .string = value, let nested = NestedValue(value) {
+        add(nested.value, depth: depth + 1)
+      }
+    }
+  }
+
+  private static func hash(of value: PropertyListValue) -> Int? {
+    var hasher = Hasher()
+    switch value {
+    case .string(var text):
+      guard text.utf8.count >= Redactor.leastKnown else { return nil }
+      text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+    case .data(let bytes):
+      guard bytes.count >= Redactor.leastKnown else { return nil }
+      bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
+    default: return nil
+    }
+    return hasher.finalize()
+  }
 }

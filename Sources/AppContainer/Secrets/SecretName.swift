@@ -65,47 +65,62 @@ package enum SecretName: Int, Sendable, Comparable {
 
   /// The words of a name in lower case and singular, without numbers: `APIKeys2` is `api`, `key`.
   static func words(_ name: String) -> [String] {
-    let scalars = Array(name.unicodeScalars)
+    var name = name
+    return name.withUTF8 { bytes in
+      bytes.allSatisfy { $0 < 0x80 }
+        ? words(ascii: bytes) : words(characters: String(decoding: bytes, as: UTF8.self))
+    }
+  }
+
+  /// The fast path for ASCII names.
+  private static func words(ascii name: UnsafeBufferPointer<UInt8>) -> [String] {
+    let isUpper = { (byte: UInt8) in byte >= 0x41 && byte <= 0x5A }
+    let isLower = { (byte: UInt8) in byte >= 0x61 && byte <= 0x7A }
     var words: [String] = []
     var start = 0
     func end(_ index: Int) {
       if start < index {
-        var word = String.UnicodeScalarView()
-        word.append(contentsOf: scalars[start..<index])
-        words.append(singular(String(word).lowercased()))
+        words.append(singular(String(decoding: name[start..<index].lazy.map { $0 | 0x20 }, as: UTF8.self)))
       }
       start = index
     }
-    for (index, scalar) in scalars.enumerated() {
-      guard isLetter(scalar) else {
+    for (index, byte) in name.enumerated() {
+      guard isUpper(byte) || isLower(byte) else {
         end(index)
         start = index + 1
         continue
       }
-      if isUpper(scalar), start < index {
-        // `authToken` and the K of `APIKey` start a word, but no other letter of `TOKEN` does.
-        let startsWord = index + 1 < scalars.count && isLower(scalars[index + 1])
-        if isLower(scalars[index - 1]) || startsWord { end(index) }
+      if isUpper(byte), start < index {
+        let startsWord = index + 1 < name.count && isLower(name[index + 1])
+        if isLower(name[index - 1]) || startsWord { end(index) }
       }
     }
-    end(scalars.count)
+    end(name.count)
     return words
   }
 
-  // Unicode's properties take long to look up, and most names are ASCII.
-
-  private static func isLetter(_ scalar: Unicode.Scalar) -> Bool {
-    scalar.isASCII
-      ? (0x61...0x7A).contains(scalar.value | 0x20)
-      : scalar.properties.isAlphabetic || scalar.properties.isGraphemeExtend
-  }
-
-  private static func isUpper(_ scalar: Unicode.Scalar) -> Bool {
-    scalar.isASCII ? (0x41...0x5A).contains(scalar.value) : scalar.properties.isUppercase
-  }
-
-  private static func isLower(_ scalar: Unicode.Scalar) -> Bool {
-    scalar.isASCII ? (0x61...0x7A).contains(scalar.value) : scalar.properties.isLowercase
+  private static func words(characters name: String) -> [String] {
+    var words: [String] = []
+    var word: [Character] = []
+    func end() {
+      if !word.isEmpty { words.append(singular(String(word).lowercased())) }
+      word = []
+    }
+    let characters = Array(name)
+    for (index, character) in characters.enumerated() {
+      guard character.isLetter else {
+        end()
+        continue
+      }
+      if character.isUppercase, let previous = word.last {
+        let startsWord = index + 1 < characters.count && characters[index + 1].isLowercase
+        // `authToken` and the K of `APIKey` start a word, but no other letter of `TOKEN` does.
+        if previous.isLowercase || startsWord { end() }
+      }
+      word.append(character)
+    }
+    end()
+    return words
   }
 
   private static func singular(_ word: String) -> String {

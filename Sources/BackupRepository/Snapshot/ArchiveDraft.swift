@@ -48,13 +48,17 @@ final class ArchiveDraft {
       try? file?.close()
       plainScratch?.remove()
       scratch.remove()
-      throw (error as? DrydockError).map(destination.located) ?? error
+      throw (error as? DrydockError).map { Self.explained($0, plainScratch, destination) } ?? error
     }
     let json = try header.encoded()
-    try archive.addMember(
-      .file(ArchiveHeader.memberName, size: UInt64(json.count), modified: modified), contents: json)
-    // A list of archives reads the header alone.
-    try archive.startFrame()
+    do {
+      try archive.addMember(
+        .file(ArchiveHeader.memberName, size: UInt64(json.count), modified: modified), contents: json)
+      // A list of archives reads the header alone.
+      try archive.startFrame()
+    } catch let error as DrydockError {
+      throw explained(error)
+    }
   }
 
   deinit {
@@ -72,6 +76,12 @@ final class ArchiveDraft {
 
   /// An error of writing the archive, with its place and advice.
   func explained(_ error: DrydockError) -> DrydockError {
+    Self.explained(error, plainScratch, destination)
+  }
+
+  private static func explained(
+    _ error: DrydockError, _ plainScratch: ScratchDirectory?, _ destination: ArchiveDestination
+  ) -> DrydockError {
     guard error.code == .noSpace, let plainScratch,
       error.path?.hasPrefix(plainScratch.directory.path) == true
     else { return destination.located(error) }

@@ -85,6 +85,8 @@ int platform_next_data(int descriptor, int64_t offset, int64_t *start, int64_t *
 
 /// Opens a path below `directory` without crossing a mount or following any link.
 int platform_open_beneath(int directory, const char *path, int flags);
+/// The same for a path without a NUL at its end.
+int platform_open_path(int directory, const uint8_t *path, size_t length, int flags);
 
 /// Whether `descriptor` is on an overlay file system (OVERLAYFS_SUPER_MAGIC).
 bool platform_is_overlay(int descriptor);

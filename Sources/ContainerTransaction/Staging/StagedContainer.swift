@@ -33,7 +33,7 @@ package final class StagedContainer {
   package internal(set) var kept: RevertSource?
 
   /// - Parameter transaction: nil for a stage that is discarded.
-  init(
+  package init(
     _ container: Container, live: Directory, stage: Directory, transaction: TransactionID? = nil,
     locks: [ContainerPath: DatabaseLock] = [:], keepsBefore: Bool = false, options: TransactionOptions
   ) {

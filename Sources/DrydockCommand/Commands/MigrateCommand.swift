@@ -82,13 +82,24 @@ struct MigrateCommand: ParsableCommand {
     let opened = try container.one.open(configuration)
     let catalog = try migrations.catalog(configuration)
     var options = try options(configuration)
-    if !common.json { options.backup?.completed = { Output.advice("backed up to \($0.path)") } }
+    let archive = Mutex<String?>(nil)
+    options.backup?.completed = { [isShown = !common.json] report in
+      archive.withLock { $0 = report.path }
+      if isShown { Output.advice("backed up to \(report.path)") }
+    }
     options.searchedRepository = repository.path(configuration).map(Repository.init)
-    if each { return try runEach(opened, catalog, options) }
-    let outcome = try opened.migrate(catalog, options: options)
-    if common.json { Output.json(Self.document(outcome)) }
-    report(outcome, opened)
-    try outcome.throwUnlessClean()
+    do {
+      if each { return try runEach(opened, catalog, options) }
+      let outcome = try opened.migrate(catalog, options: options)
+      if common.json { Output.json(Self.document(outcome)) }
+      report(outcome, opened)
+      try outcome.throwUnlessClean()
+    } catch let error where !(error is ExitCode) {
+      if let path = archive.withLock({ $0 }) {
+        Output.note("drydock: note: `drydock restore \(path) \(opened.root)` restores the previous state")
+      }
+      throw error
+    }
   }
 
   /// How migrations are run, with the snapshot before where there is a repository.

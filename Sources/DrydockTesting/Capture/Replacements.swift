@@ -95,7 +95,7 @@ struct Replacements: Sendable {
   init(_ originals: Originals, keeping kept: Set<String>) throws {
     pseudonyms = try Pseudonyms()
     madeTexts = try Self.texts(for: originals, pseudonyms)
-    let kept = Set(kept.map(\.asciiLowercased))
+    let kept = Set(kept.map(\.asciiLowercased)).union(FormatWords.all)
     var patterns: [PatternIndex.Pattern] = []
     var forms: [Form] = []
     for (text, entry) in originals.texts where text.utf8.count >= Self.leastWord && !kept.contains(text) {
@@ -231,6 +231,27 @@ struct Replacements: Sendable {
       (0x41...0x5A).contains(other) && (0x61...0x7A).contains(byte) ? byte & ~0x20 : byte
     }
   }
+}
+
+/// The words of a fixture's own files, which are there whatever the data are.
+enum FormatWords {
+  static let all: Set<String> = [
+    "account", "accessible", "access-group", "action", "after", "always", "attributes", "autoincrement",
+    "before",
+    "begin", "between", "blob", "boolean", "cascade", "check", "collate", "column", "commit", "conflict",
+    "constraint",
+    "container", "create", "current_timestamp", "data", "database", "date", "default", "deferrable",
+    "deferred",
+    "delete", "description", "directories", "drop", "excluded", "exists", "expect", "false", "fixture",
+    "foreign",
+    "from", "group", "groups", "index", "insert", "integer", "into", "join", "key", "label", "modes",
+    "nocase", "null",
+    "only-in-wal", "order", "pragma", "primary", "protection", "real", "references", "replace", "rowid",
+    "select",
+    "service", "table", "text", "timestamp", "trigger", "true", "unique", "unmarked", "update",
+    "user_version", "using",
+    "value", "values", "varchar", "vault", "version", "view", "virtual", "when", "where", "without",
+  ]
 }
 
 /// Makes up values of the same shape and length: a letter for a letter, a digit for a digit, all else as it is. The

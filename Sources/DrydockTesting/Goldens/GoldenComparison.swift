@@ -18,7 +18,7 @@ extension GoldenText {
       let read = try Golden(golden)
       return try findings(
         against: GoldenText(of: read, volatile), recordedIn: read.directory,
-        redactor.knowing(read.settings.values.map(\.values)))
+        redactor.knowing(read.settings.values.map(\.values) + settings))
     } catch let error as DrydockError {
       var finding = FixtureFinding(.golden, "the golden cannot be read: \(error.message)")
       (finding.file, finding.line) = (error.path ?? golden, error.line)

@@ -18,6 +18,8 @@ package struct GoldenText: Sendable {
   private var contents: [GoldenEntry] = []
   private var paths: [GoldenEntry] = []
   private var lineCounts: [ContainerPath: Int] = [:]
+  /// All settings: their secrets are hidden wherever they appear in a finding.
+  private(set) var settings: [PropertyListDictionary] = []
 
   /// A container, with everything that belongs to the app: also what backups exclude. It is only read.
   ///
@@ -117,6 +119,7 @@ package struct GoldenText: Sendable {
       }
     case .settings:
       if let values = try side.settings(of: entry.path), addSettings(entry.path, values) {
+        settings.append(values)
         line.content = Golden.defaults.description
       } else {
         // Nothing that can be written as settings: compared as a file.

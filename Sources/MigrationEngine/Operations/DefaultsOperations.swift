@@ -178,7 +178,8 @@ struct TransferDefaults: MigrationAction {
     }
     var target = try isOneFile ? source : DefaultsEdit(to, stage)
     for (old, new, value) in moved {
-      let isThere = target.values[new].map(value.matches) ?? false
+      // A move is done where the value is already there; a rename leaves one of two names only with `if-exists`.
+      let isThere = name != "defaults.rename" && target.values[new].map(value.matches) ?? false
       if try isThere || target.mayWrite(new, ifExists) {
         if !isThere { target.values[new] = value }
         continue

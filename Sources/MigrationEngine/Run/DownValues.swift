@@ -188,9 +188,10 @@ extension DownValues {
       }
     }
     for entry in moved.reversed() {
-      if let note = try entry.revert(on: stage) {
-        notes.append(note)
-      } else if entry.replaced {
+      let note = try entry.revert(on: stage)
+      notes += [note].compactMap { $0 }
+      // What the move replaced comes back unless something new is in its place.
+      if try entry.replaced && stage.status(of: entry.to) == nil {
         notes += try restore([entry.to], on: stage)
       }
     }
