@@ -5,6 +5,8 @@ import PackageDescription
 // not declared here: SwiftPM does not check that itself.
 
 let strict: [SwiftSetting] = [.treatAllWarnings(as: .error)]
+// Modules that mostly call others are optimized for size: they compile in less time, and run as fast.
+let small = strict + [SwiftSetting.unsafeFlags(["-Osize"], .when(configuration: .release))]
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
 let subprocess = Target.Dependency.product(name: "Subprocess", package: "swift-subprocess")
@@ -41,7 +43,7 @@ let package = Package(
     // The modules.
     .target(name: "DrydockErrors", swiftSettings: strict),
     .target(
-      name: "AgeEncryption", dependencies: ["DrydockErrors", "CLibCrypto", system], swiftSettings: strict),
+      name: "AgeEncryption", dependencies: ["DrydockErrors", "CLibCrypto", system], swiftSettings: small),
     .target(name: "Formats", dependencies: ["DrydockErrors", yams], swiftSettings: strict),
     .target(
       name: "FileSystem", dependencies: ["DrydockErrors", "AgeEncryption", "CPlatform", system],
@@ -49,7 +51,7 @@ let package = Package(
     .target(
       name: "ArchiveFile",
       dependencies: ["DrydockErrors", "AgeEncryption", "FileSystem", "CLibArchive", "CLibZstd", system],
-      swiftSettings: strict),
+      swiftSettings: small),
     .target(
       name: "AppContainer",
       dependencies: ["DrydockErrors", "AgeEncryption", "Formats", "FileSystem", grdb, system],
@@ -57,14 +59,14 @@ let package = Package(
     .target(
       name: "ContainerDiff",
       dependencies: ["DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", grdb],
-      swiftSettings: strict),
+      swiftSettings: small),
     .target(
       name: "ContainerTransaction",
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "ContainerDiff", grdb,
         system,
       ],
-      swiftSettings: strict),
+      swiftSettings: small),
     .target(
       name: "BackupRepository",
       dependencies: [
@@ -72,14 +74,14 @@ let package = Package(
         "ContainerDiff",
         "ContainerTransaction", grdb, system,
       ],
-      swiftSettings: strict),
+      swiftSettings: small),
     .target(
       name: "MigrationEngine",
       dependencies: [
         "DrydockErrors", "AgeEncryption", "Formats", "FileSystem", "AppContainer", "ContainerTransaction",
         grdb, subprocess,
       ],
-      swiftSettings: strict),
+      swiftSettings: small),
     .target(
       name: "Drydock",
       dependencies: [
@@ -87,7 +89,7 @@ let package = Package(
         "ContainerDiff",
         "ContainerTransaction", "BackupRepository", "MigrationEngine",
       ],
-      swiftSettings: strict),
+      swiftSettings: small),
     .target(
       name: "DrydockTesting",
       dependencies: [
@@ -95,7 +97,7 @@ let package = Package(
         "ContainerDiff",
         "ContainerTransaction", "BackupRepository", "MigrationEngine", "Drydock", grdb,
       ],
-      swiftSettings: strict),
+      swiftSettings: small),
     // It imports `Drydock` and `DrydockTesting` only. The modules below are declared so that it is rebuilt with them:
     // SwiftPM looks at direct dependencies alone, and a program compiled for another layout of a type crashes.
     .target(
