@@ -186,7 +186,7 @@ package enum Transaction {
 
   /// Makes a container where nothing is: it appears whole, in one step.
   ///
-  /// - Throws: ``DrydockError`` with code `exists` when something is there; else as ``run(on:_:summary:options:body:)``.
+  /// - Throws: ``DrydockError`` with code `exists` when something is there; else as ``run(on:_:summary:source:options:body:)``.
   package static func create<Value>(
     _ container: Container, _ kind: TransactionKind, summary: String, source: String? = nil,
     options: TransactionOptions = TransactionOptions(), body: (StagedContainer) throws -> Value

@@ -36,7 +36,7 @@ extension VaultChange {
   /// The vault with the change made.
   ///
   /// - Parameter vault: nil when there is none; setting an item makes one.
-  /// - Throws: `DrydockError`: `missing`, `ambiguous` with the items that fit, `exists`; `DrydockError` with code
+  /// - Throws: `DrydockError`: `missing`, `ambiguous` with the items that fit, `exists`, and
   ///   `unsupported` for what a keychain does not accept.
   func made(in vault: Vault?, keys: DeviceKeys) throws -> (vault: Vault, report: VaultChangeReport) {
     var changed: Vault

@@ -37,7 +37,7 @@ public struct FixtureSuite: Sendable {
   ///   - catalog: the migrations: a directory's, or those of a `MigrationPlan`.
   ///   - directory: has a directory for each fixture.
   ///   - configuration: what `drydock.yaml` says of the app's containers.
-  /// - Throws: `DrydockError` with code `badFixture`, and the position, for an invalid fixture; with code `notFound`
+  /// - Throws: `DrydockError` with code `badFixture`, or `malformed` with the position, for an invalid fixture; with code `notFound`
   ///   when none is there, or none matches the filter: a check of nothing must not pass.
   public init(
     _ catalog: MigrationCatalog, fixtures directory: String,

@@ -48,6 +48,10 @@ import Testing
       ("files.create-directory: {path: a}", ["a"], nil, "`a` exists already"),
       ("files.create-directory: {path: a, if-exists: keep}", ["a"], ["a"], ""),
       ("files.create-directory: {path: a/b}", ["a"], nil, "a file is in the way"),
+      (
+        "files.create-directory: {path: d, mode: 0o711, if-exists: replace}", ["d/1"], nil,
+        "would remove what it contains"
+      ),
       ("files.set-backup-exclusion: {path: z, excluded: true}", ["a"], ["a"], ""),
       (
         "files.set-backup-exclusion: {path: z, excluded: true, if-missing: fail}", ["a"], nil,

@@ -3,8 +3,8 @@ import ContainerTransaction
 import DrydockErrors
 import FileSystem
 
-/// What a restore does, decided path by path before anything is staged. Comments name the design's nine rules by their
-/// numbers.
+/// What a restore does, decided path by path before anything is staged. Numbers in comments are those of
+/// the rules in the guide "Restoring".
 struct RestorePlan {
   /// Entries whose content comes from the archive.
   private(set) var contents: [ManifestEntry] = []

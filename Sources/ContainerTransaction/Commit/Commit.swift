@@ -4,7 +4,7 @@ import FileSystem
 
 /// Replaces the live container with a stage: by an atomic exchange (`AtomicExchange.swift`) or by a journaled replacement
 /// (`JournaledReplacement.swift`). Both prepare everything beside the live container, revalidate it, write the journal's
-/// record COMMIT, and only then touch it. `CommitCompletion.swift` has the rest, which a recovery runs too.
+/// record `commit`, and only then touch it. `CommitCompletion.swift` has the rest, which a recovery runs too.
 struct Commit {
   static let tree: ContainerPath = "tree"
 
@@ -34,8 +34,6 @@ struct Commit {
     var unfinished: (any Error)?
   }
 
-  /// Commits.
-  ///
   /// - Throws: only when nothing has changed; or ``DrydockError`` with code `interrupted`.
   func run(_ changes: ChangeList, undo: UndoRecord) throws -> Result {
     try requireOpen(changes)

@@ -44,7 +44,7 @@ extension StagedContainer {
   /// takes. Each group is filled in its order by one thread.
   ///
   /// - Parameter filler: makes what fills a group's files, on the group's own thread.
-  /// - Throws: the first failure of a filler, `DrydockError`, ``DrydockError``.
+  /// - Throws: ``DrydockError``: the first failure, also of a filler.
   package func putFiles(_ groups: [[NewFile]], filler: @escaping @Sendable () throws -> Filler) throws {
     let size = groups.joined().reduce(0) { $0 &+ $1.size }
     if let first = groups.first?.first {

@@ -116,7 +116,7 @@ extension StagedContainer: ContainerContent {
 
   /// The content of a regular file, up to 64 MiB.
   ///
-  /// - Throws: ``DrydockError`` `missing`; `DrydockError` when it cannot be read or is not a file.
+  /// - Throws: ``DrydockError``: `missing`, or `io` when it cannot be read or is not a file.
   package func read(_ path: ContainerPath) throws -> [UInt8] {
     guard let status = try status(of: path) else { throw missing(path) }
     guard status.type == .file else {

@@ -103,7 +103,7 @@ extension StagedContainer {
     if status.links > 1 { undoNotes.adopted.append((undo, source, status.modified)) }
   }
 
-  /// Nothing came back: what the undos keep is marked again.
+  /// Marks the files of undo entries again, after a failure.
   func markAdopted() throws {
     for main in undoNotes.adopted { try main.undo.markReplaced(main.name, modified: main.modified, links: 2) }
   }

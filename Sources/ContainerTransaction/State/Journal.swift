@@ -32,7 +32,7 @@ struct JournalRecord: Codable, Sendable {
   var kind: TransactionKind?
   var summary: String?
   var source: String?
-  /// The file's name of the archive that the container was backed up to before.
+  /// The file name of the backup taken before this transaction.
   var archive: String?
   /// Counts the transactions of a container through all its journals.
   var number: Int?
@@ -289,7 +289,7 @@ public struct TransactionLogEntry: Sendable, Codable, Equatable {
   public var undoes: [TransactionID], partly: [TransactionID]
   /// Whose data a restore brought: an app and its instance.
   public var source: String?
-  /// The file's name of the archive that the container was backed up to before.
+  /// The file name of the backup taken before this transaction.
   public var archive: String?
 }
 

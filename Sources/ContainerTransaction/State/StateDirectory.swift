@@ -81,8 +81,8 @@ package struct StateDirectory: Sendable {
   /// Opens the state of a container, making the directory when there is none. One that is made inside leaves the root's
   /// time as it was.
   ///
-  /// - Throws: `DrydockError` with code `permission` when its place cannot be written; ``DrydockError`` with code
-  ///   `foreignState` when what is there does not count.
+  /// - Throws: ``DrydockError``: `permission` when its place cannot be written; `foreignState` when what is there does not
+  ///   count.
   package static func create(for container: Container, _ place: Place = .beside) throws -> StateDirectory {
     let location = try Location(container, place)
     let parent = try Directory(location.parent, isScratch: container.isScratch)

@@ -39,7 +39,7 @@ extension Transaction {
 
   /// Goes back as far as a body says: several transactions, and parts of one, as one transaction that can be undone itself.
   ///
-  /// - Throws: as ``run(on:_:summary:options:body:)``, and what ``Rollback/undo(_:)`` throws.
+  /// - Throws: as ``run(on:_:summary:source:options:body:)``, and what ``Rollback/undo(_:)`` throws.
   package static func rollback<Value>(
     _ container: Container, summary: String, discardingNewer: Bool = false, redoing: Bool = false,
     options: TransactionOptions = TransactionOptions(), body: (Rollback) throws -> Value
@@ -67,7 +67,7 @@ extension Transaction {
   /// The transaction that a rollback would undo now.
   ///
   /// - Parameter redoing: the rollback that would be redone instead.
-  /// - Throws: ``DrydockError`` with code `nothingToUndo`; `DrydockError` with code `vaultLocked` when what it
+  /// - Throws: ``DrydockError``: `nothingToUndo`; `vaultLocked` when what it
   ///   replaced is kept sealed and no given key opens it.
   package static func newestUndo(
     of container: Container, redoing: Bool, options: TransactionOptions = TransactionOptions()

@@ -36,8 +36,7 @@ struct UndoFiles {
 
   /// The content of a file that is kept sealed.
   ///
-  /// - Throws: `DrydockError` with code `vaultLocked` when no key opens it; ``DrydockError`` with code
-  ///   `nothingToUndo` when it is damaged.
+  /// - Throws: ``DrydockError``: `vaultLocked` when no key opens it, `nothingToUndo` when it is damaged.
   private func open(_ name: ContainerPath) throws -> SecretBytes {
     let path = directory.full(Self.sealed(name))
     do {

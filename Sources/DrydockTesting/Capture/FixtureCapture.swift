@@ -41,8 +41,8 @@ package struct FixtureCapture {
 
   /// Captures. The fixture appears as a whole, or not at all.
   ///
-  /// - Throws: ``DrydockError`` with code `notCaptured`, which lists what keeps it from being written; `DrydockError`
-  ///   when nothing says the version; `DrydockError`. Nothing was written then.
+  /// - Throws: `DrydockError` with code `notCaptured`, which lists what prevents the capture, also an unknown version.
+  ///   Nothing was written then.
   package func run(_ transaction: TransactionOptions = TransactionOptions()) throws -> CaptureReport {
     let root = try Directory(fixtures)
     let target = try place(in: root)

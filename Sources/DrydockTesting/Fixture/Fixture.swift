@@ -195,7 +195,7 @@ enum FixtureSource: Sendable {
   /// Looks into a fixture's directory. An unknown directory or archive is an error: a container without
   /// what was meant to be in it could pass every check.
   ///
-  /// - Throws: `DrydockError` with code `malformed`.
+  /// - Throws: `DrydockError` with code `badFixture`.
   init(of fixture: Directory) throws {
     let known = [Self.container, Self.groups, Self.archiveFile, Self.expected]
     for name in try fixture.names().map(ContainerPath.init(name:)) where !known.contains(name) {

@@ -61,7 +61,7 @@ extension Fixture {
 extension FixturePlace {
   /// Opens the container with its groups, of which those that it has are made.
   ///
-  /// - Throws: `DrydockError` with code `malformed` for a group that `drydock.yaml` does not have.
+  /// - Throws: `DrydockError` with code `badFixture` for a group that `drydock.yaml` does not have.
   fileprivate func open(_ ids: Set<String>, _ configuration: ContainerConfiguration) throws -> Directory {
     for id in ids.sorted() {
       guard let path = groups[id] else {
@@ -134,7 +134,7 @@ struct FixturePlace {
   /// Makes the directory.
   ///
   /// - Parameter path: must not exist; its parent must.
-  /// - Throws: `DrydockError` with code `notBuilt` when it exists, `malformed` for a group at an absolute path.
+  /// - Throws: `DrydockError` with code `notBuilt` when it exists, `badFixture` for a group at an absolute path.
   init(making path: String, _ configuration: ContainerConfiguration) throws {
     let names = try configuration.groups.sorted { $0.key < $1.key }.map { id, path in
       (id: id, names: try Self.names(id, path, configuration))

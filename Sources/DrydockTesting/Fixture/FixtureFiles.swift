@@ -20,7 +20,7 @@ struct FixtureFiles {
 
   /// Puts the files of the container and its groups into a container that is there and empty.
   ///
-  /// - Throws: `DrydockError` with code `malformed`, or `DrydockError`.
+  /// - Throws: `DrydockError` with code `badFixture`.
   func copy(to target: Directory) throws {
     var sources: Set<ContainerPath> = []
     var databases: Set<ContainerPath> = []

@@ -68,7 +68,7 @@ struct ValueNormalizer {
   let volatile: VolatileValues
   private let patterns: [NSRegularExpression]
 
-  /// - Throws: `DrydockError` with code `malformed` for an invalid regular expression.
+  /// - Throws: `DrydockError` with code `badFixture` for an invalid regular expression.
   init(_ volatile: VolatileValues) throws {
     self.volatile = volatile
     patterns = try volatile.patterns.map(Self.expression)

@@ -41,7 +41,7 @@ package struct Golden: Sendable {
 
   /// Reads a golden.
   ///
-  /// - Throws: `DrydockError` with code `malformed`, with the line; `DrydockError` for what cannot be read.
+  /// - Throws: `DrydockError`: `malformed` with the line, `badFixture`, or `io`.
   package init(_ path: String) throws {
     directory = path
     let root = try Directory(path)

@@ -12,7 +12,7 @@ package enum NewMigration {
   /// Writes a template with the next free number. A missing directory of migrations is created.
   ///
   /// - Returns: the path of the file to edit.
-  /// - Throws: ``DrydockError`` `usage` for a name that cannot be one; `DrydockError`.
+  /// - Throws: ``DrydockError``: `usage` for an invalid name; `io`.
   package static func create(_ name: String, _ form: Form, in path: String) throws -> String {
     guard MigrationName.isName(name) else {
       let better = name.lowercased().map { $0.isLetter || $0.isNumber ? $0 : "_" }

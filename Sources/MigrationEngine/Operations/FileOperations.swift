@@ -182,6 +182,13 @@ struct CreateDirectory: MigrationOperation {
     {
       return []
     }
+    if try ifExists == .replace && stage.status(of: path)?.type == .directory
+      && !stage.children(of: path).isEmpty
+    {
+      throw StepFailure(
+        message: "`\(path)` is a directory of another mode, and replacing it would remove what it contains: "
+          + "leave `mode` out, or say `if-exists: keep`", path: path.description)
+    }
     let isWritten = try recorded.write(path, on: stage, ifExists) {
       try stage.createDirectory(path)
       guard let mode, var metadata = try stage.metadata(of: path) else { return }

@@ -263,8 +263,7 @@ struct ScriptFolder {
 package enum ScriptLog {
   /// A text for each stream of each script of a transaction, in the order in which they ran.
   ///
-  /// - Throws: `DrydockError` with code `vaultLocked` when it is sealed and no device key opens it;
-  ///   ``DrydockError`` with code `damagedHistory`.
+  /// - Throws: ``DrydockError``: `vaultLocked` when it is sealed and no device key opens it, `damagedHistory`.
   package static func output(
     of transaction: TransactionID, in container: Container, options: TransactionOptions = TransactionOptions()
   ) throws -> [String] {
