@@ -1,5 +1,4 @@
 import AppContainer
-import Foundation
 import GRDB
 
 /// What a statement must not do in a migration, by SQLite's program for it (`EXPLAIN`), not by its spelling.
@@ -17,9 +16,7 @@ struct StatementRules {
   /// Why the statement may not run; nil when it may.
   func refusal(_ db: Database) throws -> String? {
     // Statements on rows may be many. `load_extension` is found by its name, in quotes, too.
-    if source.isAboutRows, sql.range(of: "load_extension", options: .caseInsensitive) == nil {
-      return loss(drops: false)
-    }
+    if source.isAboutRows, !source.mentionsExtensions { return loss(drops: false) }
     var drops = false
     // Stops at the first refusal: GRDB reads the end of `EXPLAIN COMMIT` as a commit.
     let rows = try Row.fetchCursor(db, sql: "EXPLAIN " + sql)
@@ -71,6 +68,26 @@ struct StatementRules {
 extension DatabaseValue.Storage {
   fileprivate var text: String? {
     if case .string(let text) = self { text } else { nil }
+  }
+}
+
+extension SQLStatementText {
+  /// Whether it contains `load_extension`, in any case. Foundation's search would take a third of a long migration.
+  fileprivate var mentionsExtensions: Bool {
+    var text = text
+    return text.withUTF8 { bytes in
+      let name: StaticString = "load_extension"
+      let length = name.utf8CodeUnitCount
+      guard bytes.count >= length else { return false }
+      // Its underscore is the rarest of its characters.
+      for index in 4..<(bytes.count - length + 5) where bytes[index] == UInt8(ascii: "_") {
+        let matches = (0..<length).allSatisfy {
+          $0 == 4 || bytes[index - 4 + $0] | 0x20 == name.utf8Start[$0]
+        }
+        if matches { return true }
+      }
+      return false
+    }
   }
 }
 
