@@ -126,17 +126,22 @@ struct BadPlaceTests {
     }
   }
 
+  /// Lets another user enter the sandbox, and read its migrations and the archive.
+  private func openToOthers(_ sandbox: Sandbox, _ archive: String) throws {
+    for path in ["", "Migrations", "Backups"] {
+      try sandbox.run(Tools.system("chmod"), "0755", sandbox(path))
+    }
+    try sandbox.run(Tools.system("chmod"), "0644", archive)
+    try sandbox.run(Tools.system("chmod"), "0777", sandbox("tmp"))
+  }
+
   @Test("Another user's directory around the container: changed in place")
   func otherUser() throws {
     try #require(getuid() == 0, "run as root, as CI does: only root can become another user")
     try Sandbox.with { sandbox in
       let archive = try placed(sandbox)
       // The sandbox may be entered and the container is the user's own; the directory around it is not.
-      for path in ["", "Migrations", "Backups"] {
-        try sandbox.run(Tools.system("chmod"), "0755", sandbox(path))
-      }
-      try sandbox.run(Tools.system("chmod"), "0644", archive)
-      try sandbox.run(Tools.system("chmod"), "0777", sandbox("tmp"))
+      try openToOthers(sandbox, archive)
       let user = ["--reuid=65534", "--regid=65534", "--clear-groups"]
       // Where only the owner of a name may move it, it is no use that the directory can be written.
       for mode in ["0755", "1777"] {
@@ -288,11 +293,7 @@ struct BadPlaceTests {
     try #require(getuid() == 0, "run as root, as CI does: only root can become another user")
     try Sandbox.with { sandbox in
       let archive = try placed(sandbox)
-      for path in ["", "Migrations", "Backups"] {
-        try sandbox.run(Tools.system("chmod"), "0755", sandbox(path))
-      }
-      try sandbox.run(Tools.system("chmod"), "0644", archive)
-      try sandbox.run(Tools.system("chmod"), "0777", sandbox("tmp"))
+      try openToOthers(sandbox, archive)
       try sandbox.run(Tools.system("chmod"), "-R", "a+rX,a-w", sandbox("Place/Notes"))
       let user = ["--reuid=65534", "--regid=65534", "--clear-groups"]
       func snapshot(_ name: String) throws -> CommandResult {

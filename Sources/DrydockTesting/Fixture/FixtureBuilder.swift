@@ -63,18 +63,20 @@ extension FixturePlace {
   ///
   /// - Throws: `DrydockError` with code `badFixture` for a group that `drydock.yaml` does not have.
   fileprivate func open(_ ids: Set<String>, _ configuration: ContainerConfiguration) throws -> Directory {
-    for id in ids.sorted() {
-      guard let path = groups[id] else {
-        throw DrydockError(
-          .badFixture,
-          "the fixture has the group \(id), and drydock.yaml does not; "
-            + NearestWord.hint(for: id, among: groups.keys.sorted()), path: configuration.file)
-      }
-      try work.makeDirectories(path)
-    }
+    for id in ids.sorted() { try makeGroup(id, of: "fixture", path: configuration.file) }
     var opened: [String: Directory] = [:]
     for (id, path) in groups where try work.status(path) != nil { opened[id] = try work.directory(path) }
     return try work.directory(root).showing(groups: opened)
+  }
+
+  private func makeGroup(_ id: String, of source: String, path: String?) throws {
+    guard let group = groups[id] else {
+      throw DrydockError(
+        .badFixture,
+        "the \(source) has the group \(ContainerPath.printable(Array(id.utf8))), and drydock.yaml does not; "
+          + NearestWord.hint(for: id, among: groups.keys.sorted()), path: path)
+    }
+    try work.makeDirectories(group)
   }
 }
 
@@ -212,15 +214,7 @@ extension FixturePlace {
     _ archive: Archive, _ configuration: ContainerConfiguration, _ options: RestoreOptions
   ) throws -> Container {
     let header = archive.header
-    for id in header.groups ?? [] {
-      guard let group = groups[id] else {
-        throw DrydockError(
-          .badFixture,
-          "the archive has the group \(ContainerPath.printable(Array(id.utf8))), and drydock.yaml does not; "
-            + NearestWord.hint(for: id, among: groups.keys.sorted()), path: archive.path)
-      }
-      try work.makeDirectories(group)
-    }
+    for id in header.groups ?? [] { try makeGroup(id, of: "archive", path: archive.path) }
     let container = Container(
       planned: work.full(root), layout: configuration.layout ?? header.layout,
       app: configuration.app ?? header.app, instance: header.instance, configuration: configuration)

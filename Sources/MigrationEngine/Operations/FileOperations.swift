@@ -177,17 +177,13 @@ struct CreateDirectory: MigrationOperation {
   }
 
   func apply(to stage: StagedContainer, _ recorded: inout DownValues) throws -> [String] {
-    if let status = try stage.status(of: path), status.type == .directory,
-      (mode ?? status.mode) == status.mode
-    {
-      return []
-    }
-    if try ifExists == .replace && stage.status(of: path)?.type == .directory
-      && !stage.children(of: path).isEmpty
-    {
-      throw StepFailure(
-        message: "`\(path)` is a directory of another mode, and replacing it would remove what it contains: "
-          + "leave `mode` out, or say `if-exists: keep`", path: path.description)
+    if let status = try stage.status(of: path), status.type == .directory {
+      if (mode ?? status.mode) == status.mode { return [] }
+      if try ifExists == .replace && !stage.children(of: path).isEmpty {
+        throw StepFailure(
+          message: "`\(path)` is a directory of another mode, and replacing it would remove what it "
+            + "contains: leave `mode` out, or say `if-exists: keep`", path: path.description)
+      }
     }
     let isWritten = try recorded.write(path, on: stage, ifExists) {
       try stage.createDirectory(path)
