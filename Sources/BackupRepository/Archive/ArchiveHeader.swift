@@ -13,7 +13,10 @@ extension Archive {
     static let sizeLimit = 1 << 20
 
     public enum Kind: String, Sendable, Codable {
+      /// It needs no other archive.
       case full
+      /// It holds what changed since its parent, which is needed to read it.
+      case incremental
     }
 
     public var format: Int
@@ -32,6 +35,8 @@ extension Archive {
     /// The beginning of the id, 8 digits or more, of the newest archive of the same app and instance, when the repository
     /// had one with a later time: a clock was wrong, and this archive is the newer one.
     package var follows: String?
+    /// The archive whose manifest an incremental one's is the difference to; nil for a full one.
+    public var parent: Archive.ID?
     /// The archive whose snapshot this one is a copy of, when it was exported.
     public var exportedFrom: Archive.ID?
 
@@ -65,6 +70,9 @@ extension Archive {
       } catch let error as DecodingError {
         throw DrydockError(.damaged, "its \(Self.memberName) cannot be read", path: path, cause: error)
       }
+      guard (kind == .incremental) == (parent != nil), parent != archive else {
+        throw DrydockError(.damaged, "its \(Self.memberName) has no valid parent", path: path)
+      }
       // Times are used as nanoseconds since 1970.
       guard time.wholeMatch(of: #/(19[7-9]|20\d|21\d)\d-\d\d-\d\dT\d\d:\d\d:\d\dZ/#) != nil else {
         throw DrydockError(.damaged, "its \(Self.memberName) has an invalid time", path: path)
@@ -76,9 +84,9 @@ extension Archive {
 
     init(
       archive: Archive.ID, app: String, instance: String, layout: ContainerLayout, groups: [String] = [],
-      schemaVersion: Int?, time: String, tool: String
+      schemaVersion: Int?, time: String, tool: String, parent: Archive.ID? = nil
     ) {
-      (format, kind) = (Self.currentFormat, .full)
+      (format, kind, self.parent) = (Self.currentFormat, parent == nil ? .full : .incremental, parent)
       (self.archive, self.app, self.instance, self.layout) = (archive, app, instance, layout)
       self.groups = groups.isEmpty ? nil : groups
       (self.schemaVersion, self.time, self.tool) = (schemaVersion, time, tool)

@@ -1,5 +1,6 @@
 /// File names of archives: `<app>_<instance>_<UTC, 20261120T101500Z>_<first 8 hex of the id>.tar.zst`, and `.age` behind
-/// it when the archive is encrypted.
+/// it when the archive is encrypted. The id of an incremental archive is followed by `-` and the first 8 digits of its
+/// parent's, so that without a key it is known which archives it needs.
 ///
 /// They are for people and other programs: an archive may be renamed, as its header says what it is. Without a key, the
 /// name is all that is known of an encrypted one.
@@ -17,24 +18,26 @@ package enum ArchiveName {
   ///
   /// - Parameter time: `20261120T101500Z`.
   static func candidates(
-    app: String, instance: String, time: String, id: Archive.ID, isEncrypted: Bool = false
+    app: String, instance: String, time: String, id: Archive.ID, parent: Archive.ID? = nil,
+    isEncrypted: Bool = false
   ) -> [String] {
     [8, 16, 32].map { digits in
-      // 255 bytes are the limit of a name: the fixed part has 64 at most, the rest is shared.
-      [plain(app, 95), plain(instance, 95), time, String(id.description.prefix(digits))].joined(
+      // A name has at most 255 bytes: the fixed part has 65 at most with 32 digits, the rest is shared.
+      [plain(app, 90), plain(instance, 90), time, String(id.description.prefix(digits))].joined(
         separator: "_")
-        + suffix + (isEncrypted ? encryptedSuffix : "")
+        + (parent.map { "-" + $0.short } ?? "") + suffix + (isEncrypted ? encryptedSuffix : "")
     }
   }
 
   /// The fields of a name; nil for one that was given by hand.
   static func label(of name: String) -> ArchiveLabel? {
-    let pattern = #/([^_]+)_([^_]+)_([0-9]{8}T[0-9]{6}Z)_([0-9a-f]{8,32})\.tar\.zst(\.age)?/#
+    let pattern = #/([^_]+)_([^_]+)_([0-9]{8}T[0-9]{6}Z)_([0-9a-f]{8,32})(-[0-9a-f]{8})?\.tar\.zst(\.age)?/#
     guard let parts = name.wholeMatch(of: pattern)?.output,
       let time = ArchiveTime.beginning(String(parts.3))
     else { return nil }
     return ArchiveLabel(
-      app: String(parts.1), instance: String(parts.2), time: time + "Z", id: String(parts.4))
+      app: String(parts.1), instance: String(parts.2), time: time + "Z", id: String(parts.4),
+      parent: parts.5.map { String($0.dropFirst()) })
   }
 
   /// A text as it is in a name: letters, digits, `.` and `-`; everything else, the separator too, becomes `-`.
@@ -56,6 +59,8 @@ package struct ArchiveLabel: Sendable, Hashable {
   package var time: String
   /// The archive's id, or its beginning of 8 digits or more.
   package var id: String
+  /// The parent's id, or its first 8 digits; nil for a full archive.
+  package var parent: String?
 
   /// App and instance, which together own archives: `com.example.notes/red`.
   package var owner: String { "\(app)/\(instance)" }
@@ -64,7 +69,8 @@ package struct ArchiveLabel: Sendable, Hashable {
 extension ArchiveLabel {
   init(_ header: Archive.Header) {
     self.init(
-      app: header.app, instance: header.instance, time: header.time, id: header.archive.description)
+      app: header.app, instance: header.instance, time: header.time, id: header.archive.description,
+      parent: header.parent?.description)
   }
 
   /// Whether both may be the same archive: a name has only the beginning of the id.

@@ -29,7 +29,7 @@ package enum Rekey {
     let header = archive.header
     let names = ArchiveName.candidates(
       app: header.app, instance: header.instance, time: header.compactTime, id: header.archive,
-      isEncrypted: true)
+      parent: header.parent, isEncrypted: true)
     let destination = try ArchiveDestination(target, lockTimeout: lockTimeout)
     let scratch = try destination.makeScratch()
     defer { scratch.remove() }

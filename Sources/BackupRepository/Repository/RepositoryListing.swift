@@ -66,8 +66,8 @@ extension Repository {
       }
       listing.sealed.removeAll { sealed in
         guard let label = sealed.label else { return false }
-        return app.map { ArchiveName.plain($0, 95) != label.app } ?? false
-          || instance.map { ArchiveName.plain($0, 95) != label.instance } ?? false
+        return app.map { ArchiveName.plain($0, 90) != label.app } ?? false
+          || instance.map { ArchiveName.plain($0, 90) != label.instance } ?? false
       }
       return listing
     }
@@ -136,10 +136,12 @@ extension Repository.Listing {
   private func known(_ label: ArchiveLabel) -> ArchiveLabel {
     let owners = Set(
       items.map { ArchiveLabel($0.header) }.filter {
-        ArchiveName.plain($0.app, 95) == label.app && ArchiveName.plain($0.instance, 95) == label.instance
+        ArchiveName.plain($0.app, 90) == label.app && ArchiveName.plain($0.instance, 90) == label.instance
       }.map { [$0.app, $0.instance] })
     guard owners.count == 1, let owner = owners.first else { return label }
-    return ArchiveLabel(app: owner[0], instance: owner[1], time: label.time, id: label.id)
+    return ArchiveLabel(
+      app: owner[0], instance: owner[1], time: label.time, id: label.id,
+      parent: label.parent)
   }
 
   private func withID(_ prefix: String) throws -> String {

@@ -91,8 +91,8 @@ package struct ArchiveDestination: Sendable {
   )? {
     guard fileName == nil else { return nil }
     let isOwn = { (label: ArchiveLabel) in
-      [label.app, label.instance].map { ArchiveName.plain($0, 95) }
-        == [app, instance].map { ArchiveName.plain($0, 95) }
+      [label.app, label.instance].map { ArchiveName.plain($0, 90) }
+        == [app, instance].map { ArchiveName.plain($0, 90) }
     }
     let later = try folder.names().compactMap { bytes -> (ArchiveLabel, String)? in
       guard ArchiveName.isArchive(bytes) else { return nil }

@@ -112,7 +112,7 @@ final class ArchiveDraft {
     try scratch.directory.syncFile(file, Self.fileName)
     let names = ArchiveName.candidates(
       app: header.app, instance: header.instance, time: UTCTime.compact(time), id: header.archive,
-      isEncrypted: isEncrypted)
+      parent: header.parent, isEncrypted: isEncrypted)
     return (try destination.publish(Self.fileName, in: scratch.directory, as: names), size)
   }
 
