@@ -13,6 +13,10 @@ public struct SnapshotOptions: Sendable {
   /// What opens the vault: an encrypted archive then also holds the items that may leave the device. Without, it holds
   /// the sealed file alone.
   public var deviceKeys: DeviceKeys?
+  /// Writes a full archive. By default a repository gets what changed since the newest archive of the container there.
+  public var isFull = false
+  /// What opens the repository's earlier archives. If it does not open the newest one, the archive is full.
+  public var keys = AgeKeys()
   /// Stores what rules exclude as well, except for Drydock's own state.
   public var includesExcluded = false
   /// Seconds to wait for the locks of the container and of the repository; 0 fails at once.
@@ -30,6 +34,7 @@ public struct SnapshotOptions: Sendable {
     // An archive that anyone can read never holds items of the vault, so the vault stays closed.
     if encryption != nil { request.deviceKeys = deviceKeys }
     request.includesExcluded = includesExcluded
+    (request.isFull, request.keys) = (isFull, keys)
     (request.lockTimeout, request.busyTimeout) = (lockTimeout, busyTimeout)
     request.progress = progress
     return request

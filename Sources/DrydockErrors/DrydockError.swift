@@ -107,6 +107,8 @@ public struct DrydockError: Error, CustomStringConvertible, Sendable {
     case overlap
     /// The archive does not have the path.
     case notInArchive
+    /// An archive that an incremental one needs is not there.
+    case missingArchive
 
     // MARK: Migrations
 
@@ -223,7 +225,7 @@ extension DrydockError.Code {
     case .badKey, .header, .mac, .noIdentity, .payload, .armor,
       .badConfiguration, .vaultLocked, .badVault, .ambiguous,
       .notAnArchive, .truncated, .damaged, .encrypted, .newerFormat, .unsafeName, .limit, .mismatch,
-      .notInArchive,
+      .notInArchive, .missingArchive,
       .catalog, .unknownVersion, .firstContact, .newer, .edited, .missingMigration, .outOfOrder, .released,
       .contradiction, .damagedHistory, .irreversible, .foreignSchema,
       .badFixture, .frozen:

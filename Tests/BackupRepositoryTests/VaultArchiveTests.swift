@@ -49,7 +49,7 @@ import Testing
     let (lab, keys) = try scene()
     let archive = try lab.open(lab.snapshot(encrypted: true, keys).path)
     var bytes: [UInt8] = []
-    try archive.reader.read(offset: 0, length: archive.reader.tarSize) { bytes += $0 }
+    try archive.parts[0].reader.read(offset: 0, length: archive.parts[0].reader.tarSize) { bytes += $0 }
     let text = String(decoding: bytes, as: UTF8.self)
     let base64 = { (text: String) in
       SecretBytes(Array(text.utf8)).withBytes { Data($0).base64EncodedString() }

@@ -4,78 +4,64 @@ import ArchiveFile
 import DrydockErrors
 import FileSystem
 
-/// An archive, open for reading: its header and its manifest.
+/// A snapshot, open for reading: an archive, and if it is incremental the archives that it needs, which are in the same
+/// directory.
 public final class Archive {
   public let path: String
-  public let header: Archive.Header
-  package let manifest: ManifestReader
+  public let header: Header
+  package let manifest: Manifest
   /// The snapshot id: equal ones hold the same content.
   public let snapshot: String
-  /// Where the vault's items are that may leave their device; only an encrypted archive has them.
-  let vault: VaultMember?
-  let reader: ArchiveReader
+  /// The archive itself, its parent, and so on to the full one.
+  let parts: [ArchivePart]
   private let limit: ExpansionLimit
 
-  /// Opens an archive; reads its end, its first member and its manifest, and nothing else.
+  /// More archives in one chain are refused.
+  static let longestChain = 1000
+
+  /// Opens an archive; reads its end, its first member and its manifest, and nothing else; the same of each archive that it
+  /// needs.
   ///
   /// - Parameters:
   ///   - keys: what opens it when it is encrypted.
   ///   - limit: how large its manifest may be, and its content when that is read.
-  /// - Throws: `DrydockError`: `notFound`, `noIdentity` when no key opens it, `damaged`, and what reading it throws.
-  public init(path: String, keys: AgeKeys = AgeKeys(), limit: ExpansionLimit = .standard) throws {
-    self.path = path
-    self.limit = limit
-    do {
-      reader = try ArchiveReader(path: path, keys: keys)
-    } catch let error as DrydockError where error.code == .io && FollowedStatus.identity(path) == nil {
-      throw DrydockError(.notFound, "no such archive; check the path", path: path, cause: error)
-    }
-    header = try Self.header(reader, path)
-    try reader.checkManifestMemory(ManifestReader.memory(ofText: reader.manifest.length), limit)
-    manifest = try ManifestReader(reader, archive: header.archive, path: path)
-    try reader.checkManifestMemory(manifest.memory(), limit)
-    let properties = try manifest.properties()
-    snapshot = properties.snapshot
-    vault = try manifest.vault()
-    guard properties.archive == header.archive.description else {
-      throw DrydockError(.damaged, "its header and its manifest name different archives", path: path)
-    }
-    guard vault == nil || reader.encryption != nil else {
-      throw DrydockError(
-        .damaged,
-        "holds a vault's items (\(MemberNames.vault)) without encryption, which Drydock never writes; if you decrypted "
-          + "it, use the encrypted file", path: path)
-    }
+  /// - Throws: `DrydockError`: `notFound`, `noIdentity` when no key opens it, `damaged`, `missingArchive` when one that it
+  ///   needs is not there, and what reading it throws.
+  public convenience init(
+    path: String, keys: AgeKeys = AgeKeys(), limit: ExpansionLimit = .standard
+  ) throws {
+    try self.init(ArchivePart(path: path, keys: keys, limit: limit), keys: keys, limit: limit)
   }
 
-  package var encryption: ArchiveEncryption? { reader.encryption }
-  /// Compressed bytes that were read from the file so far.
-  public var bytesRead: UInt64 { reader.bytesRead }
-  public var fileSize: UInt64 { reader.fileSize }
-
-  public static func header(path: String, keys: AgeKeys = AgeKeys()) throws -> Archive.Header {
-    try header(ArchiveReader(path: path, keys: keys), path)
+  init(_ archive: ArchivePart, keys: AgeKeys, limit: ExpansionLimit) throws {
+    var parts = [archive]
+    var search = ChainSearch(besides: archive.path, keys: keys, limit: limit)
+    while let parent = parts[parts.count - 1].header.parent {
+      let part = try search.open(parent, neededBy: parts[parts.count - 1])
+      guard !parts.contains(where: { $0.header.archive == parent }), parts.count < Self.longestChain else {
+        throw DrydockError(.damaged, "it needs itself", path: archive.path)
+      }
+      parts.append(part)
+    }
+    (path, header, snapshot) = (archive.path, archive.header, archive.snapshot)
+    (self.parts, self.limit) = (parts, limit)
+    manifest = try Manifest(parts.map(\.manifest), path: archive.path)
+    try archive.reader.checkManifestMemory(manifest.memory(), limit)
   }
 
-  static func header(_ reader: ArchiveReader, _ path: String) throws -> Archive.Header {
-    guard let (member, offset) = try reader.firstMember() else {
-      throw DrydockError(.damaged, "it is empty: not an archive of Drydock", path: path)
-    }
-    guard member.name == Array(Archive.Header.memberName.utf8),
-      member.contentSize <= Archive.Header.sizeLimit
-    else {
-      throw DrydockError(
-        .damaged, "its first member is not \(Archive.Header.memberName): not an archive of Drydock",
-        path: path
-      )
-    }
-    var bytes: [UInt8] = []
-    try reader.read(offset: offset, length: member.contentSize) { bytes.append(contentsOf: $0) }
-    return try Archive.Header(decoding: bytes, path: path)
+  /// Where the vault's items are that may leave their device; only an encrypted archive has them.
+  var vault: VaultMember? { parts[0].vault }
+  package var encryption: ArchiveEncryption? { parts[0].reader.encryption }
+  /// Compressed bytes that were read so far, also of the archives that it needs.
+  public var bytesRead: UInt64 { parts.reduce(0) { $0 + $1.reader.bytesRead } }
+  public var fileSize: UInt64 { parts[0].reader.fileSize }
+
+  public static func header(path: String, keys: AgeKeys = AgeKeys()) throws -> Header {
+    try ArchivePart.header(ArchiveReader(path: path, keys: keys), path)
   }
 
   /// Checks that all content together stays within the limit that the archive was opened with.
-  func checkExpansion() throws { try reader.checkExpansion(limit) }
+  func checkExpansion() throws { for part in parts { try part.reader.checkExpansion(limit) } }
 
   /// Throws unless the entries that were read give the snapshot id.
   func expectSnapshot(_ id: String) throws {
@@ -90,7 +76,13 @@ public final class Archive {
     of entry: ManifestEntry, otherwise advice: String = "use another archive",
     _ body: (UnsafeRawBufferPointer) throws -> Void
   ) throws {
-    try entry.readContent(from: reader.ranges, of: path, otherwise: advice, into: body)
+    let part = part(of: entry)
+    try entry.readContent(from: part.reader.ranges, of: part.path, otherwise: advice, into: body)
+  }
+
+  /// The archive that has an entry's content.
+  func part(of entry: ManifestEntry) -> ArchivePart {
+    parts.first { $0.header.archive == entry.archive } ?? parts[0]
   }
 
   /// The vault's items that may leave their device, checked against the manifest; nil when the archive has none.
@@ -98,7 +90,7 @@ public final class Archive {
     guard let vault else { return nil }
     let secret = try SecretBytes(count: Int(vault.length)) { target in
       var filled = 0
-      try reader.read(offset: vault.offset, length: vault.length) { bytes in
+      try parts[0].reader.read(offset: vault.offset, length: vault.length) { bytes in
         UnsafeMutableRawBufferPointer(rebasing: target[filled...]).copyMemory(from: bytes)
         filled += bytes.count
       }
@@ -142,5 +134,108 @@ extension ManifestEntry {
       throw DrydockError(
         .damaged, "the content of \(path) is not what the manifest says; \(advice)", path: archive)
     }
+  }
+}
+
+/// One archive file, open for reading: its header, and its own manifest.
+final class ArchivePart {
+  let path: String
+  let header: Archive.Header
+  let manifest: ManifestReader
+  let snapshot: String
+  let vault: VaultMember?
+  let reader: ArchiveReader
+
+  init(path: String, keys: AgeKeys, limit: ExpansionLimit = .standard) throws {
+    self.path = path
+    do {
+      reader = try ArchiveReader(path: path, keys: keys)
+    } catch let error as DrydockError where error.code == .io && FollowedStatus.identity(path) == nil {
+      throw DrydockError(.notFound, "no such archive; check the path", path: path, cause: error)
+    }
+    header = try Self.header(reader, path)
+    try reader.checkManifestMemory(ManifestReader.memory(ofText: reader.manifest.length), limit)
+    manifest = try ManifestReader(reader, header, path: path)
+    try reader.checkManifestMemory(manifest.memory(), limit)
+    let properties = try manifest.properties()
+    snapshot = properties.snapshot
+    vault = try manifest.vault()
+    guard properties.archive == header.archive.description else {
+      throw DrydockError(.damaged, "its header and its manifest name different archives", path: path)
+    }
+    guard vault == nil || reader.encryption != nil else {
+      throw DrydockError(
+        .damaged,
+        "holds a vault's items (\(MemberNames.vault)) without encryption, which Drydock never writes; if you decrypted "
+          + "it, use the encrypted file", path: path)
+    }
+  }
+
+  static func header(_ reader: ArchiveReader, _ path: String) throws -> Archive.Header {
+    guard let (member, offset) = try reader.firstMember() else {
+      throw DrydockError(.damaged, "it is empty: not an archive of Drydock", path: path)
+    }
+    guard member.name == Array(Archive.Header.memberName.utf8),
+      member.contentSize <= Archive.Header.sizeLimit
+    else {
+      throw DrydockError(
+        .damaged, "its first member is not \(Archive.Header.memberName): not an archive of Drydock",
+        path: path
+      )
+    }
+    var bytes: [UInt8] = []
+    try reader.read(offset: offset, length: member.contentSize) { bytes.append(contentsOf: $0) }
+    return try Archive.Header(decoding: bytes, path: path)
+  }
+}
+
+/// Finds the archives that an incremental one needs, by their ids: in its directory, whatever their names are. The ids in
+/// names are tried first, so that usually one file is opened for each.
+private struct ChainSearch {
+  private let archive: String, keys: AgeKeys, limit: ExpansionLimit
+  /// The files of the directory that are named like archives; nil until they are needed.
+  private var files: [String]?
+
+  init(besides archive: String, keys: AgeKeys, limit: ExpansionLimit) {
+    (self.archive, self.keys, self.limit) = (archive, keys, limit)
+  }
+
+  mutating func open(_ id: Archive.ID, neededBy child: ArchivePart) throws -> ArchivePart {
+    let files = try self.files ?? list()
+    self.files = files
+    let isNamed = { (path: String) in
+      ArchiveName.label(of: lastName(path)).map { id.description.hasPrefix($0.id) } ?? false
+    }
+    var problem: DrydockError?
+    for path in files.filter(isNamed) + files.filter({ !isNamed($0) }) {
+      do {
+        guard try Archive.header(path: path, keys: keys).archive == id else { continue }
+        let part = try ArchivePart(path: path, keys: keys, limit: limit)
+        guard part.header.app == child.header.app, part.header.instance == child.header.instance else {
+          throw DrydockError(.damaged, "its parent is of another app or instance", path: child.path)
+        }
+        return part
+      } catch let error as DrydockError where isNamed(path) {
+        problem = problem ?? error
+      } catch is DrydockError {}
+    }
+    if let problem {
+      throw DrydockError(
+        problem.code,
+        "needed to read \(lastName(archive).printable), and cannot be read: \(problem.message)",
+        path: problem.path, cause: problem)
+    }
+    throw DrydockError(
+      .missingArchive,
+      "needs the archive \(id.short), which is not in its directory; put that file back, or use another archive",
+      path: archive)
+  }
+
+  private func list() throws -> [String] {
+    let real = realPath(archive) ?? archive
+    let folder = real.lastIndex(of: "/").map { $0 == real.startIndex ? "/" : String(real[..<$0]) } ?? "."
+    let directory = try Directory(folder)
+    return try directory.names().filter(ArchiveName.isArchive).map { directory.full(ContainerPath(name: $0)) }
+      .sorted()
   }
 }

@@ -105,6 +105,12 @@ extension Archive {
 
     init(unchecked text: String) { description = text }
 
+    /// Nil for a text that is not an id.
+    init?(_ text: String) {
+      guard text.utf8.count == 32, text.allSatisfy(\.isHexDigit) else { return nil }
+      description = text
+    }
+
     /// The first 8 digits, as in file names.
     public var short: String { String(description.prefix(8)) }
 

@@ -118,9 +118,6 @@ package struct ArchiveSide: ComparisonSide {
 
   /// Wrong content is an error, after it was passed on.
   private func read(_ entry: ManifestEntry, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
-    var entry = entry
-    // A hard link has its content where the first name has.
-    if let first = entry.hardLink { entry.offset = try self.entry(first).offset }
-    try archive.content(of: entry, body)
+    try archive.content(of: archive.manifest.withContent(entry), body)
   }
 }

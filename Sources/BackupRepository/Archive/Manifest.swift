@@ -24,8 +24,11 @@ package struct ManifestEntry: Sendable, Equatable {
   package var linkTarget: [UInt8]?
   /// The earlier path that this one is a hard link to, with its content and digest.
   package var hardLink: ContainerPath?
-  /// Where the content starts in the tar stream of the archive.
+  /// Where the content starts in the tar stream of the archive that has it.
   package var offset: UInt64?
+  /// The archive that has the content, or of a hard link the first name's member; nil for the archive of the manifest that
+  /// is being written, and when there is no content.
+  package var archive: Archive.ID?
   /// The inode and its change time at the capture: when both are equal, nothing has changed since.
   package var identity: FileIdentity, changed: Int64
 
@@ -141,11 +144,24 @@ enum ManifestSchema {
     """,
   ]
 
+  /// The tables that archives have since there are incremental ones.
+  static let additions = [
+    """
+    CREATE TABLE sidecar_state (path ANY PRIMARY KEY, state BLOB NOT NULL) STRICT
+    """,
+    """
+    CREATE TABLE removed (path ANY PRIMARY KEY) STRICT
+    """,
+  ]
+
   /// The word in the column `flags` for the inode flag, else empty.
   static let noDump = "nodump"
 
   /// The property, with the value 1, of a manifest whose entries may also be excluded paths.
   static let storesExcluded = "stores-excluded"
+
+  /// The property, with the value 1, of an incremental manifest whose excluded and skipped paths are its parent's.
+  static let inheritsOmitted = "inherits-omitted"
 
   /// The properties that say where in an encrypted archive the vault's items are, and their hash.
   static let vaultOffset = "vault-offset", vaultLength = "vault-length", vaultHash = "vault-sha256"

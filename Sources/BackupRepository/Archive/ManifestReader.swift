@@ -7,35 +7,42 @@ import Foundation
 import GRDB
 import SystemPackage
 
-/// Reads an archive's manifest, which is treated as hostile: its bytes are checked against the archive's record, its
-/// schema against ours, and its copy is in an unlinked file.
+/// Reads an archive's own manifest, which is treated as hostile: its bytes are checked against the archive's record, its
+/// schema against ours, and its copy is in an unlinked file. That of an incremental archive has only what differs from its
+/// parent's: see ``Manifest``.
 package final class ManifestReader {
   private let queue: DatabaseQueue
   private let path: String
-  private let archive: Archive.ID
-  private let tarSize: UInt64
+  let archive: Archive.ID
+  let tarSize: UInt64
+  private let isIncremental: Bool
+  private let hasAdditions: Bool
   private let size: UInt64
 
-  /// - Parameter archive: the archive's id from its header.
+  /// - Parameter header: the archive's.
   /// - Throws: `DrydockError` with code `damaged`, and what reading the archive throws.
-  convenience init(_ reader: ArchiveReader, archive: Archive.ID, path: String) throws {
-    try self.init(archive: archive, tarSize: reader.tarSize, path: path, size: reader.manifest.length) {
-      file in
+  convenience init(_ reader: ArchiveReader, _ header: Archive.Header, path: String) throws {
+    try self.init(
+      archive: header.archive, isIncremental: header.parent != nil, tarSize: reader.tarSize, path: path,
+      size: reader.manifest.length
+    ) { file in
       try reader.readManifest { _ = try file.writeAll($0) }
     }
   }
 
   /// - Parameter write: writes the manifest's bytes into a file.
   init(
-    archive: Archive.ID, tarSize: UInt64, path: String, size: UInt64 = 0,
+    archive: Archive.ID, isIncremental: Bool = false, tarSize: UInt64, path: String, size: UInt64 = 0,
     write: (FileDescriptor) throws -> Void
   ) throws {
     self.path = path
     self.size = size
     self.archive = archive
     self.tarSize = tarSize
+    self.isIncremental = isIncremental
     do {
       queue = try ManifestFile.open(path, write: write)
+      hasAdditions = try queue.read { try $0.tableExists("removed") }
     } catch let error as DatabaseError {
       throw Self.damaged(error, path)
     }
@@ -60,7 +67,7 @@ package final class ManifestReader {
     }
   }
 
-  private func wrong(_ what: String) -> DrydockError {
+  func wrong(_ what: String) -> DrydockError {
     DrydockError(.damaged, "its manifest has \(what)", path: path)
   }
 
@@ -98,16 +105,6 @@ package final class ManifestReader {
   /// Bytes of memory for the text of a manifest of a size; one long text is in memory several times.
   static func memory(ofText size: UInt64) -> UInt64 { size > UInt64.max / 8 ? .max / 2 : size * 4 }
 
-  /// The number of stored paths, and the bytes of their content.
-  package func totals() throws -> (entries: Int, bytes: UInt64) {
-    try read { db in
-      // As a real number, for sizes that are made to overflow.
-      let entries = try Int.fetchOne(db, sql: "SELECT count(*) FROM entry") ?? 0
-      let bytes = try Double.fetchOne(db, sql: "SELECT total(size) FROM entry WHERE hard_link IS NULL") ?? 0
-      return (entries, UInt64(max(0, min(bytes, 0x1p62))))
-    }
-  }
-
   /// Whether paths were stored although a rule excludes them (`snapshot --include-excluded`): such a path is an entry,
   /// and it or a directory above is in ``excluded()`` too.
   package func storesExcluded() throws -> Bool {
@@ -144,54 +141,53 @@ package final class ManifestReader {
     FROM entry e LEFT JOIN extent x ON x.path = e.path AND x.position = 0
     """
 
-  /// Visits all entries in the order of their paths, which is the order they are stored in: parents first.
-  ///
-  /// - Throws: `DrydockError` with code `damaged` when they are out of order, occur twice, or are below a file or link;
-  ///   and what the visit throws.
-  package func entries(_ visit: (ManifestEntry) throws -> Void) throws {
-    // The attributes of a page of entries come with one query; the visit runs outside of any.
-    var last: Int64 = .min
-    var previous: ManifestEntry?
-    var check = try ExcludedEntryCheck(excluded(), storesExcluded: storesExcluded())
-    // Contents lie in the order of the entries and share no bytes, so that a small archive cannot hold the same large
-    // content a million times.
-    var free: UInt64 = 0
-    while true {
-      let page = try read { db in
-        var page: [(Int64, ManifestEntry)] = []
-        let rows = try Row.fetchCursor(
-          db, sql: Self.columns + " WHERE e.rowid > ? ORDER BY e.rowid LIMIT 1000", arguments: [last])
-        while let row = try rows.next().map(ManifestRow.init) {
-          page.append((row.integer("number") ?? .max, try entry(row, db)))
+  /// The archive's own entries, one after the other.
+  func cursor() -> Cursor { Cursor(self) }
+
+  /// Reads entries in the order of their paths, which is the order they are stored in. Those of a page come with one query.
+  struct Cursor {
+    private let reader: ManifestReader
+    private var page: ArraySlice<ManifestEntry> = []
+    private var last: Int64 = .min
+    private var previous: ContainerPath?
+    /// Contents lie in the order of the entries and share no bytes, so that a small archive cannot hold the same large
+    /// content a million times.
+    private var free: UInt64 = 0
+
+    fileprivate init(_ reader: ManifestReader) { self.reader = reader }
+
+    /// - Throws: `DrydockError` with code `damaged` when an entry is invalid, out of order, or shares bytes with another one.
+    mutating func next() throws -> ManifestEntry? {
+      if page.isEmpty { (page, last) = try reader.page(after: last) }
+      guard let entry = page.popFirst() else {
+        guard try reader.vault().map({ $0.offset >= free }) ?? true else {
+          throw reader.wrong("overlapping content (the vault's items)")
         }
-        return page
+        return nil
       }
-      guard let end = page.last?.0 else {
-        guard try vault().map({ $0.offset >= free }) ?? true else {
-          throw wrong("overlapping content (the vault's items)")
-        }
-        return
+      guard previous.map({ $0 < entry.path }) ?? true else {
+        throw reader.wrong("entries out of order (\(entry.path))")
       }
-      for (_, entry) in page {
-        if let previous {
-          guard previous.path < entry.path else { throw wrong("entries out of order (\(entry.path))") }
-          guard previous.kind == .directory || !entry.path.isInside(previous.path) else {
-            throw wrong("\(entry.path) below \(previous.path), which is not a directory")
-          }
-        }
-        if let exclusion = check.forbidding(entry.path) {
-          throw wrong("\(entry.path), which it lists as excluded (\(exclusion.description))")
-        }
-        if let offset = entry.offset {
-          guard offset >= free else {
-            throw wrong("overlapping content (\(entry.path))")
-          }
-          free = offset + entry.size
-        }
-        try visit(entry)
-        previous = entry
+      previous = entry.path
+      if let offset = entry.offset, entry.archive == reader.archive {
+        guard offset >= free else { throw reader.wrong("overlapping content (\(entry.path))") }
+        free = offset + entry.size
       }
-      last = end
+      return entry
+    }
+  }
+
+  private func page(after last: Int64) throws -> (ArraySlice<ManifestEntry>, Int64) {
+    try read { db in
+      var page: [ManifestEntry] = []
+      var end = last
+      let rows = try Row.fetchCursor(
+        db, sql: Self.columns + " WHERE e.rowid > ? ORDER BY e.rowid LIMIT 1000", arguments: [last])
+      while let row = try rows.next().map(ManifestRow.init) {
+        end = row.integer("number") ?? .max
+        page.append(try entry(row, db))
+      }
+      return (page[...], end)
     }
   }
 
@@ -208,8 +204,7 @@ package final class ManifestReader {
     return kinds
   }
 
-  /// The stored directories whose own flag excludes them, and the flag's rule: an explicit include brought them in. A
-  /// directory with a stored cache tag counts, whatever the content of that file.
+  /// The stored directories whose own flag excludes them, and the flag's rule: an explicit include brought them in.
   func flaggedDirectories() throws -> [ContainerPath: Exclusion.Rule] {
     var flagged: [ContainerPath: Exclusion.Rule] = [:]
     let sql =
@@ -223,20 +218,35 @@ package final class ManifestReader {
         if !entry.path.isRoot, let rule = entry.metadata.exclusionFlags.first { flagged[entry.path] = rule }
       }
     }
-    try rows(
-      """
-      SELECT \(ManifestRow.path("path", as: "path")) FROM entry
-      WHERE kind = 'file' AND CAST(path AS TEXT) LIKE '%/CACHEDIR.TAG'
-      """
-    ) { row in
-      if let path = row.path("path") { flagged[path.parent] = .cacheTag }
-    }
     return flagged
   }
 
   /// One entry; nil when the archive does not have the path.
   package func entry(_ path: ContainerPath) throws -> ManifestEntry? {
     try read { db in try find(path, db).map { try entry($0, db) } }
+  }
+
+  /// An entry by its row, as ``contents(_:)`` gives it.
+  func entry(row: Int64) throws -> ManifestEntry? {
+    try read { db in
+      try Row.fetchOne(db, sql: Self.columns + " WHERE e.rowid = ?", arguments: [row]).map {
+        try entry(ManifestRow($0), db)
+      }
+    }
+  }
+
+  /// Visits the row, the size and the hash of each entry that has content.
+  func contents(_ visit: (Int64, UInt64, SHA256.Digest) throws -> Void) throws {
+    try rows(
+      """
+      SELECT e.rowid AS number, size, sha256 FROM entry e JOIN extent x ON x.path = e.path AND x.position = 0
+      """
+    ) { row in
+      guard let number = row.integer("number"), let size = row.unsigned("size", UInt64.self),
+        let digest = row.bytes("sha256").flatMap({ SHA256.Digest(bytes: $0) })
+      else { throw wrong("an invalid entry") }
+      try visit(number, size, digest)
+    }
   }
 
   private func find(_ path: ContainerPath, _ db: Database) throws -> ManifestRow? {
@@ -269,17 +279,26 @@ package final class ManifestReader {
       changed: changed)
     if !row.isNull("offset") {
       guard let offset = row.unsigned("offset", UInt64.self), row.unsigned("length", UInt64.self) == size,
-        row.text("archive") == archive.description, size > 0, entry.isFile, row.isNull("hard_link"),
-        offset % 512 == 0, offset <= tarSize, size <= tarSize - offset
+        let source = row.text("archive"), size > 0, entry.isFile, row.isNull("hard_link"), offset % 512 == 0
       else { throw wrong("an invalid place of content (\(path))") }
-      entry.offset = offset
+      let isOwn = source == archive.description
+      // Whether the other archive has that place is checked where both are known.
+      guard isOwn ? offset <= tarSize && size <= tarSize - offset : isIncremental,
+        let source = isOwn ? archive : Archive.ID(source)
+      else { throw wrong("an invalid place of content (\(path))") }
+      (entry.offset, entry.archive) = (offset, source)
     }
     if !row.isNull("hard_link") {
-      guard entry.isFile, let first = row.path("hard_link"), first < path,
-        let target = try find(first, db), target.isNull("hard_link"), target.text("kind") == kind.rawValue,
-        target.unsigned("size", UInt64.self) == size, target.bytes("sha256") == entry.digest?.bytes
-      else { throw wrong("a hard link to something else (\(path))") }
+      guard entry.isFile, let first = row.path("hard_link"), first < path else {
+        throw wrong("an invalid hard link (\(path))")
+      }
       entry.hardLink = first
+      // The tar has a member of the link only when it has one of the first name.
+      if let target = try find(first, db) {
+        entry.archive = Archive.ID(target.text("archive") ?? archive.description)
+      } else if !isIncremental {
+        throw wrong("a hard link to something else (\(path))")
+      }
     }
     try checkContent(of: entry)
     return entry
@@ -304,6 +323,40 @@ package final class ManifestReader {
       else { throw wrong("an invalid attribute (\(path))") }
       return ExtendedAttribute(name: name, value: value)
     }
+  }
+
+  // MARK: What differs from the parent's manifest
+
+  /// The paths of the parent's manifest that the snapshot does not have.
+  func removed() throws -> Set<ContainerPath> {
+    guard hasAdditions else { return [] }
+    var paths: Set<ContainerPath> = []
+    try rows("SELECT \(ManifestRow.path("path", as: "path")) FROM removed") { row in
+      guard let path = row.path("path") else { throw wrong("an invalid removed path") }
+      paths.insert(path)
+    }
+    guard isIncremental || paths.isEmpty else { throw wrong("removed paths, though it has no parent") }
+    return paths
+  }
+
+  /// What identified the content of a database's log and journal at the capture; nil when that is not known.
+  func sidecarState(of path: ContainerPath) throws -> SHA256.Digest? {
+    guard hasAdditions else { return nil }
+    return try read { db in
+      try Row.fetchOne(
+        db, sql: "SELECT state FROM sidecar_state WHERE path = ?", arguments: [PathValue(path)])
+    }.flatMap { ManifestRow($0).bytes("state") }.flatMap { SHA256.Digest(bytes: $0) }
+  }
+
+  /// Whether excluded and skipped paths are those of the parent's manifest.
+  func inheritsOmitted() throws -> Bool {
+    let row = try read {
+      try Row.fetchOne(
+        $0, sql: "SELECT value FROM property WHERE name = ?", arguments: [ManifestSchema.inheritsOmitted])
+    }
+    guard let row else { return false }
+    guard isIncremental, ManifestRow(row).integer("value") == 1 else { throw wrong("an invalid property") }
+    return true
   }
 
   // MARK: Paths without an entry

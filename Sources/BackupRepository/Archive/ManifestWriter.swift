@@ -25,7 +25,7 @@ final class ManifestWriter {
     queue = try Self.translating(path) { try DatabaseQueue(path: path, configuration: configuration) }
     try write { db in
       try db.execute(sql: "BEGIN")
-      for statement in ManifestSchema.statements { try db.execute(sql: statement) }
+      for statement in ManifestSchema.statements + ManifestSchema.additions { try db.execute(sql: statement) }
     }
   }
 
@@ -53,6 +53,24 @@ final class ManifestWriter {
     }
   }
 
+  /// Adds an entry that is as in the parent's manifest: to the snapshot id alone.
+  func addUnchanged(_ entry: ManifestEntry) throws { try snapshot?.add(entry) }
+
+  /// Records a path of the parent's manifest that the snapshot does not have.
+  func addRemoved(_ path: ContainerPath) throws {
+    try run("INSERT INTO removed VALUES (?)", [PathValue(path)])
+  }
+
+  /// Records that excluded and skipped paths are those of the parent's manifest.
+  func inheritOmitted() throws {
+    try run("INSERT INTO property VALUES (?, ?)", [ManifestSchema.inheritsOmitted, 1])
+  }
+
+  /// Records what identifies the content of a database's log and journal; see ``SidecarState``.
+  func add(_ state: SHA256.Digest, of path: ContainerPath) throws {
+    try run("INSERT INTO sidecar_state VALUES (?, ?)", [PathValue(path), Data(state.bytes)])
+  }
+
   func add(_ entry: ManifestEntry) throws {
     let path = PathValue(entry.path)
     let m = entry.metadata
@@ -70,7 +88,7 @@ final class ManifestWriter {
     if let offset = entry.offset, entry.size > 0 {
       try run(
         "INSERT INTO extent VALUES (?, 0, ?, ?, ?)",
-        [path, archive.description, Int64(offset), Int64(entry.size)])
+        [path, (entry.archive ?? archive).description, Int64(offset), Int64(entry.size)])
     }
     try snapshot?.add(entry)
   }
@@ -100,16 +118,6 @@ final class ManifestWriter {
     try run("INSERT INTO property VALUES (?, ?)", [ManifestSchema.vaultOffset, Int64(vault.offset)])
     try run("INSERT INTO property VALUES (?, ?)", [ManifestSchema.vaultLength, Int64(vault.length)])
     try run("INSERT INTO property VALUES (?, ?)", [ManifestSchema.vaultHash, Data(vault.digest.bytes)])
-  }
-
-  /// The content hash of a file that was added; nil when none was added.
-  func digest(of path: ContainerPath) throws -> SHA256.Digest? {
-    try Self.translating(self.path) {
-      try queue.writeWithoutTransaction {
-        try Data.fetchOne(
-          $0, sql: "SELECT sha256 FROM entry WHERE path = ? AND kind = 'file'", arguments: [PathValue(path)])
-      }
-    }.flatMap { SHA256.Digest(bytes: [UInt8]($0)) }
   }
 
   /// A member that was written once more because its file had changed.

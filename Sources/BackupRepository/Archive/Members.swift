@@ -66,6 +66,12 @@ struct VaultMember: Sendable, Equatable {
 }
 
 extension ManifestEntry {
+  /// Whether the tar of an archive has a member of this entry. An incremental one has no content that is in another archive,
+  /// and no link to such a file.
+  func hasMember(in archive: Archive.ID) -> Bool {
+    !isFile || (size == 0 && hardLink == nil) || self.archive == archive
+  }
+
   /// Whether a member of the tar is this entry, content aside.
   func agrees(with member: ArchiveMember, at offset: UInt64, _ names: MemberNames) -> Bool {
     guard member.metadata == metadata else { return false }
@@ -81,7 +87,7 @@ extension ManifestEntry {
 
 // MARK: Comparing the tar with the manifest
 
-/// What a manifest says must be in the tar, from the end of one content to the start of the next: the headers of
+/// What an archive's own manifest says must be in its tar, from the end of one content to the start of the next: the headers of
 /// the entries without content, and last the header of the one that has it.
 struct ExpectedMembers: Sendable {
   struct Gap: Sendable {
@@ -98,14 +104,16 @@ struct ExpectedMembers: Sendable {
   fileprivate let vault: VaultMember?
   fileprivate let names: MemberNames
   fileprivate let path: String
+  private let archive: Archive.ID
 
-  init(_ archive: Archive) throws {
-    superseded = try archive.manifest.superseded()
-    (vault, names, path) = (archive.vault, archive.header.memberNames, archive.path)
+  init(_ part: ArchivePart) throws {
+    superseded = try part.manifest.superseded()
+    (vault, names, path, archive) = (part.vault, part.header.memberNames, part.path, part.header.archive)
   }
 
-  /// Adds all entries, in their order.
+  /// Adds all own entries of the archive, in their order.
   mutating func add(_ entry: ManifestEntry) {
+    guard entry.hasMember(in: archive) else { return }
     rest.entries.append(entry)
     guard entry.size > 0, entry.hardLink == nil, let offset = entry.offset else { return }
     gaps[offset] = rest

@@ -23,6 +23,7 @@ package enum Export {
     let destination = try ArchiveDestination(target, lockTimeout: lockTimeout)
     var header = archive.header
     (header.archive, header.exportedFrom, header.tool) = (try Archive.ID.new(), archive.header.archive, tool)
+    (header.kind, header.parent) = (.full, nil)
     let draft = try ArchiveDraft(header, time: time(of: archive), encryption: encryption, to: destination)
     do {
       var (entries, bytes) = (0, UInt64(0))
@@ -53,7 +54,7 @@ package enum Export {
   ) throws -> ManifestEntry {
     let names = archive.header.memberNames
     var entry = source
-    entry.offset = nil
+    (entry.offset, entry.archive) = (nil, nil)
     if let first = entry.hardLink {
       try writer.addMember(names.member(entry, .hardLink(target: names.name(of: first))))
     } else if entry.isFile {

@@ -23,9 +23,10 @@ package enum Rekey {
   ///   - progress: called now and then with the bytes that were copied so far.
   /// - Throws: `DrydockError`: `overlap`, `notFound`, `locked`, `damaged`.
   package static func copy(
-    _ archive: Archive, to target: SnapshotRequest.Target, encryption: AgeLock, lockTimeout: Double = 0,
-    progress: (UInt64) -> Void = { _ in }
+    path: String, keys: AgeKeys, limit: ExpansionLimit = .standard, to target: SnapshotRequest.Target,
+    encryption: AgeLock, lockTimeout: Double = 0, progress: (UInt64) -> Void = { _ in }
   ) throws -> RekeyReport {
+    let archive = try ArchivePart(path: path, keys: keys, limit: limit)
     let header = archive.header
     let names = ArchiveName.candidates(
       app: header.app, instance: header.instance, time: header.compactTime, id: header.archive,
@@ -46,7 +47,7 @@ package enum Rekey {
 
   /// Writes the copy into a private directory: synced, read back and compared when this returns.
   static func write(
-    _ archive: Archive, into scratch: Directory, _ encryption: AgeLock, _ progress: (UInt64) -> Void
+    _ archive: ArchivePart, into scratch: Directory, _ encryption: AgeLock, _ progress: (UInt64) -> Void
   ) throws -> UInt64 {
     let output = try scratch.createFile(file, mode: 0o644)
     defer { try? output.close() }
@@ -136,9 +137,9 @@ private struct ReplacedArchive {
       ? ContainerPath(name: name.bytes + Array(ArchiveName.encryptedSuffix.utf8)) : nil
   }
 
-  func open(_ path: String, _ keys: AgeKeys, _ limit: ExpansionLimit) throws -> Archive {
+  func open(_ path: String, _ keys: AgeKeys, _ limit: ExpansionLimit) throws -> ArchivePart {
     do {
-      return try Archive(path: path, keys: keys, limit: limit)
+      return try ArchivePart(path: path, keys: keys, limit: limit)
     } catch let error as DrydockError where error.code == .noIdentity && encryptedName != nil {
       throw DrydockError(
         error.code,
@@ -169,7 +170,8 @@ private struct ReplacedArchive {
 
   /// The name with `.age` must be free, or that of the same archive, byte for byte: a pair that an earlier rekey has left,
   /// or a person. Then one file will be there in place of both.
-  mutating func requireFreeName(beside archive: Archive, _ keys: AgeKeys, _ limit: ExpansionLimit) throws {
+  mutating func requireFreeName(beside archive: ArchivePart, _ keys: AgeKeys, _ limit: ExpansionLimit) throws
+  {
     guard let encryptedName, let status = try folder.status(encryptedName) else { return }
     let path = folder.full(encryptedName)
     func refusal(_ why: String, _ cause: (any Error)? = nil) -> DrydockError {
@@ -177,9 +179,9 @@ private struct ReplacedArchive {
         .overlap, "already exists, and an archive never replaces another one: \(why)", path: path,
         cause: cause)
     }
-    let other: Archive
+    let other: ArchivePart
     do {
-      other = try Archive(path: path, keys: keys, limit: limit)
+      other = try ArchivePart(path: path, keys: keys, limit: limit)
     } catch let error as DrydockError where error.code == .noIdentity {
       throw refusal("to have it compared, give the identity that opens it", error)
     } catch {

@@ -67,7 +67,7 @@ public struct Repository: Sendable {
         return .item(
           Item(
             path: path, size: status.size, modified: status.modified,
-            header: try Archive.header(reader, path), encryption: reader.encryption,
+            header: try ArchivePart.header(reader, path), encryption: reader.encryption,
             contentSize: reader.contentSize, identity: status.identity))
       } catch let error as DrydockError where error.code == .noIdentity {
         guard let encryption = try ArchiveEncryption.of(file) else { throw error }

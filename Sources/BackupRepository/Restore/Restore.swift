@@ -142,7 +142,9 @@ package enum Restore {
     }
     try archive.put(plan.contents, plan.members, into: staged)
     // A restore that reads all contents also checks what comes after the last one.
-    if plan.readsEverything { try archive.checkEnd(plan.members) }
+    for part in archive.parts.indices where plan.readsAll(of: part) {
+      try archive.parts[part].checkEnd(plan.members[part])
+    }
     try plan.vault?.stage(staged)
     for entry in plan.links {
       if let first = entry.hardLink { try staged.putHardLink(at: entry.path, to: first) }
@@ -174,7 +176,7 @@ extension Archive {
 
   /// Stages files and symbolic links, each content compared with its hash.
   fileprivate func put(
-    _ entries: [ManifestEntry], _ members: ExpectedMembers, into staged: StagedContainer
+    _ entries: [ManifestEntry], _ members: [ExpectedMembers], into staged: StagedContainer
   ) throws {
     for entry in entries {
       guard let target = entry.linkTarget else { continue }
@@ -182,43 +184,43 @@ extension Archive {
     }
     let files = entries.filter(\.isFile)
     let byPath = Dictionary(files.map { ($0.path, $0) }, uniquingKeysWith: { $1 })
-    let (source, path) = (reader.rangeSource, path)
-    try staged.putFiles(Self.groups(files)) {
-      let ranges = source.reader()
-      let check = MemberCheck(ranges, members)
+    let sources = zip(parts, members).map { part, members in
+      PartSource(
+        archive: part.header.archive, ranges: part.reader.rangeSource, members: members, path: part.path)
+    }
+    try staged.putFiles(groups(files)) {
+      let readers = sources.map { PartReader($0) }
       return { file, target in
         guard let entry = byPath[file.path] else { return }
-        if entry.size > 0, let offset = entry.offset { try check.check(contentAt: offset) }
-        try entry.readContent(from: ranges, of: path, otherwise: Self.advice, into: target.write)
+        let reader = readers.first { $0.source.archive == entry.archive } ?? readers[0]
+        try reader.read(entry, into: target.write)
       }
     }
   }
 
   /// Reads one content into memory, compared with its hash.
-  func contents(of entry: ManifestEntry, _ members: ExpectedMembers) throws -> [UInt8] {
-    if entry.size > 0, let offset = entry.offset {
-      try MemberCheck(reader.ranges, members).check(contentAt: offset)
+  func contents(of entry: ManifestEntry, _ members: [ExpectedMembers]) throws -> [UInt8] {
+    if entry.size > 0, let offset = entry.offset,
+      let part = parts.firstIndex(where: { $0.header.archive == entry.archive })
+    {
+      try MemberCheck(parts[part].reader.ranges, members[part]).check(contentAt: offset)
     }
     var bytes: [UInt8] = []
     try content(of: entry, otherwise: Self.advice) { bytes.append(contentsOf: $0) }
     return bytes
   }
 
-  /// Checks what comes after the last content: nothing but the manifest.
-  fileprivate func checkEnd(_ members: ExpectedMembers) throws {
-    let manifest = reader.manifest
-    try MemberCheck(reader.ranges, members).checkRest(manifestAt: manifest.offset)
-    try reader.checkEnd(after: manifest.offset + RangeReader.padded(manifest.length))
-  }
-
   /// Files that follow each other in the archive, in as many groups as keep all cores busy to the end; the largest
   /// groups first.
-  private static func groups(_ entries: [ManifestEntry]) -> [[NewFile]] {
+  private func groups(_ entries: [ManifestEntry]) -> [[NewFile]] {
     let total = entries.reduce(0) { $0 &+ $1.size }
     let cores = UInt64(max(ProcessInfo.processInfo.activeProcessorCount, 1))
-    let limit = max(smallestGroup, total / (8 * cores))
+    let limit = max(Self.smallestGroup, total / (8 * cores))
+    let order = Dictionary(
+      uniqueKeysWithValues: parts.enumerated().map { ($1.header.archive, $0) })
+    let place = { (entry: ManifestEntry) in (entry.archive.flatMap { order[$0] } ?? 0, entry.offset ?? 0) }
     var groups: [(size: UInt64, files: [NewFile])] = []
-    for entry in entries.sorted(by: { ($0.offset ?? 0) < ($1.offset ?? 0) }) {
+    for entry in entries.sorted(by: { place($0) < place($1) }) {
       if groups.isEmpty || groups[groups.count - 1].size >= limit { groups.append((0, [])) }
       groups[groups.count - 1].size += entry.size
       groups[groups.count - 1].files.append(
@@ -227,6 +229,39 @@ extension Archive {
           isDatabase: entry.kind != .file))
     }
     return groups.sorted { $0.size > $1.size }.map(\.files)
+  }
+}
+
+extension ArchivePart {
+  /// Checks what comes after the last content: nothing but the manifest.
+  fileprivate func checkEnd(_ members: ExpectedMembers) throws {
+    let manifest = reader.manifest
+    try MemberCheck(reader.ranges, members).checkRest(manifestAt: manifest.offset)
+    try reader.checkEnd(after: manifest.offset + RangeReader.padded(manifest.length))
+  }
+}
+
+/// What makes readers of one archive of the chain, for any thread.
+private struct PartSource: Sendable {
+  let archive: Archive.ID, ranges: RangeSource, members: ExpectedMembers, path: String
+}
+
+/// Reads contents of one archive of the chain, on one thread.
+private final class PartReader {
+  let source: PartSource
+  private let ranges: RangeReader
+  private let check: MemberCheck
+
+  init(_ source: PartSource) {
+    self.source = source
+    ranges = source.ranges.reader()
+    check = MemberCheck(ranges, source.members)
+  }
+
+  func read(_ entry: ManifestEntry, into body: (UnsafeRawBufferPointer) throws -> Void) throws {
+    if entry.size > 0, let offset = entry.offset { try check.check(contentAt: offset) }
+    try entry.readContent(
+      from: ranges, of: source.path, otherwise: "nothing was changed, use another archive", into: body)
   }
 }
 

@@ -18,7 +18,8 @@ struct RestorePlan {
   private(set) var report = RestoreReport()
   /// Nil when nothing is to be decided about the vault.
   private(set) var vault: VaultPlan?
-  private(set) var members: ExpectedMembers
+  /// What the tar of each archive of the chain must have.
+  private(set) var members: [ExpectedMembers]
 
   private let archive: Archive
   private let staged: StagedContainer
@@ -45,7 +46,7 @@ struct RestorePlan {
     self.archive = archive
     self.staged = staged
     self.options = options
-    members = try ExpectedMembers(archive)
+    members = try archive.parts.map(ExpectedMembers.init)
     live = try LiveContainer(staged)
     recorded = try RecordedPaths(
       archive.manifest, layout: archive.header.layout, includesExcluded: options.includeExcluded)
@@ -55,10 +56,11 @@ struct RestorePlan {
       live, staged, recorded, archive.header, keepsSetID: options.keepsSetID)
     try decideLive()
     let id = try SnapshotID()
-    try archive.manifest.entries { entry in
-      try id.add(entry)
-      members.add(entry)
-      try decide(entry)
+    try archive.manifest.entries {
+      try id.add($0)
+      try decide($0)
+    } own: {
+      members[$0].add($1)
     }
     try archive.expectSnapshot(id.finish().hex)
     if let vaultEntry { try decideVault(vaultEntry) }
@@ -68,10 +70,11 @@ struct RestorePlan {
     try refuseTypeConflicts()
   }
 
-  /// Whether the content of every entry comes from the archive.
-  var readsEverything: Bool {
-    let read = contents.count { $0.size > 0 && $0.path != vaultEntry?.path }
-    return read + (vaultEntry?.offset == nil ? 0 : 1) == members.gaps.count
+  /// Whether every content of an archive of the chain is read.
+  func readsAll(of part: Int) -> Bool {
+    let id = archive.parts[part].header.archive
+    let read = contents.count { $0.size > 0 && $0.archive == id && $0.path != vaultEntry?.path }
+    return read + (vaultEntry?.offset != nil && vaultEntry?.archive == id ? 1 : 0) == members[part].gaps.count
   }
 
   // MARK: Live paths
@@ -237,11 +240,7 @@ struct RestorePlan {
 
   /// A hard link to a file that this restore preserves becomes a separate file with the archive's content.
   private func own(_ entry: ManifestEntry) throws -> ManifestEntry {
-    guard let first = entry.hardLink else { return entry }
-    var own = entry
-    own.hardLink = nil
-    own.offset = try archive.manifest.entry(first)?.offset
-    return own
+    try archive.manifest.withContent(entry)
   }
 
   // MARK: The vault

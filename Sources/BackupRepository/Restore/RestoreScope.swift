@@ -79,10 +79,11 @@ struct RecordedPaths {
   private var skippedPaths: [ContainerPath: SkippedPath.Reason] = [:]
 
   /// - Parameter includesExcluded: whether what was stored although a rule excluded it counts as stored.
-  init(_ manifest: ManifestReader, layout: ContainerLayout, includesExcluded: Bool) throws {
+  init(_ manifest: Manifest, layout: ContainerLayout, includesExcluded: Bool) throws {
     for path in try manifest.excluded() { excluded[path.path] = path.exclusion }
     for path in try manifest.skipped() { skippedPaths[path.path] = path.reason }
     kinds = try manifest.kinds()
+    let flags = try manifest.flaggedDirectories(kinds)
     for never in layout.neverRestored {
       kinds = kinds.filter { $0.key != never && !$0.key.isInside(never) }
       excluded[never] = Exclusion(
@@ -95,7 +96,7 @@ struct RecordedPaths {
         tops[path] == nil && !path.ancestors.contains { tops[$0] != nil }
       }
     }
-    for (path, rule) in try manifest.flaggedDirectories() {
+    for (path, rule) in flags {
       flagged[path] = Exclusion(rule: rule, origin: path, detail: "\(path) was flagged")
     }
     for (path, kind) in kinds where kind == .database || kind == .rawDatabase {

@@ -14,6 +14,9 @@ package struct ArchiveDestination: Sendable {
   private let folder: Directory
   private let fileName: String?
 
+  /// The repository's path; nil for a file.
+  var repository: String? { fileName == nil ? folder.path : nil }
+
   /// - Parameters:
   ///   - container: the source of the archive; neither may contain the other.
   ///   - lockTimeout: seconds to wait for the lock of a repository.

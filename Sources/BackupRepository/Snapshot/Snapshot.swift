@@ -7,7 +7,7 @@ import FileSystem
 import Formats
 import Foundation
 
-/// Takes a full snapshot of a container that may be in use, without changing it.
+/// Takes a snapshot of a container that may be in use, without changing it.
 package enum Snapshot {
   /// Takes a snapshot and publishes it, never replacing a file. A killed one leaves no archive.
   ///
@@ -30,19 +30,27 @@ package enum Snapshot {
     let clockWarning = later.map {
       ClockWarning($0.label, $0.path, now) ?? ClockWarning(header, after: $0.label, $0.path)
     }
+    var request = request
+    request.vaultPath = container.vaultPath
+    let isFull = request.isFull || !request.missing.excluded.isEmpty || !request.missing.skipped.isEmpty
+    let (parent, parentProblem) =
+      isFull ? (nil, nil) : try parent(of: header, in: destination.repository, keys: request.keys)
+    if let parent { (header.kind, header.parent) = (.incremental, parent.header.archive) }
     let draft = try ArchiveDraft(header, time: now, encryption: request.encryption, to: destination)
     do {
       let writer = try SnapshotWriter(
-        lock.root, ExclusionRules(container), into: draft, names: header.memberNames, request: request)
+        lock.root, ExclusionRules(container), into: draft, names: header.memberNames, request: request,
+        since: parent.map { try ParentSnapshot($0) })
       try writer.storeAll()
-      let vault = try SnapshotVault.store(from: container, lock.root, into: draft, request.deviceKeys)
+      let vault = try SnapshotVault.store(
+        from: container, lock.root, writer.vaultDigest, into: draft, request.deviceKeys)
       let snapshot = try draft.manifest.finish(storesExcluded: request.includesExcluded)
       let (path, size) = try draft.publish()
       return SnapshotReport(
         path: path, archive: header.archive, snapshot: snapshot.hex, header: header, entries: writer.entries,
         contentBytes: writer.contentBytes, archiveBytes: size, isEncrypted: draft.isEncrypted,
         excluded: writer.excluded, skipped: writer.skipped, raw: writer.raw, vault: vault,
-        versionProblem: request.versionProblem, clockWarning: clockWarning)
+        versionProblem: request.versionProblem, parentProblem: parentProblem, clockWarning: clockWarning)
     } catch let error as DrydockError {
       throw draft.explained(error)
     }
@@ -67,6 +75,12 @@ package struct SnapshotRequest: Sendable {
   package var deviceKeys: DeviceKeys?
   /// The number of the last applied migration, for the header; nil when it is not known, with the reason if it is an error.
   package var schemaVersion: Int?, versionProblem: String?
+  /// Writes a full archive also when the repository has an earlier one of the container.
+  package var isFull = false
+  /// What opens the earlier archives, to which an incremental one is the difference.
+  package var keys = AgeKeys()
+  /// Where the vault's file is.
+  var vaultPath: ContainerPath?
   /// Seconds to wait for the container's lock, and for the repository's.
   package var lockTimeout: Double = 0
   /// Seconds to wait for a locked database.
@@ -111,6 +125,8 @@ public struct SnapshotReport: Sendable {
   package var vault: SnapshotVault?
   /// Why the header lacks the schema version, when there is a reason.
   public var versionProblem: String?
+  /// Why the archive is a full one, when an earlier archive could not be read.
+  public var parentProblem: String?
   /// What is wrong with the time of this archive, or of another one in the repository.
   package var clockWarning: ClockWarning?
 
@@ -131,10 +147,11 @@ package struct SnapshotVault: Sendable, Codable, Equatable {
   /// Adds the items that may leave the device to an encrypted archive, when the vault's file was stored in it; nil
   /// when it was not.
   static func store(
-    from container: Container, _ root: Directory, into draft: ArchiveDraft, _ keys: DeviceKeys?
+    from container: Container, _ root: Directory, _ digest: SHA256.Digest?, into draft: ArchiveDraft,
+    _ keys: DeviceKeys?
   ) throws -> SnapshotVault? {
     let path = container.vaultPath
-    guard let digest = try draft.manifest.digest(of: path) else { return nil }
+    guard let digest else { return nil }
     var report = SnapshotVault(path: path)
     guard draft.isEncrypted, let keys else { return report }
     let extract: VaultExtract

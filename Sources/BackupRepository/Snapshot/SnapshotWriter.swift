@@ -26,20 +26,30 @@ final class SnapshotWriter {
   private(set) var skipped: [SkippedPath] = []
   private(set) var raw: [ContainerPath: String] = [:]
   /// Entries in their order, the first one's digest still being computed.
-  private var waiting: [(entry: ManifestEntry, digest: PendingDigest?)] = []
+  private var waiting: [(entry: ManifestEntry, digest: PendingDigest?, earlier: ManifestEntry?)] = []
+  /// What an incremental snapshot is the difference to, and its entry of the path that is being stored.
+  private let former: ParentSnapshot?
+  private var earlier: ManifestEntry?
+  /// Whether the path that is being stored was added.
+  private var isAdded = false
+  /// The hash of the vault's file, when it is stored.
+  private(set) var vaultDigest: SHA256.Digest?
   /// The directory of the last path: consecutive paths are often in the same one.
   private var parent: (path: ContainerPath, directory: Directory)?
   /// The last path whose name no member can have.
   private var beyondLimits: ContainerPath?
   /// Whether another inode behind a name means that it was replaced.
   private var checksInodes = true
+  /// The state of the sidecars of databases that were just captured.
+  private var sidecarStates: [ContainerPath: SHA256.Digest] = [:]
   /// The first path of each inode that has several names.
-  private var linked: [FileIdentity: ManifestEntry] = [:]
+  private var linked: [FileIdentity: (entry: ManifestEntry, hasMember: Bool)] = [:]
 
   init(
     _ root: Directory, _ rules: ExclusionRules, into draft: ArchiveDraft, names: MemberNames,
-    request: SnapshotRequest
+    request: SnapshotRequest, since former: ParentSnapshot? = nil
   ) throws {
+    self.former = former
     (self.root, self.rules, self.names, self.request) = (root, rules, names, request)
     (archive, manifest, work) = (draft.archive, draft.manifest, draft.work)
     tree = TreeNames(root, rules: request.includesExcluded ? nil : rules, listed: request.lists)
@@ -49,6 +59,7 @@ final class SnapshotWriter {
   /// Stores everything that no rule excludes; with `includesExcluded` everything except Drydock's own state.
   func storeAll() throws {
     guard let metadata = try root.metadata(.root) else { return }
+    try compare(.root)
     try storeDirectory(.root, root.status(), metadata)
     var scan = ContainerScan(
       root, rules: rules, entersExcluded: request.includesExcluded, deepest: SkippedPath.deepest,
@@ -61,20 +72,36 @@ final class SnapshotWriter {
       }
     }
     try addWaiting(all: true)
-    try addMissing(request.missing.excluded, request.missing.skipped)
+    try noteRemoved(former?.rest() ?? [])
+    try addOmitted()
+  }
+
+  /// Finds the parent's entry of a path that is about to be stored.
+  private func compare(_ path: ContainerPath) throws {
+    guard let former else { return }
+    let (entry, gone) = try former.entry(at: path)
+    try noteRemoved(gone)
+    (earlier, isAdded) = (entry, false)
+  }
+
+  /// Records paths that only the parent has; the last one that was compared, when it was not stored.
+  private func noteRemoved(_ paths: [ContainerPath]) throws {
+    if let earlier, !isAdded { try manifest.addRemoved(earlier.path) }
+    earlier = nil
+    for path in paths { try manifest.addRemoved(path) }
   }
 
   private func store(_ scanned: ScannedEntry) throws {
     if let exclusion = scanned.exclusion {
       // An excluded directory covers everything below it.
       if excluded.last.map({ !scanned.path.isInside($0.path) }) ?? true {
-        let path = ExcludedPath(path: scanned.path, exclusion: exclusion)
-        excluded.append(path)
-        try manifest.add(path)
+        excluded.append(ExcludedPath(path: scanned.path, exclusion: exclusion))
       }
       if exclusion.rule == .state || !request.includesExcluded { return }
     }
     guard try canStore(scanned.path) else { return }
+    try compare(scanned.path)
+    if try addUnchanged(scanned) { return }
     var scanned = scanned
     checksInodes = true
     for _ in 1...StableReader.smallAttempts {
@@ -131,7 +158,7 @@ final class SnapshotWriter {
 
   private func storeDirectory(_ path: ContainerPath, _ status: FileStatus, _ metadata: FileMetadata) throws {
     let entry = entry(path, .directory, status, metadata)
-    try archive.addMember(names.member(entry, .directory))
+    if entry != earlier { try archive.addMember(names.member(entry, .directory)) }
     try add(entry)
   }
 
@@ -144,7 +171,7 @@ final class SnapshotWriter {
     }
     try expectSame(directory.status(name), scanned)
     entry.linkTarget = target
-    try archive.addMember(names.member(entry, .symbolicLink(target: target)))
+    if entry != earlier { try archive.addMember(names.member(entry, .symbolicLink(target: target))) }
     try add(entry)
   }
 
@@ -155,9 +182,13 @@ final class SnapshotWriter {
     let status = scanned.status
     var entry = entry(scanned.path, kind, status, try metadata(of: scanned))
     // When it changed since its first name was stored, it is not a hard link to what is in the archive.
-    if status.links > 1, let first = linked[status.identity], first.changed == status.changed {
-      (entry.size, entry.digest, entry.hardLink) = (first.size, first.digest, first.path)
-      try archive.addMember(names.member(entry, .hardLink(target: names.name(of: first.path))))
+    if status.links > 1, let (first, hasMember) = linked[status.identity], first.changed == status.changed {
+      (entry.size, entry.digest, entry.hardLink, entry.archive) = (
+        first.size, first.digest, first.path, first.archive
+      )
+      if hasMember {
+        try archive.addMember(names.member(entry, .hardLink(target: names.name(of: first.path))))
+      }
       return try add(entry)
     }
     let (directory, name) = try location(of: scanned.currentPath)
@@ -181,14 +212,15 @@ final class SnapshotWriter {
         isStored = try storeSmall(file, &entry, &pending, before, path)
       } else {
         largeAttempts += 1
-        isStored = try storeLarge(file, &entry, before, path)
+        isStored =
+          try findLarge(file, &entry, before, path) || storeLarge(file, &entry, before, path)
       }
       if isStored { break }
     }
     guard isStored else { return try skip(scanned.path, .unstable) }
     if status.links > 1 {
       if let pending { entry.digest = try pending.take() }
-      linked[status.identity] = entry
+      linked[status.identity] = (entry, entry.archive == nil && entry != earlier)
     }
     try add(entry, pending)
   }
@@ -208,7 +240,8 @@ final class SnapshotWriter {
     defer { if !isTaken { reader.pipeline.recycle(buffer) } }
     var bytes = try reader.readSmall(file, size: size, into: buffer, path)
     guard try bytes.count == size && reader.state(of: file, path) == before else { return false }
-    if isFresh || size < HashPipeline.smallest {
+    let mayBeStored = try size > 0 && former?.hasContent(ofSize: before.size) ?? false
+    if isFresh || size < HashPipeline.smallest || mayBeStored {
       let digest = try SHA256.hash(bytes)
       if isFresh {
         guard try reader.settled(file, path) == before else { return false }
@@ -216,6 +249,7 @@ final class SnapshotWriter {
         guard try bytes.count == size && SHA256.hash(bytes) == digest else { return false }
       }
       entry.digest = digest
+      if try entry == earlier || (mayBeStored && refer(&entry, to: digest)) { return true }
     }
     entry.offset = try archive.beginMember(names.member(entry, .file(size: before.size)))
     try archive.write(bytes)
@@ -225,6 +259,27 @@ final class SnapshotWriter {
       pending = reader.pipeline.digest(of: buffer, count: size)
     }
     return true
+  }
+
+  /// Gives an entry the place of the same content in an earlier archive.
+  ///
+  /// - Returns: false when none has it.
+  private func refer(_ entry: inout ManifestEntry, to digest: SHA256.Digest) throws -> Bool {
+    guard let place = try former?.place(of: digest, size: entry.size) else { return false }
+    (entry.digest, entry.archive, entry.offset) = (digest, place.archive, place.offset)
+    return true
+  }
+
+  /// Finds a large file's content in an earlier archive; it is read for that only when a file of that size was stored.
+  private func findLarge(
+    _ file: FileDescriptor, _ entry: inout ManifestEntry, _ before: StableReader.State, _ path: String
+  ) throws -> Bool {
+    guard let former, try former.hasContent(ofSize: before.size), !reader.isFresh(before) else {
+      return false
+    }
+    let (digest, isWhole) = try reader.stream(.file(file, size: before.size, path: path), into: nil)
+    guard isWhole, try reader.state(of: file, path) == before else { return false }
+    return try refer(&entry, to: digest)
   }
 
   /// A large file is stored while it is read, and once more when it changed: the later member of a name is the one
@@ -255,6 +310,7 @@ final class SnapshotWriter {
 
   private func storeDatabase(_ unit: DatabaseUnit, _ scanned: ScannedEntry) throws {
     var entry = entry(unit.main, .database, scanned.status, try metadata(of: scanned))
+    let state = try root.sidecarState(of: unit.main)
     for attempt in 1...StableReader.largeAttempts {
       // Also what an interrupted capture left.
       defer { try? work.removeDatabase(Self.databaseCopy) }
@@ -266,9 +322,11 @@ final class SnapshotWriter {
       case .inPlace(let pages):
         // The lock of an idle database lets an app in. When that wrote pages of its log into the main file meanwhile,
         // this is half of something.
-        if try storePages(pages, &entry) { return try add(entry) }
+        if try storePages(pages, &entry) { return try addDatabase(entry, state) }
       case .copy(let copy):
-        if try storePages(DatabasePages(ofCopy: copy, in: work), &entry) { return try add(entry) }
+        if try storePages(DatabasePages(ofCopy: copy, in: work), &entry) {
+          return try addDatabase(entry, state)
+        }
       case .raw(let reason):
         raw[unit.main] = reason
         return try storeFile(scanned, kind: .rawDatabase)
@@ -277,8 +335,24 @@ final class SnapshotWriter {
     try skip(unit.main, .unstable)
   }
 
+  /// Adds a database, with the state of its sidecars if that was the same before and after the capture.
+  private func addDatabase(_ entry: ManifestEntry, _ state: SHA256.Digest?) throws {
+    if let state, try root.sidecarState(of: entry.path) == state,
+      try root.status(entry.path)?.changed == entry.changed
+    {
+      sidecarStates[entry.path] = state
+    }
+    try add(entry)
+  }
+
   private func storePages(_ pages: DatabasePages, _ entry: inout ManifestEntry) throws -> Bool {
     entry.size = pages.size
+    // A checkpoint changes the files of a database, and not its content.
+    if let former, try former.hasContent(ofSize: pages.size) {
+      let (digest, isWhole) = try reader.stream(.database(pages), into: nil)
+      guard isWhole else { return false }
+      if try refer(&entry, to: digest) { return true }
+    }
     let offset = try archive.beginMember(names.member(entry, .file(size: pages.size)))
     let (digest, isWhole) = try reader.stream(.database(pages), into: archive)
     try archive.endMember(padding: true)
@@ -345,30 +419,82 @@ final class SnapshotWriter {
     entries += 1
     contentBytes += entry.hardLink == nil ? entry.size : 0
     request.progress?(contentBytes)
-    waiting.append((entry, digest))
+    waiting.append((entry, digest, earlier?.path == entry.path ? earlier : nil))
+    if earlier?.path == entry.path { isAdded = true }
     try addWaiting(all: false)
+  }
+
+  /// Adds the parent's entry of a path that did not change since; nothing of it is read.
+  ///
+  /// - Returns: false when it may have changed.
+  private func addUnchanged(_ scanned: ScannedEntry) throws -> Bool {
+    guard let former, let earlier, former.isUnchanged(earlier, scanned.status) else { return false }
+    switch (scanned.kind, earlier.kind) {
+    case (.directory, .directory), (.symbolicLink, .symbolicLink): break
+    case (.file, .file):
+      guard scanned.status.size == earlier.size else { return false }
+      if scanned.status.links > 1 { return try addUnchangedName(earlier, scanned.status.identity) }
+      guard earlier.hardLink == nil else { return false }
+    case (.database, .database):
+      guard scanned.status.links == 1, earlier.hardLink == nil,
+        let state = try root.sidecarState(of: scanned.path, isOld: former.isOld),
+        try former.archive.manifest.sidecarState(of: scanned.path) == state
+      else { return false }
+    default: return false
+    }
+    try add(earlier)
+    return true
+  }
+
+  /// Adds one of several names of an unchanged inode.
+  private func addUnchangedName(_ earlier: ManifestEntry, _ identity: FileIdentity) throws -> Bool {
+    if let (first, hasMember) = linked[identity] {
+      guard earlier.hardLink == first.path, first.changed == earlier.changed, !hasMember else { return false }
+    } else {
+      guard earlier.hardLink == nil else { return false }
+      linked[identity] = (earlier, false)
+    }
+    try add(earlier)
+    return true
   }
 
   /// Adds to the manifest what has its digest, up to the first that has not.
   private func addWaiting(all: Bool) throws {
     let ready = all ? waiting.count : waiting.firstIndex { $0.digest?.isDone == false } ?? waiting.count
-    for (entry, digest) in waiting[..<ready] {
+    for (entry, digest, earlier) in waiting[..<ready] {
       var entry = entry
       if let digest { entry.digest = try digest.take() }
-      try manifest.add(entry)
+      if entry.path == request.vaultPath && entry.kind == .file { vaultDigest = entry.digest }
+      let state = sidecarStates.removeValue(forKey: entry.path)
+      if entry == earlier && state == nil {
+        try manifest.addUnchanged(entry)
+      } else {
+        try manifest.add(entry)
+        if let state { try manifest.add(state, of: entry.path) }
+      }
     }
     waiting.removeFirst(ready)
   }
 
   private func skip(_ path: ContainerPath, _ reason: SkippedPath.Reason) throws {
-    let path = SkippedPath(path: path, reason: reason)
-    skipped.append(path)
-    try manifest.add(path)
+    skipped.append(SkippedPath(path: path, reason: reason))
   }
 
   private func skipUnstable(_ path: ContainerPath, _ current: ContainerPath) throws {
     try skip(path, .unstable)
     if current != path { try skip(current, .unstable) }
+  }
+
+  /// Records what is not stored; nothing when it is what the parent's manifest lists.
+  private func addOmitted() throws {
+    if let manifest = former?.archive.manifest, try manifest.excluded() == excluded,
+      try manifest.skipped() == skipped
+    {
+      return try self.manifest.inheritOmitted()
+    }
+    for path in excluded { try manifest.add(path) }
+    for path in skipped { try manifest.add(path) }
+    try addMissing(request.missing.excluded, request.missing.skipped)
   }
 
   /// Records what an earlier capture excluded or lost, unless this one has recorded the path itself.

@@ -144,8 +144,7 @@ struct RekeyCommand: ParsableCommand {
         let report =
           if let target {
             try Rekey.copy(
-              Archive(path: path, keys: opening, limit: limit), to: target, encryption: lock,
-              lockTimeout: lockTimeout
+              path: path, keys: opening, limit: limit, to: target, encryption: lock, lockTimeout: lockTimeout
             ) { progress.show($0) }
           } else {
             try Rekey.replace(

@@ -6,7 +6,9 @@ struct SnapshotCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "snapshot", abstract: "Back up a container to an archive; the app may be running.",
     discussion: """
-      Prints the archive's path. The container is only read, but an interrupted
+      Prints the archive's path. If the repository has an earlier archive of the
+      container that can be read, only what changed since is stored; the new
+      archive needs the earlier one. The container is only read, but an interrupted
       command on it is completed or reverted first. Stock tools open the archive:
       tar --zstd -tf ARCHIVE; encrypted to recipients: age -d -i key.txt ARCHIVE |
       tar --zstd -t. To encrypt, no secret key is needed.
@@ -26,7 +28,9 @@ struct SnapshotCommand: ParsableCommand {
     help:
       "Also store what rules exclude, except Drydock's own state; restored on demand only.")
   var includeExcluded = false
+  @Flag(help: "Write a full archive, which needs no earlier one.") var full = false
   @OptionGroup var recipients: RecipientOptions
+  @OptionGroup var key: SourceKeyOptions
   @OptionGroup var deviceKeys: DeviceKeyOptions
   @OptionGroup var expansion: ExpansionOptions
   @OptionGroup var common: CommonOptions
@@ -56,6 +60,7 @@ struct SnapshotCommand: ParsableCommand {
     options.lockTimeout = transaction.lockTimeout
     options.busyTimeout = transaction.busyTimeout
     options.includesExcluded = includeExcluded
+    (options.isFull, options.keys) = (full, try key.keys().quick)
     (options.encryption, options.deviceKeys) = (lock, transaction.deviceKeys)
     let progress = Progress(isShown: !common.json)
     options.progress = { progress.show($0) }
@@ -64,6 +69,9 @@ struct SnapshotCommand: ParsableCommand {
         try opened.snapshot(into: place, options: options)
       } else { try opened.snapshot(to: output ?? "", options: options) }
     progress.end()
+    if let problem = report.parentProblem {
+      Output.note("drydock: note: the archive is a full one, because \(Advice.added(to: problem))")
+    }
     if let problem = report.versionProblem {
       Output.note("drydock: note: the archive does not have the schema version: \(Advice.added(to: problem))")
     }
@@ -75,6 +83,7 @@ struct SnapshotCommand: ParsableCommand {
       Output.json(
         [
           "path": report.path, "archive": report.archive, "snapshot": report.snapshot,
+          "kind": report.header.kind, "parent": report.header.parent,
           "entries": report.entries, "content_bytes": report.contentBytes,
           "archive_bytes": report.archiveBytes, "encrypted": report.isEncrypted,
           "excluded": report.excluded, "skipped": report.skipped, "raw_databases": raw,
@@ -91,7 +100,9 @@ struct SnapshotCommand: ParsableCommand {
     guard !common.json else { return }
     Output.note(
       "\(Output.count(report.entries, "path")), \(Output.size(report.contentBytes)) of content in "
-        + "\(Output.size(report.archiveBytes))\(report.isEncrypted ? ", encrypted" : ""); \(includeExcluded ? "stored although excluded:" : "excluded") "
+        + "\(Output.size(report.archiveBytes))\(report.isEncrypted ? ", encrypted" : "")"
+        + "\(report.header.parent.map { ", the changes since \($0.short)" } ?? ""); "
+        + "\(includeExcluded ? "stored although excluded:" : "excluded") "
         + "\(Output.count(report.excluded.count, "path"))\(includeExcluded ? "" : " by rule")")
     for skipped in report.skipped where skipped.isLoss {
       let reason =
