@@ -94,7 +94,7 @@ struct FixtureCaptureCommand: ParsableCommand {
       at: path, configuration: configuration, keys: keys.opening(path), limit: expansion.limit()
     ) { operand in
       if case .container(let container) = operand { try ContainerOptions.recover(container) }
-      return try Capturing.run(
+      return try FixtureCapture.run(
         operand, as: name, in: fixtures, configuration: configuration, tool: migrations.tool(configuration),
         options: options, transaction: wait.transaction(deviceKeys))
     }

@@ -12,17 +12,15 @@ struct PatternIndex: Sendable {
     var bound = Bound.none
   }
 
-  /// Something that was found: where, and the pattern's number.
   struct Match {
     var range: Range<Int>
+    /// The pattern's index.
     var pattern: Int
   }
 
-  /// Patterns of fewer bytes are found through their first three.
+  /// Patterns of fewer bytes are found by their first three.
   static let least = 6
-
   private static let short = 3
-  private static let lengths = [least], allLengths = [least, short]
 
   private let patterns: [Pattern]
   /// The patterns by their first bytes, the longest first: the longest one that fits is meant.
@@ -60,7 +58,8 @@ struct PatternIndex: Sendable {
   }
 
   private func match(at index: Int, in bytes: [UInt8], _ includesShort: Bool) -> Match? {
-    for length in includesShort ? Self.allLengths : Self.lengths where index + length <= bytes.count {
+    for length in includesShort ? [Self.least, Self.short] : [Self.least] where index + length <= bytes.count
+    {
       let key = Self.key(bytes, at: index, length)
       let bit = Self.hash(key)
       guard filter[bit >> 6] & (1 << UInt64(bit & 63)) != 0,
@@ -98,7 +97,7 @@ struct PatternIndex: Sendable {
   private static func hash(_ key: UInt64) -> Int { Int((key &* 0x9E37_79B9_7F4A_7C15) >> 44) }
   private static func folded(_ byte: UInt8) -> UInt8 { byte >= 0x41 && byte <= 0x5A ? byte | 0x20 : byte }
   private static func isDigit(_ byte: UInt8) -> Bool { byte >= 0x30 && byte <= 0x39 }
-  private static func isLetter(_ byte: UInt8) -> Bool {
+  static func isLetter(_ byte: UInt8) -> Bool {
     isDigit(byte) || byte >= 0x80 || byte == UInt8(ascii: "_") || (0x61...0x7A).contains(folded(byte))
   }
 }
