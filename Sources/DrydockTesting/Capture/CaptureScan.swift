@@ -49,6 +49,6 @@ struct CaptureScan {
 
   private func text(_ original: Original) -> String {
     let source = replacements.replacing(in: original.source) ?? original.source
-    return "\(original.isSecret ? "a secret" : "a value") of \(source)"
+    return "\(original.kind) of \(source)"
   }
 }

@@ -105,7 +105,7 @@ struct CaptureWriter {
   private mutating func add(directory: ContainerPath) throws {
     let path = try path(directory)
     try describe(directory, as: path, mode: Self.directoryMode)
-    setup.directories.insert(path)
+    setup.add(path, to: .directories)
   }
 
   private mutating func add(database: ContainerPath) throws {
@@ -122,7 +122,9 @@ struct CaptureWriter {
         .notCaptured, "\(database) cannot be read: \(error.message); leave it out", cause: error)
     }
     try describe(database, as: path, mode: Self.fileMode)
-    if try staged.live.status(database.withSuffix("-wal"))?.size ?? 0 > 0 { setup.onlyInWAL.insert(path) }
+    if try staged.live.status(database.withSuffix("-wal"))?.size ?? 0 > 0 {
+      setup.add(path, to: .onlyInWAL)
+    }
     try write(path.withSuffix(".sql"), text: lines)
   }
 
@@ -155,7 +157,7 @@ struct CaptureWriter {
     let path = try path(file)
     // By their names something would be made of them.
     if [".sql", ".plist.yaml", ".plist.xml"].contains(where: path.nameString.hasSuffix) {
-      setup.verbatim.insert(path)
+      setup.add(path, to: .verbatim)
     }
     let bytes = try contents(file)
     let made = try values.data(
@@ -202,7 +204,7 @@ struct CaptureWriter {
     let vault = try Vault(opening: staged.live.contents(path), with: keys, path: path.description).sorted
     setup.vault = try vault.map { try replaced($0, at: path) }
     report.vaultItems = vault.count
-    for directory in try self.path(path).ancestors { setup.directories.remove(directory) }
+    setup.removeDirectories(above: try self.path(path))
   }
 
   /// An item of the vault: its value is a secret in any place.
@@ -255,13 +257,16 @@ struct CaptureWriter {
     let isNamed = String(validating: place.bytes, as: UTF8.self) != nil
     if isNamed {
       // The root's mode depends on who made it.
-      if metadata.mode != mode, !path.isRoot { setup.modes[place] = metadata.mode }
-      if let protection = metadata.protection { setup.protection[place] = protection }
-      if metadata.hasAppleFlag { setup.excluded.insert(place) }
+      if metadata.mode != mode, !path.isRoot {
+        setup.add(place, to: .modes, "0o\(String(metadata.mode, radix: 8))")
+      }
+      if let protection = metadata.protection { setup.add(place, to: .protection, protection.rawValue) }
+      if metadata.hasAppleFlag { setup.add(place, to: .excluded) }
     } else {
       note("\(place): fixture.yaml cannot name it: its mode and attributes are left out")
     }
     if metadata.isNoDump { note("\(place): the flag nodump cannot be kept in a fixture") }
+    var attributes: [String] = []
     for attribute in metadata.attributes {
       let leaf = CapturePlace(
         name: SecretName(attribute.name), isChosen: options.keys.contains(attribute.name),
@@ -278,8 +283,9 @@ struct CaptureWriter {
       let value = try values.data(attribute.value, leaf)
       let isSecret = SecretPattern.isSecret(text: attribute.name)
       let name = values.name(attribute.name, "an attribute", leaf, isSecret: isSecret)
-      setup.attributes[place, default: []].append(ExtendedAttribute(name: name, value: value))
+      attributes.append("\(GoldenYAML.quoted(name)): \(GoldenYAML.bytes(value))")
     }
+    if !attributes.isEmpty { setup.add(place, to: .attributes, "{\(attributes.joined(separator: ", "))}") }
   }
 
   private mutating func note(_ text: String) { report.notes.append(values.shown(text)) }
@@ -307,52 +313,47 @@ struct CaptureWriter {
     let place = Self.place(of: path)
     try target.createDirectories(place.parent, mode: 0o755)
     try body(target, place)
-    // A directory with content needs no entry.
-    for directory in path.ancestors { setup.directories.remove(directory) }
+    setup.removeDirectories(above: path)
   }
 }
 
 /// What `fixture.yaml` contains of a captured container.
 struct CapturedSetup {
-  var directories: Set<ContainerPath> = []
-  var excluded: Set<ContainerPath> = []
-  var attributes: [ContainerPath: [ExtendedAttribute]] = [:]
-  var modes: [ContainerPath: UInt16] = [:]
-  var protection: [ContainerPath: ProtectionClass] = [:]
-  var onlyInWAL: Set<ContainerPath> = []
-  var verbatim: Set<ContainerPath> = []
+  /// The sections with paths, in order.
+  enum Section: String, CaseIterable {
+    case directories, excluded, attributes, modes, protection
+    case onlyInWAL = "only-in-wal"
+    case verbatim
+  }
+
+  /// The value of each path in a section; empty in a list of paths.
+  private var sections: [Section: [ContainerPath: String]] = [:]
   var vault: [VaultItem]?
+
+  mutating func add(_ path: ContainerPath, to section: Section, _ value: String = "") {
+    sections[section, default: [:]][path] = value
+  }
+
+  /// Removes the directories above a path: a directory with content needs no entry.
+  mutating func removeDirectories(above path: ContainerPath) {
+    for directory in path.ancestors { sections[.directories]?[directory] = nil }
+  }
 
   /// The lines below `container:`, if any.
   var lines: [String] {
-    var lines = list("directories", directories) + list("excluded", excluded)
-    lines += map("attributes", attributes) { attributes in
-      let values = attributes.map { "\(GoldenYAML.quoted($0.name)): \(GoldenYAML.bytes($0.value))" }
-      return "{\(values.joined(separator: ", "))}"
+    var lines: [String] = []
+    for section in Section.allCases {
+      guard let entries = sections[section], !entries.isEmpty else { continue }
+      lines.append("  \(section.rawValue):")
+      for (path, value) in entries.sorted(by: { $0.key < $1.key }) {
+        // In quotes: to YAML a path can look like a number, or like anything else.
+        let name = GoldenYAML.quoted(
+          path.isRoot ? "." : String(decoding: path.bytes, as: UTF8.self), isKey: false)
+        lines.append(value.isEmpty ? "    - \(name)" : "    \(name): \(value)")
+      }
     }
-    lines += map("modes", modes) { "0o\(String($0, radix: 8))" }
-    lines += map("protection", protection) { $0.rawValue }
-    lines += list("only-in-wal", onlyInWAL) + list("verbatim", verbatim)
-    if let vault {
-      lines.append("  vault:" + (vault.isEmpty ? " []" : ""))
-      lines += vault.flatMap { GoldenYAML.item($0) }.map { "    " + $0 }
-    }
-    return lines
-  }
-
-  private func list(_ name: String, _ paths: Set<ContainerPath>) -> [String] {
-    paths.isEmpty ? [] : ["  \(name):"] + paths.sorted().map { "    - \(Self.key($0))" }
-  }
-
-  private func map<Value>(
-    _ name: String, _ values: [ContainerPath: Value], _ text: (Value) -> String
-  ) -> [String] {
-    let lines = values.sorted { $0.key < $1.key }.map { "    \(Self.key($0.key)): \(text($0.value))" }
-    return lines.isEmpty ? [] : ["  \(name):"] + lines
-  }
-
-  /// A path in quotes: to YAML a path can look like a number, or like anything else.
-  private static func key(_ path: ContainerPath) -> String {
-    GoldenYAML.quoted(path.isRoot ? "." : String(decoding: path.bytes, as: UTF8.self), isKey: false)
+    guard let vault else { return lines }
+    return lines + ["  vault:" + (vault.isEmpty ? " []" : "")]
+      + vault.flatMap { GoldenYAML.item($0) }.map { "    " + $0 }
   }
 }

@@ -23,10 +23,9 @@ struct CapturedDatabase {
     encoding = try TextEncoding(of: db)
     objects = try SchemaObject.all(in: db)
     tables = try objects.filter { $0.kind == "table" }.map { try SQLTable($0.name, in: db) }
-    keys = try Dictionary(
-      tables.map { table in
-        (table.name, Set(table.key + (try ForeignKey.of(table.name, in: db)).flatMap(\.columns)))
-      }, uniquingKeysWith: { first, _ in first })
+    keys = try tables.reduce(into: [:]) {
+      $0[$1.name] = Set($1.key + (try ForeignKey.of($1.name, in: db)).flatMap(\.columns))
+    }
   }
 
   /// The columns, as `TABLE.COLUMN`.

@@ -32,21 +32,18 @@ enum CaptureDecision {
     self = isSecret || place.isChosen ? .replace(isSecret: isSecret) : .keep
   }
 
-  /// The decision about bytes that are neither text nor a document, and that stay.
-  ///
-  /// - Parameter found: a replaced value in them.
-  init(remaining bytes: [UInt8], finding found: Original?, at place: CapturePlace) {
-    let advice = "replace the value or the whole file, leave it out, or keep it as it is"
+  /// The decision about bytes that are neither text nor a document, with a replaced value that is in them.
+  init(_ bytes: [UInt8], with found: Original?, at place: CapturePlace) {
+    let advice = "replace the value or the whole file, or leave it out"
     if let found {
-      self = .refuse(
-        "binary data with \(found.isSecret ? "a secret" : "a value") of \(found.source) in it; "
-          + "replace the value or the whole file, or leave it out")
+      self = .refuse("binary data with \(found.kind) of \(found.source) in it; \(advice)")
     } else if place.isKept {
       self = .keep
     } else if let format = OpaqueFormat.name(of: bytes) {
-      self = .refuse("data in \(format), which cannot be searched; \(advice)")
+      self = .refuse("data in \(format), which cannot be searched; \(advice), or keep it as it is")
     } else if OpaqueFormat.runs(in: bytes).contains(where: SecretPattern.isSecret(text:)) {
-      self = .refuse("binary data in which something looks like a secret; \(advice)")
+      self = .refuse(
+        "binary data in which something looks like a secret; \(advice), or keep it as it is")
     } else {
       self = .keep
     }
@@ -148,26 +145,22 @@ struct CapturedValues {
     if place.isIdentifier, let identifier = DeviceIdentifiers.uuid(bytes: bytes) {
       add(identifier: identifier, place)
     }
-    let decision = CaptureDecision(.data(bytes), at: place)
-    if case .replace(let isSecret) = decision {
-      originals.add(bytes, isSecret: isSecret, source: place.label)
-    }
     if isCollecting {
       // Bookmarks and their like hold paths.
-      for run in OpaqueFormat.runs(in: bytes) {
-        for identifier in DeviceIdentifiers.inPaths(run) { add(identifier: identifier, place) }
+      for identifier in OpaqueFormat.runs(in: bytes).flatMap(DeviceIdentifiers.inPaths) {
+        add(identifier: identifier, place)
       }
-      return bytes
     }
-    switch decision {
-    case .replace(let isSecret):
+    if case .replace(let isSecret) = CaptureDecision(.data(bytes), at: place) {
+      originals.add(bytes, isSecret: isSecret, source: place.label)
       count(place, isSecret: isSecret, isChosen: place.isChosen)
       return try replacements.replacement(of: bytes)
-    case .keep where replacements.isOriginal(bytes):
+    }
+    if replacements.isOriginal(bytes) {
       count(place)
       return try replacements.replacement(of: bytes)
-    case .keep, .refuse: return remaining(bytes, place)
     }
+    return isCollecting ? bytes : remaining(bytes, place)
   }
 
   /// Bytes that stay, with the identifiers in them replaced.
@@ -179,7 +172,7 @@ struct CapturedValues {
       bytes = other
     }
     let found = replacements.found(in: bytes).first?.original
-    if case .refuse(let why) = CaptureDecision(remaining: bytes, finding: found, at: place) {
+    if case .refuse(let why) = CaptureDecision(bytes, with: found, at: place) {
       refuse("\(place.label): \(why)")
     }
     return bytes

@@ -1,16 +1,12 @@
 import Foundation
 
-/// An original in one of the encodings in which a file may contain it, with its replacement in the same encoding.
-struct EncodedForm {
-  var bytes: [UInt8], replacement: [UInt8]
-  /// Whether the letters A to Z may be in either case.
-  var ignoresCase = true
-
+/// The encodings in which a file may contain an original, each with the replacement in the same encoding.
+enum EncodedForm {
   /// All forms of a text that is long enough to be searched for in any of them.
-  static func all(of text: String, _ original: Original, _ made: String) -> [EncodedForm] {
-    var forms: [EncodedForm] = []
+  static func all(of text: String, _ original: Original, _ made: String) -> [PatternIndex.Pattern] {
+    var forms: [PatternIndex.Pattern] = []
     for variant in variants(of: [text]) {
-      forms += escapes.map { EncodedForm(bytes: $0(variant), replacement: $0(made)) }
+      forms += escapes.map { .init(bytes: $0(variant), replacement: $0(made)) }
     }
     // An encoded text may have changed its case before it was encoded.
     for variant in variants(of: original.spellings.union([text])) {
@@ -26,10 +22,10 @@ struct EncodedForm {
   }
 
   /// Bytes in forms in which the case of letters has a meaning: as they are, hexadecimal, and Base64.
-  static func binary(_ bytes: [UInt8], _ replacement: [UInt8]) -> [EncodedForm] {
+  static func binary(_ bytes: [UInt8], _ replacement: [UInt8]) -> [PatternIndex.Pattern] {
     func forms(_ bytes: [UInt8]) -> [[UInt8]] { [bytes, hexadecimal(bytes)] + base64(bytes) }
     return zip(forms(bytes), forms(replacement)).map {
-      EncodedForm(bytes: $0, replacement: $1, ignoresCase: false)
+      .init(bytes: $0, replacement: $1, ignoresCase: false)
     }
   }
 

@@ -86,7 +86,7 @@ package struct FixtureCapture {
         try scratch.createDirectory("fixture", mode: 0o755)
         let fixture = try scratch.directory("fixture")
         let report = try write(staged, to: fixture, transaction.deviceKeys)
-        try requireVersion(try build(fixture.path, in: scratch.full("built")), report)
+        try check(fixture, in: scratch.full("built"), report)
         try publish(fixture, in: root, as: target)
         return report
       }
@@ -120,7 +120,7 @@ package struct FixtureCapture {
     let replacements = try Replacements(first.values.originals, keeping: options.kept)
     var second = try CaptureWriter(after: first, report, replacements, to: target)
     try second.addAll(keys)
-    try target.create("fixture.yaml", Array(description(version, second).utf8), mode: 0o644)
+    try target.create("fixture.yaml", Array(description(second).utf8), mode: 0o644)
     var problems = second.values.problems
     if problems.isEmpty {
       problems = try CaptureScan(replacements, keeping: options.kept).problems(in: target)
@@ -136,13 +136,11 @@ package struct FixtureCapture {
 
   private func requireColumns(_ columns: Set<String>) throws {
     let known = Set(columns.map { $0.lowercased() })
-    guard let unknown = options.columns.sorted().first(where: { !known.contains($0.lowercased()) }) else {
-      return
+    for unknown in options.columns.sorted() where !known.contains(unknown.lowercased()) {
+      let hint = NearestWord.hint(for: unknown, among: columns.sorted())
+      throw DrydockError(
+        .notCaptured, "no database of the container has a column \(unknown); \(hint)")
     }
-    throw DrydockError(
-      .notCaptured,
-      "no database of the container has a column \(unknown); "
-        + NearestWord.hint(for: unknown, among: columns.sorted()))
   }
 
   // MARK: The version
@@ -150,30 +148,27 @@ package struct FixtureCapture {
   private func version(_ staged: StagedContainer) throws -> (number: Int, isUnmarked: Bool) {
     do {
       let found = try DetectedVersion.detect(in: staged, tool: tool).version
-      if let said = options.version, said != found {
-        throw DrydockError(
-          .notCaptured, "the container has version \(found), not \(said)")
+      if let given = options.version, given != found {
+        throw DrydockError(.notCaptured, "the container has version \(found), not \(given)")
       }
       return (found, false)
     } catch let error as DrydockError where error.code == .unknownVersion {
-      guard let said = options.version else {
-        throw DrydockError(
-          .notCaptured, "\(error.message); or give the version", path: error.path ?? container.root,
-          cause: error)
-      }
-      return (said, true)
+      if let given = options.version { return (given, true) }
+      throw DrydockError(
+        .notCaptured, "\(error.message); or give the version", path: error.path ?? container.root,
+        cause: error)
     }
   }
 
-  private func description(_ version: (number: Int, isUnmarked: Bool), _ writer: CaptureWriter) -> String {
-    let app = writer.values.shown(container.app)
-    let summary = "A container of \(app) of version \(version.number), captured in use"
+  private func description(_ writer: CaptureWriter) -> String {
+    let (app, report) = (writer.values.shown(container.app), writer.report)
+    let summary = "A container of \(app) of version \(report.version), captured in use"
     var lines = [
       "# Made by `drydock fixture capture`: secrets, and what was chosen, are made up.",
       "description: \(GoldenYAML.quoted(summary, isKey: false))",
-      "version: \(version.number)",
+      "version: \(report.version)",
     ]
-    if version.isUnmarked { lines.append("unmarked: true") }
+    if report.isUnmarked { lines.append("unmarked: true") }
     let setup = writer.setup.lines
     if !setup.isEmpty { lines += ["container:"] + setup }
     return lines.joined(separator: "\n") + "\n"
@@ -181,15 +176,18 @@ package struct FixtureCapture {
 
   // MARK: The last steps
 
-  /// Builds the fixture, as `drydock test` will.
-  private func build(_ directory: String, in work: String) throws -> Container {
+  /// Builds the fixture, as `drydock test` does, and compares its version.
+  private func check(_ fixture: Directory, in work: String, _ report: CaptureReport) throws {
+    let built: Container
     do {
-      return try Fixture.load(directory).build(
+      built = try Fixture.load(fixture.path).build(
         in: work, configuration: configuration, deviceKeys: DeviceKeys(try AgeIdentity.generate()))
     } catch let error as DrydockError {
-      // The temporary directory is gone by the time this is read.
+      // The temporary directory no longer exists when this is read.
       let plain = { (text: String) in
-        [directory, realPath(directory) ?? directory].reduce(text) { $0.replacing($1 + "/", with: "") }
+        [fixture.path, realPath(fixture.path) ?? fixture.path].reduce(text) {
+          $0.replacing($1 + "/", with: "")
+        }
       }
       throw DrydockError(
         .notCaptured,
@@ -197,16 +195,12 @@ package struct FixtureCapture {
           + "then, replace less, or leave the file out",
         path: error.path.map(plain), cause: error)
     }
-  }
-
-  private func requireVersion(_ built: Container, _ report: CaptureReport) throws {
     let found = try? Transaction.inspect(built) { try DetectedVersion.detect(in: $0, tool: tool).version }
     guard report.isUnmarked || found == report.version else {
       throw DrydockError(
         .notCaptured,
         "the fixture does not have version \(report.version), because its version marker was replaced, cut or "
-          + "left out; keep more rows, or check the app and the version markers in drydock.yaml"
-      )
+          + "left out; keep more rows, or check the app and the version markers in drydock.yaml")
     }
   }
 

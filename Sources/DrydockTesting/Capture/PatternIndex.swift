@@ -1,5 +1,3 @@
-import Foundation
-
 /// Finds many patterns in bytes at once.
 struct PatternIndex: Sendable {
   /// What must not be beside a pattern for it to count.
@@ -7,16 +5,14 @@ struct PatternIndex: Sendable {
 
   struct Pattern: Sendable {
     var bytes: [UInt8]
+    var replacement: [UInt8] = []
     /// Whether the letters A to Z may be in either case.
     var ignoresCase = true
     var bound = Bound.none
   }
 
-  struct Match {
-    var range: Range<Int>
-    /// The pattern's index.
-    var pattern: Int
-  }
+  /// Where a pattern was found, and its index.
+  typealias Match = (range: Range<Int>, pattern: Int)
 
   /// Patterns of fewer bytes are found by their first three.
   static let least = 6
@@ -47,9 +43,11 @@ struct PatternIndex: Sendable {
     var matches: [Match] = []
     var index = 0
     while index < bytes.count {
-      if let match = match(at: index, in: bytes, includesShort) {
-        matches.append(match)
-        index = match.range.upperBound
+      let long = pattern(at: index, in: bytes, Self.least)
+      if let number = long ?? (includesShort ? pattern(at: index, in: bytes, Self.short) : nil) {
+        let end = index + patterns[number].bytes.count
+        matches.append((index..<end, number))
+        index = end
       } else {
         index += 1
       }
@@ -57,17 +55,12 @@ struct PatternIndex: Sendable {
     return matches
   }
 
-  private func match(at index: Int, in bytes: [UInt8], _ includesShort: Bool) -> Match? {
-    for length in includesShort ? [Self.least, Self.short] : [Self.least] where index + length <= bytes.count
-    {
-      let key = Self.key(bytes, at: index, length)
-      let bit = Self.hash(key)
-      guard filter[bit >> 6] & (1 << UInt64(bit & 63)) != 0,
-        let number = candidates[key]?.first(where: { matches(patterns[$0], at: index, in: bytes) })
-      else { continue }
-      return Match(range: index..<(index + patterns[number].bytes.count), pattern: number)
-    }
-    return nil
+  private func pattern(at index: Int, in bytes: [UInt8], _ length: Int) -> Int? {
+    guard index + length <= bytes.count else { return nil }
+    let key = Self.key(bytes, at: index, length)
+    let bit = Self.hash(key)
+    guard filter[bit >> 6] & (1 << UInt64(bit & 63)) != 0 else { return nil }
+    return candidates[key]?.first { matches(patterns[$0], at: index, in: bytes) }
   }
 
   private func matches(_ pattern: Pattern, at index: Int, in bytes: [UInt8]) -> Bool {

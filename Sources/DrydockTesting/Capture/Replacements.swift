@@ -12,6 +12,9 @@ struct Original: Sendable {
   var isPlainWord = false
   /// The text in the cases in which it was found.
   var spellings: Set<String> = []
+
+  /// For people.
+  var kind: String { isSecret ? "a secret" : "a value" }
 }
 
 /// The values of a container that must not be in its fixture.
@@ -54,7 +57,9 @@ struct Replacements: Sendable {
   private let pseudonyms: Pseudonyms
   private let madeTexts: [String: String]
   private var madeData: [[UInt8]: [UInt8]] = [:]
-  private let forms: [(form: EncodedForm, original: Original)]
+  /// The forms of all originals, and the original of each.
+  private let forms: [PatternIndex.Pattern]
+  private let originals: [Original]
   private let index: PatternIndex
 
   /// Makes up a value for each original.
@@ -64,21 +69,17 @@ struct Replacements: Sendable {
     pseudonyms = try Pseudonyms()
     madeTexts = try Self.texts(for: originals, pseudonyms)
     let kept = Set(kept.map(\.asciiLowercased))
-    var patterns: [PatternIndex.Pattern] = []
-    var forms: [(form: EncodedForm, original: Original)] = []
+    var forms: [(form: PatternIndex.Pattern, original: Original)] = []
     for (text, original) in originals.texts where text.utf8.count >= Self.leastWord && !kept.contains(text) {
       guard let made = madeTexts[text] else { continue }
       // A short text is searched for as a word, and never in an encoding.
       let isShort = text.utf8.count < PatternIndex.least
       let isNumber = text.utf8.allSatisfy { (0x30...0x39).contains($0) }
-      let short = EncodedForm(bytes: Array(text.utf8), replacement: Array(made.utf8))
+      let short = PatternIndex.Pattern(bytes: Array(text.utf8), replacement: Array(made.utf8))
       var seen: Set<[UInt8]> = []
-      for form in isShort ? [short] : EncodedForm.all(of: text, original, made)
+      for var form in isShort ? [short] : EncodedForm.all(of: text, original, made)
       where seen.insert(form.bytes).inserted {
-        patterns.append(
-          .init(
-            bytes: form.bytes, ignoresCase: form.ignoresCase,
-            bound: isShort ? .letter : isNumber ? .digit : .none))
+        form.bound = isShort ? .letter : isNumber ? .digit : .none
         forms.append((form, original))
       }
       if original.isIdentifier, let bytes = DeviceIdentifiers.bytes(text) {
@@ -88,31 +89,24 @@ struct Replacements: Sendable {
     for (data, original) in originals.data where madeData[data] == nil {
       let made = try pseudonyms.bytes(data)
       madeData[data] = made
-      for form in EncodedForm.binary(data, made) {
-        patterns.append(.init(bytes: form.bytes, ignoresCase: false))
-        forms.append((form, original))
-      }
+      forms += EncodedForm.binary(data, made).map { ($0, original) }
     }
-    (self.forms, index) = (forms, PatternIndex(patterns))
+    (self.forms, self.originals) = (forms.map(\.form), forms.map(\.original))
+    index = PatternIndex(self.forms)
   }
 
   /// A different value for each text, which contains none of the originals.
   private static func texts(for originals: Originals, _ pseudonyms: Pseudonyms) throws -> [String: String] {
-    let texts = originals.texts.keys.sorted()
-    let known = PatternIndex(texts.map { PatternIndex.Pattern(bytes: Array($0.utf8)) })
-    var used: Set<String> = []
+    let known = PatternIndex(originals.texts.keys.map { PatternIndex.Pattern(bytes: Array($0.utf8)) })
+    var used = Set(originals.texts.keys)
     var result: [String: String] = [:]
-    for text in texts {
+    for text in originals.texts.keys.sorted() {
       var made = text
       // There may be no unused text of one letter: then an equal one must do.
       for attempt in 0..<200 {
         made = try pseudonyms.text(text, attempt: attempt)
-        let isFree = !used.contains(made) && originals.texts[made] == nil
-        if made != text, isFree || attempt > 100,
-          known.matches(in: Array(made.utf8), includesShort: false).isEmpty
-        {
-          break
-        }
+        let isFree = attempt > 100 || !used.contains(made)
+        if made != text, isFree, known.matches(in: Array(made.utf8), includesShort: false).isEmpty { break }
       }
       used.insert(made)
       result[text] = made
@@ -152,16 +146,15 @@ struct Replacements: Sendable {
   }
 
   private func replacing(
-    in bytes: [UInt8], includesShort: Bool, where isReplaced: (EncodedForm, Original) -> Bool
+    in bytes: [UInt8], includesShort: Bool, where isReplaced: (PatternIndex.Pattern, Original) -> Bool
   ) -> [UInt8]? {
     var (result, end): ([UInt8], Int) = ([], 0)
-    for match in index.matches(in: bytes, includesShort: includesShort) {
-      let (form, original) = forms[match.pattern]
-      guard isReplaced(form, original) else { continue }
-      result += bytes[end..<match.range.lowerBound]
-      result +=
-        form.ignoresCase ? Self.cased(form.replacement, as: Array(bytes[match.range])) : form.replacement
-      end = match.range.upperBound
+    for (range, number) in index.matches(in: bytes, includesShort: includesShort)
+    where isReplaced(forms[number], originals[number]) {
+      let form = forms[number]
+      result += bytes[end..<range.lowerBound]
+      result += form.ignoresCase ? Self.cased(form.replacement, as: Array(bytes[range])) : form.replacement
+      end = range.upperBound
     }
     return end == 0 ? nil : result + bytes[end...]
   }
@@ -174,7 +167,7 @@ struct Replacements: Sendable {
 
   /// The originals in bytes, without those so short that they occur by chance.
   func found(in bytes: [UInt8]) -> [(range: Range<Int>, original: Original)] {
-    index.matches(in: bytes, includesShort: false).map { ($0.range, forms[$0.pattern].original) }
+    index.matches(in: bytes, includesShort: false).map { ($0.range, originals[$0.pattern]) }
   }
 
   static func cased(_ bytes: [UInt8], as other: [UInt8]) -> [UInt8] {

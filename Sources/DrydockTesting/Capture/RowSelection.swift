@@ -20,13 +20,11 @@ struct RowSelection {
   /// A selection of tables whose rows have identities.
   init(_ tables: [SQLTable], limit: Int, in db: Database) throws {
     (self.db, self.limit) = (db, limit)
-    let names = tables.map { $0.name.lowercased() }
-    self.tables = Dictionary(zip(names, tables), uniquingKeysWith: { first, _ in first })
-    references = try Dictionary(
-      zip(names, tables.map { try ForeignKey.of($0.name, in: db) }), uniquingKeysWith: { first, _ in first })
+    self.tables = tables.reduce(into: [:]) { $0[$1.name.lowercased()] = $1 }
+    references = try self.tables.mapValues { try ForeignKey.of($0.name, in: db) }
     // The tables that refer to most others come first: their parents take the others' places.
-    let depths = names.map { depth($0) }
-    for (name, _) in zip(names, depths).sorted(by: { $0.1 > $1.1 }) { try choose(from: name) }
+    let depths = self.tables.keys.sorted().map { ($0, depth($0)) }
+    for (name, _) in depths.sorted(by: { $0.1 > $1.1 }) { try choose(from: name) }
   }
 
   /// The longest chain of tables that a table's rows refer to.
