@@ -171,6 +171,18 @@ struct CaptureChoiceTests {
     }
   }
 
+  @Test("A chosen word that is also one of SQL or of fixture.yaml does not stop the capture")
+  func formatWords() throws {
+    try CaptureSandbox.with { sandbox in
+      try sandbox.database(
+        "Documents/a.sqlite", "CREATE TABLE task (x TEXT); INSERT INTO task VALUES ('Create'), ('version')")
+      sandbox.options.columns = ["task.x"]
+      try sandbox.capture()
+      let sql = try sandbox.text("container/Documents/a.sqlite.sql")
+      #expect(sql.contains("INSERT INTO") && !sql.contains("'Create'") && !sql.contains("version"))
+    }
+  }
+
   @Test("A database that SQLite cannot open, and a version that nothing says")
   func odd() throws {
     try CaptureSandbox.with { sandbox in

@@ -42,8 +42,7 @@ struct FixtureCaptureCommand: ParsableCommand {
       "The directory of fixtures; by default `fixtures:` of drydock.yaml.", valueName: "directory"))
   var fixtures: String?
   @Option(help: ArgumentHelp("The maximum number of rows kept of each table.", valueName: "number"))
-  var rows =
-    100
+  var rows = 100
   @Option(
     name: .customLong("replace"),
     help: ArgumentHelp("A column whose values are replaced; repeatable.", valueName: "table.column"))

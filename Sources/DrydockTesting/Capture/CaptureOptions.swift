@@ -22,30 +22,18 @@ package struct CaptureOptions: Sendable {
   /// Secrets are made up, and nothing else.
   package init() {}
 
-  func drops(_ path: ContainerPath, isDirectory: Bool = false) -> Bool {
-    Self.matches(dropped, path, isDirectory)
-  }
-
-  /// Whether a file's content is made up.
-  func replaces(_ path: ContainerPath) -> Bool { Self.matches(files, path, false) }
-
-  /// Whether a file is kept although it cannot be searched.
-  func keeps(_ path: ContainerPath) -> Bool { Self.matches(kept, path, false) }
-
-  /// Whether a column's values are made up. SQL ignores the case.
-  func replaces(column: String) -> Bool { columns.contains { $0.lowercased() == column.lowercased() } }
-
-  /// Whether a column's values are kept although they cannot be searched.
-  func keeps(column: String) -> Bool { kept.contains { $0.lowercased() == column.lowercased() } }
-
-  /// A pattern that matches a directory applies to all below it.
-  private static func matches(_ patterns: [String], _ path: ContainerPath, _ isDirectory: Bool) -> Bool {
-    if patterns.isEmpty { return false }
+  /// Whether a pattern matches a path, or a directory above it.
+  static func matches(_ patterns: [String], _ path: ContainerPath, isDirectory: Bool = false) -> Bool {
     let list = PatternList(patterns)
     return ([path] + path.ancestors.filter { !$0.isRoot }).contains { candidate in
       let verdict = list.verdict(of: candidate, isDirectory: isDirectory || candidate != path)
       return if case .matched = verdict { true } else { false }
     }
+  }
+
+  /// Whether a list has a column. SQL ignores the case.
+  static func lists(_ columns: some Sequence<String>, _ column: String) -> Bool {
+    columns.contains { $0.lowercased() == column.lowercased() }
   }
 }
 

@@ -67,7 +67,9 @@ struct CaptureWriter {
         if entry.kind == .directory, try staged.live.metadata(entry.path)?.hasAppleFlag == true {
           try add(directory: entry.path)
         }
-      } else if options.drops(entry.path, isDirectory: entry.kind == .directory) {
+      } else if CaptureOptions.matches(
+        options.dropped, entry.path, isDirectory: entry.kind == .directory)
+      {
         skipped = entry.path
         drop(entry.path, "chosen")
       } else {
@@ -132,14 +134,11 @@ struct CaptureWriter {
   private mutating func add(settings: ContainerPath) throws {
     let bytes = try contents(settings)
     let label = CapturePlace(label: settings.description)
-    var named = label
-    named.showsKeys = true
-    guard var file = try? PropertyListFile(bytes: bytes) else { return try add(file: settings) }
-    guard file.format == .binary else {
-      // Its keys are those of settings, and comments are searched as text.
-      if values.isCollecting { _ = try values.dictionary(file.root, named) }
+    guard var file = try? PropertyListFile(bytes: bytes), file.format == .binary else {
       return try add(file: settings)
     }
+    var named = label
+    named.showsKeys = true
     file.root = try values.dictionary(file.root, named)
     try values.collectFields(of: bytes, label)
     let path = try path(settings)
@@ -163,7 +162,8 @@ struct CaptureWriter {
     let made = try values.data(
       bytes,
       CapturePlace(
-        isChosen: options.replaces(file), isKept: options.keeps(file), label: file.description))
+        isChosen: CaptureOptions.matches(options.files, file),
+        isKept: CaptureOptions.matches(options.kept, file), label: file.description))
     let isExecutable = try staged.live.status(file).map { $0.mode & 0o100 != 0 } ?? false
     try describe(file, as: path, mode: isExecutable ? 0o755 : Self.fileMode)
     try write(path, made, isExecutable: isExecutable)

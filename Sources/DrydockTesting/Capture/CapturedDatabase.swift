@@ -110,7 +110,8 @@ struct CapturedDatabase {
   private func place(_ table: SQLTable, _ column: String, _ name: SecretName) -> CapturePlace {
     let full = "\(table.name).\(column)"
     return CapturePlace(
-      name: name, isChosen: options.replaces(column: full), isKept: options.keeps(column: full),
+      name: name, isChosen: CaptureOptions.lists(options.columns, full),
+      isKept: CaptureOptions.lists(options.kept, full),
       label: "\(path): \(full)")
   }
 
@@ -200,13 +201,8 @@ struct CapturedDatabase {
 
   /// The counters of tables with AUTOINCREMENT.
   private func sequences() throws -> [String] {
-    let table = try SQLTable("sqlite_sequence", in: db)
-    if table.columns.isEmpty { return [] }
-    let names = Set(tables.map(\.name))
-    var lines = ["DELETE FROM sqlite_sequence;"]
-    try table.rows(db) { row in
-      if row[0].text(encoding).map(names.contains) == true { lines.append(table.insert(row, encoding)) }
-    }
-    return lines
+    guard let (table, rows) = try SQLTable.sequences(in: db) else { return [] }
+    let known = rows.filter { row in tables.contains { $0.name == row[0].text(encoding) } }
+    return ["DELETE FROM sqlite_sequence;"] + known.map { table.insert($0, encoding) }
   }
 }

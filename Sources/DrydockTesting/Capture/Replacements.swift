@@ -54,6 +54,15 @@ struct Replacements: Sendable {
   /// Shorter texts are replaced only where they were found.
   private static let leastWord = 3
 
+  /// Words of the fixture's SQL and YAML, which are not searched for.
+  private static let formatWords = Set(
+    """
+    access-group accessible account always attributes boolean cascade collate commit constraint container create
+    database default delete description directories excluded exists fixture foreign groups insert integer nocase
+    only-in-wal pragma primary protection references replace select service synchronizable trigger unique unmarked
+    update user_version values varchar version virtual without
+    """.split(whereSeparator: \.isWhitespace).map(String.init))
+
   private let pseudonyms: Pseudonyms
   private let madeTexts: [String: String]
   private var madeData: [[UInt8]: [UInt8]] = [:]
@@ -68,7 +77,7 @@ struct Replacements: Sendable {
   init(_ originals: Originals, keeping kept: [String]) throws {
     pseudonyms = try Pseudonyms()
     madeTexts = try Self.texts(for: originals, pseudonyms)
-    let kept = Set(kept.map(\.asciiLowercased))
+    let kept = Self.formatWords.union(kept.map(\.asciiLowercased))
     var forms: [(form: PatternIndex.Pattern, original: Original)] = []
     for (text, original) in originals.texts where text.utf8.count >= Self.leastWord && !kept.contains(text) {
       guard let made = madeTexts[text] else { continue }
