@@ -1,7 +1,7 @@
 import AppContainer
 import FileSystem
 
-/// What of a container a fixture keeps, and what is made up in it.
+/// Which data of a container a fixture keeps, and which is made up.
 package struct CaptureOptions: Sendable {
   /// The most rows to keep of each table.
   package var rows = 100

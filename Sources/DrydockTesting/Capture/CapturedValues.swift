@@ -2,9 +2,9 @@ import AppContainer
 import Formats
 import Foundation
 
-/// The place of a value, and what is known about it there.
+/// The place of a value, with what its name shows about it.
 struct CapturePlace {
-  /// What its name says about it.
+  /// Whether its name is that of a secret.
   var name = SecretName.plain
   /// Whether it was chosen to be replaced.
   var isChosen = false
@@ -34,16 +34,17 @@ enum CaptureDecision {
 
   /// The decision about bytes that are neither text nor a document, with a replaced value that is in them.
   init(_ bytes: [UInt8], with found: Original?, at place: CapturePlace) {
-    let advice = "replace the value or the whole file, or leave it out"
+    let advice = "replace the value or the whole file"
     if let found {
-      self = .refuse("binary data with \(found.kind) of \(found.source) in it; \(advice)")
+      self = .refuse("binary data with \(found.kind) of \(found.source) in it; \(advice), or leave it out")
     } else if place.isKept {
       self = .keep
     } else if let format = OpaqueFormat.name(of: bytes) {
-      self = .refuse("data in \(format), which cannot be searched; \(advice), or keep it as it is")
+      self = .refuse(
+        "data in \(format), which cannot be searched; \(advice), leave it out, or keep it as it is")
     } else if OpaqueFormat.runs(in: bytes).contains(where: SecretPattern.isSecret(text:)) {
       self = .refuse(
-        "binary data in which something looks like a secret; \(advice), or keep it as it is")
+        "binary data in which something looks like a secret; \(advice), leave it out, or keep it as it is")
     } else {
       self = .keep
     }
@@ -298,7 +299,7 @@ extension CapturedValues {
     return result
   }
 
-  /// Nil for what is not a property list, and for one that must be searched as text, too.
+  /// Nil if it is not a property list, or one that must be searched as text, too.
   private mutating func propertyList(_ bytes: [UInt8], _ place: CapturePlace, _ depth: Int) throws -> [UInt8]?
   {
     guard let document = try? PropertyListDocument(bytes: bytes) else { return nil }

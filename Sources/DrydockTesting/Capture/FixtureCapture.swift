@@ -18,16 +18,14 @@ package struct FixtureCapture {
   private let fixtures: String
   private let options: CaptureOptions
   private let tool: MigrationTool?
-  /// What `drydock.yaml` will say when the fixture is tested.
+  /// The configuration that the fixture is tested with.
   private let configuration: ContainerConfiguration
 
   /// A capture of a container.
   ///
   /// - Parameters:
-  ///   - name: the fixture's; nothing of that name may exist.
-  ///   - fixtures: the directory of fixtures.
   ///   - tool: the other tool that the migrations are written for.
-  ///   - configuration: what the fixture will be tested with; by default the container's.
+  ///   - configuration: the one that the fixture is tested with; by default the container's.
   package init(
     of container: Container, as name: String, in fixtures: String, tool: MigrationTool? = nil,
     configuration: ContainerConfiguration? = nil, options: CaptureOptions = CaptureOptions()
@@ -164,7 +162,7 @@ package struct FixtureCapture {
     let (app, report) = (writer.values.shown(container.app), writer.report)
     let summary = "A container of \(app) of version \(report.version), captured in use"
     var lines = [
-      "# Made by `drydock fixture capture`: secrets, and what was chosen, are made up.",
+      "# Made by `drydock fixture capture`: secrets and chosen values are made up.",
       "description: \(GoldenYAML.quoted(summary, isKey: false))",
       "version: \(report.version)",
     ]
