@@ -5,9 +5,11 @@ import Formats
 import Foundation
 import SystemPackage
 
-/// What a transaction is for.
-public enum TransactionKind: String, Sendable, Codable {
-  case migrate, restore, rollback, redo, baseline, repair, vault
+extension TransactionLogEntry {
+  /// What a transaction is for.
+  public enum Kind: String, Sendable, Codable {
+    case migrate, restore, rollback, redo, baseline, repair, vault
+  }
 }
 
 /// One line of the journal.
@@ -29,7 +31,7 @@ struct JournalRecord: Codable, Sendable {
   var transaction: TransactionID
   var time: String
   // With `begin`:
-  var kind: TransactionKind?
+  var kind: TransactionLogEntry.Kind?
   var summary: String?
   var source: String?
   /// The file name of the backup taken before this transaction.
@@ -61,7 +63,7 @@ struct JournalRecord: Codable, Sendable {
   }
 
   /// The first record of a new transaction.
-  init(beginning kind: TransactionKind, _ summary: String, source: String? = nil) throws {
+  init(beginning kind: TransactionLogEntry.Kind, _ summary: String, source: String? = nil) throws {
     self.init(.begin, try TransactionID.new())
     (self.kind, self.summary, self.source) = (kind, summary, source)
   }
@@ -278,7 +280,7 @@ public struct TransactionLogEntry: Sendable, Codable, Equatable {
   }
 
   /// Its name, what it was for, and when it began (UTC).
-  public var transaction: TransactionID, kind: TransactionKind, summary: String, time: String
+  public var transaction: TransactionID, kind: TransactionLogEntry.Kind, summary: String, time: String
   /// Its state.
   public var state: State
   /// The number of paths that it changed.

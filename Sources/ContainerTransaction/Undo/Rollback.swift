@@ -108,7 +108,7 @@ package final class Rollback {
   /// A transaction that can be undone.
   package struct Candidate: Sendable {
     package let transaction: TransactionID
-    package let kind: TransactionKind
+    package let kind: TransactionLogEntry.Kind
     package let summary: String
     /// The transactions whose steps it contains: its own, or those that it has redone.
     package let origins: [String]
@@ -227,7 +227,7 @@ package struct RollbackReport: Sendable {
   package struct Undone: Sendable, Codable, Equatable {
     package var transaction: TransactionID
     /// What it was for, and what it had done.
-    package var kind: TransactionKind, summary: String
+    package var kind: TransactionLogEntry.Kind, summary: String
   }
 
   /// The transactions that were undone, the newest first.

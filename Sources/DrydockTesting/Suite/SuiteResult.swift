@@ -1,16 +1,18 @@
-/// What the checks of all fixtures found.
-public struct SuiteResult: Sendable, Codable {
-  public var fixtures: [FixtureResult]
-  /// What is wrong with the fixtures as a whole: steps without effect, releases without a fixture, migrated
-  /// containers that are not like fresh ones.
-  public var findings: [FixtureFinding]
-  /// What could not be checked over all fixtures, and why: some were filtered out.
-  public var notes: [String]
-  public var seconds: Double
+extension FixtureSuite {
+  /// What the checks of all fixtures found.
+  public struct Report: Sendable, Codable {
+    public var fixtures: [FixtureResult]
+    /// What is wrong with the fixtures as a whole: steps without effect, releases without a fixture, migrated
+    /// containers that are not like fresh ones.
+    public var findings: [FixtureResult.Finding]
+    /// What could not be checked over all fixtures, and why: some were filtered out.
+    public var notes: [String]
+    public var seconds: Double
 
-  /// Whether nothing failed, except what is known to fail.
-  public var passed: Bool {
-    findings.isEmpty && fixtures.allSatisfy { $0.state == .passed || $0.state == .knownFailure }
+    /// Whether nothing failed, except what is known to fail.
+    public var passed: Bool {
+      findings.isEmpty && fixtures.allSatisfy { $0.state == .passed || $0.state == .knownFailure }
+    }
   }
 }
 
@@ -32,7 +34,7 @@ public struct FixtureResult: Sendable, Codable {
   public var from: Int, to: Int
   public var state: State
   /// What is wrong; empty when it passed.
-  public var findings: [FixtureFinding]
+  public var findings: [FixtureResult.Finding]
   /// What could not be checked, and why.
   public var notes: [String] = []
   public var knownFailure: String?
@@ -41,57 +43,59 @@ public struct FixtureResult: Sendable, Codable {
   public var kept: String?
 }
 
-/// One thing that is not as it must be: where, what was expected, what was found, and since which migration.
-public struct FixtureFinding: Sendable, Codable, Equatable {
-  public enum Check: String, Sendable, Codable, CaseIterable {
-    /// The container could not be made, or has another version than the fixture says.
-    case build
-    /// Migrating failed, or did not end at the latest version.
-    case migration
-    /// The result is not its golden.
-    case golden
-    /// An expectation of `fixture.yaml` is not met.
-    case expectation
-    /// Migrating again changed something.
-    case again
-    /// Rolling back did not give back exactly what was.
-    case rollback
-    /// Going down by steps did not reach the same state.
-    case down
-    /// A table lost rows, and nothing announced it.
-    case lostRows = "lost-rows"
-    /// A step of a migration has no effect on any fixture.
-    case coverage
-    /// A release has no fixture.
-    case release
-    /// A migrated container is not like one that the app wrote itself.
-    case fresh
-    /// What was known to fail passes.
-    case known
-  }
+extension FixtureResult {
+  /// One thing that is not as it must be: where, what was expected, what was found, and since which migration.
+  public struct Finding: Sendable, Codable, Equatable {
+    public enum Check: String, Sendable, Codable, CaseIterable {
+      /// The container could not be made, or has another version than the fixture says.
+      case build
+      /// Migrating failed, or did not end at the latest version.
+      case migration
+      /// The result is not its golden.
+      case golden
+      /// An expectation of `fixture.yaml` is not met.
+      case expectation
+      /// Migrating again changed something.
+      case again
+      /// Rolling back did not give back exactly what was.
+      case rollback
+      /// Going down by steps did not reach the same state.
+      case down
+      /// A table lost rows, and nothing announced it.
+      case lostRows = "lost-rows"
+      /// A step of a migration has no effect on any fixture.
+      case coverage
+      /// A release has no fixture.
+      case release
+      /// A migrated container is not like one that the app wrote itself.
+      case fresh
+      /// What was known to fail passes.
+      case known
+    }
 
-  public var check: Check
-  /// Where in the container: a path, and the key, row or item in it, such as `…/database.sqlite: task, id 3: title`.
-  public var place: String?
-  /// What is wrong, in a sentence without the place; secrets are hidden.
-  public var message: String
-  /// What must be there; nil for nothing, or where the message says it all.
-  public var expected: String?
-  public var found: String?
-  /// The first migration after which it differs, such as `0002_rename_settings`; nil when none made the difference.
-  public var migration: String?
-  /// The file that says what is expected, or the migration's, relative to nothing: as it was named.
-  public var file: String?
-  /// The line in it, from 1.
-  public var line: Int?
+    public var check: Check
+    /// Where in the container: a path, and the key, row or item in it, such as `…/database.sqlite: task, id 3: title`.
+    public var place: String?
+    /// What is wrong, in a sentence without the place; secrets are hidden.
+    public var message: String
+    /// What must be there; nil for nothing, or where the message says it all.
+    public var expected: String?
+    public var found: String?
+    /// The first migration after which it differs, such as `0002_rename_settings`; nil when none made the difference.
+    public var migration: String?
+    /// The file that says what is expected, or the migration's, relative to nothing: as it was named.
+    public var file: String?
+    /// The line in it, from 1.
+    public var line: Int?
 
-  /// A finding with what every one has.
-  package init(_ check: Check, _ message: String, place: String? = nil) {
-    (self.check, self.message, self.place) = (check, message, place)
+    /// A finding with what every one has.
+    package init(_ check: Check, _ message: String, place: String? = nil) {
+      (self.check, self.message, self.place) = (check, message, place)
+    }
   }
 }
 
-extension SuiteResult: CustomStringConvertible {
+extension FixtureSuite.Report: CustomStringConvertible {
   /// The counts, and everything that is wrong, with its place, what was expected and found, and the file and line.
   public var description: String {
     let failed = fixtures.filter { $0.state == .failed }.flatMap { fixture in
@@ -117,7 +121,7 @@ extension SuiteResult: CustomStringConvertible {
   }
 }
 
-extension FixtureFinding: CustomStringConvertible {
+extension FixtureResult.Finding: CustomStringConvertible {
   /// What is wrong, in lines.
   public var description: String { FindingText(self).lines.joined(separator: "\n") }
 }
