@@ -38,7 +38,6 @@ package enum ForeignContainer {
         .notAContainer, "not a zip, tar, tar.gz or tar.zst; give one of these, or a directory", path: path)
     }
     let temporary = try ScratchDirectory.temporary()
-    defer { temporary.remove() }
     let scratch = temporary.directory
     let content: ContainerPath = "content"
     try scratch.createDirectory(content)

@@ -11,8 +11,6 @@ public struct TransactionOptions: Sendable {
   /// Whether a transaction is refused where a process may have the container open without being seen: those of other
   /// users without root, and those outside a PID namespace.
   public var requiresVisible = false
-  /// Whether staged databases and property lists are checked before the commit.
-  package var checksResult = true
   /// Hides secrets: one for the whole run, so that equal ones are recognizable in all output.
   package var redactor = Redactor()
   /// How much of what is replaced is kept.
@@ -111,10 +109,7 @@ package enum Transaction {
     body: (StagedContainer, Plan) throws -> Value
   ) throws -> TransactionOutcome<Value> {
     let (lock, recovered) = try lockRecovered(container, timeout: options.lockTimeout)
-    let (decision, reads) = try inspect(container, under: lock, options: options) { staged in
-      staged.liveContainer.reads = LiveReads()
-      return (try plan(staged), staged.liveContainer.reads)
-    }
+    let (decision, reads) = try decide(container, under: lock, options, plan)
     var outcome: TransactionOutcome<Value>
     switch decision {
     case .unchanged(let value): outcome = TransactionOutcome(unchanged: value)
@@ -126,6 +121,18 @@ package enum Transaction {
     }
     outcome.recovered = recovered
     return outcome
+  }
+
+  /// Runs the planning phase.
+  ///
+  /// - Returns: what it decided, and what it has read of the container.
+  private static func decide<Decision>(
+    _ container: Container, under lock: ContainerLock, _ options: TransactionOptions,
+    _ plan: (StagedContainer) throws -> Decision
+  ) throws -> (Decision, LiveReads?) {
+    let stage = try DiscardedStage(on: container, under: lock, options: options)
+    stage.liveContainer.reads = LiveReads()
+    return (try plan(stage), stage.liveContainer.reads)
   }
 
   /// Changes a container whose lock is held.
@@ -274,7 +281,7 @@ package enum Transaction {
       prepared = staged
       let value = try body(staged)
       try options.faults.reach(.staged)
-      if options.checksResult || staged.undoNotes.requiresCheck { try StageCheck(staged).run() }
+      try staged.check()
       try options.faults.reach(.checked)
 
       let changes = try ChangeList(staged)

@@ -23,7 +23,7 @@ package struct ContentSide: ComparisonSide {
     case whole
   }
 
-  /// The live container; `Transaction.inspect` gives the stage, in which databases are captured.
+  /// The live container of a stage, in which databases are captured.
   package init(live staged: StagedContainer, _ extent: Extent = .backup) throws {
     (self.staged, content, kept) = (staged, staged.liveContainer, [:])
     let isWhole = extent == .whole

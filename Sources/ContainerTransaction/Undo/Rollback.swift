@@ -44,23 +44,8 @@ extension Transaction {
     _ container: Container, summary: String, discardingNewer: Bool = false, redoing: Bool = false,
     options: TransactionOptions = TransactionOptions(), body: (Rollback) throws -> Value
   ) throws -> TransactionOutcome<Value> {
-    var options = options
-    // What comes back is what was there, damaged or not.
-    options.checksResult = false
-    return try run(on: container, redoing ? .redo : .rollback, summary: summary, options: options) {
-      try body(Rollback($0, UndoLog(container, options), discardingNewer: discardingNewer))
-    }
-  }
-
-  /// Rolls back on a stage that is discarded, and returns the difference that the real rollback would make.
-  package static func dryRollback<Value>(
-    _ container: Container, discardingNewer: Bool = false,
-    options: TransactionOptions = TransactionOptions(), body: (Rollback) throws -> Value
-  ) throws -> DryRunOutcome<Value> {
-    var options = options
-    options.checksResult = false
-    return try dryRun(on: container, options: options) {
-      try body(Rollback($0, UndoLog(container, options), discardingNewer: discardingNewer))
+    try run(on: container, redoing ? .redo : .rollback, summary: summary, options: options) {
+      try body(Rollback($0, discardingNewer: discardingNewer))
     }
   }
 
@@ -80,7 +65,7 @@ extension Transaction {
   private static func newest(
     _ container: Container, _ redoing: Bool, _ options: TransactionOptions
   ) throws -> UndoEntry {
-    guard let undo = try UndoLog(container, options).undoable(redoing: redoing).first else {
+    guard let undo = try UndoLog(container, options.deviceKeys).undoable(redoing: redoing).first else {
       throw DrydockError(
         .nothingToUndo,
         redoing
@@ -101,8 +86,11 @@ package final class Rollback {
   private let undos: UndoLog
   private let discardingNewer: Bool
 
-  init(_ staged: StagedContainer, _ undos: UndoLog, discardingNewer: Bool) {
-    (self.staged, self.undos, self.discardingNewer) = (staged, undos, discardingNewer)
+  package init(_ staged: StagedContainer, discardingNewer: Bool = false) throws {
+    (self.staged, self.discardingNewer) = (staged, discardingNewer)
+    undos = try UndoLog(staged.container, staged.deviceKeys)
+    // What comes back is what was there, damaged or not.
+    staged.checksResult = false
   }
 
   /// A transaction that can be undone.

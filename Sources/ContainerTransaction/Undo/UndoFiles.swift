@@ -191,7 +191,7 @@ extension Transaction {
     of transaction: TransactionID, in container: Container, options: TransactionOptions = TransactionOptions()
   ) throws -> [UInt8]? {
     let name = StepFile.name(transaction.description)
-    guard let undo = try UndoLog(container, options).entry(transaction),
+    guard let undo = try UndoLog(container, options.deviceKeys).entry(transaction),
       undo.record.steps.contains(name)
     else { return nil }
     return try undo.kept.contents(name)

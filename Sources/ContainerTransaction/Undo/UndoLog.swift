@@ -24,10 +24,10 @@ struct UndoLog {
   }
 
   /// The log as a rollback reads it.
-  init(_ container: Container, _ options: TransactionOptions) throws {
+  init(_ container: Container, _ deviceKeys: DeviceKeys?) throws {
     try StateDirectory.requireReadable(container)
     states = try StateDirectory.readable(of: container).states
-    keys = AgeKeys(identities: options.deviceKeys?.identities ?? [])
+    keys = AgeKeys(identities: deviceKeys?.identities ?? [])
   }
 
   // MARK: Transactions

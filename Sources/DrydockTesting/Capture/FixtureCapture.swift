@@ -46,26 +46,25 @@ package struct FixtureCapture {
   package func run(_ transaction: TransactionOptions = TransactionOptions()) throws -> CaptureReport {
     let root = try Directory(fixtures)
     let target = try place(in: root)
-    return try Transaction.inspect(container, options: transaction) { staged in
-      try ScratchDirectory.withTemporary { scratch in
-        var attempt = 0
-        while true {
-          attempt += 1
-          let path = try ContainerPath("fixture-\(attempt)")
-          try scratch.createDirectory(path, mode: 0o755)
-          let fixture = try scratch.directory(path)
-          let report = try write(staged, to: fixture, transaction.deviceKeys)
-          let built: Container
-          do { built = try build(fixture.path, in: scratch.path + "/built-\(attempt)") } catch {
-            // By chance a made-up value is one that the schema forbids, such as the one letter that a CHECK excludes.
-            if attempt < Self.attempts { continue }
-            throw error
-          }
-          try requireVersion(built, report)
-          try publish(fixture, in: root, as: target)
-          return report
-        }
+    let staged = try DiscardedStage(on: container, options: transaction)
+    let temporary = try ScratchDirectory.temporary()
+    let scratch = temporary.directory
+    var attempt = 0
+    while true {
+      attempt += 1
+      let path = try ContainerPath("fixture-\(attempt)")
+      try scratch.createDirectory(path, mode: 0o755)
+      let fixture = try scratch.directory(path)
+      let report = try write(staged, to: fixture, transaction.deviceKeys)
+      let built: Container
+      do { built = try build(fixture.path, in: scratch.path + "/built-\(attempt)") } catch {
+        // By chance a made-up value is one that the schema forbids, such as the one letter that a CHECK excludes.
+        if attempt < Self.attempts { continue }
+        throw error
       }
+      try requireVersion(built, report)
+      try publish(fixture, in: root, as: target)
+      return report
     }
   }
 
@@ -193,7 +192,7 @@ package struct FixtureCapture {
   }
 
   private func requireVersion(_ built: Container, _ report: CaptureReport) throws {
-    let found = try? Transaction.inspect(built) { try DetectedVersion.detect(in: $0, tool: tool).version }
+    let found = try? DetectedVersion.detect(in: DiscardedStage(on: built), tool: tool).version
     guard report.isUnmarked || found == report.version else {
       throw DrydockError(
         .notCaptured,
@@ -204,22 +203,22 @@ package struct FixtureCapture {
   }
 
   private func publish(_ made: Directory, in root: Directory, as target: ContainerPath) throws {
-    try ScratchDirectory.with(".drydock-capture-", in: root) { scratch in
-      let fixture: ContainerPath = "fixture"
-      try scratch.createDirectory(fixture, mode: 0o755)
-      let copy = try scratch.directory(fixture)
-      try made.walk { entry in
-        switch entry.status.type {
-        case .directory: try copy.createDirectory(entry.path, mode: 0o755)
-        case .symbolicLink: try copy.createLink(entry.path, target: made.linkTarget(entry.path))
-        default:
-          try made.copyContents(of: entry.path, to: entry.path, in: copy)
-          try copy.setMode(entry.status.mode & 0o100 == 0 ? 0o644 : 0o755, of: entry.path)
-        }
-        return .into
+    let temporary = try ScratchDirectory(".drydock-capture-", in: root)
+    let scratch = temporary.directory
+    let fixture: ContainerPath = "fixture"
+    try scratch.createDirectory(fixture, mode: 0o755)
+    let copy = try scratch.directory(fixture)
+    try made.walk { entry in
+      switch entry.status.type {
+      case .directory: try copy.createDirectory(entry.path, mode: 0o755)
+      case .symbolicLink: try copy.createLink(entry.path, target: made.linkTarget(entry.path))
+      default:
+        try made.copyContents(of: entry.path, to: entry.path, in: copy)
+        try copy.setMode(entry.status.mode & 0o100 == 0 ? 0o644 : 0o755, of: entry.path)
       }
-      try scratch.renameNew(fixture, in: root, to: target)
+      return .into
     }
+    try scratch.renameNew(fixture, in: root, to: target)
   }
 }
 
@@ -264,12 +263,12 @@ package enum Capturing {
       return try FixtureCapture(of: container, as: name, in: fixtures, tool: tool, options: options).run(
         transaction)
     case .archive(let archive):
-      return try ScratchDirectory.withTemporary { scratch in
-        let container = try restored(archive, in: scratch, configuration, transaction)
-        return try FixtureCapture(
-          of: container, as: name, in: fixtures, tool: tool, configuration: configuration, options: options
-        ).run(transaction)
-      }
+      let temporary = try ScratchDirectory.temporary()
+      let scratch = temporary.directory
+      let container = try restored(archive, in: scratch, configuration, transaction)
+      return try FixtureCapture(
+        of: container, as: name, in: fixtures, tool: tool, configuration: configuration, options: options
+      ).run(transaction)
     }
   }
 

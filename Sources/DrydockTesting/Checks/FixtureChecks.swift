@@ -234,10 +234,9 @@ enum FixtureClaims {
   static func reinstalled(
     _ fixture: Fixture, _ container: Container, _ runner: FixtureRunner
   ) throws -> [FixtureFinding] {
-    let (source, vault) = try runner.inspect(container) { stage in
-      let detected = try? DetectedVersion.detect(in: stage, tool: runner.catalog.tool)
-      return (detected?.source, try stage.vaultEncryption())
-    }
+    let stage = try runner.stage(on: container)
+    let source = try? DetectedVersion.detect(in: stage, tool: runner.catalog.tool).source
+    let vault = try stage.vaultEncryption()
     var finding = FixtureFinding(
       .build, "a fixture with `reinstalled: true` has a vault and nothing else")
     finding.file = fixture.directory + "/fixture.yaml"

@@ -1,0 +1,21 @@
+import AppContainer
+import ContainerTransaction
+
+extension Transaction {
+  /// Reads a container on a stage that is discarded when this returns.
+  static func inspect<Value>(
+    _ container: Container, options: TransactionOptions = TransactionOptions(),
+    body: (StagedContainer) throws -> Value
+  ) throws -> Value {
+    try body(DiscardedStage(on: container, options: options))
+  }
+
+  /// Changes a stage and discards it.
+  static func dryRun<Value>(
+    on container: Container, options: TransactionOptions = TransactionOptions(),
+    body: (StagedContainer) throws -> Value
+  ) throws -> DryRunOutcome<Value> {
+    let stage = try DiscardedStage(on: container, options: options)
+    return try stage.outcome(body(stage))
+  }
+}
