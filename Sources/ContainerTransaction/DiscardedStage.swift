@@ -10,7 +10,6 @@ public struct DryRunOutcome<Value> {
   /// What the real run would change.
   public var difference: ContainerDifference
 
-  /// The outcome with another value.
   package func map<Other>(_ body: (Value) throws -> Other) rethrows -> DryRunOutcome<Other> {
     DryRunOutcome<Other>(value: try body(value), difference: difference)
   }

@@ -2,7 +2,6 @@ import AppContainer
 import DrydockErrors
 import FileSystem
 
-/// How a transaction is run.
 public struct TransactionOptions: Sendable {
   /// Seconds to wait for the container's lock; 0 fails at once.
   public var lockTimeout: Double = 0
@@ -22,7 +21,6 @@ public struct TransactionOptions: Sendable {
   /// What only tests set.
   package var faults = FaultInjection.none
 
-  /// The usual options.
   public init() {}
 }
 
@@ -33,13 +31,10 @@ package struct LockedContainer: Sendable {
   package let databases: [ContainerPath: DatabaseLock]
 }
 
-/// What a transaction did.
 public struct TransactionOutcome<Value> {
-  /// What the body returned.
   public var value: Value
   /// Its name; nil when there was nothing to change.
   public var transaction: TransactionID?
-  /// The number of paths that changed.
   public var changes: Int
   /// Paths that an app changed at the same moment, kept under `conflict/<transaction>/`.
   public var conflicts: [ContainerPath]
@@ -49,19 +44,16 @@ public struct TransactionOutcome<Value> {
   public var notes: [String]
   /// Processes that may have the container open without having been seen; nil when all could be seen.
   package var unseen: UnseenProcesses?
-  /// What was found of interrupted transactions.
   public var recovered: [RecoveryReport]
   /// False when the change is made, but moving what it replaced to the undo log failed; the next command does it.
   public var isFinished = true
 }
 
 extension TransactionOutcome {
-  /// The outcome where nothing had to be changed.
   package init(unchanged value: Value) {
     self.init(value: value, transaction: nil, changes: 0, conflicts: [], notes: [], recovered: [])
   }
 
-  /// The outcome with another value.
   package func map<Other>(_ body: (Value) throws -> Other) rethrows -> TransactionOutcome<Other> {
     TransactionOutcome<Other>(
       value: try body(value), transaction: transaction, changes: changes, conflicts: conflicts, notes: notes,
@@ -69,7 +61,6 @@ extension TransactionOutcome {
   }
 }
 
-/// What the planning phase of a transaction decided.
 package enum TransactionPlan<Plan, Value> {
   /// Nothing needs to change: users of the container are not looked for, and nothing is written.
   case unchanged(Value)
@@ -245,7 +236,6 @@ package enum Transaction {
     return outcome
   }
 
-  /// The state before the change.
   private struct Before {
     /// The live root, and what a walk found in it; no index when there is nothing yet, and no groups.
     var root: Directory, index: TreeIndex?
@@ -253,7 +243,6 @@ package enum Transaction {
     var locks: [ContainerPath: DatabaseLock] = [:]
     /// The groups that cannot change, with the reason.
     var closed: [String: String] = [:]
-    /// There is no container yet.
     var creates = false
   }
 

@@ -98,7 +98,6 @@ package final class ManifestReader {
   /// Bytes of memory for the text of a manifest of a size; one long text is in memory several times.
   static func memory(ofText size: UInt64) -> UInt64 { size > UInt64.max / 8 ? .max / 2 : size * 4 }
 
-  /// The number of stored paths, and the bytes of their content.
   package func totals() throws -> (entries: Int, bytes: UInt64) {
     try read { db in
       // As a real number, for sizes that are made to overflow.

@@ -104,7 +104,6 @@ struct ExpectedMembers: Sendable {
     (vault, names, path) = (archive.vault, archive.header.memberNames, archive.path)
   }
 
-  /// Adds all entries, in their order.
   mutating func add(_ entry: ManifestEntry) {
     rest.entries.append(entry)
     guard entry.size > 0, entry.hardLink == nil, let offset = entry.offset else { return }

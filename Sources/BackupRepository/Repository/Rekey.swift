@@ -103,7 +103,6 @@ extension Rekey {
   }
 }
 
-/// An archive that a re-encrypted one replaces.
 private struct ReplacedArchive {
   let folder: Directory
   let name: ContainerPath
@@ -146,7 +145,6 @@ private struct ReplacedArchive {
     }
   }
 
-  /// Throws unless the file and its copy are unchanged.
   func check() throws {
     guard let now = try folder.status(name), now.identity == status.identity, now.size == status.size,
       now.modified == status.modified

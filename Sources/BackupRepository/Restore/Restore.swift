@@ -82,7 +82,6 @@ package enum Restore {
     try RestorePlan(archive, DiscardedStage(on: container, options: options.transaction), options).report
   }
 
-  /// The transaction's line in the log.
   package static func summary(_ header: ArchiveHeader) -> String {
     "restored \(header.archive.short) of \(header.time)"
   }
@@ -241,7 +240,6 @@ public struct RestoreOptions: Sendable {
   public var includesSynchronizable = false
   /// Brings back set-user-id and set-group-id bits, and capabilities, which give other rights to whoever runs a file.
   public var keepsSetID = false
-  /// Takes another app's or instance's data.
   public var fromOther = false
   /// Called with the paths that the restore is about to remove, if there are any; what it throws ends the restore, and
   /// nothing has changed. The container stays locked until it returns, so that what is removed is what it was called with.
@@ -257,7 +255,6 @@ public struct RestoreOptions: Sendable {
 
   public init() {}
 
-  /// Whether only a part of the archive comes back.
   package var isPartial: Bool { !scope.isEmpty || !stores.isEmpty }
 }
 

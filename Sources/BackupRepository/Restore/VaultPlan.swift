@@ -195,7 +195,6 @@ public struct RestoredVault: Sendable, Codable, Equatable {
     public var reason: String
   }
 
-  /// Items that came back, new or in place of another value.
   public var returned: [String] = []
   /// Items that the archive does not have and that were removed.
   public var removed: [String] = []

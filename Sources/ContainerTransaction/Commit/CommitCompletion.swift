@@ -14,7 +14,6 @@ struct CommitCompletion {
   let old: Directory?
   /// What was exchanged: the place of the old tree in the container.
   let place: ContainerPath
-  /// The groups that changed with it.
   let groups: [CommittedGroup]
   let faults: FaultInjection
 

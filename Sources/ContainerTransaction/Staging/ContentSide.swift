@@ -14,7 +14,6 @@ package struct ContentSide: ComparisonSide {
   /// Copies of databases from before their first change, which need not be captured.
   private let kept: [ContainerPath: ContainerPath]
 
-  /// How much of a live container a side has.
   package enum Extent: Sendable {
     /// What a backup contains; the rest is omitted.
     case backup

@@ -29,7 +29,6 @@ package class StagedContainer {
   /// Hides secrets in all output about this run.
   package private(set) var redactor: Redactor
   var settingsCache = SettingsCache()
-  /// What goes into the undo entry besides the changes.
   var undoNotes = UndoNotes()
   /// What the undo log still holds of the transaction whose steps are reverted: nil when it is gone, or none is.
   package internal(set) var kept: RevertSource?
@@ -61,7 +60,6 @@ package class StagedContainer {
     redactor = secret.known(to: redactor)
   }
 
-  /// Settings whose values a step has moved into the vault.
   package var movedSecrets: [MovedSecret] { undoNotes.movedSecrets }
 
   /// Checks what the stage changes, as before a commit.
@@ -75,7 +73,6 @@ package class StagedContainer {
   }
 }
 
-/// Reading.
 extension StagedContainer: ContainerContent {
   /// The status of a path as it will be; nil when nothing will be there.
   package func status(of path: ContainerPath) throws -> FileStatus? {

@@ -5,12 +5,10 @@ import Formats
 import Foundation
 import SystemPackage
 
-/// What a transaction is for.
 public enum TransactionKind: String, Sendable, Codable {
   case migrate, restore, rollback, redo, baseline, repair, vault
 }
 
-/// One line of the journal.
 struct JournalRecord: Codable, Sendable {
   enum Step: String, Codable {
     /// Staging starts; nothing of the container has changed.
@@ -60,7 +58,6 @@ struct JournalRecord: Codable, Sendable {
     time = UTCTime.text(Date())
   }
 
-  /// The first record of a new transaction.
   init(beginning kind: TransactionKind, _ summary: String, source: String? = nil) throws {
     self.init(.begin, try TransactionID.new())
     (self.kind, self.summary, self.source) = (kind, summary, source)
@@ -218,7 +215,6 @@ struct JournalDamage {
   let state: Directory
   let readable: [JournalRecord]
 
-  /// The state of the container, and what to do.
   func standing() throws -> String {
     let open = try openTransactions()
     for transaction in open {
@@ -261,9 +257,7 @@ struct JournalDamage {
   }
 }
 
-/// One transaction as the log shows it.
 public struct TransactionLogEntry: Sendable, Codable, Equatable {
-  /// The state of a transaction.
   public enum State: String, Sendable, Codable {
     /// Committed; its undo is kept.
     case undoable
@@ -279,9 +273,7 @@ public struct TransactionLogEntry: Sendable, Codable, Equatable {
 
   /// Its name, what it was for, and when it began (UTC).
   public var transaction: TransactionID, kind: TransactionKind, summary: String, time: String
-  /// Its state.
   public var state: State
-  /// The number of paths that it changed.
   public var changes: Int
   /// Bytes that its undo keeps on disk.
   public var undoBytes: UInt64

@@ -81,7 +81,6 @@ extension Transaction {
 
 /// What a command found of an interrupted one, and made of it.
 public struct RecoveryReport: Sendable, Equatable {
-  /// The state of the container.
   public enum Outcome: String, Sendable {
     /// The interrupted transaction has changed nothing.
     case old
@@ -91,7 +90,6 @@ public struct RecoveryReport: Sendable, Equatable {
     case writtenLater = "written-later"
   }
 
-  /// The interrupted transaction.
   public var transaction: TransactionID
   /// The state of the container after it.
   public var outcome: Outcome

@@ -19,12 +19,10 @@ struct UndoFiles {
     try directory.status(name) == nil && directory.status(Self.sealed(name)) != nil
   }
 
-  /// The status of a file as it is kept.
   func status(_ name: ContainerPath) throws -> FileStatus? {
     try directory.status(name) ?? directory.status(Self.sealed(name))
   }
 
-  /// A file's content.
   func contents(_ name: ContainerPath) throws -> [UInt8] {
     guard try isSealed(name) else {
       var bytes = try directory.contents(name)
@@ -168,7 +166,6 @@ enum StepFile {
     ContainerPath(name: prefix + Array(transaction.utf8))
   }
 
-  /// The transaction of such a file.
   static func transaction(_ name: ContainerPath) -> String {
     String(decoding: name.bytes.dropFirst(prefix.count), as: UTF8.self)
   }

@@ -19,8 +19,7 @@ struct UndoLog {
   private let keys: AgeKeys
 
   init(states: [StateDirectory]) {
-    self.states = states
-    keys = AgeKeys(identities: [])
+    (self.states, keys) = (states, AgeKeys())
   }
 
   /// The log as a rollback reads it.
@@ -113,7 +112,6 @@ struct UndoLog {
     return nil
   }
 
-  /// Bytes that an entry uses on disk.
   func size(_ transaction: TransactionID) throws -> UInt64 {
     guard let folder = try folder(transaction) else { return 0 }
     return try folder.names().reduce(0) {
@@ -142,7 +140,6 @@ struct UndoLog {
   }
 }
 
-/// What is kept of one transaction.
 struct UndoEntry {
   let record: UndoRecord
   let kept: UndoFiles
@@ -178,7 +175,6 @@ struct UndoRecord: Codable, Sendable {
 }
 
 extension UndoRecord {
-  /// Reads the record in a folder.
   init(in folder: Directory) throws {
     self = try StateRecord.read(
       Self.file, in: folder, damaged: "the record of a transaction is corrupt, so it cannot be undone")
@@ -199,9 +195,7 @@ extension UndoRecord {
   }
 }
 
-/// One path that a transaction changed.
 struct ChangeRecord: Codable, Sendable {
-  /// How a path is undone.
   enum Granularity: String, Codable {
     /// Key by key.
     case settings
@@ -232,7 +226,6 @@ struct ChangeRecord: Codable, Sendable {
   }
 }
 
-/// What a path was, or became.
 struct NodeRecord: Codable, Sendable, Hashable {
   var type: FileType
   var metadata: FileMetadata

@@ -161,15 +161,8 @@ private struct RollbackRun {
       try runDownSteps(to: target ?? 0, rollback, &report)
     } else if let target {
       try undo(to: target, rollback, &report)
-    } else {
-      let candidate = try rollback.candidates(redoing: request.redoing).first
-      guard let candidate, candidate.transaction == newest else {
-        throw DrydockError(
-          .changedMeanwhile,
-          "another command changed the container meanwhile; nothing was changed, run it again",
-          path: container.root)
-      }
-      try rollback.undo(candidate)
+    } else if let newest {
+      try rollback.undoNewest(newest, redoing: request.redoing)
     }
     (report.undone, report.discarded) = (rollback.report.undone, rollback.report.discarded)
     report.to = try target ?? MigrationHistory.readable(stage)?.version
