@@ -74,8 +74,6 @@ package enum ForeignContainer {
         + "`drydock restore`", path: path)
   }
 
-  // MARK: The container in it
-
   /// Names in a container's root: a lone directory with such a name is a part of a container.
   private static let parts: Set<String> = [
     "Documents", "Library", "SystemData", "StoreKit", "GeoJSON", "tmp", "AppData", "files", "databases",
@@ -214,8 +212,6 @@ final class Unpacking {
     #endif
     return attribute
   }
-
-  // MARK: The end
 
   /// Turns macOS's files of attributes into attributes, and gives directories their mode and time.
   func finish() throws {

@@ -64,8 +64,6 @@ package final class ManifestReader {
     DrydockError(.damaged, "its manifest has \(what)", path: path)
   }
 
-  // MARK: Properties
-
   /// The snapshot id, and the archive that the manifest says it belongs to.
   func properties() throws -> (snapshot: String, archive: String) {
     try read { db in
@@ -134,8 +132,6 @@ package final class ManifestReader {
     else { throw wrong("an invalid place of the vault's items") }
     return VaultMember(offset: offset, length: length, digest: digest)
   }
-
-  // MARK: Entries
 
   private static let columns = """
     SELECT e.rowid AS number, \(ManifestRow.path("e.path", as: "path")), kind, mode, user, "group" AS owners, modified, size, sha256,
@@ -304,8 +300,6 @@ package final class ManifestReader {
       return ExtendedAttribute(name: name, value: value)
     }
   }
-
-  // MARK: Paths without an entry
 
   package func excluded() throws -> [ExcludedPath] {
     var paths: [ExcludedPath] = []

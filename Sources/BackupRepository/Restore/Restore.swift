@@ -110,8 +110,6 @@ package enum Restore {
       path: archive.path)
   }
 
-  // MARK: Staging
-
   private static func stage(
     _ archive: Archive, _ staged: StagedContainer, _ options: RestoreOptions,
     _ finishing: (StagedContainer) throws -> Void
@@ -156,8 +154,6 @@ package enum Restore {
     return report
   }
 }
-
-// MARK: Contents
 
 extension Archive {
   private static let advice = "nothing was changed, use another archive"
@@ -222,8 +218,6 @@ extension Archive {
     return groups.sorted { $0.size > $1.size }.map(\.files)
   }
 }
-
-// MARK: Options and report
 
 public struct RestoreOptions: Sendable {
   /// The paths to act, and mirror, inside of; none means all.

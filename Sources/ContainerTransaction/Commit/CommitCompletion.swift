@@ -285,10 +285,6 @@ struct ConcurrentChanges {
 extension ContainerPath {
   /// The main file that this is the log of, by its name.
   fileprivate var mainOfLog: ContainerPath? {
-    for suffix in ["-wal", "-journal"] where bytes.count > suffix.utf8.count {
-      guard bytes.suffix(suffix.utf8.count).elementsEqual(suffix.utf8) else { continue }
-      return try? ContainerPath(bytes: bytes.dropLast(suffix.utf8.count))
-    }
-    return nil
+    nameString.hasSuffix("-shm") ? nil : DatabaseUnit.main(ofSidecar: self)
   }
 }

@@ -99,11 +99,6 @@ struct LateWrites {
   /// Size and modification time of each kept file, one a line, so that every command can compare them at little cost.
   static let file: ContainerPath = "kept"
 
-  struct Found {
-    let transaction: TransactionID
-    let paths: [ContainerPath]
-  }
-
   /// Notes what is kept: as it was when it was replaced.
   ///
   /// - Parameter known: paths whose change is known: as they are now.
@@ -166,7 +161,7 @@ struct LateWrites {
   static func mayBeThere(in states: [StateDirectory]) throws -> Bool { try !all(in: states).isEmpty }
 
   /// Keeps copies of what was written, and notes them. With the container's lock held.
-  static func keep(in states: [StateDirectory]) throws -> [Found] {
+  static func keep(in states: [StateDirectory]) throws -> [RecoveryReport] {
     let all = try all(in: states)
     guard !all.isEmpty else { return [] }
     // What a later transaction has undone is live again, and a kill may have come before its folder was removed.
@@ -181,7 +176,7 @@ struct LateWrites {
         paths.append(change.path)
       }
       try note(undo, in: changed.folder, besides: Set(paths))
-      return Found(transaction: changed.transaction, paths: paths)
+      return RecoveryReport(transaction: changed.transaction, outcome: .writtenLater, conflicts: paths)
     }
   }
 }

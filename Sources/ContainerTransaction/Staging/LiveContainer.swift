@@ -94,8 +94,6 @@ package final class LiveContainer: ContainerContent {
     (root, path)
   }
 
-  // MARK: Captured databases
-
   package func databaseFile(of path: ContainerPath) throws -> ContainerPath {
     if let captured = captures[path] { return captured }
     let captured = try copyDatabase(path)

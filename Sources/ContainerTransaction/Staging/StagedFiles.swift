@@ -5,7 +5,6 @@ import FileSystem
 import Foundation
 
 extension StagedContainer {
-
   /// Writes a file. Missing parents are made; what it replaces keeps its mode, owner and attributes, and a new
   /// file gets its directory's owner.
   ///

@@ -133,9 +133,13 @@ struct Journal {
     let file = try state.open(StateDirectory.journal, .readWrite)
     defer { try? file.close() }
     do {
+      let bytes = try file.contents(limit: Self.sizeLimit, path: state.full(StateDirectory.journal))
+      let size = try file.seek(offset: 0, from: .end)
+      // A byte that was not read would be taken for the end of a cut line.
+      guard bytes.count == size else { throw Errno.ioError }
       // After a cut line the next one starts where the cut one did.
-      let end = try endOfLastLine(file)
-      if try file.seek(offset: 0, from: .end) != end { try file.resize(to: end) }
+      let end = Int64((bytes.lastIndex(of: UInt8(ascii: "\n")) ?? -1) + 1)
+      if size != end { try file.resize(to: end) }
       _ = try file.writeAll(toAbsoluteOffset: end, line)
     } catch let error as Errno {
       throw DrydockError.system("cannot write", state.full(StateDirectory.journal), error)
@@ -149,34 +153,6 @@ struct Journal {
     let file = try state.open(StateDirectory.journal, .readWrite)
     defer { try? file.close() }
     try state.reserve(4096, behind: file, StateDirectory.journal)
-  }
-
-  /// Where the last complete line ends: read from the end, since a journal may be long.
-  private func endOfLastLine(_ file: FileDescriptor) throws -> Int64 {
-    var end = try file.seek(offset: 0, from: .end)
-    while end > 0 {
-      let start = max(0, end - Int64(64 << 10))
-      let bytes = try read(file, from: start, to: end)
-      if let index = bytes.lastIndex(of: UInt8(ascii: "\n")) { return start + Int64(index) + 1 }
-      end = start
-    }
-    return 0
-  }
-
-  /// All of a part of the file: a byte that was not read would be taken for the end of a cut line.
-  private func read(_ file: FileDescriptor, from start: Int64, to end: Int64) throws -> [UInt8] {
-    var bytes = [UInt8](repeating: 0, count: Int(end - start))
-    var filled = 0
-    while filled < bytes.count {
-      let count = try bytes.withUnsafeMutableBytes {
-        try file.read(
-          fromAbsoluteOffset: start + Int64(filled),
-          into: UnsafeMutableRawBufferPointer(rebasing: $0[filled...]))
-      }
-      guard count > 0 else { throw Errno.ioError }
-      filled += count
-    }
-    return bytes
   }
 }
 

@@ -72,10 +72,7 @@ extension Transaction {
     let recovered = try states.reversed().flatMap {
       try Recovery(container: container, state: $0, root: root, own: states.map(\.parent)).run()
     }
-    return try recovered
-      + LateWrites.keep(in: states).map {
-        RecoveryReport(transaction: $0.transaction, outcome: .writtenLater, conflicts: $0.paths)
-      }
+    return try recovered + LateWrites.keep(in: states)
   }
 }
 

@@ -137,8 +137,6 @@ package final class Rollback {
         + conflicts.map(\.description).joined(separator: "; "), path: staged.container.root)
   }
 
-  // MARK: By down steps
-
   /// Has `staged.kept` read the undo entry of a transaction: its own, or that of its redo.
   ///
   /// - Parameter origin: the transaction's name; nil for none.

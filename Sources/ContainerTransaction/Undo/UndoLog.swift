@@ -29,8 +29,6 @@ struct UndoLog {
     keys = AgeKeys(identities: deviceKeys?.identities ?? [])
   }
 
-  // MARK: Transactions
-
   /// The records of all journals, transactions in the order in which they began.
   func records() throws -> [JournalRecord] {
     let journals = try states.map { try Journal(state: $0.directory).records() }
@@ -67,8 +65,6 @@ struct UndoLog {
       .filter { try kinds[$0] == .rollback && !undone.contains($0) && folder($0) != nil }
   }
 
-  // MARK: Entries
-
   func entry(_ transaction: TransactionID) throws -> UndoEntry? {
     guard let folder = try folder(transaction) else { return nil }
     return UndoEntry(record: try UndoRecord(in: folder), kept: UndoFiles(directory: folder, keys: keys))
@@ -101,8 +97,6 @@ struct UndoLog {
     try records().filter { $0.step == .done && transactions.contains($0.transaction) }
       .flatMap { $0.partly ?? [] }
   }
-
-  // MARK: Folders
 
   private func folder(_ transaction: TransactionID) throws -> Directory? {
     let path = try StateDirectory.folder(StateDirectory.undo, transaction)
@@ -152,8 +146,6 @@ struct UndoEntry {
       origins: origins.contains(own) ? origins : origins + [own])
   }
 }
-
-// MARK: - Records
 
 /// The record of an undo entry: `undo/<transaction>/record.json` beside the kept inodes.
 struct UndoRecord: Codable, Sendable {
